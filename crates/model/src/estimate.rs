@@ -1,0 +1,53 @@
+//! A number that never travels without its uncertainty.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A value with its 95 % interval and the effective number of independent observations behind it.
+///
+/// The unit is the unit of the field that holds it (names end in the unit: `ops_per_s`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    pub value: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// Effective sample size: autocorrelated samples count for less than their number.
+    pub n_eff: f64,
+}
+
+impl Estimate {
+    /// An estimate whose interval reaches `half_width` to both sides.
+    pub fn symmetric(value: f64, half_width: f64, n_eff: f64) -> Self {
+        Self { value, low: value - half_width, high: value + half_width, n_eff }
+    }
+
+    /// A value known exactly (a configured limit, a count).
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value, n_eff: f64::INFINITY }
+    }
+
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Half width relative to the value; infinite at zero.
+    pub fn relative_half_width(&self) -> f64 {
+        if self.value == 0.0 { f64::INFINITY } else { (self.half_width() / self.value).abs() }
+    }
+
+    pub fn contains(&self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+
+    /// The same estimate in another unit.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self {
+            value: self.value * factor,
+            low: self.low * factor,
+            high: self.high * factor,
+            n_eff: self.n_eff,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Statements about a run: each carries what was measured, the threshold, and what to do about it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much a finding takes away from a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Info,
+    Qualified,
+    Invalid,
+}
+
+/// One statement. `code` is a V (validity) or Q (qualification) check of METHODOLOGY.md, or F for other facts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub code: String,
+    pub name: String,
+    pub level: Level,
+    /// A full sentence for a person: what was seen, against what, and what to change.
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Name of the workload that it concerns; absent when it concerns the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Further facts, as (name, value with unit) pairs, for the evidence table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<(String, String)>,
+}
+
+impl Finding {
+    pub fn new(code: &str, name: &str, level: Level, text: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            name: name.into(),
+            level,
+            text: text.into(),
+            measured: None,
+            threshold: None,
+            workload: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    pub fn measured(mut self, measured: f64, threshold: f64) -> Self {
+        self.measured = Some(measured);
+        self.threshold = Some(threshold);
+        self
+    }
+
+    pub fn on(mut self, workload: impl Into<String>) -> Self {
+        self.workload = Some(workload.into());
+        self
+    }
+}
+
+/// An answer that may honestly be missing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict<T> {
+    Known(T),
+    /// The data does not carry a claim; the reason says what is missing and what would settle it.
+    Inconclusive(String),
+}
+
+impl<T> Verdict<T> {
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(t) => Some(t),
+            Self::Inconclusive(_) => None,
+        }
+    }
+}

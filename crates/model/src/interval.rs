@@ -1,0 +1,226 @@
+//! What was seen in one slice of time. Intervals merge: over workers, over endpoints, over time.
+
+use crate::{Histogram, OpKind, Outcome};
+
+/// Names one line of results: a workload of a stage, and one kind of op in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesId {
+    /// Index of the stage in the order in which stages ran.
+    pub stage: u32,
+    /// Index of the workload in the stage.
+    pub workload: u16,
+    pub kind: OpKind,
+}
+
+/// Counts and latencies of one series in one slice of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    pub id: SeriesId,
+    /// Ops whose first submission fell into this slice.
+    pub started: u64,
+    /// Ops that ended in this slice, by outcome (index: [`Outcome::index`]).
+    pub outcomes: [u64; Outcome::COUNT],
+    /// Payload bytes as they moved on the wire or to the device, of all attempts.
+    pub bytes_moved: u64,
+    /// Payload bytes of ops that ended `Ok` in this slice.
+    pub bytes_ok: u64,
+    /// Sum over ops that ended `Ok` or throttled of their service time: for Little's law.
+    pub in_system_ns: u128,
+    /// Intended start to done (open loop); in a closed loop this is the service time. `Ok` ops only.
+    pub response: Histogram,
+    /// Submission to done; present in open loop only (in a closed loop it is `response`).
+    pub service: Option<Histogram>,
+    /// Submission to first byte of the body or head: GET only.
+    pub first_byte: Option<Histogram>,
+    /// Duration of the submission itself (fio's slat): files only.
+    pub submission: Option<Histogram>,
+    /// Latencies of throttled attempts: shown, never mixed in.
+    pub throttled: Option<Histogram>,
+    /// Per endpoint: the counts, with a coarse mean instead of a histogram.
+    pub endpoints: Vec<EndpointCounts>,
+}
+
+/// The part of one endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndpointCounts {
+    pub ok: u64,
+    pub throttled: u64,
+    pub failed: u64,
+    pub bytes_ok: u64,
+    /// Sum of the response times of `Ok` ops.
+    pub response_sum_ns: u128,
+    pub response_max_ns: u64,
+}
+
+/// Which histograms a series carries beside the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SeriesShape {
+    pub service: bool,
+    pub first_byte: bool,
+    pub submission: bool,
+    pub throttled: bool,
+    pub endpoints: usize,
+}
+
+impl Series {
+    /// Allocates everything; afterwards nothing in it allocates.
+    pub fn new(id: SeriesId, shape: SeriesShape) -> Self {
+        let hist = |on: bool| on.then(Histogram::new);
+        Self {
+            id,
+            started: 0,
+            outcomes: [0; Outcome::COUNT],
+            bytes_moved: 0,
+            bytes_ok: 0,
+            in_system_ns: 0,
+            response: Histogram::new(),
+            service: hist(shape.service),
+            first_byte: hist(shape.first_byte),
+            submission: hist(shape.submission),
+            throttled: hist(shape.throttled),
+            endpoints: vec![EndpointCounts::default(); shape.endpoints],
+        }
+    }
+
+    pub fn ok(&self) -> u64 {
+        self.outcomes[Outcome::Ok.index()]
+    }
+
+    pub fn throttled(&self) -> u64 {
+        self.sum(Outcome::is_throttled)
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.sum(Outcome::is_failure)
+    }
+
+    fn sum(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
+        Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]).sum()
+    }
+
+    /// Empties it for the next slice without giving memory back.
+    pub fn clear(&mut self) {
+        self.started = 0;
+        self.outcomes = [0; Outcome::COUNT];
+        self.bytes_moved = 0;
+        self.bytes_ok = 0;
+        self.in_system_ns = 0;
+        self.response.clear();
+        for h in [&mut self.service, &mut self.first_byte, &mut self.submission, &mut self.throttled] {
+            if let Some(h) = h {
+                h.clear();
+            }
+        }
+        self.endpoints.fill(EndpointCounts::default());
+    }
+
+    /// Adds another slice or worker of the same series. Associative and commutative.
+    pub fn merge(&mut self, other: &Self) {
+        debug_assert_eq!(self.id, other.id);
+        self.started += other.started;
+        for (a, b) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *a += b;
+        }
+        self.bytes_moved += other.bytes_moved;
+        self.bytes_ok += other.bytes_ok;
+        self.in_system_ns += other.in_system_ns;
+        self.response.merge(&other.response);
+        merge_optional(&mut self.service, &other.service);
+        merge_optional(&mut self.first_byte, &other.first_byte);
+        merge_optional(&mut self.submission, &other.submission);
+        merge_optional(&mut self.throttled, &other.throttled);
+        if self.endpoints.len() < other.endpoints.len() {
+            self.endpoints.resize(other.endpoints.len(), EndpointCounts::default());
+        }
+        for (a, b) in self.endpoints.iter_mut().zip(&other.endpoints) {
+            a.merge(b);
+        }
+    }
+}
+
+fn merge_optional(a: &mut Option<Histogram>, b: &Option<Histogram>) {
+    match (a, b) {
+        (Some(a), Some(b)) => a.merge(b),
+        (a @ None, Some(b)) => *a = Some(b.clone()),
+        (_, None) => {}
+    }
+}
+
+impl EndpointCounts {
+    pub fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.throttled += other.throttled;
+        self.failed += other.failed;
+        self.bytes_ok += other.bytes_ok;
+        self.response_sum_ns += other.response_sum_ns;
+        self.response_max_ns = self.response_max_ns.max(other.response_max_ns);
+    }
+}
+
+/// All series of one worker (or, after merging, of all workers) in one slice of the shared grid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interval {
+    /// Number of the slice on the run's grid: it covers [index, index + 1) times the grid's step.
+    pub index: u64,
+    pub series: Vec<Series>,
+    pub client: ClientCounts,
+}
+
+/// What the workers themselves did in the slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientCounts {
+    /// Worker threads merged into this.
+    pub workers: u32,
+    /// Time that workers existed in the slice, summed over workers.
+    pub alive_ns: u64,
+    /// Time that workers waited for completions (or for the next intended start), summed.
+    pub waited_ns: u64,
+    /// Thread CPU time, summed over workers.
+    pub cpu_ns: u64,
+    /// In-flight ops integrated over the slice (op-nanoseconds): mean in flight is this over its length.
+    pub in_flight_ns: u128,
+    /// Ops submitted later than intended by more than the tolerance because the worker was busy.
+    pub late_ops: u64,
+    /// Connections opened after the first on their slot (idle closes, errors).
+    pub reconnects: u64,
+}
+
+impl ClientCounts {
+    pub fn merge(&mut self, other: &Self) {
+        self.workers += other.workers;
+        self.alive_ns += other.alive_ns;
+        self.waited_ns += other.waited_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.in_flight_ns += other.in_flight_ns;
+        self.late_ops += other.late_ops;
+        self.reconnects += other.reconnects;
+    }
+}
+
+impl Interval {
+    pub fn empty(index: u64) -> Self {
+        Self { index, series: Vec::new(), client: ClientCounts::default() }
+    }
+
+    /// Empties it for reuse as slice `index`.
+    pub fn reset(&mut self, index: u64) {
+        self.index = index;
+        self.series.iter_mut().for_each(Series::clear);
+        self.client = ClientCounts::default();
+    }
+
+    /// Adds another worker's or slice's counts. Series are matched by id; new ones are appended in id order.
+    pub fn merge(&mut self, other: &Self) {
+        for s in &other.series {
+            match self.series.binary_search_by_key(&s.id, |x| x.id) {
+                Ok(i) => self.series[i].merge(s),
+                Err(i) => self.series.insert(i, s.clone()),
+            }
+        }
+        self.client.merge(&other.client);
+    }
+
+    pub fn get(&self, id: SeriesId) -> Option<&Series> {
+        self.series.iter().find(|s| s.id == id)
+    }
+}

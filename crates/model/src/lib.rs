@@ -1,0 +1,28 @@
+//! The nouns of Plimsoll: plain data that every other crate agrees on. No I/O, no threads, no clocks.
+//!
+//! Start at [`plan::Plan`] (what is asked for), [`interval::Interval`] (what was seen) and
+//! [`summary::RunSummary`] (what is said about it).
+
+pub mod environment;
+pub mod estimate;
+pub mod finding;
+pub mod histogram;
+pub mod interval;
+pub mod op;
+pub mod outcome;
+pub mod plan;
+pub mod sample;
+pub mod summary;
+pub mod trace;
+pub mod units;
+
+pub use environment::Environment;
+pub use estimate::Estimate;
+pub use finding::{Finding, Level, Verdict};
+pub use histogram::Histogram;
+pub use interval::{Interval, Series, SeriesId};
+pub use op::{Op, OpKind};
+pub use outcome::Outcome;
+pub use plan::Plan;
+pub use sample::Sample;
+pub use summary::RunSummary;

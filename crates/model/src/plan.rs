@@ -1,0 +1,571 @@
+//! What is asked for: the plan, as written in TOML. It is validated here and lowered elsewhere.
+//! Secrets are never in it, only where to find them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::OpKind;
+use crate::units::{BytesRate, OpsRate, Size, Span};
+
+mod check;
+pub use check::PlanError;
+
+/// The version of the plan format that this program writes; it reads this and older ones.
+pub const PLAN_VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Format version: 1.
+    pub version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Seed of everything random: op order, keys, sizes, payload, arrival times.
+    #[serde(default)]
+    pub seed: u64,
+    #[serde(default)]
+    pub options: RunOptions,
+    /// Free marks such as `tier = "standard"`, kept in the summary and usable in reports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Promises such as `get.ops_per_s >= 800 +-1%`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<String>,
+    /// What is measured, by name.
+    pub targets: BTreeMap<String, TargetSpec>,
+    /// What is done, in order; empty when a controller decides.
+    #[serde(default, rename = "stage", skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
+    /// Decides stages as it goes: sweep, speedtest, limits, watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerSpec>,
+}
+
+/// How the run as a whole behaves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunOptions {
+    /// Share of failed (not throttled) ops above which the result is invalid.
+    pub max_error_rate: f64,
+    /// Keep what the run created.
+    pub keep: bool,
+    /// `auto`, `io_uring`, `epoll`, `psync`, `libaio`.
+    pub ring: RingChoice,
+    /// Worker threads; absent: chosen from cores and concurrency.
+    pub threads: Option<u32>,
+    /// Pin worker i to the i-th of these CPUs.
+    pub cpus: Vec<u32>,
+    /// Slice of the recorded series.
+    pub grid: Span,
+    /// Write one record per request to this file.
+    pub trace: Option<String>,
+    /// The horizon that the user needs: a shorter run is qualified (Q01).
+    pub goal: Option<Span>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            max_error_rate: 0.001,
+            keep: false,
+            ring: RingChoice::Auto,
+            threads: None,
+            cpus: Vec::new(),
+            grid: Span(std::time::Duration::from_millis(100)),
+            trace: None,
+            goal: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RingChoice {
+    #[default]
+    Auto,
+    IoUring,
+    Epoll,
+    Psync,
+    Libaio,
+}
+
+impl RingChoice {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::IoUring => "io_uring",
+            Self::Epoll => "epoll",
+            Self::Psync => "psync",
+            Self::Libaio => "libaio",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TargetSpec {
+    S3(S3Target),
+    /// A block device, or one file used like one.
+    Block(BlockTarget),
+    /// A directory in which files are created.
+    Files(FilesTarget),
+    /// Nothing: measures the loop.
+    Null,
+    /// A simulated target on a virtual clock.
+    Sim(SimTarget),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct S3Target {
+    /// URLs; `{1...4}` expands; `embedded` starts the embedded server for the run.
+    pub endpoints: Vec<String>,
+    pub bucket: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Profile of the AWS configuration files; environment variables come first, as in the AWS tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub addressing: Addressing,
+    #[serde(default)]
+    pub signing: PayloadSigning,
+    #[serde(default)]
+    pub tls: TlsSpec,
+    /// Make the bucket, and remove it when it is empty again.
+    #[serde(default)]
+    pub create_bucket: bool,
+    /// Everything of this run lives under this prefix; absent: `plimsoll/RUN-ID/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+    /// Pause between attempts of one slot after 429 or 503 SlowDown.
+    #[serde(default)]
+    pub on_throttle: OnThrottle,
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// Send `Expect: 100-continue` with bodies.
+    #[serde(default)]
+    pub expect_continue: bool,
+    /// Headers added to each upload: storage class, server-side encryption, metadata.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub put_headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub checksum: Checksum,
+    /// Limiter and latency of the embedded server, when an endpoint is `embedded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<EmbeddedSpec>,
+}
+
+fn default_timeout() -> Span {
+    Span(std::time::Duration::from_secs(30))
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddedSpec {
+    /// Name of a tier that Plimsoll brings, such as `vultr-standard`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// A limits file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// Multiplies rates and capacities of the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Directory of the data; absent: a temporary one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    #[serde(default)]
+    pub no_sync: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addressing {
+    /// `http://host/bucket/key`
+    #[default]
+    Path,
+    /// `http://bucket.host/key`
+    VirtualHost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadSigning {
+    /// `UNSIGNED-PAYLOAD`.
+    #[default]
+    Unsigned,
+    /// Bodies are slices of a pool whose hashes were computed before the run; blocks carry no stamp.
+    Pool,
+    /// Each body is hashed as it is sent.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnThrottle {
+    /// Record and go on at once.
+    #[default]
+    Record,
+    /// Wait as Retry-After says (else with exponential backoff) before the slot's next attempt.
+    Backoff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checksum {
+    #[default]
+    None,
+    Crc32c,
+    Crc64nvme,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSpec {
+    /// PEM file of roots to trust in place of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cert: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key: Option<String>,
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// `1.2` or `1.3`: the only version to speak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockTarget {
+    pub path: String,
+    /// Size of a file to lay out; absent: the device's or file's own size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// First byte of the region used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Size>,
+    /// Use the page cache. Default is direct I/O.
+    #[serde(default)]
+    pub buffered: bool,
+    /// The device whose data may be destroyed: path, /dev/disk/by-id name or serial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroy_data: Option<String>,
+    /// Write the whole region before reading it.
+    #[serde(default = "yes")]
+    pub layout: bool,
+    /// Drop the page cache of the region before each stage.
+    #[serde(default = "yes")]
+    pub invalidate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesTarget {
+    pub directory: String,
+    /// Number of files per worker.
+    #[serde(default = "one")]
+    pub files: u32,
+    pub file_size: Size,
+    #[serde(default)]
+    pub buffered: bool,
+    #[serde(default = "yes")]
+    pub layout: bool,
+    #[serde(default = "yes")]
+    pub invalidate: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A service-time law on a virtual clock. The truth that tests compare with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimTarget {
+    /// Time of an op with no bytes.
+    pub base: Span,
+    /// Bytes per second of one op's transfer; absent: bytes cost nothing.
+    pub stream: Option<BytesRate>,
+    /// Log-normal spread of service times (sigma of the log); 0: none.
+    pub spread: f64,
+    /// Ops served at once; absent: unlimited.
+    pub servers: Option<u32>,
+    /// Token bucket of operations.
+    pub ops: Option<SimBucket>,
+    /// Token bucket of bytes.
+    pub bytes: Option<SimBucket>,
+    /// Answer 429 instead of queueing when a bucket is empty.
+    pub reject: bool,
+    /// Share of ops that fail with a 500.
+    pub error_rate: f64,
+    /// Every `stall_every`, all service stops for `stall_for`.
+    pub stall_every: Option<Span>,
+    pub stall_for: Option<Span>,
+}
+
+impl Default for SimTarget {
+    fn default() -> Self {
+        Self {
+            base: Span(std::time::Duration::from_millis(1)),
+            stream: None,
+            spread: 0.0,
+            servers: None,
+            ops: None,
+            bytes: None,
+            reject: false,
+            error_rate: 0.0,
+            stall_every: None,
+            stall_for: None,
+        }
+    }
+}
+
+/// Tokens (ops or bytes): refilled at `sustained` per second up to `capacity`, drained at most at `burst`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimBucket {
+    pub sustained_per_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_per_s: Option<f64>,
+    pub capacity: f64,
+    /// Share of the capacity at the start, 0 to 1.
+    #[serde(default = "full")]
+    pub initial_fill: f64,
+}
+
+fn full() -> f64 {
+    1.0
+}
+
+/// Workloads that run at the same time, with warm-up before and drain after the measured part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Ops before this are made but not measured.
+    #[serde(default = "default_warmup")]
+    pub warmup: Span,
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+    /// Which cell of a sweep, and which repeat of it, this stage is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<Cell>,
+}
+
+fn default_warmup() -> Span {
+    Span(std::time::Duration::from_secs(2))
+}
+
+/// The place of a stage in a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    pub index: u32,
+    pub repeat: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    pub name: String,
+    /// Name of the target; absent where the plan has only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Kinds of op by weight.
+    pub mix: BTreeMap<OpKind, u32>,
+    /// Size of objects, or block size.
+    #[serde(default = "default_sizes")]
+    pub size: SizeDist,
+    /// Which object, or which offset.
+    #[serde(default)]
+    pub keys: KeyDist,
+    /// Ops in flight, over all threads of the workload (object); per job (block).
+    #[serde(default = "one")]
+    pub concurrency: u32,
+    /// Jobs (block and files): each a thread with its own sequence and `concurrency` ops in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    #[serde(default)]
+    pub pacing: Pacing,
+    #[serde(default)]
+    pub stop: Stop,
+    /// Check the stamp of each block that is read.
+    #[serde(default)]
+    pub verify: bool,
+    #[serde(default)]
+    pub data: DataSpec,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectOptions>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockOptions>,
+}
+
+fn default_sizes() -> SizeDist {
+    SizeDist::Fixed(Size(4096))
+}
+
+/// Options of object workloads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ObjectOptions {
+    /// Objects prepared for GET, stat, copy, list and delete.
+    pub objects: u64,
+    /// Prefixes over which keys are spread.
+    pub prefixes: u32,
+    /// Prepare once under this name and reuse.
+    pub dataset: Option<String>,
+    /// Bytes of a ranged GET.
+    pub range: Option<Size>,
+    pub part_size: Size,
+    /// Parts of one upload in flight.
+    pub part_concurrency: u32,
+    pub list_max_keys: u32,
+    pub list_delimiter: Option<String>,
+    pub delete_batch: u32,
+}
+
+impl Default for ObjectOptions {
+    fn default() -> Self {
+        Self {
+            objects: 1000,
+            prefixes: 1,
+            dataset: None,
+            range: None,
+            part_size: Size(8 << 20),
+            part_concurrency: 4,
+            list_max_keys: 1000,
+            list_delimiter: None,
+            delete_batch: 1,
+        }
+    }
+}
+
+/// Options of block and file workloads.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BlockOptions {
+    /// fsync after every n writes; 0: never.
+    pub fsync: u32,
+    /// fdatasync after every n writes; 0: never.
+    pub fdatasync: u32,
+    /// fsync once at the end, inside the measured time.
+    pub end_fsync: bool,
+    /// Random offsets may repeat before all were used.
+    pub norandommap: bool,
+    /// Seconds after the stage's start at which the job starts.
+    pub start_delay: Option<Span>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeDist {
+    /// Every size from `min` to `max` alike (block: multiples of `min`).
+    Uniform { min: Size, max: Size },
+    /// Sizes by weight.
+    Weighted(Vec<(Size, u32)>),
+    /// Log-normal with this median and sigma (of the natural log), cut at `max`.
+    LogNormal { median: Size, sigma: f64, max: Size },
+    /// One size, written plainly.
+    #[serde(untagged)]
+    Fixed(Size),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyDist {
+    #[default]
+    Uniform,
+    /// Zipf with this exponent.
+    Zipf(f64),
+    /// Pareto with this index (block).
+    Pareto(f64),
+    Sequential,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// As many as `concurrency` in flight, always.
+    #[default]
+    Closed,
+    /// Open loop at this rate of the whole workload.
+    Constant(OpsRate),
+    Poisson(OpsRate),
+    /// Open loop at a rate of bytes.
+    Bytes(BytesRate),
+    Ramp {
+        from: OpsRate,
+        to: OpsRate,
+        over: Span,
+    },
+}
+
+/// When a workload ends: at the first that is reached. None given: 30 s.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Of the measured part; the warm-up comes before.
+    pub duration: Option<Span>,
+    pub ops: Option<u64>,
+    pub bytes: Option<Size>,
+    /// Passes over the whole region (block).
+    pub loops: Option<u32>,
+}
+
+/// What written bytes look like.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataSpec {
+    /// Share of each block that compresses away, 0 to 1.
+    pub compressible: f64,
+    /// Share of blocks that repeat another, 0 to 1.
+    pub dedupable: f64,
+}
+
+/// What decides stages as the run goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ControllerSpec {
+    /// Every op at every size (and concurrency), each `repeat` times, in random order.
+    Sweep {
+        template: Box<Stage>,
+        ops: Vec<OpKind>,
+        sizes: Vec<Size>,
+        #[serde(default)]
+        concurrencies: Vec<u32>,
+        #[serde(default = "one")]
+        repeat: u32,
+    },
+    /// Finds the concurrency beyond which throughput no longer grows.
+    Saturation {
+        template: Box<Stage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_concurrency: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        p99_ceiling: Option<Span>,
+    },
+    /// Finds ops and bytes limits, bursts, capacities and refill.
+    Limits {
+        template: Box<Stage>,
+        budget: Span,
+        #[serde(default)]
+        probe_shared: bool,
+        #[serde(default)]
+        probe_scope: bool,
+    },
+    /// Runs on and reports cliffs as they come.
+    Watch { template: Box<Stage>, duration: Span },
+}

@@ -1,0 +1,228 @@
+//! Reading a plan: syntax, unknown keys, then what no syntax can say. Each error has a place and a remedy.
+
+use super::{ControllerSpec, PLAN_VERSION, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
+use crate::OpKind;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The text is no plan; the message has line and column.
+    #[error("the plan cannot be read: {0}")]
+    Syntax(String),
+    #[error("{place}: {problem}. {remedy}")]
+    Invalid { place: String, problem: String, remedy: String },
+}
+
+fn invalid(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> PlanError {
+    PlanError::Invalid { place: place.into(), problem: problem.into(), remedy: remedy.into() }
+}
+
+impl Plan {
+    /// Parses and validates.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        let plan: Plan =
+            toml::from_str(text).map_err(|e| PlanError::Syntax(e.to_string().trim_end().to_owned()))?;
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a plan is always TOML")
+    }
+
+    /// What the types cannot say.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        if self.version == 0 || self.version > PLAN_VERSION {
+            return Err(invalid(
+                "version",
+                format!("{} is not a plan version that this program knows", self.version),
+                format!("Write version = {PLAN_VERSION}, or use a newer plimsoll."),
+            ));
+        }
+        if self.targets.is_empty() {
+            return Err(invalid(
+                "targets",
+                "there is none",
+                "Add a table [targets.NAME] with kind = \"s3\", \"block\", \"files\", \"null\" or \"sim\".",
+            ));
+        }
+        if self.stages.is_empty() == self.controller.is_none() {
+            return Err(invalid(
+                "stage",
+                "a plan has either stages or a controller",
+                "Write [[stage]] tables, or one [controller] table.",
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.options.max_error_rate) {
+            return Err(invalid(
+                "options.max_error_rate",
+                "is not between 0 and 1",
+                "Write a share, for example 0.001 for 0.1 %.",
+            ));
+        }
+        for (i, stage) in self.stages.iter().enumerate() {
+            self.check_stage(&format!("stage {}", i + 1), stage)?;
+        }
+        match &self.controller {
+            None => Ok(()),
+            Some(ControllerSpec::Sweep { template, ops, sizes, repeat, .. }) => {
+                if ops.is_empty() || sizes.is_empty() || *repeat == 0 {
+                    return Err(invalid(
+                        "controller",
+                        "a sweep without ops, sizes or repeats does nothing",
+                        "Give ops, sizes and repeat of at least one.",
+                    ));
+                }
+                self.check_stage("controller.template", template)
+            }
+            Some(
+                ControllerSpec::Saturation { template, .. }
+                | ControllerSpec::Limits { template, .. }
+                | ControllerSpec::Watch { template, .. },
+            ) => self.check_stage("controller.template", template),
+        }
+    }
+
+    /// The target of a workload: the named one, or the only one.
+    pub fn target_of(&self, w: &Workload) -> Result<(&str, &TargetSpec), PlanError> {
+        let place = || format!("workload '{}'", w.name);
+        match &w.target {
+            Some(name) => self.targets.get_key_value(name).map(|(k, v)| (k.as_str(), v)).ok_or_else(|| {
+                invalid(
+                    place(),
+                    format!("there is no target '{name}'"),
+                    format!("Targets of this plan: {}.", self.target_names()),
+                )
+            }),
+            None if self.targets.len() == 1 => {
+                let (k, v) = self.targets.iter().next().expect("length was checked");
+                Ok((k, v))
+            }
+            None => Err(invalid(
+                place(),
+                "does not say which target it uses",
+                format!("Add target = \"...\", one of {}.", self.target_names()),
+            )),
+        }
+    }
+
+    fn target_names(&self) -> String {
+        self.targets.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    fn check_stage(&self, place: &str, stage: &Stage) -> Result<(), PlanError> {
+        if stage.workloads.is_empty() {
+            return Err(invalid(place, "has no workload", "Add a [[stage.workload]] table."));
+        }
+        for w in &stage.workloads {
+            self.check_workload(&format!("{place}, workload '{}'", w.name), w)?;
+        }
+        Ok(())
+    }
+
+    fn check_workload(&self, place: &str, w: &Workload) -> Result<(), PlanError> {
+        let (target_name, target) = self.target_of(w)?;
+        if w.mix.values().map(|v| u64::from(*v)).sum::<u64>() == 0 {
+            return Err(invalid(
+                place,
+                "its mix is empty",
+                "Give at least one op a weight, for example mix = { get = 1 }.",
+            ));
+        }
+        for kind in w.mix.keys() {
+            if !target_does(target, *kind) {
+                return Err(invalid(
+                    place,
+                    format!("target '{target_name}' has no op '{kind}'"),
+                    "Choose another op, or another target.",
+                ));
+            }
+        }
+        if w.concurrency == 0 || w.jobs == Some(0) {
+            return Err(invalid(place, "concurrency and jobs of 0 do nothing", "Write 1 or more."));
+        }
+        check_size(place, &w.size)?;
+        if let Pacing::Ramp { over, .. } = &w.pacing
+            && over.0.is_zero()
+        {
+            return Err(invalid(place, "a ramp over no time is a step", "Write over = \"30s\"."));
+        }
+        for (name, share) in [("compressible", w.data.compressible), ("dedupable", w.data.dedupable)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(invalid(
+                    place,
+                    format!("data.{name} is not between 0 and 1"),
+                    "Write a share, for example 0.5.",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_size(place: &str, size: &SizeDist) -> Result<(), PlanError> {
+    let bad = |problem: &str, remedy: &str| Err(invalid(place, problem, remedy));
+    match size {
+        SizeDist::Fixed(_) => Ok(()),
+        SizeDist::Uniform { min, max } if min > max => bad("size: min is above max", "Swap them."),
+        SizeDist::Uniform { .. } => Ok(()),
+        SizeDist::Weighted(list) if list.iter().all(|(_, w)| *w == 0) => {
+            bad("size: no size has a weight", "Write pairs such as [\"4KiB\", 3].")
+        }
+        SizeDist::Weighted(_) => Ok(()),
+        SizeDist::LogNormal { sigma, median, max } => {
+            if !sigma.is_finite() || *sigma < 0.0 || median > max {
+                return bad("size: a log-normal needs sigma >= 0 and median <= max", "Correct them.");
+            }
+            Ok(())
+        }
+    }
+}
+
+fn target_does(target: &TargetSpec, kind: OpKind) -> bool {
+    use OpKind::{Fsync, Null, Read, Trim, Write};
+    let block = matches!(kind, Read | Write | Fsync | Trim);
+    match target {
+        TargetSpec::S3(_) => !block && kind != Null,
+        TargetSpec::Block(_) | TargetSpec::Files(_) => block,
+        TargetSpec::Null | TargetSpec::Sim(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+version = 1
+seed = 7
+[targets.s]
+kind = "s3"
+endpoints = ["http://127.0.0.1:9000"]
+bucket = "b"
+[[stage]]
+name = "one"
+[[stage.workload]]
+name = "w"
+mix = { get = 45, stat = 30, put = 15, delete = 10 }
+size = { uniform = { min = "1KiB", max = "64KiB" } }
+concurrency = 16
+pacing = { poisson = "800/s" }
+stop = { duration = "30s" }
+"#;
+
+    #[test]
+    fn reads_and_writes_back() {
+        let plan = Plan::from_toml(GOOD).unwrap();
+        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+    }
+
+    #[test]
+    fn errors_have_place_and_remedy() {
+        let e = Plan::from_toml(&GOOD.replace("concurrency", "concurency")).unwrap_err().to_string();
+        assert!(e.contains("line 14") && e.contains("concurency"), "{e}");
+        let e = Plan::from_toml(&GOOD.replace("get = 45", "read = 45")).unwrap_err().to_string();
+        assert!(e.contains("workload 'w'") && e.contains("no op 'read'"), "{e}");
+        let e = Plan::from_toml(&GOOD.replace("\"64KiB\"", "\"64k\"")).unwrap_err().to_string();
+        assert!(e.contains("line"), "{e}");
+    }
+}

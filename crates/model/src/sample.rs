@@ -1,0 +1,62 @@
+//! Resources of a host at a time: a stream of its own beside the intervals.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Which part a host plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Client,
+    Server,
+}
+
+/// Counters and gauges at one time. Counters are cumulative since boot, so that any two samples subtract.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub host: String,
+    pub role: Role,
+    /// Nanoseconds since the run's start, on the host's monotonic clock.
+    pub at_ns: u64,
+    /// Per CPU: [user, system, iowait, irq, steal, idle] in nanoseconds, cumulative.
+    pub cpus: Vec<[u64; 6]>,
+    /// CPU time of the measuring process, cumulative.
+    pub process_cpu_ns: u64,
+    pub process_rss_bytes: u64,
+    pub memory_available_bytes: u64,
+    /// /proc/self/io: bytes that read and write calls moved, and bytes fetched from or sent to storage.
+    pub process_io: ProcessIo,
+    /// Per network interface: [rx bytes, tx bytes, drops], cumulative.
+    pub nics: BTreeMap<String, [u64; 3]>,
+    /// TCP segments sent and retransmitted, cumulative.
+    pub tcp_out: u64,
+    pub tcp_retransmits: u64,
+    /// Per block device under test, as /proc/diskstats has it.
+    pub disks: BTreeMap<String, DiskCounters>,
+    /// Pressure stall totals (some), nanoseconds: cpu, io, memory.
+    pub psi_ns: [u64; 3],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessIo {
+    pub rchar: u64,
+    pub wchar: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DiskCounters {
+    pub reads: u64,
+    pub reads_merged: u64,
+    pub read_bytes: u64,
+    pub read_ns: u64,
+    pub writes: u64,
+    pub writes_merged: u64,
+    pub write_bytes: u64,
+    pub write_ns: u64,
+    pub in_flight: u64,
+    pub busy_ns: u64,
+    pub queue_ns: u64,
+}

@@ -1,0 +1,187 @@
+//! `summary.json`: the contract with whoever reads our results. Names may be added, not changed,
+//! within a schema number.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Environment, Estimate, Finding, Histogram};
+
+pub const SCHEMA: &str = "plimsoll.run/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSummary {
+    pub schema: String,
+    pub id: String,
+    pub valid: bool,
+    /// One paragraph for a person.
+    pub verdict: String,
+    pub findings: Vec<Finding>,
+    pub workloads: Vec<WorkloadSummary>,
+    pub limits: Vec<LimitSummary>,
+    pub expectations: Vec<Expectation>,
+    pub labels: BTreeMap<String, String>,
+    /// The command that repeats this run.
+    pub rerun: String,
+    pub environment: Environment,
+}
+
+/// One line of results: one op of one workload (of one cell of a sweep, repeats merged).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadSummary {
+    pub name: String,
+    pub op: String,
+    /// Nominal size: the fixed one, or the mean of the distribution.
+    pub size_bytes: u64,
+    /// The size distribution as in the plan.
+    pub size: serde_json::Value,
+    pub concurrency: u32,
+    /// Length of the measured window, seconds, of all repeats together.
+    pub window_s: f64,
+    /// How long the load was seen, seconds (warm-up included): larger buckets are not excluded.
+    pub horizon_s: f64,
+    /// Seconds before and after the window that were left out.
+    pub warmup_s: f64,
+    pub tail_s: f64,
+    pub repeats: u32,
+    /// Null when the data does not carry it; a finding says why.
+    pub ops_per_s: Option<Estimate>,
+    pub bytes_per_s: Option<Estimate>,
+    /// All attempts, throttled and failed ones included, per second.
+    pub attempts_per_s: f64,
+    pub latency_ns: Latencies,
+    /// Attempts by outcome; only `ok` is throughput. Outcomes that did not occur are left out, but for `ok`.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Little's law: mean in flight as measured against rate times mean time.
+    pub littles_law: Option<LittlesLaw>,
+    pub client: ClientSummary,
+    pub per_endpoint: Vec<EndpointSummary>,
+    /// What is special about how it was done: `body discarded in kernel`, `payload unsigned`, ...
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Latencies {
+    /// From the intended start (equals service in a closed loop).
+    pub response: Option<LatencySummary>,
+    /// From submission.
+    pub service: Option<LatencySummary>,
+    /// From submission to the first byte.
+    pub ttfb: Option<LatencySummary>,
+    /// Duration of the submission (files).
+    pub submission: Option<LatencySummary>,
+}
+
+/// Nanoseconds. A percentile with fewer than ten ops beyond it is null (V21).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    pub count: u64,
+    pub mean: f64,
+    pub min: u64,
+    pub p50: Option<u64>,
+    pub p90: Option<u64>,
+    pub p99: Option<u64>,
+    pub p999: Option<u64>,
+    pub p9999: Option<u64>,
+    pub max: u64,
+}
+
+impl LatencySummary {
+    /// Ops that must lie beyond a percentile before it is reported.
+    pub const TAIL: f64 = 10.0;
+
+    /// `None` for an empty histogram.
+    pub fn of(h: &Histogram) -> Option<Self> {
+        if h.is_empty() {
+            return None;
+        }
+        let at = |q: f64| {
+            // The median of few ops is still the median; only tails need a tail.
+            let enough = q <= 0.5 || h.count() as f64 * (1.0 - q) >= Self::TAIL - 1e-6;
+            enough.then(|| h.quantile(q))
+        };
+        Some(Self {
+            count: h.count(),
+            mean: h.mean(),
+            min: h.min(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            p9999: at(0.9999),
+            max: h.max(),
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LittlesLaw {
+    /// Mean ops in flight, measured by integration.
+    pub in_flight: f64,
+    /// Rate times mean time in system.
+    pub rate_times_time: f64,
+    /// Relative difference.
+    pub error: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClientSummary {
+    /// Share of time in which workers did not wait.
+    pub busy_fraction: f64,
+    pub cpu_s: f64,
+    pub cpu_s_per_gib: Option<f64>,
+    pub rss_bytes: u64,
+    /// Share of the machine's CPU time used by everything, and stolen by the hypervisor.
+    pub system_cpu: f64,
+    pub steal: f64,
+    pub reconnects: u64,
+    /// Ops sent late because the client was busy (open loop).
+    pub late_ops: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndpointSummary {
+    pub endpoint: String,
+    pub ops_per_s: f64,
+    pub bytes_per_s: f64,
+    pub mean_response_ns: f64,
+    pub max_response_ns: u64,
+    pub ok: u64,
+    pub throttled: u64,
+    pub failed: u64,
+}
+
+/// A limiter that was found, or bounds on one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitSummary {
+    pub target: String,
+    pub op_class: String,
+    /// `bucket`, `key`, `client`, `volume` or `unknown`.
+    pub scope: String,
+    pub ops_per_s: Option<BucketSummary>,
+    pub bytes_per_s: Option<BucketSummary>,
+    /// Size below which operations bind and above which bytes bind.
+    pub knee_bytes: Option<Estimate>,
+    /// `ops`, `bytes`, `latency`, `client`, `none` or `undetermined`.
+    pub binding: String,
+    pub evidence: Vec<(String, String)>,
+}
+
+/// Rates per second, capacity in tokens (ops or bytes). Null: undetermined; a finding says what would settle it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BucketSummary {
+    pub sustained: Option<Estimate>,
+    pub burst: Option<Estimate>,
+    pub capacity: Option<Estimate>,
+    pub refill: Option<Estimate>,
+}
+
+/// A promise that was checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    pub text: String,
+    pub met: Option<bool>,
+    pub measured: Option<f64>,
+    pub reason: String,
+}

@@ -1,0 +1,308 @@
+//! Sizes, durations and rates as people write them. KB is 1000 bytes, KiB is 1024, and both mean it.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What is wrong with a written quantity, and how to write it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{input}' is not {expected}")]
+pub struct UnitError {
+    pub input: String,
+    pub expected: &'static str,
+}
+
+const SIZE_FORM: &str = "a size: write a number with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 4KiB";
+const DURATION_FORM: &str =
+    "a duration: write a number with ns, us, ms, s, m, h or d, or several, for example 90s or 1h30m";
+const OPS_FORM: &str = "a rate of operations: write a number, or a number with /s or /m, for example 800/s";
+const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
+
+fn err(input: &str, expected: &'static str) -> UnitError {
+    UnitError { input: input.to_owned(), expected }
+}
+
+fn split_number(s: &str) -> (&str, &str) {
+    let end = s.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(s.len());
+    s.split_at(end)
+}
+
+fn number(s: &str) -> Option<f64> {
+    s.replace('_', "").parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// Bytes from a written size. A bare number is bytes; `k`, `m`, `g` alone are refused as ambiguous.
+pub fn parse_size(s: &str) -> Result<u64, UnitError> {
+    let t = s.trim();
+    let (num, unit) = split_number(t);
+    let value = number(num).ok_or_else(|| err(s, SIZE_FORM))?;
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1000,
+        "mb" => 1000u64.pow(2),
+        "gb" => 1000u64.pow(3),
+        "tb" => 1000u64.pow(4),
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        _ => return Err(err(s, SIZE_FORM)),
+    };
+    let bytes = value * factor as f64;
+    if bytes.fract() != 0.0 || bytes > u64::MAX as f64 / 2.0 {
+        return Err(err(s, SIZE_FORM));
+    }
+    Ok(bytes as u64)
+}
+
+/// The shortest exact way to write a size: binary when it divides, else decimal, else bytes.
+pub fn format_size(bytes: u64) -> String {
+    const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    const DECIMAL: [(&str, u64); 4] =
+        [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
+    if bytes > 0 {
+        for ((bu, bf), (du, df)) in BINARY.into_iter().zip(DECIMAL) {
+            if bytes % bf == 0 {
+                return format!("{}{bu}", bytes / bf);
+            }
+            if bytes % df == 0 {
+                return format!("{}{du}", bytes / df);
+            }
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// A duration such as `30s`, `1h30m`, `250ms`. A bare number is refused.
+pub fn parse_duration(s: &str) -> Result<Duration, UnitError> {
+    let mut rest = s.trim();
+    if rest.is_empty() {
+        return Err(err(s, DURATION_FORM));
+    }
+    let mut total_ns = 0.0f64;
+    while !rest.is_empty() {
+        let (num, tail) = split_number(rest);
+        let value = number(num).ok_or_else(|| err(s, DURATION_FORM))?;
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, next) = tail.split_at(unit_end);
+        total_ns += value
+            * match unit.trim() {
+                "ns" => 1.0,
+                "us" | "µs" => 1e3,
+                "ms" => 1e6,
+                "s" => 1e9,
+                "m" | "min" => 60e9,
+                "h" => 3600e9,
+                "d" => 86400e9,
+                _ => return Err(err(s, DURATION_FORM)),
+            };
+        rest = next;
+    }
+    if total_ns > u64::MAX as f64 / 2.0 {
+        return Err(err(s, DURATION_FORM));
+    }
+    Ok(Duration::from_nanos(total_ns.round() as u64))
+}
+
+/// A duration written back exactly, in the largest unit that divides it, in the form that is read.
+pub fn format_duration(d: Duration) -> String {
+    let ns = d.as_nanos();
+    for (unit, f) in [
+        ("d", 86_400_000_000_000u128),
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+    ] {
+        if ns != 0 && ns % f == 0 {
+            return format!("{}{unit}", ns / f);
+        }
+    }
+    if ns == 0 { "0s".into() } else { format!("{ns}ns") }
+}
+
+/// Operations per second from `800/s`, `800`, `48000/m`.
+pub fn parse_ops_rate(s: &str) -> Result<f64, UnitError> {
+    let t = s.trim();
+    let (num, unit) = split_number(t);
+    let value = number(num).filter(|v| *v > 0.0).ok_or_else(|| err(s, OPS_FORM))?;
+    match unit.trim() {
+        "" | "/s" => Ok(value),
+        "/m" => Ok(value / 60.0),
+        _ => Err(err(s, OPS_FORM)),
+    }
+}
+
+/// Bytes per second from `600MiB/s`.
+pub fn parse_bytes_rate(s: &str) -> Result<f64, UnitError> {
+    let size = s.trim().strip_suffix("/s").ok_or_else(|| err(s, BYTES_RATE_FORM))?;
+    match parse_size(size) {
+        Ok(b) if b > 0 => Ok(b as f64),
+        _ => Err(err(s, BYTES_RATE_FORM)),
+    }
+}
+
+/// A latency for people: three significant digits and a unit.
+pub fn format_latency_ns(ns: f64) -> String {
+    for (unit, f) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
+        if ns >= f {
+            return format!("{} {unit}", significant(ns / f, 3));
+        }
+    }
+    format!("{ns:.0} ns")
+}
+
+/// `x` with `digits` significant digits and thousands separated by commas.
+pub fn significant(x: f64, digits: i32) -> String {
+    if !x.is_finite() {
+        return "n/a".into();
+    }
+    if x == 0.0 {
+        return "0".into();
+    }
+    let decimals = (digits - 1 - x.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{x:.decimals$}");
+    let (int, frac) = text.split_once('.').map_or((text.as_str(), ""), |(i, f)| (i, f));
+    let (sign, digits) = int.strip_prefix('-').map_or(("", int), |d| ("-", d));
+    let mut out = String::from(sign);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if !frac.is_empty() {
+        out.push('.');
+        out.push_str(frac);
+    }
+    out
+}
+
+macro_rules! written {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $parse:ident, $format:expr, $pattern:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, PartialOrd)]
+        pub struct $name(pub $inner);
+        impl std::str::FromStr for $name {
+            type Err = UnitError;
+            fn from_str(s: &str) -> Result<Self, UnitError> {
+                $parse(s).map(Self)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let text: String = ($format)(self.0);
+                f.pad(&text)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct V;
+                impl serde::de::Visitor<'_> for V {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("a quantity with its unit such as ", $pattern))
+                    }
+                    fn visit_str<E: serde::de::Error>(self, s: &str) -> Result<$name, E> {
+                        s.parse().map_err(E::custom)
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<$name, E> {
+                        self.visit_str(&n.to_string())
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<$name, E> {
+                        self.visit_str(&n.to_string())
+                    }
+                }
+                d.deserialize_any(V)
+            }
+        }
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": ["string", "integer"], "description": concat!("for example ", $pattern) })
+            }
+        }
+    };
+}
+
+written!(
+    /// A number of bytes, written `4KiB`.
+    Size(u64), parse_size, format_size, "4KiB"
+);
+written!(
+    /// A span of time, written `30s`.
+    Span(Duration), parse_duration, format_duration, "30s"
+);
+written!(
+    /// Operations per second, written `800/s`.
+    OpsRate(f64), parse_ops_rate, |v: f64| format!("{v}/s"), "800/s"
+);
+written!(
+    /// Bytes per second, written `600MiB/s`.
+    BytesRate(f64), parse_bytes_rate, |v: f64| format!("{}/s", format_size(v as u64)), "600MiB/s"
+);
+
+impl Eq for Size {}
+impl Eq for Span {}
+
+impl Span {
+    pub fn as_ns(self) -> u64 {
+        self.0.as_nanos() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_mean_what_they_say() {
+        assert_eq!(parse_size("4KiB"), Ok(4096));
+        assert_eq!(parse_size("4KB"), Ok(4000));
+        assert_eq!(parse_size("1.5MiB"), Ok(1_572_864));
+        assert_eq!(parse_size("512"), Ok(512));
+        assert!(parse_size("4k").is_err());
+        assert!(parse_size("-1").is_err());
+        assert!(parse_size("0.3B").is_err());
+    }
+
+    #[test]
+    fn written_forms_read_back() {
+        for b in [0u64, 1, 512, 4000, 4096, 1 << 20, 10_240_000, 1_000_000, 3 << 30, 12345] {
+            assert_eq!(parse_size(&format_size(b)), Ok(b), "{b}");
+        }
+        for s in ["30s", "1h30m", "250ms", "5400s", "0s", "17ns", "2d"] {
+            let d = parse_duration(s).unwrap();
+            assert_eq!(parse_duration(&format_duration(d)), Ok(d), "{s}");
+        }
+        assert!(parse_duration("30").is_err());
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(parse_ops_rate("800/s"), Ok(800.0));
+        assert_eq!(parse_ops_rate("6000/m"), Ok(100.0));
+        assert!(parse_ops_rate("0").is_err());
+        assert_eq!(parse_bytes_rate("600MiB/s"), Ok(629_145_600.0));
+        assert!(parse_bytes_rate("600MiB").is_err());
+    }
+
+    #[test]
+    fn digits() {
+        assert_eq!(significant(1234567.0, 4), "1,234,567");
+        assert_eq!(significant(1.23456, 3), "1.23");
+        assert_eq!(significant(-1234.5, 5), "-1,234.5");
+    }
+}
