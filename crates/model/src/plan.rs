@@ -467,6 +467,36 @@ pub struct BlockOptions {
     pub norandommap: bool,
     /// Seconds after the stage's start at which the job starts.
     pub start_delay: Option<Span>,
+    /// The ring of this workload, where it differs from the run's.
+    pub ring: Option<RingChoice>,
+    /// Block size of writes, where it differs from `size` (which is then that of reads).
+    pub write_size: Option<SizeDist>,
+    /// Random offsets are multiples of this; absent: of the (smallest) block size.
+    pub offset_align: Option<Size>,
+    /// The fio job that this workload was made from, for reports in fio's formats.
+    pub fio: Option<FioJob>,
+}
+
+/// What fio's own reports say of a job, and a plan does not: its names, its group, its options as written.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FioJob {
+    /// Name of the section.
+    pub job: String,
+    /// Which of its `numjobs` clones this workload is, from 0.
+    pub clone: u32,
+    /// Group of jobs: counts up at every stonewall or new_group, from 0.
+    pub group: u32,
+    /// Jobs of one group are reported as one.
+    pub group_reporting: bool,
+    /// Options as written in the job's section.
+    pub options: BTreeMap<String, String>,
+    /// Options as written in the global section.
+    pub global_options: BTreeMap<String, String>,
+    /// Percentiles to print; empty: fio's own list.
+    pub percentiles: Vec<f64>,
+    /// What was lowered otherwise than written, and why: one sentence each.
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -24,6 +24,9 @@ pub struct Sample {
     /// CPU time of the measuring process, cumulative.
     pub process_cpu_ns: u64,
     pub process_rss_bytes: u64,
+    /// The same CPU time told apart, with context switches and page faults (getrusage).
+    #[serde(default)]
+    pub process_usage: ProcessUsage,
     pub memory_available_bytes: u64,
     /// /proc/self/io: bytes that read and write calls moved, and bytes fetched from or sent to storage.
     pub process_io: ProcessIo,
@@ -36,6 +39,17 @@ pub struct Sample {
     pub disks: BTreeMap<String, DiskCounters>,
     /// Pressure stall totals (some), nanoseconds: cpu, io, memory.
     pub psi_ns: [u64; 3],
+}
+
+/// What getrusage(RUSAGE_SELF) says; cumulative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    pub user_ns: u64,
+    pub system_ns: u64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
