@@ -41,6 +41,18 @@ impl Histogram {
         self.sum_ns += u128::from(ns.min(MAX_NS));
     }
 
+    /// Adds `count` values of one bucket at once (from a sparse form); their exact sum comes by [`Self::add_sum_ns`].
+    pub fn add_bucket(&mut self, value_ns: u64, count: u64) {
+        if count > 0 {
+            self.inner.saturating_record_n(value_ns, count);
+        }
+    }
+
+    /// Adds to the exact sum of the values; goes with [`Self::add_bucket`].
+    pub fn add_sum_ns(&mut self, sum_ns: u128) {
+        self.sum_ns = self.sum_ns.saturating_add(sum_ns);
+    }
+
     pub fn merge(&mut self, other: &Self) {
         if other.is_empty() {
             return;

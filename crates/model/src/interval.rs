@@ -106,11 +106,8 @@ impl Series {
         self.bytes_ok = 0;
         self.in_system_ns = 0;
         self.response.clear();
-        for h in [&mut self.service, &mut self.first_byte, &mut self.submission, &mut self.throttled] {
-            if let Some(h) = h {
-                h.clear();
-            }
-        }
+        let optional = [&mut self.service, &mut self.first_byte, &mut self.submission, &mut self.throttled];
+        optional.into_iter().flatten().for_each(Histogram::clear);
         self.endpoints.fill(EndpointCounts::default());
     }
 
@@ -148,11 +145,11 @@ fn merge_optional(a: &mut Option<Histogram>, b: &Option<Histogram>) {
 
 impl EndpointCounts {
     pub fn merge(&mut self, other: &Self) {
-        self.ok += other.ok;
-        self.throttled += other.throttled;
-        self.failed += other.failed;
-        self.bytes_ok += other.bytes_ok;
-        self.response_sum_ns += other.response_sum_ns;
+        self.ok = self.ok.saturating_add(other.ok);
+        self.throttled = self.throttled.saturating_add(other.throttled);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
+        self.response_sum_ns = self.response_sum_ns.saturating_add(other.response_sum_ns);
         self.response_max_ns = self.response_max_ns.max(other.response_max_ns);
     }
 }
@@ -187,13 +184,13 @@ pub struct ClientCounts {
 
 impl ClientCounts {
     pub fn merge(&mut self, other: &Self) {
-        self.workers += other.workers;
-        self.alive_ns += other.alive_ns;
-        self.waited_ns += other.waited_ns;
-        self.cpu_ns += other.cpu_ns;
-        self.in_flight_ns += other.in_flight_ns;
-        self.late_ops += other.late_ops;
-        self.reconnects += other.reconnects;
+        self.workers = self.workers.saturating_add(other.workers);
+        self.alive_ns = self.alive_ns.saturating_add(other.alive_ns);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
+        self.late_ops = self.late_ops.saturating_add(other.late_ops);
+        self.reconnects = self.reconnects.saturating_add(other.reconnects);
     }
 }
 

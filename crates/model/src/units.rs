@@ -61,10 +61,10 @@ pub fn format_size(bytes: u64) -> String {
         [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
     if bytes > 0 {
         for ((bu, bf), (du, df)) in BINARY.into_iter().zip(DECIMAL) {
-            if bytes % bf == 0 {
+            if bytes.is_multiple_of(bf) {
                 return format!("{}{bu}", bytes / bf);
             }
-            if bytes % df == 0 {
+            if bytes.is_multiple_of(df) {
                 return format!("{}{du}", bytes / df);
             }
         }
@@ -114,7 +114,7 @@ pub fn format_duration(d: Duration) -> String {
         ("ms", 1_000_000),
         ("us", 1_000),
     ] {
-        if ns != 0 && ns % f == 0 {
+        if ns != 0 && ns.is_multiple_of(f) {
             return format!("{}{unit}", ns / f);
         }
     }

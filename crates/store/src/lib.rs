@@ -1,1 +1,28 @@
-//! See ARCHITECTURE.md.
+//! The run directory: append, seal, read back, recover. What a run saw, in files that outlive a kill.
+//!
+//! Writing: [`RunDir::create`], then [`RunDir::create_intervals`] and [`RunDir::create_samples`] for the streams,
+//! [`RunDir::journal`] for what has to be cleaned up, [`RunDir::seal`] at the end.
+//! Reading: [`RunDir::load`] for series over time in bounded memory, [`RunDir::totals`] for merged windows.
+
+pub mod codec;
+pub mod data;
+mod error;
+pub mod frame;
+pub mod journal;
+pub mod mark;
+mod merge;
+pub mod rundir;
+pub mod sparse;
+pub mod stream;
+pub mod varint;
+
+pub use codec::{SparseInterval, SparseSeries};
+pub use data::{LoadOptions, Point, Quantiles, RunData, StageData, Totals, Window};
+pub use error::StoreError;
+pub use frame::Damage;
+pub use journal::{Journal, Thing};
+pub use mark::Mark;
+pub use merge::MergedReader;
+pub use rundir::{EnvFile, RunDir, RunEntry, RunState};
+pub use sparse::SparseHistogram;
+pub use stream::{Record, StreamReader, StreamWriter};

@@ -1,0 +1,35 @@
+//! What can go wrong with a run directory, and what to do about it.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{}: {problem}. {remedy}", path.display())]
+    Dir { path: PathBuf, problem: String, remedy: &'static str },
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: std::io::Error },
+    /// A record whose checksum holds but whose content does not: a newer format, or our bug.
+    #[error("a record cannot be read: bad {0}")]
+    Record(&'static str),
+    #[error("{}: {problem}", path.display())]
+    Content { path: PathBuf, problem: String },
+    #[error(
+        "{} has format '{found}', and this program reads '{wanted}'; use the plimsoll that wrote it, or a newer one",
+        path.display()
+    )]
+    Format { path: PathBuf, found: String, wanted: &'static str },
+}
+
+impl StoreError {
+    pub(crate) fn io<'a>(
+        doing: &'static str,
+        path: &'a std::path::Path,
+    ) -> impl FnOnce(std::io::Error) -> StoreError + 'a {
+        move |source| StoreError::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// Whether the disk was full.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+    }
+}

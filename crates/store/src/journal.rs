@@ -1,0 +1,271 @@
+//! The journal: what a run created outside its own directory, and has to clean up.
+//!
+//! Each thing is written and synced *before* it is created, and struck out after it is gone. So whatever
+//! a killed run left behind is in the journal of its run directory. One JSON object a line; a torn last line
+//! is a thing that was never created.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
+
+pub const JOURNAL_FORMAT: &str = "plimsoll.journal/1";
+
+/// Something that exists outside the run directory because of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "thing", rename_all = "snake_case")]
+pub enum Thing {
+    /// A bucket that this run made: removed when it is empty.
+    Bucket { target: String, bucket: String },
+    /// Everything under a prefix of ours. Deleted only while the marker object is there with this content.
+    Prefix { target: String, bucket: String, prefix: String, marker: String, content: String },
+    /// A multipart upload that was begun apart from the measured ones.
+    Upload { target: String, bucket: String, key: String, upload_id: String },
+    /// A file that the run made.
+    File { path: PathBuf },
+    /// A directory that the run made: removed when it is empty.
+    Directory { path: PathBuf },
+    /// A directory that is ours with all that is in it (data of the embedded server).
+    Tree { path: PathBuf },
+    /// A process that the run started, with its start time in clock ticks since boot (as /proc/PID/stat has it), so that no other is mistaken for it.
+    Process { pid: u32, start_ticks: u64, boot_id: String },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+enum Line {
+    Header {
+        format: String,
+    },
+    Created {
+        id: u64,
+        #[serde(flatten)]
+        thing: Thing,
+    },
+    Removed {
+        id: u64,
+    },
+    /// Left in place because the user said so.
+    Kept {
+        id: u64,
+    },
+}
+
+/// Writer of the journal. Holds a lock on the file as long as it lives: a locked journal is a run in progress.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next_id: u64,
+    open: BTreeMap<u64, Thing>,
+}
+
+impl Journal {
+    /// Opens or creates it, and locks it. An error names a run that is still going on.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut file = File::options()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)
+            .map_err(StoreError::io("open", path))?;
+        lock(&file, path)?;
+        let text = read_text(path).map_err(StoreError::io("read", path))?;
+        let (open, last) = replay(path, &text)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            // A torn line must not swallow the next one.
+            file.write_all(b"\n").map_err(StoreError::io("write", path))?;
+        }
+        let mut journal = Self { file, path: path.to_owned(), next_id: last.map_or(0, |id| id + 1), open };
+        if text.is_empty() {
+            journal.write(&Line::Header { format: JOURNAL_FORMAT.into() })?;
+        }
+        Ok(journal)
+    }
+
+    /// Notes that `thing` is about to be created; on disk when this returns.
+    pub fn creating(&mut self, thing: Thing) -> Result<u64, StoreError> {
+        let id = self.next_id;
+        self.write(&Line::Created { id, thing: thing.clone() })?;
+        self.next_id += 1;
+        self.open.insert(id, thing);
+        Ok(id)
+    }
+
+    /// Notes that it is gone (or was never there).
+    pub fn removed(&mut self, id: u64) -> Result<(), StoreError> {
+        self.open.remove(&id);
+        self.write(&Line::Removed { id })
+    }
+
+    /// Notes that it stays, by the user's wish.
+    pub fn kept(&mut self, id: u64) -> Result<(), StoreError> {
+        self.open.remove(&id);
+        self.write(&Line::Kept { id })
+    }
+
+    /// What is still there, the latest first: the order in which to clean up.
+    pub fn pending(&self) -> Vec<(u64, Thing)> {
+        self.open.iter().rev().map(|(id, t)| (*id, t.clone())).collect()
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), StoreError> {
+        let mut text = serde_json::to_string(line).expect("plain data is always JSON");
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(StoreError::io("write", &self.path))?;
+        self.file.sync_data().map_err(StoreError::io("sync", &self.path))
+    }
+}
+
+/// A kill may tear a line in the middle of a character.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a journal says is still there, without locking it. Empty when there is no journal.
+pub fn pending(path: &Path) -> Result<Vec<(u64, Thing)>, StoreError> {
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("read", path)(e)),
+    };
+    Ok(replay(path, &text)?.0.into_iter().rev().collect())
+}
+
+/// What was kept by the user's wish.
+pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
+    let text = read_text(path).map_err(StoreError::io("read", path))?;
+    let mut created = BTreeMap::new();
+    let mut kept = Vec::new();
+    for line in text.lines().filter_map(|l| serde_json::from_str::<Line>(l).ok()) {
+        match line {
+            Line::Created { id, thing } => drop(created.insert(id, thing)),
+            Line::Kept { id } => kept.extend(created.remove(&id)),
+            Line::Header { .. } | Line::Removed { .. } => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether a process holds the journal: the run is going on.
+pub fn is_locked(path: &Path) -> bool {
+    File::open(path)
+        .is_ok_and(|f| rustix::fs::flock(&f, rustix::fs::FlockOperation::NonBlockingLockShared).is_err())
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        StoreError::Dir {
+            path: path.to_owned(),
+            problem: "another plimsoll is working on this run".into(),
+            remedy: "Wait until it has ended, or stop it",
+        }
+    })
+}
+
+type Open = BTreeMap<u64, Thing>;
+
+/// Things that are still open, and the last id given.
+fn replay(path: &Path, text: &str) -> Result<(Open, Option<u64>), StoreError> {
+    let bad = |n: usize, e: serde_json::Error| StoreError::Content {
+        path: path.to_owned(),
+        problem: format!("line {} is damaged: {e}", n + 1),
+    };
+    let mut open = Open::new();
+    let mut last = None;
+    let lines: Vec<&str> = text.lines().collect();
+    for (n, text) in lines.iter().enumerate() {
+        match serde_json::from_str::<Line>(text) {
+            Ok(Line::Header { format }) if format != JOURNAL_FORMAT => {
+                return Err(StoreError::Format {
+                    path: path.to_owned(),
+                    found: format,
+                    wanted: JOURNAL_FORMAT,
+                });
+            }
+            Ok(Line::Header { .. }) => {}
+            Ok(Line::Created { id, thing }) => {
+                last = last.max(Some(id));
+                open.insert(id, thing);
+            }
+            Ok(Line::Removed { id } | Line::Kept { id }) => drop(open.remove(&id)),
+            // A line without its end was being written when the run was killed: nothing followed from it.
+            Err(_) if torn(text) => {}
+            Err(e) => return Err(bad(n, e)),
+        }
+    }
+    Ok((open, last))
+}
+
+/// A prefix of a line: it lacks its closing brace.
+fn torn(line: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(line).is_err_and(|e| e.is_eof()) || line.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn things() -> Vec<Thing> {
+        vec![
+            Thing::Bucket { target: "t".into(), bucket: "b".into() },
+            Thing::File { path: "/tmp/x".into() },
+            Thing::Process { pid: 7, start_ticks: 8, boot_id: "z".into() },
+        ]
+    }
+
+    #[test]
+    fn remembers_what_is_open_over_a_kill() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mut j = Journal::open(&path).unwrap();
+        let ids: Vec<_> = things().into_iter().map(|t| j.creating(t).unwrap()).collect();
+        j.removed(ids[1]).unwrap();
+        drop(j);
+        let mut j = Journal::open(&path).unwrap();
+        let all = things();
+        assert_eq!(j.pending(), vec![(ids[2], all[2].clone()), (ids[0], all[0].clone())]);
+        assert_eq!(pending(&path).unwrap(), j.pending());
+        j.kept(ids[0]).unwrap();
+        assert_eq!(kept(&path).unwrap(), vec![all[0].clone()]);
+    }
+
+    #[test]
+    fn every_truncation_is_readable_and_a_prefix_of_the_truth() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mut j = Journal::open(&path).unwrap();
+        for t in things() {
+            j.creating(t).unwrap();
+        }
+        drop(j);
+        let text = std::fs::read(&path).unwrap();
+        let whole = std::str::from_utf8(&text).unwrap().lines().count();
+        for cut in 0..=text.len() {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let complete = text[..cut].iter().filter(|b| **b == b'\n').count();
+            let mut j = Journal::open(&path).unwrap();
+            // A line whose newline alone is missing is complete.
+            let open = j.pending().len();
+            assert!(open + 1 == complete.max(1) || open == complete, "{cut}: {open} of {complete}/{whole}");
+            let id = j.creating(Thing::File { path: "/y".into() }).unwrap();
+            drop(j);
+            assert!(pending(&path).unwrap().iter().any(|(i, _)| *i == id));
+        }
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let j = Journal::open(&path).unwrap();
+        assert!(is_locked(&path));
+        assert!(Journal::open(&path).unwrap_err().to_string().contains("another plimsoll"));
+        drop(j);
+        assert!(!is_locked(&path));
+    }
+}

@@ -1,0 +1,476 @@
+//! The run directory: its files, its making, sealing, listing and removal.
+//!
+//! ```text
+//! plimsoll-runs/20261121-041703-3f9c/
+//!   plan.toml  env.json  intervals/AGENT.zst  samples/HOST.zst  journal  seal.json
+//!   analysis.json  summary.json        (remade at will)
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::{Environment, Plan, RunSummary};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
+use crate::journal::{self, Journal};
+use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, StreamWriter};
+
+pub const ENV_FORMAT: &str = "plimsoll.env/1";
+pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
+pub const ANALYSIS_FORMAT: &str = "plimsoll.analysis/1";
+
+/// Where runs go unless told otherwise.
+pub const DEFAULT_ROOT: &str = "plimsoll-runs";
+
+/// A run directory, open or sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+/// `env.json`: the environment, and what the tool needs to go on with the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnvFile {
+    pub format: String,
+    pub id: String,
+    pub environment: Environment,
+    /// The command that repeats the run.
+    pub rerun: String,
+    /// Offsets of the agents' clocks against ours, nanoseconds; empty with one machine.
+    #[serde(default)]
+    pub clock_offsets_ns: BTreeMap<String, i64>,
+}
+
+/// `seal.json`: the raw files as they were when the run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    pub format: String,
+    /// `done`, `interrupted` or `failed: ...`.
+    pub end: String,
+    pub files: BTreeMap<String, FileSeal>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSeal {
+    pub bytes: u64,
+    /// XXH3-128 of the content, hexadecimal.
+    pub xxh3: String,
+}
+
+/// `analysis.json`: what the methods of some version made of the raw data, for reports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnalysisFile {
+    pub format: String,
+    pub plimsoll_version: String,
+    pub content: serde_json::Value,
+}
+
+impl RunDir {
+    /// Makes a new run directory under `root`. The id is the local wall clock and a random part.
+    pub fn create(root: &Path) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(root).map_err(StoreError::io("create", root))?;
+        for _ in 0..100 {
+            let path = root.join(new_id());
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self::furnish(path),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(StoreError::io("create", &path)(e)),
+            }
+        }
+        Err(StoreError::Dir {
+            path: root.to_owned(),
+            problem: "no free run id was found".into(),
+            remedy: "Choose another directory for runs",
+        })
+    }
+
+    /// Makes `path` itself the run directory; it must not exist, or be empty.
+    pub fn create_at(path: &Path) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(path).map_err(StoreError::io("create", path))?;
+        let mut entries = std::fs::read_dir(path).map_err(StoreError::io("read", path))?;
+        if entries.next().is_some() {
+            return Err(StoreError::Dir {
+                path: path.to_owned(),
+                problem: "the directory is not empty".into(),
+                remedy: "Choose a new one: a run never overwrites anything",
+            });
+        }
+        Self::furnish(path.to_owned())
+    }
+
+    fn furnish(path: PathBuf) -> Result<Self, StoreError> {
+        for sub in ["intervals", "samples"] {
+            let sub = path.join(sub);
+            std::fs::create_dir(&sub).map_err(StoreError::io("create", &sub))?;
+        }
+        Ok(Self { path })
+    }
+
+    /// Opens an existing run directory.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if !path.join("plan.toml").is_file() || !path.join("intervals").is_dir() {
+            return Err(StoreError::Dir {
+                path: path.to_owned(),
+                problem: if path.exists() { "this is no run directory" } else { "there is no such run" }
+                    .into(),
+                remedy: "List the runs with: plimsoll runs list",
+            });
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Opens a run by path, by id under `root`, by a beginning of its id, or `last`.
+    pub fn find(root: &Path, name: &str) -> Result<Self, StoreError> {
+        let direct = Path::new(name);
+        if direct.join("plan.toml").is_file() {
+            return Self::open(direct);
+        }
+        let mut hits: Vec<RunDir> = list_dirs(root)?;
+        if name == "last" {
+            return hits.pop().ok_or_else(|| no_such(root, "there is no run yet".into()));
+        }
+        hits.retain(|r| r.id().starts_with(name));
+        match hits.len() {
+            1 => Ok(hits.remove(0)),
+            0 => Err(no_such(root, format!("there is no run '{name}'"))),
+            n => Err(no_such(root, format!("{n} runs begin with '{name}'"))),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of the directory.
+    pub fn id(&self) -> String {
+        let full = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        full.file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy().into_owned())
+    }
+
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    pub fn journal(&self) -> Result<Journal, StoreError> {
+        Journal::open(&self.journal_path())
+    }
+
+    pub fn write_plan(&self, plan: &Plan) -> Result<(), StoreError> {
+        replace(&self.path.join("plan.toml"), plan.to_toml().as_bytes())
+    }
+
+    pub fn plan(&self) -> Result<Plan, StoreError> {
+        let path = self.path.join("plan.toml");
+        let text = std::fs::read_to_string(&path).map_err(StoreError::io("read", &path))?;
+        Plan::from_toml(&text).map_err(|e| StoreError::Content { path, problem: e.to_string() })
+    }
+
+    pub fn write_env(&self, env: &EnvFile) -> Result<(), StoreError> {
+        write_json(&self.path.join("env.json"), env)
+    }
+
+    pub fn env(&self) -> Result<EnvFile, StoreError> {
+        let env: EnvFile = read_json(&self.path.join("env.json"))?;
+        check_format(&self.path.join("env.json"), &env.format, ENV_FORMAT)?;
+        Ok(env)
+    }
+
+    pub fn write_summary(&self, summary: &RunSummary) -> Result<(), StoreError> {
+        write_json(&self.path.join("summary.json"), summary)
+    }
+
+    pub fn summary(&self) -> Result<RunSummary, StoreError> {
+        let path = self.path.join("summary.json");
+        let summary: RunSummary = read_json(&path)?;
+        check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
+        Ok(summary)
+    }
+
+    pub fn write_analysis(
+        &self,
+        plimsoll_version: &str,
+        content: serde_json::Value,
+    ) -> Result<(), StoreError> {
+        let file = AnalysisFile {
+            format: ANALYSIS_FORMAT.into(),
+            plimsoll_version: plimsoll_version.into(),
+            content,
+        };
+        write_json(&self.path.join("analysis.json"), &file)
+    }
+
+    pub fn analysis(&self) -> Result<AnalysisFile, StoreError> {
+        let path = self.path.join("analysis.json");
+        let file: AnalysisFile = read_json(&path)?;
+        check_format(&path, &file.format, ANALYSIS_FORMAT)?;
+        Ok(file)
+    }
+
+    /// Starts `intervals/AGENT.zst`.
+    pub fn create_intervals(&self, agent: &str, grid_ns: u64) -> Result<StreamWriter, StoreError> {
+        let header = Header { format: INTERVALS_FORMAT.into(), source: agent.into(), grid_ns };
+        StreamWriter::create(&self.stream_path("intervals", agent), &header)
+    }
+
+    pub fn resume_intervals(&self, agent: &str) -> Result<StreamWriter, StoreError> {
+        StreamWriter::resume(&self.stream_path("intervals", agent))
+    }
+
+    /// Starts `samples/HOST.zst`.
+    pub fn create_samples(&self, host: &str) -> Result<StreamWriter, StoreError> {
+        let header = Header { format: SAMPLES_FORMAT.into(), source: host.into(), grid_ns: 0 };
+        StreamWriter::create(&self.stream_path("samples", host), &header)
+    }
+
+    pub fn resume_samples(&self, host: &str) -> Result<StreamWriter, StoreError> {
+        StreamWriter::resume(&self.stream_path("samples", host))
+    }
+
+    /// The interval files, in order of their names.
+    pub fn interval_files(&self) -> Result<Vec<PathBuf>, StoreError> {
+        zst_files(&self.path.join("intervals"))
+    }
+
+    pub fn sample_files(&self) -> Result<Vec<PathBuf>, StoreError> {
+        zst_files(&self.path.join("samples"))
+    }
+
+    /// Readers of all interval files.
+    pub fn interval_readers(&self) -> Result<Vec<StreamReader>, StoreError> {
+        self.interval_files()?.iter().map(|p| StreamReader::open(p)).collect()
+    }
+
+    fn stream_path(&self, kind: &str, source: &str) -> PathBuf {
+        // Host names are outside input: nothing of them may leave the directory.
+        let safe: String = source
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+            .collect();
+        let safe = safe.trim_start_matches('.');
+        self.path.join(kind).join(format!("{}.zst", if safe.is_empty() { "local" } else { safe }))
+    }
+
+    /// Seals the raw data: nothing but analyses is written afterwards. `end` is `done`, `interrupted` or `failed: ...`.
+    pub fn seal(&self, end: &str) -> Result<Seal, StoreError> {
+        let seal = Seal { format: SEAL_FORMAT.into(), end: end.into(), files: self.hash_raw()? };
+        write_json(&self.path.join("seal.json"), &seal)?;
+        Ok(seal)
+    }
+
+    /// Opens a sealed run again (to resume it).
+    pub fn unseal(&self) -> Result<(), StoreError> {
+        let path = self.path.join("seal.json");
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The seal; `None` when the run never ended in order.
+    pub fn sealed(&self) -> Result<Option<Seal>, StoreError> {
+        let path = self.path.join("seal.json");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let seal: Seal = read_json(&path)?;
+        check_format(&path, &seal.format, SEAL_FORMAT)?;
+        Ok(Some(seal))
+    }
+
+    /// Raw files that are not what they were when the run was sealed (V23); empty when all are, or without a seal.
+    pub fn altered_files(&self) -> Result<Vec<String>, StoreError> {
+        let Some(seal) = self.sealed()? else { return Ok(Vec::new()) };
+        let now = self.hash_raw()?;
+        let names: std::collections::BTreeSet<&String> = seal.files.keys().chain(now.keys()).collect();
+        Ok(names.into_iter().filter(|n| seal.files.get(*n) != now.get(*n)).cloned().collect())
+    }
+
+    fn hash_raw(&self) -> Result<BTreeMap<String, FileSeal>, StoreError> {
+        let mut files = vec![self.path.join("plan.toml"), self.path.join("env.json")];
+        files.extend(self.interval_files()?);
+        files.extend(self.sample_files()?);
+        let named = files.into_iter().filter(|p| p.is_file()).map(|p| {
+            let name = p.strip_prefix(&self.path).unwrap_or(&p).to_string_lossy().into_owned();
+            Ok((name, hash_file(&p)?))
+        });
+        named.collect()
+    }
+
+    /// Removes the run. Refused while it is running, and while things that it created wait for cleanup.
+    pub fn remove(self) -> Result<(), StoreError> {
+        let refuse =
+            |problem: String, remedy| Err(StoreError::Dir { path: self.path.clone(), problem, remedy });
+        if journal::is_locked(&self.journal_path()) {
+            return refuse("the run is still going on".into(), "Stop it first");
+        }
+        let waiting = journal::pending(&self.journal_path())?.len();
+        if waiting > 0 {
+            return refuse(
+                format!("{waiting} thing(s) that the run created are still there"),
+                "Remove them first with: plimsoll cleanup RUN",
+            );
+        }
+        // Only what a run directory holds; a file of the user's in it stops the last step, and stays.
+        for name in ["intervals", "samples"] {
+            for file in zst_files(&self.path.join(name))? {
+                std::fs::remove_file(&file).map_err(StoreError::io("remove", &file))?;
+            }
+            let sub = self.path.join(name);
+            std::fs::remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
+        }
+        for name in ["plan.toml", "env.json", "journal", "seal.json", "analysis.json", "summary.json"] {
+            let file = self.path.join(name);
+            match std::fs::remove_file(&file) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::io("remove", &file)(e));
+                }
+                _ => {}
+            }
+        }
+        std::fs::remove_dir(&self.path).map_err(StoreError::io("remove", &self.path))
+    }
+}
+
+fn no_such(root: &Path, problem: String) -> StoreError {
+    StoreError::Dir { path: root.to_owned(), problem, remedy: "List the runs with: plimsoll runs list" }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    Running,
+    Sealed,
+    /// Killed before its end: readable up to its last frame, resumable, and its cleanup may be due.
+    Unfinished,
+}
+
+/// A line of `plimsoll runs list`.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunEntry {
+    pub id: String,
+    pub path: PathBuf,
+    pub name: Option<String>,
+    /// RFC 3339.
+    pub started_at: String,
+    pub state: RunState,
+    pub labels: BTreeMap<String, String>,
+    /// First sentences of the summary, where there is one.
+    pub verdict: Option<String>,
+    pub valid: Option<bool>,
+    /// Things that `plimsoll cleanup` would remove.
+    pub cleanup_due: usize,
+    pub bytes: u64,
+}
+
+/// The runs under `root`, oldest first. Directories that are no runs are passed over.
+pub fn list(root: &Path) -> Result<Vec<RunEntry>, StoreError> {
+    Ok(list_dirs(root)?.iter().map(entry).collect())
+}
+
+fn list_dirs(root: &Path) -> Result<Vec<RunDir>, StoreError> {
+    let entries = match std::fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("read", root)(e)),
+    };
+    let mut runs: Vec<RunDir> = entries.filter_map(|e| RunDir::open(&e.ok()?.path()).ok()).collect();
+    runs.sort_by_key(RunDir::id);
+    Ok(runs)
+}
+
+fn entry(run: &RunDir) -> RunEntry {
+    let plan = run.plan().ok();
+    let summary = run.summary().ok();
+    let state = match (journal::is_locked(&run.journal_path()), run.sealed()) {
+        (true, _) => RunState::Running,
+        (false, Ok(Some(_))) => RunState::Sealed,
+        _ => RunState::Unfinished,
+    };
+    let files = [run.interval_files(), run.sample_files()].into_iter().flatten().flatten();
+    RunEntry {
+        id: run.id(),
+        path: run.path().to_owned(),
+        name: plan.as_ref().and_then(|p| p.name.clone()),
+        started_at: run.env().map(|e| e.environment.started_at).unwrap_or_default(),
+        state,
+        labels: plan.map(|p| p.labels).unwrap_or_default(),
+        valid: summary.as_ref().map(|s| s.valid),
+        verdict: summary.map(|s| s.verdict),
+        cleanup_due: journal::pending(&run.journal_path()).map_or(0, |p| p.len()),
+        bytes: files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum(),
+    }
+}
+
+fn zst_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(StoreError::io("read", dir))? {
+        let path = entry.map_err(StoreError::io("read", dir))?.path();
+        if path.extension().is_some_and(|e| e == "zst") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn hash_file(path: &Path) -> Result<FileSeal, StoreError> {
+    let mut file = std::fs::File::open(path).map_err(StoreError::io("open", path))?;
+    let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
+    let mut buffer = vec![0u8; 256 << 10];
+    let mut bytes = 0u64;
+    loop {
+        let n = std::io::Read::read(&mut file, &mut buffer).map_err(StoreError::io("read", path))?;
+        if n == 0 {
+            return Ok(FileSeal { bytes, xxh3: format!("{:032x}", hasher.digest128()) });
+        }
+        hasher.update(&buffer[..n]);
+        bytes += n as u64;
+    }
+}
+
+/// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut.
+fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let temporary = path.with_extension("new");
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&temporary)?;
+        std::io::Write::write_all(&mut file, content)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    };
+    write().map_err(StoreError::io("write", path))
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| StoreError::Content {
+        path: path.to_owned(),
+        problem: format!("cannot be written as JSON: {e}"),
+    })?;
+    text.push('\n');
+    replace(path, text.as_bytes())
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let bytes = std::fs::read(path).map_err(StoreError::io("read", path))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| StoreError::Content { path: path.to_owned(), problem: e.to_string() })
+}
+
+fn check_format(path: &Path, found: &str, wanted: &'static str) -> Result<(), StoreError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(StoreError::Format { path: path.to_owned(), found: found.into(), wanted })
+}
+
+fn new_id() -> String {
+    let now = jiff::Zoned::now();
+    let mut random = [0u8; 2];
+    // Uniqueness comes from create_dir; this only makes a collision rare.
+    if rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).is_err() {
+        random = (now.timestamp().subsec_nanosecond() as u16).to_le_bytes();
+    }
+    format!("{}-{:02x}{:02x}", now.strftime("%Y%m%d-%H%M%S"), random[0], random[1])
+}

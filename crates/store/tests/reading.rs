@@ -1,0 +1,164 @@
+//! What was written is what is read: points, windows, totals, several agents, states of a run.
+
+mod common;
+
+use common::{GRID_NS, id, new_run, slice, stage_start, write_stage};
+use plimsoll_model::{Interval, OpKind};
+use plimsoll_store::{LoadOptions, Mark, RunState, SparseInterval, Thing, rundir};
+use proptest::prelude::*;
+
+fn merged(slices: impl Iterator<Item = Interval>) -> Interval {
+    let mut sum = Interval::empty(0);
+    slices.for_each(|s| sum.merge(&s));
+    sum
+}
+
+#[test]
+fn points_and_totals_are_the_truth() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 37);
+    let data = run.load(&LoadOptions::default()).unwrap();
+    let stage = &data.stages[0];
+    assert_eq!((data.grid_ns, data.step_ns), (GRID_NS, GRID_NS));
+    let points = &stage.series[&id(0, OpKind::Get)];
+    assert_eq!(points.len(), 37);
+    let truth = slice(0, 20, 10 + 20 % 3, 20);
+    assert_eq!(points[20].ok(), truth.series[0].ok());
+    assert_eq!(points[20].response.p99_ns, truth.series[0].response.quantile(0.99));
+
+    let window = stage.window(GRID_NS).unwrap();
+    assert_eq!((window.from, window.to), (5, 35));
+    let totals = &run.totals(&[window]).unwrap()[0];
+    let truth = merged((5..35).map(|i| slice(0, i, 10 + i % 3, i)));
+    assert_eq!(totals.series, truth.series);
+    assert_eq!(totals.client, truth.client);
+    let seen: u64 =
+        stage.points(id(0, OpKind::Get), GRID_NS, 5 * GRID_NS, 35 * GRID_NS).iter().map(|p| p.ok()).sum();
+    assert_eq!(seen, truth.series[0].ok());
+}
+
+#[test]
+fn coarser_points_hold_the_same_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 40);
+    let fine = run.load(&LoadOptions::default()).unwrap();
+    let coarse = run.load(&LoadOptions::step(1_000_000_000)).unwrap();
+    let bounded = run.load(&LoadOptions { max_points: 7, ..LoadOptions::default() }).unwrap();
+    assert_eq!(coarse.step_ns, 1_000_000_000);
+    assert_eq!(coarse.stages[0].client.len(), 4);
+    assert!(bounded.stages[0].client.len() <= 7);
+    let work =
+        |d: &plimsoll_store::RunData| -> u64 { d.stages[0].series.values().flatten().map(|p| p.ok()).sum() };
+    assert_eq!(work(&fine), work(&coarse));
+    assert_eq!(work(&fine), work(&bounded));
+}
+
+#[test]
+fn agents_are_merged_on_the_grid() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 30);
+    let mut w = run.create_intervals("other/../agent", GRID_NS).unwrap();
+    w.mark(&stage_start(0, 0)).unwrap();
+    w.mark(&Mark::WarmupEnd { stage: 0, at_ns: 6 * GRID_NS }).unwrap();
+    (0..30).for_each(|i| w.interval(0, &slice(0, i, 1, i + 100)).unwrap());
+    w.finish().unwrap();
+    assert_eq!(run.interval_files().unwrap().len(), 2);
+    let data = run.load(&LoadOptions::default()).unwrap();
+    let window = data.stages[0].window(GRID_NS).unwrap();
+    assert_eq!(window.from, 6);
+    assert_eq!(data.stages[0].workers, 2);
+    let truth =
+        merged((6..28).map(|i| slice(0, i, 10 + i % 3, i)).chain((6..28).map(|i| slice(0, i, 1, i + 100))));
+    assert_eq!(run.totals(&[window]).unwrap()[0].series, truth.series);
+}
+
+#[test]
+fn states_and_removal() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 10);
+    let state = || rundir::list(dir.path()).unwrap().remove(0).state;
+    let mut journal = run.journal().unwrap();
+    assert_eq!(state(), RunState::Running);
+    let thing = journal.creating(Thing::File { path: "/nowhere".into() }).unwrap();
+    assert!(run.clone().remove().unwrap_err().to_string().contains("still going on"));
+    drop(journal);
+    assert_eq!(state(), RunState::Unfinished);
+    assert!(run.clone().remove().unwrap_err().to_string().contains("plimsoll cleanup"));
+    run.journal().unwrap().removed(thing).unwrap();
+    run.seal("done").unwrap();
+    assert_eq!(state(), RunState::Sealed);
+    assert!(run.altered_files().unwrap().is_empty());
+    let file = run.interval_files().unwrap().remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(run.altered_files().unwrap(), ["intervals/local.zst"]);
+    let found = rundir::RunDir::find(dir.path(), &run.id()[..12]).unwrap();
+    assert_eq!(found.id(), run.id());
+    run.remove().unwrap();
+    assert!(rundir::list(dir.path()).unwrap().is_empty());
+    let e = rundir::RunDir::find(dir.path(), "2026").unwrap_err().to_string();
+    assert!(e.contains("no run '2026'"), "{e}");
+}
+
+#[test]
+fn a_foreign_file_in_a_run_survives_its_removal() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    let mine = run.path().join("notes.txt");
+    std::fs::write(&mine, "mine").unwrap();
+    assert!(run.remove().is_err());
+    assert!(mine.exists());
+}
+
+#[test]
+fn a_newer_format_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.zst");
+    let header = plimsoll_store::stream::Header {
+        format: "plimsoll.intervals/9".into(),
+        source: "a".into(),
+        grid_ns: 1,
+    };
+    drop(plimsoll_store::StreamWriter::create(&path, &header).unwrap());
+    let e = plimsoll_store::StreamReader::open(&path).unwrap_err().to_string();
+    assert!(e.contains("plimsoll.intervals/9") && e.contains("newer"), "{e}");
+}
+
+fn any_slice() -> impl Strategy<Value = Interval> {
+    (0u32..3, 0u64..20, 0u64..1000).prop_map(|(stage, n, seed)| slice(stage, 0, n, seed))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn merge_is_associative_and_commutative(a in any_slice(), b in any_slice(), c in any_slice()) {
+        let s = |i: &Interval| SparseInterval::from(i);
+        let plus = |x: &SparseInterval, y: &SparseInterval| { let mut m = x.clone(); m.merge(y); m };
+        let (sa, sb, sc) = (s(&a), s(&b), s(&c));
+        prop_assert_eq!(plus(&plus(&sa, &sb), &sc), plus(&sa, &plus(&sb, &sc)));
+        prop_assert_eq!(plus(&sa, &sb), plus(&sb, &sa));
+        // And it is the model's own merge.
+        let mut dense = a.clone();
+        dense.merge(&b);
+        prop_assert_eq!(plus(&sa, &sb).to_interval(), dense);
+    }
+
+    #[test]
+    fn bytes_read_back(a in any_slice()) {
+        let sparse = SparseInterval::from(&a);
+        let mut bytes = Vec::new();
+        sparse.encode(&mut bytes);
+        let mut c = plimsoll_store::varint::Cursor::new(&bytes);
+        prop_assert_eq!(&SparseInterval::decode(&mut c).unwrap(), &sparse);
+        prop_assert_eq!(sparse.to_interval(), a);
+        for cut in 0..bytes.len() {
+            prop_assert!(SparseInterval::decode(&mut plimsoll_store::varint::Cursor::new(&bytes[..cut])).is_err());
+        }
+    }
+}

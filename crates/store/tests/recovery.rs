@@ -1,0 +1,137 @@
+//! A run file that was cut or damaged anywhere is readable up to there, and never more, and never a panic.
+
+mod common;
+
+use common::{GRID_NS, new_run, slice, stage_start, write_stage};
+use plimsoll_store::{LoadOptions, Record, RunDir, StreamReader, StreamWriter};
+use proptest::prelude::*;
+
+fn read_all(path: &std::path::Path) -> (Vec<Record>, bool) {
+    let Ok(mut reader) = StreamReader::open(path) else { return (Vec::new(), true) };
+    let mut records = Vec::new();
+    while let Some(r) = reader.next().unwrap() {
+        records.push(r);
+    }
+    (records, reader.damage().is_some())
+}
+
+fn sample_file(dir: &std::path::Path) -> (std::path::PathBuf, Vec<u8>, Vec<Record>) {
+    let run = new_run(dir);
+    write_stage(&run, 35);
+    let path = run.interval_files().unwrap().remove(0);
+    let bytes = std::fs::read(&path).unwrap();
+    let (records, damaged) = read_all(&path);
+    assert!(!damaged);
+    (path, bytes, records)
+}
+
+#[test]
+fn every_truncation_is_a_prefix() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bytes, whole) = sample_file(dir.path());
+    let cut_file = path.with_file_name("cut");
+    let mut longest = 0;
+    for cut in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..=bytes.len()) {
+        std::fs::write(&cut_file, &bytes[..cut]).unwrap();
+        let (records, damaged) = read_all(&cut_file);
+        assert_eq!(records[..], whole[..records.len()]);
+        // Nothing is lost in silence: fewer records than whole frames up to here means damage is named.
+        assert!(records.len() == whole.len() || damaged || records.len() >= longest, "{cut}");
+        longest = longest.max(records.len());
+    }
+    assert_eq!(longest, whole.len());
+}
+
+#[test]
+fn a_cut_loses_at_most_a_second() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bytes, whole) = sample_file(dir.path());
+    let intervals = |r: &[Record]| r.iter().filter(|r| matches!(r, Record::Interval { .. })).count();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let (records, damaged) = read_all(&path);
+    assert!(damaged);
+    assert!(intervals(&whole) - intervals(&records) <= 10);
+}
+
+#[test]
+fn a_resumed_file_goes_on_after_the_last_good_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bytes, whole) = sample_file(dir.path());
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let (before, _) = read_all(&path);
+    let mut w = StreamWriter::resume(&path).unwrap();
+    w.mark(&stage_start(1, 99 * GRID_NS)).unwrap();
+    w.interval(1, &slice(1, 99, 3, 3)).unwrap();
+    w.finish().unwrap();
+    let (after, damaged) = read_all(&path);
+    assert!(!damaged);
+    assert_eq!(after[..before.len()], whole[..before.len()]);
+    assert_eq!(after.len(), before.len() + 2);
+}
+
+#[test]
+fn a_cut_run_loads_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bytes, _) = sample_file(dir.path());
+    std::fs::write(&path, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    let run = RunDir::open(path.parent().unwrap().parent().unwrap()).unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert_eq!(data.damage.len(), 1);
+    assert!(data.end.is_none());
+    let window = data.stages[0].window(GRID_NS).unwrap();
+    let totals = run.totals(&[window]).unwrap();
+    assert!(totals[0].series[0].ok() > 0);
+}
+
+#[test]
+fn zstdcat_understands_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, bytes, _) = sample_file(dir.path());
+    let all = zstd::stream::decode_all(&bytes[..]).unwrap();
+    assert!(
+        all.windows(22).any(|w| w == b"plimsoll.intervals/1\"," || w.starts_with(b"plimsoll.intervals/1"))
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_bit_flip_is_noticed_and_never_panics(at: prop::sample::Index, bit in 0u8..8) {
+        thread_local! {
+            static FILE: (tempfile::TempDir, std::path::PathBuf, Vec<u8>, Vec<Record>) = {
+                let dir = tempfile::tempdir().unwrap();
+                let (path, bytes, records) = sample_file(dir.path());
+                (dir, path, bytes, records)
+            };
+        }
+        FILE.with(|(_, path, bytes, whole)| {
+            let mut damaged = bytes.clone();
+            damaged[at.index(bytes.len())] ^= 1 << bit;
+            std::fs::write(path, &damaged).unwrap();
+            let (records, named) = read_all(path);
+            prop_assert!(named);
+            prop_assert!(records.len() < whole.len());
+            prop_assert_eq!(&records[..], &whole[..records.len()]);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn any_bytes_at_all_never_panic(bytes: Vec<u8>, tag in 0u8..5) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.zst");
+        // Bytes behind a good checksum are the harder case: they reach the record decoder.
+        let header = plimsoll_store::stream::Header {
+            format: plimsoll_store::stream::INTERVALS_FORMAT.into(), source: "a".into(), grid_ns: GRID_NS,
+        };
+        drop(StreamWriter::create(&path, &header).unwrap());
+        let mut record = vec![tag];
+        plimsoll_store::varint::put_u64(&mut record, bytes.len() as u64);
+        record.extend_from_slice(&bytes);
+        plimsoll_store::frame::FrameWriter::resume(&path).unwrap().append(&record).unwrap();
+        let _ = read_all(&path);
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = read_all(&path);
+    }
+}
