@@ -13,8 +13,15 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
-    /// Effective sample size: autocorrelated samples count for less than their number.
+    /// Effective sample size: autocorrelated samples count for less than their number. Null in JSON: exact.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
     pub n_eff: f64,
+}
+
+/// JSON has no infinity: an exact value's sample size is written as null and read back as what it was.
+fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
 }
 
 impl Estimate {
@@ -49,5 +56,17 @@ impl Estimate {
             high: self.high * factor,
             n_eff: self.n_eff,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exact_value_survives_json() {
+        let e = Estimate::exact(800.0);
+        let text = serde_json::to_string(&e).unwrap();
+        assert_eq!(serde_json::from_str::<Estimate>(&text).unwrap(), e);
     }
 }

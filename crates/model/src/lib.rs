@@ -3,6 +3,7 @@
 //! Start at [`plan::Plan`] (what is asked for), [`interval::Interval`] (what was seen) and
 //! [`summary::RunSummary`] (what is said about it).
 
+pub mod analysis;
 pub mod environment;
 pub mod estimate;
 pub mod finding;
@@ -16,6 +17,7 @@ pub mod summary;
 pub mod trace;
 pub mod units;
 
+pub use analysis::Analysis;
 pub use environment::Environment;
 pub use estimate::Estimate;
 pub use finding::{Finding, Level, Verdict};
