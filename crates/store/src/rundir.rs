@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_model::{Environment, Plan, RunSummary};
+use plimsoll_model::{Analysis, Environment, Plan, RunSummary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,6 @@ use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, Stre
 
 pub const ENV_FORMAT: &str = "plimsoll.env/1";
 pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
-pub const ANALYSIS_FORMAT: &str = "plimsoll.analysis/1";
 
 /// Where runs go unless told otherwise.
 pub const DEFAULT_ROOT: &str = "plimsoll-runs";
@@ -57,14 +56,6 @@ pub struct FileSeal {
     pub bytes: u64,
     /// XXH3-128 of the content, hexadecimal.
     pub xxh3: String,
-}
-
-/// `analysis.json`: what the methods of some version made of the raw data, for reports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AnalysisFile {
-    pub format: String,
-    pub plimsoll_version: String,
-    pub content: serde_json::Value,
 }
 
 impl RunDir {
@@ -188,24 +179,15 @@ impl RunDir {
         Ok(summary)
     }
 
-    pub fn write_analysis(
-        &self,
-        plimsoll_version: &str,
-        content: serde_json::Value,
-    ) -> Result<(), StoreError> {
-        let file = AnalysisFile {
-            format: ANALYSIS_FORMAT.into(),
-            plimsoll_version: plimsoll_version.into(),
-            content,
-        };
-        write_json(&self.path.join("analysis.json"), &file)
+    pub fn write_analysis(&self, analysis: &Analysis) -> Result<(), StoreError> {
+        write_json(&self.path.join("analysis.json"), analysis)
     }
 
-    pub fn analysis(&self) -> Result<AnalysisFile, StoreError> {
+    pub fn analysis(&self) -> Result<Analysis, StoreError> {
         let path = self.path.join("analysis.json");
-        let file: AnalysisFile = read_json(&path)?;
-        check_format(&path, &file.format, ANALYSIS_FORMAT)?;
-        Ok(file)
+        let analysis: Analysis = read_json(&path)?;
+        check_format(&path, &analysis.schema, plimsoll_model::analysis::SCHEMA)?;
+        Ok(analysis)
     }
 
     /// Starts `intervals/AGENT.zst`.
