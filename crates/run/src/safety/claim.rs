@@ -1,0 +1,80 @@
+//! Gathers the facts about a device, asks the judge, and holds the device for as long as the run goes on.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::judge::{Refusal, Request, judge};
+use super::signature::{HEAD_BYTES, Signature, TAIL_BYTES, detect};
+use super::{DeviceInfo, facts};
+
+/// Leave to use a block device. While it lives nobody can mount the device or claim it.
+#[derive(Debug)]
+pub struct Permit {
+    pub device: DeviceInfo,
+    /// What is on it at present.
+    pub signatures: Vec<Signature>,
+    /// The exclusive claim; present when the run writes.
+    _claim: Option<File>,
+}
+
+/// Decides about a block device. With `writes` the device is claimed (O_EXCL) until the permit is dropped.
+pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, Refusal> {
+    let shown = path.display().to_string();
+    let device = DeviceInfo::of(path)
+        .map_err(|e| Refusal::new(&shown, format!("cannot be read: {e}"), "Name a block device"))?;
+    let signatures = read_signatures(path, device.size_bytes).map_err(|e| {
+        Refusal::new(
+            &shown,
+            format!("cannot be read: {e}"),
+            "Run as root, or as a member of the group that owns the device",
+        )
+    })?;
+    let request = Request { path: &shown, writes, destroy_data };
+    judge(request, &device, &facts::uses(&device), &signatures)?;
+    let claim = if writes { Some(claim(path, &shown)?) } else { None };
+    Ok(Permit { device, signatures, _claim: claim })
+}
+
+/// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
+/// for it exclusively cannot be opened with O_EXCL.
+fn claim(path: &Path, shown: &str) -> Result<File, Refusal> {
+    let opened =
+        File::options().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path);
+    opened.map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY) => Refusal::new(
+            shown,
+            "it is held by another program or by the kernel",
+            "Find out who has it (lsblk, fuser -v), and free it or choose another",
+        ),
+        Some(libc::EACCES | libc::EPERM) => Refusal::new(
+            shown,
+            format!("cannot be opened for writing: {e}"),
+            "Run as root, or as a member of the group that owns the device",
+        ),
+        _ => Refusal::new(shown, format!("cannot be opened for writing: {e}"), "Check the device (dmesg)"),
+    })
+}
+
+/// Signatures at both ends of a device or file.
+pub fn read_signatures(path: &Path, size: u64) -> std::io::Result<Vec<Signature>> {
+    let file = File::open(path)?;
+    let read = |offset: u64, length: u64| -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length as usize];
+        let mut done = 0;
+        while done < bytes.len() {
+            match file.read_at(&mut bytes[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    };
+    let head = read(0, HEAD_BYTES.min(size))?;
+    // An end that cannot be read holds no signature that anybody could use; the beginning must be readable.
+    let tail = read(size - TAIL_BYTES.min(size), TAIL_BYTES.min(size)).unwrap_or_default();
+    Ok(detect(&head, &tail, size))
+}
