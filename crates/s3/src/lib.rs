@@ -1,1 +1,14 @@
-//! See ARCHITECTURE.md.
+//! The S3 wire protocol without I/O: endpoints, credentials, signatures, request heads, the response parser,
+//! XML, checksums, and what an answer means. Nothing here opens a socket or reads a clock; the engine does.
+
+pub mod checksum;
+pub mod date;
+pub mod endpoint;
+pub mod head;
+pub mod sign;
+pub mod uri;
+
+pub use checksum::{Crc, CrcKind};
+pub use endpoint::{Endpoint, EndpointError};
+pub use head::{Action, Body, HeadOptions, HeaderError, Heads, PayloadHash};
+pub use sign::{Credentials, Signer};

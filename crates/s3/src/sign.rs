@@ -1,0 +1,220 @@
+//! Signature Version 4: who signs, and the few hashes that a request costs.
+//!
+//! A signature is two SHA-256 computations: one over the canonical request, one HMAC over the string to sign.
+//! The signing key depends only on day, region and secret, so its HMAC state is kept (`ring::hmac::Key` holds
+//! the hashed inner and outer pads), and the date text is written once a second.
+//! Source: AWS, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
+
+use std::fmt;
+
+use ring::{digest, hmac};
+
+use crate::date::amz_date;
+use crate::uri::hex32;
+
+/// SHA-256 of nothing, in hex: the payload hash of a request without a body.
+pub const EMPTY_SHA256: &[u8; 64] = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// The payload hash that says that the body is not signed.
+pub const UNSIGNED_PAYLOAD: &[u8; 16] = b"UNSIGNED-PAYLOAD";
+
+/// An access key. Its `Debug` shows no secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub access_key: String,
+    pub secret_key: String,
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key", &self.access_key)
+            .field("secret_key", &"***")
+            .field("session_token", &self.session_token.as_ref().map(|_| "***"))
+            .finish()
+    }
+}
+
+/// SHA-256 in lower-case hex, as `x-amz-content-sha256` has it.
+pub fn sha256_hex(data: &[u8]) -> [u8; 64] {
+    hex32(&sha256(data))
+}
+
+fn sha256(data: &[u8]) -> [u8; 32] {
+    let d = digest::digest(&digest::SHA256, data);
+    let mut out = [0; 32];
+    out.copy_from_slice(d.as_ref());
+    out
+}
+
+/// SHA-256 over pieces that come one after another.
+#[derive(Clone)]
+pub struct Sha256(digest::Context);
+
+impl Default for Sha256 {
+    fn default() -> Self {
+        Self(digest::Context::new(&digest::SHA256))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sha256")
+    }
+}
+
+impl Sha256 {
+    pub fn update(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    pub fn finish_hex(self) -> [u8; 64] {
+        let mut out = [0; 32];
+        out.copy_from_slice(self.0.finish().as_ref());
+        hex32(&out)
+    }
+}
+
+/// Signs for one access key in one region. One per worker thread: it keeps the state of the day and the second.
+#[derive(Clone)]
+pub struct Signer {
+    credentials: Credentials,
+    region: String,
+    day: u64,
+    key: hmac::Key,
+    second: u64,
+    date: [u8; 16],
+    /// `YYYYMMDD/region/s3/aws4_request`
+    scope: Vec<u8>,
+    /// The string to sign, rebuilt in place: its first three lines change once a second.
+    to_sign: Vec<u8>,
+    /// Where in `to_sign` the hash of the canonical request goes.
+    hash_at: usize,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer")
+            .field("credentials", &self.credentials)
+            .field("region", &self.region)
+            .finish()
+    }
+}
+
+impl Signer {
+    pub fn new(credentials: Credentials, region: impl Into<String>) -> Self {
+        let mut s = Self {
+            credentials,
+            region: region.into(),
+            day: u64::MAX,
+            key: hmac::Key::new(hmac::HMAC_SHA256, b""),
+            second: u64::MAX,
+            date: [0; 16],
+            scope: Vec::with_capacity(64),
+            to_sign: Vec::with_capacity(192),
+            hash_at: 0,
+        };
+        s.at(0);
+        s
+    }
+
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// `YYYYMMDDTHHMMSSZ` of the time last given to [`Self::at`].
+    pub fn date(&self) -> &[u8; 16] {
+        &self.date
+    }
+
+    /// `ACCESSKEY/YYYYMMDD/region/s3/aws4_request` goes to `out`.
+    pub fn push_credential(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.credentials.access_key.as_bytes());
+        out.push(b'/');
+        out.extend_from_slice(&self.scope);
+    }
+
+    /// Sets the time of the signatures that follow. Costs nothing within one second.
+    #[inline]
+    pub fn at(&mut self, unix_s: u64) {
+        if unix_s != self.second {
+            self.new_second(unix_s);
+        }
+    }
+
+    #[cold]
+    fn new_second(&mut self, unix_s: u64) {
+        self.second = unix_s;
+        self.date = amz_date(unix_s);
+        let day = unix_s / 86_400;
+        if day != self.day {
+            self.day = day;
+            self.key = signing_key(&self.credentials.secret_key, &self.date[..8], &self.region);
+            self.scope.clear();
+            self.scope.extend_from_slice(&self.date[..8]);
+            self.scope.push(b'/');
+            self.scope.extend_from_slice(self.region.as_bytes());
+            self.scope.extend_from_slice(b"/s3/aws4_request");
+        }
+        self.to_sign.clear();
+        self.to_sign.extend_from_slice(b"AWS4-HMAC-SHA256\n");
+        self.to_sign.extend_from_slice(&self.date);
+        self.to_sign.push(b'\n');
+        self.to_sign.extend_from_slice(&self.scope);
+        self.to_sign.push(b'\n');
+        self.hash_at = self.to_sign.len();
+        self.to_sign.extend_from_slice(&[b'0'; 64]);
+    }
+
+    /// The signature, in hex, of a canonical request at the time set by [`Self::at`].
+    pub fn sign(&mut self, canonical_request: &[u8]) -> [u8; 64] {
+        self.to_sign[self.hash_at..].copy_from_slice(&hex32(&sha256(canonical_request)));
+        let tag = hmac::sign(&self.key, &self.to_sign);
+        let mut out = [0; 32];
+        out.copy_from_slice(tag.as_ref());
+        hex32(&out)
+    }
+}
+
+fn signing_key(secret: &str, day: &[u8], region: &str) -> hmac::Key {
+    let mut key = hmac::Key::new(hmac::HMAC_SHA256, [b"AWS4", secret.as_bytes()].concat().as_slice());
+    for part in [day, region.as_bytes(), b"s3", b"aws4_request"] {
+        key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&key, part).as_ref());
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        let c = Credentials {
+            access_key: "AK".into(),
+            secret_key: "very-secret".into(),
+            session_token: Some("also-secret".into()),
+        };
+        let text = format!("{c:?} {:?}", Signer::new(c.clone(), "r"));
+        assert!(
+            text.contains("AK")
+                && text.contains("***")
+                && !text.contains("secret\"")
+                && !text.contains("very")
+        );
+        assert!(!text.contains("also"));
+    }
+
+    #[test]
+    fn pieces_hash_like_the_whole() {
+        let mut h = Sha256::default();
+        h.update(b"Welcome to ");
+        h.update(b"Amazon S3.");
+        assert_eq!(h.finish_hex(), sha256_hex(b"Welcome to Amazon S3."));
+        assert_eq!(&sha256_hex(b""), EMPTY_SHA256);
+    }
+}
