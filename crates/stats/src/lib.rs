@@ -1,1 +1,14 @@
-//! See ARCHITECTURE.md.
+//! Pure functions from what was seen to what may be said about it: no I/O, no clocks, no threads.
+//!
+//! Start at [`judge`] (a measured stage to findings), [`rate`] (a series to an estimate with an honest
+//! interval) and [`expect`] (promises). The limit methods are one file each; METHODOLOGY.md says where each
+//! formula comes from and how well it was seen to work.
+
+pub mod expect;
+pub mod judge;
+pub mod littles_law;
+pub mod math;
+pub mod rate;
+pub mod rng;
+pub mod student;
+pub mod validity;

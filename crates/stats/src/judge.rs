@@ -1,0 +1,302 @@
+//! The judging entry: a measured stage to rates with intervals, Little's law, and findings.
+//!
+//! The caller fills [`StageSeen`] from a run's intervals (window already cut: warm-up, tail and the first and last
+//! slice are out), and gets [`Judged`]. Nothing here reads a file; the same series gives the same verdict.
+
+use plimsoll_model::summary::{LatencySummary, LittlesLaw};
+use plimsoll_model::{Estimate, Finding, Interval, Level, OpKind, SeriesId, Verdict};
+
+use crate::littles_law::{self, Check, Sums};
+use crate::validity::{self, Facts, LittlesLawFact};
+use crate::{math, rate};
+
+/// One op kind of one workload in the measured window: counts per slice.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkloadSeen {
+    pub name: String,
+    pub op: Option<OpKind>,
+    /// Nominal size; 0 where bytes mean nothing.
+    pub size_bytes: u64,
+    /// Ops in flight that were asked for, over the whole workload.
+    pub concurrency: u32,
+    /// Open loop: rate that was offered to this op kind, per second.
+    pub offered_per_s: Option<f64>,
+    /// Ops that ended `Ok`, per slice.
+    pub ok: Vec<f64>,
+    /// Payload bytes of these.
+    pub bytes_ok: Vec<f64>,
+    /// Payload bytes as they moved, of all attempts: smoother than completions when ops are long.
+    pub bytes_moved: Vec<f64>,
+    /// 429 and 503 SlowDown.
+    pub throttled: Vec<f64>,
+    pub failed: Vec<f64>,
+    pub started: Vec<f64>,
+    /// Service times of ops that ended `Ok` or throttled, seconds, per slice.
+    pub in_system_s: Vec<f64>,
+    pub response: Option<LatencySummary>,
+    pub service: Option<LatencySummary>,
+    /// Failures by name, for the text.
+    pub verify_mismatches: u64,
+}
+
+/// What the workers did, per slice, over all workloads of the stage.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClientSeen {
+    /// Share of time in which workers did not wait.
+    pub busy: Vec<f64>,
+    /// Mean ops in flight.
+    pub in_flight: Vec<f64>,
+    pub late_ops: f64,
+    /// Busiest core, share of the network interface, of the calibrated ceiling, steal: 0 to 1 where known.
+    pub busiest_core: Option<f64>,
+    pub nic_share: Option<f64>,
+    pub ceiling_share: Option<f64>,
+    pub steal: Option<f64>,
+}
+
+/// One stage as it was seen. `dt_s` is the slice of all series.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StageSeen {
+    pub dt_s: f64,
+    pub workloads: Vec<WorkloadSeen>,
+    pub client: ClientSeen,
+    /// How long the load ran, warm-up included.
+    pub horizon_s: f64,
+    pub goal_s: Option<f64>,
+    pub max_error_rate: f64,
+    /// Calibration: a busy client is what is wanted.
+    pub client_is_subject: bool,
+    /// Storage on this machine.
+    pub loopback: bool,
+}
+
+/// What may be said about one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadJudged {
+    pub name: String,
+    pub op: Option<OpKind>,
+    pub window_s: f64,
+    pub ops_per_s: Verdict<Estimate>,
+    pub bytes_per_s: Verdict<Estimate>,
+    pub attempts_per_s: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    pub workloads: Vec<WorkloadJudged>,
+    /// Of the whole stage: in-flight ops are counted over all its workloads.
+    pub littles_law: Option<LittlesLaw>,
+    pub busy_fraction: Option<f64>,
+    pub findings: Vec<Finding>,
+}
+
+impl Judged {
+    pub fn is_valid(&self) -> bool {
+        validity::is_valid(&self.findings)
+    }
+}
+
+impl WorkloadSeen {
+    /// Cuts one series out of merged intervals; slices in which it is absent count as zero.
+    pub fn from_intervals(name: &str, id: SeriesId, intervals: &[Interval]) -> Self {
+        let mut w = Self { name: name.into(), op: Some(id.kind), ..Self::default() };
+        for i in intervals {
+            let s = i.get(id);
+            let put = |v: &mut Vec<f64>, x: f64| v.push(x);
+            put(&mut w.ok, s.map_or(0.0, |s| s.ok() as f64));
+            put(&mut w.bytes_ok, s.map_or(0.0, |s| s.bytes_ok as f64));
+            put(&mut w.bytes_moved, s.map_or(0.0, |s| s.bytes_moved as f64));
+            put(&mut w.throttled, s.map_or(0.0, |s| s.throttled() as f64));
+            put(&mut w.failed, s.map_or(0.0, |s| s.failed() as f64));
+            put(&mut w.started, s.map_or(0.0, |s| s.started as f64));
+            put(&mut w.in_system_s, s.map_or(0.0, |s| s.in_system_ns as f64 / 1e9));
+        }
+        w
+    }
+
+    fn attempts(&self) -> f64 {
+        total(&self.ok) + total(&self.throttled) + total(&self.failed)
+    }
+}
+
+impl ClientSeen {
+    /// The workers' own counts, slice by slice.
+    pub fn from_intervals(intervals: &[Interval], dt_s: f64) -> Self {
+        let mut c = Self::default();
+        for i in intervals {
+            let k = &i.client;
+            let alive = k.alive_ns as f64;
+            c.busy.push(if alive > 0.0 { (1.0 - k.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 });
+            c.in_flight.push(k.in_flight_ns as f64 / 1e9 / dt_s);
+            c.late_ops += k.late_ops as f64;
+        }
+        c
+    }
+}
+
+fn total(x: &[f64]) -> f64 {
+    x.iter().sum()
+}
+
+/// Judges a stage: the rates of each workload, and every check that the data carries.
+pub fn judge(stage: &StageSeen) -> Judged {
+    let busy = (!stage.client.busy.is_empty()).then(|| math::mean(&stage.client.busy));
+    let workloads: Vec<WorkloadJudged> = stage.workloads.iter().map(|w| judge_workload(stage, w)).collect();
+    let law = stage_law(stage);
+    let mut findings = Vec::new();
+    for (w, j) in stage.workloads.iter().zip(&workloads) {
+        findings.extend(workload_findings(stage, w, j));
+    }
+    findings.extend(validity::check_all(&stage_facts(stage, busy, law)));
+    findings.extend(concurrency_finding(stage, busy));
+    findings
+        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    Judged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings }
+}
+
+fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
+    let window_s = w.ok.len() as f64 * stage.dt_s;
+    let moves = w.op.is_none_or(OpKind::moves_bytes);
+    WorkloadJudged {
+        name: w.name.clone(),
+        op: w.op,
+        window_s,
+        ops_per_s: rate::estimate(&w.ok, stage.dt_s),
+        bytes_per_s: if moves {
+            rate::estimate(&w.bytes_ok, stage.dt_s)
+        } else {
+            Verdict::Inconclusive("this op moves no bytes that count".into())
+        },
+        attempts_per_s: if window_s > 0.0 { w.attempts() / window_s } else { 0.0 },
+    }
+}
+
+/// Failed ops are in flight too, but their time is not summed: with more than a trace of them there is no check.
+fn stage_law(stage: &StageSeen) -> Option<Check> {
+    let failed: f64 = stage.workloads.iter().map(|w| total(&w.failed)).sum();
+    let attempts: f64 = stage.workloads.iter().map(WorkloadSeen::attempts).sum();
+    if failed > 0.002 * attempts {
+        return None;
+    }
+    Check::of(&Sums {
+        window_s: stage.client.in_flight.len() as f64 * stage.dt_s,
+        in_flight_op_s: total(&stage.client.in_flight) * stage.dt_s,
+        in_system_s: stage.workloads.iter().map(|w| total(&w.in_system_s)).sum(),
+        ended: attempts - failed,
+    })
+}
+
+fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Vec<Finding> {
+    let label = match w.op {
+        Some(op) if op.name() != w.name => format!("{}/{}", w.name, op.name()),
+        _ => w.name.clone(),
+    };
+    let tail = |l: &LatencySummary| l.count as f64 * 0.01;
+    let facts = Facts {
+        workload: Some(label.clone()),
+        attempts: Some(w.attempts()),
+        failed: Some(total(&w.failed)),
+        max_error_rate: Some(stage.max_error_rate),
+        verify_mismatches: Some(w.verify_mismatches),
+        offered_per_s: w.offered_per_s,
+        achieved_per_s: Some(j.attempts_per_s),
+        relative_half_width: j.ops_per_s.known().filter(|e| e.value > 0.0).map(Estimate::relative_half_width),
+        ..Facts::default()
+    };
+    let mut out = validity::check_all(&facts);
+    if let Verdict::Inconclusive(why) = &j.ops_per_s {
+        out.push(
+            Finding::new("V04", "no_rate", Level::Invalid, format!("No rate: {why}.")).on(label.clone()),
+        );
+    } else if total(&w.ok) == 0.0 {
+        let text = if w.attempts() == 0.0 {
+            "No op ended in the measured window: run longer than one op takes.".to_owned()
+        } else {
+            format!("None of {:.0} ops succeeded: there is no throughput.", w.attempts())
+        };
+        out.push(Finding::new("V04", "nothing_succeeded", Level::Invalid, text).on(label.clone()));
+    }
+    if let Some(l) = w.response.as_ref().filter(|l| l.p99.is_none()) {
+        let text = format!("{} ops are too few for a 99th percentile (10 beyond it are needed).", l.count);
+        out.push(
+            Finding::new("V21", "thin_tail", Level::Info, text).measured(tail(l), 10.0).on(label.clone()),
+        );
+    }
+    let throttled = total(&w.throttled);
+    if throttled > 0.0 {
+        let share = throttled / w.attempts();
+        let text = format!(
+            "The storage throttled {throttled:.0} of {:.0} attempts (429 or 503 SlowDown): a limiter is at work.",
+            w.attempts()
+        );
+        out.push(Finding::new("F01", "throttled", Level::Info, text).measured(share, 0.0).on(label));
+    }
+    out
+}
+
+fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Facts {
+    let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
+    let open = stage.workloads.iter().any(|w| w.offered_per_s.is_some());
+    Facts {
+        littles_law: law.map(|l| LittlesLawFact {
+            in_flight: l.in_flight,
+            rate_times_time: l.rate_times_time,
+            error: l.error,
+            edge: l.edge,
+        }),
+        late_share: (open && started > 0.0).then(|| stage.client.late_ops / started),
+        client_is_subject: stage.client_is_subject,
+        client_busy: busy,
+        client_core: stage.client.busiest_core,
+        client_nic: stage.client.nic_share,
+        ceiling_share: stage.client.ceiling_share,
+        steal: stage.client.steal,
+        horizon_s: Some(stage.horizon_s),
+        goal_s: stage.goal_s,
+        loopback: stage.loopback.then_some(true),
+        ..Facts::default()
+    }
+}
+
+/// In a closed loop that nothing saturated, the concurrency set the rate: says so, and what to try.
+///
+/// Sign: no op waits for another (the mean service time is within twice the least one), none is throttled, and the
+/// client had time to spare. Then rate = concurrency / service time, and more in flight gives more.
+fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> {
+    let [w] = stage.workloads.as_slice() else { return None };
+    if w.offered_per_s.is_some()
+        || busy.is_some_and(|b| b > 0.7)
+        || total(&w.throttled) > 0.0
+        || stage.client_is_subject
+    {
+        return None;
+    }
+    let l = w.service.as_ref().or(w.response.as_ref())?;
+    let time_s = l.mean / 1e9;
+    if l.count < 100 || l.min == 0 || l.mean > 2.0 * l.min as f64 || time_s <= 0.0 {
+        return None;
+    }
+    let c = f64::from(w.concurrency.max(1));
+    let next = (c * 4.0).round();
+    let text = format!(
+        "The concurrency set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} ops/s \
+         (Little's law), and no op waited for another. Try --concurrency {next:.0}.",
+        plimsoll_model::units::format_latency_ns(l.mean),
+        c / time_s
+    );
+    let ratio = l.mean / l.min as f64;
+    let mut f =
+        Finding::new("F02", "concurrency_bound", Level::Info, text).measured(ratio, 2.0).on(w.name.clone());
+    f.evidence = vec![
+        ("concurrency".into(), format!("{c:.0}")),
+        ("most that it allows".into(), format!("{:.0} ops/s", c / time_s)),
+        (
+            "concurrency to try".into(),
+            format!("{:.0}", littles_law::concurrency_for(4.0 * c / time_s, time_s)),
+        ),
+    ];
+    Some(f)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! A good stage is valid, each defect is named, and no input panics or gives NaN.
+
+use plimsoll_model::interval::{Series, SeriesShape};
+use plimsoll_model::{Histogram, Outcome};
+use proptest::prelude::*;
+
+use super::*;
+use crate::rng::Rng;
+
+fn good(seed: u64) -> StageSeen {
+    let mut rng = Rng::new(seed);
+    let n = 280;
+    let mut h = Histogram::new();
+    for _ in 0..22_400 {
+        h.record((rng.normal() * 0.5).exp().mul_add(1e7, 1e7) as u64);
+    }
+    let ok: Vec<f64> = (0..n).map(|_| (80.0 + 4.0 * rng.normal()).round()).collect();
+    let in_system_s = ok.iter().map(|k| k * 0.02).collect();
+    let in_flight = ok.iter().map(|k| k * 0.2).collect();
+    let response = LatencySummary::of(&h);
+    let w = WorkloadSeen {
+        name: "get".into(),
+        op: Some(OpKind::Get),
+        size_bytes: 4096,
+        concurrency: 16,
+        bytes_ok: ok.iter().map(|k| k * 4096.0).collect(),
+        bytes_moved: ok.iter().map(|k| k * 4096.0).collect(),
+        throttled: vec![0.0; n],
+        failed: vec![0.0; n],
+        started: ok.clone(),
+        in_system_s,
+        response,
+        ok,
+        ..WorkloadSeen::default()
+    };
+    let client = ClientSeen { busy: vec![0.2; n], in_flight, ..ClientSeen::default() };
+    StageSeen {
+        dt_s: 0.1,
+        workloads: vec![w],
+        client,
+        horizon_s: 30.0,
+        max_error_rate: 0.001,
+        ..StageSeen::default()
+    }
+}
+
+fn names(s: &StageSeen) -> Vec<String> {
+    judge(s).findings.into_iter().map(|f| f.name).collect()
+}
+
+#[test]
+fn a_good_stage_is_valid() {
+    let j = judge(&good(1));
+    assert!(j.is_valid(), "{:?}", j.findings);
+    let e = *j.workloads[0].ops_per_s.known().unwrap();
+    assert!(e.contains(800.0) && e.relative_half_width() < 0.02, "{e:?}");
+    assert!((j.workloads[0].bytes_per_s.known().unwrap().value / (e.value * 4096.0) - 1.0).abs() < 1e-9);
+    assert!(j.littles_law.unwrap().error < 0.01);
+    assert_eq!(judge(&good(1)), judge(&good(1)));
+}
+
+#[test]
+fn defects_are_named() {
+    let mut s = good(2);
+    s.client.busy.fill(0.97);
+    assert!(names(&s).contains(&"client_bound".into()));
+    s.client_is_subject = true;
+    assert!(!names(&s).contains(&"client_bound".into()));
+
+    let mut s = good(2);
+    s.workloads[0].in_system_s.iter_mut().for_each(|v| *v *= 0.5);
+    assert!(names(&s).contains(&"littles_law".into()));
+
+    let mut s = good(2);
+    s.workloads[0].failed.fill(1.0);
+    assert!(names(&s).contains(&"error_rate".into()));
+    assert!(judge(&s).littles_law.is_none());
+
+    let mut s = good(2);
+    s.workloads[0].throttled.fill(5.0);
+    let j = judge(&s);
+    assert!(j.is_valid() && j.findings.iter().any(|f| f.name == "throttled"));
+
+    let mut s = good(2);
+    s.goal_s = Some(3600.0);
+    assert!(names(&s).contains(&"horizon".into()));
+
+    let mut s = good(2);
+    s.workloads[0].offered_per_s = Some(1000.0);
+    assert!(names(&s).contains(&"offered_rate_missed".into()));
+}
+
+#[test]
+fn a_rate_set_by_the_concurrency_is_called_so() {
+    let mut s = good(3);
+    let mut h = Histogram::new();
+    (0..1000).for_each(|i| h.record(20_000_000 + i * 1000));
+    s.workloads[0].response = LatencySummary::of(&h);
+    let j = judge(&s);
+    let f = j.findings.iter().find(|f| f.name == "concurrency_bound").unwrap();
+    assert!(f.text.contains("--concurrency 64"), "{}", f.text);
+}
+
+#[test]
+fn empty_and_all_error_stages_have_a_reason() {
+    for n in [0, 1, 2, 50] {
+        let mut s = good(4);
+        let w = &mut s.workloads[0];
+        for v in [&mut w.ok, &mut w.bytes_ok, &mut w.started, &mut w.in_system_s, &mut w.throttled] {
+            *v = vec![0.0; n];
+        }
+        w.failed = vec![7.0; n];
+        w.response = None;
+        s.client = ClientSeen::default();
+        let j = judge(&s);
+        assert!(!j.is_valid() && !j.findings.is_empty(), "{n}");
+    }
+    assert!(judge(&StageSeen::default()).workloads.is_empty());
+}
+
+#[test]
+fn intervals_become_series() {
+    let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Get };
+    let mut series = Series::new(id, SeriesShape::default());
+    series.started = 9;
+    series.outcomes[Outcome::Ok.index()] = 7;
+    series.outcomes[Outcome::Http429.index()] = 2;
+    series.bytes_ok = 7 * 4096;
+    series.in_system_ns = 9_000_000_000;
+    let mut a = Interval::empty(0);
+    a.series.push(series);
+    a.client.alive_ns = 200_000_000;
+    a.client.waited_ns = 150_000_000;
+    a.client.in_flight_ns = 400_000_000;
+    let all = [a, Interval::empty(1)];
+    let w = WorkloadSeen::from_intervals("get", id, &all);
+    assert_eq!((w.ok.clone(), w.throttled.clone()), (vec![7.0, 0.0], vec![2.0, 0.0]));
+    assert_eq!(w.in_system_s, vec![9.0, 0.0]);
+    let c = ClientSeen::from_intervals(&all, 0.1);
+    assert_eq!((c.busy, c.in_flight), (vec![0.25, 0.0], vec![4.0, 0.0]));
+}
+
+proptest! {
+    #[test]
+    fn any_series_has_a_verdict(ok in proptest::collection::vec(0.0f64..1e7, 0..60), fail in 0.0f64..10.0, flight in 0.0f64..1e4) {
+        let n = ok.len();
+        let w = WorkloadSeen { name: "x".into(), failed: vec![fail; n], bytes_ok: ok.clone(), in_system_s: ok.clone(), ok, ..WorkloadSeen::default() };
+        let client = ClientSeen { in_flight: vec![flight; n], busy: vec![0.1; n], ..ClientSeen::default() };
+        let s = StageSeen { dt_s: 0.1, workloads: vec![w], client, horizon_s: 5.0, ..StageSeen::default() };
+        for f in judge(&s).findings {
+            prop_assert!(f.measured.is_none_or(f64::is_finite), "{:?}", f);
+            prop_assert!(!f.text.contains("NaN"), "{}", f.text);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What the checks look at. Absent facts are absent, never assumed.
+
+/// How writes are made durable, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// In the memory of a server or of a cache that loses power.
+    Volatile,
+    /// On one device.
+    OneDevice,
+    /// On a quorum of devices or servers.
+    Quorum,
+}
+
+/// Little's law as it came out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LittlesLawFact {
+    pub in_flight: f64,
+    pub rate_times_time: f64,
+    /// Relative difference, 0 to 1.
+    pub error: f64,
+    /// Part of it that the edges of the window explain.
+    pub edge: f64,
+}
+
+/// What the steady-state method said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SteadyFact {
+    Steady,
+    /// Too short or too uncertain; the reason says what is missing.
+    Undetermined(String),
+    Drifting,
+    Unstable,
+    Throttled,
+}
+
+/// Facts about one result. Shares are 0 to 1, times seconds, sizes bytes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Facts {
+    /// Workload that the findings concern.
+    pub workload: Option<String>,
+
+    // Outcomes.
+    pub attempts: Option<f64>,
+    pub failed: Option<f64>,
+    /// Share of failures that was asked for as acceptable; absent: 0.1 %.
+    pub max_error_rate: Option<f64>,
+    pub verify_mismatches: Option<u64>,
+    pub bytes_sent: Option<f64>,
+    pub bytes_acknowledged: Option<f64>,
+    pub retried_as_success: Option<u64>,
+    /// Ops in the tail beyond the highest percentile that is reported.
+    pub tail_samples: Option<f64>,
+
+    // The window.
+    pub steady: Option<SteadyFact>,
+    pub level_changes: Option<usize>,
+    pub littles_law: Option<LittlesLawFact>,
+    pub horizon_s: Option<f64>,
+    pub goal_s: Option<f64>,
+    pub relative_half_width: Option<f64>,
+    pub cold_start_included: Option<bool>,
+
+    // Load.
+    pub offered_per_s: Option<f64>,
+    pub achieved_per_s: Option<f64>,
+    /// Least share of its part that any worker achieved.
+    pub worst_worker_share: Option<f64>,
+    /// Share of ops sent late because the client was busy.
+    pub late_share: Option<f64>,
+
+    // The client.
+    /// The client itself is what is measured (calibration): being busy is then no fault.
+    pub client_is_subject: bool,
+    /// Share of time in which the busiest workers did not wait.
+    pub client_busy: Option<f64>,
+    /// Busiest core of the client host.
+    pub client_core: Option<f64>,
+    /// Share of the network interface's speed.
+    pub client_nic: Option<f64>,
+    /// Share of the calibrated ceiling of this machine.
+    pub ceiling_share: Option<f64>,
+    pub steal: Option<f64>,
+    pub clock_jump_s: Option<f64>,
+    pub thermal_throttled: Option<bool>,
+    pub client_ram_bytes: Option<f64>,
+    pub client_hosts: Option<u32>,
+    pub loopback: Option<bool>,
+
+    // Data.
+    pub working_set_bytes: Option<f64>,
+    pub reads: bool,
+    pub writes: bool,
+    /// Reads that the client's page cache cannot answer (direct I/O, or an object over the network).
+    pub bypasses_client_cache: Option<bool>,
+    pub server_ram_bytes: Option<f64>,
+    pub server_cache_stated: Option<bool>,
+    pub entropy_bits_per_byte: Option<f64>,
+    pub repeated_share: Option<f64>,
+    /// Compressible or repeated data was asked for.
+    pub reducible_asked_for: bool,
+    pub unwritten_reads: Option<u64>,
+
+    // Several drivers.
+    pub start_skew_s: Option<f64>,
+    pub clock_offset_s: Option<f64>,
+    pub dt_s: Option<f64>,
+    pub ended_early_s: Option<f64>,
+
+    // The storage.
+    pub durability: Option<Durability>,
+    pub durability_claimed: Option<Durability>,
+    pub fill: Option<f64>,
+    pub fill_stated: bool,
+    pub raw_ssd: bool,
+    pub preconditioned: Option<bool>,
+    pub background: Vec<String>,
+
+    // Several runs or cells.
+    /// Run means in the order in which they were made.
+    pub repeats: Vec<f64>,
+    pub repeats_expected: bool,
+    pub configuration_differences: Vec<String>,
+    /// Whether some cells were measured from a full bucket and some from an empty one.
+    pub mixed_limiter_states: Option<bool>,
+    pub sealed_hash_matches: Option<bool>,
+
+    // Limits.
+    pub misfit_p: Option<f64>,
+    pub misfit_cell: Option<String>,
+    /// A bucket was fitted, and whether it was full at the start is not known.
+    pub initial_fill_unknown: Option<bool>,
+    pub transport_differs: Vec<String>,
+    pub shared_infrastructure: Option<bool>,
+}

@@ -1,0 +1,378 @@
+//! The V checks: each makes a result invalid.
+
+use plimsoll_model::{Finding, Level};
+
+use super::{Facts, SteadyFact};
+use crate::{littles_law, math, student};
+
+/// Share of workers' time beyond which the client, not the storage, is what was measured.
+pub const CLIENT_BUSY: f64 = 0.85;
+const CLIENT_CORE: f64 = 0.90;
+const NIC_SHARE: f64 = 0.92;
+const CEILING_SHARE: f64 = 0.90;
+const DEFAULT_ERROR_RATE: f64 = 0.001;
+
+pub(super) fn found(f: &Facts, code: &str, name: &str, level: Level, text: String) -> Finding {
+    let finding = Finding::new(code, name, level, text);
+    match &f.workload {
+        Some(w) => finding.on(w.clone()),
+        None => finding,
+    }
+}
+
+fn invalid(f: &Facts, code: &str, name: &str, m: f64, limit: f64, text: String) -> Option<Finding> {
+    Some(found(f, code, name, Level::Invalid, text).measured(m, limit))
+}
+
+pub(super) fn percent(x: f64) -> String {
+    let p = 100.0 * x;
+    if p != 0.0 && p.abs() < 0.1 { format!("{p:.3} %") } else { format!("{p:.1} %") }
+}
+
+pub fn v01_error_rate(f: &Facts) -> Option<Finding> {
+    let (attempts, failed) = (f.attempts?, f.failed?);
+    let limit = f.max_error_rate.unwrap_or(DEFAULT_ERROR_RATE);
+    if attempts <= 0.0 || failed / attempts <= limit {
+        return None;
+    }
+    let share = failed / attempts;
+    let text = format!(
+        "{failed:.0} of {attempts:.0} ops failed ({}; {} are allowed). The rate counts only those that succeeded. \
+         Find the cause in the outcomes, or allow it with --max-error-rate.",
+        percent(share),
+        percent(limit)
+    );
+    invalid(f, "V01", "error_rate", share, limit, text)
+}
+
+pub fn v02_payload(f: &Facts) -> Option<Finding> {
+    let n = f.verify_mismatches? as f64;
+    let text = format!(
+        "{n:.0} blocks did not hold what was written. This storage returned wrong data: save the run, and check the \
+         storage before measuring its speed."
+    );
+    if n > 0.0 { invalid(f, "V02", "payload_mismatch", n, 0.0, text) } else { None }
+}
+
+pub fn v03_bytes_acknowledged(f: &Facts) -> Option<Finding> {
+    let (sent, acked) = (f.bytes_sent?, f.bytes_acknowledged?);
+    let most = sent.max(acked);
+    if most <= 0.0 || (sent - acked).abs() / most <= 0.001 {
+        return None;
+    }
+    let d = (sent - acked).abs() / most;
+    let text = format!(
+        "{sent:.0} bytes moved, but {acked:.0} were acknowledged: {} apart (0.1 % is allowed). Something on the way \
+         drops, repeats or shortens bodies.",
+        percent(d)
+    );
+    invalid(f, "V03", "bytes_not_acknowledged", d, 0.001, text)
+}
+
+pub fn v04_steady_window(f: &Facts) -> Option<Finding> {
+    let (name, text) = match f.steady.as_ref()? {
+        SteadyFact::Steady => return None,
+        SteadyFact::Undetermined(why) => ("no_steady_window", format!("No steady window was found: {why}.")),
+        SteadyFact::Drifting => (
+            "drifting",
+            "The rate drifted by more than 10 % over the window: its mean is no sustained rate. Run longer.".into(),
+        ),
+        SteadyFact::Unstable => (
+            "unstable",
+            "The rate moved by more than 20 % within the window. Look for what comes and goes (other load, garbage \
+             collection, flushes), or run longer."
+                .into(),
+        ),
+        SteadyFact::Throttled => (
+            "throttled",
+            "A limiter took hold during the run: the mean mixes two rates. Use the rate after the cliff.".into(),
+        ),
+    };
+    Some(found(f, "V04", name, Level::Invalid, text))
+}
+
+pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
+    let (offered, achieved) = (f.offered_per_s?, f.achieved_per_s?);
+    if offered <= 0.0 {
+        return None;
+    }
+    let share = achieved / offered;
+    if share < 0.95 {
+        let text = format!(
+            "Only {achieved:.1} of {offered:.1} ops/s offered were achieved ({}; 95 % is the least). This load is not \
+             sustained: offer less, or raise --concurrency.",
+            percent(share)
+        );
+        return invalid(f, "V05", "offered_rate_missed", share, 0.95, text);
+    }
+    let worst = f.worst_worker_share.filter(|w| *w < 0.75)?;
+    let text = format!(
+        "One worker achieved only {} of its part of the offered rate (75 % is the least). Look at its endpoint or core.",
+        percent(worst)
+    );
+    invalid(f, "V05", "worker_rate_missed", worst, 0.75, text)
+}
+
+pub fn v06_schedule_lag(f: &Facts) -> Option<Finding> {
+    let late = f.late_share.filter(|s| *s > 0.01)?;
+    let text = format!(
+        "{} of the ops were sent late because the client was busy (1 % is allowed). Use more threads or cores, or \
+         offer less.",
+        percent(late)
+    );
+    invalid(f, "V06", "schedule_lag", late, 0.01, text)
+}
+
+/// The first of the client's resources that is at its limit.
+pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
+    if f.client_is_subject {
+        return None;
+    }
+    let remedy = "This rate is the client's, not the storage's. Use more threads or more client machines.";
+    let rules = [
+        (f.client_busy, CLIENT_BUSY, "the workers were busy", "of their time"),
+        (f.client_core, CLIENT_CORE, "one of the client's cores was busy", "of its time"),
+        (f.client_nic, NIC_SHARE, "the client's network interface carried", "of its speed"),
+        (f.ceiling_share, CEILING_SHARE, "the rate reached", "of what this machine can generate at all"),
+    ];
+    let (value, limit, what, of) = rules
+        .into_iter()
+        .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)))?;
+    let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
+    invalid(f, "V07", "client_bound", value, limit, text)
+}
+
+pub fn v08_working_set(f: &Facts) -> Option<Finding> {
+    if !f.reads {
+        return None;
+    }
+    let set = f.working_set_bytes?;
+    let (client, server) = (f.client_ram_bytes, f.server_ram_bytes);
+    if f.bypasses_client_cache == Some(false)
+        && let Some(ram) = client.filter(|r| *r > 0.0 && set < 5.0 * r)
+    {
+        let text = format!(
+            "{:.2} times the client's memory is read through its page cache (5 times is the least): memory was \
+                 measured. Use direct I/O or a larger region.",
+            set / ram
+        );
+        return invalid(f, "V08", "working_set_small", set / ram, 5.0, text);
+    }
+    let ram = server.filter(|r| *r > 0.0 && set <= 2.0 * r)?;
+    if f.server_cache_stated == Some(true) {
+        return None;
+    }
+    let text = format!(
+        "The data read is {:.2} times the server's memory, and the state of its cache is not stated. Read more than \
+         twice its memory, or say that a warm cache is meant.",
+        set / ram
+    );
+    invalid(f, "V08", "server_cache", set / ram, 2.0, text)
+}
+
+pub fn v09_payload_entropy(f: &Facts) -> Option<Finding> {
+    if let Some(n) = f.unwritten_reads.filter(|n| *n > 0) {
+        let text = format!(
+            "{n} reads were of blocks that were never written: thin storage answers these from nothing. \
+             Write the region first (layout = true)."
+        );
+        return invalid(f, "V09", "unwritten_reads", n as f64, 0.0, text);
+    }
+    if f.reducible_asked_for {
+        return None;
+    }
+    if let Some(e) = f.entropy_bits_per_byte.filter(|e| *e < 7.9) {
+        let text = format!(
+            "The payload has {e:.2} bits of entropy a byte (7.9 is the least): storage that compresses stores less \
+             than it is given. Use random data."
+        );
+        return invalid(f, "V09", "payload_compressible", e, 7.9, text);
+    }
+    let share = f.repeated_share.filter(|s| *s > 0.0)?;
+    let text = format!(
+        "{} of the blocks repeat another: storage that removes duplicates stores them once.",
+        percent(share)
+    );
+    invalid(f, "V09", "payload_repeats", share, 0.0, text)
+}
+
+pub fn v10_driver_skew(f: &Facts) -> Option<Finding> {
+    let dt = f.dt_s?;
+    if let Some(s) = f.start_skew_s.filter(|s| *s > dt) {
+        let text = format!("The drivers started or stopped {s:.3} s apart (one slice of {dt} s is allowed).");
+        return invalid(f, "V10", "drivers_apart", s, dt, text);
+    }
+    let o = f.clock_offset_s.map(f64::abs).filter(|o| *o > dt / 2.0)?;
+    let text = format!(
+        "The drivers' clocks are {o:.3} s apart (half a slice of {dt} s is allowed): synchronise them, or use longer slices."
+    );
+    invalid(f, "V10", "clock_offset", o, dt / 2.0, text)
+}
+
+pub fn v11_ended_early(f: &Facts) -> Option<Finding> {
+    let limit = f.dt_s.unwrap_or(1.0);
+    let s = f.ended_early_s.filter(|s| *s > limit)?;
+    let text = format!(
+        "The load ended {s:.1} s earlier on one driver than on the others: the tail was not the load that was asked for. \
+         Stop by duration, not by work."
+    );
+    invalid(f, "V11", "ended_early", s, limit, text)
+}
+
+pub fn v12_durability(f: &Facts) -> Option<Finding> {
+    if !f.writes {
+        return None;
+    }
+    let claimed = f.durability_claimed?;
+    if f.durability.is_some_and(|d| d >= claimed) {
+        return None;
+    }
+    let text = match f.durability {
+        None => "How the writes were made durable is not known, but durable writes are claimed.".to_owned(),
+        Some(d) => format!("Writes are durable as far as {d:?}, but {claimed:?} is claimed."),
+    };
+    Some(found(
+        f,
+        "V12",
+        "durability",
+        Level::Invalid,
+        text + " Set fsync, direct I/O or the write quorum, or claim less.",
+    ))
+}
+
+/// Beyond 2 % it is shown, beyond 5 % the result is invalid; what the window's edges explain is no error.
+pub fn v13_littles_law(f: &Facts) -> Option<Finding> {
+    let l = f.littles_law?;
+    let level = if l.error > littles_law::INVALID + l.edge {
+        Level::Invalid
+    } else if l.error > littles_law::SHOWN + l.edge {
+        Level::Qualified
+    } else {
+        return None;
+    };
+    let limit = if level == Level::Invalid { littles_law::INVALID } else { littles_law::SHOWN };
+    let text = format!(
+        "Little's law is off by {}: {:.2} ops were in flight, but rate times time gives {:.2}. Either the window is too \
+         short for ops this long, or our own accounting is wrong.",
+        percent(l.error),
+        l.in_flight,
+        l.rate_times_time
+    );
+    Some(found(f, "V13", "littles_law", level, text).measured(l.error, limit))
+}
+
+pub fn v14_level_change(f: &Facts) -> Option<Finding> {
+    let n = f.level_changes.filter(|n| *n > 0)?;
+    let text = format!(
+        "The rate changed its level {n} time(s) inside the window: one mean for two states. Use the last level, and run \
+         until it has lasted a minute."
+    );
+    invalid(f, "V14", "level_change", n as f64, 0.0, text)
+}
+
+/// Trend over the order of repeats: Spearman, |rho| > 0.7 at p < 0.05 (t approximation).
+pub fn v15_order_trend(f: &Facts) -> Option<Finding> {
+    let n = f.repeats.len();
+    if n < 5 || !math::is_series(&f.repeats) {
+        return None;
+    }
+    let order: Vec<f64> = (0..n).map(|i| i as f64).collect();
+    let rho = math::spearman(&order, &f.repeats);
+    let df = (n - 2) as f64;
+    let p = student::two_sided(rho * (df / (1.0 - rho * rho).max(1e-12)).sqrt(), df);
+    if rho.abs() <= 0.7 || p >= 0.05 {
+        return None;
+    }
+    let text = format!(
+        "The repeats follow their order (Spearman {rho:.2} over {n}): each run changes what the next one finds. Rest \
+         longer between runs, or alternate."
+    );
+    invalid(f, "V15", "order_trend", rho.abs(), 0.7, text)
+}
+
+pub fn v16_configuration(f: &Facts) -> Option<Finding> {
+    if f.configuration_differences.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "The runs compared differ in more than the factor: {}. Repeat with only one of them changed.",
+        f.configuration_differences.join("; ")
+    );
+    invalid(f, "V16", "configuration_differs", f.configuration_differences.len() as f64, 0.0, text)
+}
+
+pub fn v17_fill(f: &Facts) -> Option<Finding> {
+    if f.raw_ssd && f.preconditioned == Some(false) {
+        let text = "A raw SSD was not preconditioned: fresh flash is faster than it will stay. Write it twice over first.";
+        return Some(found(f, "V17", "not_preconditioned", Level::Invalid, text.into()));
+    }
+    if f.fill_stated {
+        return None;
+    }
+    let fill = f.fill.filter(|x| *x > 0.80 || *x < 0.01)?;
+    let limit = if fill > 0.8 { 0.80 } else { 0.01 };
+    let text = format!(
+        "The storage is {} full, and that is not stated: nearly empty and nearly full storage behave unlike themselves.",
+        percent(fill)
+    );
+    invalid(f, "V17", "fill", fill, limit, text)
+}
+
+pub fn v18_background(f: &Facts) -> Option<Finding> {
+    if f.background.is_empty() {
+        return None;
+    }
+    let text = format!("The storage was busy with {}: wait until that has ended.", f.background.join(", "));
+    invalid(f, "V18", "background_work", f.background.len() as f64, 0.0, text)
+}
+
+pub fn v19_limiter_state(f: &Facts) -> Option<Finding> {
+    if f.mixed_limiter_states != Some(true) {
+        return None;
+    }
+    let text = "Some cells were measured while a burst lasted and some after it: they do not compare. Drain the bucket \
+                before each cell, or rest long enough before each.";
+    Some(found(f, "V19", "limiter_state", Level::Invalid, text.into()))
+}
+
+pub fn v20_retries(f: &Facts) -> Option<Finding> {
+    let n = f.retried_as_success.filter(|n| *n > 0)? as f64;
+    let text = format!(
+        "{n:.0} retried ops were counted as successes with the latency of their last try. Turn retries off."
+    );
+    invalid(f, "V20", "retries", n, 0.0, text)
+}
+
+pub fn v21_thin_tail(f: &Facts) -> Option<Finding> {
+    let n = f.tail_samples.filter(|n| *n < 10.0)?;
+    let text = format!(
+        "The highest percentile stands on {n:.1} ops beyond it (10 is the least). Run longer, or read a lower percentile."
+    );
+    invalid(f, "V21", "thin_tail", n, 10.0, text)
+}
+
+pub fn v22_clock_and_steal(f: &Facts) -> Option<Finding> {
+    if let Some(j) = f.clock_jump_s.map(f64::abs).filter(|j| *j > 0.5) {
+        let text =
+            format!("The wall clock jumped by {j:.2} s, or the machine slept, during the run. Repeat it.");
+        return invalid(f, "V22", "clock_jump", j, 0.5, text);
+    }
+    if f.thermal_throttled == Some(true) {
+        let text = "The client's processor throttled itself for heat. Cool it, or use fewer cores.";
+        return Some(found(f, "V22", "thermal", Level::Invalid, text.into()));
+    }
+    let s = f.steal.filter(|s| *s > 0.05)?;
+    let text = format!(
+        "The hypervisor took {} of the client's CPU time (5 % is allowed). Use a machine with cores of its own.",
+        percent(s)
+    );
+    invalid(f, "V22", "steal", s, 0.05, text)
+}
+
+pub fn v23_hash(f: &Facts) -> Option<Finding> {
+    if f.sealed_hash_matches != Some(false) {
+        return None;
+    }
+    let text = "The run's data does not match the hash it was sealed with: it was changed after the run.";
+    Some(found(f, "V23", "hash_mismatch", Level::Invalid, text.into()))
+}

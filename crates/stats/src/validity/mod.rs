@@ -1,0 +1,83 @@
+//! Every validity check (V: the result is invalid) and qualification (Q: the result needs a remark), as pure
+//! functions over [`Facts`]. A fact that is not known leaves its check
+//! unevaluated: nothing is assumed.
+//!
+//! Each finding carries the measured value, the threshold, and what to change. Sources: SNIA PTS, SPC-1,
+//! SPECstorage 2020, MLPerf Storage, IO500 (see METHODOLOGY.md, table of anchors).
+
+use plimsoll_model::Finding;
+
+mod facts;
+mod invalid;
+mod qualified;
+
+pub use facts::{Durability, Facts, LittlesLawFact, SteadyFact};
+
+type Check = fn(&Facts) -> Option<Finding>;
+
+/// All checks, in the order in which they are reported.
+const CHECKS: &[(&str, Check)] = &[
+    ("V01", invalid::v01_error_rate),
+    ("V02", invalid::v02_payload),
+    ("V03", invalid::v03_bytes_acknowledged),
+    ("V04", invalid::v04_steady_window),
+    ("V05", invalid::v05_offered_rate),
+    ("V06", invalid::v06_schedule_lag),
+    ("V07", invalid::v07_client_bound),
+    ("V08", invalid::v08_working_set),
+    ("V09", invalid::v09_payload_entropy),
+    ("V10", invalid::v10_driver_skew),
+    ("V11", invalid::v11_ended_early),
+    ("V12", invalid::v12_durability),
+    ("V13", invalid::v13_littles_law),
+    ("V14", invalid::v14_level_change),
+    ("V15", invalid::v15_order_trend),
+    ("V16", invalid::v16_configuration),
+    ("V17", invalid::v17_fill),
+    ("V18", invalid::v18_background),
+    ("V19", invalid::v19_limiter_state),
+    ("V20", invalid::v20_retries),
+    ("V21", invalid::v21_thin_tail),
+    ("V22", invalid::v22_clock_and_steal),
+    ("V23", invalid::v23_hash),
+    ("Q01", qualified::q01_horizon),
+    ("Q02", qualified::q02_repeats),
+    ("Q03", qualified::q03_wide_interval),
+    ("Q04", qualified::q04_misfit),
+    ("Q05", qualified::q05_one_client),
+    ("Q06", qualified::q06_initial_fill),
+    ("Q07", qualified::q07_transport),
+    ("Q08", qualified::q08_other_tenants),
+    ("Q09", qualified::q09_loopback),
+    ("Q10", qualified::q10_cold_start),
+];
+
+/// Everything that the facts show to be wrong or in need of a remark, V before Q, in order of code.
+pub fn check_all(facts: &Facts) -> Vec<Finding> {
+    CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
+}
+
+/// The codes that exist.
+pub fn codes() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|(code, _)| *code)
+}
+
+/// The mark inside a result line, as IO500 prints it: `[INVALID V07 V13]`, or nothing.
+pub fn mark(findings: &[Finding]) -> String {
+    let mut codes: Vec<&str> = findings
+        .iter()
+        .filter(|f| f.level == plimsoll_model::Level::Invalid)
+        .map(|f| f.code.as_str())
+        .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    if codes.is_empty() { String::new() } else { format!("[INVALID {}]", codes.join(" ")) }
+}
+
+/// Whether nothing makes the result invalid.
+pub fn is_valid(findings: &[Finding]) -> bool {
+    findings.iter().all(|f| f.level != plimsoll_model::Level::Invalid)
+}
+
+#[cfg(test)]
+mod tests;
