@@ -1,1 +1,27 @@
-fn main() {}
+//! The binary: reads the command line, does what it says, and turns the end into an exit code.
+
+mod args;
+mod cli;
+mod commands;
+mod dispatch;
+mod dry_run;
+mod fault;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match dispatch::dispatch(&cli, &args::Context::of_process()) {
+        Ok(exit) => exit.into(),
+        Err(fault) => {
+            eprintln!("{fault}");
+            fault.exit.into()
+        }
+    }
+}

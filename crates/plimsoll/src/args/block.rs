@@ -1,0 +1,238 @@
+//! A block device or file, and the I/O done on it, in the words of fio's users.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{
+    BlockOptions, BlockTarget, DataSpec, KeyDist, SizeDist, Stage, Stop, TargetSpec, Workload,
+};
+use plimsoll_model::units::{Size, Span};
+
+use super::load::{self, split_remedy};
+use crate::fault::Fault;
+use crate::values::{self, Arrivals, Rate};
+
+const DEVICE: &str = "Device";
+const LOAD: &str = "Load";
+const STOP: &str = "Time and stop";
+const DATA: &str = "Offsets and data";
+
+/// fio's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Pattern {
+    Read,
+    Write,
+    RandRead,
+    RandWrite,
+    Rw,
+    RandRw,
+}
+
+impl Pattern {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::Rw => "rw",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+
+    fn mix(self, read_percent: u32) -> BTreeMap<OpKind, u32> {
+        match self {
+            Self::Read | Self::RandRead => BTreeMap::from([(OpKind::Read, 1)]),
+            Self::Write | Self::RandWrite => BTreeMap::from([(OpKind::Write, 1)]),
+            Self::Rw | Self::RandRw => {
+                BTreeMap::from([(OpKind::Read, read_percent), (OpKind::Write, 100 - read_percent)])
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct BlockArgs {
+    /// Block device or file; a file that is not there is made, with --size
+    #[arg(value_name = "DEVICE|FILE")]
+    pub path: String,
+    /// Size of a file to make, or of the region to use [default: all of it]
+    #[arg(long, value_name = "SIZE", help_heading = DEVICE)]
+    pub size: Option<Size>,
+    /// First byte of the region to use
+    #[arg(long, value_name = "SIZE", help_heading = DEVICE)]
+    pub offset: Option<Size>,
+    /// The device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
+    #[arg(long, value_name = "DEVICE", help_heading = DEVICE)]
+    pub destroy_data: Option<String>,
+    /// Go through the page cache [default: direct I/O]
+    #[arg(long, help_heading = DEVICE)]
+    pub buffered: bool,
+    /// Do not write the region in full before it is read
+    #[arg(long, help_heading = DEVICE)]
+    pub no_layout: bool,
+    /// Do not drop the page cache of the region first
+    #[arg(long, help_heading = DEVICE)]
+    pub no_invalidate: bool,
+
+    /// What is done
+    #[arg(long, value_enum, default_value = "randread", help_heading = LOAD)]
+    pub pattern: Pattern,
+    /// Block size: 4KiB; several in turn: 4KiB,64KiB,1MiB; a range: 4KiB..64KiB; a split: 4KiB=60,64KiB=40
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", help_heading = LOAD)]
+    pub bs: String,
+    /// Ops in flight per job
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..), help_heading = LOAD)]
+    pub iodepth: u32,
+    /// Jobs at once, each a thread with its own sequence of offsets
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..), help_heading = LOAD)]
+    pub jobs: u32,
+    /// Percent of reads in rw and randrw
+    #[arg(long, value_name = "PERCENT", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(0..=100), help_heading = LOAD)]
+    pub rwmixread: u32,
+    /// Hold a rate of all jobs together (open loop): 500/s or 100MB/s
+    #[arg(long, value_name = "RATE", help_heading = LOAD)]
+    pub rate: Option<Rate>,
+    /// When ops of an open loop arrive
+    #[arg(long, value_enum, default_value = "constant", help_heading = LOAD)]
+    pub arrivals: Arrivals,
+    /// Time of a ramp from one rate to the other
+    #[arg(long, value_name = "TIME", help_heading = LOAD)]
+    pub ramp_over: Option<Span>,
+    /// fsync after every N writes
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = LOAD)]
+    pub fsync: u32,
+    /// fdatasync after every N writes
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = LOAD)]
+    pub fdatasync: u32,
+    /// fsync at the end, inside the measured time
+    #[arg(long, help_heading = LOAD)]
+    pub end_fsync: bool,
+
+    /// Length of the measured part [default: 30s, unless --max-ops, --max-bytes or --loops is given]
+    #[arg(long, visible_alias = "duration", value_name = "TIME", help_heading = STOP)]
+    pub runtime: Option<Span>,
+    /// Stop after this many ops
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = STOP)]
+    pub max_ops: Option<u64>,
+    /// Stop after this many bytes
+    #[arg(long, value_name = "SIZE", help_heading = STOP)]
+    pub max_bytes: Option<Size>,
+    /// Passes over the whole region
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = STOP)]
+    pub loops: Option<u32>,
+    /// Load before the measured part, in no figure
+    #[arg(long, visible_alias = "ramp-time", value_name = "TIME", default_value = "2s", help_heading = STOP)]
+    pub warmup: Span,
+
+    /// Which offset comes next in random patterns: uniform, zipf:THETA or pareto:INDEX
+    #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = values::key_dist, help_heading = DATA)]
+    pub offsets: KeyDist,
+    /// Random offsets may repeat before all were used
+    #[arg(long, help_heading = DATA)]
+    pub norandommap: bool,
+    /// Stamp each block that is written, and check each that is read
+    #[arg(long, help_heading = DATA)]
+    pub verify: bool,
+    /// Share of written bytes that compresses away, for example 50%
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
+    pub compressible: f64,
+    /// Share of written blocks that repeat another, for example 20%
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
+    pub dedupable: f64,
+}
+
+impl BlockArgs {
+    pub fn target(&self) -> TargetSpec {
+        TargetSpec::Block(BlockTarget {
+            path: self.path.clone(),
+            size: self.size,
+            offset: self.offset,
+            buffered: self.buffered,
+            destroy_data: self.destroy_data.clone(),
+            layout: !self.no_layout,
+            invalidate: !self.no_invalidate,
+        })
+    }
+
+    /// One stage for each block size of a list; a range or split is one stage.
+    pub fn stages(&self) -> Result<Vec<Stage>, Fault> {
+        let sizes = self.sizes()?;
+        let many = sizes.len() > 1;
+        sizes.into_iter().enumerate().map(|(i, size)| self.stage(size, many.then_some(i as u32))).collect()
+    }
+
+    fn sizes(&self) -> Result<Vec<SizeDist>, Fault> {
+        let bad = |e: String| Fault::input(format!("--bs {}: {e}", self.bs), "See `plimsoll block --help`.");
+        if self.bs.contains('=') || self.bs.contains("..") {
+            return Ok(vec![values::size_dist(&self.bs).map_err(bad)?]);
+        }
+        self.bs
+            .split(',')
+            .map(|s| s.parse::<Size>().map(SizeDist::Fixed).map_err(|e| bad(e.to_string())))
+            .collect()
+    }
+
+    fn stage(&self, size: SizeDist, cell: Option<u32>) -> Result<Stage, Fault> {
+        if self.pattern.is_random() && self.offsets == KeyDist::Sequential {
+            return Err(Fault::input(
+                format!("--offsets sequential contradicts --pattern {}", self.pattern.name()),
+                "Use --pattern read, write or rw for sequential I/O.",
+            ));
+        }
+        if !self.pattern.is_random() && !matches!(self.offsets, KeyDist::Uniform | KeyDist::Sequential) {
+            return Err(Fault::input(
+                format!("--offsets goes with random patterns, and {} is sequential", self.pattern.name()),
+                "Use --pattern randread, randwrite or randrw.",
+            ));
+        }
+        let block = BlockOptions {
+            fsync: self.fsync,
+            fdatasync: self.fdatasync,
+            end_fsync: self.end_fsync,
+            norandommap: self.norandommap,
+            ..BlockOptions::default()
+        };
+        let label = match &size {
+            SizeDist::Fixed(s) => format!("{} {s}", self.pattern.name()),
+            _ => format!("{} {}", self.pattern.name(), self.bs),
+        };
+        Ok(Stage {
+            name: Some(label.clone()),
+            warmup: self.warmup,
+            workloads: vec![Workload {
+                name: label,
+                target: None,
+                mix: self.pattern.mix(self.rwmixread),
+                size,
+                keys: if self.pattern.is_random() { self.offsets } else { KeyDist::Sequential },
+                concurrency: self.iodepth,
+                jobs: Some(self.jobs),
+                pacing: values::pacing(self.rate, self.arrivals, self.ramp_over).map_err(split_remedy)?,
+                stop: self.stop(),
+                verify: self.verify,
+                data: DataSpec { compressible: self.compressible, dedupable: self.dedupable },
+                object: None,
+                block: (block != BlockOptions::default()).then_some(block),
+            }],
+            cell: cell.map(|index| plimsoll_model::plan::Cell { index, repeat: 0 }),
+        })
+    }
+
+    fn stop(&self) -> Stop {
+        let stop = match self.loops {
+            Some(_) => Stop { duration: self.runtime, ops: self.max_ops, bytes: self.max_bytes, loops: None },
+            None => load::stop(self.runtime, self.max_ops, self.max_bytes),
+        };
+        Stop { loops: self.loops, ..stop }
+    }
+}

@@ -1,0 +1,243 @@
+//! Which bucket is measured, and how it is spoken to.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use plimsoll_model::plan::{
+    Addressing, Checksum, EmbeddedSpec, OnThrottle, PayloadSigning, S3Target, TargetSpec, TlsSpec,
+};
+use plimsoll_model::units::Span;
+
+use super::Context;
+use crate::fault::Fault;
+use crate::values;
+
+const STORAGE: &str = "Storage";
+const REQUESTS: &str = "Requests";
+const TLS: &str = "TLS";
+const EMBEDDED: &str = "Embedded server (with --endpoint embedded)";
+
+/// Credentials are not here on purpose: a command line is seen by every user of the machine.
+#[derive(Debug, Clone, Args)]
+pub struct StorageArgs {
+    /// URL of the S3 server; repeat it, or write http://node{1...4}:9000, to share the load over several.
+    /// `embedded` starts plimsoll's own server for the run. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL,
+    /// or endpoint_url of the profile
+    #[arg(long = "endpoint", value_name = "URL", help_heading = STORAGE)]
+    pub endpoints: Vec<String>,
+    /// Bucket to work in; everything of the run lives under a prefix of its own in it
+    #[arg(long, value_name = "NAME", help_heading = STORAGE)]
+    pub bucket: Option<String>,
+    /// Make the bucket, and remove it at the end when it is empty again
+    #[arg(long, help_heading = STORAGE)]
+    pub create_bucket: bool,
+    /// Prefix of the run's objects [default: plimsoll/RUN-ID/]
+    #[arg(long, value_name = "PREFIX", help_heading = STORAGE)]
+    pub prefix: Option<String>,
+    /// Region to sign for [default: AWS_REGION, the profile, or us-east-1]
+    #[arg(long, value_name = "REGION", help_heading = STORAGE)]
+    pub region: Option<String>,
+    /// Profile of ~/.aws/config and ~/.aws/credentials; environment variables come first
+    #[arg(long, value_name = "NAME", help_heading = STORAGE)]
+    pub profile: Option<String>,
+    /// path: http://host/bucket/key; virtual-host: http://bucket.host/key
+    #[arg(long, value_name = "HOW", default_value = "path", help_heading = STORAGE,
+          value_parser = values::named::<Addressing>(["path", "virtual-host"]))]
+    pub addressing: Addressing,
+
+    /// Signing of bodies: unsigned; pool (hashes computed before the run); full (each body hashed as it is sent)
+    #[arg(long, value_name = "MODE", default_value = "unsigned", help_heading = REQUESTS,
+          value_parser = values::named::<PayloadSigning>(["unsigned", "pool", "full"]))]
+    pub signing: PayloadSigning,
+    /// Checksum sent with uploads and checked on downloads
+    #[arg(long, value_name = "KIND", default_value = "none", help_heading = REQUESTS,
+          value_parser = values::named::<Checksum>(["none", "crc32c", "crc64nvme"]))]
+    pub checksum: Checksum,
+    /// On 429 and 503 SlowDown: record and go on, or back off (Retry-After honoured)
+    #[arg(long, value_name = "WHAT", default_value = "record", help_heading = REQUESTS,
+          value_parser = values::named::<OnThrottle>(["record", "backoff"]))]
+    pub on_throttle: OnThrottle,
+    /// An op that takes longer than this is a time-out
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = REQUESTS)]
+    pub timeout: Span,
+    /// Storage class of uploads, for example STANDARD_IA
+    #[arg(long, value_name = "CLASS", help_heading = REQUESTS)]
+    pub storage_class: Option<String>,
+    /// Server-side encryption of uploads: AES256, or aws:kms with --sse-kms-key-id
+    #[arg(long, value_name = "METHOD", help_heading = REQUESTS)]
+    pub sse: Option<String>,
+    /// Key of aws:kms encryption
+    #[arg(long, value_name = "ID", requires = "sse", help_heading = REQUESTS)]
+    pub sse_kms_key_id: Option<String>,
+    /// Header added to each upload, for example 'x-amz-meta-owner: lab'; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = REQUESTS)]
+    pub headers: Vec<(String, String)>,
+    /// A new connection for each request
+    #[arg(long, help_heading = REQUESTS)]
+    pub no_keep_alive: bool,
+    /// Send `Expect: 100-continue` before bodies
+    #[arg(long, help_heading = REQUESTS)]
+    pub expect_continue: bool,
+
+    /// PEM file of certificate authorities to trust in place of the system's
+    #[arg(long, value_name = "FILE", help_heading = TLS)]
+    pub ca_file: Option<String>,
+    /// PEM file of the client's certificate
+    #[arg(long, value_name = "FILE", requires = "client_key", help_heading = TLS)]
+    pub client_cert: Option<String>,
+    /// PEM file of the client's key
+    #[arg(long, value_name = "FILE", requires = "client_cert", help_heading = TLS)]
+    pub client_key: Option<String>,
+    /// Accept any certificate
+    #[arg(long, conflicts_with = "ca_file", help_heading = TLS)]
+    pub insecure: bool,
+    /// The only TLS version to speak
+    #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"], help_heading = TLS)]
+    pub tls_version: Option<String>,
+
+    /// A tier with known limits, for example vultr-standard (`plimsoll target s3 --help` lists them)
+    #[arg(long, value_name = "TIER", help_heading = EMBEDDED)]
+    pub tier: Option<String>,
+    /// A limits file in place of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier", help_heading = EMBEDDED)]
+    pub limits: Option<String>,
+    /// Multiply the tier's rates and capacities, for example 0.1 on a small machine
+    #[arg(long, value_name = "FACTOR", help_heading = EMBEDDED)]
+    pub scale: Option<f64>,
+    /// Directory of its data [default: a temporary one]
+    #[arg(long, value_name = "DIR", help_heading = EMBEDDED)]
+    pub data: Option<String>,
+    /// Answer before data is synced
+    #[arg(long, help_heading = EMBEDDED)]
+    pub no_sync: bool,
+}
+
+impl StorageArgs {
+    pub fn target(&self, context: &Context) -> Result<TargetSpec, Fault> {
+        let endpoints = self.endpoints(context)?;
+        let embedded = endpoints.iter().any(|e| e == "embedded");
+        Ok(TargetSpec::S3(S3Target {
+            bucket: self.bucket(embedded)?,
+            region: self.region.clone(),
+            profile: self.profile.clone(),
+            addressing: self.addressing,
+            signing: self.signing,
+            tls: TlsSpec {
+                ca_file: self.ca_file.clone(),
+                client_cert: self.client_cert.clone(),
+                client_key: self.client_key.clone(),
+                insecure: self.insecure,
+                version: self.tls_version.clone(),
+            },
+            // The embedded server starts empty: there is nothing of anyone's to be careful with.
+            create_bucket: self.create_bucket || embedded,
+            prefix: self.prefix.clone(),
+            timeout: self.timeout,
+            on_throttle: self.on_throttle,
+            keep_alive: !self.no_keep_alive,
+            expect_continue: self.expect_continue,
+            put_headers: self.put_headers(),
+            checksum: self.checksum,
+            embedded: self.embedded(embedded)?,
+            endpoints,
+        }))
+    }
+
+    fn endpoints(&self, context: &Context) -> Result<Vec<String>, Fault> {
+        let mut endpoints = self.endpoints.clone();
+        if endpoints.is_empty() {
+            endpoints
+                .extend(context.variable(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]).map(str::to_owned));
+        }
+        if endpoints.is_empty() {
+            return Err(Fault::input(
+                "no endpoint to measure",
+                "Add --endpoint URL (for example http://127.0.0.1:9000), --endpoint embedded, or set AWS_ENDPOINT_URL_S3.",
+            ));
+        }
+        for e in &endpoints {
+            check_endpoint(e)?;
+        }
+        if endpoints.len() > 1 && endpoints.iter().any(|e| e == "embedded") {
+            return Err(Fault::input(
+                "--endpoint embedded cannot be mixed with other endpoints",
+                "Measure one or the other.",
+            ));
+        }
+        Ok(endpoints)
+    }
+
+    fn bucket(&self, embedded: bool) -> Result<String, Fault> {
+        match &self.bucket {
+            Some(b) if !b.is_empty() && !b.contains('/') => Ok(b.clone()),
+            Some(b) => Err(Fault::input(
+                format!("'{b}' is not a bucket name"),
+                "Write the bucket alone; a prefix in it goes to --prefix.",
+            )),
+            None if embedded => Ok("plimsoll".into()),
+            None => Err(Fault::input(
+                "no bucket to work in",
+                "Add --bucket NAME (and --create-bucket to make it).",
+            )),
+        }
+    }
+
+    fn put_headers(&self) -> BTreeMap<String, String> {
+        let mut headers: BTreeMap<String, String> = self.headers.iter().cloned().collect();
+        let mut add = |name: &str, value: &Option<String>| {
+            if let Some(v) = value {
+                headers.insert(name.to_owned(), v.clone());
+            }
+        };
+        add("x-amz-storage-class", &self.storage_class);
+        add("x-amz-server-side-encryption", &self.sse);
+        add("x-amz-server-side-encryption-aws-kms-key-id", &self.sse_kms_key_id);
+        headers
+    }
+
+    fn embedded(&self, embedded: bool) -> Result<Option<EmbeddedSpec>, Fault> {
+        let spec = EmbeddedSpec {
+            tier: self.tier.clone(),
+            limits: self.limits.clone(),
+            scale: self.scale,
+            data: self.data.clone(),
+            no_sync: self.no_sync,
+        };
+        if spec == EmbeddedSpec::default() {
+            return Ok(None);
+        }
+        if !embedded {
+            return Err(Fault::input(
+                "--tier, --limits, --scale, --data and --no-sync configure the embedded server, which is not used here",
+                "Add --endpoint embedded, or leave them out.",
+            ));
+        }
+        if self.scale.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
+            return Err(Fault::input("--scale must be above 0", "Write a factor such as 0.1."));
+        }
+        Ok(Some(spec))
+    }
+}
+
+fn check_endpoint(url: &str) -> Result<(), Fault> {
+    if url == "embedded" {
+        return Ok(());
+    }
+    let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
+        return Err(Fault::input(
+            format!("endpoint '{url}' is no URL"),
+            format!("Write http://{url} or https://{url}."),
+        ));
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err(Fault::input(
+            "an endpoint must not carry credentials: every user of this machine can read a command line",
+            "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --profile.",
+        ));
+    }
+    if authority.is_empty() {
+        return Err(Fault::input(format!("endpoint '{url}' names no host"), "Write http://HOST:PORT."));
+    }
+    Ok(())
+}

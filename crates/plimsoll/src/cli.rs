@@ -1,0 +1,108 @@
+//! The command line as a whole.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+use crate::args::OutputArgs;
+use crate::commands::block::BlockCommand;
+use crate::commands::calibrate::CalibrateCommand;
+use crate::commands::drive::DriveCommand;
+use crate::commands::file::FileCommand;
+use crate::commands::fio::FioCommand;
+use crate::commands::object::ObjectCommand;
+use crate::commands::plan_file::RunCommand;
+use crate::commands::probe::{
+    LIMITS_EXAMPLES, LimitsArgs, Probed, SPEEDTEST_EXAMPLES, SpeedtestArgs, WATCH_EXAMPLES, WatchArgs,
+};
+use crate::commands::runs::{
+    AnalyzeCommand, CleanupCommand, CompareCommand, ReportCommand, RunsCommand, ScaleCommand,
+};
+use crate::commands::target::TargetCommand;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 valid; 1 bug; 2 bad input or environment; 3 measured, but invalid; 4 an --expect was not met;
+5 undetermined; 130 interrupted. A result is written in each but 1 and 2, to stdout; all else goes to stderr.";
+
+/// Measures what storage really delivers, and says what limits it.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "plimsoll", version, after_help = EXIT_CODES, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Measure an S3 bucket
+    #[command(subcommand)]
+    Object(Box<ObjectCommand>),
+    /// Measure a block device, or one file used like one
+    Block(Box<BlockCommand>),
+    /// Run an fio job file
+    Fio(Box<FioCommand>),
+    /// Measure a directory: write, read, IOPS
+    File(Box<FileCommand>),
+    /// Measure drives, each alone and then all at once
+    Drive(DriveCommand),
+    /// Run a plan from a file
+    Run(RunCommand),
+    /// Find unknown limits: sustained and burst rate, capacity, refill
+    #[command(subcommand, after_help = LIMITS_EXAMPLES)]
+    Limits(Box<Probed<LimitsArgs>>),
+    /// Find the best concurrency and the peak
+    #[command(subcommand, after_help = SPEEDTEST_EXAMPLES)]
+    Speedtest(Box<Probed<SpeedtestArgs>>),
+    /// Run for long, and report cliffs as they come
+    #[command(after_help = WATCH_EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    Watch(WatchCommand),
+    /// Measure this machine's own ceiling as a load generator
+    Calibrate(CalibrateCommand),
+    /// Write a report of one or several runs
+    Report(ReportCommand),
+    /// List, show or remove runs
+    #[command(subcommand)]
+    Runs(RunsCommand),
+    /// Remove what a run left in storage
+    Cleanup(CleanupCommand),
+    /// Judge runs again
+    Analyze(AnalyzeCommand),
+    /// Compare two configurations, run by run
+    Compare(CompareCommand),
+    /// Judge how throughput grows with nodes
+    Scale(ScaleCommand),
+    /// Start a server to measure
+    #[command(subcommand)]
+    Target(TargetCommand),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct WatchCommand {
+    #[command(subcommand)]
+    pub probed: Option<Box<Probed<WatchArgs>>>,
+    #[command(flatten)]
+    pub cycle: CycleArgs,
+}
+
+/// A benchmark that is repeated for as long as the watch lasts.
+#[derive(Debug, Clone, Args)]
+pub struct CycleArgs {
+    /// Directory to measure
+    #[arg(value_name = "DIR", required = true)]
+    pub dir: Option<PathBuf>,
+    /// What is repeated
+    #[arg(long, value_name = "WHAT", default_value = "file", value_parser = ["file"])]
+    pub cycle: String,
+    /// Bytes of all files together [default: twice the memory]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<plimsoll_model::units::Size>,
+    /// Files, each with a thread of its own [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Length of the IOPS phase
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub iops_duration: plimsoll_model::units::Span,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

@@ -1,0 +1,53 @@
+//! `plimsoll fio`: runs fio job files.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_model::units::Span;
+
+use crate::args::RunArgs;
+use crate::values;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  plimsoll fio job.fio
+  plimsoll fio job.fio --set size=4GiB --set runtime=30s --output-format json+
+  plimsoll fio job.fio --ignore-unknown --dry-run
+
+The promise is fio's meaning of each key, not its sequence of offsets. A key that is not supported is an
+error with its line, unless --ignore-unknown is given.";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct FioCommand {
+    /// Job file; - reads standard input
+    #[arg(value_name = "JOB.fio")]
+    pub job: PathBuf,
+    /// Override a key in every job, for example size=4GiB; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::label, help_heading = "Job")]
+    pub set: Vec<(String, String)>,
+    /// Run only these sections; may be repeated
+    #[arg(long = "section", value_name = "NAME", help_heading = "Job")]
+    pub sections: Vec<String>,
+    /// Leave out keys that are not supported, and list them
+    #[arg(long, help_heading = "Job")]
+    pub ignore_unknown: bool,
+    /// The device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
+    #[arg(long, value_name = "DEVICE", help_heading = "Job")]
+    pub destroy_data: Option<String>,
+    /// Form of the result: plimsoll's own, or fio's normal, json, json+
+    #[arg(long, value_name = "FORM", default_value = "plimsoll", value_parser = ["plimsoll", "normal", "json", "json+"],
+          help_heading = "Output")]
+    pub output_format: String,
+    /// Write the result to this file in place of stdout
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// When to show progress
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["always", "never", "auto"], help_heading = "Output")]
+    pub eta: String,
+    /// Print the status this often
+    #[arg(long, value_name = "TIME", help_heading = "Output")]
+    pub status_interval: Option<Span>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}

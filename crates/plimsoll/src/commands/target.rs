@@ -1,0 +1,98 @@
+//! `plimsoll target ...`: servers to measure, with limits that are known.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use plimsoll_model::units::{Size, Span};
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum TargetCommand {
+    /// An S3 server over a directory, with a limiter if you like
+    S3(S3ServerArgs),
+    /// The leanest responder: fixed answers, no storage, no signature check; for calibration
+    Canned(CannedArgs),
+    /// A block device with a known limit, by QEMU's storage daemon
+    Block(BlockServerArgs),
+}
+
+pub const S3_EXAMPLES: &str = "\
+Examples:
+  plimsoll target s3 --listen 127.0.0.1:9000 --data DIR
+  plimsoll target s3 --listen 127.0.0.1:9000 --data DIR --tier vultr-standard --scale 0.1
+
+Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones are
+made and printed.";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = S3_EXAMPLES)]
+pub struct S3ServerArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
+    pub listen: std::net::SocketAddr,
+    /// Directory of its data
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// A tier with known limits
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<String>,
+    /// A limits file in place of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier")]
+    pub limits: Option<PathBuf>,
+    /// Multiply the tier's rates and capacities
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Answer before data is synced
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Make this bucket at the start; may be repeated
+    #[arg(long = "bucket", value_name = "NAME")]
+    pub buckets: Vec<String>,
+    /// PEM files to serve TLS with
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CannedArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001")]
+    pub listen: std::net::SocketAddr,
+    /// Length of the body that a GET returns
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub body: Size,
+    /// Wait this long before each answer
+    #[arg(long, value_name = "TIME")]
+    pub delay: Option<Span>,
+    /// Answer a share of requests otherwise, for example 503=30%; may be repeated
+    #[arg(long = "fault", value_name = "STATUS=SHARE")]
+    pub faults: Vec<String>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    /// Pin threads to these CPUs, for example 1
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<crate::values::Cpus>,
+    /// PEM files to serve TLS with
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct BlockServerArgs {
+    /// A tier with known limits, for example vultr-hdd
+    #[arg(long, value_name = "TIER")]
+    pub tier: String,
+    /// Size of the disk
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub size: Size,
+    /// Directory of its data [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Multiply the tier's rates
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+}

@@ -1,0 +1,133 @@
+//! `--dry-run`: the plan, and above it as comments what would happen. The text is itself a plan file.
+
+use std::fmt::Write as _;
+
+use plimsoll_model::plan::{ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
+
+/// TOML of the plan, headed by comment lines that say what running it would do.
+pub fn text(plan: &Plan) -> String {
+    let mut out = String::from("# What would happen:\n");
+    for line in explain(plan) {
+        let _ = writeln!(out, "#   {line}");
+    }
+    out.push('\n');
+    out + &plan.to_toml()
+}
+
+/// A sentence for each target and stage.
+pub fn explain(plan: &Plan) -> Vec<String> {
+    let mut lines: Vec<String> = plan.targets.iter().map(|(name, t)| target_line(name, t)).collect();
+    for (i, stage) in plan.stages.iter().enumerate() {
+        lines.push(format!("stage {}: {}", i + 1, stage_line(stage)));
+    }
+    if let Some(c) = &plan.controller {
+        lines.push(controller_line(c));
+    }
+    if plan.options.keep {
+        lines.push("what the run creates is kept".into());
+    } else {
+        lines.push("at the end, what the run created is removed".into());
+    }
+    lines
+}
+
+fn target_line(name: &str, target: &TargetSpec) -> String {
+    match target {
+        TargetSpec::S3(s) => {
+            let prefix = s.prefix.as_deref().unwrap_or("plimsoll/RUN-ID/");
+            let made = if s.create_bucket { " (made if it is not there)" } else { "" };
+            format!("{name}: bucket {}{made} at {}, under {prefix} only", s.bucket, s.endpoints.join(", "))
+        }
+        TargetSpec::Block(b) => match &b.destroy_data {
+            Some(d) => format!("{name}: {}; ALL DATA ON {d} MAY BE DESTROYED", b.path),
+            None => format!(
+                "{name}: {}{}",
+                b.path,
+                if b.buffered { ", through the page cache" } else { ", direct I/O" }
+            ),
+        },
+        TargetSpec::Files(f) => format!("{name}: new files of {} in {}", f.file_size, f.directory),
+        TargetSpec::Null => format!("{name}: nothing; measures plimsoll itself"),
+        TargetSpec::Sim(_) => format!("{name}: a simulated target on a virtual clock"),
+    }
+}
+
+fn stage_line(stage: &Stage) -> String {
+    let work: Vec<String> = stage.workloads.iter().map(workload_line).collect();
+    format!("{} of warm-up, then {}", stage.warmup, work.join("; at the same time "))
+}
+
+fn workload_line(w: &Workload) -> String {
+    let total: u32 = w.mix.values().sum();
+    let ops: Vec<String> = match w.mix.len() {
+        1 => w.mix.keys().map(|k| k.name().to_owned()).collect(),
+        _ => w
+            .mix
+            .iter()
+            .map(|(k, n)| format!("{k} {:.0} %", f64::from(*n) * 100.0 / f64::from(total)))
+            .collect(),
+    };
+    let jobs = w.jobs.map(|j| format!("{j} jobs of ")).unwrap_or_default();
+    format!(
+        "{} of {}, {jobs}{} in flight{}, {}",
+        ops.join(", "),
+        size_text(&w.size),
+        w.concurrency,
+        pacing_text(&w.pacing),
+        stop_text(&w.stop)
+    )
+}
+
+fn size_text(size: &plimsoll_model::plan::SizeDist) -> String {
+    use plimsoll_model::plan::SizeDist;
+    match size {
+        SizeDist::Fixed(s) => s.to_string(),
+        SizeDist::Uniform { min, max } => format!("{min} to {max}"),
+        SizeDist::Weighted(list) => {
+            list.iter().map(|(s, w)| format!("{s} x{w}")).collect::<Vec<_>>().join(" / ")
+        }
+        SizeDist::LogNormal { median, sigma, max } => {
+            format!("log-normal sizes around {median} (sigma {sigma}, at most {max})")
+        }
+    }
+}
+
+fn pacing_text(pacing: &Pacing) -> String {
+    match pacing {
+        Pacing::Closed => String::new(),
+        Pacing::Constant(r) => format!(" at most, at {r}, evenly spaced"),
+        Pacing::Poisson(r) => format!(" at most, at {r} on average, at random"),
+        Pacing::Bytes(r) => format!(" at most, at {r}"),
+        Pacing::Ramp { from, to, over } => format!(" at most, from {from} to {to} over {over}"),
+    }
+}
+
+fn stop_text(stop: &Stop) -> String {
+    let mut ends = Vec::new();
+    ends.extend(stop.duration.map(|d| format!("for {d}")));
+    ends.extend(stop.ops.map(|n| format!("until {n} ops")));
+    ends.extend(stop.bytes.map(|b| format!("until {b}")));
+    ends.extend(stop.loops.map(|n| format!("for {n} passes")));
+    if ends.is_empty() { "for 30s".into() } else { ends.join(" or ") }
+}
+
+fn controller_line(controller: &ControllerSpec) -> String {
+    match controller {
+        ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat } => {
+            let cells = ops.len() * sizes.len() * concurrencies.len().max(1);
+            format!(
+                "a sweep of {cells} cells, each {repeat} times in random order; each cell: {}",
+                stage_line(template)
+            )
+        }
+        ControllerSpec::Saturation { template, .. } => {
+            format!("a search for the best concurrency, starting from: {}", stage_line(template))
+        }
+        ControllerSpec::Limits { template, budget, .. } => {
+            format!("a probe for limits that takes at most {budget}, with: {}", stage_line(template))
+        }
+        ControllerSpec::Watch { template, duration } => {
+            format!("a watch of {duration} over: {}", stage_line(template))
+        }
+    }
+}

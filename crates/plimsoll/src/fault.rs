@@ -1,0 +1,78 @@
+//! What went wrong, for a person: one line of what, one line of what to do, and the exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ended. ARCHITECTURE.md, "Exit codes", is the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Valid = 0,
+    /// A bug of ours.
+    Bug = 1,
+    /// Bad input or environment: nothing was measured.
+    Input = 2,
+    /// Measured, but not valid (or too many failures).
+    Invalid = 3,
+    /// An `--expect` was not met.
+    ExpectationMissed = 4,
+    /// The data does not carry an answer.
+    Undetermined = 5,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// An error with its remedy. Shown on stderr; stdout belongs to results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub what: String,
+    pub remedy: String,
+    pub exit: Exit,
+}
+
+impl Fault {
+    /// The user (or the machine) has to change something.
+    pub fn input(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), exit: Exit::Input }
+    }
+
+    /// We are at fault.
+    pub fn bug(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: "This is a bug of plimsoll. Please report it with this message and the command.".into(),
+            exit: Exit::Bug,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        if !self.remedy.is_empty() {
+            write!(f, "\n  fix: {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<plimsoll_model::plan::PlanError> for Fault {
+    fn from(e: plimsoll_model::plan::PlanError) -> Self {
+        use plimsoll_model::plan::PlanError;
+        match e {
+            PlanError::Syntax(m) => Fault::input(
+                format!("the plan cannot be read: {m}"),
+                "Correct the line named above; `plimsoll object put --dry-run` writes plans to start from.",
+            ),
+            PlanError::Invalid { place, problem, remedy } => {
+                Fault::input(format!("{place}: {problem}"), remedy)
+            }
+        }
+    }
+}
