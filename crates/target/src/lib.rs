@@ -1,1 +1,7 @@
-//! See ARCHITECTURE.md.
+//! The embedded servers that Plimsoll measures itself against.
+//!
+//! `canned` is the leanest HTTP/1.1 responder for calibration, benchmarks and fault tests. Nothing here shares
+//! protocol code with the client side (`plimsoll-s3`): client and server are independent witnesses.
+
+pub mod canned;
+pub mod clock;

@@ -1,0 +1,594 @@
+//! One connection of the canned server: head, body, wait, answer, as a small state machine that never blocks.
+
+use super::fault::FaultKind;
+use super::io::Io;
+use super::request::{ChunkSkipper, Head, Method, Parsed};
+use super::response::{self, Env, Kind, kind_of};
+use super::stats::{Counters, add};
+use super::{Continue, Shared};
+use crate::clock::now_ns;
+use std::io::ErrorKind;
+use std::net::Shutdown;
+use std::time::Duration;
+
+/// Largest request head; also how much of a body comes in with it.
+const INPUT_BYTES: usize = 16 << 10;
+/// Largest batch delete that is answered by name.
+const MAX_COLLECT_BYTES: usize = 4 << 20;
+
+/// What the worker lends a connection for one drive.
+#[derive(Debug)]
+pub(crate) struct Cx<'a> {
+    pub shared: &'a Shared,
+    pub counters: &'a Counters,
+    pub date: &'a str,
+    pub scratch: &'a mut [u8],
+}
+
+/// What the worker has to do after a drive.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Wait for the socket.
+    Idle,
+    /// Drive again at this monotonic time.
+    WakeAt(u64),
+    Close,
+    /// Close with RST.
+    Reset,
+}
+
+enum Flow {
+    Again,
+    Blocked,
+    Close,
+    Reset,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Head,
+    /// Bytes of a request body of known length that are still to come.
+    Length(u64),
+    Chunked(ChunkSkipper),
+    /// The request is whole, its answer is in `out`.
+    Answer,
+    Send,
+    /// No answer will come.
+    Stalled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Keep,
+    Close,
+    Reset,
+}
+
+#[derive(Debug)]
+pub(crate) struct Conn {
+    io: Io,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    phase: Phase,
+    readable: bool,
+    writable: bool,
+    hung_up: bool,
+    served: u64,
+    /// Head (and inline body) of the answer, and how much of it is sent.
+    out: Vec<u8>,
+    sent: usize,
+    /// Pool body: next offset, bytes left.
+    body: (u64, u64),
+    after: After,
+    trickle: bool,
+    /// Body of a batch delete, which has to be read for its answer.
+    collect: Option<Vec<u8>>,
+    /// Not before this time does anything happen; 0 when nothing is awaited.
+    pause_until: u64,
+    /// The wake-up that the worker's timer already holds.
+    armed: u64,
+}
+
+impl Conn {
+    pub fn new(io: Io) -> Conn {
+        Conn {
+            io,
+            input: vec![0; INPUT_BYTES],
+            start: 0,
+            end: 0,
+            phase: Phase::Head,
+            readable: true,
+            writable: true,
+            hung_up: false,
+            served: 0,
+            out: Vec::with_capacity(1_024),
+            sent: 0,
+            body: (0, 0),
+            after: After::Keep,
+            trickle: false,
+            collect: None,
+            pause_until: 0,
+            armed: 0,
+        }
+    }
+
+    pub fn io(&mut self) -> &mut Io {
+        &mut self.io
+    }
+
+    /// What epoll said; edge-triggered, so it is kept until a call would block.
+    pub fn ready(&mut self, readable: bool, writable: bool, hung_up: bool) {
+        self.readable |= readable | hung_up;
+        self.writable |= writable | hung_up;
+        self.hung_up |= hung_up;
+    }
+
+    /// A timer of this connection went off; false when it is one of the past.
+    pub fn timer(&mut self, at_ns: u64) -> bool {
+        let mine = self.armed == at_ns;
+        if mine {
+            self.armed = 0;
+        }
+        mine
+    }
+
+    /// Goes on until the socket blocks, a time has to be awaited, or the connection ends.
+    pub fn drive(&mut self, cx: &mut Cx<'_>) -> Step {
+        loop {
+            if self.pause_until > 0 {
+                if now_ns() < self.pause_until {
+                    if self.armed == self.pause_until {
+                        return Step::Idle;
+                    }
+                    self.armed = self.pause_until;
+                    return Step::WakeAt(self.pause_until);
+                }
+                self.pause_until = 0;
+            }
+            let flow = match self.phase {
+                Phase::Head => self.on_head(cx),
+                Phase::Length(_) => self.on_length(cx),
+                Phase::Chunked(_) => self.on_chunked(cx),
+                Phase::Answer => self.on_answer(cx),
+                Phase::Send => self.on_send(cx),
+                Phase::Stalled => self.on_stalled(cx),
+            };
+            match flow {
+                Flow::Again => {}
+                Flow::Blocked => return Step::Idle,
+                Flow::Close => {
+                    self.io.shutdown();
+                    return Step::Close;
+                }
+                Flow::Reset => return Step::Reset,
+            }
+        }
+    }
+
+    /// Reads into the free part of the input buffer.
+    fn fill(&mut self) -> Flow {
+        if !self.readable {
+            return Flow::Blocked;
+        }
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.input.len() {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let room = self.input.len() - self.end;
+        match self.io.recv(&mut self.input[self.end..]) {
+            Ok(0) => Flow::Close,
+            Ok(n) => {
+                self.end += n;
+                self.after_read(n, room);
+                Flow::Again
+            }
+            Err(e) => self.read_error(&e),
+        }
+    }
+
+    fn after_read(&mut self, n: usize, room: usize) {
+        // A read that did not fill its room emptied the socket; the next bytes make a new edge.
+        if n < room && !self.hung_up && self.io.short_read_is_empty() {
+            self.readable = false;
+        }
+    }
+
+    fn read_error(&mut self, e: &std::io::Error) -> Flow {
+        match e.kind() {
+            ErrorKind::WouldBlock => {
+                self.readable = false;
+                Flow::Blocked
+            }
+            ErrorKind::Interrupted => Flow::Again,
+            _ => Flow::Close,
+        }
+    }
+
+    fn on_head(&mut self, cx: &mut Cx<'_>) -> Flow {
+        if self.start == self.end {
+            match self.fill() {
+                Flow::Again => {}
+                other => return other,
+            }
+        }
+        let (len, chunked, content_length, expects) = match Head::parse(&self.input[self.start..self.end]) {
+            Parsed::Partial if self.end - self.start == self.input.len() => return self.refuse(cx, 431),
+            Parsed::Partial => return self.fill(),
+            Parsed::Bad => return self.refuse(cx, 400),
+            Parsed::Complete(head) => {
+                let kind = kind_of(&head);
+                count(cx.counters, kind, head.method);
+                self.served += 1;
+                let answer = Answer { out: &mut self.out, stall: false, trickle: false };
+                let (body, after, stall, trickle) = answer.prepare(&head, kind, self.served, cx);
+                (self.body, self.after, self.trickle) = (body, after, trickle);
+                let whole =
+                    stall || self.out.starts_with(b"HTTP/1.1 4") || self.out.starts_with(b"HTTP/1.1 5");
+                self.collect = (kind == Kind::DeleteMany && !whole).then(Vec::new);
+                if stall {
+                    self.out.clear();
+                    self.phase = Phase::Stalled;
+                    return Flow::Again;
+                }
+                (head.len, head.chunked, head.content_length, head.expect_continue)
+            }
+        };
+        self.start += len;
+        self.sent = 0;
+        self.phase = match (chunked, content_length) {
+            (true, _) => Phase::Chunked(ChunkSkipper::default()),
+            (false, 0) => Phase::Answer,
+            (false, n) => Phase::Length(n),
+        };
+        if expects && self.start == self.end && !matches!(self.phase, Phase::Answer) {
+            return self.on_expect(cx);
+        }
+        Flow::Again
+    }
+
+    /// The client waits for leave to send its body.
+    fn on_expect(&mut self, cx: &Cx<'_>) -> Flow {
+        let line: &[u8] = match cx.shared.options.expect_continue {
+            Continue::Send => b"HTTP/1.1 100 Continue\r\n\r\n",
+            Continue::Silent => return Flow::Again,
+            Continue::Refuse => return self.refuse(cx, 417),
+        };
+        // An empty socket takes 25 bytes at once; a connection that cannot is not worth keeping.
+        match self.io.send(line, &cx.shared.pool, 0, 0) {
+            Ok(n) if n == line.len() => Flow::Again,
+            _ => Flow::Close,
+        }
+    }
+
+    /// An error answer after which the connection ends, because its framing is lost.
+    fn refuse(&mut self, cx: &Cx<'_>, status: u16) -> Flow {
+        self.out.clear();
+        response::error(&mut self.out, status, "Connection: close\r\n", false, &env(cx));
+        (self.start, self.end, self.sent, self.body) = (0, 0, 0, (0, 0));
+        self.after = After::Close;
+        self.phase = Phase::Answer;
+        Flow::Again
+    }
+
+    fn on_length(&mut self, cx: &mut Cx<'_>) -> Flow {
+        let Phase::Length(left) = self.phase else { return Flow::Close };
+        let have = (self.end - self.start).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let moved = if have > 0 {
+            if !self.collect_bytes(self.start, have) {
+                return self.refuse(cx, 400);
+            }
+            self.start += have;
+            have
+        } else if self.collect.is_some() {
+            return self.fill();
+        } else {
+            if !self.readable {
+                return Flow::Blocked;
+            }
+            let room = cx.scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match self.io.discard(&mut cx.scratch[..room]) {
+                Ok(0) => return Flow::Close,
+                Ok(n) => {
+                    self.after_read(n, room);
+                    n
+                }
+                Err(e) => return self.read_error(&e),
+            }
+        };
+        add(&cx.counters.bytes_in, moved as u64);
+        let left = left - moved as u64;
+        self.phase = if left == 0 { Phase::Answer } else { Phase::Length(left) };
+        Flow::Again
+    }
+
+    fn on_chunked(&mut self, cx: &mut Cx<'_>) -> Flow {
+        if self.start == self.end {
+            match self.fill() {
+                Flow::Again => {}
+                other => return other,
+            }
+        }
+        let Phase::Chunked(skipper) = &mut self.phase else { return Flow::Close };
+        let before = skipper.data_bytes;
+        match skipper.take(&self.input[self.start..self.end]) {
+            Ok((used, done)) => {
+                add(&cx.counters.bytes_in, skipper.data_bytes - before);
+                if done {
+                    self.phase = Phase::Answer;
+                }
+                if !self.collect_bytes(self.start, used) {
+                    return self.refuse(cx, 400);
+                }
+                self.start += used;
+                Flow::Again
+            }
+            Err(_) => self.refuse(cx, 400),
+        }
+    }
+
+    /// Keeps body bytes where the answer depends on them; false when there are too many.
+    fn collect_bytes(&mut self, from: usize, n: usize) -> bool {
+        let Some(kept) = &mut self.collect else { return true };
+        kept.extend_from_slice(&self.input[from..from + n]);
+        kept.len() <= MAX_COLLECT_BYTES
+    }
+
+    fn on_answer(&mut self, cx: &Cx<'_>) -> Flow {
+        if let Some(request) = self.collect.take() {
+            self.out.clear();
+            response::delete_many(&mut self.out, &request, &env(cx));
+        }
+        self.phase = Phase::Send;
+        let delay_ns = cx.shared.delay_ns;
+        if delay_ns > 0 {
+            self.pause_until = now_ns() + delay_ns;
+        }
+        Flow::Again
+    }
+
+    fn on_send(&mut self, cx: &Cx<'_>) -> Flow {
+        while self.sent < self.out.len() || self.body.1 > 0 {
+            if !self.writable {
+                return Flow::Blocked;
+            }
+            match self.send_piece(cx) {
+                Ok(n) => {
+                    let of_head = n.min(self.out.len() - self.sent);
+                    self.sent += of_head;
+                    self.body.0 += (n - of_head) as u64;
+                    self.body.1 -= (n - of_head) as u64;
+                    add(&cx.counters.bytes_out, (n - of_head) as u64);
+                    if self.trickle {
+                        let pause: Duration = cx.shared.options.trickle.interval;
+                        self.pause_until = now_ns() + pause.as_nanos() as u64;
+                        return Flow::Again;
+                    }
+                }
+                Err(e) => match self.write_error(&e) {
+                    Flow::Again => {}
+                    other => return other,
+                },
+            }
+        }
+        if let Err(e) = self.io.flush() {
+            return self.write_error(&e);
+        }
+        self.out.clear();
+        self.phase = Phase::Head;
+        match self.after {
+            After::Keep => Flow::Again,
+            After::Close => {
+                // The client may still be sending: end our half first, so that the answer is not lost to a reset.
+                self.io.shutdown();
+                let _ = self.io.socket().shutdown(Shutdown::Write);
+                self.phase = Phase::Stalled;
+                Flow::Again
+            }
+            After::Reset => Flow::Reset,
+        }
+    }
+
+    fn send_piece(&mut self, cx: &Cx<'_>) -> std::io::Result<usize> {
+        let head = &self.out[self.sent..];
+        let (offset, left) = self.body;
+        if !self.trickle {
+            return self.io.send(head, &cx.shared.pool, offset, left);
+        }
+        let piece = cx.shared.options.trickle.piece_bytes.max(1) as usize;
+        if head.is_empty() {
+            self.io.send(&[], &cx.shared.pool, offset, left.min(piece as u64))
+        } else {
+            self.io.send(&head[..head.len().min(piece)], &cx.shared.pool, offset, 0)
+        }
+    }
+
+    fn write_error(&mut self, e: &std::io::Error) -> Flow {
+        match e.kind() {
+            ErrorKind::WouldBlock => {
+                self.writable = false;
+                Flow::Blocked
+            }
+            ErrorKind::Interrupted => Flow::Again,
+            _ => Flow::Close,
+        }
+    }
+
+    /// Drops whatever still comes until the client leaves.
+    fn on_stalled(&mut self, cx: &mut Cx<'_>) -> Flow {
+        if !self.readable {
+            return Flow::Blocked;
+        }
+        match self.io.discard(cx.scratch) {
+            Ok(0) => Flow::Close,
+            Ok(_) => Flow::Again,
+            Err(e) => self.read_error(&e),
+        }
+    }
+}
+
+fn env<'a>(cx: &'a Cx<'_>) -> Env<'a> {
+    let o = &cx.shared.options;
+    Env { date: cx.date, body_bytes: o.body_bytes, list_keys: o.list_keys, server: &o.server }
+}
+
+fn count(c: &Counters, kind: Kind, method: Method) {
+    let counter = match (kind, method) {
+        (Kind::Stats, _) => return,
+        (Kind::Get, _) => &c.get,
+        (Kind::Head, _) => &c.head,
+        (Kind::Put | Kind::Copy | Kind::Part, _) => &c.put,
+        (Kind::Multipart | Kind::DeleteMany, _) => &c.post,
+        (Kind::Delete, _) => &c.delete,
+        (Kind::List, _) => &c.list,
+        (Kind::Bucket, _) => &c.other,
+    };
+    add(counter, 1);
+}
+
+/// Writes the answer to one request into the connection's buffer, with its fault if it gets one.
+struct Answer<'a> {
+    out: &'a mut Vec<u8>,
+    stall: bool,
+    trickle: bool,
+}
+
+type Prepared = ((u64, u64), After, bool, bool);
+
+impl Answer<'_> {
+    fn prepare(mut self, head: &Head<'_>, kind: Kind, served: u64, cx: &Cx<'_>) -> Prepared {
+        self.out.clear();
+        let shared = cx.shared;
+        let env = env(cx);
+        let mut after = if head.close { After::Close } else { After::Keep };
+        if kind == Kind::Stats {
+            response::json(self.out, &shared.stats().to_json(), &env);
+            return ((0, 0), after, false, false);
+        }
+        let in_scope = shared.options.fault_scope == super::FaultScope::All || head.has_key();
+        let fault = if in_scope && !shared.dealer.is_empty() { shared.dealer.next() } else { None };
+        let mut body = match fault {
+            None => response::good(self.out, head, kind, &env),
+            Some(fault) => self.faulty(fault, head, kind, &env, &mut after, cx),
+        };
+        if shared.options.close_after.is_some_and(|n| served >= n) && after == After::Keep {
+            after = After::Close;
+            insert_header(self.out, "Connection: close\r\n");
+        }
+        if head.method == Method::Head {
+            body = (0, 0);
+        }
+        (body, after, self.stall, self.trickle)
+    }
+
+    fn faulty(
+        &mut self,
+        fault: &FaultKind,
+        head: &Head<'_>,
+        kind: Kind,
+        env: &Env<'_>,
+        after: &mut After,
+        cx: &Cx<'_>,
+    ) -> (u64, u64) {
+        let o = &cx.shared.options;
+        match fault {
+            FaultKind::Status(status) => {
+                let extra = match (o.retry_after_s, status) {
+                    (Some(s), 429 | 503) => format!("Retry-After: {s}\r\n"),
+                    _ => String::new(),
+                };
+                response::error(self.out, *status, &extra, head.method == Method::Head, env);
+                return (0, 0);
+            }
+            FaultKind::Redirect => {
+                let path = String::from_utf8_lossy(head.path);
+                let query = String::from_utf8_lossy(head.query);
+                let mark = if query.is_empty() { "" } else { "?" };
+                let extra = format!("Location: {}{path}{mark}{query}\r\n", o.redirect_to);
+                response::error(self.out, 307, &extra, head.method == Method::Head, env);
+                return (0, 0);
+            }
+            FaultKind::Garbage => {
+                self.out.extend_from_slice(b"\x16\x03\x01NOT HTTP AT ALL\x00\r\n\r\n");
+                *after = After::Close;
+                return (0, 0);
+            }
+            FaultKind::Stall => self.stall = true,
+            FaultKind::Trickle => self.trickle = true,
+            FaultKind::Drop => *after = After::Close,
+            FaultKind::Close => *after = After::Close,
+            FaultKind::Chunked | FaultKind::Short | FaultKind::Reset => {}
+        }
+        let body = response::good(self.out, head, kind, env);
+        match fault {
+            FaultKind::Close => insert_header(self.out, "Connection: close\r\n"),
+            FaultKind::Chunked if head.method != Method::Head => return self.chunk(body, cx),
+            FaultKind::Short | FaultKind::Reset => {
+                *after = if *fault == FaultKind::Short { After::Close } else { After::Reset };
+                return self.cut(body);
+            }
+            _ => {}
+        }
+        body
+    }
+
+    /// Half of the body, inline or pool; an empty one becomes a promise of 64 bytes that never come.
+    fn cut(&mut self, body: (u64, u64)) -> (u64, u64) {
+        let end = head_end(self.out);
+        if body.1 == 0 && end == self.out.len() {
+            replace_length(self.out, 64);
+        }
+        let end = head_end(self.out);
+        self.out.truncate(end + (self.out.len() - end) / 2);
+        (body.0, body.1 / 2)
+    }
+
+    /// The same answer with its body in chunks of 16 KiB. The body is written out here: this is a test's path.
+    fn chunk(&mut self, (mut offset, mut left): (u64, u64), cx: &Cx<'_>) -> (u64, u64) {
+        let end = head_end(self.out);
+        let mut content = self.out.split_off(end);
+        while left > 0 {
+            let piece = cx.shared.pool.slice(offset, left);
+            content.extend_from_slice(piece);
+            offset += piece.len() as u64;
+            left -= piece.len() as u64;
+        }
+        remove_length(self.out);
+        insert_header(self.out, "Transfer-Encoding: chunked\r\n");
+        for piece in content.chunks(16 << 10) {
+            self.out.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+            self.out.extend_from_slice(piece);
+            self.out.extend_from_slice(b"\r\n");
+        }
+        self.out.extend_from_slice(b"0\r\n\r\n");
+        (0, 0)
+    }
+}
+
+/// Where the body starts in a written answer.
+fn head_end(out: &[u8]) -> usize {
+    out.windows(4).position(|w| w == b"\r\n\r\n").map_or(out.len(), |i| i + 4)
+}
+
+/// Adds a header line right after the status line.
+fn insert_header(out: &mut Vec<u8>, line: &str) {
+    if let Some(at) = out.windows(2).position(|w| w == b"\r\n") {
+        out.splice(at + 2..at + 2, line.bytes());
+    }
+}
+
+/// Takes the Content-Length line out; its place and length are those of our own writer.
+fn remove_length(out: &mut Vec<u8>) {
+    const NAME: &[u8] = b"Content-Length: ";
+    if let Some(at) = out.windows(NAME.len()).position(|w| w == NAME) {
+        let end = out[at..].iter().position(|&b| b == b'\n').map_or(out.len(), |i| at + i + 1);
+        out.drain(at..end);
+    }
+}
+
+fn replace_length(out: &mut Vec<u8>, n: u64) {
+    remove_length(out);
+    insert_header(out, &format!("Content-Length: {n}\r\n"));
+}

@@ -1,0 +1,206 @@
+//! The canned server over real sockets: answers, faults with exact counts, framing, delay.
+
+use plimsoll_target::canned::{CannedOptions, Continue, Fault, FaultScope, Handle, spawn};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+fn start(options: CannedOptions) -> Handle {
+    spawn(SocketAddr::from(([127, 0, 0, 1], 0)), options).unwrap()
+}
+
+fn connect(h: &Handle) -> TcpStream {
+    let s = TcpStream::connect(h.addr()).unwrap();
+    s.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    s
+}
+
+/// Reads one answer: (status, head, body).
+fn read_answer(s: &mut TcpStream, is_head: bool) -> (u16, String, Vec<u8>) {
+    let mut buf = Vec::new();
+    let end = loop {
+        let mut b = [0u8; 1];
+        assert_eq!(s.read(&mut b).unwrap(), 1, "closed after {:?}", String::from_utf8_lossy(&buf));
+        buf.push(b[0]);
+        if buf.ends_with(b"\r\n\r\n") {
+            break buf.len();
+        }
+    };
+    let head = String::from_utf8(buf[..end].to_vec()).unwrap();
+    let status = head[9..12].parse().unwrap();
+    let length =
+        head.lines().find_map(|l| l.strip_prefix("Content-Length: ")).map_or(0, |n| n.parse().unwrap());
+    let mut body = vec![0; if is_head { 0 } else { length }];
+    s.read_exact(&mut body).unwrap();
+    (status, head, body)
+}
+
+fn ask(s: &mut TcpStream, request: &str) -> (u16, String, Vec<u8>) {
+    s.write_all(request.as_bytes()).unwrap();
+    read_answer(s, request.starts_with("HEAD"))
+}
+
+#[test]
+fn bodies_of_all_sizes_arrive_whole_and_keep_the_connection() {
+    for body_bytes in [0, 1, 4_096, 100_000, 9 << 20] {
+        let h = start(CannedOptions { body_bytes, threads: 2, ..CannedOptions::default() });
+        let mut s = connect(&h);
+        let mut last = Vec::new();
+        for _ in 0..3 {
+            let (status, _, body) = ask(&mut s, "GET /b/k HTTP/1.1\r\nHost: x\r\n\r\n");
+            assert_eq!((status, body.len() as u64), (200, body_bytes));
+            assert!(last.is_empty() || last == body);
+            last = body;
+        }
+        if body_bytes > 10 {
+            let (status, _, part) = ask(&mut s, "GET /b/k HTTP/1.1\r\nRange: bytes=5-9\r\n\r\n");
+            assert_eq!((status, &part[..]), (206, &last[5..10]));
+        }
+        assert_eq!(ask(&mut s, "HEAD /b/k HTTP/1.1\r\n\r\n").0, 200);
+        let stats = h.stop();
+        assert_eq!((stats.connections, stats.head), (1, 1));
+    }
+}
+
+#[test]
+fn put_bodies_are_discarded_to_the_byte() {
+    let h = start(CannedOptions::default());
+    let mut s = connect(&h);
+    for n in [0usize, 1, 4_096, 20_000, 3 << 20] {
+        s.write_all(format!("PUT /b/k HTTP/1.1\r\nContent-Length: {n}\r\n\r\n").as_bytes()).unwrap();
+        s.write_all(&vec![b'x'; n]).unwrap();
+        assert_eq!(read_answer(&mut s, false).0, 200, "{n}");
+    }
+    s.write_all(b"PUT /b/k HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 200);
+    // Two requests in one segment are two answers.
+    s.write_all(b"DELETE /b/k HTTP/1.1\r\n\r\nDELETE /b/k HTTP/1.1\r\n\r\n").unwrap();
+    assert_eq!((read_answer(&mut s, false).0, read_answer(&mut s, false).0), (204, 204));
+    let stats = h.stats();
+    assert_eq!((stats.put, stats.delete), (6, 2));
+    assert_eq!(stats.bytes_in, 1 + 4_096 + 20_000 + (3 << 20) + 3);
+}
+
+#[test]
+fn expect_100_continue_is_answered_as_told() {
+    let h = start(CannedOptions::default());
+    let mut s = connect(&h);
+    s.write_all(b"PUT /b/k HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n").unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 100);
+    s.write_all(b"abc").unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 200);
+    let h = start(CannedOptions { expect_continue: Continue::Refuse, ..CannedOptions::default() });
+    let mut s = connect(&h);
+    s.write_all(b"PUT /b/k HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n").unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 417);
+}
+
+#[test]
+fn thirty_percent_of_503_are_exactly_that_and_counted() {
+    let faults = vec!["503=30%".parse::<Fault>().unwrap()];
+    let h = start(CannedOptions { faults, retry_after_s: Some(2), threads: 2, ..CannedOptions::default() });
+    let (mut a, mut b) = (connect(&h), connect(&h));
+    let mut refused = 0;
+    for i in 0..200 {
+        let s = if i % 2 == 0 { &mut a } else { &mut b };
+        let (status, head, body) = ask(s, "GET /b/k HTTP/1.1\r\n\r\n");
+        if status == 503 {
+            refused += 1;
+            assert!(
+                head.contains("Retry-After: 2\r\n") && String::from_utf8_lossy(&body).contains("SlowDown")
+            );
+        }
+        assert_eq!(ask(s, "HEAD /b HTTP/1.1\r\n\r\n").0, 200, "a bucket call is out of scope");
+    }
+    assert_eq!(refused, 60);
+    let (_, _, json) = ask(&mut a, "GET /__stats HTTP/1.1\r\n\r\n");
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.contains("\"in_fault_scope\":200") && json.contains("\"503\":60"), "{json}");
+}
+
+#[test]
+fn broken_answers_are_broken_in_the_way_that_was_asked_for() {
+    let get = "GET /b/k HTTP/1.1\r\n\r\n";
+    let with = |fault: &str| {
+        let faults = vec![format!("{fault}=100%").parse().unwrap()];
+        start(CannedOptions {
+            faults,
+            body_bytes: 1_000,
+            fault_scope: FaultScope::All,
+            ..CannedOptions::default()
+        })
+    };
+    let all = |h: &Handle| {
+        let mut s = connect(h);
+        s.write_all(get.as_bytes()).unwrap();
+        let mut text = Vec::new();
+        let result = s.read_to_end(&mut text);
+        (text, result.is_ok())
+    };
+    let body_of = |text: &[u8]| text.len() - (text.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4);
+
+    let (text, clean) = all(&with("short"));
+    assert!(clean && String::from_utf8_lossy(&text).contains("Content-Length: 1000\r\n"));
+    assert_eq!(body_of(&text), 500);
+
+    let (_, clean) = all(&with("reset"));
+    assert!(!clean, "a reset is an error of the read");
+
+    let (text, clean) = all(&with("garbage"));
+    assert!(clean && !text.starts_with(b"HTTP"));
+
+    let (text, clean) = all(&with("drop"));
+    assert!(clean && !String::from_utf8_lossy(&text).contains("Connection: close"));
+    assert_eq!(body_of(&text), 1_000);
+
+    let (text, clean) = all(&with("close"));
+    assert!(clean && String::from_utf8_lossy(&text).contains("Connection: close"));
+
+    let h = with("chunked");
+    let mut s = connect(&h);
+    let (_, head, _) = ask(&mut s, get);
+    assert!(head.contains("Transfer-Encoding: chunked") && !head.contains("Content-Length"));
+    let mut rest = vec![0; "3e8\r\n".len() + 1_000 + "\r\n0\r\n\r\n".len()];
+    s.read_exact(&mut rest).unwrap();
+    assert!(rest.starts_with(b"3e8\r\n") && rest.ends_with(b"\r\n0\r\n\r\n"));
+
+    let h = with("redirect");
+    let (status, head, _) = ask(&mut connect(&h), "GET /b/k?x=1 HTTP/1.1\r\n\r\n");
+    assert!(status == 307 && head.contains("Location: http://127.0.0.1:9/b/k?x=1\r\n"), "{head}");
+
+    let h = with("trickle");
+    let (status, _, body) = ask(&mut connect(&h), get);
+    assert_eq!((status, body.len()), (200, 1_000));
+}
+
+#[test]
+fn close_after_counts_requests_of_a_connection() {
+    let h = start(CannedOptions { close_after: Some(2), ..CannedOptions::default() });
+    let mut s = connect(&h);
+    assert!(!ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").1.contains("close"));
+    assert!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").1.contains("Connection: close"));
+    assert_eq!(s.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn a_delay_is_never_shorter_than_asked() {
+    let delay = Duration::from_millis(3);
+    let h = start(CannedOptions { delay, ..CannedOptions::default() });
+    let mut s = connect(&h);
+    for _ in 0..5 {
+        let t = Instant::now();
+        ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n");
+        assert!(t.elapsed() >= delay);
+    }
+}
+
+#[test]
+fn an_oversized_head_and_nonsense_are_refused() {
+    let h = start(CannedOptions::default());
+    let mut s = connect(&h);
+    s.write_all(format!("GET /b/k HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(20_000)).as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 431);
+    let mut s = connect(&h);
+    s.write_all(b"hello\r\n\r\n").unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 400);
+}
