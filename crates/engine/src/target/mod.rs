@@ -1,0 +1,101 @@
+//! Targets: what is measured. A target turns an op into ring work and judges what comes back.
+
+use plimsoll_model::{Op, Outcome};
+
+use crate::recorder::Recorder;
+use crate::ring::{Ring, RingSpec, Token};
+
+pub mod s3;
+
+/// What a target may touch while it works: the ring, the time of this turn, and the recorder for
+/// what is not the end of an op (parts, reconnects, first errors, mismatches).
+#[derive(Debug)]
+pub struct Context<'a, R> {
+    pub ring: &'a mut R,
+    /// Time of this turn (since the epoch): one clock read a batch.
+    pub now_ns: u64,
+    pub recorder: &'a mut Recorder,
+}
+
+/// What became of an op after one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Ring ops are in flight for it; `moved_bytes` of payload moved with this event, and
+    /// `first_byte` came with it.
+    More { moved_bytes: u64, first_byte: bool },
+    /// It is over, and nothing of it is in flight any more.
+    Done(Done),
+}
+
+impl Step {
+    pub const MORE: Step = Step::More { moved_bytes: 0, first_byte: false };
+}
+
+/// The end of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    pub outcome: Outcome,
+    /// Payload bytes that count if the outcome is Ok.
+    pub bytes: u64,
+    /// Payload bytes that moved with this last event.
+    pub moved_bytes: u64,
+    /// The first byte came with this event.
+    pub first_byte: bool,
+    pub endpoint: u16,
+    /// The slot takes no new op before this time (backoff after a throttled answer); 0: at once.
+    pub hold_until_ns: u64,
+}
+
+impl Done {
+    /// An end where all `bytes` moved with the last event.
+    pub fn at_once(outcome: Outcome, bytes: u64) -> Self {
+        Self { outcome, bytes, moved_bytes: bytes, first_byte: false, endpoint: 0, hold_until_ns: 0 }
+    }
+}
+
+/// What is measured, as one worker sees it: a state machine per slot.
+///
+/// Made in the worker's own thread. After the first op it must not allocate, lock, log or make
+/// system calls of its own.
+pub trait Target<R: Ring> {
+    /// Whether preparing an op takes long enough (signing) that the time of submission is read after
+    /// the batch was prepared; otherwise the time of the turn is the time of submission.
+    const STAMP_AFTER_PREPARE: bool;
+
+    /// Starts `op`, the `n`-th of its worker's sequence, in `slot`.
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step;
+
+    /// A ring op of the slot ended. Also called for a slot without an op, when the target left ring
+    /// ops in flight on purpose (watching an idle connection); it answers [`Step::MORE`] then.
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step;
+
+    /// Ends the op of `slot` with `why` (`Timeout` or `Cancelled`): cancels its ring ops. Answers
+    /// `Done` if nothing is in flight; otherwise `complete` will, once the ring has let go.
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> Step;
+
+    /// An op in flight for longer than this is cancelled as `Timeout`.
+    fn timeout_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// After the last op: let go of what was left in flight (idle watches), so that the ring is empty.
+    fn close(&mut self, _cx: &mut Context<'_, R>) {}
+
+    /// Ring ops left in flight by slots without an op. `close` brings it to zero.
+    fn idle_in_flight(&self) -> u32 {
+        0
+    }
+
+    /// Facts for the report: name to value, such as how bodies were received.
+    fn notes(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// A target, and the ring that it needs.
+#[derive(Debug)]
+pub struct Built<T> {
+    pub target: T,
+    /// Epoch is filled in by the worker.
+    pub ring: RingSpec,
+}

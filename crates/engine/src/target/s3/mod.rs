@@ -1,0 +1,1 @@
+//! The S3 target: HTTP/1.1 exchanges on the ring.
