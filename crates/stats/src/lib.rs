@@ -4,11 +4,15 @@
 //! interval) and [`expect`] (promises). The limit methods are one file each; METHODOLOGY.md says where each
 //! formula comes from and how well it was seen to work.
 
+pub mod bucket;
 pub mod expect;
 pub mod judge;
 pub mod littles_law;
 pub mod math;
 pub mod rate;
 pub mod rng;
+pub mod segment;
+pub mod simulate;
+pub mod steady;
 pub mod student;
 pub mod validity;

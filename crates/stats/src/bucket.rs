@@ -1,0 +1,304 @@
+//! (c) Token buckets from one passive series: sustained rate, burst rate and capacity, tier by tier.
+//!
+//! A limiter with capacity B and rate r lets through at most `B + r t`. Under a load that saturates it from a full
+//! bucket, the work done after the cliff lies on that line, so that B is the intercept of the cumulative curve:
+//! `B = Q75{A(t) - r t}` over the first 5 to 30 s after the cliff. The rate is a mean, not a median: limiters bank tokens
+//! during stalls and give them back. Half width: `(T hw_r)^2 + (step dt / 4 + in flight)^2 + IQR^2`.
+
+use crate::math;
+use crate::rate::Mean;
+use crate::segment::{Event, Options, Piece, batch_interval, segment};
+
+/// What the series shows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FitVerdict {
+    /// One level all along: no more than a bound follows (see [`min_bucket`]).
+    NoCliff,
+    /// One bucket.
+    Bucket,
+    /// Two or more in series.
+    MultiTier,
+    Unsteady(String),
+    Undetermined(String),
+}
+
+impl FitVerdict {
+    pub fn is_limiter(&self) -> bool {
+        matches!(self, Self::Bucket | Self::MultiTier)
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoCliff => "no-cliff",
+            Self::Bucket => "bucket",
+            Self::MultiTier => "multi-tier",
+            Self::Unsteady(_) => "unsteady",
+            Self::Undetermined(_) => "undetermined",
+        }
+    }
+}
+
+/// One bucket: all half widths are of 95 % intervals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tier {
+    pub rate: f64,
+    pub rate_half_width: f64,
+    /// In units of the series (ops or bytes).
+    pub capacity: f64,
+    pub capacity_half_width: f64,
+    /// Seconds from the start.
+    pub cliff_s: f64,
+    /// Rate before the cliff.
+    pub before: f64,
+    /// Whether the capacity stands out from what the slice and the ops in flight hide.
+    pub resolved: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    pub start_s: f64,
+    pub end_s: f64,
+    pub rate: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct BucketFit {
+    pub verdict: FitVerdict,
+    pub levels: Vec<Level>,
+    /// In order of their cliffs: the last is the slowest.
+    pub tiers: Vec<Tier>,
+    pub sustained: f64,
+    pub sustained_half_width: f64,
+    pub burst: f64,
+    pub burst_half_width: f64,
+    /// Relative change over the last level.
+    pub drift: f64,
+    /// Height of each step over the slow wander of the levels beside it.
+    pub step_sigmas: Vec<f64>,
+    pub events: Vec<Event>,
+    pub length_s: f64,
+}
+
+impl BucketFit {
+    /// Tokens of a bucket that a sustained rate of `r` would need, and that this run does not exclude.
+    pub fn not_excluded(&self, r: f64) -> f64 {
+        (self.sustained - r).max(0.0) * self.length_s
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FitOptions {
+    /// Seconds after the cliff that a fit needs.
+    pub min_post_s: f64,
+    pub min_step: f64,
+    /// Ops (or bytes) in flight: what the measurement can't tell apart from the bucket.
+    pub in_flight: f64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self { min_post_s: 20.0, min_step: 0.08, in_flight: 0.0 }
+    }
+}
+
+/// Fits `x`, units per second per slice of `dt` seconds, under a saturating load from a full bucket.
+pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
+    let seg = segment(x, dt, &Options { min_step: o.min_step, ..Options::default() });
+    let n = x.len();
+    if let Some(why) = unusable(x, dt) {
+        return empty(FitVerdict::Undetermined(why), n as f64 * dt);
+    }
+    let pieces = collapse_wander(x, seg.pieces, o.min_step);
+    let rates: Vec<f64> = pieces.iter().map(|&(a, b)| math::mean(&x[a..b])).collect();
+    let &(post_a, post_b) = pieces.last().expect("a usable series has a piece");
+    let post_s = (post_b - post_a) as f64 * dt;
+    let guard = ((0.1 * post_s).min(2.0) / dt).round_ties_even() as usize;
+    let y = &x[(post_a + guard).min(post_b - 1)..post_b];
+    let (r, hr) = level_mean(y, dt);
+    let drift = relative_rise(y, r);
+    let mut out = BucketFit {
+        levels: pieces
+            .iter()
+            .zip(&rates)
+            .map(|(&(a, b), &rate)| Level { start_s: a as f64 * dt, end_s: b as f64 * dt, rate })
+            .collect(),
+        sustained: r,
+        sustained_half_width: hr,
+        drift,
+        events: seg.events,
+        ..empty(FitVerdict::NoCliff, n as f64 * dt)
+    };
+    if pieces.len() == 1 {
+        (out.burst, out.burst_half_width) = (r, hr);
+        return out;
+    }
+    if !rates.windows(2).all(|w| w[0] > w[1] * (1.0 + o.min_step / 2.0)) {
+        out.verdict = FitVerdict::Unsteady("its levels are not a descending staircase".into());
+        return out;
+    }
+    out.step_sigmas = step_sigmas(x, dt, &pieces, &rates);
+    out.verdict = verdict(&out, post_s, o.min_post_s, x, dt, &pieces, &rates);
+    let (a, b) = pieces[0];
+    let g = guard.min((b - a) / 4);
+    (out.burst, out.burst_half_width) = batch_interval(&x[a + g..(b - 1).max(a + g + 1)], dt, 3.0);
+    out.tiers = tiers(x, dt, &pieces, &rates, (r, hr), o.in_flight);
+    out
+}
+
+fn unusable(x: &[f64], dt: f64) -> Option<String> {
+    if !(dt.is_finite() && dt > 0.0) {
+        return Some(format!("the slice of {dt} s is no time"));
+    }
+    if !math::is_series(x) {
+        return Some("the series holds a value that is no rate".into());
+    }
+    if x.len() < 8 {
+        return Some(format!("{} slices are too few to show a level", x.len()));
+    }
+    x.iter().all(|v| *v == 0.0).then(|| "nothing succeeded: every slice is zero".into())
+}
+
+fn empty(verdict: FitVerdict, length_s: f64) -> BucketFit {
+    BucketFit {
+        verdict,
+        levels: vec![],
+        tiers: vec![],
+        sustained: 0.0,
+        sustained_half_width: f64::INFINITY,
+        burst: 0.0,
+        burst_half_width: f64::INFINITY,
+        drift: 0.0,
+        step_sigmas: vec![],
+        events: vec![],
+        length_s,
+    }
+}
+
+fn log_level(x: &[f64], (a, b): Piece) -> f64 {
+    math::median(&x[a..b]).max(1e-9).ln()
+}
+
+/// A limiter only steps down: joins neighbours whose step is small next to the largest drop, weakest first.
+fn collapse_wander(x: &[f64], mut pieces: Vec<Piece>, min_step: f64) -> Vec<Piece> {
+    while pieces.len() > 2 {
+        let logs: Vec<f64> = pieces.iter().map(|&p| log_level(x, p)).collect();
+        let steps: Vec<f64> = logs.windows(2).map(|w| w[0] - w[1]).collect();
+        let largest = steps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let floor = min_step.ln_1p().max(0.2 * largest);
+        let weak = (0..steps.len())
+            .filter(|&i| steps[i] < floor && steps[i].abs() < floor.max(0.35 * largest))
+            .min_by(|&i, &j| steps[i].abs().total_cmp(&steps[j].abs()));
+        let Some(i) = weak else { break };
+        pieces[i].1 = pieces[i + 1].1;
+        pieces.remove(i + 1);
+    }
+    pieces
+}
+
+/// Mean of a level and its half width: the wider of none, so that short levels do not claim too much.
+fn level_mean(y: &[f64], dt: f64) -> (f64, f64) {
+    if y.len() < 6 {
+        return batch_interval(y, dt, 10.0);
+    }
+    let m = Mean::of(y);
+    (m.value, m.half_width)
+}
+
+fn relative_rise(y: &[f64], r: f64) -> f64 {
+    if y.len() <= 5 || r <= 0.0 { 0.0 } else { math::line(y).0 * (y.len() - 1) as f64 / r }
+}
+
+/// Spread of the logarithm of means over 10 s: the slow wander of a level.
+fn wander(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
+    let k = ((10.0 / dt).round_ties_even() as usize).max(2);
+    let m = (b - a) / k;
+    if m < 3 {
+        return 0.0;
+    }
+    let v: Vec<f64> = x[b - m * k..b].chunks_exact(k).map(|c| math::mean(c).max(1e-9).ln()).collect();
+    math::stdev(&v, 1)
+}
+
+fn step_sigmas(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<f64> {
+    (0..pieces.len() - 1)
+        .map(|i| {
+            let step = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
+            step / wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1])).max(1e-3)
+        })
+        .collect()
+}
+
+fn verdict(
+    out: &BucketFit,
+    post_s: f64,
+    min_post_s: f64,
+    x: &[f64],
+    dt: f64,
+    pieces: &[Piece],
+    rates: &[f64],
+) -> FitVerdict {
+    let weak = (0..pieces.len() - 1).any(|i| {
+        let step = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
+        step < 4.0 * wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1]))
+    });
+    if post_s < min_post_s {
+        FitVerdict::Undetermined(format!(
+            "{post_s:.0} s were seen after the cliff of the {min_post_s:.0} s needed: run {:.0} s more",
+            min_post_s - post_s
+        ))
+    } else if weak {
+        FitVerdict::Unsteady("its step does not stand clear of the slow wander".into())
+    } else if out.drift.abs() > 0.10 && out.drift.abs() * out.sustained > 2.0 * out.sustained_half_width {
+        FitVerdict::Undetermined("the rate still drifts after the cliff: run twice as long".into())
+    } else if pieces.len() == 2 {
+        FitVerdict::Bucket
+    } else {
+        FitVerdict::MultiTier
+    }
+}
+
+fn tiers(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64], last: (f64, f64), in_flight: f64) -> Vec<Tier> {
+    let work = math::cumulative(x, dt);
+    (1..pieces.len())
+        .map(|i| {
+            let (a, b) = pieces[i];
+            let span_s = (b - a) as f64 * dt;
+            let g = ((0.1 * span_s).min(2.0) / dt).round_ties_even() as usize;
+            let (r, hr) = if i == pieces.len() - 1 {
+                last
+            } else {
+                level_mean(&x[a + g..(b - 1).max(a + g + 3).min(x.len())], dt)
+            };
+            let cliff_s = a as f64 * dt;
+            let reach = (((0.25 * span_s).clamp(5.0, 30.0) / dt).round_ties_even() as usize).max(4);
+            let e: Vec<f64> = (a + g..=b.min(a + g + reach)).map(|t| work[t] - r * t as f64 * dt).collect();
+            let mut e = e;
+            e.sort_unstable_by(f64::total_cmp);
+            let capacity = math::quantile_sorted(&e, 0.75);
+            let spread = capacity - math::quantile_sorted(&e, 0.25);
+            let resolution = (rates[i - 1] - rates[i]) * dt * 0.25 + in_flight;
+            let hw = ((cliff_s * hr).powi(2) + resolution.powi(2) + spread.powi(2)).sqrt();
+            Tier {
+                rate: r,
+                rate_half_width: hr,
+                capacity,
+                capacity_half_width: hw,
+                cliff_s,
+                before: rates[i - 1],
+                resolved: capacity > 3.0 * resolution,
+            }
+        })
+        .collect()
+}
+
+/// Frontier: the smallest bucket that any limiter of sustained rate `r` must have to allow this series,
+/// `max over s <= t of A(t) - A(s) - r (t - s)`. Needs no fit.
+pub fn min_bucket(x: &[f64], dt: f64, r: f64) -> f64 {
+    let (mut least, mut most, mut e) = (0.0f64, 0.0f64, 0.0f64);
+    for v in x {
+        e += (v - r) * dt;
+        least = least.min(e);
+        most = most.max(e - least);
+    }
+    most
+}
