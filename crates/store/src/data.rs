@@ -9,7 +9,7 @@ use plimsoll_model::{Environment, Outcome, Plan, Sample, Series, SeriesId};
 use crate::StoreError;
 use crate::codec::{SparseInterval, SparseSeries};
 use crate::frame::Damage;
-use crate::mark::Mark;
+use crate::mark::{Mark, StageReport};
 use crate::merge::MergedReader;
 use crate::rundir::RunDir;
 use crate::sparse::SparseHistogram;
@@ -77,6 +77,7 @@ pub struct StageData {
     pub end_ns: Option<u64>,
     /// Why it does not count, if it does not.
     pub void: Option<String>,
+    pub report: StageReport,
     /// End of the last slice that was seen.
     pub last_ns: u64,
     /// Points without gaps: point `i` covers `[first + i, first + i + 1) * step_ns`.
@@ -383,6 +384,7 @@ impl Loader {
                         stop_reason: None,
                         end_ns: None,
                         void: None,
+                        report: StageReport::default(),
                         last_ns: *at_ns,
                         first_point: at_ns / self.grid_ns / self.per_point,
                         series: BTreeMap::new(),
@@ -396,6 +398,7 @@ impl Loader {
         let (Mark::WarmupEnd { stage, at_ns }
         | Mark::StopRequested { stage, at_ns, .. }
         | Mark::StageEnd { stage, at_ns }
+        | Mark::StageReport { stage, at_ns, .. }
         | Mark::StageVoid { stage, at_ns, .. }) = mark
         else {
             return;
@@ -408,6 +411,7 @@ impl Loader {
                 data.stop_ns = Some(data.stop_ns.unwrap_or(*at_ns).min(*at_ns));
                 data.stop_reason.get_or_insert_with(|| reason.clone());
             }
+            Mark::StageReport { report, .. } => data.report.merge(report),
             Mark::StageVoid { reason, .. } => data.void = Some(reason.clone()),
             _ => data.end_ns = data.end_ns.max(Some(*at_ns)),
         }

@@ -21,7 +21,7 @@ pub use data::{LoadOptions, Point, Quantiles, RunData, StageData, Totals, Window
 pub use error::StoreError;
 pub use frame::Damage;
 pub use journal::{Journal, Thing};
-pub use mark::Mark;
+pub use mark::{Mark, StageReport};
 pub use merge::MergedReader;
 pub use rundir::{EnvFile, RunDir, RunEntry, RunState};
 pub use sparse::SparseHistogram;

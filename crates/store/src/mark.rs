@@ -3,6 +3,47 @@
 use plimsoll_model::plan::Stage;
 use serde::{Deserialize, Serialize};
 
+/// Facts about a stage that no count tells.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageReport {
+    /// Per workload: facts beside the result, such as `body discarded in kernel`.
+    pub notes: Vec<Vec<String>>,
+    /// The first failure of each class: (outcome, op kind, in words).
+    pub failures: Vec<(String, String, String)>,
+    /// Blocks that were not what was written (the first few), in words.
+    pub mismatches: Vec<String>,
+    pub mismatch_count: u64,
+    /// The ring, and why that one.
+    pub ring: String,
+    pub ring_reason: String,
+    /// System calls that the rings made, and ops, for the cost of an op.
+    pub ring_calls: u64,
+    pub ops: u64,
+}
+
+impl StageReport {
+    /// Adds another agent's.
+    pub fn merge(&mut self, other: &Self) {
+        if self.notes.len() < other.notes.len() {
+            self.notes.resize(other.notes.len(), Vec::new());
+        }
+        for (mine, theirs) in self.notes.iter_mut().zip(&other.notes) {
+            let new: Vec<String> = theirs.iter().filter(|n| !mine.contains(n)).cloned().collect();
+            mine.extend(new);
+        }
+        self.failures.extend(other.failures.iter().cloned());
+        self.mismatches.extend(other.mismatches.iter().cloned());
+        self.mismatch_count = self.mismatch_count.saturating_add(other.mismatch_count);
+        self.ring_calls = self.ring_calls.saturating_add(other.ring_calls);
+        self.ops = self.ops.saturating_add(other.ops);
+        if self.ring.is_empty() {
+            self.ring.clone_from(&other.ring);
+            self.ring_reason.clone_from(&other.ring_reason);
+        }
+    }
+}
+
 /// One mark. `at_ns` counts from the run's start, as the grid does: slice `i` covers
 /// `[i, i + 1) * grid_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +88,12 @@ pub enum Mark {
         stage: u32,
         at_ns: u64,
     },
+    /// What the workers had to say at the end of a stage, beside their counts.
+    StageReport {
+        stage: u32,
+        at_ns: u64,
+        report: Box<StageReport>,
+    },
     /// A stage that does not count: it was cut off by an interrupt, an error or a kill before a resume.
     StageVoid {
         stage: u32,
@@ -73,6 +120,7 @@ impl Mark {
             | Self::WarmupEnd { at_ns, .. }
             | Self::StopRequested { at_ns, .. }
             | Self::StageEnd { at_ns, .. }
+            | Self::StageReport { at_ns, .. }
             | Self::StageVoid { at_ns, .. }
             | Self::Resumed { at_ns }
             | Self::Note { at_ns, .. } => *at_ns,

@@ -1,0 +1,398 @@
+//! Lines of results: one op kind of one workload, over all repeats of its cell.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::analysis::LineSpan;
+use plimsoll_model::interval::EndpointCounts;
+use plimsoll_model::plan::{SizeDist, Workload};
+use plimsoll_model::summary::{ClientSummary, EndpointSummary, Latencies, LatencySummary, WorkloadSummary};
+use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series, SeriesId};
+use plimsoll_stats::littles_law::{Check, Sums};
+use plimsoll_stats::{rate, student};
+use plimsoll_store::{RunData, StageData, Totals};
+
+use super::resources::Resources;
+
+/// One line. Its parts are the repeats, in the order in which they were made.
+#[derive(Debug)]
+pub struct Line<'a> {
+    pub name: String,
+    /// `None`: all kinds of a mixed workload together.
+    pub kind: Option<OpKind>,
+    pub parts: Vec<Part<'a>>,
+}
+
+/// One stage's share of a line.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    pub stage: &'a StageData,
+    pub totals: &'a Totals,
+    /// Index of the workload in the stage.
+    pub workload: u16,
+}
+
+/// The lines of a run, in the order of cells (or stages), workloads and kinds; a mixed workload's total comes after its kinds.
+pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals]) -> Vec<Line<'a>> {
+    // Repeats of one cell are one line; stages without a cell stand for themselves.
+    let mut groups: BTreeMap<(u32, u16, u8, Option<OpKind>), Vec<Part<'a>>> = BTreeMap::new();
+    for t in totals {
+        let Some(stage) = data.stages.iter().find(|s| s.index == t.window.stage) else { continue };
+        let group = stage.spec.cell.as_ref().map_or(stage.index, |c| c.index);
+        for (w, spec) in stage.spec.workloads.iter().enumerate() {
+            let workload = w as u16;
+            let kinds: Vec<OpKind> =
+                stage.series.keys().filter(|id| id.workload == workload).map(|id| id.kind).collect();
+            let part = Part { stage, totals: t, workload };
+            for kind in &kinds {
+                groups.entry((group, workload, 0, Some(*kind))).or_default().push(part);
+            }
+            if spec.mix.values().filter(|weight| **weight > 0).count() > 1 {
+                groups.entry((group, workload, 1, None)).or_default().push(part);
+            }
+        }
+    }
+    let mut lines: Vec<Line<'a>> = groups
+        .into_iter()
+        .map(|((_, _, _, kind), parts)| Line { name: parts[0].spec().name.clone(), kind, parts })
+        .collect();
+    make_names_unique(&mut lines);
+    lines
+}
+
+/// Two stages may have workloads of one name: the stage's name, or its number, tells them apart.
+fn make_names_unique(lines: &mut [Line<'_>]) {
+    let keys: Vec<_> = lines.iter().map(|l| (l.name.clone(), l.kind)).collect();
+    for (i, line) in lines.iter_mut().enumerate() {
+        if keys.iter().filter(|k| **k == keys[i]).count() > 1 {
+            let stage = line.parts[0].stage;
+            let stage_name = stage.spec.name.clone().unwrap_or_else(|| format!("stage {}", stage.index + 1));
+            let same_stage_name = |s: &&StageData| s.spec.name == stage.spec.name;
+            let prefix = if stage.spec.name.is_some() && !same_stage_name(&stage) {
+                stage_name
+            } else {
+                format!("{stage_name} ({})", stage.index + 1)
+            };
+            line.name = format!("{prefix}/{}", line.name);
+        }
+    }
+}
+
+impl<'a> Part<'a> {
+    pub fn spec(&self) -> &'a Workload {
+        &self.stage.spec.workloads[usize::from(self.workload)]
+    }
+
+    /// Series of a line in this part: one, or those of the mix.
+    fn series(&self, kind: Option<OpKind>) -> Vec<&'a Series> {
+        let wanted = |s: &&Series| {
+            s.id.workload == self.workload
+                && kind.map_or_else(|| self.spec().mix.contains_key(&s.id.kind), |k| s.id.kind == k)
+        };
+        self.totals.series.iter().filter(wanted).collect()
+    }
+
+    fn window_s(&self, grid_ns: u64) -> f64 {
+        self.totals.window.seconds(grid_ns)
+    }
+
+    fn window_ns(&self, grid_ns: u64) -> (u64, u64) {
+        (self.totals.window.from * grid_ns, self.totals.window.to * grid_ns)
+    }
+}
+
+impl Line<'_> {
+    pub fn op_name(&self) -> &'static str {
+        self.kind.map_or("total", OpKind::name)
+    }
+
+    /// As findings name the line.
+    pub fn label(&self) -> String {
+        if self.name == self.op_name() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.name, self.op_name())
+        }
+    }
+
+    /// Successful ops per second of each repeat.
+    pub fn run_means(&self) -> Vec<f64> {
+        self.parts
+            .iter()
+            .map(|p| {
+                let slices = p.totals.window.to - p.totals.window.from;
+                p.series(self.kind).iter().map(|s| s.ok()).sum::<u64>() as f64 / slices as f64
+            })
+            .collect()
+    }
+
+    pub fn summary(&self, data: &RunData) -> WorkloadSummary {
+        let grid_ns = data.grid_ns;
+        let first = self.parts[0];
+        let spec = first.spec();
+        let window_s: f64 = self.parts.iter().map(|p| p.window_s(grid_ns)).sum();
+        let series: Vec<&Series> = self.parts.iter().flat_map(|p| p.series(self.kind)).collect();
+        let outcomes = outcomes(&series);
+        let attempts: u64 = Outcome::ALL
+            .into_iter()
+            .filter(|o| *o != Outcome::Cancelled)
+            .map(|o| outcomes.get(o.name()).copied().unwrap_or(0))
+            .sum();
+        let moves = self.kind.is_none_or(OpKind::moves_bytes);
+        WorkloadSummary {
+            name: self.name.clone(),
+            op: self.op_name().into(),
+            size_bytes: nominal_size(spec, self.kind),
+            size: serde_json::to_value(&spec.size).unwrap_or_default(),
+            concurrency: spec.concurrency * spec.jobs.unwrap_or(1),
+            window_s,
+            horizon_s: self.parts.iter().map(|p| horizon_s(p.stage)).fold(0.0, f64::max),
+            warmup_s: seconds_between(Some(first.stage.start_ns), Some(first.window_ns(grid_ns).0)),
+            tail_s: seconds_between(Some(first.window_ns(grid_ns).1), first.stage.end_ns),
+            repeats: self.parts.len() as u32,
+            ops_per_s: self.estimate(data, |s| s.ok(), |p| p.ok()),
+            bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
+            attempts_per_s: attempts as f64 / window_s,
+            latency_ns: latencies(&series),
+            outcomes,
+            littles_law: self.littles_law(grid_ns),
+            client: self.client(data),
+            per_endpoint: self.per_endpoint(window_s),
+            notes: self.notes(data),
+        }
+    }
+
+    /// One run: work over time, with the interval of the series in it. Repeats: Student's t over the logs of the run means.
+    fn estimate(
+        &self,
+        data: &RunData,
+        total: impl Fn(&Series) -> u64,
+        point: impl Fn(&plimsoll_store::Point) -> u64,
+    ) -> Option<Estimate> {
+        let per_s = |p: &Part<'_>| {
+            p.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64 / p.window_s(data.grid_ns)
+        };
+        if let [only] = self.parts[..] {
+            let counts = self.counts(data, &only, point);
+            let dt_s = data.step_ns as f64 / 1e9;
+            let within = *rate::estimate(&counts, dt_s).known()?;
+            // Points are whole steps inside the window; the value counts the whole window.
+            return Some(Estimate::symmetric(per_s(&only), within.half_width(), within.n_eff));
+        }
+        of_runs(&self.parts.iter().map(per_s).collect::<Vec<_>>())
+    }
+
+    /// One number per step of the window, summed over the line's kinds.
+    fn counts(
+        &self,
+        data: &RunData,
+        part: &Part<'_>,
+        point: impl Fn(&plimsoll_store::Point) -> u64,
+    ) -> Vec<f64> {
+        let (from, to) = part.window_ns(data.grid_ns);
+        let mut sum: Vec<f64> = Vec::new();
+        for s in part.series(self.kind) {
+            let points = part.stage.points(s.id, data.step_ns, from, to);
+            sum.resize(sum.len().max(points.len()), 0.0);
+            sum.iter_mut().zip(points).for_each(|(a, p)| *a += point(p) as f64);
+        }
+        sum
+    }
+
+    /// Of the stage: what is in flight is counted over all its workloads.
+    fn littles_law(&self, grid_ns: u64) -> Option<plimsoll_model::summary::LittlesLaw> {
+        let mut sums = Sums::default();
+        for p in &self.parts {
+            sums.window_s += p.window_s(grid_ns);
+            sums.in_flight_op_s += p.totals.client.in_flight_ns as f64 / 1e9;
+            for s in &p.totals.series {
+                sums.in_system_s += s.in_system_ns as f64 / 1e9;
+                sums.ended += (s.ok() + s.throttled()) as f64;
+            }
+        }
+        Check::of(&sums).map(|c| c.summary())
+    }
+
+    fn client(&self, data: &RunData) -> ClientSummary {
+        let mut c = ClientSummary::default();
+        let (mut alive, mut waited, mut bytes, mut weight) = (0.0, 0.0, 0.0, 0.0);
+        for p in &self.parts {
+            let (from, to) = p.window_ns(data.grid_ns);
+            let r = Resources::of(&data.samples, &data.environment.nics, from, to);
+            let counts = &p.totals.client;
+            let seconds = p.window_s(data.grid_ns);
+            c.cpu_s += r.process_cpu_s.unwrap_or(counts.cpu_ns as f64 / 1e9);
+            c.rss_bytes = c.rss_bytes.max(r.rss_bytes);
+            c.system_cpu += r.system_cpu.unwrap_or(0.0) * seconds;
+            c.steal += r.steal.unwrap_or(0.0) * seconds;
+            c.reconnects += counts.reconnects;
+            c.late_ops += counts.late_ops;
+            alive += counts.alive_ns as f64;
+            waited += counts.waited_ns as f64;
+            bytes += p.totals.series.iter().map(|s| s.bytes_moved as f64).sum::<f64>();
+            weight += seconds;
+        }
+        c.busy_fraction = if alive > 0.0 { (1.0 - waited / alive).clamp(0.0, 1.0) } else { 0.0 };
+        c.cpu_s_per_gib = (bytes > 0.0).then(|| c.cpu_s / (bytes / (1u64 << 30) as f64));
+        c.system_cpu /= weight.max(f64::MIN_POSITIVE);
+        c.steal /= weight.max(f64::MIN_POSITIVE);
+        c
+    }
+
+    fn per_endpoint(&self, window_s: f64) -> Vec<EndpointSummary> {
+        let names = self.parts[0].stage.endpoints.get(usize::from(self.parts[0].workload));
+        let mut sums: Vec<EndpointCounts> = Vec::new();
+        for s in self.parts.iter().flat_map(|p| p.series(self.kind)) {
+            sums.resize(sums.len().max(s.endpoints.len()), EndpointCounts::default());
+            sums.iter_mut().zip(&s.endpoints).for_each(|(a, b)| a.merge(b));
+        }
+        let summary = |(i, e): (usize, &EndpointCounts)| EndpointSummary {
+            endpoint: names.and_then(|n| n.get(i)).cloned().unwrap_or_else(|| format!("endpoint {}", i + 1)),
+            ops_per_s: e.ok as f64 / window_s,
+            bytes_per_s: e.bytes_ok as f64 / window_s,
+            mean_response_ns: if e.ok > 0 { e.response_sum_ns as f64 / e.ok as f64 } else { 0.0 },
+            max_response_ns: e.response_max_ns,
+            ok: e.ok,
+            throttled: e.throttled,
+            failed: e.failed,
+        };
+        sums.iter().enumerate().map(summary).collect()
+    }
+
+    fn notes(&self, data: &RunData) -> Vec<String> {
+        let mut notes: Vec<String> =
+            data.environment.notes.iter().map(|(k, v)| format!("{k}: {v}")).collect();
+        for p in &self.parts {
+            for note in p.stage.report.notes.get(usize::from(p.workload)).into_iter().flatten() {
+                if !notes.contains(note) {
+                    notes.push(note.clone());
+                }
+            }
+        }
+        notes
+    }
+
+    /// Where the line's data lies; a mixed workload's total has no series of its own.
+    pub fn spans(&self, line: usize, data: &RunData) -> Vec<LineSpan> {
+        let Some(kind) = self.kind else { return Vec::new() };
+        let s = |ns: u64| ns as f64 / 1e9;
+        let span = |(i, p): (usize, &Part<'_>)| {
+            let (from, to) = p.window_ns(data.grid_ns);
+            LineSpan {
+                line,
+                stage: p.stage.index,
+                workload: p.workload,
+                kind,
+                repeat: i as u32,
+                start_s: s(p.stage.start_ns),
+                end_s: s(p.stage.end_ns.unwrap_or(p.stage.last_ns)),
+                window_start_s: s(from),
+                window_end_s: s(to),
+            }
+        };
+        self.parts.iter().enumerate().map(span).collect()
+    }
+}
+
+/// Runs are the unit: Student's t on the logs of their means; the value is their geometric mean.
+///
+/// A run with no throughput has no log: the interval is then on the means themselves.
+pub fn of_runs(means: &[f64]) -> Option<Estimate> {
+    let k = means.len() as f64;
+    if means.len() < 2 || means.iter().any(|m| !m.is_finite()) {
+        return None;
+    }
+    let logs = means.iter().all(|m| *m > 0.0);
+    let x: Vec<f64> = means.iter().map(|m| if logs { m.ln() } else { *m }).collect();
+    let mean = x.iter().sum::<f64>() / k;
+    let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (k - 1.0);
+    let half = student::t95(k - 1.0) * (variance / k).sqrt();
+    let back = |v: f64| if logs { v.exp() } else { v };
+    Some(Estimate { value: back(mean), low: back(mean - half), high: back(mean + half), n_eff: k })
+}
+
+/// How long load was on, warm-up included.
+pub fn horizon_s(stage: &StageData) -> f64 {
+    seconds_between(Some(stage.start_ns), Some(stage.stop_ns.unwrap_or(stage.last_ns)))
+}
+
+fn seconds_between(from: Option<u64>, to: Option<u64>) -> f64 {
+    match (from, to) {
+        (Some(a), Some(b)) => b.saturating_sub(a) as f64 / 1e9,
+        _ => 0.0,
+    }
+}
+
+fn outcomes(series: &[&Series]) -> BTreeMap<String, u64> {
+    let count = |o: Outcome| series.iter().map(|s| s.outcomes[o.index()]).sum::<u64>();
+    let seen = Outcome::ALL.into_iter().filter(|o| o.is_ok() || count(*o) > 0);
+    seen.map(|o| (o.name().to_owned(), count(o))).collect()
+}
+
+fn latencies(series: &[&Series]) -> Latencies {
+    let merged = |pick: &dyn Fn(&Series) -> Option<&Histogram>| {
+        let mut sum: Option<Histogram> = None;
+        for h in series.iter().filter_map(|s| pick(s)) {
+            sum.get_or_insert_with(Histogram::new).merge(h);
+        }
+        sum.as_ref().and_then(LatencySummary::of)
+    };
+    let response = merged(&|s| Some(&s.response));
+    Latencies {
+        // In a closed loop response is service, and is recorded once.
+        service: merged(&|s| Some(s.service.as_ref().unwrap_or(&s.response))),
+        ttfb: merged(&|s| s.first_byte.as_ref()),
+        submission: merged(&|s| s.submission.as_ref()),
+        response,
+    }
+}
+
+/// Bytes of one op: the fixed size, or the mean of the distribution.
+pub fn nominal_size(w: &Workload, kind: Option<OpKind>) -> u64 {
+    let object = w.object.as_ref();
+    match kind {
+        Some(OpKind::GetRange) => {
+            if let Some(range) = object.and_then(|o| o.range) {
+                return range.0;
+            }
+        }
+        Some(OpKind::UploadPart) => return object.map_or(8 << 20, |o| o.part_size.0),
+        _ => {}
+    }
+    mean_size(&w.size)
+}
+
+pub fn mean_size(size: &SizeDist) -> u64 {
+    match size {
+        SizeDist::Fixed(s) => s.0,
+        SizeDist::Uniform { min, max } => min.0.midpoint(max.0),
+        SizeDist::Weighted(list) => {
+            let weights: f64 = list.iter().map(|(_, w)| f64::from(*w)).sum();
+            let sum: f64 = list.iter().map(|(s, w)| s.0 as f64 * f64::from(*w)).sum();
+            if weights > 0.0 { (sum / weights).round() as u64 } else { 0 }
+        }
+        // Without the cut at `max`: near enough for a nominal size.
+        SizeDist::LogNormal { median, sigma, max } => {
+            ((median.0 as f64 * (sigma * sigma / 2.0).exp()).round() as u64).min(max.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_the_unit() {
+        let e = of_runs(&[100.0, 100.0, 100.0]).unwrap();
+        assert!((e.value - 100.0).abs() < 1e-9 && (e.high - e.low).abs() < 1e-9);
+        assert_eq!(e.n_eff, 3.0);
+        // ln 90, ln 110: t(1 df) = 12.706 on half the log distance.
+        let e = of_runs(&[90.0, 110.0]).unwrap();
+        assert!((e.value - (90.0f64 * 110.0).sqrt()).abs() < 1e-9);
+        let half = 12.706_204_736 * ((110.0f64 / 90.0).ln() / 2.0);
+        assert!((e.high / e.value / half.exp() - 1.0).abs() < 1e-6, "{e:?}");
+        assert!(of_runs(&[1.0]).is_none());
+        let zero = of_runs(&[0.0, 2.0]).unwrap();
+        assert_eq!(zero.value, 1.0);
+    }
+}

@@ -1,0 +1,160 @@
+//! From a run directory to what may be said about it: `summary.json` and `analysis.json`.
+//!
+//! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
+
+mod line;
+mod outcome;
+mod resources;
+mod seen;
+mod verdict;
+
+use plimsoll_model::analysis::{self, LineSpan};
+use plimsoll_model::{Analysis, Finding, Level, RunSummary, summary};
+use plimsoll_stats::expect::Expect;
+use plimsoll_stats::validity::{self, Facts};
+use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
+
+use line::Line;
+pub use outcome::exit_code;
+
+/// Judges a run and writes `analysis.json` and `summary.json` into its directory.
+pub fn analyze(run: &RunDir) -> Result<RunSummary, StoreError> {
+    let (summary, analysis) = judge(run)?;
+    run.write_analysis(&analysis)?;
+    run.write_summary(&summary)?;
+    Ok(summary)
+}
+
+/// Judges a run without writing anything.
+pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
+    let data = run.load(&LoadOptions::default())?;
+    let windows: Vec<Window> =
+        data.stages.iter().filter(|s| s.void.is_none()).filter_map(|s| s.window(data.grid_ns)).collect();
+    let totals = run.totals(&windows)?;
+    let altered = run.altered_files()?;
+    Ok(judge_data(&data, &totals, &altered))
+}
+
+/// The pure part: `totals` are those of the measured windows of the stages that count.
+fn judge_data(data: &RunData, totals: &[Totals], altered: &[String]) -> (RunSummary, Analysis) {
+    let lines = line::lines_of(data, totals);
+    let mut findings = Vec::new();
+    for t in totals {
+        findings.extend(seen::judge_stage(data, t, &lines));
+    }
+    findings.extend(lines.iter().flat_map(repeat_findings));
+    let mut findings = merge_repeats(findings);
+    findings.extend(run_findings(data, totals, altered));
+    findings
+        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    let mut summary = RunSummary {
+        schema: summary::SCHEMA.into(),
+        id: data.id.clone(),
+        valid: validity::is_valid(&findings),
+        verdict: String::new(),
+        findings,
+        workloads: lines.iter().map(|l| l.summary(data)).collect(),
+        limits: Vec::new(),
+        expectations: Vec::new(),
+        labels: data.plan.labels.clone(),
+        rerun: data.rerun.clone(),
+        environment: data.environment.clone(),
+    };
+    // A promise that cannot be read was refused before the run began.
+    summary.expectations =
+        data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(&summary))).collect();
+    summary.verdict = verdict::paragraph(&summary);
+    let spans = lines.iter().enumerate().flat_map(|(i, l)| l.spans(i, data)).collect::<Vec<LineSpan>>();
+    let analysis = Analysis { schema: analysis::SCHEMA.into(), spans, ..Analysis::default() };
+    (summary, analysis)
+}
+
+/// The trend over a line's repeats, and how many there were.
+fn repeat_findings(line: &Line<'_>) -> Vec<Finding> {
+    let expected = line.parts.iter().any(|p| p.stage.spec.cell.is_some());
+    if !expected {
+        return Vec::new();
+    }
+    validity::check_all(&Facts {
+        workload: Some(line.label()),
+        repeats: line.run_means(),
+        repeats_expected: true,
+        ..Facts::default()
+    })
+}
+
+/// One finding per code and workload: with repeats, the worst one, which says how often it was found.
+fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut merged: Vec<(Finding, u32)> = Vec::new();
+    for f in findings {
+        let same = |g: &Finding| (&g.code, &g.name, &g.workload) == (&f.code, &f.name, &f.workload);
+        match merged.iter_mut().find(|(g, _)| same(g)) {
+            Some((g, times)) => {
+                *times += 1;
+                let distance = |x: &Finding| match (x.measured, x.threshold) {
+                    (Some(m), Some(t)) => (m - t).abs(),
+                    _ => 0.0,
+                };
+                if distance(&f) > distance(g) {
+                    *g = f;
+                }
+            }
+            None => merged.push((f, 1)),
+        }
+    }
+    let finish = |(mut f, times): (Finding, u32)| {
+        if times > 1 {
+            f.evidence.push(("found in repeats".into(), times.to_string()));
+        }
+        f
+    };
+    merged.into_iter().map(finish).collect()
+}
+
+/// What concerns the run as a whole: how it ended, and whether its files are whole.
+fn run_findings(data: &RunData, totals: &[Totals], altered: &[String]) -> Vec<Finding> {
+    let mut out = validity::check_all(&Facts {
+        sealed_hash_matches: data.end.is_some().then_some(altered.is_empty()),
+        ..Facts::default()
+    });
+    for damage in &data.damage {
+        let text =
+            format!("A file of the run is damaged: {damage}. What lies behind that is not in these figures.");
+        out.push(Finding::new("F10", "damaged_file", Level::Qualified, text));
+    }
+    match data.end.as_deref() {
+        None => {
+            let text = "The run was killed before its end: these figures are of what had been recorded. \
+                        Go on with: plimsoll run --resume RUN.";
+            out.push(Finding::new("F11", "unfinished", Level::Qualified, text));
+        }
+        Some("done") => {}
+        Some("interrupted") => {
+            let text = "The run was interrupted: these figures are of what had been measured until then.";
+            out.push(Finding::new("F11", "interrupted", Level::Qualified, text));
+        }
+        Some(other) => {
+            out.push(Finding::new(
+                "F12",
+                "failed",
+                Level::Invalid,
+                format!("The run did not end as planned: {other}."),
+            ));
+        }
+    }
+    for s in data.stages.iter().filter(|s| s.void.is_none()) {
+        if totals.iter().all(|t| t.window.stage != s.index) {
+            let text = format!(
+                "Stage {} has no measured window: it ended {}. Shorten the warm-up, or run longer.",
+                s.index + 1,
+                if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one slice of the grid" }
+            );
+            out.push(Finding::new("V04", "no_window", Level::Invalid, text));
+        }
+    }
+    if data.stages.iter().all(|s| s.void.is_some()) {
+        let text = "No stage was measured to its end.";
+        out.push(Finding::new("V04", "nothing_measured", Level::Invalid, text));
+    }
+    out
+}

@@ -1,0 +1,102 @@
+//! Samples of this host, cut to a window: how busy the machine was, and with what.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Sample;
+use plimsoll_model::sample::Role;
+
+/// Shares are 0 to 1. `None`: no two samples touch the window.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Resources {
+    /// CPU time of this process, seconds.
+    pub process_cpu_s: Option<f64>,
+    pub rss_bytes: u64,
+    /// Share of the machine's CPU time that was used, and that was stolen.
+    pub system_cpu: Option<f64>,
+    pub steal: Option<f64>,
+    pub busiest_core: Option<f64>,
+    /// Share of the fastest interface's speed, of those whose speed is known.
+    pub nic_share: Option<f64>,
+}
+
+impl Resources {
+    /// Over `[from_ns, to_ns)`; between samples, counters are taken to grow evenly.
+    pub fn of(samples: &[Sample], nics: &BTreeMap<String, Option<u64>>, from_ns: u64, to_ns: u64) -> Self {
+        let client: Vec<&Sample> = samples.iter().filter(|s| s.role == Role::Client).collect();
+        let Some((a, b)) = around(&client, from_ns, to_ns) else { return Self::default() };
+        let inside = client.iter().filter(|s| (a.at_ns..=b.at_ns).contains(&s.at_ns));
+        let seconds = (b.at_ns - a.at_ns) as f64 / 1e9;
+        // Samples lie up to a second outside the window: counts are scaled to the window's length.
+        let scale = (to_ns.saturating_sub(from_ns)) as f64 / 1e9 / seconds;
+        let cores: Vec<[f64; 3]> =
+            a.cpus.iter().zip(&b.cpus).filter_map(|(a, b)| core_shares(a, b)).collect();
+        let mean = |i: usize| {
+            (!cores.is_empty()).then(|| cores.iter().map(|c| c[i]).sum::<f64>() / cores.len() as f64)
+        };
+        Self {
+            process_cpu_s: Some(b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / 1e9 * scale),
+            rss_bytes: inside.map(|s| s.process_rss_bytes).max().unwrap_or(0),
+            system_cpu: mean(0),
+            steal: mean(1),
+            busiest_core: cores.iter().map(|c| c[0]).reduce(f64::max),
+            nic_share: nic_share(a, b, nics, seconds),
+        }
+    }
+}
+
+/// The last sample at or before the window and the first at or after its end; the outermost ones inside, where there are none.
+fn around<'a>(samples: &[&'a Sample], from_ns: u64, to_ns: u64) -> Option<(&'a Sample, &'a Sample)> {
+    let first = samples.iter().rfind(|s| s.at_ns <= from_ns).or_else(|| samples.first())?;
+    let last = samples.iter().find(|s| s.at_ns >= to_ns).or_else(|| samples.last())?;
+    (last.at_ns > first.at_ns).then_some((*first, *last))
+}
+
+/// [used, stolen, idle] shares of one CPU between two samples.
+fn core_shares(a: &[u64; 6], b: &[u64; 6]) -> Option<[f64; 3]> {
+    let d: Vec<f64> = a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a) as f64).collect();
+    let total: f64 = d.iter().sum();
+    // Order: user, system, iowait, irq, steal, idle. Waiting for I/O is idle time of the CPU.
+    (total > 0.0).then(|| [(d[0] + d[1] + d[3]) / total, d[4] / total, (d[2] + d[5]) / total])
+}
+
+fn nic_share(a: &Sample, b: &Sample, speeds: &BTreeMap<String, Option<u64>>, seconds: f64) -> Option<f64> {
+    let share = |(name, mbit): (&String, &Option<u64>)| {
+        let (a, b) = (a.nics.get(name)?, b.nics.get(name)?);
+        let moved = b[0].saturating_sub(a[0]).max(b[1].saturating_sub(a[1])) as f64;
+        let mbit = (*mbit)? as f64;
+        (mbit > 0.0).then(|| moved * 8.0 / 1e6 / seconds / mbit)
+    };
+    speeds.iter().filter_map(share).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Source;
+
+    fn sample(at_s: u64, user: u64, idle: u64, steal: u64, cpu_s: u64, rx: u64) -> Sample {
+        let mut s = Source::new(Vec::new()).take(at_s * 1_000_000_000);
+        s.cpus = vec![[user, 0, 0, 0, steal, idle], [0, 0, 0, 0, 0, user + idle + steal]];
+        s.process_cpu_ns = cpu_s * 1_000_000_000;
+        s.nics = [("eth0".to_owned(), [rx, 0, 0])].into();
+        s
+    }
+
+    #[test]
+    fn shares_of_a_window() {
+        let samples = [sample(0, 0, 0, 0, 0, 0), sample(10, 800, 100, 100, 5, 1_250_000_000)];
+        let nics = [("eth0".to_owned(), Some(10_000)), ("lo".to_owned(), None)].into();
+        let r = Resources::of(&samples, &nics, 2_000_000_000, 4_000_000_000);
+        assert_eq!(r.process_cpu_s, Some(1.0));
+        assert_eq!(r.busiest_core, Some(0.8));
+        assert_eq!((r.system_cpu, r.steal), (Some(0.4), Some(0.05)));
+        assert_eq!(r.nic_share, Some(0.1));
+    }
+
+    #[test]
+    fn too_few_samples_are_unknown() {
+        assert_eq!(Resources::of(&[], &BTreeMap::new(), 0, 10), Resources::default());
+        let one = [sample(1, 1, 1, 0, 1, 1)];
+        assert_eq!(Resources::of(&one, &BTreeMap::new(), 0, 10), Resources::default());
+    }
+}

@@ -1,0 +1,154 @@
+//! A stage's measured window in the form in which stats judges it.
+
+use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
+use plimsoll_model::summary::LatencySummary;
+use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
+use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
+use plimsoll_store::{Point, RunData, StageData, Totals};
+
+use super::line::{Line, horizon_s, mean_size, nominal_size};
+use super::resources::Resources;
+
+/// The findings on one stage's window.
+pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> Vec<Finding> {
+    let Some(stage) = data.stages.iter().find(|s| s.index == totals.window.stage) else { return Vec::new() };
+    let seen = stage_seen(data, stage, totals, lines);
+    let mut findings = judge(&seen).findings;
+    add_failures(stage, &mut findings);
+    findings
+}
+
+fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<'_>]) -> StageSeen {
+    let step_ns = data.step_ns;
+    let dt_s = step_ns as f64 / 1e9;
+    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let targets: Vec<&TargetSpec> =
+        stage.spec.workloads.iter().filter_map(|w| data.plan.target_of(w).ok()).map(|(_, t)| t).collect();
+    let virtual_time = targets.iter().any(|t| matches!(t, TargetSpec::Sim(_)));
+    let loopback = targets.iter().any(|t| is_loopback(t));
+    let r = Resources::of(&data.samples, &data.environment.nics, from, to);
+    let mut client = ClientSeen::default();
+    for c in stage.client_points(step_ns, from, to) {
+        let alive = c.alive_ns as f64;
+        // Simulated workers wait for nothing: their busy share says nothing about this machine.
+        if !virtual_time {
+            let busy = if alive > 0.0 { (1.0 - c.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 };
+            client.busy.push(busy);
+        }
+        client.in_flight.push(c.in_flight_ns as f64 / 1e9 / dt_s);
+        client.late_ops += c.late_ops as f64;
+    }
+    // With the storage on this machine its cores are busy for both; the workers' own share tells the client apart.
+    client.busiest_core = r.busiest_core.filter(|_| !loopback && !virtual_time);
+    client.nic_share = r.nic_share;
+    client.steal = r.steal;
+    let workloads = totals.series.iter().map(|s| workload_seen(data, stage, s, lines, from, to)).collect();
+    StageSeen {
+        dt_s,
+        workloads,
+        client,
+        horizon_s: horizon_s(stage),
+        goal_s: data.plan.options.goal.map(|g| g.0.as_secs_f64()),
+        max_error_rate: data.plan.options.max_error_rate,
+        client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
+        loopback,
+    }
+}
+
+fn workload_seen(
+    data: &RunData,
+    stage: &StageData,
+    series: &Series,
+    lines: &[Line<'_>],
+    from: u64,
+    to: u64,
+) -> WorkloadSeen {
+    let spec = &stage.spec.workloads[usize::from(series.id.workload)];
+    let is_mine = |l: &&Line<'_>| {
+        l.kind == Some(series.id.kind)
+            && l.parts.iter().any(|p| p.stage.index == stage.index && p.workload == series.id.workload)
+    };
+    let points = stage.points(series.id, data.step_ns, from, to);
+    let column = |f: &dyn Fn(&Point) -> f64| points.iter().map(f).collect::<Vec<f64>>();
+    let stage_mismatches = if stage.spec.workloads.len() == 1 && reads(series.id.kind) {
+        stage.report.mismatch_count
+    } else {
+        0
+    };
+    WorkloadSeen {
+        name: lines.iter().find(is_mine).map_or_else(|| spec.name.clone(), |l| l.name.clone()),
+        op: Some(series.id.kind),
+        size_bytes: nominal_size(spec, Some(series.id.kind)),
+        concurrency: spec.concurrency * spec.jobs.unwrap_or(1),
+        offered_per_s: offered_per_s(spec, series.id.kind),
+        ok: column(&|p| p.ok() as f64),
+        bytes_ok: column(&|p| p.bytes_ok as f64),
+        bytes_moved: column(&|p| p.bytes_moved as f64),
+        throttled: column(&|p| p.throttled() as f64),
+        failed: column(&|p| p.failed() as f64),
+        started: column(&|p| p.started as f64),
+        in_system_s: column(&|p| p.in_system_ns as f64 / 1e9),
+        response: LatencySummary::of(&series.response),
+        service: series.service.as_ref().and_then(LatencySummary::of),
+        verify_mismatches: series.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches),
+    }
+}
+
+fn reads(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Read)
+}
+
+/// The rate that an open loop offers to one kind of its mix. A ramp offers no one rate.
+fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
+    let whole = match &w.pacing {
+        Pacing::Closed | Pacing::Ramp { .. } => return None,
+        Pacing::Constant(r) | Pacing::Poisson(r) => r.0,
+        Pacing::Bytes(b) => b.0 / mean_size(&w.size).max(1) as f64,
+    };
+    let weights: u32 = w.mix.values().sum();
+    let weight = *w.mix.get(&kind)?;
+    (weights > 0).then(|| whole * f64::from(weight) / f64::from(weights))
+}
+
+/// Storage on this same machine.
+fn is_loopback(target: &TargetSpec) -> bool {
+    let TargetSpec::S3(s3) = target else { return false };
+    s3.endpoints.iter().any(|e| {
+        let host = e.split("://").last().unwrap_or(e);
+        e == "embedded"
+            || host.starts_with("127.")
+            || host.starts_with("localhost")
+            || host.starts_with("[::1]")
+            || host.starts_with("0.0.0.0")
+    })
+}
+
+/// What the failures were, in words, beside their number.
+fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
+    let report = &stage.report;
+    let said = |(outcome, kind, text): &(String, String, String)| (format!("{kind} {outcome}"), text.clone());
+    let evidence: Vec<(String, String)> = report.failures.iter().map(said).collect();
+    if evidence.is_empty() && report.mismatches.is_empty() {
+        return;
+    }
+    let mut told = false;
+    for f in findings.iter_mut() {
+        match f.name.as_str() {
+            "error_rate" | "nothing_succeeded" => {
+                f.evidence.extend(evidence.iter().cloned());
+                told = true;
+            }
+            "payload_mismatch" => {
+                f.evidence.extend(report.mismatches.iter().map(|m| ("block".to_owned(), m.clone())));
+            }
+            _ => {}
+        }
+    }
+    if !told && !evidence.is_empty() {
+        let (what, text) = &evidence[0];
+        let sentence = format!("Some ops failed, fewer than are allowed. The first: {what}: {text}");
+        let mut f = Finding::new("F03", "some_failed", Level::Info, sentence);
+        f.evidence = evidence;
+        findings.push(f);
+    }
+}

@@ -1,0 +1,92 @@
+//! What decides the next stage: a fixed list, a sweep, or a search that looks at what was seen so far.
+
+mod fixed;
+mod sweep;
+
+pub use fixed::Fixed;
+pub use sweep::Sweep;
+
+use std::time::Duration;
+
+use plimsoll_model::plan::{ControllerSpec, Stage};
+use plimsoll_model::{Plan, Series};
+
+use crate::error::RunError;
+
+/// What one stage gave. Controllers look at nothing else, so a run on many machines can use them as they are.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    pub stage: Stage,
+    /// Length of the measured window, seconds.
+    pub window_s: f64,
+    /// All series of the measured window, merged.
+    pub series: Vec<Series>,
+    /// Start of load and end of the last op, seconds since the run's start.
+    pub start_s: f64,
+    pub end_s: f64,
+    /// Start of the measured window, seconds since the run's start.
+    pub window_start_s: f64,
+    /// Length of a slice, seconds.
+    pub slice_s: f64,
+    /// Slices from the start of load to its stop.
+    pub slices: Vec<Slice>,
+    /// Share of time in which the workers did not wait, in the window.
+    pub busy_fraction: f64,
+}
+
+/// Counts of all workloads in one slice of the grid.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Slice {
+    pub ok: u64,
+    pub throttled: u64,
+    pub failed: u64,
+    pub bytes_moved: u64,
+    pub bytes_ok: u64,
+    /// Sum of the time in system of what ended.
+    pub in_system_ns: u128,
+    /// Op-nanoseconds in flight.
+    pub in_flight_ns: u128,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Run(Box<Stage>),
+    /// Leave the target alone for this long: a limiter's tokens come back.
+    Idle(Duration),
+    Done,
+}
+
+/// Decides stages as the run goes on.
+pub trait Controller: Send {
+    /// The next step, given everything that was seen, in order.
+    fn next(&mut self, seen: &[Observation]) -> Step;
+
+    /// How many stages there will be, where that is known.
+    fn total(&self) -> Option<u32> {
+        None
+    }
+
+    /// A killed run goes on: these stages were completed before. An error says why this controller cannot.
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError>;
+}
+
+/// The controller that a plan asks for.
+pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
+    match &plan.controller {
+        None => Ok(Box::new(Fixed::new(plan.stages.clone()))),
+        Some(ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat }) => {
+            Ok(Box::new(Sweep::new(template, ops, sizes, concurrencies, *repeat, plan.seed)))
+        }
+        Some(ControllerSpec::Watch { template, duration }) => {
+            let mut stage = (**template).clone();
+            for w in &mut stage.workloads {
+                w.stop.duration.get_or_insert(*duration);
+            }
+            Ok(Box::new(Fixed::new(vec![stage])))
+        }
+        Some(ControllerSpec::Saturation { .. } | ControllerSpec::Limits { .. }) => {
+            Err(RunError::Bug("an active controller was asked of the passive ones".into()))
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Where and with what a run is made: captured once, before anything is measured.
+
+use std::collections::BTreeMap;
+use std::fs::read_to_string;
+use std::path::Path;
+
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::{Environment, Plan};
+
+use crate::sample::{device_of, host_name};
+
+/// The machine's part of the environment. What only the run knows (ring, servers, notes) is added as it is found out.
+pub fn capture(plan: &Plan, commit: &str) -> Environment {
+    let text = |path: &str| read_to_string(path).unwrap_or_default();
+    let uname = rustix::system::uname();
+    let cpuinfo = text("/proc/cpuinfo");
+    Environment {
+        plimsoll_version: env!("CARGO_PKG_VERSION").into(),
+        commit: commit.into(),
+        kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+        host: host_name(),
+        cpu_model: cpu_model(&cpuinfo),
+        cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        memory_bytes: memory_total(&text("/proc/meminfo")),
+        nics: nics(),
+        boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
+        started_at: jiff::Timestamp::now().to_string(),
+        started_monotonic_ns: monotonic_ns(),
+        seed: plan.seed,
+        devices: devices(plan),
+        ..Environment::default()
+    }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|l| l.starts_with("model name") || l.starts_with("Model"));
+    line.and_then(|l| l.split_once(':')).map_or_else(String::new, |(_, v)| v.trim().to_owned())
+}
+
+fn memory_total(meminfo: &str) -> u64 {
+    let kib =
+        meminfo.lines().find(|l| l.starts_with("MemTotal:")).and_then(|l| l.split_ascii_whitespace().nth(1));
+    kib.and_then(|v| v.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Interfaces that are up, with their speed in Mbit/s where the kernel knows it.
+fn nics() -> BTreeMap<String, Option<u64>> {
+    let Ok(entries) = std::fs::read_dir("/sys/class/net") else { return BTreeMap::new() };
+    let mut nics = BTreeMap::new();
+    for entry in entries.flatten() {
+        let read = |file: &str| read_to_string(entry.path().join(file)).unwrap_or_default();
+        if matches!(read("operstate").trim(), "up" | "unknown") {
+            // -1: unknown, as virtual interfaces say.
+            let speed = read("speed").trim().parse::<i64>().ok().and_then(|v| u64::try_from(v).ok());
+            nics.insert(entry.file_name().to_string_lossy().into_owned(), speed);
+        }
+    }
+    nics
+}
+
+/// Block devices and files under test: model, serial, size, scheduler, file system.
+fn devices(plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
+    plan.targets
+        .values()
+        .filter_map(|t| match t {
+            TargetSpec::Block(b) => Some(b.path.as_str()),
+            TargetSpec::Files(f) => Some(f.directory.as_str()),
+            TargetSpec::S3(_) | TargetSpec::Null | TargetSpec::Sim(_) => None,
+        })
+        .map(|path| (path.to_owned(), describe(Path::new(path))))
+        .collect()
+}
+
+fn describe(path: &Path) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |name: &str, value: String| {
+        let value = value.trim().to_owned();
+        if !value.is_empty() {
+            facts.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(device) = device_of(path) {
+        let sys = |file: &str| {
+            read_to_string(format!("/sys/class/block/{}/{file}", device.name)).unwrap_or_default()
+        };
+        put("device", device.name.clone());
+        put("model", sys("device/model"));
+        put("serial", if sys("serial").is_empty() { sys("device/serial") } else { sys("serial") });
+        if let Ok(sectors) = sys("size").trim().parse::<u64>() {
+            put("size_bytes", (sectors * 512).to_string());
+        }
+        put("scheduler", sys("queue/scheduler"));
+        put("rotational", sys("queue/rotational"));
+        put("logical_block_bytes", sys("queue/logical_block_size"));
+        put("write_cache", sys("queue/write_cache"));
+    }
+    put("file_system", file_system(path).unwrap_or_default());
+    facts
+}
+
+/// Type and options of the mount that a path lies on.
+fn file_system(path: &Path) -> Option<String> {
+    let full = path.ancestors().find_map(|p| std::fs::canonicalize(p).ok())?;
+    let mounts = read_to_string("/proc/self/mounts").ok()?;
+    let mut best: Option<(usize, String)> = None;
+    for line in mounts.lines() {
+        let f: Vec<&str> = line.split(' ').collect();
+        let [_, point, kind, options, ..] = f[..] else { continue };
+        if full.starts_with(point) && best.as_ref().is_none_or(|(len, _)| point.len() >= *len) {
+            best = Some((point.len(), format!("{kind} ({options})")));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let plan = Plan::from_toml(
+            "version = 1\nseed = 9\n[targets.f]\nkind = \"files\"\ndirectory = \"/tmp\"\nfile_size = \"1MiB\"\n\
+             [[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { read = 1 }\n",
+        )
+        .unwrap();
+        let env = capture(&plan, "abc");
+        assert_eq!(env.seed, 9);
+        assert!(env.cpu_count >= 1 && env.memory_bytes > 1 << 20 && env.kernel.starts_with("Linux"));
+        assert!(env.devices["/tmp"].contains_key("file_system"));
+        assert!(env.started_at.ends_with('Z'));
+    }
+
+    #[test]
+    fn models_of_x86_and_arm() {
+        assert_eq!(cpu_model("processor: 0\nmodel name\t: X 1\n"), "X 1");
+        assert_eq!(cpu_model("processor: 0\nModel\t\t: Pi 5\n"), "Pi 5");
+    }
+}

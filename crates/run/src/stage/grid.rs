@@ -1,0 +1,126 @@
+//! Workers' intervals, in whatever order they come, to slices of the whole stage in order of time.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Interval;
+
+/// Merges what workers hand over. A slice is complete when every worker has handed over it or a later one, or has ended.
+#[derive(Debug)]
+pub struct GridMerge {
+    /// Per worker: the next slice that it may still hand over; `None` when it has ended.
+    next: Vec<Option<u64>>,
+    pending: BTreeMap<u64, Interval>,
+    spare: Vec<Interval>,
+}
+
+impl GridMerge {
+    /// `first` is the slice in which the workers start.
+    pub fn new(workers: usize, first: u64) -> Self {
+        Self { next: vec![Some(first); workers], pending: BTreeMap::new(), spare: Vec::new() }
+    }
+
+    /// A worker hands over its slice; each worker's slices come in order.
+    pub fn offer(&mut self, worker: usize, interval: &Interval) {
+        if let Some(next) = self.next.get_mut(worker) {
+            *next = Some(interval.index + 1);
+        }
+        let spare = &mut self.spare;
+        let sum = self.pending.entry(interval.index).or_insert_with(|| {
+            let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(interval.index));
+            empty.reset(interval.index);
+            empty
+        });
+        sum.merge(interval);
+    }
+
+    /// A worker has ended and hands over nothing more.
+    pub fn ended(&mut self, worker: usize) {
+        if let Some(next) = self.next.get_mut(worker) {
+            *next = None;
+        }
+    }
+
+    pub fn all_ended(&self) -> bool {
+        self.next.iter().all(Option::is_none)
+    }
+
+    /// The earliest slice, if it is complete. Give it back with [`Self::recycle`].
+    pub fn take_complete(&mut self) -> Option<Interval> {
+        let complete_before = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
+        let (index, _) = self.pending.first_key_value()?;
+        if *index >= complete_before {
+            return None;
+        }
+        self.pending.pop_first().map(|(_, interval)| interval)
+    }
+
+    /// Keeps a slice's memory (megabytes of histograms) for a later one.
+    pub fn recycle(&mut self, interval: Interval) {
+        if self.spare.len() < 4 {
+            self.spare.push(interval);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::interval::{ClientCounts, SeriesShape};
+    use plimsoll_model::{OpKind, Series, SeriesId};
+    use proptest::prelude::*;
+
+    fn slice(index: u64, ok: u64) -> Interval {
+        let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Null };
+        let mut s = Series::new(id, SeriesShape::default());
+        s.outcomes[0] = ok;
+        s.response.record(ok + 1);
+        Interval { index, series: vec![s], client: ClientCounts { workers: 1, ..ClientCounts::default() } }
+    }
+
+    fn drain(g: &mut GridMerge) -> Vec<(u64, u64, u32)> {
+        let mut out = Vec::new();
+        while let Some(i) = g.take_complete() {
+            out.push((i.index, i.series[0].ok(), i.client.workers));
+            g.recycle(i);
+        }
+        out
+    }
+
+    #[test]
+    fn a_slice_waits_for_the_slowest_worker() {
+        let mut g = GridMerge::new(2, 5);
+        g.offer(0, &slice(5, 1));
+        g.offer(0, &slice(6, 2));
+        assert!(drain(&mut g).is_empty());
+        g.offer(1, &slice(6, 10));
+        assert_eq!(drain(&mut g), [(5, 1, 1), (6, 12, 2)]);
+        g.offer(0, &slice(7, 1));
+        g.ended(1);
+        assert_eq!(drain(&mut g), [(7, 1, 1)]);
+        g.ended(0);
+        assert!(g.all_ended());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_arrival_does_not_matter(order in prop::collection::vec(0usize..3, 0..60)) {
+            let mut g = GridMerge::new(3, 0);
+            let mut at = [0u64; 3];
+            let mut out = Vec::new();
+            for w in order {
+                g.offer(w, &slice(at[w], w as u64 + 1));
+                at[w] += 1;
+                out.extend(drain(&mut g));
+            }
+            (0..3).for_each(|w| g.ended(w));
+            out.extend(drain(&mut g));
+            let truth: Vec<_> = (0..*at.iter().max().unwrap())
+                .map(|i| {
+                    let there: Vec<u64> = (0..3).filter(|w| at[*w] > i).map(|w| w as u64 + 1).collect();
+                    (i, there.iter().sum::<u64>(), there.len() as u32)
+                })
+                .collect();
+            prop_assert_eq!(out, truth);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Slices to the figures of the progress display.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use plimsoll_model::{Histogram, Interval, Outcome};
+
+use crate::event::Phase;
+
+/// Running figures of one stage.
+#[derive(Debug)]
+pub struct Meter {
+    grid_ns: u64,
+    /// The last second: (ok, bytes, alive, waited, in flight).
+    recent: VecDeque<Recent>,
+    phase: Phase,
+    latency: Histogram,
+    outcomes: [u64; Outcome::COUNT],
+    bytes_ok: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    ok: u64,
+    bytes: u64,
+    alive_ns: u64,
+    waited_ns: u64,
+    in_flight_ns: u128,
+}
+
+/// What a [`Meter`] shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figures {
+    pub ops_per_s: f64,
+    pub bytes_per_s: f64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+    pub ok: u64,
+    pub throttled: u64,
+    pub failed: u64,
+    pub errors: BTreeMap<&'static str, u64>,
+    pub busy_fraction: f64,
+    pub in_flight: f64,
+    pub bytes_ok: u64,
+}
+
+impl Meter {
+    pub fn new(grid_ns: u64) -> Self {
+        Self {
+            grid_ns,
+            recent: VecDeque::new(),
+            phase: Phase::Warmup,
+            latency: Histogram::new(),
+            outcomes: [0; Outcome::COUNT],
+            bytes_ok: 0,
+        }
+    }
+
+    /// A new phase begins: latencies and counts start anew.
+    pub fn enter(&mut self, phase: Phase) {
+        if phase != self.phase {
+            self.phase = phase;
+            // What was measured stays in sight while the tail drains.
+            if phase == Phase::Measuring {
+                self.latency.clear();
+                self.outcomes = [0; Outcome::COUNT];
+                self.bytes_ok = 0;
+            }
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub fn add(&mut self, slice: &Interval) {
+        let mut r = Recent {
+            alive_ns: slice.client.alive_ns,
+            waited_ns: slice.client.waited_ns,
+            in_flight_ns: slice.client.in_flight_ns,
+            ..Recent::default()
+        };
+        for s in &slice.series {
+            r.ok += s.ok();
+            r.bytes += s.bytes_moved;
+            self.bytes_ok += s.bytes_ok;
+            self.latency.merge(&s.response);
+            for (sum, n) in self.outcomes.iter_mut().zip(s.outcomes) {
+                *sum += n;
+            }
+        }
+        let keep = (1_000_000_000 / self.grid_ns.max(1)).max(1) as usize;
+        if self.recent.len() >= keep {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(r);
+    }
+
+    pub fn figures(&self) -> Figures {
+        let seconds = self.recent.len() as f64 * self.grid_ns as f64 / 1e9;
+        let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+        let sum = |f: fn(&Recent) -> u64| self.recent.iter().map(f).sum::<u64>();
+        let (alive, waited) = (sum(|r| r.alive_ns), sum(|r| r.waited_ns));
+        let in_flight: u128 = self.recent.iter().map(|r| r.in_flight_ns).sum();
+        let count = |pick: fn(Outcome) -> bool| {
+            Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]).sum()
+        };
+        let errors = Outcome::ALL
+            .into_iter()
+            .filter(|o| !o.is_ok() && self.outcomes[o.index()] > 0)
+            .map(|o| (o.name(), self.outcomes[o.index()]))
+            .collect();
+        Figures {
+            ops_per_s: rate(sum(|r| r.ok)),
+            bytes_per_s: rate(sum(|r| r.bytes)),
+            p50_ns: self.latency.quantile(0.5),
+            p99_ns: self.latency.quantile(0.99),
+            p999_ns: self.latency.quantile(0.999),
+            max_ns: self.latency.max(),
+            ok: count(Outcome::is_ok),
+            throttled: count(Outcome::is_throttled),
+            failed: count(Outcome::is_failure),
+            errors,
+            busy_fraction: if alive > 0 { 1.0 - waited as f64 / alive as f64 } else { 0.0 },
+            in_flight: if seconds > 0.0 { in_flight as f64 / (seconds * 1e9) } else { 0.0 },
+            bytes_ok: self.bytes_ok,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! One stage: workers, collector, marks, live figures.
+
+mod grid;
+mod live;

@@ -1,0 +1,183 @@
+//! `--trace FILE`: one line per request, in the tab-separated form of warp's `.csv.zst`, which other tools read.
+//!
+//! Columns: idx thread op client_id n_objects bytes endpoint file error start first_byte end duration_ns cat.
+//! `start` is the submission, as there; a request that was late in an open loop is told by our own results.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::trace::OpRecord;
+use plimsoll_store::StoreError;
+
+const HEADER: &str = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\tcat\n";
+
+/// Names that records hold as numbers.
+pub trait Names {
+    fn endpoint(&self, index: u16) -> &str;
+    /// The object's or file's name.
+    fn key(&self, record: &OpRecord, out: &mut String);
+}
+
+/// Writes the lines, packed with zstd where the file's name ends in `.zst`.
+pub struct TraceWriter {
+    out: Out,
+    path: PathBuf,
+    /// Wall clock at the run's start.
+    start: jiff::Timestamp,
+    index: u64,
+    line: Vec<u8>,
+    name: String,
+}
+
+enum Out {
+    Plain(BufWriter<std::fs::File>),
+    Packed(Box<zstd::Encoder<'static, BufWriter<std::fs::File>>>),
+}
+
+impl std::fmt::Debug for TraceWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TraceWriter").field("path", &self.path).field("lines", &self.index).finish()
+    }
+}
+
+impl TraceWriter {
+    /// A new file; an existing one is replaced only by the user's own hand.
+    pub fn create(path: &Path, start: jiff::Timestamp) -> Result<Self, StoreError> {
+        let io = |source| StoreError::Io { doing: "create the trace", path: path.to_owned(), source };
+        let file = BufWriter::with_capacity(1 << 20, std::fs::File::create_new(path).map_err(io)?);
+        let out = if path.extension().is_some_and(|e| e == "zst") {
+            Out::Packed(Box::new(zstd::Encoder::new(file, 3).map_err(io)?))
+        } else {
+            Out::Plain(file)
+        };
+        let mut w = Self {
+            out,
+            path: path.to_owned(),
+            start,
+            index: 0,
+            line: HEADER.as_bytes().to_vec(),
+            name: String::new(),
+        };
+        w.write()?;
+        Ok(w)
+    }
+
+    pub fn record(&mut self, r: &OpRecord, names: &dyn Names) -> Result<(), StoreError> {
+        self.name.clear();
+        names.key(r, &mut self.name);
+        self.line.clear();
+        let error = if r.outcome.is_ok() { "" } else { r.outcome.name() };
+        let at = |ns: u64| self.start + jiff::SignedDuration::from_nanos(ns as i64);
+        let first_byte =
+            if r.first_byte_ns == 0 { String::new() } else { format!("{:.9}", at(r.first_byte_ns)) };
+        // Writing to memory does not fail.
+        let _ = writeln!(
+            self.line,
+            "{}\t{}\t{}\tlocal\t1\t{}\t{}\t{}\t{}\t{:.9}\t{}\t{:.9}\t{}\t0",
+            self.index,
+            u64::from(r.worker) << 16 | u64::from(r.slot & 0xffff),
+            warp_name(r),
+            r.bytes,
+            names.endpoint(r.endpoint),
+            clean(&self.name),
+            error,
+            at(r.submitted_ns),
+            first_byte,
+            at(r.done_ns),
+            r.done_ns.saturating_sub(r.submitted_ns),
+        );
+        self.index += 1;
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        let result = match &mut self.out {
+            Out::Plain(w) => w.write_all(&self.line),
+            Out::Packed(w) => w.write_all(&self.line),
+        };
+        result.map_err(|source| StoreError::Io { doing: "write the trace", path: self.path.clone(), source })
+    }
+
+    /// Ends the file; lines are complete only after this.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let io = |source| StoreError::Io { doing: "write the trace", path: self.path.clone(), source };
+        match self.out {
+            Out::Plain(mut w) => w.flush().map_err(io),
+            Out::Packed(w) => w.finish().and_then(|mut w| w.flush()).map_err(io),
+        }
+    }
+}
+
+/// warp's names of ops where it has one.
+fn warp_name(r: &OpRecord) -> String {
+    use plimsoll_model::OpKind::{GetRange, Multipart, UploadPart};
+    match r.kind {
+        GetRange => "GET".into(),
+        UploadPart => "PUTPART".into(),
+        Multipart => "MULTIPART".into(),
+        kind => kind.name().to_ascii_uppercase().replace('-', "_"),
+    }
+}
+
+/// Keys may hold anything; a tab or line end in one must not break the table.
+fn clean(name: &str) -> std::borrow::Cow<'_, str> {
+    if name.contains(['\t', '\n', '\r', '"']) {
+        format!("\"{}\"", name.replace('"', "\"\"").replace(['\n', '\r'], " ")).into()
+    } else {
+        name.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{OpKind, Outcome};
+
+    struct Plain;
+    impl Names for Plain {
+        fn endpoint(&self, _: u16) -> &str {
+            "http://h:9000"
+        }
+        fn key(&self, r: &OpRecord, out: &mut String) {
+            out.push_str(&format!("p/{}\tx", r.key));
+        }
+    }
+
+    fn record() -> OpRecord {
+        OpRecord {
+            series: 0,
+            worker: 1,
+            slot: 2,
+            endpoint: 0,
+            kind: OpKind::Get,
+            outcome: Outcome::Http503SlowDown,
+            key: 7,
+            bytes: 4096,
+            intended_ns: 0,
+            submitted_ns: 1_000_000_000,
+            first_byte_ns: 0,
+            done_ns: 1_000_000_500,
+        }
+    }
+
+    #[test]
+    fn lines_are_as_documented() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["t.csv", "t.csv.zst"] {
+            let path = dir.path().join(name);
+            let mut w = TraceWriter::create(&path, jiff::Timestamp::UNIX_EPOCH).unwrap();
+            w.record(&record(), &Plain).unwrap();
+            w.finish().unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let text = if name.ends_with("zst") { zstd::decode_all(&bytes[..]).unwrap() } else { bytes };
+            assert_eq!(
+                String::from_utf8(text).unwrap(),
+                format!(
+                    "{HEADER}0\t65538\tGET\tlocal\t1\t4096\thttp://h:9000\t\"p/7\tx\"\thttp_503\t\
+                     1970-01-01T00:00:01.000000000Z\t\t1970-01-01T00:00:01.000000500Z\t500\t0\n"
+                )
+            );
+            assert!(TraceWriter::create(&path, jiff::Timestamp::UNIX_EPOCH).is_err(), "never overwritten");
+        }
+    }
+}
