@@ -5,10 +5,13 @@ pub mod checksum;
 pub mod date;
 pub mod endpoint;
 pub mod head;
+pub mod response;
 pub mod sign;
 pub mod uri;
+pub mod xml;
 
 pub use checksum::{Crc, CrcKind};
 pub use endpoint::{Endpoint, EndpointError};
 pub use head::{Action, Body, HeadOptions, HeaderError, Heads, PayloadHash};
+pub use response::{BodyLeft, Event, Malformed, ResponseHead, ResponseParser};
 pub use sign::{Credentials, Signer};

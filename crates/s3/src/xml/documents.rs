@@ -1,0 +1,285 @@
+//! The answers that are read, as plain structs.
+
+use super::{XmlError, bad, walk};
+use crate::uri::decode;
+
+/// S3's error answer. Absent elements are empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorDocument {
+    pub code: String,
+    pub message: String,
+    pub resource: String,
+    pub request_id: String,
+    /// Where the bucket really is.
+    pub region: String,
+    pub endpoint: String,
+    /// The server's clock (RequestTimeTooSkewed).
+    pub server_time: String,
+}
+
+/// Why a body is not the document that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    #[error(transparent)]
+    Xml(#[from] XmlError),
+    /// The answer is an error, perhaps under status 200.
+    #[error("{}: {}", .0.code, .0.message)]
+    S3(Box<ErrorDocument>),
+}
+
+impl ErrorDocument {
+    /// Reads an error answer; `None` when the body is none.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let mut e = Self::default();
+        let mut is_error = false;
+        let walked = walk(body, |path, text| {
+            is_error |= e.take(path, text);
+            Ok(())
+        });
+        (walked.is_ok() && is_error && !e.code.is_empty()).then_some(e)
+    }
+
+    fn take(&mut self, path: &str, text: &str) -> bool {
+        let field = match path {
+            "Error" => return true,
+            "Error/Code" => &mut self.code,
+            "Error/Message" => &mut self.message,
+            "Error/Resource" => &mut self.resource,
+            "Error/RequestId" => &mut self.request_id,
+            "Error/Region" => &mut self.region,
+            "Error/Endpoint" => &mut self.endpoint,
+            "Error/ServerTime" => &mut self.server_time,
+            _ => return false,
+        };
+        *field = text.trim().to_owned();
+        false
+    }
+}
+
+/// Walks `body` as a document whose root is `root`; an `Error` root becomes [`DocumentError::S3`]. `visit` gets
+/// paths below the root.
+fn read(
+    body: &[u8],
+    root: &str,
+    mut visit: impl FnMut(&str, &str) -> Result<(), XmlError>,
+) -> Result<(), DocumentError> {
+    let mut error = ErrorDocument::default();
+    let mut is_error = false;
+    let mut is_root = false;
+    walk(body, |path, text| {
+        if let Some(rest) = path.strip_prefix(root) {
+            if rest.is_empty() {
+                is_root = true;
+                return visit("", text);
+            }
+            if let Some(below) = rest.strip_prefix('/') {
+                return visit(below, text);
+            }
+        }
+        is_error |= error.take(path, text);
+        Ok(())
+    })?;
+    if is_error {
+        return Err(DocumentError::S3(Box::new(error)));
+    }
+    if !is_root {
+        return Err(bad(format!("its root is not {root}")).into());
+    }
+    Ok(())
+}
+
+/// One object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListedObject {
+    pub key: String,
+    pub size_bytes: u64,
+    pub etag: String,
+}
+
+/// One page of ListObjectsV2.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListPage {
+    pub objects: Vec<ListedObject>,
+    pub prefixes: Vec<String>,
+    pub truncated: bool,
+    pub next_token: Option<String>,
+}
+
+impl ListPage {
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut page = Self::default();
+        let mut object = ListedObject::default();
+        let mut url = false;
+        let mut prefix = String::new();
+        read(body, "ListBucketResult", |path, text| {
+            match path {
+                "EncodingType" => url = text.trim() == "url",
+                "IsTruncated" => page.truncated = truth(text),
+                "NextContinuationToken" => page.next_token = Some(text.trim().to_owned()),
+                "Contents/Key" => object.key = text.to_owned(),
+                "Contents/Size" => object.size_bytes = number(text)?,
+                "Contents/ETag" => object.etag = text.trim().to_owned(),
+                "Contents" => page.objects.push(std::mem::take(&mut object)),
+                "CommonPrefixes/Prefix" => prefix = text.to_owned(),
+                "CommonPrefixes" => page.prefixes.push(std::mem::take(&mut prefix)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if url {
+            // The element that says so may come after the keys.
+            for k in page.objects.iter_mut().map(|o| &mut o.key).chain(&mut page.prefixes) {
+                *k = decode(k, true).ok_or_else(|| bad(format!("key '{k}' is not percent-encoded")))?;
+            }
+        }
+        if page.truncated && page.next_token.as_deref().unwrap_or("").is_empty() {
+            return Err(bad("a truncated listing has no continuation token").into());
+        }
+        Ok(page)
+    }
+}
+
+/// The upload id of CreateMultipartUpload's answer.
+pub fn parse_initiate(body: &[u8]) -> Result<String, DocumentError> {
+    let mut id = String::new();
+    read(body, "InitiateMultipartUploadResult", |path, text| {
+        if path == "UploadId" {
+            id = text.trim().to_owned();
+        }
+        Ok(())
+    })?;
+    if id.is_empty() { Err(bad("it has no UploadId").into()) } else { Ok(id) }
+}
+
+/// The ETag of CompleteMultipartUpload's answer. The status is 200 even when it failed: then the body is an error.
+pub fn parse_complete(body: &[u8]) -> Result<String, DocumentError> {
+    etag_of(body, "CompleteMultipartUploadResult")
+}
+
+/// The ETag of CopyObject's answer. The status may be 200 although it failed.
+pub fn parse_copy(body: &[u8]) -> Result<String, DocumentError> {
+    etag_of(body, "CopyObjectResult")
+}
+
+fn etag_of(body: &[u8], root: &str) -> Result<String, DocumentError> {
+    let mut etag = String::new();
+    read(body, root, |path, text| {
+        if path == "ETag" {
+            etag = text.trim().to_owned();
+        }
+        Ok(())
+    })?;
+    Ok(etag)
+}
+
+/// What DeleteObjects did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeleteResult {
+    /// Keys named as deleted (none in quiet mode).
+    pub deleted: u64,
+    pub failed: Vec<DeleteFailure>,
+}
+
+/// One key that DeleteObjects left.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeleteFailure {
+    pub key: String,
+    pub code: String,
+    pub message: String,
+}
+
+impl DeleteResult {
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut r = Self::default();
+        let mut f = DeleteFailure::default();
+        read(body, "DeleteResult", |path, text| {
+            match path {
+                "Deleted" => r.deleted += 1,
+                "Error/Key" => f.key = text.to_owned(),
+                "Error/Code" => f.code = text.trim().to_owned(),
+                "Error/Message" => f.message = text.trim().to_owned(),
+                "Error" => r.failed.push(std::mem::take(&mut f)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(r)
+    }
+}
+
+/// One page of ListMultipartUploads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UploadsPage {
+    /// Key and upload id.
+    pub uploads: Vec<(String, String)>,
+    pub truncated: bool,
+    pub next_key_marker: String,
+    pub next_upload_id_marker: String,
+}
+
+impl UploadsPage {
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut page = Self::default();
+        let mut one = (String::new(), String::new());
+        read(body, "ListMultipartUploadsResult", |path, text| {
+            match path {
+                "IsTruncated" => page.truncated = truth(text),
+                "NextKeyMarker" => page.next_key_marker = text.to_owned(),
+                "NextUploadIdMarker" => page.next_upload_id_marker = text.trim().to_owned(),
+                "Upload/Key" => one.0 = text.to_owned(),
+                "Upload/UploadId" => one.1 = text.trim().to_owned(),
+                "Upload" => page.uploads.push(std::mem::take(&mut one)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(page)
+    }
+}
+
+/// One page of ListParts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartsPage {
+    /// Number, size in bytes, ETag.
+    pub parts: Vec<(u32, u64, String)>,
+    pub truncated: bool,
+}
+
+impl PartsPage {
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut page = Self::default();
+        let mut one = (0, 0, String::new());
+        read(body, "ListPartsResult", |path, text| {
+            match path {
+                "IsTruncated" => page.truncated = truth(text),
+                "Part/PartNumber" => one.0 = number(text)? as u32,
+                "Part/Size" => one.1 = number(text)?,
+                "Part/ETag" => one.2 = text.trim().to_owned(),
+                "Part" => page.parts.push(std::mem::take(&mut one)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(page)
+    }
+}
+
+/// The region of GetBucketLocation's answer; empty text means us-east-1.
+pub fn parse_location(body: &[u8]) -> Result<String, DocumentError> {
+    let mut region = String::new();
+    read(body, "LocationConstraint", |path, text| {
+        if path.is_empty() {
+            region = text.trim().to_owned();
+        }
+        Ok(())
+    })?;
+    Ok(if region.is_empty() { "us-east-1".into() } else { region })
+}
+
+fn truth(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("true")
+}
+
+fn number(text: &str) -> Result<u64, XmlError> {
+    text.trim().parse().map_err(|_| bad(format!("'{}' is not a number", text.trim())))
+}
