@@ -5,3 +5,4 @@
 
 pub mod canned;
 pub mod clock;
+pub mod limiter;

@@ -1,6 +1,7 @@
 //! The canned server over real sockets: answers, faults with exact counts, framing, delay.
 
 use plimsoll_target::canned::{CannedOptions, Continue, Fault, FaultScope, Handle, spawn};
+use plimsoll_target::limiter::LimitSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -203,4 +204,35 @@ fn an_oversized_head_and_nonsense_are_refused() {
     let mut s = connect(&h);
     s.write_all(b"hello\r\n\r\n").unwrap();
     assert_eq!(read_answer(&mut s, false).0, 400);
+}
+
+fn limited(limits: &str, body_bytes: u64) -> Handle {
+    let text = format!("name='t'\nkind='object'\n{limits}");
+    let limits = Some(LimitSet::parse(&text, "test").unwrap());
+    start(CannedOptions { limits, body_bytes, ..CannedOptions::default() })
+}
+
+#[test]
+fn an_exhausted_bucket_answers_429_with_retry_after_and_counts_it() {
+    let h = limited("[[limit]]\nunit='ops'\nrate_per_s=0.01\ncapacity=5\nscope='access-key'\n", 10);
+    let mut s = connect(&h);
+    let get = |key: &str| format!("GET /b/k HTTP/1.1\r\nAuthorization: AWS4 Credential={key}/x\r\n\r\n");
+    let statuses: Vec<u16> = (0..8).map(|_| ask(&mut s, &get("A")).0).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
+    assert_eq!(ask(&mut s, &get("B")).0, 200, "another key has another bucket");
+    assert!(ask(&mut s, &get("A")).1.contains("Retry-After: 100\r\n"));
+    assert_eq!(h.stats().throttled, 4);
+}
+
+#[test]
+fn a_bytes_limit_holds_bodies_back_in_both_directions() {
+    let h = limited("[[limit]]\nunit='bytes'\nrate_per_s='10 MB'\ncapacity=0\n", 1_000_000);
+    let mut s = connect(&h);
+    let t = Instant::now();
+    assert_eq!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").2.len(), 1_000_000);
+    s.write_all(b"PUT /b/k HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n").unwrap();
+    s.write_all(&vec![0; 1_000_000]).unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 200);
+    // 2 MB at 10 MB/s can't take less than 0.2 s.
+    assert!(t.elapsed() >= Duration::from_millis(200), "{:?}", t.elapsed());
 }

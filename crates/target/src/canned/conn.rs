@@ -7,6 +7,7 @@ use super::response::{self, Env, Kind, kind_of};
 use super::stats::{Counters, add};
 use super::{Continue, Shared};
 use crate::clock::now_ns;
+use crate::limiter::{Caller, Direction, OpClass, Ticket, Verdict};
 use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -88,11 +89,27 @@ pub(crate) struct Conn {
     pause_until: u64,
     /// The wake-up that the worker's timer already holds.
     armed: u64,
+    limits: Limits,
+}
+
+/// What the limiter said about the request in hand.
+#[derive(Debug, Default)]
+struct Limits {
+    ticket: Ticket,
+    /// The answer may not begin before this.
+    go_at_ns: u64,
+    /// Body bytes that are charged and may leave.
+    paid_out: u64,
+    latency_ns: u64,
+    /// The client's address and the number of this connection, as limits may be per client or per connection.
+    client: String,
+    connection: u64,
 }
 
 impl Conn {
-    pub fn new(io: Io) -> Conn {
+    pub fn new(io: Io, client: String, connection: u64) -> Conn {
         Conn {
+            limits: Limits { client, connection, ..Limits::default() },
             io,
             input: vec![0; INPUT_BYTES],
             start: 0,
@@ -223,7 +240,16 @@ impl Conn {
                 count(cx.counters, kind, head.method);
                 self.served += 1;
                 let answer = Answer { out: &mut self.out, stall: false, trickle: false };
-                let (body, after, stall, trickle) = answer.prepare(&head, kind, self.served, cx);
+                let (body, after, stall, trickle) = match self.limits.admit(&head, kind, cx) {
+                    None => answer.prepare(&head, kind, self.served, cx),
+                    Some((status, wait_s)) => {
+                        answer.out.clear();
+                        let extra = format!("Retry-After: {wait_s}\r\n");
+                        response::error(answer.out, status, &extra, head.method == Method::Head, &env(cx));
+                        add(&cx.counters.throttled, 1);
+                        ((0, 0), if head.close { After::Close } else { After::Keep }, false, false)
+                    }
+                };
                 (self.body, self.after, self.trickle) = (body, after, trickle);
                 let whole =
                     stall || self.out.starts_with(b"HTTP/1.1 4") || self.out.starts_with(b"HTTP/1.1 5");
@@ -288,7 +314,10 @@ impl Conn {
             if !self.readable {
                 return Flow::Blocked;
             }
-            let room = cx.scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let mut room = cx.scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if let (Some(gate), true) = (&cx.shared.gate, self.limits.ticket.charges(Direction::In)) {
+                room = room.min(gate.piece_bytes() as usize);
+            }
             match self.io.discard(&mut cx.scratch[..room]) {
                 Ok(0) => return Flow::Close,
                 Ok(n) => {
@@ -299,6 +328,7 @@ impl Conn {
             }
         };
         add(&cx.counters.bytes_in, moved as u64);
+        self.charge_in(cx, moved as u64);
         let left = left - moved as u64;
         self.phase = if left == 0 { Phase::Answer } else { Phase::Length(left) };
         Flow::Again
@@ -315,7 +345,11 @@ impl Conn {
         let before = skipper.data_bytes;
         match skipper.take(&self.input[self.start..self.end]) {
             Ok((used, done)) => {
-                add(&cx.counters.bytes_in, skipper.data_bytes - before);
+                let moved = skipper.data_bytes - before;
+                add(&cx.counters.bytes_in, moved);
+                if let (Some(gate), true) = (&cx.shared.gate, moved > 0) {
+                    self.pause_until = gate.bytes(&self.limits.ticket, Direction::In, moved);
+                }
                 if done {
                     self.phase = Phase::Answer;
                 }
@@ -342,15 +376,38 @@ impl Conn {
             response::delete_many(&mut self.out, &request, &env(cx));
         }
         self.phase = Phase::Send;
-        let delay_ns = cx.shared.delay_ns;
+        let delay_ns = cx.shared.delay_ns + self.limits.latency_ns;
         if delay_ns > 0 {
             self.pause_until = now_ns() + delay_ns;
         }
+        self.pause_until = self.pause_until.max(self.limits.go_at_ns);
         Flow::Again
+    }
+
+    /// Bytes that came in are charged, and what follows them waits until they are paid.
+    fn charge_in(&mut self, cx: &Cx<'_>, moved: u64) {
+        if let Some(gate) = &cx.shared.gate {
+            self.pause_until = gate.bytes(&self.limits.ticket, Direction::In, moved);
+        }
+    }
+
+    /// Pays for the next piece of the body before it leaves; true when it has to wait for that.
+    fn charge_out(&mut self, cx: &Cx<'_>) -> bool {
+        let Some(gate) = &cx.shared.gate else { return false };
+        if self.body.1 == 0 || self.limits.paid_out > 0 || !self.limits.ticket.charges(Direction::Out) {
+            return false;
+        }
+        let n = self.body.1.min(gate.piece_bytes());
+        self.limits.paid_out = n;
+        self.pause_until = gate.bytes(&self.limits.ticket, Direction::Out, n);
+        self.pause_until > now_ns()
     }
 
     fn on_send(&mut self, cx: &Cx<'_>) -> Flow {
         while self.sent < self.out.len() || self.body.1 > 0 {
+            if self.charge_out(cx) {
+                return Flow::Again;
+            }
             if !self.writable {
                 return Flow::Blocked;
             }
@@ -360,6 +417,7 @@ impl Conn {
                     self.sent += of_head;
                     self.body.0 += (n - of_head) as u64;
                     self.body.1 -= (n - of_head) as u64;
+                    self.limits.paid_out = self.limits.paid_out.saturating_sub((n - of_head) as u64);
                     add(&cx.counters.bytes_out, (n - of_head) as u64);
                     if self.trickle {
                         let pause: Duration = cx.shared.options.trickle.interval;
@@ -393,7 +451,10 @@ impl Conn {
 
     fn send_piece(&mut self, cx: &Cx<'_>) -> std::io::Result<usize> {
         let head = &self.out[self.sent..];
-        let (offset, left) = self.body;
+        let (offset, mut left) = self.body;
+        if cx.shared.gate.is_some() && self.limits.ticket.charges(Direction::Out) {
+            left = left.min(self.limits.paid_out);
+        }
         if !self.trickle {
             return self.io.send(head, &cx.shared.pool, offset, left);
         }
@@ -427,6 +488,49 @@ impl Conn {
             Err(e) => self.read_error(&e),
         }
     }
+}
+
+impl Limits {
+    /// Asks the limiter; a refusal is (status, seconds to wait).
+    fn admit(&mut self, head: &Head<'_>, kind: Kind, cx: &Cx<'_>) -> Option<(u16, u64)> {
+        let gate = cx.shared.gate.as_ref()?;
+        (self.ticket, self.go_at_ns, self.paid_out, self.latency_ns) = (Ticket::default(), 0, 0, 0);
+        let class = class_of(kind)?;
+        let bucket = head.path.get(1..).unwrap_or_default().split(|&b| b == b'/').next().unwrap_or_default();
+        let text = |b| std::str::from_utf8(b).unwrap_or_default();
+        let caller = Caller {
+            class,
+            access_key: text(head.access_key),
+            bucket: text(bucket),
+            client: &self.client,
+            connection: self.connection,
+        };
+        match gate.admit(&caller) {
+            Verdict::Reject { status, retry_after_s, .. } => Some((status, retry_after_s)),
+            Verdict::Go { at_ns, ticket } => {
+                let bytes =
+                    if class == OpClass::Get { cx.shared.options.body_bytes } else { head.content_length };
+                (self.ticket, self.go_at_ns) = (ticket, at_ns);
+                self.latency_ns = gate.latency_ns(class, bytes);
+                None
+            }
+        }
+    }
+}
+
+/// `/__stats` is nobody's operation.
+fn class_of(kind: Kind) -> Option<OpClass> {
+    Some(match kind {
+        Kind::Get => OpClass::Get,
+        Kind::Head => OpClass::Head,
+        Kind::Put | Kind::Part => OpClass::Put,
+        Kind::Copy => OpClass::Copy,
+        Kind::Multipart => OpClass::Multipart,
+        Kind::Delete | Kind::DeleteMany => OpClass::Delete,
+        Kind::List => OpClass::List,
+        Kind::Bucket => OpClass::Bucket,
+        Kind::Stats => return None,
+    })
 }
 
 fn env<'a>(cx: &'a Cx<'_>) -> Env<'a> {

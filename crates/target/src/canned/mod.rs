@@ -16,6 +16,7 @@ mod worker;
 pub use fault::{Fault, FaultKind, FaultScope, Trickle};
 pub use stats::Stats;
 
+use crate::limiter::{Gate, LimitSet};
 use fault::FaultDealer;
 use pool::Pool;
 use stats::Counters;
@@ -67,6 +68,8 @@ pub struct CannedOptions {
     pub server: String,
     /// TLS with this configuration; plain TCP when absent.
     pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Rate limits and latencies of a tier, in front of everything else.
+    pub limits: Option<LimitSet>,
 }
 
 impl Default for CannedOptions {
@@ -85,6 +88,7 @@ impl Default for CannedOptions {
             expect_continue: Continue::Send,
             server: String::from("PlimsollCanned"),
             tls: None,
+            limits: None,
         }
     }
 }
@@ -104,6 +108,7 @@ pub(crate) struct Shared {
     options: CannedOptions,
     delay_ns: u64,
     tls: Option<Arc<rustls::ServerConfig>>,
+    gate: Option<Gate>,
     pool: Pool,
     dealer: FaultDealer,
     counters: Vec<Counters>,
@@ -178,6 +183,7 @@ pub fn serve(listener: TcpListener, options: CannedOptions) -> Result<Handle, Ca
     let shared = Arc::new(Shared {
         delay_ns: u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX),
         tls: options.tls.clone(),
+        gate: options.limits.as_ref().map(Gate::new),
         pool: Pool::new(options.body_bytes)?,
         dealer: FaultDealer::new(&options.faults).map_err(CannedError::Options)?,
         counters: (0..threads).map(|_| Counters::default()).collect(),

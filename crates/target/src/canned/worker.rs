@@ -71,6 +71,7 @@ pub(crate) struct Worker {
     timers: BinaryHeap<Reverse<(u64, u64)>>,
     scratch: Vec<u8>,
     date: (u64, String),
+    accepted: u64,
 }
 
 /// A place for a connection; its generation tells old events and timers from new ones.
@@ -98,6 +99,7 @@ impl Worker {
             timers: BinaryHeap::new(),
             scratch: vec![0; SCRATCH_BYTES],
             date: (0, String::new()),
+            accepted: 0,
         })
     }
 
@@ -244,7 +246,11 @@ impl Worker {
             self.free.push(index);
             return;
         }
-        slot.conn = Some(Box::new(Conn::new(io)));
+        let client = io.socket().peer_addr().map(|a| a.ip().to_string()).unwrap_or_default();
+        self.accepted += 1;
+        let number = self.accepted * self.shared.inboxes.len() as u64 + self.index as u64;
+        let slot = &mut self.conns[index as usize];
+        slot.conn = Some(Box::new(Conn::new(io, client, number)));
         self.drive(token);
     }
 }
