@@ -63,9 +63,6 @@ pub struct RemoveRunsArgs {
     /// Runs: ids or directories
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<String>,
-    /// Remove even what still has something to clean up
-    #[arg(long)]
-    pub force: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,

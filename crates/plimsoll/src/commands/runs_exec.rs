@@ -1,0 +1,87 @@
+//! What `report`, `runs` and their kin do.
+
+use std::fmt::Write as _;
+
+use plimsoll_report::GroupKey;
+use plimsoll_store::rundir::{self, RunEntry, RunState};
+
+use super::runs::{ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand};
+use crate::fault::{Exit, Fault};
+use crate::{output, runs_dir};
+
+pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
+    let root = c.output.runs_dir.as_deref();
+    let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
+    let by = c.by.iter().map(|k| k.parse()).collect::<Result<Vec<GroupKey>, _>>()?;
+    let mut out = c.output.clone();
+    if let Some(file) = &c.html_file {
+        out.html = Some(file.to_string_lossy().into_owned());
+    }
+    output::print_runs(&dirs, &by, &out)?;
+    Ok(Exit::Valid)
+}
+
+pub fn runs(c: &RunsCommand) -> Result<Exit, Fault> {
+    match c {
+        RunsCommand::List(a) => list(a),
+        RunsCommand::Show(a) => show(a),
+        RunsCommand::Rm(a) => remove(a),
+    }
+}
+
+fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
+    let root = runs_dir::root(a.runs_dir.as_deref());
+    let mut runs = rundir::list(&root)?;
+    runs.reverse();
+    if a.json {
+        let json = serde_json::to_string_pretty(&runs).expect("entries are plain data");
+        output::print(&(json + "\n"))?;
+        return Ok(Exit::Valid);
+    }
+    if runs.is_empty() {
+        eprintln!("plimsoll: no runs in {}", root.display());
+        return Ok(Exit::Valid);
+    }
+    output::print(&table(&runs))?;
+    Ok(Exit::Valid)
+}
+
+fn table(runs: &[RunEntry]) -> String {
+    let wide = runs.iter().map(|r| r.id.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for r in runs {
+        let state = match r.state {
+            RunState::Running => "running",
+            RunState::Sealed => "done",
+            RunState::Unfinished => "killed",
+        };
+        let mut about: Vec<String> = r.name.iter().cloned().collect();
+        about.extend(r.labels.iter().map(|(k, v)| format!("{k}={v}")));
+        if r.cleanup_due > 0 && r.state != RunState::Running {
+            about.push(format!("{} to clean up", r.cleanup_due));
+        }
+        about.extend(r.verdict.as_deref().map(first_sentence));
+        let _ = writeln!(out, "{:wide$}  {state:7}  {}", r.id, about.join("  "));
+    }
+    out
+}
+
+fn first_sentence(text: &str) -> String {
+    text.split_inclusive(". ").next().unwrap_or(text).trim().chars().take(100).collect()
+}
+
+fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
+    let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
+    output::print_runs(&[dir], &[], &a.output)?;
+    Ok(Exit::Valid)
+}
+
+fn remove(a: &RemoveRunsArgs) -> Result<Exit, Fault> {
+    for name in &a.runs {
+        let dir = runs_dir::find(a.runs_dir.as_deref(), name)?;
+        let id = dir.id();
+        dir.remove()?;
+        eprintln!("plimsoll: run {id} removed");
+    }
+    Ok(Exit::Valid)
+}

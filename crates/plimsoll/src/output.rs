@@ -1,0 +1,83 @@
+//! The result: to stdout in the form that was asked for, to an HTML file, and as an exit code.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use plimsoll_model::RunSummary;
+use plimsoll_report::{GroupKey, ReportError, RunReport, Style};
+use plimsoll_store::RunDir;
+
+use crate::args::OutputArgs;
+use crate::fault::{Exit, Fault};
+
+impl From<ReportError> for Fault {
+    fn from(e: ReportError) -> Self {
+        match e {
+            ReportError::Store(e) => e.into(),
+            ReportError::Json(e) => Fault::bug(format!("the report's data cannot be written: {e}")),
+            e @ ReportError::Group(_) => Fault::input(e.to_string(), "See `plimsoll report --help`."),
+        }
+    }
+}
+
+/// Reads the runs and prints them.
+pub fn print_runs(dirs: &[RunDir], by: &[GroupKey], output: &OutputArgs) -> Result<Vec<RunReport>, Fault> {
+    let reports =
+        dirs.iter().map(|d| plimsoll_report::read(d, dirs.len())).collect::<Result<Vec<_>, _>>()?;
+    for gap in reports.iter().flat_map(|r| &r.gaps) {
+        eprintln!("plimsoll: {gap}");
+    }
+    if let Some(file) = &output.html {
+        write_html(Path::new(file), &reports, by)?;
+    }
+    print(&rendered(&reports, by, output))?;
+    Ok(reports)
+}
+
+fn rendered(reports: &[RunReport], by: &[GroupKey], output: &OutputArgs) -> String {
+    if output.json {
+        plimsoll_report::json(reports)
+    } else if output.markdown {
+        plimsoll_report::markdown(reports, by)
+    } else if output.csv {
+        plimsoll_report::csv(reports)
+    } else {
+        plimsoll_report::terminal(reports, by, Style::for_stdout())
+    }
+}
+
+pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result<(), Fault> {
+    let page = plimsoll_report::html(reports, by)?;
+    std::fs::write(file, page).map_err(|e| {
+        Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another place for the report.")
+    })?;
+    eprintln!("plimsoll: report in {}", file.display());
+    Ok(())
+}
+
+/// Everything that goes to stdout goes through here. A reader that went away (`| head`) is no error.
+pub fn print(text: &str) -> Result<(), Fault> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Fault::input(format!("the result cannot be written to stdout: {e}"), "Check where stdout goes."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a summary means for a script. Invalid comes before a promise: an invalid figure keeps none.
+pub fn exit_of(summary: &RunSummary) -> Exit {
+    if !summary.valid {
+        return Exit::Invalid;
+    }
+    let mut exit = Exit::Valid;
+    for promise in &summary.expectations {
+        match promise.met {
+            Some(false) => return Exit::ExpectationMissed,
+            None => exit = Exit::Undetermined,
+            Some(true) => {}
+        }
+    }
+    exit
+}

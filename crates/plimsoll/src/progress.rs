@@ -1,0 +1,279 @@
+//! What is shown while a run goes on: a block of lines on a terminal, a line each 10 s elsewhere. Always stderr.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_model::units::{format_latency_ns, significant};
+use plimsoll_run::{Event, Live};
+
+/// Rates kept for the sparkline: four a second, so the last fifteen.
+const HISTORY: usize = 60;
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows events. One per run; the callback of the run calls [`Progress::show`] from its own thread.
+#[derive(Debug)]
+pub struct Progress {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Quiet,
+    Terminal { bar: ProgressBar, history: VecDeque<f64> },
+    Lines { last: Option<Instant>, every: Duration },
+}
+
+impl Progress {
+    pub fn new(quiet: bool) -> Self {
+        let inner = if quiet {
+            Inner::Quiet
+        } else if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+            bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
+            Inner::Terminal { bar, history: VecDeque::new() }
+        } else {
+            Inner::Lines { last: None, every: LINE_EVERY }
+        };
+        Self { inner: Mutex::new(inner) }
+    }
+
+    /// A line at this distance, on a terminal too (fio's --status-interval).
+    pub fn lines_every(every: Duration) -> Self {
+        Self { inner: Mutex::new(Inner::Lines { last: None, every }) }
+    }
+
+    pub fn show(&self, event: &Event) {
+        let Ok(mut inner) = self.inner.lock() else { return };
+        match &mut *inner {
+            Inner::Quiet => {
+                // Warnings are no progress: they are shown even so.
+                if let Event::Message(m) = event {
+                    eprintln!("plimsoll: {m}");
+                }
+            }
+            Inner::Terminal { bar, history } => show_on_terminal(bar, history, event),
+            Inner::Lines { last, every } => show_line(last, *every, event),
+        }
+    }
+
+    /// Leaves the terminal as it was, ready for the result.
+    pub fn finish(&self) {
+        if let Ok(inner) = self.inner.lock()
+            && let Inner::Terminal { bar, .. } = &*inner
+        {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn show_on_terminal(bar: &ProgressBar, history: &mut VecDeque<f64>, event: &Event) {
+    match event {
+        Event::Live(live) => {
+            if history.len() == HISTORY {
+                history.pop_front();
+            }
+            history.push_back(live.ops_per_s);
+            bar.set_message(block(live, history.make_contiguous()));
+            bar.tick();
+        }
+        Event::StageDone { .. } => {
+            history.clear();
+            bar.println(line(event));
+        }
+        Event::Started { .. } | Event::Message(_) => bar.println(line(event)),
+        Event::Preparing { .. } | Event::Cleaning { .. } => {
+            bar.set_message(line(event));
+            bar.tick();
+        }
+    }
+}
+
+fn show_line(last: &mut Option<Instant>, every: Duration, event: &Event) {
+    let periodic = matches!(event, Event::Live(_) | Event::Preparing { .. } | Event::Cleaning { .. });
+    if periodic {
+        let now = Instant::now();
+        // The first comes after one period: a short run needs none.
+        let due = *last.get_or_insert(now) + every;
+        if now < due {
+            return;
+        }
+        *last = Some(now);
+    }
+    eprintln!("{}", line(event));
+}
+
+/// One event as one line.
+pub fn line(event: &Event) -> String {
+    match event {
+        Event::Started { id, path } => format!("plimsoll: run {id} in {}", path.display()),
+        Event::Message(m) => format!("plimsoll: {m}"),
+        Event::Preparing { what, unit, done, total, elapsed } => {
+            let share = *done as f64 / (*total).max(1) as f64;
+            format!(
+                "preparing {what}: {} of {} {unit} ({:.0} %), {}{}",
+                significant(*done as f64, 3),
+                significant(*total as f64, 3),
+                share * 100.0,
+                clock(*elapsed),
+                left(*elapsed, share),
+            )
+        }
+        Event::Live(l) => {
+            let mut text = format!(
+                "{} {}, {}: {}, {}, p50 {}, p99 {}, client busy {:.0} %",
+                l.title,
+                l.phase.name(),
+                times(l),
+                ops(l.ops_per_s),
+                bytes(l.bytes_per_s),
+                format_latency_ns(l.p50_ns as f64),
+                format_latency_ns(l.p99_ns as f64),
+                l.busy_fraction * 100.0
+            );
+            if !l.errors.is_empty() {
+                let _ = write!(text, "; {}", errors(l));
+            }
+            text
+        }
+        Event::StageDone { stage, of, title, ok, throttled, failed, seconds } => {
+            let place = of.map_or_else(|| format!("{}", stage + 1), |of| format!("{}/{of}", stage + 1));
+            let rate = if *seconds > 0.0 { *ok as f64 / seconds } else { 0.0 };
+            let mut text = format!("stage {place} done: {title}, {} in {seconds:.1} s, {ok} ok", ops(rate));
+            if *throttled > 0 {
+                let _ = write!(text, ", {throttled} throttled");
+            }
+            if *failed > 0 {
+                let _ = write!(text, ", {failed} failed");
+            }
+            text
+        }
+        Event::Cleaning { done, total } => match total {
+            Some(t) => format!("cleaning up: {done} of {t} removed"),
+            None => format!("cleaning up: {done} removed"),
+        },
+    }
+}
+
+/// The state of a stage, as lines for a terminal.
+fn block(l: &Live, history: &[f64]) -> String {
+    let stage = l.stages.filter(|n| *n > 1).map(|n| format!("[{}/{n}] ", l.stage + 1)).unwrap_or_default();
+    let errors = if l.errors.is_empty() { "none".into() } else { errors(l) };
+    format!(
+        "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight",
+        l.title,
+        l.phase.name(),
+        times(l),
+        sparkline(history),
+        ops(l.ops_per_s),
+        bytes(l.bytes_per_s),
+        format_latency_ns(l.p50_ns as f64),
+        format_latency_ns(l.p99_ns as f64),
+        format_latency_ns(l.p999_ns as f64),
+        format_latency_ns(l.max_ns as f64),
+        l.busy_fraction * 100.0,
+        l.in_flight,
+    )
+}
+
+fn times(l: &Live) -> String {
+    match l.remaining {
+        Some(r) => format!("{} gone, {} to go", clock(l.elapsed), clock(r)),
+        None => format!("{} gone", clock(l.elapsed)),
+    }
+}
+
+fn errors(l: &Live) -> String {
+    l.errors.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+}
+
+fn ops(per_s: f64) -> String {
+    format!("{} op/s", significant(per_s, 3))
+}
+
+fn bytes(per_s: f64) -> String {
+    format!("{} MiB/s", significant(per_s / f64::from(1 << 20), 3))
+}
+
+/// `1:05` or `2:03:04`.
+fn clock(d: Duration) -> String {
+    let s = d.as_secs();
+    if s >= 3600 {
+        format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    } else {
+        format!("{}:{:02}", s / 60, s % 60)
+    }
+}
+
+fn left(elapsed: Duration, share: f64) -> String {
+    if share <= 0.0 || share >= 1.0 {
+        return String::new();
+    }
+    let rest = elapsed.as_secs_f64() * (1.0 - share) / share;
+    // Nobody waits a century for an estimate.
+    format!(", {} to go", clock(Duration::from_secs_f64(rest.min(3.2e9))))
+}
+
+/// Rates as bars from zero to the highest of them.
+pub fn sparkline(values: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let top = values.iter().copied().fold(0.0f64, f64::max);
+    values
+        .iter()
+        .map(|v| if top <= 0.0 { BARS[0] } else { BARS[((v / top * 7.0).round().max(0.0) as usize).min(7)] })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn live() -> Live {
+        Live {
+            phase: plimsoll_run::Phase::Measuring,
+            stage: 1,
+            stages: Some(4),
+            title: "get 4KiB".into(),
+            elapsed: Duration::from_secs(65),
+            remaining: Some(Duration::from_secs(25)),
+            ops_per_s: 12345.6,
+            bytes_per_s: 50_567_577.6,
+            p50_ns: 1_234_567,
+            p99_ns: 9_876_543,
+            p999_ns: 20_000_000,
+            max_ns: 1_500_000_000,
+            ok: 800_000,
+            throttled: 12,
+            failed: 1,
+            errors: BTreeMap::from([("http_503", 12), ("timeout", 1)]),
+            busy_fraction: 0.31,
+            in_flight: 15.9,
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_and_a_log_show() {
+        let l = live();
+        let log = line(&Event::Live(Box::new(l.clone())));
+        let preparing = line(&Event::Preparing {
+            what: "objects".into(),
+            unit: "objects",
+            done: 250,
+            total: 1000,
+            elapsed: Duration::from_secs(10),
+        });
+        insta::assert_snapshot!(format!("{}\n\n{log}\n{preparing}", block(&l, &[0.0, 5.0, 10.0, 7.5])));
+    }
+
+    #[test]
+    fn a_sparkline_runs_from_zero_to_the_top_and_never_fails() {
+        assert_eq!(sparkline(&[0.0, 10.0, 5.0]), "▁█▅");
+        assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
+        assert_eq!(sparkline(&[]), "");
+        assert_eq!(sparkline(&[f64::NAN, 1.0]).chars().count(), 2);
+    }
+}

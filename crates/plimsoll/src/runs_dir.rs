@@ -1,0 +1,34 @@
+//! Where runs are kept, and how they are named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_store::{RunDir, StoreError};
+
+use crate::fault::Fault;
+
+/// `--runs-dir` (or PLIMSOLL_RUNS, which clap reads for it), else a directory beside the user's work.
+pub fn root(given: Option<&Path>) -> PathBuf {
+    given.unwrap_or(Path::new(plimsoll_store::rundir::DEFAULT_ROOT)).to_owned()
+}
+
+/// A run by its directory, its id (or the start of it), or `last`.
+pub fn find(given: Option<&Path>, name: &str) -> Result<RunDir, Fault> {
+    Ok(RunDir::find(&root(given), name)?)
+}
+
+impl From<StoreError> for Fault {
+    fn from(e: StoreError) -> Self {
+        match e {
+            StoreError::Dir { path, problem, remedy } => {
+                Fault::input(format!("{}: {problem}", path.display()), format!("{remedy}."))
+            }
+            e if e.is_no_space() => {
+                Fault::input(e.to_string(), "Free space, or choose another place with --runs-dir DIR.")
+            }
+            e @ StoreError::Io { .. } => {
+                Fault::input(e.to_string(), "Check path and permissions, or choose another place with --runs-dir DIR.")
+            }
+            e => Fault::input(e.to_string(), "`plimsoll runs list` shows the runs that there are."),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Ctrl-C: the first asks the run to stop, write its result and clean up; the second aborts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Set by the first SIGINT or SIGTERM. The run watches it.
+pub fn stop_flag() -> &'static AtomicBool {
+    &STOP
+}
+
+pub fn was_asked_to_stop() -> bool {
+    STOP.load(Ordering::Acquire)
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    const FIRST: &[u8] = b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
+    const SECOND: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
+    let again = STOP.swap(true, Ordering::AcqRel);
+    let text = if again { SECOND } else { FIRST };
+    // SAFETY: write and _exit are async-signal-safe, and the text is a constant of this length.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        if again {
+            libc::_exit(130);
+        }
+    }
+}
+
+/// From here on SIGINT and SIGTERM stop the run in order.
+pub fn install() {
+    // SAFETY: the handler only touches an atomic and makes async-signal-safe calls; sigaction is given a
+    // zeroed structure whose fields that matter are set.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+        libc::sigemptyset(&mut action.sa_mask);
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
