@@ -2,6 +2,8 @@
 //! XML, checksums, and what an answer means. Nothing here opens a socket or reads a clock; the engine does.
 
 pub mod checksum;
+pub mod classify;
+pub mod credentials;
 pub mod date;
 pub mod endpoint;
 pub mod head;

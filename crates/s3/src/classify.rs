@@ -1,0 +1,273 @@
+//! What an answer means: its outcome class for the record, and for a person what to do about it.
+
+use plimsoll_model::Outcome;
+
+use crate::date::amz_date;
+use crate::response::ResponseHead;
+use crate::xml::ErrorDocument;
+
+/// Error codes by which servers say that a limiter refused the request.
+const THROTTLE_CODES: [&str; 9] = [
+    "SlowDown",
+    "SlowDownRead",
+    "SlowDownWrite",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+    "BandwidthLimitExceeded",
+];
+
+/// Error codes that mean that there is no room.
+const NO_SPACE_CODES: [&str; 5] =
+    ["QuotaExceeded", "StorageFull", "XMinioStorageFull", "InsufficientStorage", "EntityQuotaExceeded"];
+
+/// The class of a final answer by its status, its error code (empty when there is none) and whether it carries
+/// `Retry-After`. `Ok` needs a 2xx status and no code: CopyObject and CompleteMultipartUpload may fail under 200.
+pub fn classify(status: u16, code: &str, retry_after: bool) -> Outcome {
+    let status = if (200..300).contains(&status) && !code.is_empty() { status_of(code) } else { status };
+    let throttled = THROTTLE_CODES.contains(&code);
+    if NO_SPACE_CODES.contains(&code) || status == 507 {
+        return Outcome::NoSpace;
+    }
+    match status {
+        200..=299 => Outcome::Ok,
+        429 => Outcome::Http429,
+        503 if throttled || retry_after => Outcome::Http503SlowDown,
+        // Some servers throttle under 400, 403, 500 or 509; the code says so.
+        _ if throttled => Outcome::Http503SlowDown,
+        403 => Outcome::Http403,
+        404 => Outcome::Http404,
+        500..=599 => Outcome::Http5xx,
+        _ => Outcome::Http4xx,
+    }
+}
+
+/// The class of one key that a batch delete left, or of an error under status 200.
+pub fn classify_code(code: &str) -> Outcome {
+    classify(status_of(code), code, false)
+}
+
+/// The status that a code is sent with, for errors that come without one. AWS, "Error responses".
+fn status_of(code: &str) -> u16 {
+    match code {
+        "AccessDenied" | "SignatureDoesNotMatch" | "InvalidAccessKeyId" | "RequestTimeTooSkewed" => 403,
+        "NoSuchKey" | "NoSuchBucket" | "NoSuchUpload" => 404,
+        "SlowDown" | "ServiceUnavailable" => 503,
+        "InternalError" => 500,
+        "InvalidPart" | "InvalidPartOrder" | "EntityTooSmall" | "EntityTooLarge" | "BadDigest"
+        | "InvalidRequest" | "MalformedXML" | "RequestTimeout" => 400,
+        "PreconditionFailed" => 412,
+        _ => 500,
+    }
+}
+
+/// The body of a checksum that the server found wrong in what it received.
+pub fn is_checksum_refusal(code: &str) -> bool {
+    matches!(
+        code,
+        "BadDigest" | "XAmzContentChecksumMismatch" | "XAmzContentSHA256Mismatch" | "ChecksumMismatch"
+    )
+}
+
+/// What a failed set-up request was about.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub endpoint: &'a str,
+    pub bucket: &'a str,
+    pub region: &'a str,
+    pub access_key: &'a str,
+    /// The local clock when the answer came, Unix seconds.
+    pub now_unix_s: u64,
+}
+
+/// Difference of clocks beyond which S3 refuses signatures: 15 minutes (AWS, RequestTimeTooSkewed).
+pub const MAX_SKEW_S: u64 = 900;
+
+/// A sentence or two for a person: what the server said, what it means, and the remedy.
+pub fn explain(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) -> String {
+    let code = if error.code.is_empty() { code_of_status(head.status) } else { error.code.as_str() };
+    let Asked { endpoint, bucket, region, access_key, .. } = *asked;
+    let skew = skew_text(head, asked);
+    let what = match code {
+        "SignatureDoesNotMatch" => format!(
+            "{endpoint} refuses the signature for access key {access_key}. The secret key is not the one that belongs to it (or a proxy changes requests on the way). Check AWS_SECRET_ACCESS_KEY or the profile.{skew}"
+        ),
+        "InvalidAccessKeyId" | "InvalidAccessKey" => format!(
+            "{endpoint} does not know access key {access_key}. Check AWS_ACCESS_KEY_ID or the profile, and that they are for this server."
+        ),
+        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
+            "The session token is not valid any more. Get new temporary credentials and set AWS_SESSION_TOKEN with them.".to_string()
+        }
+        "RequestTimeTooSkewed" | "RequestExpired" => format!(
+            "The clocks of this machine and of {endpoint} differ by more than the server allows.{skew} Set this machine's clock (for example with chrony or timedatectl)."
+        ),
+        "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException" | "AuthorizationQueryParametersError" => {
+            let right = first_of(&[&error.region, &head.bucket_region.to_string_lossy()]);
+            match right {
+                Some(r) if r != region => format!("The region is '{r}', not '{region}'. Use --region {r}."),
+                _ => format!("{endpoint} does not accept region '{region}' ({}). Set the right one with --region or AWS_REGION.", error.message),
+            }
+        }
+        "NoSuchBucket" => format!(
+            "There is no bucket '{bucket}' at {endpoint}. Create it, name another one, or add --create-bucket."
+        ),
+        "BucketAlreadyExists" => {
+            format!("The name '{bucket}' is taken by somebody else at {endpoint}. Choose another bucket.")
+        }
+        "AccessDenied" | "AllAccessDisabled" => {
+            if skew.is_empty() {
+                format!("Access key {access_key} may not do this in bucket '{bucket}' at {endpoint}. Give it the right, or use other credentials.")
+            } else {
+                format!("{endpoint} denies access.{skew} Set this machine's clock (for example with chrony or timedatectl).")
+            }
+        }
+        "PermanentRedirect" | "TemporaryRedirect" | "Redirect" => {
+            let to = first_of(&[&error.endpoint, &head.location.to_string_lossy()])
+                .map(|t| format!(" It is at {t}."))
+                .unwrap_or_default();
+            let r = first_of(&[&head.bucket_region.to_string_lossy(), &error.region])
+                .map(|r| format!(" Its region is '{r}': use --region {r}."))
+                .unwrap_or_default();
+            format!("Bucket '{bucket}' is not served by {endpoint}.{to}{r} Use the endpoint of the bucket's own region.")
+        }
+        "InvalidBucketName" => format!(
+            "'{bucket}' is not a bucket name. Use 3 to 63 lower-case letters, digits, dots and hyphens."
+        ),
+        _ if classify(head.status, code, false).is_throttled() => {
+            format!("{endpoint} throttles: it asks for fewer requests. Wait a little, then try again.")
+        }
+        "NotImplemented" => format!("{endpoint} does not support this request."),
+        _ => format!("{endpoint} refuses the request."),
+    };
+    let mut said = format!(" (HTTP {}", head.status);
+    for part in [&error.code, &error.message] {
+        if !part.is_empty() {
+            said.push_str(", ");
+            said.push_str(part.trim_end_matches('.'));
+        }
+    }
+    let id = first_of(&[&error.request_id, &head.request_id.to_string_lossy()]);
+    if let Some(id) = id {
+        said.push_str(", request ");
+        said.push_str(&id);
+    }
+    format!("{what}{said})")
+}
+
+/// HEAD answers carry no error code: the status has to do.
+fn code_of_status(status: u16) -> &'static str {
+    match status {
+        301 => "PermanentRedirect",
+        302 | 307 | 308 => "TemporaryRedirect",
+        403 => "AccessDenied",
+        404 => "NoSuchBucket",
+        429 => "TooManyRequests",
+        501 => "NotImplemented",
+        _ => "",
+    }
+}
+
+fn first_of(list: &[&str]) -> Option<String> {
+    list.iter().find(|s| !s.is_empty()).map(|s| (*s).to_owned())
+}
+
+/// The difference of clocks in words, when it is large enough to break signatures.
+fn skew_text(head: &ResponseHead, asked: &Asked<'_>) -> String {
+    let Some(server) = head.date_unix_s else { return String::new() };
+    let skew = asked.now_unix_s.abs_diff(server);
+    if skew < MAX_SKEW_S {
+        return String::new();
+    }
+    let ahead = if asked.now_unix_s > server { "ahead of" } else { "behind" };
+    let text = |t: u64| String::from_utf8_lossy(&amz_date(t)).into_owned();
+    format!(
+        " This machine's clock is {skew} s {ahead} the server's: {} here, {} there.",
+        text(asked.now_unix_s),
+        text(server)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::ResponseParser;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes() {
+        for (status, code, retry, want) in [
+            (200, "", false, Outcome::Ok),
+            (204, "", false, Outcome::Ok),
+            (206, "", false, Outcome::Ok),
+            (200, "InternalError", false, Outcome::Http5xx),
+            (200, "SlowDown", false, Outcome::Http503SlowDown),
+            (200, "NoSuchUpload", false, Outcome::Http404),
+            (429, "", false, Outcome::Http429),
+            (503, "SlowDown", false, Outcome::Http503SlowDown),
+            (503, "", true, Outcome::Http503SlowDown),
+            (503, "ServiceUnavailable", false, Outcome::Http5xx),
+            (503, "", false, Outcome::Http5xx),
+            (400, "RequestLimitExceeded", false, Outcome::Http503SlowDown),
+            (403, "AccessDenied", false, Outcome::Http403),
+            (403, "QuotaExceeded", false, Outcome::NoSpace),
+            (507, "XMinioStorageFull", false, Outcome::NoSpace),
+            (404, "", false, Outcome::Http404),
+            (416, "InvalidRange", false, Outcome::Http4xx),
+            (307, "", false, Outcome::Http4xx),
+            (500, "", true, Outcome::Http5xx),
+        ] {
+            assert_eq!(classify(status, code, retry), want, "{status} {code}");
+        }
+    }
+
+    fn answer(head: &str) -> ResponseParser {
+        let mut p = ResponseParser::new();
+        p.step(head.as_bytes()).unwrap();
+        p
+    }
+
+    #[test]
+    fn remedies() {
+        let asked = Asked {
+            endpoint: "http://e",
+            bucket: "b",
+            region: "us-east-1",
+            access_key: "AK",
+            now_unix_s: 784_111_777 + 1000,
+        };
+        let late =
+            answer("HTTP/1.1 403 F\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 0\r\n\r\n");
+        let error = |code: &str| ErrorDocument { code: code.into(), ..ErrorDocument::default() };
+        let text = explain(late.head(), &error("RequestTimeTooSkewed"), &asked);
+        assert!(text.contains("1000 s ahead") && text.contains("19941106T084937Z there"), "{text}");
+        assert!(explain(late.head(), &error(""), &asked).contains("1000 s ahead"));
+
+        let ok = answer("HTTP/1.1 403 F\r\nx-amz-request-id: R1\r\ncontent-length: 0\r\n\r\n");
+        for (code, want) in [
+            ("SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"),
+            ("InvalidAccessKeyId", "does not know access key AK"),
+            ("AccessDenied", "may not do this"),
+            ("NoSuchBucket", "--create-bucket"),
+            ("ExpiredToken", "AWS_SESSION_TOKEN"),
+            ("Other", "request R1"),
+        ] {
+            let text = explain(ok.head(), &error(code), &asked);
+            assert!(text.contains(want) && text.contains("HTTP 403"), "{code}: {text}");
+        }
+        let moved = answer("HTTP/1.1 301 M\r\nx-amz-bucket-region: eu-west-1\r\ncontent-length: 0\r\n\r\n");
+        assert!(explain(moved.head(), &error(""), &asked).contains("--region eu-west-1"));
+        let mut e = error("AuthorizationHeaderMalformed");
+        e.region = "eu-west-2".into();
+        assert!(explain(ok.head(), &e, &asked).contains("Use --region eu-west-2"));
+    }
+
+    proptest! {
+        #[test]
+        fn only_2xx_without_a_code_is_ok(status in 100u16..600, code in "[A-Za-z]{0,12}", retry in any::<bool>()) {
+            let o = classify(status, &code, retry);
+            prop_assert_eq!(o.is_ok(), (200..300).contains(&status) && code.is_empty());
+        }
+    }
+}

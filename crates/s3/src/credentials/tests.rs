@@ -1,0 +1,116 @@
+//! Each way to credentials, and what is said when there is none.
+
+use super::*;
+
+#[derive(Default)]
+struct World {
+    env: BTreeMap<&'static str, &'static str>,
+    files: BTreeMap<&'static str, &'static str>,
+    output: Option<&'static str>,
+}
+
+impl Sources for World {
+    fn env(&self, name: &str) -> Option<String> {
+        self.env.get(name).map(|s| (*s).to_owned())
+    }
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let text = path.to_str().and_then(|p| self.files.get(p));
+        text.map(|s| (*s).to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+    fn run(&self, command: &str) -> io::Result<Vec<u8>> {
+        assert_eq!(command, "helper --x");
+        self.output
+            .map(|o| o.as_bytes().to_vec())
+            .ok_or_else(|| io::Error::other("it ended with exit status: 1"))
+    }
+}
+
+const FILES: [(&str, &str); 2] = [
+    (
+        "/h/.aws/credentials",
+        "# mine\n[default]\naws_access_key_id = AKD\naws_secret_access_key=s/+= \n\n[work]\naws_access_key_id=AKW\naws_secret_access_key=sw\naws_session_token=tok\n[half]\naws_access_key_id=x\n",
+    ),
+    (
+        "/h/.aws/config",
+        "[default]\nregion = eu-central-1\ns3 =\n  max_concurrent_requests = 20\n[profile work]\nregion=r2\nendpoint_url = http://e:1\n[profile proc]\ncredential_process = helper --x\n[profile sso]\nsso_session = a\n",
+    ),
+];
+
+fn world(env: &[(&'static str, &'static str)]) -> World {
+    let mut w = World { files: FILES.into(), ..World::default() };
+    w.env.insert("HOME", "/h");
+    w.env.extend(env.iter().copied());
+    w
+}
+
+#[test]
+fn environment_comes_before_files_but_not_before_a_named_profile() {
+    let w = world(&[
+        ("AWS_ACCESS_KEY_ID", "AKE"),
+        ("AWS_SECRET_ACCESS_KEY", "se"),
+        ("AWS_SESSION_TOKEN", "te"),
+        ("AWS_PROFILE", "work"),
+    ]);
+    let r = resolve(&w, None).unwrap();
+    assert_eq!((r.credentials.access_key.as_str(), r.source.as_str()), ("AKE", "environment"));
+    assert_eq!(r.credentials.session_token.as_deref(), Some("te"));
+    assert_eq!((r.region.as_deref(), r.endpoint_url.as_deref()), (Some("r2"), Some("http://e:1")));
+    let r = resolve(&w, Some("work")).unwrap();
+    assert_eq!(r.credentials.access_key, "AKW");
+}
+
+#[test]
+fn files_and_regions() {
+    let r = resolve(&world(&[]), None).unwrap();
+    assert_eq!((r.credentials.access_key.as_str(), r.credentials.secret_key.as_str()), ("AKD", "s/+="));
+    assert_eq!(
+        (r.region.as_deref(), r.source.as_str()),
+        (Some("eu-central-1"), "profile default (/h/.aws/credentials)")
+    );
+    let r = resolve(
+        &world(&[("AWS_PROFILE", "work"), ("AWS_REGION", "ra"), ("AWS_ENDPOINT_URL_S3", "http://s3")]),
+        None,
+    )
+    .unwrap();
+    assert_eq!(r.credentials.session_token.as_deref(), Some("tok"));
+    assert_eq!((r.region.as_deref(), r.endpoint_url.as_deref()), (Some("ra"), Some("http://s3")));
+    let mut w = world(&[("AWS_SHARED_CREDENTIALS_FILE", "~/c"), ("AWS_CONFIG_FILE", "/none")]);
+    w.files.insert("/h/c", "[default]\naws_access_key_id=AKC\naws_secret_access_key=x");
+    assert!(matches!(resolve(&w, None), Err(CredentialsError::Read { path, .. }) if path == "/none"));
+    w.files.insert("/none", "");
+    assert_eq!(resolve(&w, None).unwrap().credentials.access_key, "AKC");
+}
+
+#[test]
+fn a_process_gives_them() {
+    let mut w = world(&[]);
+    w.output = Some(r#"{"Version":1,"AccessKeyId":"AKP","SecretAccessKey":"sp","SessionToken":"tp"}"#);
+    let r = resolve(&w, Some("proc")).unwrap();
+    assert_eq!(
+        (r.credentials.access_key.as_str(), r.source.as_str()),
+        ("AKP", "credential_process of profile proc")
+    );
+    for (bad, why) in [("no json", "JSON"), ("{}", "Version 1"), (r#"{"Version":1}"#, "AccessKeyId")] {
+        w.output = Some(bad);
+        let e = resolve(&w, Some("proc")).unwrap_err().to_string();
+        assert!(e.contains(why) && e.contains("proc"), "{e}");
+    }
+    w.output = None;
+    assert!(resolve(&w, Some("proc")).unwrap_err().to_string().contains("could not be run"));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let text = |w: &World, p: Option<&str>| resolve(w, p).unwrap_err().to_string();
+    assert!(text(&world(&[]), Some("nope")).contains("no profile 'nope'"));
+    assert!(text(&world(&[]), Some("half")).contains("aws_secret_access_key is missing"));
+    assert!(text(&world(&[]), Some("sso")).contains("export-credentials"));
+    assert!(text(&world(&[("AWS_ACCESS_KEY_ID", "x")]), None).contains("AWS_SECRET_ACCESS_KEY is not"));
+    let mut w = world(&[]);
+    w.files.clear();
+    assert!(text(&w, None).contains("set AWS_ACCESS_KEY_ID"));
+    w.files.insert("/h/.aws/credentials", "[default]\naws_access_key_id AKD");
+    assert!(text(&w, None).contains("/h/.aws/credentials, line 2"));
+    w.files.insert("/h/.aws/credentials", "x = y");
+    assert!(text(&w, None).contains("line 1"));
+}
