@@ -1,1 +1,41 @@
-//! See ARCHITECTURE.md.
+//! From a run directory to what people read: terminal, JSON, Markdown, CSV, and one self-contained HTML file.
+//!
+//! [`read`] takes a run directory; [`terminal`], [`markdown`], [`csv`] and [`html`] render one or several runs.
+//! The JSON form is the [`plimsoll_model::RunSummary`] itself ([`json`]).
+
+mod csv;
+pub mod fio;
+mod group;
+mod html;
+pub mod limits;
+pub mod lines;
+mod markdown;
+pub mod number;
+pub mod page;
+mod resources;
+mod run;
+mod spectrum;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
+pub mod table;
+mod tables;
+mod terminal;
+
+pub use csv::csv;
+pub use group::{Group, GroupKey, groups};
+pub use html::{HTML_IS_INTERACTIVE, html};
+pub use markdown::markdown;
+pub use run::{ReportError, RunReport, read};
+pub use terminal::{Style, terminal};
+
+/// The run summary as JSON: the contract with programs. Several runs are an array.
+pub fn json(runs: &[RunReport]) -> String {
+    let text = match runs {
+        [one] => serde_json::to_string_pretty(&one.summary),
+        many => serde_json::to_string_pretty(&many.iter().map(|r| &r.summary).collect::<Vec<_>>()),
+    };
+    let mut text = text.expect("a summary is plain data");
+    text.push('\n');
+    text
+}

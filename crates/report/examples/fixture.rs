@@ -1,0 +1,72 @@
+//! Writes the reports that the browser test opens, from synthetic run directories: `fixture OUTPUT-DIRECTORY`.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
+
+use plimsoll_report::{GroupKey, RunReport, Style, html, markdown, read, terminal};
+
+fn main() {
+    let out = std::env::args().nth(1).expect("usage: fixture OUTPUT-DIRECTORY");
+    let out = Path::new(&out);
+    let runs = out.join("runs");
+    if runs.exists() {
+        std::fs::remove_dir_all(&runs).expect("the old fixture runs can be removed");
+    }
+    let sweep = support::write_run(
+        &runs.join("sweep"),
+        &support::sweep(),
+        &support::sweep_analysis(),
+        &support::sweep_script(9.0),
+    );
+    let limited = support::write_run(
+        &runs.join("limited"),
+        &support::limited(),
+        &support::limited_analysis(),
+        &support::limited_script(120.0),
+    );
+    let sweep = read(&sweep, 1).expect("the run was just written");
+    let limited = read(&limited, 1).expect("the run was just written");
+    write(out, "sweep", std::slice::from_ref(&sweep), &[]);
+    write(out, "limited", &[limited], &[]);
+    let several: Vec<RunReport> = ["standard", "performance", "performance"]
+        .iter()
+        .enumerate()
+        .map(|(i, tier)| {
+            let mut run = sweep.clone();
+            run.summary.id = format!("20260214-0930-{i}");
+            run.summary.labels.insert("tier".into(), (*tier).into());
+            for w in &mut run.summary.workloads {
+                let factor = [0.3, 1.0, 1.03][i];
+                w.ops_per_s = w.ops_per_s.map(|e| e.scaled(factor));
+                w.bytes_per_s = w.bytes_per_s.map(|e| e.scaled(factor));
+            }
+            run
+        })
+        .collect();
+    let by: Vec<GroupKey> =
+        ["op", "size", "label:tier"].iter().map(|k| k.parse().expect("a known key")).collect();
+    write(out, "several", &several, &by);
+    let mut invalid = support::sweep();
+    invalid.valid = false;
+    invalid.verdict =
+        "[INVALID V07] The client limited this result: its workers were busy for 97 % of the time.".into();
+    invalid.findings.push(
+        plimsoll_model::Finding::new(
+            "V07",
+            "client_bound",
+            plimsoll_model::finding::Level::Invalid,
+            "Workers were busy for 97 % of the time (threshold 85 %). Use more threads, or more machines.",
+        )
+        .measured(0.97, 0.85),
+    );
+    write(out, "invalid", &[RunReport::of(invalid)], &[]);
+}
+
+fn write(out: &Path, name: &str, runs: &[RunReport], by: &[GroupKey]) {
+    let page = html(runs, by).expect("plain data");
+    std::fs::write(out.join(format!("{name}.html")), page).expect("writable");
+    std::fs::write(out.join(format!("{name}.txt")), terminal(runs, by, Style::PLAIN)).expect("writable");
+    std::fs::write(out.join(format!("{name}.md")), markdown(runs, by)).expect("writable");
+}

@@ -1,0 +1,130 @@
+//! One row per line of results, for spreadsheets and scripts. Plain numbers in base units; heads never change meaning.
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::finding::Level;
+use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
+use plimsoll_model::{Estimate, Outcome};
+
+use crate::run::RunReport;
+
+const FIXED: [&str; 12] = [
+    "run",
+    "valid",
+    "invalid_codes",
+    "workload",
+    "op",
+    "size_bytes",
+    "concurrency",
+    "window_s",
+    "horizon_s",
+    "warmup_s",
+    "tail_s",
+    "repeats",
+];
+const RATES: [&str; 9] = [
+    "ops_per_s",
+    "ops_per_s_low",
+    "ops_per_s_high",
+    "ops_n_eff",
+    "bytes_per_s",
+    "bytes_per_s_low",
+    "bytes_per_s_high",
+    "bytes_n_eff",
+    "attempts_per_s",
+];
+const CLOCKS: [&str; 4] = ["response", "service", "ttfb", "submission"];
+const LATENCIES: [&str; 9] =
+    ["count", "mean_ns", "min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+const CLIENT: [&str; 4] =
+    ["client_busy_fraction", "client_cpu_s", "client_cpu_s_per_gib", "client_rss_bytes"];
+
+/// RFC 4180. Numbers that are not known are empty.
+pub fn csv(runs: &[RunReport]) -> String {
+    let labels: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
+    let mut heads: Vec<String> = FIXED.iter().chain(&RATES).map(|s| (*s).to_string()).collect();
+    for clock in CLOCKS {
+        heads.extend(LATENCIES.iter().map(|l| format!("{clock}_{l}")));
+    }
+    heads.extend(Outcome::ALL.iter().map(|o| o.name().to_string()));
+    heads.extend(CLIENT.iter().chain(&["notes"]).map(|s| (*s).to_string()));
+    heads.extend(labels.iter().map(|l| format!("label:{l}")));
+    let mut out = row(heads);
+    for r in runs {
+        for w in &r.summary.workloads {
+            let mut cells = fixed(r, w);
+            cells.extend(rates(w));
+            let l = &w.latency_ns;
+            for clock in [&l.response, &l.service, &l.ttfb, &l.submission] {
+                cells.extend(latency(clock.as_ref()));
+            }
+            cells.extend(
+                Outcome::ALL.iter().map(|o| w.outcomes.get(o.name()).copied().unwrap_or(0).to_string()),
+            );
+            let c = &w.client;
+            cells.extend([number(c.busy_fraction), number(c.cpu_s)]);
+            cells.extend([c.cpu_s_per_gib.map_or(String::new(), number), c.rss_bytes.to_string()]);
+            cells.push(w.notes.join("; "));
+            cells.extend(labels.iter().map(|l| r.summary.labels.get(*l).cloned().unwrap_or_default()));
+            out.push_str(&row(cells));
+        }
+    }
+    out
+}
+
+fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
+    let invalid = r.summary.findings.iter().filter(|f| f.level == Level::Invalid);
+    vec![
+        r.summary.id.clone(),
+        r.summary.valid.to_string(),
+        invalid.map(|f| f.code.as_str()).collect::<Vec<_>>().join(" "),
+        w.name.clone(),
+        w.op.clone(),
+        w.size_bytes.to_string(),
+        w.concurrency.to_string(),
+        number(w.window_s),
+        number(w.horizon_s),
+        number(w.warmup_s),
+        number(w.tail_s),
+        w.repeats.to_string(),
+    ]
+}
+
+fn rates(w: &WorkloadSummary) -> Vec<String> {
+    let estimate = |e: &Option<Estimate>| {
+        e.map_or([const { String::new() }; 4], |e| [e.value, e.low, e.high, e.n_eff].map(number))
+    };
+    let mut out = estimate(&w.ops_per_s).to_vec();
+    out.extend(estimate(&w.bytes_per_s));
+    out.push(number(w.attempts_per_s));
+    out
+}
+
+fn latency(l: Option<&LatencySummary>) -> [String; 9] {
+    let Some(l) = l else { return [const { String::new() }; 9] };
+    let known = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+    [
+        l.count.to_string(),
+        number(l.mean),
+        l.min.to_string(),
+        known(l.p50),
+        known(l.p90),
+        known(l.p99),
+        known(l.p999),
+        known(l.p9999),
+        l.max.to_string(),
+    ]
+}
+
+/// No exponent, no infinity: an exact value's sample size is left empty.
+fn number(x: f64) -> String {
+    if !x.is_finite() { String::new() } else { format!("{x}") }
+}
+
+fn row(cells: Vec<String>) -> String {
+    let quote = |c: &String| match c.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", c.replace('"', "\"\"")),
+        false => c.clone(),
+    };
+    cells.iter().map(quote).collect::<Vec<_>>().join(",") + "\r\n"
+}

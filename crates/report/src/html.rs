@@ -1,0 +1,128 @@
+//! One self-contained HTML file: the page built in `web/`, with the data inside. It asks the network for nothing.
+
+use crate::group::GroupKey;
+use crate::run::{ReportError, RunReport};
+use crate::table::escape;
+use crate::{lines, page, tables, terminal};
+
+/// The built page, or the plain one that stands in where `web/` was not built (see build.rs).
+const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
+
+/// Whether this program carries the page with charts; otherwise its HTML report is tables only.
+pub const HTML_IS_INTERACTIVE: bool = cfg!(plimsoll_web);
+
+const DATA: &str = "<!--PLIMSOLL_DATA-->";
+const STATIC: &str = "<!--PLIMSOLL_STATIC-->";
+const TITLE: &str = "<!--PLIMSOLL_TITLE-->";
+
+/// The report of one or several runs. `by` groups them; empty: by what differs.
+pub fn html(runs: &[RunReport], by: &[GroupKey]) -> Result<String, ReportError> {
+    let json = serde_json::to_string(&page::page(runs, by))?;
+    let data =
+        format!("<script type=\"application/json\" id=\"plimsoll-data\">{}</script>", embeddable(&json));
+    let title = match runs {
+        [one] => format!("{} - Plimsoll", one.summary.id),
+        many => format!("{} runs - Plimsoll", many.len()),
+    };
+    // Split at the marks of the template itself, so that no text of a run can stand for one.
+    let mut out = String::with_capacity(TEMPLATE.len() + data.len() + 4096);
+    let mut rest = TEMPLATE;
+    while let Some(at) = rest.find("<!--PLIMSOLL_") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (mark, text) = if rest.starts_with(DATA) {
+            (DATA, data.as_str())
+        } else if rest.starts_with(TITLE) {
+            (TITLE, &*escape(&title))
+        } else if rest.starts_with(STATIC) {
+            (STATIC, &*plain(runs, by))
+        } else {
+            ("<", "<")
+        };
+        out.push_str(text);
+        rest = &rest[mark.len()..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// JSON that no HTML parser takes for markup: `</script>` and `<!--` cannot occur in it.
+fn embeddable(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// What the report says, without a script: also what is read by those who do not run scripts.
+fn plain(runs: &[RunReport], by: &[GroupKey]) -> String {
+    let mut out = String::new();
+    if runs.len() > 1 {
+        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
+        out.push_str(&tables::groups(&crate::group::groups(runs, by), by).html());
+    }
+    for r in runs {
+        let s = &r.summary;
+        out.push_str(&format!("<section><h2>{}</h2><p>{}</p>", escape(&s.id), escape(&terminal::verdict(s))));
+        if tables::is_sweep(s) {
+            out.push_str(&tables::sweep(s).html());
+        }
+        for w in s.workloads.iter().filter(|_| !tables::is_sweep(s)) {
+            out.push_str(&workload(s, w));
+        }
+        for t in crate::limits::tables(s, &r.analysis) {
+            out.push_str(&t.html());
+        }
+        out.push_str("<h3>Findings</h3><ul>");
+        for f in &s.findings {
+            let text = format!("{:?} {} {}: {}", f.level, f.code, f.name, f.text);
+            out.push_str(&format!("<li>{}</li>", escape(&text)));
+        }
+        out.push_str(&format!("</ul><p>Again: <code>{}</code></p></section>", escape(&s.rerun)));
+    }
+    out
+}
+
+fn workload(s: &plimsoll_model::RunSummary, w: &plimsoll_model::summary::WorkloadSummary) -> String {
+    let rate = crate::number::estimate_or_missing(w.ops_per_s.as_ref());
+    let bytes = w.bytes_per_s.filter(|_| tables::moves_bytes(w)).map_or(String::new(), |b| {
+        format!(", {} MiB/s", crate::number::estimate(&b.scaled(1.0 / crate::number::MIB)))
+    });
+    let notes: String = w.notes.iter().map(|n| format!("<p>Note: {}</p>", escape(n))).collect();
+    format!(
+        "<h3>{}</h3><p>{rate} {}{bytes}; {}. Ops: {}.</p>{notes}{}",
+        escape(&lines::label(w, &s.workloads)),
+        tables::rate_unit(s),
+        escape(&tables::conditions(w)),
+        escape(&tables::outcomes(w)),
+        tables::latencies(w).html()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support;
+
+    #[test]
+    fn nothing_in_a_run_can_break_out_of_the_page() {
+        let mut s = support::sweep();
+        let evil = "</script><script>alert(1)</script><!--PLIMSOLL_DATA--> & \u{2028}";
+        s.id = evil.into();
+        s.verdict = evil.into();
+        s.rerun = evil.into();
+        s.labels.insert(evil.into(), evil.into());
+        let text = html(&[RunReport::of(s)], &[]).unwrap();
+        assert!(!text.contains("<script>alert"));
+        let start = text.find("id=\"plimsoll-data\">").unwrap() + "id=\"plimsoll-data\">".len();
+        let end = start + text[start..].find("</script>").unwrap();
+        let page: page::Page = serde_json::from_str(&text[start..end]).unwrap();
+        assert_eq!(page.runs[0].summary.id, evil);
+        assert_eq!(text.matches("id=\"plimsoll-data\">").count(), 1);
+    }
+
+    #[test]
+    fn it_names_no_other_host() {
+        let text = html(&[RunReport::of(support::sweep())], &[]).unwrap();
+        for needle in ["src=\"http", "href=\"http", "@import", "url(http", "<link rel=\"stylesheet\""] {
+            assert!(!text.contains(needle), "{needle}");
+        }
+    }
+}

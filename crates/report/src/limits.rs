@@ -1,0 +1,236 @@
+//! Tables of the limit methods: buckets, size by concurrency, comparison, scaling, load points, bottleneck, checks.
+
+use plimsoll_model::analysis::{Analysis, BucketFit};
+use plimsoll_model::summary::{BucketSummary, LimitSummary};
+use plimsoll_model::units::{format_latency_ns, significant};
+use plimsoll_model::{Estimate, RunSummary};
+
+use crate::number::{self, MB, MIB};
+use crate::table::Table;
+
+/// Every table that has something to say, in the order in which a verdict is read.
+pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
+    let mut out = vec![limits(s, a)];
+    out.extend(a.holds.iter().flat_map(|h| &h.cliffs).map(cliff));
+    out.extend(a.size_models.iter().map(cells));
+    out.extend([comparisons(a)]);
+    out.extend(a.scalings.iter().map(scaling));
+    out.extend(a.saturations.iter().map(saturation));
+    out.extend([load_points(a), bottlenecks(a), checks(a)]);
+    out.retain(|t| !t.rows.is_empty());
+    out
+}
+
+/// Sustained, burst, capacity, refill per limiter.
+pub fn limits(s: &RunSummary, a: &Analysis) -> Table {
+    let heads =
+        &["limit", ">sustained", ">burst", ">capacity", ">refill", ">full again", "scope", "binds", "status"];
+    let mut t = Table::new("Limits", 1, heads);
+    for l in &s.limits {
+        for (unit, b) in [("ops", &l.ops_per_s), ("bytes", &l.bytes_per_s)] {
+            let Some(b) = b else { continue };
+            let fit =
+                a.buckets.iter().find(|f| f.unit == unit && f.op_class == l.op_class && f.target == l.target);
+            t.push(limit_row(l, unit, b, fit));
+        }
+    }
+    if t.rows.is_empty() {
+        for f in &a.buckets {
+            let l = LimitSummary {
+                target: f.target.clone(),
+                op_class: f.op_class.clone(),
+                scope: String::new(),
+                ops_per_s: None,
+                bytes_per_s: None,
+                knee_bytes: None,
+                binding: String::new(),
+                evidence: Vec::new(),
+            };
+            let b = BucketSummary {
+                sustained: f.sustained_per_s,
+                burst: f.burst_per_s,
+                capacity: f.capacity,
+                refill: f.refill_per_s,
+            };
+            t.push(limit_row(&l, &f.unit, &b, Some(f)));
+        }
+    }
+    t.without_empty_columns()
+}
+
+fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&BucketFit>) -> Vec<String> {
+    let (factor, rate, tokens) =
+        if unit == "bytes" { (1.0 / MB, "MB/s", "MB") } else { (1.0, "op/s", "ops") };
+    let with = |e: &Option<Estimate>, unit: &str| {
+        e.map_or("undetermined".into(), |e| format!("{} {unit}", number::estimate(&e.scaled(factor))))
+    };
+    let full = fit.and_then(|f| f.full_again_s).or_else(|| {
+        let (capacity, refill) = (b.capacity?, b.refill.or(b.sustained)?);
+        (refill.value > 0.0).then(|| Estimate::exact(capacity.value / refill.value))
+    });
+    let status = fit.map_or_else(String::new, |f| f.status.clone());
+    vec![
+        format!("{} {unit}", l.op_class),
+        with(&b.sustained, rate),
+        with(&b.burst, rate),
+        with(&b.capacity, tokens),
+        with(&b.refill, rate),
+        full.map_or(String::new(), |f| number::seconds(f.value)),
+        l.scope.clone(),
+        l.binding.clone(),
+        status,
+    ]
+}
+
+fn cliff(c: &plimsoll_model::analysis::Cliff) -> Table {
+    let title = format!(
+        "Fall at {}: {} to {} per second; {}",
+        number::seconds(c.at_s),
+        significant(c.from_per_s, 4),
+        significant(c.to_per_s, 4),
+        c.verdict
+    );
+    let mut t = Table::new(&title, 1, &["evidence", "seen", "weight", "what"]);
+    for e in &c.evidence {
+        let holds = e.holds.map_or("not tested", |h| if h { "yes" } else { "no" });
+        t.push(vec![e.code.clone(), holds.into(), e.weight.clone(), e.text.clone()]);
+    }
+    t
+}
+
+fn cells(m: &plimsoll_model::analysis::SizeModel) -> Table {
+    let title = format!("{}: rate by size and concurrency, and what limits it", m.op_class);
+    let mut t =
+        Table::new(&title, 2, &["size", ">in flight", ">op/s", ">MiB/s", "limited by", ">room to next"]);
+    let decimal = number::is_decimal(m.cells.iter().map(|c| c.size_bytes));
+    for c in &m.cells {
+        t.push(vec![
+            number::size_among(c.size_bytes, decimal),
+            c.concurrency.to_string(),
+            number::estimate(&c.ops_per_s),
+            number::estimate(&c.ops_per_s.scaled(c.size_bytes as f64 / MIB)),
+            c.binding.clone(),
+            c.room.map_or(String::new(), |r| number::percent(r - 1.0)),
+        ]);
+    }
+    t.without_empty_columns()
+}
+
+fn comparisons(a: &Analysis) -> Table {
+    let mut t = Table::new("Comparison", 1, &["what", ">A", ">B", ">A/B", ">could see", "verdict"]);
+    for c in &a.comparisons {
+        let mean = |v: &[f64]| match v {
+            [] => number::MISSING.into(),
+            v => significant((v.iter().map(|x| x.ln()).sum::<f64>() / v.len() as f64).exp(), 4),
+        };
+        t.push(vec![
+            c.name.clone(),
+            format!("{} {}", mean(&c.a), c.unit),
+            format!("{} {}", mean(&c.b), c.unit),
+            number::estimate_or_missing(c.ratio.as_ref()),
+            c.detectable.map_or(String::new(), number::percent),
+            c.verdict.clone(),
+        ]);
+    }
+    t
+}
+
+fn scaling(s: &plimsoll_model::analysis::Scaling) -> Table {
+    let title = if s.name.is_empty() { "Scaling".into() } else { format!("Scaling: {}", s.name) };
+    // Bytes are counted by the MiB, as everywhere.
+    let (factor, unit) = if s.unit == "bytes/s" { (1.0 / MIB, "MiB/s") } else { (1.0, s.unit.as_str()) };
+    let rate = format!(">{unit}");
+    let per_s = |e: &Estimate| number::estimate(&e.scaled(factor));
+    let mut t = Table::new(&title, 1, &[">nodes", &rate, ">efficiency", "status"]);
+    let efficiency = |e: &Option<Estimate>| e.map_or(String::new(), |e| number::estimate(&e));
+    for p in &s.points {
+        t.push(vec![p.nodes.to_string(), per_s(&p.per_s), efficiency(&p.efficiency), "measured".into()]);
+    }
+    for p in &s.predictions {
+        let status = if p.speculative { "predicted, speculative" } else { "predicted" };
+        t.push(vec![p.nodes.to_string(), per_s(&p.per_s), efficiency(&p.efficiency), status.into()]);
+    }
+    t
+}
+
+fn saturation(s: &plimsoll_model::analysis::Saturation) -> Table {
+    let title = format!("Rate by concurrency: {} {}; {}", s.op_class, number::size(s.size_bytes), s.verdict);
+    let mut t = Table::new(&title, 1, &[">in flight", ">op/s", ">MiB/s", ">p50", ">p99"]);
+    for p in &s.points {
+        t.push(vec![
+            p.concurrency.to_string(),
+            number::estimate(&p.ops_per_s),
+            number::estimate(&p.ops_per_s.scaled(s.size_bytes as f64 / MIB)),
+            crate::tables::latency(p.p50_ns),
+            crate::tables::latency(p.p99_ns),
+        ]);
+    }
+    t
+}
+
+fn load_points(a: &Analysis) -> Table {
+    let heads = &[
+        "op",
+        ">load",
+        ">offered/s",
+        ">achieved/s",
+        ">response p50",
+        ">p99",
+        ">p99.9",
+        ">service p50",
+        ">service p99",
+        "held",
+    ];
+    let mut t = Table::new("Latency at fractions of the sustained limit", 2, heads);
+    for p in &a.load_points {
+        let of = |l: &Option<plimsoll_model::summary::LatencySummary>,
+                  q: fn(&plimsoll_model::summary::LatencySummary) -> Option<u64>| {
+            l.as_ref().and_then(q).map_or(number::MISSING.into(), |n| format_latency_ns(n as f64))
+        };
+        t.push(vec![
+            p.op_class.clone(),
+            number::percent(p.fraction),
+            significant(p.offered_per_s, 4),
+            number::estimate_or_missing(p.achieved_per_s.as_ref()),
+            of(&p.response, |l| l.p50),
+            of(&p.response, |l| l.p99),
+            of(&p.response, |l| l.p999),
+            of(&p.service, |l| l.p50),
+            of(&p.service, |l| l.p99),
+            if p.sustainable { "yes".into() } else { "NOT SUSTAINED".into() },
+        ]);
+    }
+    t
+}
+
+fn bottlenecks(a: &Analysis) -> Table {
+    let heads = &["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"];
+    let mut t = Table::new("What could be the bottleneck", 1, heads);
+    for b in &a.bottlenecks {
+        t.push(vec![
+            b.candidate.clone(),
+            b.measured.clone(),
+            b.threshold.clone(),
+            b.time_fraction.map_or(String::new(), number::percent),
+            b.verdict.clone(),
+            b.next.clone(),
+        ]);
+    }
+    t
+}
+
+fn checks(a: &Analysis) -> Table {
+    let mut t =
+        Table::new("Validity checks", 1, &["check", "name", "result", ">measured", ">threshold", "remedy"]);
+    for c in &a.checks {
+        t.push(vec![
+            c.code.clone(),
+            c.name.clone(),
+            c.result.clone(),
+            c.measured.clone(),
+            c.threshold.clone(),
+            c.remedy.clone(),
+        ]);
+    }
+    t.without_empty_columns()
+}

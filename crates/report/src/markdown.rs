@@ -1,0 +1,118 @@
+//! The same result as Markdown, for issues, wikis and pull requests.
+
+use std::fmt::Write as _;
+
+use plimsoll_model::finding::Level;
+
+use crate::group::GroupKey;
+use crate::number::{self, MB, MIB};
+use crate::run::RunReport;
+use crate::table::Table;
+use crate::{lines, tables, terminal};
+
+/// One or several runs, as [`crate::terminal`] orders them.
+pub fn markdown(runs: &[RunReport], by: &[GroupKey]) -> String {
+    let mut out = String::new();
+    if runs.len() > 1 || !by.is_empty() {
+        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
+        let _ = writeln!(out, "## Runs side by side\n");
+        out.push_str(&tables::groups(&crate::group::groups(runs, by), by).markdown());
+        out.push('\n');
+    }
+    for r in runs {
+        run(&mut out, r);
+    }
+    out
+}
+
+fn run(out: &mut String, r: &RunReport) {
+    let s = &r.summary;
+    let _ = writeln!(out, "## {}\n\n{}\n", text(&s.id), text(&terminal::verdict(s)));
+    if tables::is_sweep(s) {
+        out.push_str(&tables::sweep(s).markdown());
+    } else {
+        out.push_str(&workloads(r).markdown());
+        for w in &s.workloads {
+            let t = tables::latencies(w);
+            if !t.rows.is_empty() {
+                let _ = writeln!(
+                    out,
+                    "\n{}: {}. Ops: {}.\n",
+                    lines::label(w, &s.workloads),
+                    tables::conditions(w),
+                    tables::outcomes(w)
+                );
+                out.push_str(&t.markdown());
+            }
+            for note in &w.notes {
+                let _ = writeln!(out, "\nNote: {}", text(note));
+            }
+        }
+    }
+    out.push('\n');
+    let mut more = crate::limits::tables(s, &r.analysis);
+    let expected = tables::expectations(s);
+    if !expected.rows.is_empty() {
+        more.push(expected);
+    }
+    for t in more {
+        let _ = writeln!(out, "### {}\n\n{}", text(&t.title), t.markdown());
+    }
+    if !s.findings.is_empty() {
+        out.push_str("### Findings\n\n");
+        for f in &s.findings {
+            let level = match f.level {
+                Level::Invalid => "**INVALID** ",
+                Level::Qualified => "note ",
+                Level::Info => "",
+            };
+            let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{}]", text(w)));
+            let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, text(&f.text));
+        }
+        out.push('\n');
+    }
+    if !s.rerun.is_empty() {
+        let _ = writeln!(out, "Again:\n\n    {}\n", s.rerun.replace('\n', " "));
+    }
+    let e = &s.environment;
+    let _ = writeln!(
+        out,
+        "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
+        e.plimsoll_version, e.commit, e.kernel, e.cpu_count, e.cpu_model, e.started_at
+    );
+}
+
+fn workloads(r: &RunReport) -> Table {
+    let s = &r.summary;
+    let mut t = Table::new("Results", 1, &["workload", ">op/s", ">MiB/s", ">MB/s", ">p50", ">p99", ">p99.9"]);
+    for w in &s.workloads {
+        let response = w.latency_ns.response.as_ref();
+        let bytes = |unit: f64| {
+            w.bytes_per_s
+                .filter(|_| tables::moves_bytes(w))
+                .map_or(String::new(), |b| number::estimate(&b.scaled(1.0 / unit)))
+        };
+        t.push(vec![
+            lines::label(w, &s.workloads),
+            number::estimate_or_missing(w.ops_per_s.as_ref()),
+            bytes(MIB),
+            bytes(MB),
+            tables::latency(response.and_then(|l| l.p50)),
+            tables::latency(response.and_then(|l| l.p99)),
+            tables::latency(response.and_then(|l| l.p999)),
+        ]);
+    }
+    t.without_empty_columns()
+}
+
+/// User text that must not become markup.
+fn text(s: &str) -> String {
+    let mut out = String::with_capacity(s.len());
+    for c in s.replace('\n', " ").chars() {
+        if matches!(c, '<' | '`' | '[' | ']' | '*' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

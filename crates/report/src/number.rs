@@ -1,0 +1,221 @@
+//! Numbers as people should read them: no more digits than the interval carries.
+
+use plimsoll_model::Estimate;
+use plimsoll_model::units::{format_size, significant};
+
+pub const MIB: f64 = 1_048_576.0;
+pub const MB: f64 = 1e6;
+
+/// Shown where there is no number; a finding says why.
+pub const MISSING: &str = "n/a";
+
+/// `1,004 ± 6`; `205 (190 to 222)` when the interval is lopsided; `800` when the value is exact.
+///
+/// The half width keeps one significant digit (two when it begins with 1), and the value ends at the same place.
+pub fn estimate(e: &Estimate) -> String {
+    let half = e.half_width();
+    if !e.value.is_finite() {
+        return MISSING.into();
+    }
+    if !half.is_finite() || half < 0.0 {
+        return format!("{} (interval unknown)", significant(e.value, 3));
+    }
+    if half == 0.0 {
+        return exact(e.value);
+    }
+    let decimals = decimals_for(half);
+    let (below, above) = (e.value - e.low, e.high - e.value);
+    if below.max(above) > 1.5 * below.min(above) {
+        return format!("{} ({} to {})", at(e.value, decimals), at(e.low, decimals), at(e.high, decimals));
+    }
+    format!("{} ± {}", at(e.value, decimals), at(half, decimals))
+}
+
+pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
+    e.map_or_else(|| MISSING.into(), estimate)
+}
+
+/// Only the value, with the digits that its interval carries.
+pub fn value(e: &Estimate) -> String {
+    let half = e.half_width();
+    if half > 0.0 && half.is_finite() && e.value.is_finite() {
+        at(e.value, decimals_for(half))
+    } else {
+        exact(e.value)
+    }
+}
+
+/// A count or a configured limit: whole if it is.
+fn exact(x: f64) -> String {
+    if x.is_finite() && x.fract() == 0.0 && x.abs() < 1e15 { at(x, 0) } else { significant(x, 4) }
+}
+
+/// The value as the tables of seed 000 have it: one decimal, whatever the interval; groups of thousands.
+pub fn tenth(x: f64) -> String {
+    if x.is_finite() { at(x, 1) } else { MISSING.into() }
+}
+
+/// Place of the last digit: positive for decimals, negative for tens and hundreds.
+fn decimals_for(half: f64) -> i32 {
+    let exponent = half.log10().floor();
+    let leading = half / 10f64.powf(exponent);
+    let digits = if leading < 1.95 { 2 } else { 1 };
+    digits - 1 - exponent as i32
+}
+
+fn at(x: f64, decimals: i32) -> String {
+    let scale = 10f64.powi(decimals);
+    let rounded = (x * scale).round() / scale;
+    group(&format!("{rounded:.*}", decimals.clamp(0, 9) as usize))
+}
+
+fn group(text: &str) -> String {
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |r| ("-", r));
+    let (int, frac) = rest.split_once('.').map_or((rest, None), |(i, f)| (i, Some(f)));
+    let mut out = String::from(sign);
+    for (i, c) in int.chars().enumerate() {
+        if i > 0 && (int.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if let Some(f) = frac {
+        out.push('.');
+        out.push_str(f);
+    }
+    // A rounded minus zero is zero.
+    if out.chars().all(|c| matches!(c, '-' | '0' | '.' | ',')) {
+        out.trim_start_matches('-').into()
+    } else {
+        out
+    }
+}
+
+pub fn count(n: u64) -> String {
+    group(&n.to_string())
+}
+
+/// `64 KB`, `4 KiB`: the shortest exact form, with a space.
+pub fn size(bytes: u64) -> String {
+    let text = format_size(bytes);
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    format!("{} {}", group(&text[..unit]), &text[unit..])
+}
+
+/// As [`size`], but in powers of 1000 where that is exact and `decimal` says that its neighbours are written so:
+/// 512,000 bytes are 512 KB beside 64 KB, though they are 500 KiB as well.
+pub fn size_among(bytes: u64, decimal: bool) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
+    let unit = UNITS.iter().find(|(f, _)| decimal && bytes > 0 && bytes.is_multiple_of(*f));
+    unit.map_or_else(|| size(bytes), |(f, unit)| format!("{} {unit}", count(bytes / f)))
+}
+
+/// Whether these sizes are best written in powers of 1000: one of them at least has no binary form.
+pub fn is_decimal(sizes: impl IntoIterator<Item = u64>) -> bool {
+    sizes.into_iter().any(|s| s >= 1000 && s.is_multiple_of(1000) && !s.is_multiple_of(1024))
+}
+
+/// A size that was measured, so that it is rarely round: three digits and a binary unit.
+pub fn measured_size(bytes: f64) -> (f64, &'static str) {
+    match bytes {
+        b if b >= 1_073_741_824.0 => (1_073_741_824.0, "GiB"),
+        b if b >= MIB => (MIB, "MiB"),
+        b if b >= 1024.0 => (1024.0, "KiB"),
+        _ => (1.0, "B"),
+    }
+}
+
+/// An estimate of a size: `205 KiB (190 to 222)`.
+pub fn size_estimate(e: &Estimate) -> String {
+    let (factor, unit) = measured_size(e.value);
+    let text = estimate(&e.scaled(1.0 / factor));
+    match text.split_once(" (") {
+        Some((v, rest)) => format!("{v} {unit} ({rest}"),
+        None => format!("{text} {unit}"),
+    }
+}
+
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if !s.is_finite() => MISSING.into(),
+        s if s >= 5400.0 => format!("{} h", significant(s / 3600.0, 3)),
+        s if s >= 300.0 => format!("{} min", significant(s / 60.0, 3)),
+        0.0 => "0 s".into(),
+        s if s >= 0.1 => format!("{} s", at(s, 1)),
+        s => format!("{} s", significant(s, 2)),
+    }
+}
+
+pub fn percent(fraction: f64) -> String {
+    match fraction * 100.0 {
+        p if !p.is_finite() => MISSING.into(),
+        0.0 => "0 %".into(),
+        p if p.abs() < 0.01 => "<0.01 %".into(),
+        p if p.abs() < 10.0 => format!("{} %", significant(p, 2)),
+        p => format!("{p:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn digits_come_from_the_interval() {
+        assert_eq!(estimate(&Estimate::symmetric(1004.4, 6.2, 25.0)), "1,004 ± 6");
+        assert_eq!(estimate(&Estimate::symmetric(60_123.0, 1_040.0, 5.0)), "60,100 ± 1,000");
+        assert_eq!(estimate(&Estimate::symmetric(0.012345, 0.0004, 5.0)), "0.0123 ± 0.0004");
+        assert_eq!(estimate(&Estimate::symmetric(99.96, 0.14, 5.0)), "99.96 ± 0.14");
+        assert_eq!(estimate(&Estimate::exact(800.0)), "800");
+        assert_eq!(
+            estimate(&Estimate { value: 205.0, low: 190.0, high: 240.0, n_eff: 9.0 }),
+            "210 (190 to 240)"
+        );
+        assert_eq!(
+            estimate(&Estimate { value: 5.0, low: f64::NAN, high: 1.0, n_eff: 1.0 }),
+            "5.00 (interval unknown)"
+        );
+        assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "0 ± 3");
+    }
+
+    #[test]
+    fn sizes_and_shares() {
+        assert_eq!(size(4000), "4 KB");
+        assert_eq!(size(1_000_000), "1 MB");
+        assert_eq!(size(65_536), "64 KiB");
+        assert_eq!(
+            (size_among(512_000, false), size_among(512_000, true)),
+            ("500 KiB".into(), "512 KB".into())
+        );
+        assert!(is_decimal([4000, 512_000]) && !is_decimal([512_000, 4096]));
+        let knee = Estimate { value: 209_920.0, low: 194_560.0, high: 240_000.0, n_eff: 8.0 };
+        assert_eq!(size_estimate(&knee), "210 KiB (190 to 230)");
+        assert_eq!(percent(0.31), "31 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.00001), "<0.01 %");
+        assert_eq!(seconds(28.0), "28.0 s");
+        assert_eq!(seconds(1200.0), "20.0 min");
+        assert_eq!(tenth(2462.21), "2,462.2");
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_is_never_empty(v in prop::num::f64::ANY, lo in prop::num::f64::ANY, hi in prop::num::f64::ANY) {
+            let e = Estimate { value: v, low: lo, high: hi, n_eff: 3.0 };
+            prop_assert!(!estimate(&e).is_empty());
+            prop_assert!(!value(&e).is_empty());
+            prop_assert!(!size_estimate(&e).is_empty());
+            prop_assert!(!seconds(v).is_empty());
+            prop_assert!(!percent(v).is_empty());
+        }
+
+        #[test]
+        fn what_is_shown_lies_within_the_interval(v in 1e-3f64..1e9, r in 1e-4f64..0.5) {
+            let e = Estimate::symmetric(v, v * r, 10.0);
+            let shown: f64 = value(&e).replace(',', "").parse().unwrap();
+            prop_assert!((shown - v).abs() <= e.half_width() * 0.5 + 1e-9 * v, "{shown} for {v}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The data of the HTML page, `plimsoll.page/1`: what `web/src/feed.ts` reads. Bounded in size whatever the
+//! run's length: series are reduced to some hundred points, numbers to four digits.
+//!
+//! Times are seconds since the run's start, latencies nanoseconds, sizes bytes.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::units::OpsRate;
+use plimsoll_model::{Analysis, Outcome, RunSummary};
+use plimsoll_store::{Point, StageData};
+use serde::{Deserialize, Serialize};
+
+use crate::group::{Group, GroupKey};
+use crate::lines::Line;
+use crate::resources::{self, Resource};
+use crate::run::{RunReport, RunSeries};
+use crate::spectrum::Spectrum;
+
+pub const SCHEMA: &str = "plimsoll.page/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    pub schema: String,
+    /// Version of the program that made the page.
+    pub made_by: String,
+    pub runs: Vec<PageRun>,
+    /// Heads of the group keys; empty with one run.
+    pub by: Vec<String>,
+    pub groups: Vec<Group>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageRun {
+    pub summary: RunSummary,
+    /// `VALID (2 notes)`, `[INVALID V07]`.
+    pub status: String,
+    /// The verdict with the status before it, if it does not begin with it.
+    pub verdict: String,
+    /// The shortest telling name of each line of the summary.
+    pub labels: Vec<String>,
+    /// Lines are cells of a sweep.
+    pub sweep: bool,
+    /// The target is a block device or file.
+    pub block: bool,
+    /// TOML.
+    pub plan: String,
+    pub analysis: Analysis,
+    pub stages: Vec<PageStage>,
+    pub series: Vec<PageSeries>,
+    pub spectra: Vec<Spectrum>,
+    pub resources: Vec<Resource>,
+    /// What is missing from this report, and why.
+    pub gaps: Vec<String>,
+    /// How the run ended; null: it was killed.
+    pub end: Option<String>,
+}
+
+/// A stage as it ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageStage {
+    pub index: u32,
+    pub name: String,
+    pub start_s: f64,
+    pub end_s: f64,
+    /// The measured window; null: there was none.
+    pub window: Option<(f64, f64)>,
+    pub repeat: u32,
+    /// Why it does not count.
+    pub void: Option<String>,
+}
+
+/// One series over time; all arrays have one length. Null: nothing is known for that point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageSeries {
+    /// Index into the summary's workloads.
+    pub line: Option<usize>,
+    pub label: String,
+    pub op: String,
+    pub stage: u32,
+    /// Start of the first point, and their distance.
+    pub start_s: f64,
+    pub step_s: f64,
+    /// Offered rate (open loop), if constant.
+    pub offered_per_s: Option<f64>,
+    pub ops_per_s: Vec<Option<f64>>,
+    /// Payload as it moved; of ops that ended well where others did not (see `bytes_of_ok`).
+    pub bytes_per_s: Vec<Option<f64>>,
+    pub bytes_of_ok: bool,
+    pub p50_ns: Vec<Option<u64>>,
+    pub p90_ns: Vec<Option<u64>>,
+    pub p99_ns: Vec<Option<u64>>,
+    pub p999_ns: Vec<Option<u64>>,
+    pub max_ns: Vec<Option<u64>>,
+    /// Median time to the first byte; empty where it was not recorded.
+    pub ttfb_p50_ns: Vec<Option<u64>>,
+    /// Attempts per second by outcome, without `ok`; only outcomes that occurred.
+    pub outcomes_per_s: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// The page's data for one or several runs.
+pub fn page(runs: &[RunReport], by: &[GroupKey]) -> Page {
+    let default_keys = crate::tables::default_keys(runs);
+    let by = if by.is_empty() && runs.len() > 1 { &default_keys[..] } else { by };
+    Page {
+        schema: SCHEMA.into(),
+        made_by: env!("CARGO_PKG_VERSION").into(),
+        runs: runs.iter().map(page_run).collect(),
+        by: by.iter().map(GroupKey::name).collect(),
+        groups: if by.is_empty() { Vec::new() } else { crate::group::groups(runs, by) },
+    }
+}
+
+fn page_run(r: &RunReport) -> PageRun {
+    let s = &r.summary;
+    let mut run = PageRun {
+        summary: s.clone(),
+        status: crate::terminal::status(s),
+        verdict: crate::terminal::verdict(s),
+        labels: s.workloads.iter().map(|w| crate::lines::label(w, &s.workloads)).collect(),
+        sweep: crate::tables::is_sweep(s),
+        block: crate::tables::is_block(s),
+        plan: String::new(),
+        analysis: bounded(r.analysis.clone()),
+        stages: Vec::new(),
+        series: Vec::new(),
+        spectra: Vec::new(),
+        resources: Vec::new(),
+        gaps: r.gaps.clone(),
+        end: None,
+    };
+    if let Some(series) = &r.series {
+        let data = &series.data;
+        run.plan = data.plan.to_toml();
+        run.stages = data.stages.iter().map(|s| page_stage(s, series)).collect();
+        run.series = series.lines.iter().filter_map(|l| page_series(l, series)).collect();
+        run.spectra = series.spectra.clone();
+        run.resources = resources::of(data);
+        run.end = data.end.clone();
+    }
+    run
+}
+
+/// Evidence comes from others; the page's size must not depend on their restraint.
+fn bounded(mut a: Analysis) -> Analysis {
+    const MAX: usize = 400;
+    for b in &mut a.buckets {
+        thin(&mut b.frontier, MAX);
+        thin(&mut b.recoveries, MAX);
+        b.drains.truncate(24);
+        b.drains.iter_mut().for_each(|d| thin(&mut d.work, MAX));
+    }
+    a.holds.iter_mut().for_each(|h| thin(&mut h.events, MAX));
+    a.spans.clear();
+    a
+}
+
+/// Keeps at most `max` of a list: the first, the last, and evenly spaced ones between.
+pub fn thin<T: Clone>(list: &mut Vec<T>, max: usize) {
+    if list.len() > max {
+        let last = list.len() - 1;
+        *list = (0..max).map(|i| list[i * last / (max - 1)].clone()).collect();
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    (ns as f64 / 1e6).round() / 1e3
+}
+
+fn page_stage(s: &StageData, series: &RunSeries) -> PageStage {
+    let grid_ns = series.data.grid_ns;
+    let window =
+        series.lines.iter().find(|l| l.id.stage == s.index).and_then(|l| l.window).or(s.window(grid_ns));
+    PageStage {
+        index: s.index,
+        name: s.spec.name.clone().unwrap_or_else(|| {
+            s.spec.workloads.iter().map(|w| w.name.as_str()).collect::<Vec<_>>().join(" + ")
+        }),
+        start_s: seconds(s.start_ns),
+        end_s: seconds(s.end_ns.unwrap_or(s.last_ns)),
+        window: window.map(|w| (seconds(w.from * grid_ns), seconds(w.to * grid_ns))),
+        repeat: s.spec.cell.as_ref().map_or(0, |c| c.repeat),
+        void: s.void.clone(),
+    }
+}
+
+/// Columns of one series, and what is needed to fill them.
+struct Columns<'a> {
+    points: &'a [Point],
+    /// Seconds of each point in which the stage ran; too short ones carry no rate.
+    covered_s: Vec<Option<f64>>,
+}
+
+impl Columns<'_> {
+    fn rate(&self, pick: impl Fn(&Point) -> u64) -> Vec<Option<f64>> {
+        self.points.iter().zip(&self.covered_s).map(|(p, c)| Some(round4(pick(p) as f64 / (*c)?))).collect()
+    }
+
+    fn latency(&self, pick: impl Fn(&Point) -> u64) -> Vec<Option<u64>> {
+        let known = |p: &Point| (p.ok() > 0).then(|| round4(pick(p) as f64) as u64);
+        self.points.iter().map(known).collect()
+    }
+}
+
+fn page_series(l: &Line, run: &RunSeries) -> Option<PageSeries> {
+    let data = &run.data;
+    let stage = data.stages.iter().find(|s| s.index == l.id.stage)?;
+    let points = stage.series.get(&l.id)?;
+    let end_ns = stage.stop_ns.unwrap_or(stage.last_ns);
+    let cover = |i: usize| {
+        let from = (stage.first_point + i as u64) * data.step_ns;
+        let to = (from + data.step_ns).min(end_ns);
+        let covered = to.saturating_sub(from.max(stage.start_ns));
+        (covered * 2 >= data.step_ns).then_some(covered as f64 / 1e9)
+    };
+    let columns = Columns { points, covered_s: (0..points.len()).map(cover).collect() };
+    let bytes_of_ok = {
+        let all: u64 = points.iter().map(|p| p.outcomes.iter().sum::<u64>()).sum();
+        let ok: u64 = points.iter().map(Point::ok).sum();
+        (all - ok) as f64 > 0.001 * all as f64
+    };
+    let ttfb = points.iter().any(|p| p.first_byte.p50_ns > 0);
+    Some(PageSeries {
+        line: l.line,
+        label: l.label.clone(),
+        op: l.id.kind.name().into(),
+        stage: l.id.stage,
+        start_s: seconds(stage.first_point * data.step_ns),
+        step_s: seconds(data.step_ns),
+        offered_per_s: offered(stage, l),
+        ops_per_s: columns.rate(Point::ok),
+        bytes_per_s: if l.id.kind.moves_bytes() {
+            columns.rate(|p| if bytes_of_ok { p.bytes_ok } else { p.bytes_moved })
+        } else {
+            Vec::new()
+        },
+        bytes_of_ok,
+        p50_ns: columns.latency(|p| p.response.p50_ns),
+        p90_ns: columns.latency(|p| p.response.p90_ns),
+        p99_ns: columns.latency(|p| p.response.p99_ns),
+        p999_ns: columns.latency(|p| p.response.p999_ns),
+        max_ns: columns.latency(|p| p.response.max_ns),
+        ttfb_p50_ns: if ttfb { columns.latency(|p| p.first_byte.p50_ns) } else { Vec::new() },
+        outcomes_per_s: outcomes(&columns),
+    })
+}
+
+fn offered(stage: &StageData, l: &Line) -> Option<f64> {
+    use plimsoll_model::plan::Pacing;
+    let workload = stage.spec.workloads.get(usize::from(l.id.workload))?;
+    match workload.pacing {
+        // The rate of the whole workload: of one op only when it is alone.
+        Pacing::Constant(OpsRate(r)) | Pacing::Poisson(OpsRate(r)) if workload.mix.len() == 1 => Some(r),
+        _ => None,
+    }
+}
+
+fn outcomes(columns: &Columns<'_>) -> BTreeMap<String, Vec<Option<f64>>> {
+    let bad = Outcome::ALL.into_iter().filter(|o| !o.is_ok() && *o != Outcome::Cancelled);
+    bad.filter(|o| columns.points.iter().any(|p| p.outcomes[o.index()] > 0))
+        .map(|o| (o.name().to_string(), columns.rate(|p| p.outcomes[o.index()])))
+        .collect()
+}
+
+/// Four significant digits: more than a screen shows.
+pub fn round4(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return 0.0;
+    }
+    let digits = 3 - x.abs().log10().floor() as i32;
+    if digits > 0 {
+        let scale = 10f64.powi(digits);
+        (x * scale).round() / scale
+    } else {
+        let scale = 10f64.powi(-digits);
+        (x / scale).round() * scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn thinning_keeps_both_ends() {
+        let mut v: Vec<u32> = (0..1000).collect();
+        thin(&mut v, 7);
+        assert_eq!((v.len(), v[0], v[6]), (7, 0, 999));
+        let mut short = vec![1, 2];
+        thin(&mut short, 7);
+        assert_eq!(short, [1, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn four_digits_are_close_and_short(x in 1e-9f64..1e15) {
+            let r = round4(x);
+            prop_assert!((r / x - 1.0).abs() <= 5.1e-4, "{x} became {r}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Resources over time, from cumulative counters to shares and rates.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Sample;
+use plimsoll_model::sample::Role;
+use plimsoll_store::RunData;
+use serde::{Deserialize, Serialize};
+
+use crate::page::round4;
+
+/// One resource of one host over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resource {
+    pub host: String,
+    pub role: Role,
+    /// `tool`, `cpu`, `memory`, `network` or `disk`.
+    pub group: String,
+    pub name: String,
+    /// `%` (of 100), `cores`, `B/s`, `B`, `ops/s` or empty.
+    pub unit: String,
+    /// Above this it may be the bottleneck.
+    pub threshold: Option<f64>,
+    /// Seconds since the run's start; the value holds up to this time.
+    pub t: Vec<f64>,
+    pub v: Vec<f64>,
+}
+
+/// Every resource that was seen doing something.
+pub fn of(data: &RunData) -> Vec<Resource> {
+    let mut hosts: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
+    for s in &data.samples {
+        hosts.entry(&s.host).or_default().push(s);
+    }
+    let mut out = tool(data);
+    for samples in hosts.values() {
+        out.extend(host(samples));
+    }
+    // A strip of nothing but zeros tells nobody anything.
+    out.retain(|r| r.v.iter().any(|v| *v > 0.0));
+    out
+}
+
+/// The tool itself: how busy its workers were, and how many ops were in flight.
+fn tool(data: &RunData) -> Vec<Resource> {
+    let name = data.environment.host.clone();
+    let make = |what: &str, unit: &str, threshold| Resource {
+        host: name.clone(),
+        role: Role::Client,
+        group: "tool".into(),
+        name: what.into(),
+        unit: unit.into(),
+        threshold,
+        t: Vec::new(),
+        v: Vec::new(),
+    };
+    let mut busy = make("Workers busy", "%", Some(85.0));
+    let mut flight = make("Ops in flight", "", None);
+    for stage in data.stages.iter().filter(|s| s.void.is_none()) {
+        for (i, c) in stage.client.iter().enumerate().filter(|(_, c)| c.alive_ns > 0) {
+            let t = (stage.first_point + i as u64 + 1) as f64 * data.step_ns as f64 / 1e9;
+            let alive = c.alive_ns as f64;
+            busy.t.push(t);
+            busy.v.push(round4((100.0 * (1.0 - c.waited_ns as f64 / alive)).clamp(0.0, 100.0)));
+            flight.t.push(t);
+            flight.v.push(round4(c.in_flight_ns as f64 / data.step_ns as f64));
+        }
+    }
+    vec![busy, flight]
+}
+
+type Pick = Box<dyn Fn(&Sample, &Sample, f64) -> Option<f64>>;
+
+struct Column {
+    group: &'static str,
+    name: String,
+    unit: &'static str,
+    threshold: Option<f64>,
+    pick: Pick,
+}
+
+fn host(samples: &[&Sample]) -> Vec<Resource> {
+    let Some(last) = samples.last() else { return Vec::new() };
+    columns(last)
+        .into_iter()
+        .map(|c| {
+            let (mut t, mut v) = (Vec::new(), Vec::new());
+            for pair in samples.windows(2) {
+                let (a, b) = (pair[0], pair[1]);
+                let dt = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
+                if dt <= 0.0 {
+                    continue;
+                }
+                if let Some(x) = (c.pick)(a, b, dt).filter(|x| x.is_finite()) {
+                    t.push(round4(b.at_ns as f64 / 1e9));
+                    v.push(round4(x.max(0.0)));
+                }
+            }
+            Resource {
+                host: last.host.clone(),
+                role: last.role,
+                group: c.group.into(),
+                name: c.name,
+                unit: c.unit.into(),
+                threshold: c.threshold,
+                t,
+                v,
+            }
+        })
+        .collect()
+}
+
+fn delta(a: u64, b: u64) -> f64 {
+    b.saturating_sub(a) as f64
+}
+
+/// Share of CPU time over all CPUs, percent, that `part` picks out of [user, system, iowait, irq, steal, idle].
+fn cpu_share(a: &Sample, b: &Sample, part: impl Fn(&[f64; 6]) -> f64) -> Option<f64> {
+    let mut sum = [0.0; 6];
+    for (x, y) in a.cpus.iter().zip(&b.cpus) {
+        for i in 0..6 {
+            sum[i] += delta(x[i], y[i]);
+        }
+    }
+    let total: f64 = sum.iter().sum();
+    (total > 0.0).then(|| 100.0 * part(&sum) / total)
+}
+
+fn busiest_cpu(a: &Sample, b: &Sample) -> Option<f64> {
+    let busy = |x: &[u64; 6], y: &[u64; 6]| {
+        let d: Vec<f64> = x.iter().zip(y).map(|(x, y)| delta(*x, *y)).collect();
+        let total: f64 = d.iter().sum();
+        if total > 0.0 { 100.0 * (total - d[5] - d[2]) / total } else { 0.0 }
+    };
+    a.cpus.iter().zip(&b.cpus).map(|(x, y)| busy(x, y)).reduce(f64::max)
+}
+
+fn columns(last: &Sample) -> Vec<Column> {
+    let mut out = Vec::new();
+    let mut add = |group, name: &str, unit, threshold, pick: Pick| {
+        out.push(Column { group, name: name.into(), unit, threshold, pick });
+    };
+    add("cpu", "CPU", "%", Some(85.0), Box::new(|a, b, _| cpu_share(a, b, |s| s[0] + s[1] + s[3] + s[4])));
+    add("cpu", "Busiest core", "%", Some(90.0), Box::new(|a, b, _| busiest_cpu(a, b)));
+    add("cpu", "Waiting for I/O", "%", None, Box::new(|a, b, _| cpu_share(a, b, |s| s[2])));
+    add("cpu", "Stolen", "%", Some(5.0), Box::new(|a, b, _| cpu_share(a, b, |s| s[4])));
+    let process: Pick = Box::new(|a, b, dt| Some(delta(a.process_cpu_ns, b.process_cpu_ns) / 1e9 / dt));
+    add("cpu", "Plimsoll's CPU", "cores", None, process);
+    add("memory", "Plimsoll's memory", "B", None, Box::new(|_, b, _| Some(b.process_rss_bytes as f64)));
+    for (i, what) in ["CPU", "I/O", "memory"].iter().enumerate() {
+        let pick: Pick = Box::new(move |a, b, dt| Some(delta(a.psi_ns[i], b.psi_ns[i]) / 1e7 / dt));
+        add("cpu", &format!("Stalled on {what}"), "%", None, pick);
+    }
+    for nic in last.nics.keys() {
+        for (i, what) in ["received", "sent"].iter().enumerate() {
+            let n = nic.clone();
+            let pick: Pick =
+                Box::new(move |a, b, dt| Some(delta(a.nics.get(&n)?[i], b.nics.get(&n)?[i]) / dt));
+            add("network", &format!("{nic} {what}"), "B/s", None, pick);
+        }
+    }
+    let retransmits: Pick = Box::new(|a, b, _| {
+        let sent = delta(a.tcp_out, b.tcp_out);
+        (sent > 0.0).then(|| 100.0 * delta(a.tcp_retransmits, b.tcp_retransmits) / sent)
+    });
+    add("network", "TCP retransmitted", "%", Some(0.1), retransmits);
+    for disk in last.disks.keys() {
+        add("disk", &format!("{disk} busy"), "%", Some(95.0), disk_rate(disk, |d| d.busy_ns, 1e-7));
+        add("disk", &format!("{disk} queue"), "", None, disk_rate(disk, |d| d.queue_ns, 1e-9));
+        add("disk", &format!("{disk} read"), "B/s", None, disk_rate(disk, |d| d.read_bytes, 1.0));
+        add("disk", &format!("{disk} written"), "B/s", None, disk_rate(disk, |d| d.write_bytes, 1.0));
+        add("disk", &format!("{disk} ops"), "ops/s", None, disk_rate(disk, |d| d.reads + d.writes, 1.0));
+    }
+    out
+}
+
+fn disk_rate(disk: &str, pick: fn(&plimsoll_model::sample::DiskCounters) -> u64, factor: f64) -> Pick {
+    let name = disk.to_owned();
+    Box::new(move |a, b, dt| Some(factor * delta(pick(a.disks.get(&name)?), pick(b.disks.get(&name)?)) / dt))
+}

@@ -1,0 +1,258 @@
+//! A table, laid out once: plain text of bounded width, Markdown, or HTML.
+
+use std::fmt::Write as _;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Says what the rows are; the caption in HTML.
+    pub title: String,
+    pub columns: Vec<(String, Align)>,
+    pub rows: Vec<Vec<String>>,
+    /// Columns that name a row; they are repeated when the table has to be split.
+    pub keys: usize,
+}
+
+const GAP: usize = 2;
+
+impl Table {
+    /// `columns` are heads; a head that begins with `>` is aligned to the right.
+    pub fn new(title: &str, keys: usize, columns: &[&str]) -> Self {
+        let columns = columns
+            .iter()
+            .map(|c| match c.strip_prefix('>') {
+                Some(head) => (head.to_string(), Align::Right),
+                None => ((*c).to_string(), Align::Left),
+            })
+            .collect();
+        Self { title: title.into(), columns, rows: Vec::new(), keys }
+    }
+
+    pub fn push(&mut self, row: Vec<String>) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows.push(row);
+    }
+
+    /// Drops columns, key columns excepted, in which no row says anything.
+    pub fn without_empty_columns(mut self) -> Self {
+        for i in (self.keys..self.columns.len()).rev() {
+            if self.rows.iter().all(|r| r[i].is_empty()) {
+                self.columns.remove(i);
+                self.rows.iter_mut().for_each(|r| {
+                    r.remove(i);
+                });
+            }
+        }
+        self
+    }
+
+    /// Plain text. Too wide a table is split into several that repeat the key columns.
+    pub fn plain(&self, width: usize) -> String {
+        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
+        let keys: Vec<usize> = (0..self.keys.min(widths.len())).collect();
+        let key_width: usize = keys.iter().map(|i| widths[*i] + GAP).sum();
+        let mut out = String::new();
+        let mut part = keys.clone();
+        let mut used = key_width;
+        for i in keys.len()..widths.len() {
+            if part.len() > keys.len() && used + widths[i] > width {
+                self.part(&mut out, &part, &widths);
+                out.push('\n');
+                part.truncate(keys.len());
+                used = key_width;
+            }
+            part.push(i);
+            used += widths[i] + GAP;
+        }
+        self.part(&mut out, &part, &widths);
+        out
+    }
+
+    fn part(&self, out: &mut String, columns: &[usize], widths: &[usize]) {
+        let heads: Vec<&str> = self.columns.iter().map(|c| c.0.as_str()).collect();
+        self.line(out, columns, widths, &heads);
+        let rules: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
+        self.line(out, columns, widths, &rules.iter().map(String::as_str).collect::<Vec<_>>());
+        for row in &self.rows {
+            self.line(out, columns, widths, &row.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+
+    fn line(&self, out: &mut String, columns: &[usize], widths: &[usize], cells: &[&str]) {
+        let mut line = String::new();
+        for (n, i) in columns.iter().enumerate() {
+            if n > 0 {
+                line.push_str(&" ".repeat(GAP));
+            }
+            let w = widths[*i];
+            match self.columns[*i].1 {
+                Align::Left => write!(line, "{:<w$}", cells[*i]),
+                Align::Right => write!(line, "{:>w$}", cells[*i]),
+            }
+            .expect("writing to a string does not fail");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+
+    fn width_of(&self, i: usize) -> usize {
+        let cells = self.rows.iter().map(|r| r[i].chars().count());
+        cells.chain([self.columns[i].0.chars().count()]).max().unwrap_or(0)
+    }
+
+    pub fn markdown(&self) -> String {
+        let cell = |s: &str| s.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ");
+        let mut out = String::from("|");
+        for (head, _) in &self.columns {
+            let _ = write!(out, " {} |", cell(head));
+        }
+        out.push_str("\n|");
+        for (_, align) in &self.columns {
+            out.push_str(if *align == Align::Right { "---:|" } else { "---|" });
+        }
+        out.push('\n');
+        for row in &self.rows {
+            out.push('|');
+            for c in row {
+                let _ = write!(out, " {} |", cell(c));
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    pub fn html(&self) -> String {
+        let mut out = format!("<table><caption>{}</caption><thead><tr>", escape(&self.title));
+        for (head, _) in &self.columns {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(head));
+        }
+        out.push_str("</tr></thead><tbody>");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            for (i, c) in row.iter().enumerate() {
+                let _ = match i < self.keys {
+                    true => write!(out, "<th scope=\"row\">{}</th>", escape(c)),
+                    false => write!(out, "<td>{}</td>", escape(c)),
+                };
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody></table>");
+        out
+    }
+}
+
+/// Text for HTML, safe in content and in quoted attributes.
+pub fn escape(s: &str) -> String {
+    s.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+/// Words wrapped at `width`; `indent` goes before every line but the first, `first` before that.
+pub fn wrap(text: &str, width: usize, first: &str, indent: &str) -> String {
+    let mut out = String::from(first);
+    let mut used = first.chars().count();
+    let mut fresh = true;
+    for word in glued(text) {
+        let len = word.chars().count();
+        if !fresh && used + 1 + len > width {
+            out.push('\n');
+            out.push_str(indent);
+            used = indent.chars().count();
+        } else if !fresh {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(&word);
+        used += len;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}
+
+/// Words, with numbers kept together with their unit and their uncertainty.
+fn glued(text: &str) -> Vec<String> {
+    const UNITS: [&str; 16] = [
+        "s",
+        "ms",
+        "us",
+        "ns",
+        "min",
+        "h",
+        "%",
+        "B",
+        "KB",
+        "MB",
+        "KiB",
+        "MiB",
+        "op/s",
+        "objects/s",
+        "MiB/s",
+        "MB/s",
+    ];
+    let mut out: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let bare = word.trim_end_matches([',', '.', ';', ':', ')']);
+        match out.last_mut() {
+            Some(last)
+                if (word == "±" || UNITS.contains(&bare) || last.ends_with('±'))
+                    && last.ends_with(|c: char| c.is_ascii_digit() || c == '±') =>
+            {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => out.push(word.into()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut t = Table::new("Rates", 1, &["Op", ">Rate", ">p99", "Note"]);
+        t.push(vec!["put".into(), "1,004 ± 6".into(), "4.1 ms".into(), String::new()]);
+        t.push(vec!["get|x".into(), "9".into(), "n/a".into(), String::new()]);
+        t
+    }
+
+    #[test]
+    fn plain_text_is_aligned_and_bounded() {
+        let wide = sample().plain(80);
+        assert_eq!(
+            wide,
+            "Op          Rate     p99  Note\n-----  ---------  ------  ----\nput    1,004 ± 6  4.1 ms\nget|x          9     n/a\n"
+        );
+        let narrow = sample().plain(20);
+        assert!(narrow.lines().all(|l| l.chars().count() <= 20), "{narrow}");
+        assert_eq!(narrow.matches("put").count(), 2);
+    }
+
+    #[test]
+    fn markdown_escapes_bars_and_html_escapes_all() {
+        assert!(sample().markdown().contains("get\\|x"));
+        let mut t = sample();
+        t.rows[0][0] = "<script>\"'&".into();
+        assert!(t.html().contains("&lt;script&gt;&quot;&#39;&amp;"));
+        assert_eq!(sample().without_empty_columns().columns.len(), 3);
+    }
+
+    #[test]
+    fn wrapping_keeps_every_word() {
+        let text = "one two three four five";
+        let out = wrap(text, 11, "- ", "  ");
+        assert_eq!(out, "- one two\n  three\n  four five\n");
+        assert_eq!(wrap("seen for 1,004 ± 6 op/s.", 14, "", ""), "seen for\n1,004 ± 6 op/s.\n");
+    }
+}

@@ -1,0 +1,261 @@
+//! The tables of a run, built once for terminal, Markdown and HTML.
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
+use plimsoll_model::units::format_latency_ns;
+use plimsoll_model::{OpKind, Outcome, RunSummary};
+
+use crate::group::{Group, GroupKey};
+use crate::number::{self, MIB};
+use crate::run::RunReport;
+use crate::table::Table;
+
+/// Whether the run is a sweep, best shown as one table of sizes by ops.
+pub fn is_sweep(s: &RunSummary) -> bool {
+    let sizes: BTreeSet<u64> = s.workloads.iter().map(|w| w.size_bytes).collect();
+    s.workloads.len() > 1 && (sizes.len() > 1 || s.workloads.len() > 6)
+}
+
+/// Objects or blocks: what the words in a table should be.
+pub fn is_block(s: &RunSummary) -> bool {
+    let block = |w: &WorkloadSummary| matches!(w.op.as_str(), "read" | "write" | "fsync" | "trim");
+    !s.workloads.is_empty() && s.workloads.iter().all(block)
+}
+
+pub fn rate_unit(s: &RunSummary) -> &'static str {
+    if is_block(s) { "IOPS" } else { "objects/s" }
+}
+
+/// Size by op in the manner of published tables: operation, size, rate, throughput; and what they hide.
+pub fn sweep(s: &RunSummary) -> Table {
+    let (op, size, rate) = if is_block(s) {
+        ("IO type", "Block size", ">IOPS")
+    } else {
+        ("Operation", "Object size", ">Objects/s")
+    };
+    let mut t = Table::new(
+        "Rate and throughput by operation and size",
+        2,
+        &[op, size, ">In flight", rate, ">Throughput (MiB/s)", ">p50", ">p99", ">Throttled", ">Failed"],
+    );
+    let concurrencies: BTreeSet<u32> = s.workloads.iter().map(|w| w.concurrency).collect();
+    for w in sorted(s) {
+        let moves = moves_bytes(w);
+        let response = w.latency_ns.response.as_ref();
+        let (throttled, failed) = (throttled(w), failed(w));
+        t.push(vec![
+            w.op.to_uppercase(),
+            if moves { crate::lines::size(w, &s.workloads) } else { "-".into() },
+            if concurrencies.len() > 1 { w.concurrency.to_string() } else { String::new() },
+            w.ops_per_s.as_ref().map_or(number::MISSING.into(), rate_with_interval),
+            match (&w.bytes_per_s, moves) {
+                (_, false) => "-".into(),
+                (b, true) => b.map_or(number::MISSING.into(), |b| rate_with_interval(&b.scaled(1.0 / MIB))),
+            },
+            latency(response.and_then(|l| l.p50)),
+            latency(response.and_then(|l| l.p99)),
+            if throttled > 0 { number::count(throttled) } else { String::new() },
+            if failed > 0 { number::count(failed) } else { String::new() },
+        ]);
+    }
+    t.without_empty_columns()
+}
+
+fn rate_with_interval(e: &plimsoll_model::Estimate) -> String {
+    number::estimate(e)
+}
+
+/// PUT before GET before the rest, as published tables have it; then by size and concurrency.
+fn sorted(s: &RunSummary) -> Vec<&WorkloadSummary> {
+    let mut all: Vec<&WorkloadSummary> = s.workloads.iter().collect();
+    let rank = |w: &WorkloadSummary| OpKind::parse(&w.op).map_or(usize::MAX, |k| k as usize);
+    all.sort_by(|a, b| {
+        (rank(a), a.size_bytes, a.concurrency, &a.name).cmp(&(rank(b), b.size_bytes, b.concurrency, &b.name))
+    });
+    all
+}
+
+pub fn moves_bytes(w: &WorkloadSummary) -> bool {
+    OpKind::parse(&w.op).is_none_or(OpKind::moves_bytes)
+}
+
+pub fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(|| number::MISSING.into(), |n| format_latency_ns(n as f64))
+}
+
+/// Latencies of one line: a row per clock.
+pub fn latencies(w: &WorkloadSummary) -> Table {
+    let mut t =
+        Table::new("Latency", 1, &["latency", ">mean", ">p50", ">p90", ">p99", ">p99.9", ">p99.99", ">max"]);
+    let l = &w.latency_ns;
+    let same = l.response == l.service || l.service.is_none();
+    let first = if same { "service" } else { "response" };
+    let service = if same { None } else { l.service.as_ref() };
+    let rows = [
+        (if l.service.is_none() { "response" } else { first }, l.response.as_ref()),
+        ("service", service),
+        ("first byte", l.ttfb.as_ref()),
+        ("submission", l.submission.as_ref()),
+    ];
+    for (name, l) in rows {
+        let Some(l) = l else { continue };
+        t.push(row(name, l));
+    }
+    t
+}
+
+fn row(name: &str, l: &LatencySummary) -> Vec<String> {
+    let mut row = vec![name.into(), format_latency_ns(l.mean)];
+    row.extend([l.p50, l.p90, l.p99, l.p999, l.p9999].map(latency));
+    row.push(format_latency_ns(l.max as f64));
+    row
+}
+
+fn sum(w: &WorkloadSummary, pick: fn(Outcome) -> bool) -> u64 {
+    Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| w.outcomes.get(o.name())).sum()
+}
+
+pub fn throttled(w: &WorkloadSummary) -> u64 {
+    sum(w, Outcome::is_throttled)
+}
+
+pub fn failed(w: &WorkloadSummary) -> u64 {
+    sum(w, Outcome::is_failure)
+}
+
+/// `ok 1,853,600; throttled 12 (http_503 12); failed 3 (timeout 3)`.
+pub fn outcomes(w: &WorkloadSummary) -> String {
+    let class = |name: &str, pick: fn(Outcome) -> bool| {
+        let total = sum(w, pick);
+        let each = Outcome::ALL.into_iter().filter(|o| pick(*o));
+        let parts: Vec<String> = each
+            .filter_map(|o| w.outcomes.get(o.name()).filter(|n| **n > 0).map(|n| (o, n)))
+            .map(|(o, n)| format!("{} {}", o.name(), number::count(*n)))
+            .collect();
+        match total {
+            0 => format!("{name} 0"),
+            _ => format!("{name} {} ({})", number::count(total), parts.join(", ")),
+        }
+    };
+    let mut out = vec![
+        format!("ok {}", number::count(w.outcomes.get("ok").copied().unwrap_or(0))),
+        class("throttled", Outcome::is_throttled),
+        class("failed", Outcome::is_failure),
+    ];
+    if let Some(n) = w.outcomes.get(Outcome::Cancelled.name()).filter(|n| **n > 0) {
+        out.push(format!("unfinished at the end {}", number::count(*n)));
+    }
+    out.join("; ")
+}
+
+/// What the load was and how long it was measured, in one line.
+pub fn conditions(w: &WorkloadSummary) -> String {
+    let mut out = format!("{} in flight, measured for {}", w.concurrency, number::seconds(w.window_s));
+    if w.repeats > 1 {
+        out.push_str(&format!(" in {} repeats", w.repeats));
+    }
+    out.push_str(&format!(
+        " (left out: warm-up {}, tail {}); seen for {}",
+        number::seconds(w.warmup_s),
+        number::seconds(w.tail_s),
+        number::seconds(w.horizon_s)
+    ));
+    out
+}
+
+/// The tool's own part in it.
+pub fn client(w: &WorkloadSummary) -> String {
+    let c = &w.client;
+    let mut out = vec![format!("busy {}", number::percent(c.busy_fraction))];
+    let per_gib = c.cpu_s_per_gib.map_or(String::new(), |x| format!(" ({x:.2} s/GiB)"));
+    out.push(format!("CPU {:.1} s{per_gib}", c.cpu_s));
+    out.push(format!("machine's CPU {}", number::percent(c.system_cpu)));
+    if c.steal > 0.001 {
+        out.push(format!("stolen {}", number::percent(c.steal)));
+    }
+    if c.rss_bytes > 0 {
+        out.push(format!("memory {:.0} MiB", c.rss_bytes as f64 / MIB));
+    }
+    if c.reconnects > 0 {
+        out.push(format!("{} reconnects", number::count(c.reconnects)));
+    }
+    if c.late_ops > 0 {
+        out.push(format!("{} ops sent late", number::count(c.late_ops)));
+    }
+    out.join(", ")
+}
+
+pub fn endpoints(w: &WorkloadSummary) -> Table {
+    let mut t = Table::new(
+        "By endpoint",
+        1,
+        &["endpoint", ">op/s", ">MiB/s", ">mean", ">max", ">ok", ">throttled", ">failed"],
+    );
+    for e in &w.per_endpoint {
+        t.push(vec![
+            e.endpoint.clone(),
+            plimsoll_model::units::significant(e.ops_per_s, 4),
+            plimsoll_model::units::significant(e.bytes_per_s / MIB, 4),
+            format_latency_ns(e.mean_response_ns),
+            format_latency_ns(e.max_response_ns as f64),
+            number::count(e.ok),
+            number::count(e.throttled),
+            number::count(e.failed),
+        ]);
+    }
+    t
+}
+
+pub fn expectations(s: &RunSummary) -> Table {
+    let mut t = Table::new("Expectations", 1, &["expected", "met", ">measured", "reason"]);
+    for e in &s.expectations {
+        let met = e.met.map_or("undetermined", |m| if m { "yes" } else { "NO" });
+        let measured =
+            e.measured.map_or(number::MISSING.into(), |m| plimsoll_model::units::significant(m, 4));
+        t.push(vec![e.text.clone(), met.into(), measured, e.reason.clone()]);
+    }
+    t
+}
+
+/// One row per group of `--by`.
+pub fn groups(all: &[Group], by: &[GroupKey]) -> Table {
+    let mut heads: Vec<String> = by.iter().map(GroupKey::name).collect();
+    heads.extend([">Lines", ">op/s", ">MiB/s", ">p50", ">p99", "Left out"].map(String::from));
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut t = Table::new("Runs side by side", by.len(), &heads);
+    for g in all {
+        let mut row = g.keys.clone();
+        row.extend([
+            g.lines.to_string(),
+            number::estimate_or_missing(g.ops_per_s.as_ref()),
+            g.bytes_per_s.map_or(number::MISSING.into(), |b| number::estimate(&b.scaled(1.0 / MIB))),
+            latency(g.p50_ns),
+            latency(g.p99_ns),
+            if g.left_out > 0 { format!("{} invalid", g.left_out) } else { String::new() },
+        ]);
+        t.push(row);
+    }
+    t.without_empty_columns()
+}
+
+/// Keys to group by when the user names none: what differs between the runs.
+pub fn default_keys(runs: &[RunReport]) -> Vec<GroupKey> {
+    let lines = || runs.iter().flat_map(|r| &r.summary.workloads);
+    let mut keys = vec![GroupKey::Op];
+    if lines().map(|w| w.size_bytes).collect::<BTreeSet<_>>().len() > 1 {
+        keys.push(GroupKey::Size);
+    }
+    if lines().map(|w| w.concurrency).collect::<BTreeSet<_>>().len() > 1 {
+        keys.push(GroupKey::Concurrency);
+    }
+    let names: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
+    let differs =
+        |n: &&&String| runs.iter().map(|r| r.summary.labels.get(**n)).collect::<BTreeSet<_>>().len() > 1;
+    let labels: Vec<GroupKey> = names.iter().filter(differs).map(|n| GroupKey::Label((*n).clone())).collect();
+    if labels.is_empty() {
+        keys.push(GroupKey::Run);
+    }
+    keys.extend(labels);
+    keys
+}

@@ -1,0 +1,259 @@
+//! The result on a terminal: verdict, a table per workload, findings. Colour only repeats what words say.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+use plimsoll_model::finding::{Finding, Level};
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Analysis, RunSummary};
+
+use crate::group::GroupKey;
+use crate::number::{self, MB, MIB};
+use crate::run::RunReport;
+use crate::table::wrap;
+use crate::{lines, tables};
+
+/// How text is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns; lines are broken to stay within.
+    pub width: usize,
+    pub colour: bool,
+}
+
+impl Style {
+    pub const PLAIN: Self = Self { width: 100, colour: false };
+
+    /// For standard output: colour on a terminal, unless `NO_COLOR` is set (to anything) or the terminal is dumb.
+    pub fn for_stdout() -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse::<usize>().ok());
+        Self {
+            width: width.unwrap_or(100).clamp(40, 120),
+            colour: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb,
+        }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+}
+
+/// One or several runs. With several, `by` says how to set them side by side; empty: by what differs.
+pub fn terminal(runs: &[RunReport], by: &[GroupKey], style: Style) -> String {
+    let mut out = String::new();
+    if runs.len() > 1 {
+        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
+        let table = tables::groups(&crate::group::groups(runs, by), by);
+        let _ = writeln!(out, "{}\n", style.bold(&format!("{} runs side by side", runs.len())));
+        out.push_str(&table.plain(style.width));
+        out.push('\n');
+        for r in runs {
+            let name = format!("{}: {}", r.summary.id, status(&r.summary));
+            out.push_str(&wrap(&name, style.width, "", "  "));
+        }
+        return out;
+    }
+    for r in runs {
+        run(&mut out, r, style);
+    }
+    out
+}
+
+/// `VALID`, `VALID (2 notes)`, `[INVALID V07 V13]`.
+pub fn status(s: &RunSummary) -> String {
+    let codes = |level| {
+        let mut codes: Vec<&str> =
+            s.findings.iter().filter(|f| f.level == level).map(|f| f.code.as_str()).collect();
+        codes.dedup();
+        codes
+    };
+    if !s.valid {
+        let mut out = String::from("[INVALID");
+        for c in codes(Level::Invalid) {
+            let _ = write!(out, " {c}");
+        }
+        return out + "]";
+    }
+    match codes(Level::Qualified).len() {
+        0 => "VALID".into(),
+        1 => "VALID (1 note)".into(),
+        n => format!("VALID ({n} notes)"),
+    }
+}
+
+/// The verdict, with the validity before it where the text does not begin with it.
+pub fn verdict(s: &RunSummary) -> String {
+    let text = s.verdict.trim();
+    let said =
+        ["VALID", "INVALID", "[INVALID", "UNDETERMINED"].iter().any(|w| text.to_uppercase().starts_with(w));
+    if said { text.into() } else { format!("{}. {text}", status(s)) }
+}
+
+fn run(out: &mut String, r: &RunReport, style: Style) {
+    let s = &r.summary;
+    let text = wrap(&verdict(s), style.width, "", "");
+    let painted = text.lines().map(|l| style.paint(if s.valid { "1" } else { "1;31" }, l));
+    for line in painted {
+        let _ = writeln!(out, "{line}");
+    }
+    out.push('\n');
+    if tables::is_sweep(s) {
+        out.push_str(&tables::sweep(s).plain(style.width));
+        shared_notes(out, s, style);
+        out.push('\n');
+    } else {
+        for w in &s.workloads {
+            workload(out, s, w, style);
+        }
+    }
+    analysis(out, s, &r.analysis, style);
+    findings(out, &s.findings, style);
+    for gap in &r.gaps {
+        out.push_str(&wrap(gap, style.width, "", "  "));
+    }
+    out.push_str(&wrap(&labels(s), style.width, "", "  "));
+    if !s.rerun.is_empty() {
+        let _ = writeln!(out, "Again: {}", s.rerun);
+    }
+}
+
+fn labels(s: &RunSummary) -> String {
+    let labels: Vec<String> = s.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let marks = if labels.is_empty() { String::new() } else { format!(" ({})", labels.join(", ")) };
+    format!("Run {}{marks}", s.id)
+}
+
+fn workload(out: &mut String, s: &RunSummary, w: &WorkloadSummary, style: Style) {
+    let _ = writeln!(out, "{}", style.bold(&lines::label(w, &s.workloads)));
+    let body = style.width.saturating_sub(2);
+    let mut line = |name: &str, text: &str| {
+        out.push_str(&wrap(text, style.width, &format!("  {name:<11}"), &" ".repeat(13)));
+    };
+    let rate = w.ops_per_s.as_ref().map_or("not known; a finding says why".into(), |e| {
+        format!("{} {}", number::estimate(e), if tables::is_block(s) { "IOPS" } else { "op/s" })
+    });
+    line("rate", &rate);
+    if tables::moves_bytes(w)
+        && let Some(b) = &w.bytes_per_s
+    {
+        let (mib, mb) = (number::estimate(&b.scaled(1.0 / MIB)), number::value(&b.scaled(1.0 / MB)));
+        line("throughput", &format!("{mib} MiB/s ({mb} MB/s)"));
+    }
+    line("load", &tables::conditions(w));
+    line("ops", &tables::outcomes(w));
+    if let Some(l) = &w.littles_law {
+        let text = format!(
+            "{} in flight, rate x time gives {} (off by {})",
+            plimsoll_model::units::significant(l.in_flight, 4),
+            plimsoll_model::units::significant(l.rate_times_time, 4),
+            number::percent(l.error.abs())
+        );
+        line("Little", &text);
+    }
+    line("client", &tables::client(w));
+    for note in &w.notes {
+        line("note", note);
+    }
+    for table in [tables::latencies(w), tables::endpoints(w)] {
+        let few = table.title == "By endpoint" && table.rows.len() < 2;
+        if table.rows.is_empty() || few {
+            continue;
+        }
+        for l in table.plain(body).lines() {
+            let _ = writeln!(out, "  {l}");
+        }
+    }
+    out.push('\n');
+}
+
+/// Notes that hold for a whole sweep are said once; others name their line.
+fn shared_notes(out: &mut String, s: &RunSummary, style: Style) {
+    let mut said: Vec<&str> = Vec::new();
+    for w in &s.workloads {
+        for note in &w.notes {
+            if said.contains(&note.as_str()) {
+                continue;
+            }
+            said.push(note);
+            let having: Vec<&WorkloadSummary> =
+                s.workloads.iter().filter(|o| o.notes.contains(note)).collect();
+            let mut ops: Vec<&str> = having.iter().map(|w| w.op.as_str()).collect();
+            ops.dedup();
+            let whom = if having.len() == s.workloads.len() {
+                String::new()
+            } else {
+                format!(" ({})", ops.join(", "))
+            };
+            out.push_str(&wrap(&format!("{note}{whom}"), style.width, "Note: ", "  "));
+        }
+    }
+    let range = |pick: fn(&WorkloadSummary) -> f64| {
+        let all = s.workloads.iter().map(pick);
+        let (low, high) = all.fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
+        if low == high {
+            number::seconds(low)
+        } else {
+            format!("{} to {}", number::seconds(low), number::seconds(high))
+        }
+    };
+    let text = format!(
+        "Each line was measured for {}; left out: warm-up {}, tail {}.",
+        range(|w| w.window_s),
+        range(|w| w.warmup_s),
+        range(|w| w.tail_s)
+    );
+    out.push_str(&wrap(&text, style.width, "", "  "));
+}
+
+fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
+    let mut all = crate::limits::tables(s, a);
+    // The full list of passed checks is for the file; here only what did not pass, which the findings say.
+    all.retain(|t| t.title != "Validity checks");
+    let expected = tables::expectations(s);
+    if !expected.rows.is_empty() {
+        all.push(expected);
+    }
+    for t in all {
+        let _ = writeln!(out, "{}", style.bold(&t.title));
+        out.push_str(&t.plain(style.width));
+        out.push('\n');
+    }
+    for l in &s.limits {
+        if let Some(knee) = &l.knee_bytes {
+            let text = format!(
+                "{}: below {} operations bind, above it bytes.",
+                l.op_class,
+                number::size_estimate(knee)
+            );
+            out.push_str(&wrap(&text, style.width, "", "  "));
+        }
+    }
+    for line in &a.advice {
+        out.push_str(&wrap(line, style.width, "Advice: ", "  "));
+    }
+}
+
+fn findings(out: &mut String, all: &[Finding], style: Style) {
+    let mut sorted: Vec<&Finding> = all.iter().collect();
+    sorted.sort_by_key(|f| std::cmp::Reverse(f.level));
+    for f in &sorted {
+        let (word, code) = match f.level {
+            Level::Invalid => ("INVALID", "1;31"),
+            Level::Qualified => ("note", "33"),
+            Level::Info => ("info", "2"),
+        };
+        let head = format!("{word} {} {}", f.code, f.name);
+        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{w}]"));
+        let text = wrap(&format!("{head}{on}: {}", f.text), style.width, "", "  ");
+        out.push_str(&text.replacen(&head, &style.paint(code, &head), 1));
+    }
+    if !sorted.is_empty() {
+        out.push('\n');
+    }
+}
