@@ -274,6 +274,9 @@ pub struct BlockTarget {
 #[serde(deny_unknown_fields)]
 pub struct FilesTarget {
     pub directory: String,
+    /// Files are named STEM.JOB.FILE; absent: the target's name. Targets with one stem share their files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stem: Option<String>,
     /// Number of files per worker.
     #[serde(default = "one")]
     pub files: u32,
@@ -473,6 +476,8 @@ pub struct BlockOptions {
     pub write_size: Option<SizeDist>,
     /// Random offsets are multiples of this; absent: of the (smallest) block size.
     pub offset_align: Option<Size>,
+    /// Files of an earlier stage are removed first, so that every block is newly allocated.
+    pub fresh: bool,
     /// The fio job that this workload was made from, for reports in fio's formats.
     pub fio: Option<FioJob>,
 }

@@ -262,6 +262,7 @@ impl Lowering<'_> {
         self.holds_a_block(job, file_size)?;
         Ok(TargetSpec::Files(FilesTarget {
             directory,
+            stem: Some(job.name.replace('/', "_")),
             files: job.nrfiles,
             file_size: Size(file_size),
             buffered: !job.direct,
