@@ -9,6 +9,7 @@ pub mod expect;
 pub mod judge;
 pub mod littles_law;
 pub mod math;
+pub mod probe;
 pub mod rate;
 pub mod rng;
 pub mod segment;

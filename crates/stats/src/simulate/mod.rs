@@ -3,6 +3,7 @@
 //! [`fluid`] is a rate-flow model (fast, for statistics), [`events`] a discrete-event model with whole requests,
 //! real 429s and real queues (slow, for realism). Both keep their limiter's state between runs.
 
+pub mod drive;
 pub mod events;
 pub mod fluid;
 

@@ -1,0 +1,233 @@
+//! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
+
+use crate::bucket::{FitOptions, FitVerdict, fit};
+use crate::math;
+use crate::segment::batch_interval;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainKind {
+    /// A burst, a cliff, a plateau.
+    Cliff,
+    /// A burst of a second or two: significant, but no level.
+    Micro,
+    /// One level.
+    Flat,
+    Unsteady,
+}
+
+impl DrainKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cliff => "cliff",
+            Self::Micro => "short burst",
+            Self::Flat => "flat",
+            Self::Unsteady => "unsteady",
+        }
+    }
+}
+
+/// One drain: evidence, kept as it was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drain {
+    pub kind: DrainKind,
+    pub rate: f64,
+    pub rate_half_width: f64,
+    pub burst: Option<f64>,
+    /// Tokens beyond `rate x time` that this drain found.
+    pub recovered: Option<f64>,
+    pub recovered_half_width: f64,
+    pub cliff_s: Option<f64>,
+    /// Idle time before it; `None` for the first.
+    pub idle_s: Option<f64>,
+    /// Tokens per second that other phases took meanwhile.
+    pub taken_per_s: f64,
+    /// Tokens that the idle time brings at the plateau's rate.
+    pub would_fill: Option<f64>,
+    pub length_s: f64,
+    pub x: Vec<f64>,
+}
+
+const NEED_FIRST_S: f64 = 20.0;
+const NEED_AGAIN_S: f64 = 8.0;
+
+fn need(first: bool) -> f64 {
+    if first { NEED_FIRST_S } else { NEED_AGAIN_S }
+}
+
+fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
+    fit(x, dt, &FitOptions { min_post_s, ..FitOptions::default() })
+}
+
+/// Whether `t` seconds of draining have shown the plateau well enough.
+pub fn is_enough(x: &[f64], dt: f64, t: f64, first: bool, known: Option<f64>) -> bool {
+    if t < if first { 25.0 } else { 10.0 } {
+        return false;
+    }
+    let f = fitted(x, dt, need(first));
+    if let Some(tier) = f.tiers.last() {
+        let after = t - tier.cliff_s;
+        return after >= need(first) && (!first || tier.rate_half_width < 0.02 * tier.rate || after >= 60.0);
+    }
+    // A later drain of a known limiter that sits on the known plateau has nothing more to show.
+    f.verdict == FitVerdict::NoCliff
+        && known.is_some_and(|r| r > 0.0 && (f.sustained / r - 1.0).abs() < 0.05)
+        && t >= need(first) + 5.0
+}
+
+impl Drain {
+    pub fn of(x: &[f64], dt: f64, first: bool, known: Option<f64>) -> Self {
+        let f = fitted(x, dt, need(first).min(15.0));
+        let blank = Self {
+            kind: DrainKind::Unsteady,
+            rate: f.sustained,
+            rate_half_width: f.sustained_half_width,
+            burst: None,
+            recovered: None,
+            recovered_half_width: f64::INFINITY,
+            cliff_s: None,
+            idle_s: None,
+            taken_per_s: 0.0,
+            would_fill: None,
+            length_s: 0.0,
+            x: Vec::new(),
+        };
+        if let (true, Some(t)) = (f.verdict.is_limiter(), f.tiers.last()) {
+            let pooled = known.filter(|r| *r > 0.0 && (t.rate / r - 1.0).abs() < 0.1);
+            let recovered = pooled.map_or(t.capacity, |r| intercept(x, dt, t.cliff_s + 1.0, r));
+            return Self {
+                kind: DrainKind::Cliff,
+                rate: t.rate,
+                rate_half_width: t.rate_half_width,
+                burst: Some(f.burst),
+                recovered: Some(recovered),
+                recovered_half_width: t.capacity_half_width,
+                cliff_s: Some(t.cliff_s),
+                ..blank
+            };
+        }
+        if f.verdict != FitVerdict::NoCliff {
+            return blank;
+        }
+        let pooled = known.filter(|r| *r > 0.0 && (f.sustained / r - 1.0).abs() < 0.1);
+        let s = ShortBurst::scan(x, dt, pooled);
+        let found = s.z > 5.0 && s.recovered > 0.15 * s.rate;
+        Self {
+            kind: if found { DrainKind::Micro } else { DrainKind::Flat },
+            rate: s.rate,
+            rate_half_width: s.rate_half_width,
+            recovered: Some(if found { s.recovered } else { 0.0 }),
+            recovered_half_width: 2.0 * s.sd,
+            ..blank
+        }
+    }
+
+    /// The idle time would have filled more than was found: what was found is the capacity.
+    pub fn is_saturated(&self) -> bool {
+        self.compare().is_some_and(|more| more)
+    }
+
+    /// What was found is what the idle time brought.
+    pub fn is_unsaturated(&self) -> bool {
+        self.compare().is_some_and(|more| !more)
+    }
+
+    fn compare(&self) -> Option<bool> {
+        let (fill, r) = (self.would_fill?, self.recovered.filter(|r| *r > 0.0)?);
+        Some(fill > 1.3 * r + self.recovered_half_width)
+    }
+}
+
+/// Upper envelope of `A(t) - r t` from `from_s` on.
+fn intercept(x: &[f64], dt: f64, from_s: f64, r: f64) -> f64 {
+    let work = math::cumulative(x, dt);
+    let a = ((from_s / dt) as usize).min(work.len() - 1);
+    let e: Vec<f64> = (a..work.len()).map(|t| work[t] - r * t as f64 * dt).collect();
+    math::quantile(&e, 0.75)
+}
+
+/// Scan for a burst too short to be a level: `R(W) = A(W) - r W` over W, against its long-run spread.
+struct ShortBurst {
+    rate: f64,
+    rate_half_width: f64,
+    recovered: f64,
+    sd: f64,
+    z: f64,
+}
+
+impl ShortBurst {
+    fn scan(x: &[f64], dt: f64, known: Option<f64>) -> Self {
+        let half = x.len() / 2;
+        let work = math::cumulative(x, dt);
+        let y = &x[half..];
+        let (own, hw) = batch_interval(y, dt, 10.0);
+        let se = hw / 2.5;
+        let rate = known.unwrap_or(own);
+        let seconds = y.len() as f64 * dt;
+        let k = (((if seconds >= 40.0 { 5.0 } else { 2.0 }) / dt).round_ties_even() as usize).max(2);
+        let bins: Vec<f64> = y[y.len() % k..].chunks_exact(k).map(math::mean).collect();
+        // Variance of the cumulative work per second.
+        let lrv = math::variance(&bins, 1) * k as f64 * dt + 1e-12;
+        let spread = |w: usize| {
+            let t = w as f64 * dt;
+            (lrv * t + (t * se).powi(2) + (0.25 * rate * dt).powi(2)).sqrt()
+        };
+        let longest = (half as f64 * dt).max(1.0);
+        let (mut z, mut at) = (f64::NEG_INFINITY, 1);
+        for i in 0..14 {
+            let w = 0.5 * (longest / 0.5).powf(f64::from(i) / 13.0) / dt;
+            let w = (w.round_ties_even() as usize).clamp(1, half.max(1));
+            let r = work[w.min(work.len() - 1)] - rate * w as f64 * dt;
+            let score = r / spread(w);
+            if score > z {
+                (z, at) = (score, w);
+            }
+        }
+        let end = (at + ((4.0 / dt) as usize).max(4)).min(work.len());
+        let e: Vec<f64> = (at.min(end)..end).map(|t| work[t] - rate * t as f64 * dt).collect();
+        Self { rate, rate_half_width: hw, recovered: math::quantile(&e, 0.75), sd: spread(at), z }
+    }
+}
+
+/// A short bucket from repeated idle-and-drain cycles, against windows of the plateau that followed no idle time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Micro {
+    pub capacity: f64,
+    pub spread: f64,
+    pub cycles: usize,
+    pub control: f64,
+    pub control_spread: f64,
+}
+
+/// Tokens beyond the rate in one short drain, from two seconds on.
+pub fn micro_capacity(x: &[f64], dt: f64, rate: f64) -> f64 {
+    let work = math::cumulative(x, dt);
+    let from = ((2.0 / dt).round() as usize).min(work.len() - 1);
+    let e: Vec<f64> = (from..work.len()).map(|t| work[t] - rate * t as f64 * dt).collect();
+    math::quantile(&e, 0.6)
+}
+
+impl Micro {
+    pub fn of(values: &[f64], plateau: &[f64], dt: f64, rate: f64) -> Option<Self> {
+        let k = ((6.0 / dt) as usize).max(1);
+        let control: Vec<f64> =
+            plateau[plateau.len() / 2..].chunks_exact(k).map(|w| micro_capacity(w, dt, rate)).collect();
+        if values.len() < 3 || control.len() < 3 {
+            return None;
+        }
+        Some(Self {
+            capacity: math::median(values),
+            spread: math::stdev(values, 1),
+            cycles: values.len(),
+            control: math::mean(&control),
+            control_spread: math::stdev(&control, 1),
+        })
+    }
+
+    /// Whether the burst stands out from what the plateau does by itself.
+    pub fn is_real(&self, rate: f64) -> bool {
+        let se = ((self.spread.powi(2) + self.control_spread.powi(2)) / 6.0).sqrt();
+        self.capacity - self.control > 4.0 * se
+            && self.capacity > 2.0 * self.control_spread
+            && self.capacity > 0.15 * rate
+    }
+}

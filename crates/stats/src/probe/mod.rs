@@ -1,0 +1,457 @@
+//! (d) The active probe of an unknown limiter, as a pure controller: observations in, the next phase out.
+//!
+//! It saturates with small ops until the ops bucket has run dry and the plateau is known, then with large ones for
+//! the bytes bucket: the drain of the one is the time in which the other refills. From the second drain on, the tokens
+//! recovered after a known idle time give capacity (when the idle time would have filled it over and over) and refill
+//! rate (when not); tokens that the other's phases took meanwhile are accounted for. Bursts too short to be a level are
+//! found by a scan and confirmed by repeated idle-and-drain cycles against a control that followed no idle time.
+//!
+//! The caller executes each [`Action`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
+
+mod drain;
+mod outcome;
+
+pub use drain::{Drain, DrainKind};
+pub use outcome::{Capacity, Found, Outcome};
+
+use crate::math;
+use crate::simulate::Seen;
+use drain::{Micro, micro_capacity};
+
+/// What the probe may use and want.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Size of ops for the ops bucket, and the largest for the bytes bucket.
+    pub small_bytes: u64,
+    pub large_bytes: u64,
+    /// Ops in flight that saturate.
+    pub concurrency: u32,
+    /// Slice of the series that is wanted back.
+    pub dt_s: f64,
+    /// All phases together may take this long.
+    pub budget_s: f64,
+    /// A first drain without a cliff ends here: larger buckets are not excluded, and the result says so.
+    pub horizon_s: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            small_bytes: 1024,
+            large_bytes: 8 << 20,
+            concurrency: 256,
+            dt_s: 0.25,
+            budget_s: 900.0,
+            horizon_s: 120.0,
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    /// Closed-loop load. `continues`: the same load as before, without a break.
+    Load {
+        size_bytes: u64,
+        concurrency: u32,
+        duration_s: f64,
+        dt_s: f64,
+        continues: bool,
+    },
+    /// Stop issuing and wait for every op in flight; then report the time.
+    Stop,
+    /// Leave the storage alone.
+    Idle {
+        seconds: f64,
+    },
+    Done,
+}
+
+/// What came of the last action.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Observation {
+    /// Seconds on any steady clock, after the action ended.
+    pub now_s: f64,
+    /// Of a load: rates per slice. Absent after [`Action::Stop`] and [`Action::Idle`].
+    pub seen: Option<Seen>,
+}
+
+/// Which bucket a drain is after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    Ops,
+    Bytes,
+}
+
+impl Resource {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ops => "ops",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// Seconds of load between two looks.
+const CHUNK_S: f64 = 5.0;
+const PILOT_S: f64 = 4.0;
+const PILOT_CONCURRENCY: u32 = 8;
+const LONGEST_REDRAIN_S: f64 = 180.0;
+const MICRO_CYCLES: usize = 6;
+const MICRO_LOAD_S: f64 = 6.0;
+const MICRO_DT_S: f64 = 0.1;
+
+/// All that is known of one resource.
+#[derive(Debug, Clone, Default)]
+struct Track {
+    drains: Vec<Drain>,
+    last_end_s: f64,
+    /// Plateau and burst rate, once known.
+    rate: Option<f64>,
+    burst: Option<f64>,
+    micro: Option<Micro>,
+    /// Tokens of this resource used up to the end of its last drain.
+    mark: f64,
+    done: bool,
+    /// Idle time wanted before the next drain.
+    want_s: f64,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Start,
+    Pilot,
+    Choose,
+    Wait(Resource),
+    Draining(Draining),
+    Drained(Draining),
+    MicroIdle(MicroRun),
+    MicroLoad(MicroRun),
+    MicroStop(MicroRun),
+    Done,
+}
+
+#[derive(Debug, Clone)]
+struct Draining {
+    of: Resource,
+    first: bool,
+    idle_s: Option<f64>,
+    /// Tokens per second that others took during the idle time.
+    taken_per_s: f64,
+    limit_s: f64,
+    t: f64,
+    x: Vec<f64>,
+}
+
+#[derive(Debug, Clone)]
+struct MicroRun {
+    of: Resource,
+    recovered: f64,
+    values: Vec<f64>,
+}
+
+/// The controller. Deterministic: the same observations give the same actions.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    options: Options,
+    state: State,
+    started_s: f64,
+    now_s: f64,
+    large_bytes: u64,
+    used: [f64; 2],
+    tracks: [Track; 2],
+}
+
+impl Probe {
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            state: State::Start,
+            started_s: 0.0,
+            now_s: 0.0,
+            large_bytes: options.large_bytes,
+            used: [0.0; 2],
+            tracks: [Track::default(), Track::default()],
+        }
+    }
+
+    /// One phrase for a progress line.
+    pub fn phase(&self) -> String {
+        match &self.state {
+            State::Start | State::Pilot => "pilot: what size moves bytes best".into(),
+            State::Choose | State::Done => "deciding".into(),
+            State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
+            State::Draining(d) | State::Drained(d) if d.first => {
+                format!("looking for a limit on {}", d.of.name())
+            }
+            State::Draining(d) | State::Drained(d) => format!("draining the {} bucket again", d.of.name()),
+            State::MicroIdle(m) | State::MicroLoad(m) | State::MicroStop(m) => {
+                format!("measuring a short burst of {}", m.of.name())
+            }
+        }
+    }
+
+    /// Seconds since the first call.
+    pub fn elapsed_s(&self) -> f64 {
+        self.now_s - self.started_s
+    }
+
+    /// What to do after `last` was seen. Call it first with an observation that carries only the time.
+    pub fn next(&mut self, last: &Observation) -> Action {
+        if matches!(self.state, State::Start) {
+            self.started_s = last.now_s;
+        }
+        self.now_s = last.now_s;
+        if let Some(s) = &last.seen {
+            self.used[0] += s.ops_per_s.iter().sum::<f64>() * s.dt_s;
+            self.used[1] += s.bytes_per_s.iter().sum::<f64>() * s.dt_s;
+        }
+        match std::mem::replace(&mut self.state, State::Choose) {
+            State::Start => self.start_pilot(),
+            State::Pilot => {
+                self.choose_size(last.seen.as_ref());
+                Action::Stop
+            }
+            State::Choose => self.choose(),
+            State::Wait(r) => self.start_drain(r),
+            State::Draining(d) => self.go_on(d, last.seen.as_ref()),
+            State::Drained(d) => self.finish_drain(d),
+            State::MicroIdle(m) => self.micro_load(m),
+            State::MicroLoad(m) => self.micro_seen(m, last.seen.as_ref()),
+            State::MicroStop(m) => self.micro_next(m),
+            State::Done => self.finish(),
+        }
+    }
+
+    /// What is known so far.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options)
+    }
+
+    fn finish(&mut self) -> Action {
+        self.state = State::Done;
+        Action::Done
+    }
+
+    fn start_pilot(&mut self) -> Action {
+        self.state = State::Pilot;
+        Action::Load {
+            size_bytes: self.options.large_bytes,
+            concurrency: PILOT_CONCURRENCY.min(self.options.concurrency),
+            duration_s: PILOT_S,
+            dt_s: self.options.dt_s,
+            continues: false,
+        }
+    }
+
+    /// As large as possible, but at least 20 ops a second, so that a slice holds several.
+    fn choose_size(&mut self, seen: Option<&Seen>) {
+        let x = seen.map_or(&[][..], |s| &s.bytes_per_s);
+        let rate = math::mean(&x[4.min(x.len())..]);
+        let low = (64.0 * 1024.0f64).min(self.options.large_bytes as f64);
+        self.large_bytes = (rate / 20.0).clamp(low, self.options.large_bytes as f64) as u64;
+    }
+
+    fn track(&mut self, r: Resource) -> &mut Track {
+        &mut self.tracks[r as usize]
+    }
+
+    /// First drains first; then whichever has waited for as long as it wanted, or wait for the nearest.
+    fn choose(&mut self) -> Action {
+        let open: Vec<Resource> =
+            [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
+        if self.elapsed_s() >= self.options.budget_s || open.is_empty() {
+            return self.finish();
+        }
+        if let Some(&r) = open.iter().find(|r| self.tracks[**r as usize].drains.is_empty()) {
+            return self.start_drain(r);
+        }
+        let wait = |r: Resource| {
+            let t = &self.tracks[r as usize];
+            (t.want_s - (self.now_s - t.last_end_s)).max(0.0)
+        };
+        let r = open.iter().copied().min_by(|a, b| wait(*a).total_cmp(&wait(*b))).expect("not empty");
+        let seconds = wait(r);
+        if seconds <= 0.0 {
+            return self.start_drain(r);
+        }
+        if self.elapsed_s() + seconds > self.options.budget_s {
+            return self.finish();
+        }
+        self.state = State::Wait(r);
+        Action::Idle { seconds }
+    }
+
+    fn start_drain(&mut self, of: Resource) -> Action {
+        let left = (self.options.budget_s - self.elapsed_s()).max(10.0);
+        let (now, used) = (self.now_s, self.used[of as usize]);
+        let horizon = self.options.horizon_s;
+        let t = self.track(of);
+        let first = t.drains.is_empty();
+        let idle_s = (!first).then_some(now - t.last_end_s);
+        let taken_per_s = idle_s.filter(|i| *i > 0.0).map_or(0.0, |i| (used - t.mark) / i);
+        let limit_s = left.min(if first { horizon } else { LONGEST_REDRAIN_S });
+        self.load_on(Draining { of, first, idle_s, taken_per_s, limit_s, t: 0.0, x: Vec::new() })
+    }
+
+    fn load_on(&mut self, d: Draining) -> Action {
+        let size_bytes = match d.of {
+            Resource::Ops => self.options.small_bytes,
+            Resource::Bytes => self.large_bytes,
+        };
+        let continues = d.t > 0.0;
+        self.state = State::Draining(d);
+        let (concurrency, dt_s) = (self.options.concurrency, self.options.dt_s);
+        Action::Load { size_bytes, concurrency, duration_s: CHUNK_S, dt_s, continues }
+    }
+
+    fn go_on(&mut self, mut d: Draining, seen: Option<&Seen>) -> Action {
+        match seen {
+            Some(s) => d.x.extend_from_slice(match d.of {
+                Resource::Ops => &s.ops_per_s,
+                Resource::Bytes => &s.bytes_per_s,
+            }),
+            // No series came back: nothing will ever be known this way.
+            None => d.t = d.limit_s,
+        }
+        d.t += CHUNK_S;
+        let known = self.tracks[d.of as usize].rate;
+        if d.t >= d.limit_s || drain::is_enough(&d.x, self.options.dt_s, d.t, d.first, known) {
+            self.state = State::Drained(d);
+            return Action::Stop;
+        }
+        self.load_on(d)
+    }
+
+    fn finish_drain(&mut self, d: Draining) -> Action {
+        let of = d.of;
+        let dt = self.options.dt_s;
+        let (now, used) = (self.now_s, self.used[of as usize]);
+        let left = self.options.budget_s - self.elapsed_s();
+        let t = self.track(of);
+        let mut seen = Drain::of(&d.x, dt, d.first, t.rate);
+        seen.idle_s = d.idle_s;
+        seen.taken_per_s = d.taken_per_s;
+        seen.length_s = d.t;
+        seen.x = d.x;
+        t.last_end_s = now;
+        t.mark = used;
+        let usable = seen.kind != DrainKind::Unsteady;
+        let was_unsteady = t.drains.first().is_some_and(|q| q.kind == DrainKind::Unsteady);
+        let limited = matches!(seen.kind, DrainKind::Cliff | DrainKind::Micro);
+        if (d.first && usable) || t.rate.is_none() || (was_unsteady && limited) {
+            t.rate = Some(seen.rate);
+            t.burst = seen.burst.or(t.burst);
+        }
+        t.drains.push(seen);
+        t.decide(left);
+        let short = |k: DrainKind| matches!(k, DrainKind::Micro | DrainKind::Flat);
+        let micro = t.done
+            && t.rate.is_some_and(|r| r > 0.0)
+            && t.drains.iter().all(|q| short(q.kind))
+            && t.drains.iter().any(|q| q.kind == DrainKind::Micro);
+        if micro {
+            let recovered = t.most_recovered();
+            return self.micro_idle(MicroRun { of, recovered, values: Vec::new() });
+        }
+        self.choose()
+    }
+
+    fn micro_idle(&mut self, m: MicroRun) -> Action {
+        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
+        let seconds = 1.5 * m.recovered / rate + 1.0;
+        if self.elapsed_s() > self.options.budget_s || !seconds.is_finite() {
+            return self.micro_done(m);
+        }
+        self.state = State::MicroIdle(m);
+        Action::Idle { seconds }
+    }
+
+    fn micro_load(&mut self, m: MicroRun) -> Action {
+        let size_bytes = match m.of {
+            Resource::Ops => self.options.small_bytes,
+            Resource::Bytes => self.large_bytes,
+        };
+        self.state = State::MicroLoad(m);
+        let concurrency = self.options.concurrency;
+        Action::Load { size_bytes, concurrency, duration_s: MICRO_LOAD_S, dt_s: MICRO_DT_S, continues: false }
+    }
+
+    fn micro_seen(&mut self, mut m: MicroRun, seen: Option<&Seen>) -> Action {
+        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
+        if let Some(s) = seen {
+            let x = match m.of {
+                Resource::Ops => &s.ops_per_s,
+                Resource::Bytes => &s.bytes_per_s,
+            };
+            m.values.push(micro_capacity(x, s.dt_s, rate));
+        }
+        self.state = State::MicroStop(m);
+        Action::Stop
+    }
+
+    fn micro_next(&mut self, m: MicroRun) -> Action {
+        if m.values.len() < MICRO_CYCLES && self.elapsed_s() <= self.options.budget_s {
+            return self.micro_idle(m);
+        }
+        self.micro_done(m)
+    }
+
+    fn micro_done(&mut self, m: MicroRun) -> Action {
+        let dt = self.options.dt_s;
+        let (now, used) = (self.now_s, self.used[m.of as usize]);
+        let t = self.track(m.of);
+        t.last_end_s = now;
+        t.mark = used;
+        t.micro = Micro::of(&m.values, &t.drains[0].x, dt, t.rate.unwrap_or(0.0));
+        self.choose()
+    }
+}
+
+impl Track {
+    fn most_recovered(&self) -> f64 {
+        self.drains.iter().filter_map(|d| d.recovered).fold(0.0, f64::max)
+    }
+
+    /// Whether to drain again, and after how much idle time.
+    fn decide(&mut self, left_s: f64) {
+        let known = self.drains.iter().any(|d| d.recovered.is_some());
+        let Some(r) = self.rate.filter(|r| known && *r > 0.0) else {
+            self.done = self.drains.len() >= 2;
+            self.want_s = 0.0;
+            return;
+        };
+        if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
+            // The bucket may have been empty at the start: one more drain after an idle time, else there is none.
+            self.done = self.drains.len() >= 2;
+            self.want_s = 20.0;
+            return;
+        }
+        let most = self.most_recovered();
+        for d in &mut self.drains {
+            d.would_fill =
+                d.idle_s.filter(|_| d.kind != DrainKind::Unsteady).map(|i| (r - d.taken_per_s) * i);
+        }
+        let have_capacity = self.drains.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most));
+        let have_refill = self.drains.iter().any(Drain::is_unsaturated);
+        if have_capacity && have_refill {
+            self.done = true;
+            return;
+        }
+        let last_width =
+            self.drains.iter().rev().find(|d| d.recovered.is_some()).map_or(0.0, |d| d.recovered_half_width);
+        if have_capacity {
+            // The refill rate needs an idle time that does not fill the bucket, and that can be resolved.
+            let w = 0.4 * most / r;
+            self.done = w * r < 5.0 * last_width || w < 2.0 || self.drains.len() >= 5;
+            self.want_s = w;
+            return;
+        }
+        let growing = self.drains.iter().any(|d| d.would_fill.is_some_and(|f| f > 1.1 * most));
+        self.want_s = 1.8 * most / r * if growing { 1.6 } else { 1.0 } + 5.0;
+        self.done = self.want_s > left_s || self.drains.len() >= 6;
+    }
+}
+
+#[cfg(test)]
+mod tests;
