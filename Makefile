@@ -1,0 +1,37 @@
+# Each target works on a fresh Debian 12 machine. `make demo` first; the rest is for those who change the code.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: demo build web test bench lint fuzz install
+
+PLIMSOLL := target/release/plimsoll
+
+# Measures the embedded S3 server under a limit that is known, prints the verdict, leaves report.html.
+demo: build
+	@scripts/demo.sh
+
+# The page comes before the binary: it is built into it.
+build: web
+	@source scripts/env.sh && cargo build --release --locked -p plimsoll
+
+web:
+	@scripts/install.sh build
+	@scripts/web.sh build
+
+# Everything: formatting, lints, unit, property and snapshot tests, web, end to end, fuzz. Last line: N passed, N failed.
+test:
+	@scripts/install.sh
+	@scripts/test.sh
+
+# Long measurements; figures are printed and kept under bench/results.
+bench: build
+	@scripts/bench.sh
+
+lint:
+	@source scripts/env.sh && cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fuzz:
+	@scripts/install.sh build
+	@scripts/fuzz.sh $${SECONDS_EACH:-60}
+
+install:
+	@scripts/install.sh

@@ -1,0 +1,30 @@
+#!/bin/bash
+# fuzz.sh SECONDS: each fuzz target for that long. Stable Rust: coverage by LLVM's own pass, no sanitizer
+# (the parsers are safe code; a panic, a hang or memory without bound is what is looked for).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/env.sh
+EACH=${1:-60}
+export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+ -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+ -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
+TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
+# With --target the flags are for the targets alone, not for build scripts and macros.
+cargo build --release --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
+passed=0 failed=0
+for source in fuzz/fuzz_targets/*.rs; do
+  name=$(basename "$source" .rs)
+  mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
+  seeds=(); [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
+  if "fuzz/target/$TRIPLE/release/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+       -artifact_prefix="fuzz/artifacts/$name/" -print_final_stats=1 "fuzz/corpus/$name" "${seeds[@]}" >"fuzz/artifacts/$name.log" 2>&1; then
+    passed=$((passed + 1))
+    echo "fuzz $name: ok, $(sed -n 's/^stat::number_of_executed_units: *//p' "fuzz/artifacts/$name.log") inputs" >&2
+  else
+    failed=$((failed + 1))
+    echo "fuzz $name: FAILED" >&2
+    tail -40 "fuzz/artifacts/$name.log" >&2
+  fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,274 @@
+"""Fixtures of the end-to-end tests: real servers, fresh buckets, and the built binary.
+
+PLIMSOLL_BIN names the binary (default: target/release/plimsoll). Servers are started once per session by
+scripts/servers/*.sh, on free ports, and stopped by the ids of their processes.
+"""
+
+import json
+import os
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.client import Config
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVERS = ROOT / "scripts" / "servers"
+BIN = Path(os.environ.get("PLIMSOLL_BIN", ROOT / "target" / "release" / "plimsoll"))
+os.environ["PATH"] += ":" + ":".join(
+    [str(Path.home() / "go/bin"), str(ROOT / ".local/go/bin"), "/usr/sbin", "/sbin"]
+)
+
+
+@dataclass
+class Result:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def summary(self):
+        try:
+            return json.loads(self.out)
+        except ValueError as e:
+            raise AssertionError(f"no JSON on stdout ({e})\nexit {self.code}\n{self.out}\n{self.err}") from e
+
+    def workload(self, op):
+        found = [w for w in self.summary["workloads"] if w["op"] == op]
+        assert found, f"no workload {op}: {[w['op'] for w in self.summary['workloads']]}"
+        return found[0]
+
+    def ok(self):
+        assert self.code == 0, f"exit {self.code}\n{self.err}\n{self.out[:3000]}"
+        return self
+
+    def codes(self):
+        return {f["code"] for f in self.summary["findings"]}
+
+
+@dataclass
+class Server:
+    """A running S3 server."""
+
+    name: str
+    endpoint: str
+    access_key: str
+    secret_key: str
+    dir: str = ""
+    pid: int = 0
+    process: subprocess.Popen = None
+
+    def env(self):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "PLIMSOLL_"))}
+        return clean | {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": "/nonexistent",
+            "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+        }
+
+    def client(self):
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+            region_name="us-east-1",
+            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 3}),
+        )
+
+
+def start(script, *args, env=None):
+    """Runs a start script and reads its name=value lines."""
+    done = subprocess.run(
+        ["bash", str(SERVERS / script), *args],
+        env=os.environ | (env or {}),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+def stop(directory):
+    subprocess.run(["bash", str(SERVERS / "stop.sh"), directory], check=False, timeout=60)
+
+
+def script_server(name, script, **env):
+    facts = start(script, env=env)
+    return Server(
+        name, facts["endpoint"], facts["access_key"], facts["secret_key"], facts["dir"], int(facts["pid"])
+    )
+
+
+@pytest.fixture(scope="session")
+def minio():
+    server = script_server("minio", "minio.sh")
+    yield server
+    stop(server.dir)
+
+
+@pytest.fixture(scope="session")
+def versitygw():
+    server = script_server("versitygw", "versitygw.sh")
+    yield server
+    stop(server.dir)
+
+
+def start_target(*args, env=None):
+    """Starts `plimsoll target ...` on a free port; its first lines on stdout are name=value."""
+    process = subprocess.Popen(
+        [str(BIN), "target", *args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env=os.environ | (env or {}),
+    )
+    facts = {}
+    for line in process.stdout:
+        if line.strip() == "ready":
+            break
+        name, _, value = line.strip().partition("=")
+        facts[name] = value
+    assert "endpoint" in facts, f"the server did not start: exit {process.poll()}"
+    return process, facts
+
+
+def end(process):
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory):
+    data = tmp_path_factory.mktemp("embedded")
+    keys = {"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded-secret"}
+    process, facts = start_target("s3", "--listen", "127.0.0.1:0", "--data", str(data), "--no-sync", env=keys)
+    yield Server(
+        "embedded", facts["endpoint"], "embedded", "embedded-secret", str(data), process.pid, process
+    )
+    end(process)
+
+
+@pytest.fixture(params=["minio", "versitygw", "embedded"])
+def server(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def canned():
+    """Starts canned servers with the flags given; all are ended after the test."""
+    started = []
+
+    def make(*args):
+        process, facts = start_target("canned", "--listen", "127.0.0.1:0", *args)
+        started.append(process)
+        return Server("canned", facts["endpoint"], "canned", "canned-secret", "", process.pid, process)
+
+    yield make
+    for process in started:
+        end(process)
+
+
+@dataclass
+class Bucket:
+    server: Server
+    name: str
+    client: object = field(repr=False)
+
+    def keys(self):
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name)
+        return sorted(o["Key"] for p in pages for o in p.get("Contents", []))
+
+    def uploads(self):
+        return self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", [])
+
+    def flags(self):
+        return ["--endpoint", self.server.endpoint, "--bucket", self.name]
+
+
+def new_bucket(server):
+    name = f"e2e-{uuid.uuid4().hex[:12]}"
+    client = server.client()
+    client.create_bucket(Bucket=name)
+    return Bucket(server, name, client)
+
+
+def drop_bucket(bucket):
+    for key in bucket.keys():
+        bucket.client.delete_object(Bucket=bucket.name, Key=key)
+    bucket.client.delete_bucket(Bucket=bucket.name)
+
+
+@pytest.fixture
+def bucket(server):
+    b = new_bucket(server)
+    yield b
+    drop_bucket(b)
+
+
+@pytest.fixture
+def minio_bucket(minio):
+    b = new_bucket(minio)
+    yield b
+    drop_bucket(b)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def plimsoll(runs):
+    """Runs the binary to its end."""
+
+    def call(*args, server=None, env=None, timeout=120, check=False):
+        base = server.env() if server else dict(os.environ)
+        base |= {"PLIMSOLL_RUNS": str(runs)} | (env or {})
+        done = subprocess.run(
+            [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout
+        )
+        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return result.ok() if check else result
+
+    return call
+
+
+@pytest.fixture
+def background(runs):
+    """Starts the binary and leaves it running; whatever is left is killed after the test."""
+    started = []
+
+    def call(*args, server=None, env=None):
+        base = server.env() if server else dict(os.environ)
+        base |= {"PLIMSOLL_RUNS": str(runs)} | (env or {})
+        process = subprocess.Popen(
+            [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return process
+
+    yield call
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def wait_until(true, seconds=30, what="condition"):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{what}: not within {seconds} s")

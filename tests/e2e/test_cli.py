@@ -1,0 +1,100 @@
+"""What a user sees besides figures: streams, forms, exit codes, reports."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BIN, ROOT
+
+PLANS = sorted((ROOT / "plans").glob("*.toml"))
+
+
+def sim(plimsoll, *flags):
+    return plimsoll("run", ROOT / "plans/sim.toml", *flags)
+
+
+def test_a_result_on_stdout_and_all_else_on_stderr(plimsoll):
+    result = sim(plimsoll, "--json").ok()
+    assert result.summary["schema"] == "plimsoll.run/1"
+    assert result.summary["rerun"].startswith("plimsoll run ")
+
+
+def test_the_command_that_repeats_it_repeats_it(plimsoll):
+    first = sim(plimsoll, "--json").ok().summary
+    words = first["rerun"].split()[1:]
+    again = plimsoll(*words).ok().summary
+    strip = lambda s: [(w["op"], w["outcomes"], w["latency_ns"]) for w in s["workloads"]]  # noqa: E731
+    assert strip(first) == strip(again), "the simulated target is exact, so a repeat must be the same"
+
+
+@pytest.mark.parametrize("form,told", [("--markdown", "|"), ("--csv", ","), ("--json", '"schema"')])
+def test_forms(plimsoll, form, told):
+    assert told in sim(plimsoll, form).ok().out
+
+
+def test_html_is_one_file_that_loads_nothing(plimsoll, tmp_path):
+    page = tmp_path / "report.html"
+    sim(plimsoll, "--html", page).ok()
+    text = page.read_text()
+    assert len(text) > 5_000
+    assert not re.search(r'(src|href)="https?://', text)
+
+
+def test_expectations_decide_the_exit_code(plimsoll):
+    assert sim(plimsoll, "--expect", "get.ops_per_s >= 1").code == 0
+    missed = sim(plimsoll, "--expect", "get.ops_per_s >= 1000000", "--json")
+    assert missed.code == 4
+    assert missed.summary["expectations"][0]["met"] is False
+
+
+def test_labels_group_a_report(plimsoll, tmp_path):
+    for tier in ("a", "b"):
+        sim(plimsoll, "--label", f"tier={tier}").ok()
+    ids = [r["id"] for r in json.loads(plimsoll("runs", "list", "--json").ok().out)]
+    assert len(ids) == 2
+    out = plimsoll("report", *ids, "--by", "op,label:tier", "--markdown", "-o", tmp_path / "r.html").ok().out
+    assert "| a" in out and "| b" in out, out
+    assert (tmp_path / "r.html").stat().st_size > 5_000
+
+
+def test_runs_list_show_rm(plimsoll):
+    sim(plimsoll).ok()
+    assert plimsoll("runs", "show", "last").ok().out
+    assert plimsoll("runs", "rm", "last").code == 0
+    assert plimsoll("runs", "list").out == ""
+    assert plimsoll("runs", "show", "last").code == 2
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.name)
+def test_every_example_plan_is_a_plan(plimsoll, plan):
+    out = plimsoll("run", plan, "--dry-run").ok().out
+    assert out.startswith("# What would happen:")
+
+
+@pytest.mark.parametrize("plan", [p for p in PLANS if 'kind = "sim"' in p.read_text()], ids=lambda p: p.name)
+def test_simulated_plans_run(plimsoll, plan):
+    result = plimsoll("run", plan, "--json")
+    assert result.code in (0, 3, 5), result.err
+    assert result.summary["workloads"]
+
+
+def test_help_of_every_command():
+    def commands(words):
+        text = subprocess.run([BIN, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        yield words, text
+        block = re.search(r"^Commands:\n((?:  .*\n|\n)+)", text, re.M)
+        for name in re.findall(r"^  ([a-z]+)", block[1], re.M) if block else []:
+            if name != "help":
+                yield from commands([*words, name])
+
+    seen = list(commands([]))
+    assert len(seen) > 25
+    assert all("Usage:" in text for _, text in seen)
+
+
+def test_progress_goes_to_stderr_only_and_quiet_silences_it(plimsoll):
+    loud, quiet = sim(plimsoll), sim(plimsoll, "--quiet")
+    assert loud.err and not quiet.err
+    assert Path(ROOT / "README.md").exists()
