@@ -6,6 +6,7 @@ mod environment;
 mod error;
 mod event;
 pub mod fio_job;
+pub mod objects;
 pub mod safety;
 pub mod sample;
 mod stage;

@@ -1,0 +1,113 @@
+//! Which objects a workload uses: a data set that is prepared and read, objects that are prepared to be deleted,
+//! and objects that it makes itself.
+//!
+//! Numbers, not names: the target makes a name of a number. Numbers below [`VICTIMS`] are the data set.
+//! Deletes take the prepared victims in order, and then, in the same order, what this workload's own puts made
+//! right behind them. So a mix that puts at least as often as it deletes never deletes what is not there.
+
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::Workload;
+
+/// First number of objects that are not of a data set; each workload of each stage has a range of its own.
+const VICTIMS: u64 = 1 << 40;
+/// Numbers that one workload may use up.
+const RANGE: u64 = 1 << 40;
+
+/// Numbers of the objects of one workload of one stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPlan {
+    /// Objects `0..dataset` are read and never changed.
+    pub dataset: u64,
+    /// Objects `victims_first..victims_first + victims` are there to be deleted.
+    pub victims_first: u64,
+    pub victims: u64,
+    /// What the workload makes is numbered from here on.
+    pub fresh_first: u64,
+    /// Where only so many ops are possible: deletes end with their victims when nothing makes new ones.
+    pub most_ops: Option<u64>,
+}
+
+fn creates(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Put | OpKind::Multipart | OpKind::Copy)
+}
+
+fn reads(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Stat | OpKind::List | OpKind::Copy)
+}
+
+/// The objects of workload `workload` of stage `stage`, served by `workers` threads.
+pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPlan {
+    let objects = w.object.as_ref().map_or_else(|| plimsoll_model::plan::ObjectOptions::default().objects, |o| o.objects).max(1);
+    let batch = u64::from(w.object.as_ref().map_or(1, |o| o.delete_batch).max(1));
+    let weight = |pick: fn(OpKind) -> bool| -> u64 {
+        w.mix.iter().filter(|(k, _)| pick(**k)).map(|(_, n)| u64::from(*n)).sum()
+    };
+    let deletes = weight(|k| k == OpKind::Delete);
+    let batches = weight(|k| k == OpKind::DeleteBatch);
+    let made = weight(|k| matches!(k, OpKind::Put | OpKind::Multipart));
+    // Whole rounds over the workers: the worker that deletes number n + victims is the one that made it.
+    let round = u64::from(workers.max(1)) * if batches > 0 { batch } else { 1 };
+    let victims = if deletes + batches > 0 { objects.div_ceil(round) * round } else { 0 };
+    let victims_first = VICTIMS + (u64::from(stage) * 16 + u64::from(workload)) * RANGE;
+    let total: u64 = weight(|_| true);
+    let taken = deletes + batches * batch;
+    let most_ops = (taken > made && taken > 0).then(|| victims * total / taken);
+    KeyPlan {
+        dataset: if weight(reads) > 0 { objects } else { 0 },
+        victims_first,
+        victims,
+        fresh_first: victims_first + victims,
+        most_ops,
+    }
+}
+
+/// Whether a kind of op makes objects.
+pub fn makes_objects(kind: OpKind) -> bool {
+    creates(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Plan;
+
+    fn workload(mix: &str, objects: u64) -> Workload {
+        let text = format!(
+            "version = 1\n[targets.s]\nkind = \"s3\"\nendpoints = [\"http://h\"]\nbucket = \"b\"\n[[stage]]\n\
+             [[stage.workload]]\nname = \"w\"\nmix = {{ {mix} }}\n[stage.workload.object]\nobjects = {objects}\n\
+             delete_batch = 10\n"
+        );
+        Plan::from_toml(&text).unwrap().stages.remove(0).workloads.remove(0)
+    }
+
+    #[test]
+    fn only_what_is_needed_is_prepared() {
+        let put = key_plan(&workload("put = 1", 100), 0, 0, 4);
+        assert_eq!((put.dataset, put.victims, put.most_ops), (0, 0, None));
+        let get = key_plan(&workload("get = 1, stat = 1", 100), 0, 0, 4);
+        assert_eq!((get.dataset, get.victims, get.most_ops), (100, 0, None));
+    }
+
+    #[test]
+    fn deletes_end_with_their_victims_unless_puts_make_more() {
+        let only = key_plan(&workload("delete = 1", 101), 0, 0, 4);
+        assert_eq!((only.dataset, only.victims, only.most_ops), (0, 104, Some(104)));
+        let batch = key_plan(&workload("delete-batch = 1", 100), 0, 0, 4);
+        assert_eq!((batch.victims, batch.most_ops), (120, Some(12)));
+        let mixed = key_plan(&workload("get = 45, put = 15, delete = 10", 100), 0, 0, 4);
+        assert_eq!((mixed.dataset, mixed.victims, mixed.most_ops), (100, 100, None));
+        assert_eq!(mixed.fresh_first, mixed.victims_first + 100);
+        let greedy = key_plan(&workload("get = 5, put = 1, delete = 4", 100), 0, 0, 4);
+        assert_eq!(greedy.most_ops, Some(250));
+    }
+
+    #[test]
+    fn ranges_are_apart() {
+        let w = workload("put = 1", 1);
+        let a = key_plan(&w, 0, 0, 1);
+        let b = key_plan(&w, 0, 1, 1);
+        let c = key_plan(&w, 1, 0, 1);
+        assert!(a.fresh_first + RANGE <= b.fresh_first && b.fresh_first < c.fresh_first);
+        assert!(a.fresh_first >= VICTIMS);
+    }
+}

@@ -1,0 +1,116 @@
+//! A stage of the plan to the engine's workers. Pure: the same plan gives the same workers.
+
+mod keys;
+mod source;
+mod workers;
+
+pub use keys::{KeyPlan, key_plan};
+pub use source::{object_source, region_source, size_spec};
+pub use workers::{Division, divide, threads_for};
+
+use plimsoll_engine::{Pacer, SeriesSpec, StopRule};
+use plimsoll_model::interval::SeriesShape;
+use plimsoll_model::plan::{Pacing, Stage, TargetSpec, Workload};
+use plimsoll_model::units::Span;
+use plimsoll_model::OpKind;
+
+/// A measured part that is given no end lasts this long.
+const DEFAULT_DURATION_NS: u64 = 30_000_000_000;
+
+/// Purposes of the seeds that are derived from the plan's.
+pub mod purpose {
+    pub const OPS: u64 = 1;
+    pub const ARRIVALS: u64 = 2;
+    pub const DATA: u64 = 3;
+    pub const SIZES: u64 = 4;
+    pub const SIM: u64 = 5;
+}
+
+/// A seed for one purpose of one part of the run.
+pub fn seed(plan_seed: u64, purpose: u64, stage: u32, workload: u16, job: u32) -> u64 {
+    let mut s = plimsoll_engine::rng::derive(plan_seed, purpose);
+    for part in [u64::from(stage), u64::from(workload), u64::from(job)] {
+        s = plimsoll_engine::rng::derive(s, part);
+    }
+    s
+}
+
+pub fn pacer(pacing: &Pacing, seed: u64) -> Pacer {
+    match pacing {
+        Pacing::Closed => Pacer::Closed,
+        Pacing::Constant(r) => Pacer::Constant { per_s: r.0 },
+        Pacing::Poisson(r) => Pacer::Poisson { per_s: r.0, seed },
+        Pacing::Bytes(b) => Pacer::Bytes { bytes_per_s: b.0 },
+        Pacing::Ramp { from, to, over } => {
+            Pacer::Ramp { from_per_s: from.0, to_per_s: to.0, over_ns: over.as_ns() }
+        }
+    }
+}
+
+/// Warm-up of a stage. A workload that ends by a number of ops, bytes or passes has none, unless one was asked for:
+/// the plan's default would eat the work that is to be measured.
+pub fn warmup_ns(stage: &Stage) -> u64 {
+    let default = Span(std::time::Duration::from_secs(2));
+    let counted = |w: &Workload| {
+        w.stop.duration.is_none() && (w.stop.ops.is_some() || w.stop.bytes.is_some() || w.stop.loops.is_some())
+    };
+    if stage.warmup == default && stage.workloads.iter().any(counted) { 0 } else { stage.warmup.as_ns() }
+}
+
+/// When one worker's share of a workload ends. Durations are of the measured part; ops and bytes of the whole load.
+pub fn stop_rule(w: &Workload, warmup_ns: u64, share: u32, of: u32) -> StopRule {
+    let part = |total: u64| {
+        let (each, left) = (total / u64::from(of), total % u64::from(of));
+        each + u64::from(u64::from(share) < left)
+    };
+    let s = &w.stop;
+    let endless = s.duration.is_none() && s.ops.is_none() && s.bytes.is_none() && s.loops.is_none();
+    let duration = s.duration.map(Span::as_ns).or(endless.then_some(DEFAULT_DURATION_NS));
+    StopRule {
+        after_ns: duration.map(|d| warmup_ns + d),
+        ops: s.ops.map(part),
+        bytes: s.bytes.map(|b| part(b.0)),
+        loops: s.loops,
+    }
+}
+
+/// Planned end of a stage's load after its start; `None` where it ends by work, not by time.
+pub fn planned_ns(stage: &Stage) -> Option<u64> {
+    let warmup = warmup_ns(stage);
+    stage
+        .workloads
+        .iter()
+        .map(|w| stop_rule(w, warmup, 0, 1).after_ns)
+        .collect::<Option<Vec<u64>>>()?
+        .into_iter()
+        .max()
+}
+
+/// The series that a workload's ops record into.
+pub fn series(w: &Workload, target: &TargetSpec, endpoints: usize) -> Vec<SeriesSpec> {
+    let object = matches!(target, TargetSpec::S3(_));
+    let files = matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_));
+    let mut kinds: Vec<OpKind> = w.mix.iter().filter(|(_, weight)| **weight > 0).map(|(k, _)| *k).collect();
+    if object && kinds.contains(&OpKind::Multipart) {
+        kinds.push(OpKind::UploadPart);
+    }
+    let syncs = w.block.as_ref().is_some_and(|b| b.fsync > 0 || b.fdatasync > 0 || b.end_fsync);
+    if files && syncs && !kinds.contains(&OpKind::Fsync) {
+        kinds.push(OpKind::Fsync);
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    let open = !matches!(w.pacing, Pacing::Closed);
+    let spec = |(i, kind): (usize, OpKind)| SeriesSpec {
+        kind,
+        shape: SeriesShape {
+            service: open,
+            first_byte: object && matches!(kind, OpKind::Get | OpKind::GetRange),
+            submission: files,
+            throttled: object || matches!(target, TargetSpec::Sim(_)),
+            endpoints: if object { endpoints } else { 0 },
+        },
+        trace_series: i as u16,
+    };
+    kinds.into_iter().enumerate().map(spec).collect()
+}

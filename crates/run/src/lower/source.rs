@@ -1,0 +1,110 @@
+//! The seeded generator of a workload's ops.
+
+use plimsoll_engine::{Dist, FileOrder, KindSpec, OpSource, Place, SizeSpec, SyncRule};
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{KeyDist, SizeDist, Workload};
+
+use super::keys::KeyPlan;
+
+/// `step`: sizes are multiples of it above the smallest (files); 1 for objects.
+pub fn size_spec(size: &SizeDist, step: u64) -> SizeSpec {
+    match size {
+        SizeDist::Fixed(s) => SizeSpec::Fixed(s.0),
+        SizeDist::Uniform { min, max } => SizeSpec::Uniform { min: min.0, max: max.0, step },
+        SizeDist::Weighted(list) => SizeSpec::Weighted(list.iter().map(|(s, w)| (s.0, *w)).collect()),
+        SizeDist::LogNormal { median, sigma, max } => {
+            SizeSpec::LogNormal { median: median.0, sigma: *sigma, max: max.0 }
+        }
+    }
+}
+
+fn key_dist(keys: KeyDist) -> Dist {
+    match keys {
+        KeyDist::Uniform => Dist::Uniform,
+        KeyDist::Zipf(s) => Dist::Zipf(s),
+        KeyDist::Pareto(h) => Dist::Pareto(h),
+        KeyDist::Sequential => Dist::Sequential,
+    }
+}
+
+/// Ops on objects, and those of targets without places (null, sim), which take any key.
+pub fn object_source(w: &Workload, keys: &KeyPlan, seed: u64, size_seed: u64) -> OpSource {
+    let object = w.object.clone().unwrap_or_default();
+    let size = size_spec(&w.size, 1);
+    let kinds = w.mix.iter().filter(|(_, weight)| **weight > 0).map(|(kind, weight)| {
+        let place = |first: u64, count: u64, stride: u64, dist: Dist| Place::Keys {
+            first,
+            count,
+            stride,
+            dist,
+            size_seed,
+            within: None,
+        };
+        let (size, place) = match kind {
+            OpKind::Put | OpKind::Multipart | OpKind::UploadPart => {
+                (size.clone(), place(keys.fresh_first, 0, 1, Dist::Fresh))
+            }
+            OpKind::Delete => (SizeSpec::Fixed(0), place(keys.victims_first, 0, 1, Dist::Fresh)),
+            OpKind::DeleteBatch => {
+                let batch = u64::from(object.delete_batch.max(1));
+                (SizeSpec::Fixed(0), place(keys.victims_first, 0, batch, Dist::Fresh))
+            }
+            OpKind::List => (SizeSpec::Fixed(0), place(0, u64::from(object.prefixes.max(1)), 1, Dist::Uniform)),
+            OpKind::Stat => (SizeSpec::Fixed(0), place(0, keys.dataset.max(1), 1, key_dist(w.keys))),
+            OpKind::GetRange => {
+                let range = object.range.map_or(64 << 10, |r| r.0);
+                let place = Place::Keys {
+                    first: 0,
+                    count: keys.dataset.max(1),
+                    stride: 1,
+                    dist: key_dist(w.keys),
+                    size_seed,
+                    within: Some(size.clone()),
+                };
+                (SizeSpec::Fixed(range), place)
+            }
+            _ => (size.clone(), place(0, keys.dataset.max(1), 1, key_dist(w.keys))),
+        };
+        KindSpec { kind: *kind, weight: *weight, size, place }
+    });
+    OpSource { seed, kinds: kinds.collect(), sync: SyncRule::default() }
+}
+
+/// The bytes that a job works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    pub files: u32,
+    /// Bytes used of each file, from `offset_bytes` on.
+    pub length_bytes: u64,
+    pub offset_bytes: u64,
+}
+
+/// Ops on blocks of a device or of files: the sequence of one job.
+pub fn region_source(w: &Workload, region: Region, seed: u64) -> OpSource {
+    let block = w.block.clone().unwrap_or_default();
+    let smallest = |s: &SizeDist| size_spec(s, 1).min_bytes().max(1);
+    let align = block.offset_align.map_or_else(|| smallest(&w.size), |a| a.0);
+    let dist = match w.keys {
+        // As fio does: each place once before any comes again, unless the job says otherwise.
+        KeyDist::Uniform if !block.norandommap => Dist::Once,
+        keys => key_dist(keys),
+    };
+    let kinds = w.mix.iter().filter(|(_, weight)| **weight > 0).map(|(kind, weight)| {
+        let size = match (&block.write_size, kind) {
+            (Some(write), OpKind::Write | OpKind::Trim) => write,
+            _ => &w.size,
+        };
+        let place = Place::Region {
+            files: region.files,
+            order: FileOrder::RoundRobin,
+            offset_bytes: region.offset_bytes,
+            length_bytes: region.length_bytes,
+            align_bytes: align,
+            dist,
+        };
+        KindSpec { kind: *kind, weight: *weight, size: size_spec(size, smallest(size)), place }
+    });
+    let sync =
+        SyncRule { fsync_every: block.fsync, fdatasync_every: block.fdatasync, end_fsync: block.end_fsync };
+    OpSource { seed, kinds: kinds.collect(), sync }
+}

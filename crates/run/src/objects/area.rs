@@ -1,0 +1,85 @@
+//! The run's own place in a bucket: made here, in the order that lets a kill at any point be cleaned up.
+
+use plimsoll_store::{Journal, Thing};
+
+use super::MARKER;
+use super::store::{ObjectStore, StoreFault};
+use crate::error::RunError;
+
+/// A prefix of ours, with its marker in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Area {
+    pub target: String,
+    pub bucket: String,
+    /// Ends in `/`.
+    pub prefix: String,
+}
+
+/// Makes the bucket if it was asked for, then the marker under the prefix. Each is in the journal before it exists.
+pub fn open_area(
+    store: &dyn ObjectStore,
+    journal: &mut Journal,
+    (target, bucket): (&str, &str),
+    prefix: &str,
+    create_bucket: bool,
+    run_id: &str,
+) -> Result<Area, RunError> {
+    let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
+    if !exists {
+        if !create_bucket {
+            return Err(bucket_error(bucket, &StoreFault::NoSuchBucket));
+        }
+        let id = journal.creating(Thing::Bucket { target: target.into(), bucket: bucket.into() })?;
+        if let Err(e) = store.create_bucket() {
+            journal.removed(id)?;
+            return Err(bucket_error(bucket, &e));
+        }
+    }
+    let prefix = with_slash(prefix);
+    let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
+    if let Some(key) = found.keys.first() {
+        return Err(RunError::input(
+            format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{key}'"),
+            "Choose another prefix: a run uses only one that it made itself",
+        ));
+    }
+    let marker = format!("{prefix}{MARKER}");
+    let content = marker_content(run_id);
+    let thing = Thing::Prefix {
+        target: target.into(),
+        bucket: bucket.into(),
+        prefix: prefix.clone(),
+        marker: marker.clone(),
+        content: content.clone(),
+    };
+    let id = journal.creating(thing)?;
+    if let Err(e) = store.put(&marker, content.as_bytes()) {
+        // It may have arrived all the same, if it was a time-out: then it stays in the journal.
+        if matches!(e, StoreFault::Denied(_) | StoreFault::NoSuchBucket) {
+            journal.removed(id)?;
+        }
+        return Err(RunError::input(
+            format!("cannot write to bucket '{bucket}': {e}"),
+            "Give credentials that may put and delete objects there",
+        ));
+    }
+    Ok(Area { target: target.into(), bucket: bucket.into(), prefix })
+}
+
+/// What the marker of a run holds.
+pub fn marker_content(run_id: &str) -> String {
+    format!("made by plimsoll, run {run_id}; all under this prefix goes when the run is cleaned up\n")
+}
+
+pub fn with_slash(prefix: &str) -> String {
+    if prefix.is_empty() || prefix.ends_with('/') { prefix.to_owned() } else { format!("{prefix}/") }
+}
+
+fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
+    let remedy = match fault {
+        StoreFault::NoSuchBucket => "Make it first, or let plimsoll make it with --create-bucket",
+        StoreFault::Denied(_) => "Check the credentials, the region, and what they may do with this bucket",
+        _ => "Check the endpoint, and that it speaks S3",
+    };
+    RunError::input(format!("bucket '{bucket}': {fault}"), remedy)
+}

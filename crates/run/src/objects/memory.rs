@@ -1,0 +1,103 @@
+//! A bucket in memory, for tests.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::store::{ListPage, ObjectStore, StoreFault, Upload};
+
+#[derive(Debug, Default)]
+pub struct Memory {
+    state: RefCell<State>,
+    no_uploads: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bucket: bool,
+    objects: BTreeMap<String, Vec<u8>>,
+    uploads: Vec<Upload>,
+}
+
+impl Memory {
+    pub fn with_bucket() -> Self {
+        let m = Self::default();
+        m.state.borrow_mut().bucket = true;
+        m
+    }
+
+    /// A server that knows no multipart uploads.
+    pub fn without_uploads() -> Self {
+        Self { no_uploads: true, ..Self::with_bucket() }
+    }
+
+    pub fn keys(&self) -> Vec<String> {
+        self.state.borrow().objects.keys().cloned().collect()
+    }
+
+    pub fn begin_upload(&self, key: &str) {
+        let mut s = self.state.borrow_mut();
+        let id = s.uploads.len().to_string();
+        s.uploads.push(Upload { key: key.into(), id });
+    }
+
+    fn there(&self) -> Result<std::cell::RefMut<'_, State>, StoreFault> {
+        let s = self.state.borrow_mut();
+        if s.bucket { Ok(s) } else { Err(StoreFault::NoSuchBucket) }
+    }
+}
+
+impl ObjectStore for Memory {
+    fn bucket_exists(&self) -> Result<bool, StoreFault> {
+        Ok(self.state.borrow().bucket)
+    }
+    fn create_bucket(&self) -> Result<(), StoreFault> {
+        self.state.borrow_mut().bucket = true;
+        Ok(())
+    }
+    fn delete_bucket(&self) -> Result<(), StoreFault> {
+        let mut s = self.there()?;
+        if !s.objects.is_empty() {
+            return Err(StoreFault::NotEmpty);
+        }
+        s.bucket = false;
+        Ok(())
+    }
+    fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
+        self.there()?.objects.insert(key.into(), body.into());
+        Ok(())
+    }
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+        Ok(self.there()?.objects.get(key).cloned())
+    }
+    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault> {
+        let s = self.there()?;
+        let after = |k: &&String| from.is_none_or(|f| k.as_str() > f);
+        let mut keys: Vec<String> = s
+            .objects
+            .keys()
+            .filter(|k| k.starts_with(prefix))
+            .filter(after)
+            .take(most as usize + 1)
+            .cloned()
+            .collect();
+        let more = keys.len() > most as usize;
+        keys.truncate(most as usize);
+        Ok(ListPage { next: more.then(|| keys.last().cloned()).flatten(), keys })
+    }
+    fn delete(&self, keys: &[String]) -> Result<(), StoreFault> {
+        assert!(keys.len() <= 1000);
+        let mut s = self.there()?;
+        keys.iter().for_each(|k| drop(s.objects.remove(k)));
+        Ok(())
+    }
+    fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
+        if self.no_uploads {
+            return Err(StoreFault::Unsupported);
+        }
+        Ok(self.there()?.uploads.iter().filter(|u| u.key.starts_with(prefix)).cloned().collect())
+    }
+    fn abort_upload(&self, upload: &Upload) -> Result<(), StoreFault> {
+        self.there()?.uploads.retain(|u| u != upload);
+        Ok(())
+    }
+}
