@@ -5,13 +5,18 @@
 //! formula comes from and how well it was seen to work.
 
 pub mod bucket;
+pub mod compare;
 pub mod expect;
 pub mod judge;
+pub mod least_squares;
+pub mod limit_model;
 pub mod littles_law;
 pub mod math;
 pub mod probe;
 pub mod rate;
 pub mod rng;
+pub mod saturation;
+pub mod scale;
 pub mod segment;
 pub mod simulate;
 pub mod steady;

@@ -60,6 +60,12 @@ pub fn mad_sd(x: &[f64]) -> f64 {
     1.4826 * median(&d)
 }
 
+/// The same around zero: for residuals, whose centre is known.
+pub fn mad_sd_about_zero(x: &[f64]) -> f64 {
+    let d: Vec<f64> = x.iter().map(|v| v.abs()).collect();
+    1.4826 * median(&d)
+}
+
 /// Means of `batches` equal batches, taken from the end (the remainder at the start is left out).
 pub fn batch_means(x: &[f64], batches: usize) -> Vec<f64> {
     if batches == 0 || x.len() < batches {

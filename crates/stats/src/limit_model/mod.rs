@@ -1,0 +1,306 @@
+//! (e) Which cap binds at which size and concurrency: ops/s, bytes/s, or latency.
+//!
+//! `X(s, c) = (O^-p + (W/s)^-p + (c/(L0 + s/v))^-p)^(-1/p)`, fitted on the logarithm with soft-L1 loss. O: ops/s, W: bytes/s,
+//! L0: unloaded latency, v: bandwidth of one stream. The exponent is a finding of its own: p >= 5 means limiters that do not know
+//! of each other (policy), p near 1 one resource with a cost per op and per byte (a processor, a disk).
+//! Intervals: wild bootstrap over cells with p redrawn from the values that fit as well, widened by Student's t for the few cells
+//! that carry a parameter. A parameter that too few cells carry is a bound, never a value.
+
+mod model;
+pub mod table;
+
+use plimsoll_model::{Estimate, Verdict};
+
+pub use model::{EXPONENTS, Theta};
+use model::{Fit, fit};
+
+use crate::math;
+use crate::rng::Rng;
+use crate::student;
+
+/// One cell: a size, a concurrency, and the rates of its runs (ops per second).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    pub size_bytes: f64,
+    pub concurrency: f64,
+    pub ops_per_s: Vec<f64>,
+}
+
+/// What limits a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Binding {
+    Ops,
+    Bytes,
+    Latency,
+    /// Two terms within 10 % of each other.
+    Mixed,
+}
+
+impl Binding {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ops => "ops",
+            Self::Bytes => "bytes",
+            Self::Latency => "latency",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// A cap as far as the cells show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cap {
+    Value(Estimate),
+    /// No cell, or too few, ran into it: it is at least this.
+    AtLeast(f64),
+}
+
+impl Cap {
+    pub fn value(&self) -> Option<Estimate> {
+        match self {
+            Self::Value(e) => Some(*e),
+            Self::AtLeast(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellLimit {
+    pub binding: Binding,
+    /// Terms that bind: one, or the two of a mixed cell.
+    pub binds: [Option<Binding>; 2],
+    /// Room until the next limit: 0.15 is 15 %.
+    pub room: f64,
+    pub predicted_ops_per_s: f64,
+    /// Measured over predicted, as a logarithm.
+    pub residual: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitModel {
+    pub ops_cap: Cap,
+    pub bytes_cap: Cap,
+    /// Unloaded latency, seconds, and bandwidth of one stream, bytes per second, where known.
+    pub latency_s: Option<f64>,
+    pub stream_bytes_per_s: Option<f64>,
+    /// `W / O`: below it ops bind, above it bytes. Only when both caps are known.
+    pub knee_bytes: Option<Estimate>,
+    pub exponent: f64,
+    /// Least and largest exponent that fit as well.
+    pub exponents: (f64, f64),
+    pub cells: Vec<CellLimit>,
+    /// p-value of the misfit beyond the runs' own noise; `None` without repeats.
+    pub misfit_p: Option<f64>,
+    pub worst_cell: usize,
+    pub theta: Theta,
+}
+
+impl LimitModel {
+    /// Rate predicted at another size and concurrency.
+    pub fn predict(&self, size_bytes: f64, concurrency: f64) -> f64 {
+        self.theta.log_rate(size_bytes, concurrency, self.exponent).exp()
+    }
+
+    /// What the exponent says about the limiter.
+    pub fn reading(&self) -> &'static str {
+        match self.exponents {
+            (low, _) if low >= 5.0 => "two limiters that do not know of each other (a policy)",
+            (_, high) if high <= 2.0 => {
+                "one resource with a cost per op and per byte (typical of a processor or a disk, not of a policy)"
+            }
+            _ => "the data does not tell a policy from one shared resource",
+        }
+    }
+}
+
+/// Bootstrap samples; the seed is fixed, so that the same cells give the same answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    pub bootstrap: usize,
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { bootstrap: 200, seed: 0 }
+    }
+}
+
+const MIXED: f64 = 0.10;
+const CLEAR: f64 = 0.15;
+
+/// Fits the model. Cells without a positive rate are left out; six usable cells of two sizes are the least.
+pub fn analyse(cells: &[Cell], o: Options) -> Verdict<LimitModel> {
+    let data = match Data::of(cells) {
+        Ok(d) => d,
+        Err(why) => return Verdict::Inconclusive(why),
+    };
+    let n = data.y.len();
+    let infl = (n as f64 / (n.max(6) - 5) as f64).sqrt();
+    let first = fit(&data.s, &data.c, &data.y, data.se, &EXPONENTS, None);
+    let res = residuals(&data, &first);
+    // Misfit counts as noise.
+    let sigma = data.se.max(math::mad_sd_about_zero(&res) * infl);
+    let best = fit(&data.s, &data.c, &data.y, sigma, &EXPONENTS, None);
+    let res = residuals(&data, &best);
+    let near: Vec<f64> =
+        best.by_exponent.iter().filter(|(_, c)| *c < best.cost + 1.92 + 1e-9).map(|(p, _)| *p).collect();
+    let draws = bootstrap(&data, &best, &res, sigma, infl, &near, o);
+    Verdict::Known(report(&data, &best, &res, &near, &draws))
+}
+
+/// Usable cells, as logarithms.
+struct Data {
+    s: Vec<f64>,
+    c: Vec<f64>,
+    y: Vec<f64>,
+    /// Pooled standard error of a cell's mean logarithm.
+    se: f64,
+    repeated: bool,
+}
+
+impl Data {
+    fn of(cells: &[Cell]) -> Result<Self, String> {
+        let ok = |v: &f64| v.is_finite() && *v > 0.0;
+        let good: Vec<&Cell> = cells
+            .iter()
+            .filter(|c| {
+                ok(&c.size_bytes)
+                    && ok(&c.concurrency)
+                    && !c.ops_per_s.is_empty()
+                    && c.ops_per_s.iter().all(ok)
+            })
+            .collect();
+        let s: Vec<f64> = good.iter().map(|c| c.size_bytes).collect();
+        let sizes = s.iter().any(|v| *v != s[0]);
+        if good.len() < 6 || !sizes {
+            return Err(format!(
+                "{} cells with a rate are too few for a limit model: 6 of at least two sizes are needed",
+                good.len()
+            ));
+        }
+        let logs: Vec<Vec<f64>> = good.iter().map(|c| c.ops_per_s.iter().map(|v| v.ln()).collect()).collect();
+        let v: Vec<f64> = logs.iter().filter(|l| l.len() > 1).map(|l| math::variance(l, 1)).collect();
+        let pooled = if v.is_empty() { 0.03 } else { math::mean(&v).sqrt() };
+        let k = logs.iter().map(Vec::len).sum::<usize>() as f64 / logs.len() as f64;
+        Ok(Self {
+            c: good.iter().map(|c| c.concurrency).collect(),
+            y: logs.iter().map(|l| math::mean(l)).collect(),
+            se: (pooled / k.sqrt()).max(0.005),
+            repeated: !v.is_empty(),
+            s,
+        })
+    }
+}
+
+fn residuals(d: &Data, f: &Fit) -> Vec<f64> {
+    (0..d.y.len()).map(|i| d.y[i] - f.theta.log_rate(d.s[i], d.c[i], f.exponent)).collect()
+}
+
+/// Wild bootstrap: residuals keep their cell and change their sign.
+fn bootstrap(
+    d: &Data,
+    best: &Fit,
+    res: &[f64],
+    sigma: f64,
+    infl: f64,
+    near: &[f64],
+    o: Options,
+) -> Vec<Theta> {
+    let mut rng = Rng::new(o.seed);
+    let hat: Vec<f64> = d.y.iter().zip(res).map(|(y, r)| y - r).collect();
+    (0..o.bootstrap)
+        .map(|_| {
+            let y: Vec<f64> = hat
+                .iter()
+                .zip(res)
+                .map(|(h, r)| h + infl * r * if rng.uniform() < 0.5 { 1.0 } else { -1.0 })
+                .collect();
+            let other = near[rng.below(near.len())];
+            fit(&d.s, &d.c, &y, sigma, &[best.exponent, other], Some(best.theta)).theta
+        })
+        .collect()
+}
+
+fn report(d: &Data, best: &Fit, res: &[f64], near: &[f64], draws: &[Theta]) -> LimitModel {
+    let th = best.theta;
+    let limits: Vec<CellLimit> =
+        (0..d.y.len()).map(|i| cell_limit(&th, d.s[i], d.c[i], best.exponent, res[i])).collect();
+    let carried = |b: Binding, also: &dyn Fn(usize) -> bool| {
+        (0..limits.len())
+            .filter(|&i| limits[i].binds[0] == Some(b) && limits[i].room > CLEAR.exp() - 1.0 && also(i))
+            .count()
+    };
+    let any = |_: usize| true;
+    let (m_ops, m_bytes, m_lat) =
+        (carried(Binding::Ops, &any), carried(Binding::Bytes, &any), carried(Binding::Latency, &any));
+    let m_stream = carried(Binding::Latency, &|i| d.s[i] / th.stream() > 0.3 * th.latency());
+    let logs = |pick: fn(&Theta) -> f64| draws.iter().map(pick).collect::<Vec<f64>>();
+    let ops = interval(th.0[0], &logs(|t| t.0[0]), m_ops);
+    let bytes = interval(th.0[1], &logs(|t| t.0[1]), m_bytes);
+    let known = |m: usize, e: &Estimate| m >= 3 && e.high / e.low < 2.0;
+    let most = |f: &dyn Fn(usize) -> f64| (0..d.y.len()).map(f).fold(0.0, f64::max);
+    let both = known(m_ops, &ops) && known(m_bytes, &bytes);
+    let knee = interval(th.0[1] - th.0[0], &logs(|t| t.0[1] - t.0[0]), m_ops.min(m_bytes));
+    let latency = interval(th.0[2], &logs(|t| t.0[2]), m_lat);
+    let stream = interval(th.0[3], &logs(|t| t.0[3]), m_stream);
+    let chi: f64 = res.iter().map(|r| (r / d.se).powi(2)).sum();
+    let df = d.y.len() as f64 - 5.0;
+    let worst = (0..res.len()).max_by(|&i, &j| res[i].abs().total_cmp(&res[j].abs())).unwrap_or(0);
+    LimitModel {
+        ops_cap: if known(m_ops, &ops) { Cap::Value(ops) } else { Cap::AtLeast(most(&|i| d.y[i].exp())) },
+        bytes_cap: if known(m_bytes, &bytes) {
+            Cap::Value(bytes)
+        } else {
+            Cap::AtLeast(most(&|i| d.y[i].exp() * d.s[i]))
+        },
+        latency_s: known(m_lat, &latency).then_some(latency.value),
+        stream_bytes_per_s: known(m_stream, &stream).then_some(stream.value),
+        knee_bytes: both.then_some(knee),
+        exponent: best.exponent,
+        exponents: (
+            near.iter().copied().fold(f64::INFINITY, f64::min),
+            near.iter().copied().fold(0.0, f64::max),
+        ),
+        cells: limits,
+        misfit_p: (d.repeated && df > 0.0).then(|| student::chi_squared_tail(chi, df)),
+        worst_cell: worst,
+        theta: th,
+    }
+}
+
+fn cell_limit(th: &Theta, s: f64, c: f64, p: f64, residual: f64) -> CellLimit {
+    let mut terms: Vec<(f64, Binding)> =
+        th.terms(s, c).into_iter().zip([Binding::Ops, Binding::Bytes, Binding::Latency]).collect();
+    terms.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let margin = terms[1].0 - terms[0].0;
+    let mixed = margin < MIXED;
+    CellLimit {
+        binding: if mixed { Binding::Mixed } else { terms[0].1 },
+        binds: [Some(terms[0].1), mixed.then_some(terms[1].1)],
+        room: margin.exp() - 1.0,
+        predicted_ops_per_s: th.log_rate(s, c, p).exp(),
+        residual,
+    }
+}
+
+/// Percentiles of the bootstrap around the fit, widened by Student's t for the `m` cells that carry it.
+fn interval(at: f64, draws: &[f64], m: usize) -> Estimate {
+    let mut v: Vec<f64> = draws.iter().map(|x| x.clamp(-60.0, 60.0)).collect();
+    v.sort_unstable_by(f64::total_cmp);
+    let widen = if m >= 2 { student::t95((m - 1) as f64) / 1.96 } else { 6.5 };
+    let low = at - widen * (at - math::quantile_sorted(&v, 0.025)).max(0.005);
+    let high = at + widen * (math::quantile_sorted(&v, 0.975) - at).max(0.005);
+    Estimate { value: at.exp(), low: low.exp(), high: high.exp(), n_eff: m as f64 }
+}
+
+/// Sizes for a campaign around a knee that a pilot saw: both sides, and the knee itself.
+pub fn sizes_around(knee_bytes: f64) -> Vec<u64> {
+    [1.0 / 32.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 3.0, 1.0, 3.0, 8.0, 16.0]
+        .iter()
+        .map(|f| (knee_bytes * f).round().max(1.0) as u64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

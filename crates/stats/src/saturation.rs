@@ -1,0 +1,430 @@
+//! (f) The search for the concurrency beyond which throughput no longer grows, as a pure controller.
+//!
+//! A ladder of doublings ends after two steps that do not beat the best by 3 % (or at the latency ceiling, at errors, or when the
+//! client is saturated: then the search is limited by the client, and says so). The plateau is the geometric mean of the best
+//! points within 5 % of each other, not the lucky maximum; `c95` is the least concurrency that reaches 95 % of it. It is confirmed by
+//! repeats of half, itself and double in random order. The first rung is measured again last: if it differs, the storage changed
+//! during the search, and no concurrency follows from it.
+
+use plimsoll_model::Estimate;
+
+use crate::math;
+use crate::rng::Rng;
+use crate::student;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    pub start: u32,
+    pub max: u32,
+    pub p99_ceiling_s: Option<f64>,
+    pub ramp_s: f64,
+    pub measure_s: f64,
+    /// Saturate this long first, so that the search does not follow a bucket that drains.
+    pub drain_s: Option<f64>,
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            start: 4,
+            max: 4096,
+            p99_ceiling_s: None,
+            ramp_s: 3.0,
+            measure_s: 10.0,
+            drain_s: None,
+            seed: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum Phase {
+    Drain,
+    Ladder,
+    Confirm,
+    /// The first rung again.
+    Return,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    Measure { concurrency: u32, ramp_s: f64, measure_s: f64, phase: Phase },
+    Done,
+}
+
+/// What a measurement showed.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Observation {
+    pub ops_per_s: f64,
+    pub mean_latency_s: f64,
+    pub p99_s: Option<f64>,
+    /// Failed, not throttled.
+    pub error_rate: f64,
+    pub client_bound: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// The plateau was seen.
+    Saturated,
+    /// The largest concurrency still gained.
+    AtMaximum,
+    ClientBound,
+    LatencyCeiling,
+    Errors,
+    /// Nothing came back.
+    NoThroughput,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    pub concurrency: u32,
+    pub seen: Vec<Observation>,
+}
+
+impl Point {
+    fn log_mean(&self) -> f64 {
+        math::mean(&self.seen.iter().map(|o| o.ops_per_s.max(1e-12).ln()).collect::<Vec<_>>())
+    }
+
+    fn latency_s(&self) -> f64 {
+        math::mean(&self.seen.iter().map(|o| o.mean_latency_s).collect::<Vec<_>>())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub ended: Ended,
+    /// Recommended: least concurrency with 95 % of the plateau.
+    pub c95: Option<u32>,
+    /// Rate at `c95`.
+    pub rate: Option<Estimate>,
+    /// The plateau, ops per second.
+    pub plateau: Option<f64>,
+    pub latency_s: Option<f64>,
+    /// Where rate over latency is greatest (Kleinrock's power): the gentle alternative.
+    pub knee: Option<u32>,
+    pub curve: Vec<Point>,
+    /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
+    pub changed: Option<f64>,
+}
+
+/// The controller.
+#[derive(Debug, Clone)]
+pub struct Saturation {
+    options: Options,
+    points: Vec<Point>,
+    phase: Phase,
+    asked: Option<u32>,
+    queue: Vec<u32>,
+    flat: u32,
+    best: f64,
+    rounds: u32,
+    ended: Option<Ended>,
+    returned: Vec<f64>,
+    rng: Rng,
+    done: bool,
+}
+
+const GAIN: f64 = 1.03;
+const SAME: f64 = 0.05;
+const SHARE: f64 = 0.95;
+const CONFIRM_ROUNDS: u32 = 3;
+
+impl Saturation {
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            points: Vec::new(),
+            phase: if options.drain_s.is_some() { Phase::Drain } else { Phase::Ladder },
+            asked: None,
+            queue: Vec::new(),
+            flat: 0,
+            best: 0.0,
+            rounds: 0,
+            ended: None,
+            returned: Vec::new(),
+            rng: Rng::new(options.seed),
+            done: false,
+        }
+    }
+
+    /// What to do after `last` (nothing, at first).
+    pub fn next(&mut self, last: Option<&Observation>) -> Action {
+        if self.done {
+            return Action::Done;
+        }
+        if let (Some(c), Some(o)) = (self.asked.take(), last) {
+            self.record(c, *o);
+        } else if self.phase == Phase::Drain {
+            return self.ask(self.options.start.max(64).min(self.options.max));
+        }
+        if self.phase == Phase::Ladder {
+            if let Some(c) = self.climb() {
+                return self.ask(c);
+            }
+            self.phase = Phase::Confirm;
+        }
+        if self.phase == Phase::Confirm {
+            if let Some(c) = self.confirm() {
+                return self.ask(c);
+            }
+            self.phase = Phase::Return;
+        }
+        if self.returned.is_empty() && self.points.len() > 1 {
+            return self.ask(self.points[0].concurrency);
+        }
+        self.done = true;
+        Action::Done
+    }
+
+    fn ask(&mut self, concurrency: u32) -> Action {
+        self.asked = Some(concurrency);
+        let measure_s = match (self.phase, self.options.drain_s) {
+            (Phase::Drain, Some(s)) => s,
+            _ => self.options.measure_s,
+        };
+        Action::Measure { concurrency, ramp_s: self.options.ramp_s, measure_s, phase: self.phase }
+    }
+
+    fn record(&mut self, c: u32, o: Observation) {
+        match self.phase {
+            Phase::Drain => {
+                self.phase = Phase::Ladder;
+                return;
+            }
+            Phase::Return => {
+                self.returned.push(o.ops_per_s);
+                return;
+            }
+            Phase::Ladder | Phase::Confirm => {}
+        }
+        match self.points.iter_mut().find(|p| p.concurrency == c) {
+            Some(p) => p.seen.push(o),
+            None => self.points.push(Point { concurrency: c, seen: vec![o] }),
+        }
+        self.points.sort_by_key(|p| p.concurrency);
+        if self.phase == Phase::Ladder {
+            self.judge_rung(c, &o);
+        }
+    }
+
+    fn judge_rung(&mut self, c: u32, o: &Observation) {
+        let over = |limit: Option<f64>| limit.zip(o.p99_s).is_some_and(|(l, p)| p > l);
+        self.ended = if !(o.ops_per_s.is_finite() && o.ops_per_s > 0.0) {
+            Some(Ended::NoThroughput)
+        } else if o.error_rate > 0.01 {
+            Some(Ended::Errors)
+        } else if over(self.options.p99_ceiling_s) {
+            Some(Ended::LatencyCeiling)
+        } else if o.client_bound {
+            Some(Ended::ClientBound)
+        } else {
+            self.flat = if o.ops_per_s > self.best * GAIN { 0 } else { self.flat + 1 };
+            if self.flat >= 2 {
+                Some(Ended::Saturated)
+            } else {
+                (c >= self.options.max).then_some(Ended::AtMaximum)
+            }
+        };
+        if !matches!(self.ended, Some(Ended::NoThroughput | Ended::Errors | Ended::LatencyCeiling)) {
+            self.best = self.best.max(o.ops_per_s);
+        }
+    }
+
+    /// Next rung, or `None` when the ladder has ended.
+    fn climb(&self) -> Option<u32> {
+        if self.ended.is_some() {
+            return None;
+        }
+        Some(
+            self.points
+                .last()
+                .map_or(self.options.start.max(1), |p| p.concurrency.saturating_mul(2).min(self.options.max)),
+        )
+    }
+
+    /// Usable points: those that broke a limit don't count.
+    fn usable(&self) -> Vec<&Point> {
+        let ceiling = self.options.p99_ceiling_s.unwrap_or(f64::INFINITY);
+        self.points
+            .iter()
+            .filter(|p| {
+                p.seen.iter().all(|o| {
+                    o.ops_per_s > 0.0 && o.error_rate <= 0.01 && o.p99_s.is_none_or(|l| l <= ceiling)
+                })
+            })
+            .collect()
+    }
+
+    /// Logarithm of the plateau: the best three points within 5 % of the best.
+    fn plateau(&self) -> Option<f64> {
+        let mut v: Vec<f64> = self.usable().iter().map(|p| p.log_mean()).collect();
+        v.sort_unstable_by(|a, b| b.total_cmp(a));
+        let top = *v.first()?;
+        let near: Vec<f64> = v.into_iter().take(3).filter(|x| *x > top - SAME).collect();
+        Some(math::mean(&near))
+    }
+
+    fn c95(&self) -> Option<u32> {
+        let plateau = self.plateau()?;
+        self.usable().iter().find(|p| p.log_mean() >= plateau + SHARE.ln()).map(|p| p.concurrency)
+    }
+
+    /// Next of the confirming measurements, two of each in random order; `None` when settled.
+    fn confirm(&mut self) -> Option<u32> {
+        if let Some(c) = self.queue.pop() {
+            return Some(c);
+        }
+        if matches!(self.ended, Some(Ended::NoThroughput)) || self.rounds >= CONFIRM_ROUNDS {
+            return None;
+        }
+        let c95 = self.c95()?;
+        if self.rounds > 0 && self.is_settled(c95) {
+            return None;
+        }
+        self.rounds += 1;
+        let top = if matches!(self.ended, Some(Ended::Saturated)) {
+            self.options.max
+        } else {
+            self.usable().last()?.concurrency
+        };
+        let near: Vec<u32> = [c95 / 2, c95, c95.saturating_mul(2)]
+            .into_iter()
+            .filter(|c| *c >= self.options.start && *c <= top)
+            .collect();
+        for _ in 0..2 {
+            let mut round = near.clone();
+            self.rng.shuffle(&mut round);
+            self.queue.extend(round);
+        }
+        self.queue.pop()
+    }
+
+    /// Twice as many in flight gain less than 5 %, and the point was repeated.
+    fn is_settled(&self, c95: u32) -> bool {
+        let at = |c: u32| self.points.iter().find(|p| p.concurrency == c);
+        let Some(here) = at(c95) else { return false };
+        let up = at(c95.saturating_mul(2)).map_or(0.0, |p| p.log_mean() - here.log_mean());
+        here.seen.len() >= 3 && up <= SAME
+    }
+
+    /// What the measurements say.
+    pub fn outcome(&self) -> Outcome {
+        let c95 = self.c95();
+        let at = c95.and_then(|c| self.points.iter().find(|p| p.concurrency == c));
+        Outcome {
+            ended: self.ended.clone().unwrap_or(Ended::NoThroughput),
+            c95,
+            rate: at.map(|p| self.rate_of(p)),
+            plateau: self.plateau().map(f64::exp),
+            latency_s: at.map(Point::latency_s),
+            knee: self
+                .usable()
+                .iter()
+                .filter(|p| p.latency_s() > 0.0)
+                .max_by(|a, b| {
+                    (a.log_mean() - a.latency_s().ln()).total_cmp(&(b.log_mean() - b.latency_s().ln()))
+                })
+                .map(|p| p.concurrency),
+            curve: self.points.clone(),
+            changed: self.change(),
+        }
+    }
+
+    /// Spread of repeats, pooled over all points that were repeated.
+    fn noise(&self) -> (f64, f64) {
+        let (mut ss, mut df) = (0.0, 0.0);
+        for p in self.points.iter().filter(|p| p.seen.len() > 1) {
+            let logs: Vec<f64> = p.seen.iter().map(|o| o.ops_per_s.max(1e-12).ln()).collect();
+            ss += math::variance(&logs, 1) * (logs.len() - 1) as f64;
+            df += (logs.len() - 1) as f64;
+        }
+        if df > 0.0 { ((ss / df).sqrt(), df) } else { (f64::INFINITY, 1.0) }
+    }
+
+    fn rate_of(&self, p: &Point) -> Estimate {
+        let (sd, df) = self.noise();
+        let hw = student::t95(df) * sd / (p.seen.len() as f64).sqrt();
+        let m = p.log_mean();
+        Estimate { value: m.exp(), low: (m - hw).exp(), high: (m + hw).exp(), n_eff: p.seen.len() as f64 }
+    }
+
+    fn change(&self) -> Option<f64> {
+        let (first, again) = (self.points.first()?, self.returned.first()?);
+        let d = again.max(1e-12).ln() - first.log_mean();
+        let (sd, df) = self.noise();
+        let noise = if sd.is_finite() {
+            student::t95(df) * sd * (1.0 + 1.0 / first.seen.len() as f64).sqrt()
+        } else {
+            0.0
+        };
+        (d.abs() > SAME.max(noise)).then(|| d.exp() - 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(o: Options, seen: impl Fn(u32, Phase) -> Observation) -> (Outcome, Vec<u32>) {
+        let mut s = Saturation::new(o);
+        let (mut last, mut asked) = (None, Vec::new());
+        for _ in 0..200 {
+            match s.next(last.as_ref()) {
+                Action::Done => return (s.outcome(), asked),
+                Action::Measure { concurrency, phase, .. } => {
+                    asked.push(concurrency);
+                    last = Some(seen(concurrency, phase));
+                }
+            }
+        }
+        panic!("it does not end: {asked:?}");
+    }
+
+    fn hard(c: u32) -> Observation {
+        let x = (f64::from(c) * 50.0).min(1000.0);
+        Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+    }
+
+    #[test]
+    fn finds_the_plateau_of_a_hard_limit() {
+        let (o, asked) = drive(Options::default(), |c, _| hard(c));
+        assert_eq!((o.ended, o.c95), (Ended::Saturated, Some(32)));
+        assert!((o.plateau.unwrap() - 1000.0).abs() < 1.0 && o.changed.is_none());
+        assert_eq!(o.knee, Some(16));
+        assert!(asked.len() <= 16 && *asked.last().unwrap() == 4, "{asked:?}");
+    }
+
+    #[test]
+    fn stops_where_it_must_and_says_why() {
+        let bound = drive(Options::default(), |c, _| Observation { client_bound: c >= 16, ..hard(c) }).0;
+        assert_eq!(bound.ended, Ended::ClientBound);
+        let o = Options { p99_ceiling_s: Some(0.025), ..Options::default() };
+        let slow = drive(o, |c, _| Observation { p99_s: Some(hard(c).mean_latency_s), ..hard(c) }).0;
+        assert_eq!((slow.ended, slow.c95), (Ended::LatencyCeiling, Some(16)));
+        assert_eq!(drive(Options::default(), |_, _| Observation::default()).0.ended, Ended::NoThroughput);
+        assert_eq!(drive(Options { max: 8, ..Options::default() }, |c, _| hard(c)).0.ended, Ended::AtMaximum);
+        let nan = Observation { ops_per_s: f64::NAN, ..Observation::default() };
+        assert_eq!(drive(Options::default(), |_, _| nan).0.c95, None);
+    }
+
+    #[test]
+    fn a_storage_that_changed_meanwhile_is_noticed() {
+        let seen = |c, phase| {
+            if phase == Phase::Return { Observation { ops_per_s: 60.0, ..hard(c) } } else { hard(c) }
+        };
+        assert!((drive(Options::default(), seen).0.changed.unwrap() + 0.7).abs() < 0.01);
+    }
+
+    #[test]
+    fn drains_first_when_asked() {
+        let mut s = Saturation::new(Options { drain_s: Some(90.0), ..Options::default() });
+        let Action::Measure { measure_s, phase, .. } = s.next(None) else { panic!() };
+        assert_eq!((measure_s, phase), (90.0, Phase::Drain));
+        let Action::Measure { concurrency, phase, .. } = s.next(Some(&hard(64))) else { panic!() };
+        assert_eq!((concurrency, phase), (4, Phase::Ladder));
+    }
+}
