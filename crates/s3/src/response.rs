@@ -116,6 +116,11 @@ impl ResponseParser {
         &self.head
     }
 
+    /// The final head by value; the parser has an empty one then.
+    pub fn take_head(&mut self) -> ResponseHead {
+        std::mem::take(&mut self.head)
+    }
+
     /// Whether any byte of the answer was seen.
     pub fn started(&self) -> bool {
         self.state != State::Head || !self.pending.is_empty()

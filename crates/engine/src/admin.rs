@@ -1,0 +1,392 @@
+//! A small blocking S3 client for set-up and cleanup: never on the hot path.
+//!
+//! It makes and removes buckets, writes manifests, lists, deletes in batches and aborts uploads, and turns what goes
+//! wrong into a sentence with a remedy. Throttled and 5xx answers are tried again (nothing here is measured).
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll_model::Outcome;
+use plimsoll_s3::checksum::content_md5;
+use plimsoll_s3::classify::{Asked, classify, explain};
+use plimsoll_s3::head::{Action, Body, HEAD_CAPACITY, HeadOptions, Heads, PayloadHash};
+use plimsoll_s3::sign::sha256_hex;
+use plimsoll_s3::xml::{
+    self, DeleteFailure, DeleteResult, DocumentError, ErrorDocument, ListPage, UploadsPage,
+};
+use plimsoll_s3::{Credentials, Endpoint};
+
+mod connection;
+
+use connection::{Answer, Connection};
+
+/// What the client talks to.
+#[derive(Debug, Clone)]
+pub struct AdminSetup {
+    pub endpoint: Endpoint,
+    pub credentials: Credentials,
+    pub region: String,
+    pub bucket: String,
+    pub virtual_host: bool,
+    pub tls: plimsoll_model::plan::TlsSpec,
+    /// Headers of uploads (encryption, storage class).
+    pub put_headers: Vec<(String, String)>,
+    /// Of connecting, and of each silence of the server.
+    pub timeout: Duration,
+}
+
+/// The kind of trouble, for callers that react to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// No connection: name, network, TLS.
+    Unreachable,
+    /// The server answered and refused: credentials, clock, region, rights.
+    Refused,
+    NoSuchBucket,
+    NotFound,
+    /// The bucket exists already and is not ours, or is not empty.
+    Conflict,
+    Throttled,
+    /// The answer made no sense, or another error.
+    Other,
+}
+
+/// A sentence or two for a person, with the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct AdminError {
+    pub trouble: Trouble,
+    pub message: String,
+}
+
+impl AdminError {
+    fn new(trouble: Trouble, message: impl Into<String>) -> Self {
+        Self { trouble, message: message.into() }
+    }
+}
+
+/// One connection to one endpoint.
+#[derive(Debug)]
+pub struct Admin {
+    setup: AdminSetup,
+    heads: Heads,
+    connection: Connection,
+    head: Vec<u8>,
+    server: Option<String>,
+}
+
+/// Attempts of one request, and the first pause between them (it doubles).
+const ATTEMPTS: u32 = 6;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The most keys of one DeleteObjects.
+pub const MAX_DELETE_KEYS: usize = 1000;
+
+impl Admin {
+    /// Checks the settings; connects with the first request.
+    pub fn new(setup: AdminSetup) -> Result<Self, AdminError> {
+        let other = |m: String| AdminError::new(Trouble::Other, m);
+        if setup.virtual_host && setup.endpoint.is_ip() {
+            return Err(other(format!(
+                "virtual-host addressing needs a host name, but {} is an address: use path addressing",
+                setup.endpoint
+            )));
+        }
+        let options = HeadOptions {
+            bucket: setup.bucket.clone(),
+            virtual_host: setup.virtual_host,
+            put_headers: setup.put_headers.clone(),
+            ..HeadOptions::default()
+        };
+        let heads = Heads::new(&setup.endpoint, setup.credentials.clone(), &setup.region, &options)
+            .map_err(|e| other(e.to_string()))?;
+        let connection = Connection::new(&setup).map_err(other)?;
+        Ok(Self { heads, connection, head: Vec::with_capacity(HEAD_CAPACITY), server: None, setup })
+    }
+
+    /// The `Server` header of the last answer that had one.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    pub fn setup(&self) -> &AdminSetup {
+        &self.setup
+    }
+
+    /// Whether the bucket is there. Other troubles (credentials, clock) are errors.
+    pub fn bucket_exists(&mut self) -> Result<bool, AdminError> {
+        // A GET, because a HEAD answers without saying what is wrong.
+        let list = Action::List {
+            prefix: "",
+            delimiter: None,
+            max_keys: 1,
+            token: None,
+            start_after: None,
+            url_encoding: false,
+        };
+        match self.request(&list, "", b"") {
+            Ok(_) => Ok(true),
+            Err(e) if e.trouble == Trouble::NoSuchBucket => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes the bucket. True when it was made, false when it was there already and is ours.
+    pub fn create_bucket(&mut self) -> Result<bool, AdminError> {
+        let mut body = Vec::new();
+        xml::write_create_bucket(&self.setup.region, &mut body);
+        match self.exchange(&Action::CreateBucket, "", &body)? {
+            a if a.outcome().is_ok() => Ok(true),
+            a if a.code() == "BucketAlreadyOwnedByYou" => Ok(false),
+            a => Err(self.refusal(&a)),
+        }
+    }
+
+    /// Removes the bucket, which must be empty.
+    pub fn delete_bucket(&mut self) -> Result<(), AdminError> {
+        self.request(&Action::DeleteBucket, "", b"").map(drop)
+    }
+
+    pub fn put(&mut self, key: &str, data: &[u8]) -> Result<(), AdminError> {
+        self.request(&Action::PutObject, key, data).map(drop)
+    }
+
+    /// The object's content; `None` when there is none.
+    pub fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, AdminError> {
+        match self.request(&Action::GetObject, key, b"") {
+            Ok(a) => Ok(Some(a.body)),
+            Err(e) if e.trouble == Trouble::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The object's size in bytes; `None` when there is none.
+    pub fn head(&mut self, key: &str) -> Result<Option<u64>, AdminError> {
+        match self.request(&Action::HeadObject, key, b"") {
+            Ok(a) => Ok(Some(a.head.content_length.unwrap_or(0))),
+            Err(e) if matches!(e.trouble, Trouble::NotFound | Trouble::NoSuchBucket) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Removes one object; removing what is not there is no error.
+    pub fn delete(&mut self, key: &str) -> Result<(), AdminError> {
+        match self.request(&Action::DeleteObject, key, b"") {
+            Err(e) if e.trouble != Trouble::NotFound => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// One page of the listing under `prefix`.
+    pub fn list_page(&mut self, prefix: &str, token: Option<&str>) -> Result<ListPage, AdminError> {
+        let action = Action::List {
+            prefix,
+            delimiter: None,
+            max_keys: 0,
+            token,
+            start_after: None,
+            url_encoding: true,
+        };
+        let a = self.request(&action, "", b"")?;
+        let page = ListPage::parse(&a.body).map_err(|e| self.document(&a, e))?;
+        // A server that ignores the prefix must never lead to foreign objects being deleted.
+        if let Some(o) = page.objects.iter().find(|o| !o.key.starts_with(prefix)) {
+            let text = format!("{} listed '{}', which is not under '{prefix}'", self.setup.endpoint, o.key);
+            return Err(AdminError::new(Trouble::Other, text));
+        }
+        Ok(page)
+    }
+
+    /// All keys under `prefix`, page by page. `take` may return false to stop.
+    pub fn list_all(
+        &mut self,
+        prefix: &str,
+        mut take: impl FnMut(&[xml::ListedObject]) -> bool,
+    ) -> Result<(), AdminError> {
+        let mut token = None;
+        loop {
+            let page = self.list_page(prefix, token.as_deref())?;
+            if !take(&page.objects) || !page.truncated {
+                return Ok(());
+            }
+            token = page.next_token;
+        }
+    }
+
+    /// Removes up to [`MAX_DELETE_KEYS`] objects and says which ones stayed. A server without batch deletes gets
+    /// single ones.
+    pub fn delete_batch(&mut self, keys: &[String]) -> Result<Vec<DeleteFailure>, AdminError> {
+        assert!(keys.len() <= MAX_DELETE_KEYS, "the caller cuts batches");
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut body = Vec::new();
+        xml::write_delete(keys.iter().map(|k| k.as_bytes()), true, &mut body);
+        let md5 = content_md5(&body);
+        let a = self.exchange(&Action::DeleteObjects { content_md5: &md5 }, "", &body)?;
+        if a.head.status == 501 || a.head.status == 405 {
+            for k in keys {
+                self.delete(k)?;
+            }
+            return Ok(Vec::new());
+        }
+        if !a.outcome().is_ok() {
+            return Err(self.refusal(&a));
+        }
+        DeleteResult::parse(&a.body).map(|r| r.failed).map_err(|e| self.document(&a, e))
+    }
+
+    /// Removes all objects under `prefix`; how many. `progress` gets the number so far.
+    pub fn delete_all(&mut self, prefix: &str, mut progress: impl FnMut(u64)) -> Result<u64, AdminError> {
+        if prefix.is_empty() {
+            return Err(AdminError::new(
+                Trouble::Other,
+                "refusing to delete all objects of a bucket: the prefix is empty",
+            ));
+        }
+        let mut gone = 0;
+        loop {
+            // Always from the start: tokens of some servers break when what they point at is deleted.
+            let page = self.list_page(prefix, None)?;
+            if page.objects.is_empty() {
+                return Ok(gone);
+            }
+            let keys: Vec<String> = page.objects.into_iter().map(|o| o.key).collect();
+            for batch in keys.chunks(MAX_DELETE_KEYS) {
+                let failed = self.delete_batch(batch)?;
+                if let Some(f) = failed.first() {
+                    let n = failed.len();
+                    let text = format!(
+                        "{n} objects could not be deleted, the first being '{}': {} {}",
+                        f.key, f.code, f.message
+                    );
+                    return Err(AdminError::new(Trouble::Refused, text));
+                }
+                gone += batch.len() as u64;
+                progress(gone);
+            }
+        }
+    }
+
+    /// Unfinished multipart uploads under `prefix`: key and upload id.
+    pub fn list_uploads(&mut self, prefix: &str) -> Result<Vec<(String, String)>, AdminError> {
+        let mut all = Vec::new();
+        let mut marker = (String::new(), String::new());
+        loop {
+            let some = |s: &str| (!s.is_empty()).then(|| s.to_owned());
+            let (key, id) = (some(&marker.0), some(&marker.1));
+            let action =
+                Action::ListUploads { prefix, key_marker: key.as_deref(), upload_id_marker: id.as_deref() };
+            let a = self.request(&action, "", b"")?;
+            let page = UploadsPage::parse(&a.body).map_err(|e| self.document(&a, e))?;
+            all.extend(page.uploads.into_iter().filter(|(k, _)| k.starts_with(prefix)));
+            let next = (page.next_key_marker, page.next_upload_id_marker);
+            if !page.truncated || next == marker || next.0.is_empty() {
+                return Ok(all);
+            }
+            marker = next;
+        }
+    }
+
+    /// Aborts one upload; one that is gone is no error.
+    pub fn abort_upload(&mut self, key: &str, upload_id: &str) -> Result<(), AdminError> {
+        match self.request(&Action::AbortMultipart { upload_id }, key, b"") {
+            Err(e) if e.trouble != Trouble::NotFound => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// An exchange whose answer must be a success.
+    fn request(&mut self, action: &Action<'_>, key: &str, body: &[u8]) -> Result<Answer, AdminError> {
+        let a = self.exchange(action, key, body)?;
+        if a.outcome().is_ok() { Ok(a) } else { Err(self.refusal(&a)) }
+    }
+
+    /// Sends and receives; tries again when the server throttles or stumbles.
+    fn exchange(&mut self, action: &Action<'_>, key: &str, body: &[u8]) -> Result<Answer, AdminError> {
+        let mut pause = FIRST_PAUSE;
+        let hash = sha256_hex(body);
+        for attempt in 1.. {
+            self.head.clear();
+            let described = Body::new(body.len() as u64, PayloadHash::Sha256(&hash));
+            self.heads.write(&mut self.head, action, key.as_bytes(), &described, unix_s());
+            let is_head = matches!(action, Action::HeadObject | Action::HeadBucket);
+            let result = self.connection.exchange(&self.head, body, is_head);
+            let again = match &result {
+                Ok(a) => a.outcome().is_throttled() || matches!(a.head.status, 500 | 502 | 503 | 504),
+                // The first failure to connect is told at once: it is most often a wrong address.
+                Err(e) => e.was_open,
+            };
+            if !again || attempt == ATTEMPTS {
+                let a = result.map_err(|e| AdminError::new(Trouble::Unreachable, e.message))?;
+                if !a.head.server.is_empty() {
+                    self.server = Some(a.head.server.to_string_lossy().into_owned());
+                }
+                return Ok(a);
+            }
+            let asked = result.ok().and_then(|a| a.head.retry_after_s()).map(Duration::from_secs);
+            std::thread::sleep(asked.unwrap_or(pause).min(Duration::from_secs(10)));
+            pause *= 2;
+        }
+        unreachable!("the loop returns at the last attempt")
+    }
+
+    fn refusal(&self, a: &Answer) -> AdminError {
+        let e = a.error.clone().unwrap_or_default();
+        let endpoint = self.setup.endpoint.to_string();
+        let asked = Asked {
+            endpoint: &endpoint,
+            bucket: &self.setup.bucket,
+            region: &self.setup.region,
+            access_key: &self.setup.credentials.access_key,
+            now_unix_s: unix_s(),
+        };
+        let trouble = match (e.code.as_str(), a.outcome()) {
+            ("NoSuchBucket", _) => Trouble::NoSuchBucket,
+            ("NoSuchKey" | "NoSuchUpload", _) => Trouble::NotFound,
+            ("BucketAlreadyExists" | "BucketNotEmpty" | "OperationAborted", _) => Trouble::Conflict,
+            (_, Outcome::Http404) => Trouble::NotFound,
+            (_, o) if o.is_throttled() => Trouble::Throttled,
+            (_, Outcome::Http403) => Trouble::Refused,
+            _ if matches!(a.head.status, 301 | 307 | 400 | 401) => Trouble::Refused,
+            _ => Trouble::Other,
+        };
+        AdminError::new(trouble, explain(&a.head, &e, &asked))
+    }
+
+    fn document(&self, a: &Answer, e: DocumentError) -> AdminError {
+        match e {
+            DocumentError::S3(error) => {
+                let text =
+                    format!("{} refuses the request: {}: {}", self.setup.endpoint, error.code, error.message);
+                AdminError::new(Trouble::Other, text)
+            }
+            DocumentError::Xml(x) => AdminError::new(
+                Trouble::Other,
+                format!(
+                    "{} answered (HTTP {}) with something else than S3 does: {x}. Is it an S3 server?",
+                    self.setup.endpoint, a.head.status
+                ),
+            ),
+        }
+    }
+}
+
+impl Answer {
+    fn code(&self) -> &str {
+        self.error.as_ref().map_or("", |e| e.code.as_str())
+    }
+
+    fn outcome(&self) -> Outcome {
+        classify(self.head.status, self.code(), self.head.retry_after_s().is_some())
+    }
+}
+
+fn parse_error(status: u16, body: &[u8]) -> Option<ErrorDocument> {
+    if (200..300).contains(&status) && !body.windows(6).take(256).any(|w| w == b"<Error") {
+        return None;
+    }
+    ErrorDocument::parse(body)
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

@@ -1,0 +1,245 @@
+//! One blocking HTTP/1.1 connection, plain or TLS, opened when it is needed and again when it was lost.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_s3::response::{Event, ResponseHead, ResponseParser};
+use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
+
+use super::{AdminSetup, parse_error};
+use crate::target::s3::tls;
+
+/// A complete answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub head: ResponseHead,
+    pub body: Vec<u8>,
+    /// The error that the body tells of, also under a 2xx status.
+    pub error: Option<ErrorDocument>,
+}
+
+/// No answer, in words.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// The connection had been made: it broke, rather than never being there.
+    pub was_open: bool,
+    pub message: String,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(s) => s.read(buf),
+            Self::Tls(s) => s.read(buf),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(s) => s.write(buf),
+            Self::Tls(s) => s.write(buf),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(s) => s.flush(),
+            Self::Tls(s) => s.flush(),
+        }
+    }
+}
+
+pub(super) struct Connection {
+    host: String,
+    port: u16,
+    shown: String,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    timeout: Duration,
+    stream: Option<Stream>,
+    parser: ResponseParser,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Connection({}, open: {})", self.shown, self.stream.is_some())
+    }
+}
+
+impl Connection {
+    pub fn new(setup: &AdminSetup) -> Result<Self, String> {
+        let e = &setup.endpoint;
+        let bucket = setup.virtual_host.then_some(setup.bucket.as_str());
+        let tls = if e.tls {
+            Some((tls::client_config(&setup.tls)?, tls::server_name(&e.host, bucket)?))
+        } else {
+            None
+        };
+        Ok(Self {
+            host: bucket.map_or_else(|| e.host.clone(), |b| format!("{b}.{}", e.host)),
+            port: e.port,
+            shown: e.to_string(),
+            tls,
+            timeout: setup.timeout,
+            stream: None,
+            parser: ResponseParser::new(),
+            buffer: vec![0; 64 * 1024],
+        })
+    }
+
+    /// One request and its answer. A connection that the server closed while idle is opened again, once.
+    pub fn exchange(&mut self, head: &[u8], body: &[u8], is_head: bool) -> Result<Answer, Lost> {
+        let reused = self.stream.is_some();
+        match self.once(head, body, is_head) {
+            Err(_) if reused && !self.parser.started() => {
+                self.stream = None;
+                self.once(head, body, is_head)
+            }
+            other => other,
+        }
+        .inspect_err(|_| self.stream = None)
+    }
+
+    fn once(&mut self, head: &[u8], body: &[u8], is_head: bool) -> Result<Answer, Lost> {
+        if self.stream.is_none() {
+            self.stream = Some(self.connect().map_err(|message| Lost { was_open: false, message })?);
+        }
+        self.parser.begin(is_head);
+        let lost = |shown: &str, e: &io::Error| {
+            let message = match e.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    format!(
+                        "{shown} did not answer in time: is it overloaded, or is something else listening there?"
+                    )
+                }
+                _ => format!("the connection to {shown} broke: {e}"),
+            };
+            // A TLS error shows only now, with the handshake, and does not go away by trying again.
+            let tls = e.kind() == io::ErrorKind::InvalidData;
+            let message = if tls { tls_message(shown, e) } else { message };
+            Lost { was_open: !tls, message }
+        };
+        let shown = self.shown.clone();
+        let stream = self.stream.as_mut().expect("just opened");
+        let sent = stream.write_all(head).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush());
+        let received = self.receive();
+        match (sent, received) {
+            // A server may refuse and close before it took all of the body: its answer counts.
+            (_, Ok(answer)) => Ok(answer),
+            (Err(e), _) | (Ok(()), Err(e)) => Err(lost(&shown, &e)),
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<Answer> {
+        let bad = |e: plimsoll_s3::Malformed| io::Error::new(io::ErrorKind::Other, e.to_string());
+        let stream = self.stream.as_mut().expect("the caller opened it");
+        let mut body = Vec::new();
+        'receive: loop {
+            let n = stream.read(&mut self.buffer)?;
+            if n == 0 {
+                self.parser.closed().map_err(bad)?;
+                break;
+            }
+            let mut at = 0;
+            loop {
+                let (used, event) = self.parser.step(&self.buffer[at..n]).map_err(bad)?;
+                at += used;
+                match event {
+                    Event::NeedMore => break,
+                    Event::Continue | Event::Head => {}
+                    Event::Body { len } => {
+                        if body.len() + len > MAX_DOCUMENT_BYTES {
+                            return Err(io::Error::other(
+                                "the answer is longer than a set-up request may have",
+                            ));
+                        }
+                        body.extend_from_slice(&self.buffer[at - len..at]);
+                    }
+                    Event::Done => break 'receive,
+                }
+            }
+        }
+        if !self.parser.reusable() {
+            self.stream = None;
+        }
+        let head = self.parser.take_head();
+        let error = parse_error(head.status, &body);
+        Ok(Answer { head, body, error })
+    }
+
+    fn connect(&self) -> Result<Stream, String> {
+        let Self { host, port, shown, .. } = self;
+        let addresses: Vec<_> = (host.as_str(), *port)
+            .to_socket_addrs()
+            .map_err(|e| {
+                format!("cannot find the host '{host}' of {shown}: {e}. Check the name, or the network.")
+            })?
+            .collect();
+        let mut last = None;
+        for a in &addresses {
+            match TcpStream::connect_timeout(a, self.timeout) {
+                Ok(tcp) => {
+                    let setup = tcp
+                        .set_read_timeout(Some(self.timeout))
+                        .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
+                        .and_then(|()| tcp.set_nodelay(true));
+                    setup.map_err(|e| e.to_string())?;
+                    return self.wrap(tcp);
+                }
+                Err(e) => last = Some((a, e)),
+            }
+        }
+        let Some((address, e)) = last else { return Err(format!("the host '{host}' has no address")) };
+        let remedy = match e.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "Nothing listens there: is the server running, and is the port right?"
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                "Is the address right, and does a firewall let it through?"
+            }
+            _ => "Check the address and the network.",
+        };
+        Err(format!("cannot connect to {shown} ({address}): {e}. {remedy}"))
+    }
+
+    fn wrap(&self, tcp: TcpStream) -> Result<Stream, String> {
+        let Some((config, name)) = &self.tls else { return Ok(Stream::Plain(tcp)) };
+        let c = ClientConnection::new(config.clone(), name.clone()).map_err(|e| format!("TLS: {e}"))?;
+        let mut s = StreamOwned::new(c, tcp);
+        // Handshake now, so that a certificate that is not trusted is told as that.
+        while s.conn.is_handshaking() {
+            if let Err(e) = s.conn.complete_io(&mut s.sock) {
+                return Err(tls_message(&self.shown, &e));
+            }
+        }
+        Ok(Stream::Tls(Box::new(s)))
+    }
+}
+
+fn tls_message(shown: &str, e: &io::Error) -> String {
+    let text = e.to_string();
+    let remedy = if text.contains("UnknownIssuer") {
+        " Its certificate is signed by nobody that this machine trusts: name the CA with --ca-file, or use --insecure to trust any."
+    } else if text.contains("NotValidForName") {
+        " Its certificate is for another name: use that name in --endpoint, or --insecure to trust any."
+    } else if text.contains("Expired") {
+        " Its certificate has expired (or this machine's clock is wrong)."
+    } else if text.contains("corrupt message") || text.contains("InvalidContentType") {
+        " It does not speak TLS: use http:// instead of https://."
+    } else if text.contains("CertificateRequired") {
+        " It wants a client certificate: use --client-cert and --client-key."
+    } else {
+        ""
+    };
+    format!("TLS with {shown} failed: {text}.{remedy}")
+}

@@ -1,0 +1,75 @@
+//! From an object's number to its key, the same for the hot path, preparation and cleanup.
+//!
+//! Numbers are scrambled hex at the end, so that keys of one prefix do not sort in the order in which they were
+//! made (many servers place neighbours together); with several prefixes the number says which one.
+
+/// Names the objects of one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyNames {
+    /// Everything of the run is under it; ends with `/` by custom.
+    pub prefix: String,
+    /// Number of prefixes below it over which keys are spread; at least 1.
+    pub prefixes: u32,
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+impl KeyNames {
+    /// Bytes of the longest key.
+    pub fn max_bytes(&self) -> usize {
+        self.prefix.len() + 9 + 16
+    }
+
+    /// Appends the prefix that LIST op `number` lists.
+    pub fn push_prefix(&self, number: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix.as_bytes());
+        if self.prefixes > 1 {
+            push_hex(number % u64::from(self.prefixes), 8, out);
+            out.push(b'/');
+        }
+    }
+
+    /// Appends the key of object `number`.
+    #[inline]
+    pub fn push(&self, number: u64, out: &mut Vec<u8>) {
+        self.push_prefix(number, out);
+        push_hex(scramble(number), 16, out);
+    }
+
+    pub fn key(&self, number: u64) -> String {
+        let mut out = Vec::with_capacity(self.max_bytes());
+        self.push(number, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// A bijection of 64 bits (the finaliser of splitmix64), so that keys stay unique.
+fn scramble(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+fn push_hex(n: u64, digits: u32, out: &mut Vec<u8>) {
+    for i in (0..digits).rev() {
+        out.push(HEX[(n >> (4 * i) & 15) as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn keys_are_unique_and_spread() {
+        let names = KeyNames { prefix: "run/".into(), prefixes: 4 };
+        let keys: HashSet<String> = (0..1000).map(|n| names.key(n)).collect();
+        assert_eq!(keys.len(), 1000);
+        let heads: HashSet<&str> = keys.iter().map(|k| &k[..13]).collect();
+        assert_eq!(heads.len(), 4);
+        assert!(keys.iter().all(|k| k.len() == names.max_bytes()));
+        assert!(KeyNames { prefix: "run/".into(), prefixes: 1 }.key(7).len() == 20);
+    }
+}
