@@ -15,7 +15,14 @@ pub struct Permit {
     /// What is on it at present.
     pub signatures: Vec<Signature>,
     /// The exclusive claim; present when the run writes.
-    _claim: Option<File>,
+    claim: Option<File>,
+}
+
+impl Permit {
+    /// Whether it was given for writing.
+    pub fn may_write(&self) -> bool {
+        self.claim.is_some()
+    }
 }
 
 /// Decides about a block device. With `writes` the device is claimed (O_EXCL) until the permit is dropped.
@@ -32,13 +39,13 @@ pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<P
     })?;
     let request = Request { path: &shown, writes, destroy_data };
     judge(request, &device, &facts::uses(&device), &signatures)?;
-    let claim = if writes { Some(claim(path, &shown)?) } else { None };
-    Ok(Permit { device, signatures, _claim: claim })
+    let claim = if writes { Some(claim_device(path, &shown)?) } else { None };
+    Ok(Permit { device, signatures, claim })
 }
 
 /// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
 /// for it exclusively cannot be opened with O_EXCL.
-fn claim(path: &Path, shown: &str) -> Result<File, Refusal> {
+fn claim_device(path: &Path, shown: &str) -> Result<File, Refusal> {
     let opened =
         File::options().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path);
     opened.map_err(|e| match e.raw_os_error() {

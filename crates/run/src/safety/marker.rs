@@ -40,7 +40,8 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn sidecar(path: &Path) -> PathBuf {
+/// Where the sidecar of a file would be.
+pub fn sidecar(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(SIDECAR);
     path.with_file_name(name)

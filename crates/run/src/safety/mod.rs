@@ -8,6 +8,7 @@ pub mod facts;
 pub mod files;
 pub mod judge;
 pub mod marker;
+pub mod reads;
 pub mod signature;
 
 pub use claim::{Permit, permit};

@@ -1,0 +1,431 @@
+//! Makes the targets of a stage ready, remembers what it made, and removes it at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
+use plimsoll_model::units::format_size;
+use plimsoll_model::{Finding, OpKind};
+use plimsoll_store::{Journal, Thing};
+
+use super::align::{alignment_of, check_alignment};
+use super::cache;
+use super::layout::{LayoutJob, object_of, sample_content, unwritten_bytes};
+use super::names::paths_of_job;
+use crate::RunError;
+use crate::safety::{self, FileFate, Permit, Refusal, marker, reads};
+
+impl From<Refusal> for RunError {
+    fn from(r: Refusal) -> Self {
+        Self::input(format!("{}: {}", r.path, r.problem), r.remedy)
+    }
+}
+
+/// Told while a layout goes on: file, bytes written, bytes in all.
+pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
+
+/// Writes the regions that a stage needs; given by whoever owns the engine.
+pub type LayoutRunner<'a> = dyn FnMut(&[LayoutJob]) -> Result<(), RunError> + 'a;
+
+/// The targets of one run.
+#[derive(Debug, Default)]
+pub struct Ground {
+    run: String,
+    permits: BTreeMap<PathBuf, Permit>,
+    /// Files that this run made, with their numbers in the journal.
+    made: BTreeMap<PathBuf, Vec<u64>>,
+    /// Directories that this run made, in the order of making.
+    directories: Vec<(PathBuf, u64)>,
+    /// Files that this run wrote in full.
+    full: BTreeSet<PathBuf>,
+}
+
+/// What a stage does to one file or device.
+#[derive(Debug, Clone)]
+struct Need {
+    path: PathBuf,
+    workload: String,
+    /// Number of the file in stamps.
+    object: u64,
+    offset: u64,
+    /// `None`: all of it.
+    length: Option<u64>,
+    reads: bool,
+    writes: bool,
+    buffered: bool,
+    layout: bool,
+    invalidate: bool,
+    fresh: bool,
+    destroy_data: Option<String>,
+    /// Block sizes and alignments that direct I/O must allow.
+    units: Vec<(&'static str, u64)>,
+    data: plimsoll_model::plan::DataSpec,
+    seed: u64,
+}
+
+impl Ground {
+    /// `run` is the id of the run; files are marked with it.
+    pub fn new(run: &str) -> Self {
+        Self { run: run.into(), ..Self::default() }
+    }
+
+    /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
+    pub fn prepare(
+        &mut self,
+        plan: &Plan,
+        stage: &Stage,
+        journal: &mut Journal,
+        layout: &mut LayoutRunner<'_>,
+    ) -> Result<Vec<Finding>, RunError> {
+        let needs = needs_of(plan, stage)?;
+        let mut jobs = Vec::new();
+        for need in &needs {
+            if let Some(job) = self.make_ready(need, journal)? {
+                jobs.push(job);
+            }
+        }
+        check_space(&jobs, &needs)?;
+        if !jobs.is_empty() {
+            layout(&jobs)?;
+            self.full.extend(jobs.into_iter().map(|j| j.path));
+        }
+        let mut findings = Vec::new();
+        for need in &needs {
+            self.check(need, &mut findings)?;
+        }
+        Ok(findings)
+    }
+
+    /// Bytes of the device or file, once it is ready.
+    pub fn known_size(&self, path: &Path) -> Option<u64> {
+        match self.permits.get(path) {
+            Some(p) => Some(p.device.size_bytes),
+            None => fs::metadata(path).ok().map(|m| m.len()),
+        }
+    }
+
+    /// Devices whose content was, or may be, destroyed.
+    pub fn permits(&self) -> impl Iterator<Item = &Permit> {
+        self.permits.values()
+    }
+
+    /// Removes (or, with `keep`, strikes from the list of things to remove) what this run made.
+    pub fn clean_up(&mut self, keep: bool, journal: &mut Journal) -> Result<(), RunError> {
+        self.permits.clear();
+        for (path, ids) in std::mem::take(&mut self.made) {
+            if !keep {
+                remove(&path)?;
+            }
+            for id in ids {
+                if keep { journal.kept(id)? } else { journal.removed(id)? }
+            }
+        }
+        for (path, id) in std::mem::take(&mut self.directories).into_iter().rev() {
+            if keep {
+                journal.kept(id)?;
+            } else if fs::remove_dir(&path).is_ok() || !path.exists() {
+                journal.removed(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Permission, and the file itself. Returns what has to be laid out.
+    fn make_ready(&mut self, need: &Need, journal: &mut Journal) -> Result<Option<LayoutJob>, RunError> {
+        if safety::DeviceInfo::of(&need.path).is_ok() {
+            // A device is never laid out: only the workloads themselves write to it.
+            let held = self.permits.get(&need.path).is_some_and(Permit::may_write);
+            if !held {
+                self.permits.remove(&need.path);
+                let permit = safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?;
+                self.permits.insert(need.path.clone(), permit);
+            }
+            return self.fits_device(need).map(|()| None);
+        }
+        if need.fresh && self.made.contains_key(&need.path) {
+            remove(&need.path)?;
+            self.full.remove(&need.path);
+            for id in self.made.remove(&need.path).unwrap_or_default() {
+                journal.removed(id)?;
+            }
+        }
+        let exists = need.path.symlink_metadata().is_ok();
+        let ours = exists && marker::is_ours(&need.path);
+        // Without a file, a read needs one to be made; theirs is read as it is.
+        let lay_out = need.layout && need.reads && (!exists || ours) && !self.is_full(need);
+        let fate = self.file(need, need.writes || lay_out, journal)?;
+        let Some(length) = need.length else { return Ok(None) };
+        if need.writes || lay_out {
+            extend(&need.path, need.offset + length)?;
+        }
+        if !lay_out || fate == FileFate::Foreign {
+            return Ok(None);
+        }
+        Ok(Some(LayoutJob {
+            path: need.path.clone(),
+            object: need.object,
+            offset: need.offset,
+            length,
+            buffered: need.buffered || alignment_of(&need.path)?.bytes == 0,
+            data: need.data,
+            seed: need.seed,
+        }))
+    }
+
+    fn is_full(&self, need: &Need) -> bool {
+        self.full.contains(&need.path)
+            || need.length.is_none_or(|l| unwritten_bytes(&need.path, need.offset, l).is_ok_and(|n| n == 0))
+    }
+
+    fn fits_device(&self, need: &Need) -> Result<(), RunError> {
+        let have = self.known_size(&need.path).unwrap_or(0);
+        let end = need.offset + need.length.unwrap_or(0);
+        if end > have {
+            return Err(RunError::input(
+                format!(
+                    "{}: the region ends at {}, the device at {}",
+                    need.path.display(),
+                    format_size(end),
+                    format_size(have)
+                ),
+                "Lower the size or the offset",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Creates the file if need be, with its entry in the journal first.
+    fn file(&mut self, need: &Need, writes: bool, journal: &mut Journal) -> Result<FileFate, RunError> {
+        let new = need.path.symlink_metadata().is_err();
+        let mut ids = Vec::new();
+        if new && writes {
+            if need.length.is_none() {
+                return Err(RunError::input(
+                    format!("{} does not exist, and there is no size", need.path.display()),
+                    "Give a size, for example --size 1GiB, so that it is laid out",
+                ));
+            }
+            self.directory(&need.path, journal)?;
+            ids.push(journal.creating(Thing::File { path: need.path.clone() })?);
+            ids.push(journal.creating(Thing::File { path: marker::sidecar(&need.path) })?);
+        }
+        let made = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), &self.run);
+        if made.is_err() {
+            for id in ids.drain(..) {
+                journal.removed(id)?;
+            }
+        }
+        let fate = made?;
+        if !ids.is_empty() {
+            self.made.insert(need.path.clone(), ids);
+        }
+        Ok(fate)
+    }
+
+    /// Makes missing directories above a file.
+    fn directory(&mut self, path: &Path, journal: &mut Journal) -> Result<(), RunError> {
+        let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
+        let missing: Vec<&Path> = parent.ancestors().take_while(|p| !p.exists()).collect();
+        for dir in missing.into_iter().rev().filter(|d| !d.as_os_str().is_empty()) {
+            let id = journal.creating(Thing::Directory { path: dir.to_owned() })?;
+            fs::create_dir(dir).map_err(|e| {
+                RunError::input(
+                    format!("{} cannot be made: {e}", dir.display()),
+                    "Choose a directory that you may write to",
+                )
+            })?;
+            self.directories.push((dir.to_owned(), id));
+        }
+        Ok(())
+    }
+
+    /// Direct I/O, holes and cache, now that the data is there.
+    fn check(&mut self, need: &Need, findings: &mut Vec<Finding>) -> Result<(), RunError> {
+        let shown = need.path.display().to_string();
+        if !need.buffered {
+            let mut units = need.units.clone();
+            units.push(("the offset of the region", need.offset));
+            check_alignment(&need.path, alignment_of(&need.path)?, &units)?;
+            open_direct(&need.path, need.writes)?;
+        }
+        let size = self.known_size(&need.path).unwrap_or(0);
+        let length = need.length.unwrap_or_else(|| size.saturating_sub(need.offset));
+        if need.reads && !need.writes {
+            if self.permits.contains_key(&need.path) {
+                if let Ok(s) = sample_content(&need.path, need.offset, length, need.seed)
+                    && s.is_suspect()
+                {
+                    findings.push(reads::hollow_device(&need.workload, &shown, s.blocks, s.zeros, s.repeats));
+                }
+            } else if let Ok(n) = unwritten_bytes(&need.path, need.offset, length)
+                && n > 0
+            {
+                findings.push(reads::unwritten(&need.workload, &shown, n, length));
+            }
+        }
+        if need.invalidate && need.reads {
+            // What stays in the cache shows in the kernel's counts after the stage.
+            let _ = cache::drop_cache(&need.path);
+        }
+        Ok(())
+    }
+}
+
+/// Merges what the workloads of a stage do to each path.
+fn needs_of(plan: &Plan, stage: &Stage) -> Result<Vec<Need>, RunError> {
+    let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
+    for w in &stage.workloads {
+        let (name, target) = plan.target_of(w)?;
+        if !matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_)) {
+            continue;
+        }
+        for job in 0..w.jobs.unwrap_or(1) {
+            let paths = paths_of_job(name, target, job);
+            for (i, path) in paths.iter().enumerate() {
+                let need = need(plan, w, target, path, object_of(&paths[0], i));
+                match needs.get_mut(path) {
+                    None => drop(needs.insert(path.clone(), need)),
+                    Some(known) => known.merge(need),
+                }
+            }
+        }
+    }
+    Ok(needs.into_values().collect())
+}
+
+fn need(plan: &Plan, w: &Workload, target: &TargetSpec, path: &Path, object: u64) -> Need {
+    let options = w.block.clone().unwrap_or_default();
+    let does = |kind| w.mix.get(&kind).is_some_and(|n| *n > 0);
+    let mut units = sizes(&w.size);
+    units.extend(options.write_size.iter().flat_map(sizes));
+    units.extend(options.offset_align.map(|a| ("an alignment", a.0)));
+    let (offset, length, buffered, layout, invalidate, destroy_data) = match target {
+        TargetSpec::Block(b) => (
+            b.offset.map_or(0, |o| o.0),
+            b.size.map(|s| s.0),
+            b.buffered,
+            b.layout,
+            b.invalidate,
+            b.destroy_data.clone(),
+        ),
+        TargetSpec::Files(f) => (0, Some(f.file_size.0), f.buffered, f.layout, f.invalidate, None),
+        _ => (0, None, true, false, false, None),
+    };
+    Need {
+        path: path.to_owned(),
+        workload: w.name.clone(),
+        object,
+        offset,
+        length,
+        reads: does(OpKind::Read),
+        writes: does(OpKind::Write) || does(OpKind::Trim),
+        buffered,
+        layout,
+        invalidate,
+        fresh: options.fresh,
+        destroy_data,
+        units,
+        data: w.data,
+        seed: plan.seed,
+    }
+}
+
+fn sizes(d: &plimsoll_model::plan::SizeDist) -> Vec<(&'static str, u64)> {
+    use plimsoll_model::plan::SizeDist;
+    const WHAT: &str = "a block";
+    match d {
+        SizeDist::Fixed(s) => vec![(WHAT, s.0)],
+        SizeDist::Uniform { min, max } => vec![(WHAT, min.0), (WHAT, max.0 / min.0.max(1) * min.0.max(1))],
+        SizeDist::Weighted(l) => l.iter().filter(|(_, w)| *w > 0).map(|(s, _)| (WHAT, s.0)).collect(),
+        // Any size may come: nothing but buffered I/O allows that.
+        SizeDist::LogNormal { .. } => vec![(WHAT, 1)],
+    }
+}
+
+impl Need {
+    fn merge(&mut self, other: Self) {
+        let end = |n: &Self| n.length.map(|l| n.offset + l);
+        let last = match (end(self), end(&other)) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            _ => None,
+        };
+        self.offset = self.offset.min(other.offset);
+        self.length = last.map(|l| l - self.offset);
+        self.reads |= other.reads;
+        self.writes |= other.writes;
+        self.buffered &= other.buffered;
+        self.layout |= other.layout;
+        self.invalidate |= other.invalidate;
+        self.fresh |= other.fresh;
+        self.units.extend(other.units);
+        self.destroy_data = self.destroy_data.take().or(other.destroy_data);
+    }
+}
+
+fn remove(path: &Path) -> Result<(), RunError> {
+    marker::remove(path).map_err(|e| {
+        RunError::input(format!("{} cannot be removed: {e}", path.display()), "Remove it by hand")
+    })
+}
+
+fn extend(path: &Path, end: u64) -> Result<(), RunError> {
+    let grow = || {
+        let file = File::options().write(true).open(path)?;
+        if file.metadata()?.len() < end { file.set_len(end) } else { Ok(()) }
+    };
+    grow().map_err(|e: std::io::Error| {
+        RunError::input(
+            format!("{} cannot grow to {}: {e}", path.display(), format_size(end)),
+            "Choose a smaller size, or a file system that allows such files",
+        )
+    })
+}
+
+fn open_direct(path: &Path, writes: bool) -> Result<(), RunError> {
+    let opened =
+        File::options().read(true).write(writes).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC).open(path);
+    opened.map(drop).map_err(|e| match e.raw_os_error() {
+        Some(libc::EINVAL) => RunError::input(
+            format!("{}: the file system refuses direct I/O", path.display()),
+            "Use --buffered (direct=0), and mind that the page cache is then part of what is measured",
+        ),
+        _ => RunError::input(format!("{} cannot be opened: {e}", path.display()), "Check its permissions"),
+    })
+}
+
+/// Files that will be written must have room: a benchmark that fills a file system hurts whoever else is on it.
+fn check_space(jobs: &[LayoutJob], needs: &[Need]) -> Result<(), RunError> {
+    use std::os::unix::fs::MetadataExt;
+    let laid_out = |p: &Path| jobs.iter().any(|j| j.path == p);
+    let mut wanted: BTreeMap<u64, (u64, PathBuf)> = BTreeMap::new();
+    for need in needs.iter().filter(|n| n.writes || laid_out(&n.path)) {
+        let Ok(meta) = fs::metadata(&need.path) else { continue };
+        if !meta.is_file() {
+            continue;
+        }
+        let more = (need.offset + need.length.unwrap_or(0)).saturating_sub(meta.blocks() * 512);
+        wanted.entry(meta.dev()).or_insert((0, need.path.clone())).0 += more;
+    }
+    for (bytes, path) in wanted.into_values() {
+        let free = free_bytes(&path);
+        if free.is_some_and(|f| bytes > f) {
+            return Err(RunError::input(
+                format!(
+                    "{}: {} are needed, {} are free",
+                    path.display(),
+                    format_size(bytes),
+                    format_size(free.unwrap_or(0))
+                ),
+                "Free some space, or choose a smaller size",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that this user may still write to the file system of `path` (which must exist).
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    rustix::fs::statvfs(path).ok().map(|s| s.f_bavail.saturating_mul(s.f_frsize))
+}
