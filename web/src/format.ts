@@ -1,0 +1,122 @@
+// Numbers as people should read them. The same rules as crates/report/src/number.rs: digits come from the interval.
+import type { Estimate } from "./feed";
+
+export const MIB = 1_048_576;
+export const MISSING = "n/a";
+
+const group = (text: string): string => {
+  const [int = "", frac] = text.split(".");
+  const grouped = int.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  const out = frac === undefined ? grouped : `${grouped}.${frac}`;
+  return /^-[0.,]*$/.test(out) ? out.slice(1) : out;
+};
+
+function at(x: number, decimals: number): string {
+  if (decimals >= 0) return group(x.toFixed(Math.min(decimals, 9)));
+  const scale = 10 ** -decimals;
+  return group((Math.round(x / scale) * scale).toFixed(0));
+}
+
+function decimalsFor(half: number): number {
+  const exponent = Math.floor(Math.log10(half));
+  return (half / 10 ** exponent < 1.95 ? 2 : 1) - 1 - exponent;
+}
+
+/** `digits` significant digits, thousands separated. */
+export function significant(x: number, digits = 3): string {
+  if (!Number.isFinite(x)) return MISSING;
+  if (x === 0) return "0";
+  return at(x, Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(x)))));
+}
+
+export function estimate(e: Estimate | null | undefined, factor = 1): string {
+  if (!e || !Number.isFinite(e.value)) return MISSING;
+  const [value, low, high] = [e.value * factor, e.low * factor, e.high * factor];
+  const half = (high - low) / 2;
+  if (!Number.isFinite(half) || half < 0) return `${significant(value)} (interval unknown)`;
+  if (half === 0) return significant(value, 4);
+  const d = decimalsFor(half);
+  const [below, above] = [value - low, high - value];
+  if (Math.max(below, above) > 1.5 * Math.min(below, above)) return `${at(value, d)} (${at(low, d)} to ${at(high, d)})`;
+  return `${at(value, d)} ± ${at(half, d)}`;
+}
+
+export function latency(ns: number | null | undefined): string {
+  if (ns === null || ns === undefined || !Number.isFinite(ns)) return MISSING;
+  for (const [unit, f] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]] as const) if (ns >= f) return `${significant(ns / f)} ${unit}`;
+  return `${ns.toFixed(0)} ns`;
+}
+
+const UNITS: [string, number][] = [
+  ["TiB", 2 ** 40], ["TB", 1e12], ["GiB", 2 ** 30], ["GB", 1e9], ["MiB", 2 ** 20], ["MB", 1e6], ["KiB", 1024], ["KB", 1000],
+];
+
+/** The shortest exact form: 4 KiB, 64 KB; binary where it divides, else decimal, else bytes. */
+export function size(bytes: number): string {
+  for (let i = 0; i < UNITS.length; i += 2) {
+    for (const [unit, f] of [UNITS[i]!, UNITS[i + 1]!]) if (bytes > 0 && bytes % f === 0) return `${group(String(bytes / f))} ${unit}`;
+  }
+  return `${group(String(Math.round(bytes)))} B`;
+}
+
+/** Writes sizes as their neighbours are written: 512,000 bytes are 512 KB beside 64 KB, 500 KiB beside 4 KiB. */
+export function sizesLike(all: number[]): (bytes: number) => string {
+  const decimal = all.some((b) => b >= 1000 && b % 1000 === 0 && b % 1024 !== 0);
+  return (b) => {
+    const unit = decimal && b > 0 ? UNITS.find(([name, f]) => !name.includes("i") && b % f === 0) : undefined;
+    return unit ? `${group(String(b / unit[1]))} ${unit[0]}` : size(b);
+  };
+}
+
+/** A measured number of bytes, three digits, binary unit. */
+export function bytes(x: number): string {
+  for (const [unit, f] of [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", MIB], ["KiB", 1024]] as const) if (x >= f) return `${significant(x / f)} ${unit}`;
+  return `${significant(x)} B`;
+}
+
+export function sizeEstimate(e: Estimate): string {
+  const [unit, f] = e.value >= MIB ? ["MiB", MIB] as const : e.value >= 1024 ? ["KiB", 1024] as const : ["B", 1] as const;
+  const text = estimate(e, 1 / f);
+  const bracket = text.indexOf(" (");
+  return bracket < 0 ? `${text} ${unit}` : `${text.slice(0, bracket)} ${unit}${text.slice(bracket)}`;
+}
+
+export const percent = (fraction: number): string => {
+  const p = fraction * 100;
+  if (!Number.isFinite(p)) return MISSING;
+  if (p === 0) return "0 %";
+  if (Math.abs(p) < 0.01) return "<0.01 %";
+  return `${Math.abs(p) < 10 ? significant(p, 2) : p.toFixed(0)} %`;
+};
+
+export const count = (n: number): string => group(String(Math.round(n)));
+
+export function seconds(s: number): string {
+  if (!Number.isFinite(s)) return MISSING;
+  if (s >= 5400) return `${significant(s / 3600)} h`;
+  if (s >= 300) return `${significant(s / 60)} min`;
+  return s === 0 ? "0 s" : s >= 0.1 ? `${s.toFixed(1)} s` : `${significant(s, 2)} s`;
+}
+
+/** Ticks: 1.2k, 3M; short enough for an axis on a phone. */
+export function tick(x: number): string {
+  const a = Math.abs(x);
+  for (const [unit, f] of [["G", 1e9], ["M", 1e6], ["k", 1e3]] as const) if (a >= f) return `${Number((x / f).toPrecision(3))}${unit}`;
+  return String(Number(x.toPrecision(3)));
+}
+
+/** Time on an axis: seconds up to five minutes, then m:ss, then h:mm. */
+export function clock(span: number): { label: string; tick: (s: number) => string } {
+  const two = (n: number) => String(Math.floor(n)).padStart(2, "0");
+  if (span <= 300) return { label: "time since start, s", tick: (s) => String(Number(s.toPrecision(4))) };
+  if (span <= 7200) return { label: "time since start, min:s", tick: (s) => `${Math.floor(s / 60)}:${two(s % 60)}` };
+  return { label: "time since start, h:min", tick: (s) => `${Math.floor(s / 3600)}:${two((s % 3600) / 60)}` };
+}
+
+const THROTTLED = new Set(["http_429", "http_503"]);
+export const isThrottled = (outcome: string): boolean => THROTTLED.has(outcome);
+export const isFailure = (outcome: string): boolean => outcome !== "ok" && outcome !== "cancelled" && !THROTTLED.has(outcome);
+
+export function sumOutcomes(outcomes: Record<string, number>, pick: (name: string) => boolean): number {
+  return Object.entries(outcomes).reduce((sum, [name, n]) => sum + (pick(name) ? n : 0), 0);
+}

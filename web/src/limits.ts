@@ -1,0 +1,200 @@
+// Charts of the limit methods: cumulative work, recovery, concurrency, scaling, comparison.
+import * as Plot from "@observablehq/plot";
+
+import { base, chart, line, mark, type ChartElement } from "./chart";
+import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
+import { bytes, estimate, latency, MIB, percent, seconds, significant, tick } from "./format";
+import { decade } from "./latency";
+import { table } from "./table";
+
+const label = { fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 } as const;
+const tip = { fill: "var(--panel)", stroke: "var(--line)" };
+
+const tokens = (f: BucketFit): { unit: string; factor: number } => (f.unit === "bytes" ? { unit: "MB", factor: 1e-6 } : { unit: f.unit === "ops" ? "ops" : "tokens", factor: 1 });
+
+/** A(t) of each drain against B + r t: where the curve meets the line, the bucket is empty. */
+function cumulative(f: BucketFit): ChartElement[] {
+  if (f.drains.length === 0) return [];
+  const { unit, factor } = tokens(f);
+  const drains = f.drains.slice(0, 7);
+  const r = f.sustained_per_s?.value;
+  const B = f.capacity?.value;
+  const end = Math.max(...drains.flatMap((d) => d.work.map(([t]) => t)));
+  const text = `Cumulative work of ${drains.length} drains.${B && r ? ` After the bucket of ${estimate(f.capacity, factor)} ${unit} is empty, work follows ${significant(r * factor)} ${unit} per second.` : ""}`;
+  return [chart({
+    title: `How big is the bucket: ${f.op_class} ${f.unit}`,
+    note: B && r ? "Dashed: capacity + sustained rate × time. A full bucket's curve rises above the rate's slope by its capacity, and then runs along the line." : "Work done since each drain began.",
+    text,
+    keys: drains.map((d, i) => ({ label: `drain at ${seconds(d.start_s)}`, mark: mark(i) })),
+    data: () => table("Cumulative work", 2, ["drain at", ">after, s", `>${unit}`], drains.flatMap((d) => d.work.filter((_, i) => i % Math.ceil(d.work.length / 40) === 0).map(([t, a]) => [seconds(d.start_s), t.toFixed(1), significant(a * factor, 4)]))),
+    draw: (width) => Plot.plot({
+      ...base(width, width < 520 ? 240 : 300),
+      x: { label: "time since the drain began, s", domain: [0, end] },
+      y: { label: `↑ ${unit} done`, grid: true, tickFormat: tick, zero: true },
+      marks: [
+        Plot.ruleY([0], { stroke: "var(--line)" }),
+        ...(B && r ? [
+          Plot.link([0], { x1: 0, x2: end, y1: B * factor, y2: (B + r * end) * factor, stroke: "var(--ink)", strokeDasharray: "7 4", strokeWidth: 1.4 }),
+          Plot.dot([0], { x: 0, y: B * factor, r: 4, fill: "var(--ink)" }),
+          Plot.text([0], { x: 0, y: B * factor, text: [`B = ${estimate(f.capacity, factor)} ${unit}`], dx: 8, dy: -10, textAnchor: "start", ...label }),
+        ] : []),
+        ...drains.flatMap((d, i) => line(d.work, mark(i), ([t]) => t, ([, a]) => a * factor, { width: 2 })),
+        ...drains.flatMap((d) => (d.cliff_s === null ? [] : [Plot.ruleX([d.cliff_s], { stroke: "var(--bad)", strokeDasharray: "5 3" })])),
+        Plot.tip(drains.flatMap((d) => d.work), Plot.pointer({ x: "0", y: (d: [number, number]) => d[1] * factor, title: (d: [number, number]) => `${seconds(d[0])}: ${significant(d[1] * factor, 4)} ${unit}`, ...tip } as Plot.TipOptions)),
+      ],
+    }),
+  })];
+}
+
+/** Tokens that came back over idle time, with min(B, refill x idle). */
+function recovery(f: BucketFit): ChartElement[] {
+  if (f.recoveries.length === 0) return [];
+  const { unit, factor } = tokens(f);
+  const B = f.capacity?.value;
+  const refill = f.refill_per_s?.value ?? f.sustained_per_s?.value;
+  const end = Math.max(...f.recoveries.map((x) => x.idle_s)) * 1.05;
+  type R = BucketFit["recoveries"][0];
+  const corner = B && refill ? Math.min(end, B / refill) : end;
+  return [chart({
+    title: `How fast it refills: ${f.op_class} ${f.unit}`,
+    note: "Filled: still filling, which gives the refill rate. Hollow: full again, which gives the capacity.",
+    text: `Tokens recovered by idle time. ${f.recoveries.map((x) => `${seconds(x.idle_s)} idle: ${estimate(x.tokens, factor)} ${unit}${x.saturated ? ", full" : ""}`).join("; ")}.`,
+    data: () => table("Tokens recovered by idle time", 1, [">idle, s", `>${unit}`, "full"], f.recoveries.map((x) => [x.idle_s.toFixed(1), estimate(x.tokens, factor), x.saturated ? "yes" : "no"])),
+    draw: (width) => Plot.plot({
+      ...base(width, width < 520 ? 220 : 260),
+      x: { label: "idle before the drain, s", domain: [0, end] },
+      y: { label: `↑ ${unit} recovered`, grid: true, zero: true, tickFormat: tick },
+      marks: [
+        Plot.ruleY([0], { stroke: "var(--line)" }),
+        ...(refill ? [Plot.line([[0, 0], [corner, Math.min(B ?? Infinity, refill * corner) * factor], ...(B ? [[end, B * factor]] : [])] as [number, number][], { stroke: "var(--ink)", strokeDasharray: "7 4" })] : []),
+        Plot.link(f.recoveries, { x1: "idle_s", x2: "idle_s", y1: (x: R) => x.tokens.low * factor, y2: (x: R) => x.tokens.high * factor, stroke: "var(--ink)" }),
+        Plot.dot(f.recoveries, { x: "idle_s", y: (x: R) => x.tokens.value * factor, r: 5, stroke: "var(--s1)", strokeWidth: 2, fill: (x: R) => (x.saturated ? "var(--bg)" : "var(--s1)") }),
+        Plot.tip(f.recoveries, Plot.pointer({ x: "idle_s", y: (x: R) => x.tokens.value * factor, title: (x: R) => `${seconds(x.idle_s)} idle\n${estimate(x.tokens, factor)} ${unit}`, ...tip } as Plot.TipOptions)),
+      ],
+    }),
+  })];
+}
+
+export const bucketCharts = (fits: BucketFit[]): ChartElement[] => fits.flatMap((f) => [...cumulative(f), ...recovery(f)]);
+
+/** Rate over concurrency with the band of c95; latency on a panel of its own, not on a second axis. */
+export function saturationCharts(all: Saturation[]): ChartElement[] {
+  return all.filter((s) => s.points.length > 1).flatMap((s) => {
+    type P = Saturation["points"][0];
+    const ticks = s.points.map((p) => p.concurrency);
+    const x = { type: "log" as const, base: 2, label: "operations in flight →", ticks, tickFormat: String };
+    const band = s.c95 ? [Plot.rect([s.c95], { x1: "low", x2: "high", fill: "var(--event)" }), Plot.ruleX([s.c95.value], { stroke: "var(--muted)", strokeDasharray: "2 3" })] : [];
+    const data = () => table(`Rate by concurrency: ${s.op_class}`, 1, [">in flight", ">op/s", ">p50", ">p99"], s.points.map((p) => [String(p.concurrency), estimate(p.ops_per_s), latency(p.p50_ns), latency(p.p99_ns)]));
+    const words = s.points.map((p) => `${p.concurrency} in flight: ${significant(p.ops_per_s.value)} per second`).join("; ");
+    const rate = chart({
+      title: `How many in flight: ${s.op_class} ${bytes(s.size_bytes)}`,
+      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${estimate(s.c95)} in flight` : ""}.`,
+      text: `Rate by operations in flight. ${words}.`,
+      data,
+      draw: (width) => Plot.plot({
+        ...base(width, 260), x, y: { label: "↑ op/s", grid: true, zero: true, tickFormat: tick },
+        marks: [
+          ...band, Plot.ruleY([0], { stroke: "var(--line)" }),
+          ...(s.plateau_per_s ? [Plot.ruleY([s.plateau_per_s.value], { stroke: "var(--muted)", strokeDasharray: "8 3" })] : []),
+          Plot.link(s.points, { x1: "concurrency", x2: "concurrency", y1: (p: P) => p.ops_per_s.low, y2: (p: P) => p.ops_per_s.high, stroke: "var(--ink)" }),
+          ...line(s.points, mark(0), (p) => p.concurrency, (p) => p.ops_per_s.value, { symbols: true }),
+          ...(s.c95 ? [Plot.text([s.c95.value], { x: (v: number) => v, frameAnchor: "bottom", dy: -6, text: () => "95 % here", ...label })] : []),
+          Plot.tip(s.points, Plot.pointer({ x: "concurrency", y: (p: P) => p.ops_per_s.value, title: (p: P) => `${p.concurrency} in flight\n${estimate(p.ops_per_s)} op/s`, ...tip } as Plot.TipOptions)),
+        ],
+      }),
+    });
+    const timed = s.points.filter((p) => p.p50_ns && p.p99_ns);
+    if (timed.length < 2) return [rate];
+    return [rate, chart({
+      title: `What that costs in latency: ${s.op_class}`,
+      text: `Latency by operations in flight. ${timed.map((p) => `${p.concurrency}: p99 ${latency(p.p99_ns)}`).join("; ")}.`,
+      keys: [{ label: "p50", mark: mark(0), symbol: true }, { label: "p99", mark: mark(1), symbol: true }],
+      data,
+      draw: (width) => Plot.plot({
+        ...base(width, 260), x, y: { type: "log", label: "↑ latency", grid: true, tickFormat: decade },
+        marks: [...band, ...line(timed, mark(0), (p) => p.concurrency, (p) => p.p50_ns, { symbols: true }), ...line(timed, mark(1), (p) => p.concurrency, (p) => p.p99_ns, { symbols: true })],
+      }),
+    })];
+  });
+}
+
+/** Efficiency with its fan; nothing is drawn past 1.5 times what was measured but what is marked speculative. */
+export function scalingCharts(all: Scaling[]): ChartElement[] {
+  return all.filter((s) => s.points.some((p) => p.efficiency)).map((s) => {
+    interface E { nodes: number; e: Estimate; predicted: boolean; speculative: boolean }
+    const measured: E[] = s.points.flatMap((p) => (p.efficiency ? [{ nodes: p.nodes, e: p.efficiency, predicted: false, speculative: false }] : []));
+    const predicted: E[] = s.predictions.flatMap((p) => (p.efficiency ? [{ nodes: p.nodes, e: p.efficiency, predicted: true, speculative: p.speculative }] : []));
+    const fan = [...measured.slice(-1), ...predicted];
+    const both = [...measured, ...predicted];
+    const [unit, factor] = s.unit === "bytes/s" ? ["MiB/s", 1 / MIB] as const : [s.unit, 1] as const;
+    return chart({
+      title: `Does it scale: ${s.name}`,
+      note: `${s.verdict ? `${s.verdict}. ` : ""}1 is linear. Hollow and shaded: predicted.`,
+      text: `Efficiency by nodes. ${both.map((p) => `${p.nodes} nodes: ${estimate(p.e)}${p.predicted ? ", predicted" : ""}`).join("; ")}.`,
+      data: () => table(`Scaling: ${s.name}`, 1, [">nodes", `>${unit}`, ">efficiency", "status"], [
+        ...s.points.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), "measured"]),
+        ...s.predictions.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), p.speculative ? "predicted, speculative" : "predicted"]),
+      ]),
+      draw: (width) => Plot.plot({
+        ...base(width, 260),
+        x: { label: "nodes →", ticks: both.map((p) => p.nodes), tickFormat: String },
+        y: { label: "↑ efficiency", grid: true, domain: [Math.min(0.6, ...both.map((p) => p.e.low)), Math.max(1.1, ...both.map((p) => p.e.high))] },
+        marks: [
+          Plot.ruleY([1], { stroke: "var(--muted)", strokeDasharray: "8 3" }),
+          Plot.areaY(fan, { x: "nodes", y1: (p: E) => p.e.low, y2: (p: E) => p.e.high, fill: "var(--s1)", fillOpacity: 0.15 }),
+          Plot.line(fan, { x: "nodes", y: (p: E) => p.e.value, stroke: "var(--s1)", strokeDasharray: "4 4" }),
+          Plot.line(measured, { x: "nodes", y: (p: E) => p.e.value, stroke: "var(--s1)", strokeWidth: 2 }),
+          Plot.link(both, { x1: "nodes", x2: "nodes", y1: (p: E) => p.e.low, y2: (p: E) => p.e.high, stroke: "var(--ink)" }),
+          Plot.dot(both, { x: "nodes", y: (p: E) => p.e.value, r: 5, stroke: "var(--s1)", strokeWidth: 2, fill: (p: E) => (p.predicted ? "var(--bg)" : "var(--s1)") }),
+          Plot.text(predicted.filter((p) => p.speculative), { x: "nodes", y: (p: E) => p.e.high, dy: -8, textAnchor: "end", text: () => "speculative", ...label, fontWeight: 400 }),
+        ],
+      }),
+    });
+  });
+}
+
+/** Run dots, paired runs joined, and below them the ratio with the smallest difference that could be seen. */
+export function comparisonCharts(all: Comparison[]): ChartElement[] {
+  return all.filter((c) => c.a.length > 0 && c.b.length > 0).flatMap((c) => {
+    interface Dot { side: string; y: number; i: number }
+    const dots: Dot[] = [...c.a.map((y, i) => ({ side: c.a_name, y, i })), ...c.b.map((y, i) => ({ side: c.b_name, y, i }))];
+    const pairs = c.paired ? c.a.flatMap((a, i) => (c.b[i] === undefined ? [] : [{ a, b: c.b[i]! }])) : [];
+    const runs = chart({
+      title: `Is one better: ${c.name}`,
+      note: `${c.verdict}${c.ratio ? `: ${c.a_name} is ${estimate(c.ratio)} times ${c.b_name}` : ""}. A dot is a run${c.paired ? ", a line joins runs made in turn" : ""}.`,
+      text: `${c.a_name}: ${c.a.map((x) => significant(x)).join(", ")} ${c.unit}; ${c.b_name}: ${c.b.map((x) => significant(x)).join(", ")} ${c.unit}. ${c.verdict}.`,
+      keys: [{ label: c.a_name, mark: mark(0), line: false, symbol: true }, { label: c.b_name, mark: mark(1), line: false, symbol: true }],
+      data: () => table(`Runs of ${c.name}`, 1, [">run", `>${c.a_name}`, `>${c.b_name}`], Array.from({ length: Math.max(c.a.length, c.b.length) }, (_, i) => [String(i + 1), ...[c.a[i], c.b[i]].map((x) => (x === undefined ? "" : significant(x, 4)))])),
+      draw: (width) => Plot.plot({
+        ...base(width, 240), marginLeft: 60,
+        x: { type: "point", domain: [c.a_name, c.b_name], label: null, padding: 0.6 },
+        y: { label: `↑ ${c.unit}`, grid: true, tickFormat: tick, nice: true },
+        marks: [
+          Plot.link(pairs, { x1: () => c.a_name, x2: () => c.b_name, y1: "a", y2: "b", stroke: "var(--muted)" }),
+          Plot.dot(dots.filter((d) => d.side === c.a_name), { x: "side", y: "y", r: 5, fill: mark(0).colour, symbol: mark(0).symbol }),
+          Plot.dot(dots.filter((d) => d.side === c.b_name), { x: "side", y: "y", r: 5, fill: mark(1).colour, symbol: mark(1).symbol }),
+        ],
+      }),
+    });
+    if (!c.ratio) return [runs];
+    const { ratio } = c;
+    const band = c.detectable === null ? [] : [{ low: 1 / (1 + c.detectable), high: 1 + c.detectable }];
+    return [runs, chart({
+      title: `Ratio ${c.a_name} / ${c.b_name}`,
+      note: c.detectable === null ? "With its 95 % interval." : `With its 95 % interval. Shaded: differences below ${percent(c.detectable)}, which these runs could not have seen.`,
+      text: `Ratio ${estimate(ratio)}.`,
+      draw: (width) => Plot.plot({
+        ...base(width, 100),
+        x: { label: "ratio →", grid: true, domain: [Math.min(0.95, ratio.low * 0.98), Math.max(1.05, ratio.high * 1.02)] },
+        y: { axis: null, domain: [0, 1] },
+        marks: [
+          Plot.rect(band, { x1: "low", x2: "high", fill: "var(--event)" }),
+          Plot.ruleX([1], { stroke: "var(--ink)" }),
+          Plot.link([ratio], { x1: "low", x2: "high", y1: 0.5, y2: 0.5, stroke: "var(--s1)", strokeWidth: 5 }),
+          Plot.dot([ratio], { x: "value", y: 0.5, r: 6, fill: "var(--s1)", stroke: "var(--bg)" }),
+          Plot.text([ratio], { x: "value", y: 0.5, dy: -16, text: () => estimate(ratio), ...label }),
+        ],
+      }),
+    })];
+  });
+}

@@ -1,0 +1,201 @@
+// The page's sections, in the order in which a verdict is read: validity, figures, evidence, provenance.
+import type { ChartElement } from "./chart";
+import { h } from "./dom";
+import type { Finding, Page, Run, Workload } from "./feed";
+import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
+import { loadCurves, spectrumCharts } from "./latency";
+import { bucketCharts, comparisonCharts, saturationCharts, scalingCharts } from "./limits";
+import { modelCharts, movesBytes, sizeTable, sweepCharts } from "./size";
+import { table, tableElement, type Table } from "./table";
+import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
+
+export interface Section { id: string; title: string; body: (Node | null)[] }
+
+const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "Invalid"], qualified: ["!", "Note"], info: ["i", "Info"] };
+
+/** Status as a sign, a word and a colour, in this order of importance. */
+export function badge(run: Run): HTMLElement {
+  const kind = !run.summary.valid ? "bad" : run.status === "VALID" ? "good" : "fair";
+  const sign = kind === "bad" ? "✕" : kind === "good" ? "✓" : "!";
+  return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", run.status.replace(/^\[|\]$/g, ""));
+}
+
+export function verdict(run: Run): HTMLElement {
+  // The badge has said the status; the text need not say it twice.
+  const text = run.verdict.startsWith(run.status) ? run.verdict.slice(run.status.length).replace(/^[.:\s]+/, "") : run.verdict;
+  const labels = Object.entries(run.summary.labels);
+  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, text),
+    run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
+    labels.length ? h("p", { class: "labels" }, ...labels.map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`))) : null);
+}
+
+export function findings(run: Run): HTMLElement | null {
+  const rank = { invalid: 0, qualified: 1, info: 2 };
+  const all = [...run.summary.findings].sort((a, b) => rank[a.level] - rank[b.level]);
+  const items = all.map((f) => {
+    const [sign, word] = SIGNS[f.level];
+    const measured = f.measured === undefined ? "" : `measured ${significant(f.measured, 4)}${f.threshold === undefined ? "" : `, threshold ${significant(f.threshold, 4)}`}`;
+    return h("li", { class: f.level },
+      h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("strong", {}, `${word} ${f.code}`), ` ${f.name.replaceAll("_", " ")}${f.workload ? ` (${f.workload})` : ""}`),
+      h("p", {}, f.text),
+      measured || f.evidence?.length ? h("p", { class: "note" }, [measured, ...(f.evidence ?? []).map(([k, v]) => `${k} ${v}`)].filter(Boolean).join("; ")) : null);
+  });
+  items.push(...run.gaps.map((g) => h("li", { class: "qualified" }, h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, "!"), h("strong", {}, "Missing")), h("p", {}, g))));
+  return items.length ? h("ul", { class: "findings" }, ...items) : null;
+}
+
+function headline(run: Run, w: Workload, label: string): HTMLElement {
+  const rate = run.block ? "IOPS" : "op/s";
+  const figure = (value: string, unit: string, what: string) => h("div", { class: "figure" }, h("dt", {}, what), h("dd", {}, h("span", { class: "value" }, value), " ", h("span", { class: "unit" }, unit)));
+  const response = w.latency_ns.response;
+  const split = (ns: number | null | undefined): [string, string] => {
+    const [v, u] = latency(ns).split(" ");
+    return [v ?? MISSING, u ?? ""];
+  };
+  return h("section", { class: "workload" }, h("h3", {}, label),
+    h("dl", { class: "headline" },
+      figure(estimate(w.ops_per_s), rate, "Rate, 95 % interval"),
+      movesBytes(w) ? figure(estimate(w.bytes_per_s, 1 / MIB), "MiB/s", `Throughput (${estimate(w.bytes_per_s, 1e-6)} MB/s)`) : null,
+      figure(...split(response?.p50), "Median response"), figure(...split(response?.p99), "p99 response")),
+    tableElement(latencies(w)), tableElement(conditions(w)),
+    w.per_endpoint.length > 1 ? tableElement(endpoints(w), { copy: true }) : null);
+}
+
+function latencies(w: Workload): Table {
+  const l = w.latency_ns;
+  const rows = ([["response", l.response], ["service", l.service], ["first byte", l.ttfb], ["submission", l.submission]] as const)
+    .flatMap(([name, x]) => (x ? [[name, latency(x.mean), ...[x.p50, x.p90, x.p99, x.p999, x.p9999].map((p) => latency(p)), latency(x.max)]] : []));
+  const note = l.service ? "response from the intended start, service from submission" : "closed loop: response is service";
+  return table(`Latency (${note})`, 1, ["clock", ">mean", ">p50", ">p90", ">p99", ">p99.9", ">p99.99", ">max"], rows);
+}
+
+function outcomes(w: Workload): string {
+  const part = (name: string, pick: (n: string) => boolean) => {
+    const each = Object.entries(w.outcomes).filter(([n, k]) => pick(n) && k > 0).map(([n, k]) => `${n} ${count(k)}`);
+    const sum = sumOutcomes(w.outcomes, pick);
+    return `${name} ${count(sum)}${each.length ? ` (${each.join(", ")})` : ""}`;
+  };
+  const cancelled = w.outcomes["cancelled"] ? `; unfinished at the end ${count(w.outcomes["cancelled"])}` : "";
+  return `ok ${count(w.outcomes["ok"] ?? 0)}; ${part("throttled", isThrottled)}; ${part("failed", isFailure)}${cancelled}`;
+}
+
+function conditions(w: Workload): Table {
+  const c = w.client;
+  const l = w.littles_law;
+  const client = [`workers busy ${percent(c.busy_fraction)}`, `CPU ${c.cpu_s.toFixed(1)} s${c.cpu_s_per_gib === null ? "" : ` (${c.cpu_s_per_gib.toFixed(2)} s/GiB)`}`, `machine's CPU ${percent(c.system_cpu)}`,
+    c.steal > 0.001 ? `stolen ${percent(c.steal)}` : "", c.rss_bytes ? `memory ${bytes(c.rss_bytes)}` : "", c.reconnects ? `${count(c.reconnects)} reconnects` : "", c.late_ops ? `${count(c.late_ops)} ops sent late` : ""];
+  return table("How it was measured", 1, ["what", "value"], [
+    ["Load", `${w.concurrency} in flight${w.repeats > 1 ? `, ${w.repeats} repeats` : ""}`],
+    ["Measured window", `${seconds(w.window_s)}; left out: warm-up ${seconds(w.warmup_s)}, tail ${seconds(w.tail_s)}`],
+    ["Horizon", `seen for ${seconds(w.horizon_s)}: what would come later is not known`],
+    ["Operations", outcomes(w)],
+    ...(w.attempts_per_s && w.ops_per_s && w.attempts_per_s > w.ops_per_s.value * 1.001 ? [["Attempts", `${significant(w.attempts_per_s, 4)} per second, throttled and failed ones included`]] : []),
+    ...(l ? [["Little's law", `${significant(l.in_flight, 4)} in flight, rate × time gives ${significant(l.rate_times_time, 4)} (off by ${percent(Math.abs(l.error))})`]] : []),
+    ["Client", client.filter(Boolean).join(", ")],
+    ...w.notes.map((n) => ["Note", n]),
+  ]);
+}
+
+function endpoints(w: Workload): Table {
+  return table("By endpoint", 1, ["endpoint", ">op/s", ">MiB/s", ">mean", ">max", ">ok", ">throttled", ">failed"], w.per_endpoint.map((e) => [
+    e.endpoint, significant(e.ops_per_s, 4), significant(e.bytes_per_s / MIB, 4), latency(e.mean_response_ns), latency(e.max_response_ns), count(e.ok), count(e.throttled), count(e.failed)]));
+}
+
+function results(run: Run): Section {
+  const s = run.summary;
+  if (!run.sweep) return { id: "results", title: "Results", body: s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name)) };
+  const notes = [...new Set(s.workloads.flatMap((w) => w.notes))];
+  const detail = h("details", { class: "data" }, h("summary", {}, "Each cell in full"));
+  detail.addEventListener("toggle", () => {
+    if (detail.open && detail.children.length === 1) detail.append(...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name)));
+  });
+  return { id: "results", title: "Results", body: [
+    tableElement(sizeTable(run), { copy: true }), notes.length ? h("p", { class: "note" }, `Notes: ${notes.join("; ")}.`) : null, grid(sweepCharts(run)), detail] };
+}
+
+const grid = (charts: (ChartElement | null)[]): HTMLElement | null => {
+  const some = charts.filter((c) => c !== null);
+  return some.length ? h("div", { class: some.length > 1 ? "grid" : "grid one" }, ...some) : null;
+};
+
+/** Limits, with the evidence that carries them. */
+function limits(run: Run): Section {
+  const { summary: s, analysis: a } = run;
+  const show = (e: Parameters<typeof estimate>[0], unit: string, factor: number) => (e ? `${estimate(e, factor)} ${unit}` : "undetermined");
+  const rows = s.limits.flatMap((l) => ([["ops", l.ops_per_s], ["bytes", l.bytes_per_s]] as const).flatMap(([unit, b]) => {
+    if (!b) return [];
+    const [factor, rate, tokens] = unit === "bytes" ? [1e-6, "MB/s", "MB"] as const : [1, "op/s", "ops"] as const;
+    const fit = a.buckets.find((f) => f.unit === unit && f.op_class === l.op_class);
+    const refill = b.refill ?? b.sustained;
+    const full = fit?.full_again_s?.value ?? (b.capacity && refill && refill.value > 0 ? b.capacity.value / refill.value : null);
+    return [[`${l.op_class} ${unit}`, show(b.sustained, rate, factor), show(b.burst, rate, factor), show(b.capacity, tokens, factor), show(b.refill, rate, factor), full === null ? "" : seconds(full), l.scope, l.binding, fit?.status ?? ""]];
+  }));
+  const knees = s.limits.filter((l) => l.knee_bytes).map((l) => h("p", {}, `${l.op_class}: below ${sizeEstimate(l.knee_bytes!)} operations bind, above it bytes.`));
+  const cliffs = a.holds.flatMap((x) => x.cliffs).map((c) => tableElement(table(
+    `Fall at ${seconds(c.at_s)}: ${significant(c.from_per_s, 4)} to ${significant(c.to_per_s, 4)} per second; ${c.verdict}`, 1, ["evidence", "seen", "weight", "what"],
+    c.evidence.map((e) => [e.code, e.holds === null ? "not tested" : e.holds ? "yes" : "no", e.weight, e.text]))));
+  const advice = a.advice.length ? h("ul", { class: "advice" }, ...a.advice.map((t) => h("li", {}, t))) : null;
+  return { id: "limits", title: "Limits", body: [
+    rows.length ? tableElement(table("Limits", 1, ["limit", ">sustained", ">burst", ">capacity", ">refill", ">full again", "scope", "binds", "status"], rows), { copy: true }) : null,
+    ...knees, advice, grid(bucketCharts(a.buckets)), grid(modelCharts(a.size_models)), ...cliffs,
+  ] };
+}
+
+function loadAndScale(run: Run): Section {
+  const a = run.analysis;
+  return { id: "load", title: "Load, scale, comparison", body: [
+    grid(saturationCharts(a.saturations)), grid(loadCurves(a.load_points)), grid(scalingCharts(a.scalings)), grid(comparisonCharts(a.comparisons))] };
+}
+
+function validity(run: Run): Section {
+  const { summary: s, analysis: a } = run;
+  const met = (m: boolean | null) => (m === null ? "undetermined" : m ? "✓ yes" : "✕ NO");
+  const sign: Record<string, string> = { pass: "✓ pass", fail: "✕ fail", note: "! note" };
+  return { id: "validity", title: "Findings and validity", body: [
+    findings(run),
+    s.expectations.length ? tableElement(table("Expectations", 1, ["expected", "met", ">measured", "reason"], s.expectations.map((e) => [e.text, met(e.met), e.measured === null ? MISSING : significant(e.measured, 4), e.reason]))) : null,
+    a.bottlenecks.length ? tableElement(table("What could be the bottleneck", 1, ["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"],
+      a.bottlenecks.map((b) => [b.candidate, b.measured, b.threshold, b.time_fraction === null ? "" : percent(b.time_fraction), b.verdict, b.next]))) : null,
+    a.checks.length ? tableElement(table("Validity checks", 1, ["check", "name", "result", ">measured", ">threshold", "remedy"], a.checks.map((c) => [c.code, c.name, sign[c.result] ?? c.result, c.measured, c.threshold, c.remedy]))) : null,
+  ] };
+}
+
+function provenance(run: Run): Section {
+  const e = run.summary.environment;
+  const facts: [string, string][] = [
+    ["Run", run.summary.id], ["Started", e.started_at], ["Plimsoll", `${e.plimsoll_version} (${e.commit})`], ["Host", e.host], ["Kernel", e.kernel],
+    ["CPU", `${e.cpu_count} × ${e.cpu_model}`], ["Memory", e.memory_bytes ? bytes(e.memory_bytes) : ""],
+    ["Network", Object.entries(e.nics).map(([n, mbit]) => (mbit === null ? n : `${n} ${mbit >= 1000 ? `${mbit / 1000} Gbit/s` : `${mbit} Mbit/s`}`)).join(", ")],
+    ["Ring", e.ring], ["Seed", String(e.seed)], ["Boot", e.boot_id],
+    ...Object.entries(e.servers).map(([k, v]): [string, string] => [`Server ${k}`, v]),
+    ...Object.entries(e.notes).map(([k, v]): [string, string] => [k, v]),
+    ...Object.entries(e.ceiling).map(([k, v]): [string, string] => [`Ceiling ${k}`, significant(v, 4)]),
+    ...Object.entries(e.devices).flatMap(([d, facts]) => Object.entries(facts).map(([k, v]): [string, string] => [`${d} ${k}`, v])),
+  ];
+  const rerun = run.summary.rerun;
+  return { id: "provenance", title: "Environment and provenance", body: [
+    tableElement(table("Environment", 1, ["what", "value"], facts.filter(([, v]) => v !== ""))),
+    rerun ? h("div", { class: "again" }, h("h3", {}, "To repeat this run"), h("pre", { tabindex: 0 }, h("code", {}, rerun))) : null,
+    run.plan ? h("details", { class: "data" }, h("summary", {}, "Plan"), h("pre", { tabindex: 0 }, h("code", {}, run.plan))) : null,
+  ] };
+}
+
+export function runSections(run: Run): Section[] {
+  const all: Section[] = [
+    results(run), limits(run),
+    { id: "time", title: "Over time", body: [grid(rateCharts(run)), grid(latencyOverTime(run)), grid(errorsOverTime(run))] },
+    { id: "latency", title: "Latency distribution", body: [grid(spectrumCharts(run))] },
+    loadAndScale(run), validity(run),
+    { id: "resources", title: "Client and system resources", body: [resourceStrips(run)] },
+    provenance(run),
+  ];
+  return all.filter((s) => s.body.some((b) => b !== null));
+}
+
+/** Several runs side by side. */
+export function groupSection(page: Page): Section {
+  const rows = page.groups.map((g) => [...g.keys, String(g.lines), estimate(g.ops_per_s), estimate(g.bytes_per_s, 1 / MIB), latency(g.p50_ns), latency(g.p99_ns), g.left_out ? `${g.left_out} invalid` : ""]);
+  return { id: "groups", title: "Side by side", body: [
+    tableElement(table("Runs side by side", page.by.length, [...page.by, ">Lines", ">op/s", ">MiB/s", ">p50", ">p99", "Left out"], rows), { copy: true }),
+    h("p", { class: "note" }, "Of several lines: the geometric mean with Student's 95 % interval over lines. Invalid runs are in no mean.")] };
+}

@@ -1,0 +1,116 @@
+// Rate and throughput over size, with the caps' asymptotes and the knee; and the size-by-op table.
+import * as Plot from "@observablehq/plot";
+
+import { base, chart, line, mark, type ChartElement, type Key } from "./chart";
+import type { Estimate, Run, SizeModel, Workload } from "./feed";
+import { bytes, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, significant, sumOutcomes, tick } from "./format";
+import { table, type Table } from "./table";
+
+interface Cell { size: number; rate: Estimate; group: string; binding?: string }
+
+const NO_BYTES = new Set(["stat", "list", "delete", "delete-batch", "fsync", "trim", "null"]);
+export const movesBytes = (w: Workload): boolean => !NO_BYTES.has(w.op);
+
+const ORDER = ["put", "get", "get-range", "stat", "list", "delete", "delete-batch", "copy", "multipart", "upload-part", "read", "write", "fsync", "trim", "null"];
+
+export function sorted(run: Run): Workload[] {
+  return [...run.summary.workloads].sort((a, b) => ORDER.indexOf(a.op) - ORDER.indexOf(b.op) || a.size_bytes - b.size_bytes || a.concurrency - b.concurrency);
+}
+
+/** Operation, object size, objects/s, MiB/s: as published tables have it, and what they leave out. */
+export function sizeTable(run: Run): Table {
+  const all = sorted(run);
+  const show = sizesLike(all.map((w) => w.size_bytes));
+  const varied = new Set(all.map((w) => w.concurrency)).size > 1;
+  const heads = run.block ? ["IO type", "Block size", ">In flight", ">IOPS"] : ["Operation", "Object size", ">In flight", ">Objects/s"];
+  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ">p50", ">p99", ">Throttled", ">Failed"], all.map((w) => {
+    const response = w.latency_ns.response;
+    const throttled = sumOutcomes(w.outcomes, isThrottled);
+    const failed = sumOutcomes(w.outcomes, isFailure);
+    return [
+      w.op.toUpperCase(), movesBytes(w) ? show(w.size_bytes) : "-", varied ? String(w.concurrency) : "", estimate(w.ops_per_s),
+      movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "-", response ? latency(response.p50) : MISSING, response ? latency(response.p99) : MISSING,
+      throttled ? count(throttled) : "", failed ? count(failed) : "",
+    ];
+  }));
+}
+
+function plot(width: number, groups: [string, Cell[]][], options: { unit: string; factor: (c: Cell) => number; extra: Plot.Markish[]; labels: (b: number) => string }): SVGSVGElement | HTMLElement {
+  const sizes = [...new Set(groups.flatMap(([, cells]) => cells.map((c) => c.size)))].sort((a, b) => a - b);
+  const y = (c: Cell) => c.rate.value * options.factor(c);
+  const all = groups.flatMap(([, cells]) => cells);
+  // On a phone every second size is named.
+  const every = Math.max(1, Math.ceil((sizes.length * 64) / width));
+  return Plot.plot({
+    ...base(width, width < 520 ? 260 : 320), marginRight: 24,
+    x: { type: "log", base: 2, label: "size →", ticks: sizes.filter((_, i) => i % every === 0), tickFormat: options.labels },
+    y: { type: "log", label: `↑ ${options.unit}`, grid: true, tickFormat: (v: number) => (/^[125]/.test(v.toExponential()) && Number.isInteger(Number(v.toExponential().split("e")[0])) ? tick(v) : "") },
+    marks: [
+      ...options.extra,
+      Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => c.rate.high * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
+      ...groups.flatMap(([, cells], i) => line(cells, mark(i), (c) => c.size, y, { symbols: true })),
+      Plot.tip(all, Plot.pointer({ x: "size", y, fill: "var(--panel)", stroke: "var(--line)",
+        title: (c: Cell) => `${c.group}, ${options.labels(c.size)}\n${estimate(c.rate, options.factor(c))} ${options.unit}${c.binding ? `\nlimited by ${c.binding}` : ""}` } as Plot.TipOptions)),
+    ],
+  });
+}
+
+function grouped(cells: Cell[]): [string, Cell[]][] {
+  const out = new Map<string, Cell[]>();
+  for (const c of cells) out.set(c.group, [...(out.get(c.group) ?? []), c]);
+  return [...out].map(([g, list]) => [g, list.sort((a, b) => a.size - b.size)]);
+}
+
+const legendOf = (groups: [string, Cell[]][]): Key[] => groups.map(([label], i) => ({ label, mark: mark(i), symbol: true }));
+
+function words(groups: [string, Cell[]][], unit: string, factor: (c: Cell) => number, labels: (b: number) => string): string {
+  return groups.map(([g, cells]) => `${g}: ${cells.map((c) => `${significant(c.rate.value * factor(c))} ${unit} at ${labels(c.size)}`).join(", ")}`).join("; ");
+}
+
+export function sweepCharts(run: Run): ChartElement[] {
+  const lines = sorted(run).filter((w) => movesBytes(w) && w.ops_per_s !== null && w.ops_per_s.value > 0);
+  if (new Set(lines.map((w) => w.size_bytes)).size < 2) return [];
+  const varied = new Set(lines.map((w) => w.concurrency)).size > 1;
+  const groups = grouped(lines.map((w) => ({ size: w.size_bytes, rate: w.ops_per_s!, group: varied ? `${w.op}, ${w.concurrency} in flight` : w.op })));
+  const labels = sizesLike(lines.map((w) => w.size_bytes));
+  const make = (title: string, unit: string, factor: (c: Cell) => number) => chart({
+    title, text: `${title}. ${words(groups, unit, factor, labels)}.`, keys: legendOf(groups), note: "Both axes logarithmic; bars are 95 % intervals.",
+    data: () => sizeTable(run),
+    draw: (width) => plot(width, groups, { unit, factor, extra: [], labels }),
+  });
+  return [make("Rate by size", run.block ? "IOPS" : "objects/s", () => 1), make("Throughput by size", "MiB/s", (c) => c.size / MIB)];
+}
+
+/** The limit model: measured cells, the ops cap (flat), the bytes cap (falling), and the knee between them. */
+export function modelCharts(models: SizeModel[]): ChartElement[] {
+  return models.filter((m) => m.cells.length > 0).map((m) => {
+    const cells = m.cells.map((c) => ({ size: c.size_bytes, rate: c.ops_per_s, group: `${c.concurrency} in flight`, binding: c.binding }));
+    const groups = grouped(cells);
+    const labels = sizesLike(m.cells.map((c) => c.size_bytes));
+    const [low, high] = [Math.min(...cells.map((c) => c.size)), Math.max(...cells.map((c) => c.size))];
+    const O = m.ops_per_s?.value ?? m.ops_at_least;
+    const W = m.bytes_per_s?.value ?? m.bytes_at_least;
+    const knee = m.knee_bytes;
+    // The bytes cap is drawn only where it is in reach, else it would stretch the axis.
+    const from = O && W ? Math.max(low, W / (3 * O)) : low;
+    const label = (text: string) => ({ text: [text], fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 });
+    const extra: Plot.Markish[] = [
+      ...(knee ? [Plot.rect([knee], { x1: "low", x2: "high", fill: "var(--event)" }), Plot.ruleX([knee.value], { stroke: "var(--muted)", strokeDasharray: "2 3" }),
+        Plot.text([knee.value], { x: (x: number) => x, frameAnchor: "bottom", ...label(`knee ${bytes(knee.value)}`), dy: -6 })] : []),
+      ...(O ? [Plot.link([0], { x1: low, x2: high, y1: O, y2: O, stroke: "var(--muted)", strokeDasharray: "8 3", strokeWidth: 1.6 }),
+        Plot.text([0], { x: low, y: O, dy: -9, textAnchor: "start", ...label(`${m.ops_per_s ? "ops cap" : "ops cap at least"} ${significant(O)}/s`) })] : []),
+      ...(W ? [Plot.link([0], { x1: from, x2: high, y1: W / from, y2: W / high, stroke: "var(--muted)", strokeDasharray: "2 3", strokeWidth: 1.6 }),
+        Plot.text([0], { x: high, y: W / high, dy: 14, textAnchor: "end", ...label(`${m.bytes_per_s ? "bytes cap" : "bytes cap at least"} ${significant(W / 1e6)} MB/s`) })] : []),
+    ];
+    return chart({
+      title: `Which cap binds at which size: ${m.op_class}`,
+      note: `Model reading: ${m.reading || "open"}.${knee ? ` Below ${sizeEstimate(knee)} operations bind, above it bytes.` : ""}`,
+      text: `Rate by size, logarithmic. ${words(groups, "per second", () => 1, labels)}.${knee ? ` The knee is at ${sizeEstimate(knee)}.` : ""}`,
+      keys: legendOf(groups),
+      data: () => table(`${m.op_class}: rate by size and concurrency, and what limits it`, 2, ["size", ">in flight", ">op/s", ">model", "limited by", ">room to next"], m.cells.map((c) => [
+        labels(c.size_bytes), String(c.concurrency), estimate(c.ops_per_s), c.predicted === null ? "" : significant(c.predicted), c.binding, c.room === null ? "" : `${((c.room - 1) * 100).toFixed(0)} %`])),
+      draw: (width) => plot(width, groups, { unit: "op/s", factor: () => 1, extra, labels }),
+    });
+  });
+}
+

@@ -1,0 +1,261 @@
+// Charts over time: rate, throughput, latency, errors, resources. All share the run's own time axis.
+import * as Plot from "@observablehq/plot";
+
+import { base, chart, choice, line, mark, type ChartElement, type Key, type Mark } from "./chart";
+import type { Hold, Resource, Run, Series } from "./feed";
+import { bytes, clock, estimate, latency, MIB, seconds, significant, tick } from "./format";
+import { h } from "./dom";
+import { table, tableElement, type Table } from "./table";
+
+interface Point { t: number; y: number; z: string; label: string; group: string }
+
+/** One drawn line: several series (the repeats of a sweep) may share it. */
+export interface Track { label: string; mark: Mark; series: Series[] }
+
+/** In a sweep one cell runs at a time, so its lines are told apart by op; else each line of the summary has its own. */
+export function tracks(run: Run): Track[] {
+  const out = new Map<string, Series[]>();
+  for (const s of run.series) {
+    const key = run.sweep ? s.op : s.label;
+    out.set(key, [...(out.get(key) ?? []), s]);
+  }
+  return [...out].map(([label, series], i) => ({ label, mark: mark(i), series }));
+}
+
+type Column = (s: Series) => (number | null)[];
+
+function points(track: Track, column: Column, factor = 1): Point[] {
+  return track.series.flatMap((s) => column(s).flatMap((y, i) => (y === null ? [] : [{
+    t: s.start_s + (i + 0.5) * s.step_s, y: y * factor, z: `${s.stage}`, label: s.label, group: track.label,
+  }])));
+}
+
+export function span(run: Run): [number, number] {
+  const ends = run.stages.flatMap((s) => [s.start_s, s.end_s]);
+  const horizon = run.analysis.holds.map((x) => x.horizon_s);
+  return ends.length === 0 ? [0, 1] : [Math.min(...ends), Math.max(...ends, ...horizon)];
+}
+
+/** The shaded measured windows, with their edges as lines so that they show in print. */
+function windows(run: Run): Plot.Markish[] {
+  const all = run.stages.flatMap((s) => (s.window ? [{ x1: s.window[0], x2: s.window[1] }] : []));
+  const edges = all.length > 6 ? [] : all.flatMap((w) => [w.x1, w.x2]);
+  return [
+    Plot.rect(all, { x1: "x1", x2: "x2", fill: "var(--window)" }),
+    Plot.ruleX(edges, { stroke: "var(--window-edge)", strokeDasharray: "1 3" }),
+  ];
+}
+
+function tips(all: Point[], unit: (y: number) => string, at: (t: number) => string): Plot.Markish[] {
+  const title = (p: Point) => `${p.label}\n${at(p.t)}: ${unit(p.y)}`;
+  return [
+    Plot.ruleX(all, Plot.pointerX({ x: "t", stroke: "var(--muted)", strokeOpacity: 0.5 })),
+    Plot.dot(all, Plot.pointer({ x: "t", y: "y", r: 3, fill: "var(--ink)" })),
+    Plot.tip(all, Plot.pointer({ x: "t", y: "y", title, fill: "var(--panel)", stroke: "var(--line)" } as Plot.TipOptions)),
+  ];
+}
+
+function sampleTable(title: string, list: Track[], columns: [string, Column, (y: number) => string][]): Table {
+  const rows: string[][] = [];
+  for (const track of list) {
+    for (const s of track.series) {
+      const n = Math.max(...columns.map(([, c]) => c(s).length));
+      // At most some sixty rows a series: the page is read, the raw data is in the run directory.
+      const every = Math.max(1, Math.ceil(n / 60));
+      for (let i = 0; i < n; i += every) {
+        rows.push([s.label, String(Number((s.start_s + i * s.step_s).toFixed(2))), ...columns.map(([, c, f]) => {
+          const y = c(s)[i];
+          return y === null || y === undefined ? "" : f(y);
+        })]);
+      }
+    }
+  }
+  return table(title, 2, ["series", ">from, s", ...columns.map(([name]) => `>${name}`)], rows);
+}
+
+/** Levels, cliffs, events and horizon of the steady-state analysis. */
+function held(holds: Hold[], factor: number): Plot.Markish[] {
+  const levels = holds.flatMap((x) => x.levels);
+  const cliffs = holds.flatMap((x) => x.cliffs);
+  const horizon = holds.map((x) => x.horizon_s);
+  return [
+    Plot.rect(holds.flatMap((x) => x.events), { x1: (e: [number, number]) => e[0], x2: (e: [number, number]) => e[1], fill: "var(--event)" }),
+    Plot.rect(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.low * factor, y2: (l: Hold["levels"][0]) => l.per_s.high * factor, fill: "var(--ink)", fillOpacity: 0.18 }),
+    Plot.link(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.value * factor, y2: (l: Hold["levels"][0]) => l.per_s.value * factor, stroke: "var(--ink)", strokeWidth: 1.6 }),
+    Plot.text(levels, { x: "start_s", y: (l: Hold["levels"][0]) => l.per_s.value * factor, text: (l: Hold["levels"][0]) => estimate(l.per_s, factor), dy: -9, dx: 6, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 }),
+    Plot.ruleX(cliffs, { x: "at_s", stroke: "var(--bad)", strokeWidth: 1.6, strokeDasharray: "5 3" }),
+    Plot.text(cliffs, { x: "at_s", frameAnchor: "top", text: (c: Hold["cliffs"][0]) => `falls at ${seconds(c.at_s)}`, dx: 6, dy: 2, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.ruleX(horizon, { stroke: "var(--ink)", strokeWidth: 2.5 }),
+    Plot.text(horizon, { x: (x: number) => x, frameAnchor: "bottom", text: () => "seen to here", dx: -5, dy: -5, textAnchor: "end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
+  ];
+}
+
+function summaryOf(list: Track[], column: Column, unit: (y: number) => string): string {
+  return list.map((t) => {
+    const ys = points(t, column).map((p) => p.y);
+    return ys.length === 0 ? "" : `${t.label}: from ${unit(Math.min(...ys))} to ${unit(Math.max(...ys))}`;
+  }).filter(Boolean).join("; ");
+}
+
+const keys = (list: Track[]): Key[] => (list.length > 1 ? list.map((t) => ({ label: t.label, mark: t.mark })) : []);
+
+function overTime(run: Run, list: Track[], title: string, column: Column, factor: number, unit: string, show: (y: number) => string, holds: Hold[], note?: string): ChartElement {
+  const domain = span(run);
+  const axis = clock(domain[1] - domain[0]);
+  const offered = [...new Set(list.flatMap((t) => t.series).map((s) => s.offered_per_s))].filter((x) => x !== null);
+  return chart({
+    title,
+    text: `${title} from ${seconds(domain[0])} to ${seconds(domain[1])} of the run. ${summaryOf(list, column, show)}. The measured windows are shaded.`,
+    ...(note ? { note } : {}),
+    keys: keys(list),
+    data: () => sampleTable(title, list, [[unit, column, (y) => significant(y * factor, 4)]]),
+    draw: (width) => {
+      const all = list.flatMap((t) => points(t, column, factor));
+      return Plot.plot({
+        ...base(width, width < 520 ? 220 : 280),
+        x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+        y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, zero: true, nice: true, ticks: 5 },
+        marks: [
+          ...windows(run),
+          Plot.ruleY([0], { stroke: "var(--line)" }),
+          ...(unit === "op/s" && offered.length === 1 ? [Plot.ruleY(offered, { stroke: "var(--muted)", strokeDasharray: "2 2" })] : []),
+          ...list.flatMap((t) => line(points(t, column, factor), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.5 })),
+          ...held(holds, factor),
+          ...tips(all, (y) => `${significant(y, 4)} ${unit}`, (t) => seconds(t)),
+        ],
+      });
+    },
+  });
+}
+
+export function rateCharts(run: Run): ChartElement[] {
+  const list = tracks(run);
+  if (list.length === 0) return [];
+  const opsHolds = run.analysis.holds.filter((x) => x.unit !== "bytes");
+  const byteHolds = run.analysis.holds.filter((x) => x.unit === "bytes");
+  const out = [overTime(run, list, "Operations over time", (s) => s.ops_per_s, 1, run.block ? "IOPS" : "op/s", (y) => `${significant(y)} per second`, opsHolds,
+    "Only operations that ended well. Shaded: the measured window.")];
+  const moving = list.map((t) => ({ ...t, series: t.series.filter((s) => s.bytes_per_s.length > 0) })).filter((t) => t.series.length > 0);
+  if (moving.length > 0) {
+    const ok = moving.some((t) => t.series.some((s) => s.bytes_of_ok));
+    out.push(overTime(run, moving, "Throughput over time", (s) => s.bytes_per_s, 1 / MIB, "MiB/s", (y) => `${bytes(y)} per second`, byteHolds,
+      ok ? "Payload of operations that ended well, counted when they end." : "Payload as it moved."));
+  }
+  return out;
+}
+
+const PERCENTILES: [string, Column][] = [
+  ["p50", (s) => s.p50_ns], ["p90", (s) => s.p90_ns], ["p99", (s) => s.p99_ns], ["p99.9", (s) => s.p999_ns], ["max", (s) => s.max_ns],
+];
+
+export function latencyOverTime(run: Run): ChartElement[] {
+  const all = tracks(run);
+  if (all.length === 0) return [];
+  const domain = span(run);
+  const axis = clock(domain[1] - domain[0]);
+  let shown = all[0]!;
+  const text = () => `Latency percentiles of ${shown.label} over time, logarithmic. ${PERCENTILES.map(([name, c]) => {
+    const ys = points(shown, c).map((p) => p.y).sort((a, b) => a - b);
+    return ys.length ? `${name} is mostly ${latency(ys[Math.floor(ys.length / 2)])}` : "";
+  }).filter(Boolean).join(", ")}.`;
+  const levels: Key[] = PERCENTILES.map(([label], i) => ({ label, mark: mark(i) }));
+  const figure: ChartElement = chart({
+    title: "Latency over time",
+    note: "Response time of operations that ended well; in a closed loop this is the service time.",
+    text: text(),
+    keys: levels,
+    ...(all.length > 1 ? { controls: choice("Operation", all.map((t) => t.label), (i) => { shown = all[i]!; figure.redraw(undefined, text()); }) } : {}),
+    data: () => sampleTable("Latency over time", [shown], PERCENTILES.map(([name, c]) => [name, c, latency])),
+    draw: (width) => Plot.plot({
+      ...base(width, width < 520 ? 240 : 300),
+      x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+      y: { type: "log", label: "↑ latency", grid: true, tickFormat: (y: number) => (/^1(0*)$/.test(y.toExponential().replace(/e.*/, "")) ? latency(y) : "") },
+      marks: [
+        ...windows(run),
+        ...PERCENTILES.flatMap(([, c], i) => line(points(shown, c), mark(i), (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.4 })),
+        ...tips(PERCENTILES.flatMap(([name, c]) => points(shown, c).map((p) => ({ ...p, label: `${p.label} ${name}` }))), latency, (t) => seconds(t)),
+      ],
+    }),
+  });
+  return [figure];
+}
+
+export function errorsOverTime(run: Run): ChartElement[] {
+  const names = [...new Set(run.series.flatMap((s) => Object.keys(s.outcomes_per_s)))].sort();
+  if (names.length === 0) return [];
+  const list: Track[] = names.map((name, i) => ({ label: name, mark: mark(i + 1), series: run.series.filter((s) => s.outcomes_per_s[name]) }));
+  const column = (name: string): Column => (s) => s.outcomes_per_s[name] ?? [];
+  const domain = span(run);
+  const axis = clock(domain[1] - domain[0]);
+  return [chart({
+    title: "Throttled and failed over time",
+    note: "Attempts per second by class. 429 and 503 SlowDown are throttled, not failed.",
+    text: `Attempts that did not end well, per second. ${list.map((t) => summaryOf([t], column(t.label), (y) => significant(y))).join("; ")}.`,
+    keys: list.map((t) => ({ label: t.label, mark: t.mark })),
+    data: () => ({ ...sampleTable("Attempts per second that did not end well", [{ label: "", mark: mark(0), series: run.series.filter((s) => Object.keys(s.outcomes_per_s).length > 0) }],
+      names.map((n) => [n, column(n), (y) => significant(y)])) }),
+    draw: (width) => Plot.plot({
+      ...base(width, 200),
+      x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+      y: { label: "↑ per second", grid: true, tickFormat: tick, zero: true, ticks: 4 },
+      marks: [
+        ...windows(run),
+        Plot.ruleY([0], { stroke: "var(--line)" }),
+        ...list.flatMap((t) => line(points(t, column(t.label)), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z })),
+        ...tips(list.flatMap((t) => points(t, column(t.label)).map((p) => ({ ...p, label: `${p.label} ${t.label}` }))), (y) => `${significant(y)} per second`, (t) => seconds(t)),
+      ],
+    }),
+  })];
+}
+
+const showResource = (r: Resource, v: number): string =>
+  r.unit === "B" ? bytes(v) : r.unit === "B/s" ? `${bytes(v)}/s` : `${significant(v)}${r.unit ? ` ${r.unit}` : ""}`;
+
+/** Small strips under one another, aligned with the charts over time. */
+export function resourceStrips(run: Run): HTMLElement | null {
+  if (run.resources.length === 0) return null;
+  const domain = span(run);
+  const mean = (v: number[]) => v.reduce((a, b) => a + b, 0) / v.length;
+  const strip = (r: Resource): HTMLElement => {
+    const data = r.t.map((t, i) => ({ t, v: r.v[i]! }));
+    const top = r.unit === "%" ? 100 : Math.max(...r.v) * 1.05;
+    const over = r.threshold !== null && r.v.filter((v) => v >= r.threshold!).length / r.v.length;
+    const text = `${r.name}: mean ${showResource(r, mean(r.v))}, highest ${showResource(r, Math.max(...r.v))}`;
+    const place = chart({
+      title: r.name,
+      heading: "h4",
+      text,
+      draw: (width) => Plot.plot({
+        ...base(width, 54), marginTop: 4, marginBottom: 4, marginLeft: 4, marginRight: 4,
+        x: { domain, axis: null },
+        y: { domain: [0, top || 1], axis: null },
+        marks: [
+          ...windows(run),
+          Plot.areaY(data, { x: "t", y: "v", fill: "var(--s1)", fillOpacity: 0.25 }),
+          Plot.lineY(data, { x: "t", y: "v", stroke: "var(--s1)", strokeWidth: 1.3 }),
+          ...(r.threshold !== null && r.threshold <= top ? [Plot.ruleY([r.threshold], { stroke: "var(--bad)", strokeDasharray: "4 3" })] : []),
+          Plot.ruleY([0], { stroke: "var(--line)" }),
+          Plot.tip(data, Plot.pointerX({ x: "t", y: "v", title: (d: { t: number; v: number }) => `${seconds(d.t)}: ${showResource(r, d.v)}`, fill: "var(--panel)", stroke: "var(--line)" } as Plot.TipOptions)),
+        ],
+      }),
+    });
+    place.classList.add("strip");
+    const figures = h("p", { class: "figures" }, `mean ${showResource(r, mean(r.v))}, highest ${showResource(r, Math.max(...r.v))}`,
+      over ? h("strong", {}, ` above ${showResource(r, r.threshold!)} for ${(100 * over).toFixed(0)} % of the time`) : null);
+    place.querySelector("figcaption")!.append(figures);
+    return place;
+  };
+  const hosts = [...new Set(run.resources.map((r) => `${r.host} (${r.role})`))];
+  const rows = run.resources.map((r) => [r.host, r.name, r.unit, showResource(r, mean(r.v)), showResource(r, Math.max(...r.v)), r.threshold === null ? "" : showResource(r, r.threshold)]);
+  return h("div", {}, ...hosts.map((host) => h("div", {}, h("h3", {}, host),
+    h("div", { class: "strips" }, ...run.resources.filter((r) => `${r.host} (${r.role})` === host).map(strip)))),
+    lazyTable(() => table("Resources", 2, ["host", "resource", "unit", ">mean", ">highest", ">threshold"], rows)));
+}
+
+function lazyTable(make: () => Table): HTMLElement {
+  const details = h("details", { class: "data" }, h("summary", {}, "Show as table"));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(tableElement(make(), { copy: true }));
+  });
+  return details;
+}
