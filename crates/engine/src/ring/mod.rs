@@ -9,6 +9,11 @@ use std::os::fd::RawFd;
 
 use plimsoll_model::plan::RingChoice;
 
+pub mod epoll;
+pub mod libaio;
+pub mod psync;
+pub mod uring;
+
 /// Names an op in flight: the worker's slot, and a tag of the target's own choice (which connection
 /// or part of the slot). A token must not be in flight twice at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,24 +58,63 @@ pub enum RingOp {
     Nop,
     /// Completes with 0 at this time of the ring's clock. Only the virtual ring has it: a real
     /// target that wants to wait says so in its [`crate::target::Done::hold_until_ns`].
-    Sleep { until_ns: u64 },
+    Sleep {
+        until_ns: u64,
+    },
     /// Reads `len` bytes at `offset` into `ptr`, which lies in registered buffer `buffer`.
-    Read { file: u32, buffer: u16, ptr: *mut u8, len: u32, offset: u64 },
+    Read {
+        file: u32,
+        buffer: u16,
+        ptr: *mut u8,
+        len: u32,
+        offset: u64,
+    },
     /// Writes `len` bytes from `ptr`, which lies in registered buffer `buffer`.
-    Write { file: u32, buffer: u16, ptr: *const u8, len: u32, offset: u64 },
+    Write {
+        file: u32,
+        buffer: u16,
+        ptr: *const u8,
+        len: u32,
+        offset: u64,
+    },
     /// Makes completed writes durable; `data_only`: fdatasync.
-    Fsync { file: u32, data_only: bool },
+    Fsync {
+        file: u32,
+        data_only: bool,
+    },
     /// Gives the range back: hole punching in files, discard on devices.
-    Trim { file: u32, offset: u64, len: u64 },
+    Trim {
+        file: u32,
+        offset: u64,
+        len: u64,
+    },
     /// Connects to the address (a `sockaddr_in` or `sockaddr_in6`).
-    Connect { sock: SockId, addr: *const libc::sockaddr, addr_len: libc::socklen_t },
+    Connect {
+        sock: SockId,
+        addr: *const libc::sockaddr,
+        addr_len: libc::socklen_t,
+    },
     /// Sends the message's iovecs; may be short: advance and push again. `MSG_NOSIGNAL` is implied.
-    SendMsg { sock: SockId, msg: *const libc::msghdr, flags: i32 },
-    Send { sock: SockId, ptr: *const u8, len: u32, flags: i32 },
+    SendMsg {
+        sock: SockId,
+        msg: *const libc::msghdr,
+        flags: i32,
+    },
+    Send {
+        sock: SockId,
+        ptr: *const u8,
+        len: u32,
+        flags: i32,
+    },
     /// Receives up to `len` bytes; 0 is the end of the stream. For a body that nobody looks at:
     /// `ptr` null and `flags` `MSG_TRUNC`: the kernel discards up to `len` bytes and says how many.
     /// `MSG_WAITALL` completes once `len` bytes came (io_uring only; epoll completes with what there is).
-    Recv { sock: SockId, ptr: *mut u8, len: u32, flags: i32 },
+    Recv {
+        sock: SockId,
+        ptr: *mut u8,
+        len: u32,
+        flags: i32,
+    },
 }
 
 /// What a ring is made of. Files and buffers stay alive for as long as the ring.
@@ -194,4 +238,47 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `ts` is valid for writing; CLOCK_MONOTONIC exists on every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// The calling thread's last error.
+pub(crate) fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Sleeps until the time, nanoseconds since the epoch.
+pub(crate) fn sleep_until(epoch_ns: u64, until_ns: u64) {
+    let at = epoch_ns.saturating_add(until_ns);
+    let ts = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+    // SAFETY: the time lives through the call. Waking early (a signal) is allowed.
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &ts, std::ptr::null_mut()) };
+}
+
+/// A stream socket with TCP_NODELAY.
+pub(crate) fn open_socket(peer: &SocketAddr, non_blocking: bool) -> io::Result<i32> {
+    let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if non_blocking { libc::SOCK_NONBLOCK } else { 0 };
+    // SAFETY: plain system call.
+    let fd = unsafe { libc::socket(family, flags, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value lives through the call. A refusal only costs latency.
+    unsafe {
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_NODELAY,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    Ok(fd)
+}
+
+/// Gives a range back: punches a hole in a file, discards on a device. As the system call returns.
+pub(crate) fn trim(fd: RawFd, offset: u64, len: u64) -> isize {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: plain system call on a descriptor of the ring's.
+    unsafe { libc::fallocate(fd, mode, offset as libc::off_t, len as libc::off_t) as isize }
 }
