@@ -11,7 +11,7 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 # With --target the flags are for the targets alone, not for build scripts and macros.
 cargo build --release --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
-passed=0 failed=0
+passed=0; failed=0
 for source in fuzz/fuzz_targets/*.rs; do
   name=$(basename "$source" .rs)
   mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
