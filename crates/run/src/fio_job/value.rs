@@ -44,6 +44,9 @@ pub fn time_multiplier_us(suffix: &str) -> Option<u64> {
     })
 }
 
+/// A hundred years: what is longer is a mistake, and would overflow nanoseconds.
+const MAX_TIME_US: u64 = 100 * 365 * 86_400_000_000;
+
 /// Reads the values of one assignment.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
@@ -101,7 +104,7 @@ impl<'a> Reader<'a> {
         if t.starts_with('(') {
             return match arith::evaluate(t, self.kb_base, true) {
                 // Suffixes make microseconds; without any the result is in the key's own unit.
-                Ok(v) if v >= 0.0 && v < 1e18 => {
+                Ok(v) if v >= 0.0 && v * bare_us as f64 <= MAX_TIME_US as f64 => {
                     let suffixed = t.chars().any(|c| c.is_ascii_alphabetic());
                     Ok(if suffixed { v as u64 } else { (v * bare_us as f64) as u64 })
                 }
@@ -115,9 +118,9 @@ impl<'a> Reader<'a> {
         let (Ok(n), Some(f)) = (digits.parse::<u64>(), factor) else {
             return self.fail(format!("'{t}' is not a time"), REMEDY);
         };
-        match n.checked_mul(f) {
+        match n.checked_mul(f).filter(|us| *us <= MAX_TIME_US) {
             Some(us) => Ok(us),
-            None => self.fail(format!("'{t}' is too long"), REMEDY),
+            None => self.fail(format!("'{t}' is too long"), "Write at most a hundred years."),
         }
     }
 
