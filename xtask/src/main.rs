@@ -1,1 +1,21 @@
-fn main() {}
+//! Chores of the project that are not part of the product: `cargo run -p xtask -- COMMAND`.
+
+mod validate;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo run --release -p xtask -- COMMAND
+
+  validate [--quick] [--only NAMES] [--tuning] [--threads N]
+           judge the methods on simulated systems whose truth is known (METHODOLOGY.md)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("validate") => validate::main(&args[1..]),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
