@@ -43,7 +43,7 @@ step "web: build" scripts/web.sh build
 step "format" cargo fmt --all --check
 step "clippy" cargo clippy --workspace --all-targets --locked -q -- -D warnings
 SUMMARY='^test result:' counted cargo cargo test --workspace --locked --no-fail-fast
-SUMMARY='(passed|failed|pass |fail |Tests )' counted web scripts/web-tests.sh
+SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted web scripts/web-tests.sh
 step "build: release" cargo build --release --locked -p plimsoll
 SUMMARY='[0-9]+ (passed|failed|error).* in [0-9.]+' counted e2e .local/venv/bin/python -m pytest -q --maxfail=25 -p no:cacheprovider tests/e2e
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"

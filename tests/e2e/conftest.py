@@ -124,17 +124,16 @@ def versitygw():
 
 
 def start_target(*args, env=None):
-    """Starts `plimsoll target ...` on a free port; its first lines on stdout are name=value."""
+    """Starts `plimsoll target ...` on a free port; its first line on stdout says where it is, as JSON."""
     process = subprocess.Popen(
         [str(BIN), "target", *args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         env=os.environ | (env or {}),
     )
     facts = {}
     for line in process.stdout:
-        if line.strip() == "ready":
+        if line.startswith("{"):
+            facts = json.loads(line)
             break
-        name, _, value = line.strip().partition("=")
-        facts[name] = value
     assert "endpoint" in facts, f"the server did not start: exit {process.poll()}"
     return process, facts
 

@@ -65,9 +65,25 @@ pub struct CannedArgs {
     /// Wait this long before each answer
     #[arg(long, value_name = "TIME")]
     pub delay: Option<Span>,
-    /// Answer a share of requests otherwise, for example 503=30%; may be repeated
-    #[arg(long = "fault", value_name = "STATUS=SHARE")]
-    pub faults: Vec<String>,
+    /// Answer a share of requests otherwise: a status (403, 429, 500, 503, ...), redirect, chunked, short, reset,
+    /// trickle, garbage, stall, close or drop, for example 503=30%; may be repeated
+    #[arg(long = "fault", value_name = "KIND=SHARE")]
+    pub faults: Vec<plimsoll_target::canned::Fault>,
+    /// Faults on all requests, not only on those for objects
+    #[arg(long)]
+    pub fault_all: bool,
+    /// Seconds that a 429 or 503 names in Retry-After
+    #[arg(long, value_name = "SECONDS")]
+    pub retry_after: Option<u32>,
+    /// Where the redirect fault points to, for example http://127.0.0.1:9002
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9")]
+    pub redirect_to: String,
+    /// Keys that a list shows
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub list_keys: u64,
+    /// Close each connection, with notice, after this many requests
+    #[arg(long, value_name = "N")]
+    pub close_after: Option<u64>,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,

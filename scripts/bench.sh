@@ -1,0 +1,14 @@
+#!/bin/bash
+# Every benchmark of bench/, one after the other; figures are printed and kept under bench/results/DATE.txt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/env.sh
+mkdir -p bench/results
+OUT=bench/results/$(date -u +%Y%m%d-%H%M%S).txt
+{
+  echo "# $(date -u +%FT%TZ), $(uname -r), $(nproc) CPUs, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+  for b in bench/*.sh; do
+    echo "## $b"
+    bash "$b" || echo "FAILED: $b (exit $?)"
+  done
+} 2>&1 | tee "$OUT"

@@ -1,0 +1,23 @@
+#!/bin/bash
+# The page's tests: units, then in a real browser. Ends with `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/../web"
+passed=0 failed=0
+code=0
+out=$(npx vitest run --reporter=json 2>/tmp/plimsoll-vitest.$$) || code=$?
+read -r p f < <(printf '%s' "$out" | node -e '
+  const text = require("fs").readFileSync(0, "utf8");
+  const r = JSON.parse(text.slice(text.indexOf("{")));
+  console.log(r.numPassedTests, r.numFailedTests);' 2>/dev/null || echo "0 1")
+passed=$((passed + p)); failed=$((failed + f))
+if [ "$code" != 0 ]; then printf '%s\n' "$out" | tail -40; cat /tmp/plimsoll-vitest.$$; [ "$f" -gt 0 ] || failed=$((failed + 1)); fi
+rm -f /tmp/plimsoll-vitest.$$
+if [ -f test/browser.test.mjs ]; then
+  code=0
+  out=$(node --test --test-reporter=tap test/browser.test.mjs 2>&1) || code=$?
+  p=$(printf '%s\n' "$out" | sed -n 's/^# pass //p'); f=$(printf '%s\n' "$out" | sed -n 's/^# fail //p')
+  passed=$((passed + ${p:-0})); failed=$((failed + ${f:-1}))
+  [ "$code" = 0 ] || printf '%s\n' "$out" | tail -60
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
