@@ -7,13 +7,18 @@
 mod collect;
 mod cpu;
 mod direction;
+mod drive;
+mod file_bench;
 mod json;
 mod normal;
 mod number;
+mod phase;
 mod plat;
 
 pub use collect::{FioReport, Job, read, read_until};
 pub use direction::{Direction, Latency};
+pub use drive::{Ceiling, Drive, Rates, ceiling};
+pub use file_bench::{FileBench, FileRun, file_bench};
 pub use json::json;
 pub use normal::normal;
 

@@ -1,0 +1,370 @@
+//! The drive test's result: dperf's table with totals over the common time, dd's lines, and a ceiling record.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use plimsoll_model::plan::{SizeDist, TargetSpec};
+use plimsoll_model::{Finding, Level, OpKind};
+use plimsoll_store::{RunDir, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::phase::{Phase, phases};
+
+/// Schema of the ceiling record.
+pub const SCHEMA: &str = "plimsoll.ceiling/1";
+const FAILED_LABEL: &str = "drive.failed.";
+
+/// Bytes per second, written and read; absent where it was not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Rates {
+    pub write_bytes_per_s: Option<f64>,
+    pub read_bytes_per_s: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Drive {
+    pub path: String,
+    /// Of the device below, where it is known.
+    pub device: BTreeMap<String, String>,
+    pub alone: Rates,
+    /// Its share of the total while all ran.
+    pub together: Rates,
+    pub write_seconds: f64,
+    pub read_seconds: f64,
+    pub bytes: u64,
+    /// Why it failed, or in part.
+    pub error: Option<String>,
+}
+
+/// What these drives can do: later runs can be held against it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    pub schema: String,
+    pub run: String,
+    pub started_at: String,
+    pub host: String,
+    pub block_bytes: u64,
+    pub file_bytes: u64,
+    pub streams: u32,
+    pub drives: Vec<Drive>,
+    /// All drives at once: bytes over the time from the first start to the last end.
+    pub total: Rates,
+    /// The same while every stream still ran.
+    pub total_while_all_ran: Rates,
+}
+
+/// Reads a run of `plimsoll drive`.
+pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
+    let (data, phases) = phases(dir)?;
+    let first = data.plan.stages.first().and_then(|s| s.workloads.first());
+    let mut drives: BTreeMap<String, Drive> = data
+        .plan
+        .targets
+        .iter()
+        .map(|(name, t)| {
+            let directory = match t {
+                TargetSpec::Files(f) => f.directory.clone(),
+                _ => String::new(),
+            };
+            let devices = &data.environment.devices;
+            let device = devices.get(name).or_else(|| devices.get(&directory)).cloned().unwrap_or_default();
+            (name.clone(), Drive { path: name.clone(), device, ..Drive::default() })
+        })
+        .collect();
+    let (mut total, mut all_ran) = (Rates::default(), Rates::default());
+    for phase in &phases {
+        let Some(stage) = data.stages.iter().find(|s| s.spec.name.as_deref() == Some(&phase.name)) else {
+            continue;
+        };
+        let together = phase.name.starts_with("together");
+        for ((workload, kind), work) in &phase.work {
+            let target = stage.spec.workloads.get(*workload).and_then(|w| w.target.clone());
+            let Some(drive) = target.and_then(|t| drives.get_mut(&t)) else { continue };
+            let seconds = if together { work.active_s } else { phase.seconds };
+            let rate = over(work.bytes, seconds);
+            set(if together { &mut drive.together } else { &mut drive.alone }, *kind, rate);
+            if !together {
+                match kind {
+                    OpKind::Write => drive.write_seconds = phase.seconds,
+                    _ => drive.read_seconds = phase.seconds,
+                }
+                drive.bytes = work.bytes;
+            }
+            if work.failed > 0 || work.ops == 0 {
+                drive.error.get_or_insert_with(|| failure(phase, *kind, work.failed));
+            }
+        }
+        if phase.void.is_some() {
+            drives.values_mut().for_each(|d| {
+                d.error.get_or_insert_with(|| {
+                    format!("{}: {}", phase.name, phase.void.clone().unwrap_or_default())
+                });
+            });
+        }
+        if together || drives.len() == 1 {
+            for kind in [OpKind::Read, OpKind::Write] {
+                let works = || phase.work.iter().filter(|((_, k), _)| *k == kind).map(|(_, w)| w);
+                if works().next().is_some() {
+                    set(&mut total, kind, over(works().map(|w| w.bytes).sum(), phase.seconds));
+                    set(&mut all_ran, kind, over(works().map(|w| w.common_bytes).sum(), phase.common_s));
+                }
+            }
+        }
+    }
+    let mut drives: Vec<Drive> = drives.into_values().collect();
+    for (label, error) in &data.plan.labels {
+        if let Some(path) = label.strip_prefix(FAILED_LABEL) {
+            drives.push(Drive { path: path.into(), error: Some(error.clone()), ..Drive::default() });
+        }
+    }
+    let file_bytes = data.plan.targets.values().find_map(|t| match t {
+        TargetSpec::Files(f) => Some(f.file_size.0),
+        _ => None,
+    });
+    Ok(Ceiling {
+        schema: SCHEMA.into(),
+        run: data.id.clone(),
+        started_at: data.environment.started_at.clone(),
+        host: data.environment.host.clone(),
+        block_bytes: first.map_or(0, |w| if let SizeDist::Fixed(s) = &w.size { s.0 } else { 0 }),
+        file_bytes: file_bytes.unwrap_or(0),
+        streams: first.and_then(|w| w.jobs).unwrap_or(1),
+        drives,
+        total,
+        total_while_all_ran: all_ran,
+    })
+}
+
+fn over(bytes: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds)
+}
+
+fn set(rates: &mut Rates, kind: OpKind, rate: Option<f64>) {
+    match kind {
+        OpKind::Write => rates.write_bytes_per_s = rate,
+        OpKind::Read => rates.read_bytes_per_s = rate,
+        _ => {}
+    }
+}
+
+fn failure(phase: &Phase, kind: OpKind, failed: u64) -> String {
+    let why = phase.failures.first().cloned().unwrap_or_else(|| "nothing was done".into());
+    format!("{}: {failed} {kind} ops failed: {why}", phase.name)
+}
+
+impl Ceiling {
+    /// Drives that failed, wholly or in part.
+    pub fn failed(&self) -> Vec<&Drive> {
+        self.drives.iter().filter(|d| d.error.is_some()).collect()
+    }
+
+    /// One finding a failed drive: each makes the result invalid, and the exit code with it.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.failed()
+            .into_iter()
+            .map(|d| {
+                let text = format!("Drive {} failed: {}", d.path, d.error.clone().unwrap_or_default());
+                Finding::new("V01", "drive_failed", Level::Invalid, text)
+            })
+            .collect()
+    }
+
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain data is always JSON");
+        text.push('\n');
+        text
+    }
+
+    /// dperf's two tables, with each drive alone beside its part of the whole.
+    pub fn table(&self) -> String {
+        let several = self.drives.len() > 1;
+        let mut rows = vec![if several {
+            ["PATH", "WRITE", "READ", "WRITE (ALL)", "READ (ALL)", ""].map(str::to_owned).to_vec()
+        } else {
+            ["PATH", "WRITE", "READ", ""].map(str::to_owned).to_vec()
+        }];
+        for d in &self.drives {
+            let mut row = vec![d.path.clone(), mib(d.alone.write_bytes_per_s), mib(d.alone.read_bytes_per_s)];
+            if several {
+                row.extend([mib(d.together.write_bytes_per_s), mib(d.together.read_bytes_per_s)]);
+            }
+            row.push(if d.error.is_some() { "✗".into() } else { "✓".into() });
+            rows.push(row);
+        }
+        let mut out = boxed(&rows);
+        let mark = if self.failed().is_empty() { "" } else { " *" };
+        out.push_str(&boxed(&[
+            vec!["TotalWRITE".into(), "TotalREAD".into()],
+            vec![
+                format!("{}{mark}", mib(self.total.write_bytes_per_s)),
+                format!("{}{mark}", mib(self.total.read_bytes_per_s)),
+            ],
+        ]));
+        if several {
+            let w = mib(self.total_while_all_ran.write_bytes_per_s);
+            let r = mib(self.total_while_all_ran.read_bytes_per_s);
+            let _ = writeln!(
+                out,
+                "Totals are all bytes over the time from the first start to the last end; while every stream still \
+                 ran: write {w}, read {r}."
+            );
+        }
+        for d in self.failed() {
+            let _ = writeln!(out, "* without {}: {}", d.path, d.error.as_deref().unwrap_or_default());
+        }
+        out
+    }
+
+    /// What dd prints, for one drive and one stream; `None` otherwise.
+    pub fn dd(&self) -> Option<String> {
+        let [d] = self.drives.as_slice() else { return None };
+        if self.streams != 1 || self.block_bytes == 0 {
+            return None;
+        }
+        let blocks = self.file_bytes / self.block_bytes;
+        let part = |seconds: f64| {
+            format!(
+                "{blocks}+0 records in\n{blocks}+0 records out\n{} bytes ({}, {}) copied, {} s, {}/s\n",
+                d.bytes,
+                dd_size(d.bytes as f64, false),
+                dd_size(d.bytes as f64, true),
+                six(seconds),
+                dd_size(d.bytes as f64 / seconds, false)
+            )
+        };
+        let mut out = String::new();
+        for seconds in [d.write_seconds, d.read_seconds].into_iter().filter(|s| *s > 0.0) {
+            out.push_str(&part(seconds));
+        }
+        Some(out)
+    }
+
+    /// Holds a later rate against this ceiling: above it by more than a tenth, one of the two was not the drive.
+    pub fn hold(&self, kind: OpKind, bytes_per_s: f64) -> Option<Finding> {
+        let known = match kind {
+            OpKind::Write => self.total.write_bytes_per_s,
+            _ => self.total.read_bytes_per_s,
+        }?;
+        let share = bytes_per_s / known;
+        let (level, what) = if share > 1.1 {
+            (
+                Level::Qualified,
+                "more than the drives gave: a cache, compression or deduplication is in between",
+            )
+        } else {
+            (Level::Info, "of what the drives gave alone")
+        };
+        let text = format!("{:.0} % {what} (record {}).", share * 100.0, self.run);
+        Some(Finding::new("F10", "held_against_ceiling", level, text).measured(share, 1.1))
+    }
+}
+
+fn mib(rate: Option<f64>) -> String {
+    match rate {
+        None => "-".into(),
+        Some(r) if r >= 10.0 * 1024f64.powi(3) => format!("{:.1} GiB/s", r / 1024f64.powi(3)),
+        Some(r) => format!("{:.0} MiB/s", r / 1024f64.powi(2)),
+    }
+}
+
+/// Two digits, as dd has them: `1.1 GB`, `64 MiB`.
+fn dd_size(v: f64, binary: bool) -> String {
+    let (base, units) = if binary {
+        (1024.0, ["B", "KiB", "MiB", "GiB", "TiB"])
+    } else {
+        (1000.0, ["B", "kB", "MB", "GB", "TB"])
+    };
+    let mut v = v;
+    let mut i = 0;
+    while v >= base && i + 1 < units.len() {
+        v /= base;
+        i += 1;
+    }
+    if v < 9.95 { format!("{v:.1} {}", units[i]) } else { format!("{v:.0} {}", units[i]) }
+}
+
+/// Six significant digits.
+fn six(v: f64) -> String {
+    let decimals = (5 - v.max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
+    format!("{v:.decimals$}")
+}
+
+fn boxed(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let rule = |left, middle, right| {
+        let parts: Vec<String> = widths.iter().map(|w| "─".repeat(w + 2)).collect();
+        format!("{left}{}{right}\n", parts.join(middle))
+    };
+    let mut out = rule("┌", "┬", "┐");
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(s, w)| format!(" {s}{} ", " ".repeat(w - s.chars().count())))
+            .collect();
+        let _ = writeln!(out, "│{}│", cells.join("│"));
+    }
+    out + &rule("└", "┴", "┘")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(path: &str, write: f64) -> Drive {
+        Drive {
+            path: path.into(),
+            alone: Rates { write_bytes_per_s: Some(write), read_bytes_per_s: None },
+            ..Drive::default()
+        }
+    }
+
+    fn record(drives: Vec<Drive>, streams: u32) -> Ceiling {
+        Ceiling {
+            schema: SCHEMA.into(),
+            run: "r".into(),
+            started_at: String::new(),
+            host: String::new(),
+            block_bytes: 16 << 20,
+            file_bytes: 1 << 30,
+            streams,
+            drives,
+            total: Rates { write_bytes_per_s: Some(2e9), read_bytes_per_s: Some(4e9) },
+            total_while_all_ran: Rates::default(),
+        }
+    }
+
+    #[test]
+    fn a_failed_drive_is_in_the_table_the_note_and_the_findings() {
+        let bad = Drive { path: "/bad".into(), error: Some("no space".into()), ..Drive::default() };
+        let c = record(vec![drive("/good", 1e9), bad], 4);
+        let text = c.table();
+        assert!(text.contains("✗") && text.contains("* without /bad: no space"), "{text}");
+        assert!(text.contains("1907 MiB/s *"), "{text}");
+        assert_eq!(c.findings().len(), 1);
+        assert_eq!(c.findings()[0].level, Level::Invalid);
+        assert_eq!(serde_json::from_str::<Ceiling>(&c.json()).unwrap(), c);
+    }
+
+    #[test]
+    fn one_stream_prints_the_lines_of_dd() {
+        let d =
+            Drive { bytes: 1 << 30, write_seconds: 1.03775, read_seconds: 0.466429, ..drive("/disk1", 1e9) };
+        let text = record(vec![d], 1).dd().unwrap();
+        assert_eq!(
+            text,
+            "64+0 records in\n64+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 1.03775 s, 1.0 GB/s\n\
+             64+0 records in\n64+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.466429 s, 2.3 GB/s\n"
+        );
+        assert_eq!(record(vec![drive("/a", 1.0)], 4).dd(), None);
+    }
+
+    #[test]
+    fn later_runs_are_held_against_it() {
+        let c = record(vec![], 4);
+        assert_eq!(c.hold(OpKind::Read, 5e9).unwrap().level, Level::Qualified);
+        assert_eq!(c.hold(OpKind::Write, 1e9).unwrap().measured, Some(0.5));
+    }
+}

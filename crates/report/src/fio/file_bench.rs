@@ -1,0 +1,319 @@
+//! The file benchmark's result: a line a run, mean and spread over the runs, and whether later runs differ.
+
+use std::fmt::Write;
+
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::{Estimate, Finding, Level};
+use plimsoll_stats::student;
+use plimsoll_store::{RunDir, StoreError};
+use serde::Serialize;
+
+use super::phase::{Phase, phases};
+
+/// One pass of write, read and IOPS.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct FileRun {
+    pub write_bytes: u64,
+    pub write_seconds: f64,
+    pub read_bytes: u64,
+    pub read_seconds: f64,
+    pub io_operations: u64,
+    pub io_seconds: f64,
+    /// RFC 3339.
+    pub start_time: String,
+    pub failed_operations: u64,
+}
+
+impl FileRun {
+    /// MB/s, as the original has it: 10^6 bytes.
+    pub fn write_mb_per_s(&self) -> f64 {
+        rate(self.write_bytes as f64 / 1e6, self.write_seconds)
+    }
+
+    pub fn read_mb_per_s(&self) -> f64 {
+        rate(self.read_bytes as f64 / 1e6, self.read_seconds)
+    }
+
+    pub fn iops(&self) -> f64 {
+        rate(self.io_operations as f64, self.io_seconds)
+    }
+}
+
+fn rate(amount: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileBench {
+    pub version: String,
+    pub start_time: String,
+    pub directory: String,
+    pub file_bytes: u64,
+    pub threads: u32,
+    pub physical_memory_bytes: u64,
+    pub iops_duration_s: f64,
+    /// What is corrected against the original, by name.
+    pub corrections: Vec<String>,
+    /// `dropped`, `direct` or `cached`.
+    pub cache: String,
+    pub runs: Vec<FileRun>,
+    /// Over the runs; absent with one run.
+    pub write_mb_per_s: Option<Estimate>,
+    pub read_mb_per_s: Option<Estimate>,
+    pub iops: Option<Estimate>,
+    pub findings: Vec<Finding>,
+}
+
+/// Reads a run of `plimsoll file`.
+pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
+    let (data, phases) = phases(dir)?;
+    let label = |name: &str| data.plan.labels.get(name).cloned().unwrap_or_default();
+    let start = data.environment.started_at.parse::<jiff::Timestamp>().unwrap_or_default();
+    let target = data.plan.targets.values().find_map(|t| match t {
+        TargetSpec::Files(f) => Some(f.clone()),
+        _ => None,
+    });
+    let threads = data.plan.stages.first().and_then(|s| s.workloads.first()?.jobs).unwrap_or(1);
+    let runs = runs_of(&phases, start);
+    let iops_stage = data.plan.stages.iter().find(|s| s.name.as_deref() == Some("iops"));
+    let iops_duration = iops_stage.and_then(|s| s.workloads.first()?.stop.duration);
+    let series = |f: fn(&FileRun) -> f64| runs.iter().map(f).collect::<Vec<f64>>();
+    let (write, read, iops) =
+        (series(FileRun::write_mb_per_s), series(FileRun::read_mb_per_s), series(FileRun::iops));
+    let findings = [("write", &write), ("read", &read), ("iops", &iops)]
+        .into_iter()
+        .filter_map(|(name, x)| drift(name, x))
+        .collect();
+    let corrections = label("corrections");
+    Ok(FileBench {
+        version: data.environment.plimsoll_version.clone(),
+        start_time: start.to_string(),
+        directory: target.as_ref().map(|t| t.directory.clone()).unwrap_or_default(),
+        file_bytes: target.as_ref().map_or(0, |t| t.file_size.0),
+        threads,
+        physical_memory_bytes: data.environment.memory_bytes,
+        iops_duration_s: iops_duration.map_or(0.0, |d| d.0.as_secs_f64()),
+        corrections: corrections.split(',').filter(|c| !c.is_empty()).map(str::to_owned).collect(),
+        cache: label("cache"),
+        write_mb_per_s: over_runs(&write),
+        read_mb_per_s: over_runs(&read),
+        iops: over_runs(&iops),
+        runs,
+        findings,
+    })
+}
+
+/// Only runs whose three phases are there and count.
+fn runs_of(phases: &[Phase], start: jiff::Timestamp) -> Vec<FileRun> {
+    let last = phases.iter().map(|p| p.repeat).max().map_or(0, |r| r + 1);
+    (0..last)
+        .filter_map(|run| {
+            let phase =
+                |name: &str| phases.iter().find(|p| p.repeat == run && p.name == name && p.void.is_none());
+            let (write, read, io) = (phase("write")?, phase("read")?, phase("iops")?);
+            let at = jiff::SignedDuration::from_secs_f64(write.start_s);
+            Some(FileRun {
+                write_bytes: write.total().bytes,
+                write_seconds: write.seconds,
+                read_bytes: read.total().bytes,
+                read_seconds: read.seconds,
+                io_operations: io.total().ops,
+                io_seconds: io.seconds,
+                start_time: start.checked_add(at).unwrap_or(start).to_string(),
+                failed_operations: write.total().failed + read.total().failed + io.total().failed,
+            })
+        })
+        .collect()
+}
+
+/// Mean over runs with Student's interval: runs are the unit, not seconds.
+fn over_runs(x: &[f64]) -> Option<Estimate> {
+    if x.len() < 2 {
+        return None;
+    }
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let sd = (x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    Some(Estimate::symmetric(mean, student::t95(n - 1.0) * sd / n.sqrt(), n))
+}
+
+/// The smallest change between runs that matters: method (b)'s.
+const MIN_STEP: f64 = 0.08;
+/// Chance of a step where there is none, over all places where it could be.
+const P_LIMIT: f64 = 0.001;
+
+/// The clearest step between earlier and later runs, if there is one: on the logarithm, at least 8 %, four times
+/// the spread within the sides, and significant for all places that were tried (method (b), with runs for samples).
+fn drift(what: &str, x: &[f64]) -> Option<Finding> {
+    let n = x.len();
+    if n < 4 || x.iter().any(|v| *v <= 0.0) {
+        return None;
+    }
+    let y: Vec<f64> = x.iter().map(|v| v.ln()).collect();
+    let mean = |s: &[f64]| s.iter().sum::<f64>() / s.len() as f64;
+    let squares = |s: &[f64]| s.iter().map(|v| (v - mean(s)).powi(2)).sum::<f64>();
+    let (split, spread) =
+        (1..n).map(|i| (i, squares(&y[..i]) + squares(&y[i..]))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (before, after) = (&y[..split], &y[split..]);
+    let df = (n - 2) as f64;
+    // Timers and rounding leave a spread of this size in any case.
+    let sd = (spread / df).sqrt().max(1e-3);
+    let step = mean(after) - mean(before);
+    let t = step.abs() / (sd * (1.0 / before.len() as f64 + 1.0 / after.len() as f64).sqrt());
+    let p = student::two_sided(t, df) * (n - 1) as f64;
+    if step.abs() < MIN_STEP.ln_1p() || step.abs() < 4.0 * sd || p > P_LIMIT {
+        return None;
+    }
+    let change = step.exp() - 1.0;
+    let text = format!(
+        "The {what} figure changes by {:+.0} % from run {} on. The mean over all runs describes neither part: {}",
+        change * 100.0,
+        split + 1,
+        if change < 0.0 {
+            "burst credits that ran out look like this. Let the storage rest, and see whether it comes back."
+        } else {
+            "something warmed up (a cache, a volume that scales). Look at the later runs alone."
+        }
+    );
+    Some(Finding::new("Q07", "drift_over_runs", Level::Qualified, text).measured(change, MIN_STEP).on(what))
+}
+
+impl FileBench {
+    /// The original's JSON (version 1.0.10), with our corrections under a key of ours.
+    pub fn gobonniego(&self) -> String {
+        let results: Vec<serde_json::Value> = self
+            .runs
+            .iter()
+            .map(|r| {
+                serde_json::json!({
+                    "write_megabytes_per_second": r.write_mb_per_s(),
+                    "read_megabytes_per_second": r.read_mb_per_s(),
+                    "iops": r.iops(),
+                    "write_seconds": r.write_seconds,
+                    "read_seconds": r.read_seconds,
+                    "io_seconds": r.io_seconds,
+                    "start_time": r.start_time,
+                    "write_bytes": r.write_bytes,
+                    "read_bytes": r.read_bytes,
+                    "io_operations": r.io_operations,
+                })
+            })
+            .collect();
+        let all = serde_json::json!({
+            "version": "1.0.10",
+            "start_time": self.start_time,
+            "gobonniego_directory": self.directory,
+            "disk_space_used_gib": self.file_bytes as f64 * f64::from(self.threads) / f64::from(1 << 30),
+            "num_readers_and_writers": self.threads,
+            "physical_memory_bytes": self.physical_memory_bytes,
+            "iops_duration_seconds": self.iops_duration_s,
+            "results": results,
+            "plimsoll": {
+                "version": self.version,
+                "corrections": self.corrections,
+                "cache": self.cache,
+                "findings": self.findings,
+            },
+        });
+        let mut text = serde_json::to_string_pretty(&all).expect("plain data is always JSON");
+        text.push('\n');
+        text
+    }
+
+    /// Our own JSON.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain data is always JSON");
+        text.push('\n');
+        text
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let size = self.file_bytes * u64::from(self.threads);
+        let _ = writeln!(
+            out,
+            "{}: {} files, {:.2} GiB in all, blocks of 64 KiB; IOPS with 512 bytes, nine reads to a write\n",
+            self.directory,
+            self.threads,
+            size as f64 / f64::from(1 << 30)
+        );
+        let _ = writeln!(out, "{:>5}  {:>12}  {:>12}  {:>12}", "run", "write MB/s", "read MB/s", "IOPS");
+        for (i, r) in self.runs.iter().enumerate() {
+            let _ = writeln!(
+                out,
+                "{:>5}  {:>12.1}  {:>12.1}  {:>12.0}",
+                i + 1,
+                r.write_mb_per_s(),
+                r.read_mb_per_s(),
+                r.iops()
+            );
+        }
+        if let (Some(w), Some(r), Some(i)) = (self.write_mb_per_s, self.read_mb_per_s, self.iops) {
+            let _ = writeln!(out, "{:>5}  {:>12.1}  {:>12.1}  {:>12.0}", "mean", w.value, r.value, i.value);
+            let half = |e: Estimate| format!("±{:.1} %", 100.0 * e.relative_half_width());
+            let _ = writeln!(out, "{:>5}  {:>12}  {:>12}  {:>12}", "95 %", half(w), half(r), half(i));
+        }
+        out.push('\n');
+        if !self.corrections.is_empty() {
+            let _ = writeln!(out, "Corrected against the original: {}.", self.corrections.join(", "));
+        }
+        match self.cache.as_str() {
+            "cached" => {
+                out.push_str("Read and IOPS figures are cached ones: the cache could not be dropped.\n")
+            }
+            "direct" => out.push_str("The cache could not be dropped; reads are direct.\n"),
+            _ => {}
+        }
+        for f in &self.findings {
+            let _ = writeln!(out, "{}", f.text);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collapse_after_some_runs_is_found() {
+        // The seed's 20 GiB volume: four good runs, then the credits are gone.
+        let f = drift("iops", &[302.0, 298.0, 305.0, 299.0, 81.0, 80.0, 79.5, 80.2, 81.0, 80.0]).unwrap();
+        assert!(f.text.contains("from run 5 on"), "{}", f.text);
+        assert!((f.measured.unwrap() + 0.73).abs() < 0.02, "{:?}", f.measured);
+        assert!(drift("iops", &[300.0, 301.0, 299.0, 300.5, 80.0]).unwrap().text.contains("run 5"));
+    }
+
+    #[test]
+    fn noise_is_no_drift() {
+        assert_eq!(drift("w", &[100.0, 105.0, 97.0, 101.0, 99.0, 103.0, 96.0, 102.0, 100.0, 98.0]), None);
+        assert_eq!(drift("w", &[100.0, 50.0, 100.0]), None, "three runs carry no claim");
+        assert_eq!(drift("w", &[100.0, 103.0, 103.1, 103.2, 103.0]), None, "3 % does not matter");
+        assert_eq!(drift("w", &[0.0; 10]), None);
+    }
+
+    /// Random series without a step: the claim is wrong in at most a few of a thousand.
+    #[test]
+    fn false_alarms_are_rare() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as f64 / f64::from(1u32 << 31)
+        };
+        let mut alarms = 0;
+        for _ in 0..2000 {
+            let x: Vec<f64> =
+                (0..10).map(|_| 100.0 * (1.0 + 0.1 * ((0..12).map(|_| next()).sum::<f64>() - 6.0))).collect();
+            alarms += usize::from(drift("w", &x).is_some());
+        }
+        assert!(alarms <= 10, "{alarms} of 2000");
+    }
+
+    #[test]
+    fn the_mean_has_student_s_interval() {
+        let e = over_runs(&[9.0, 10.0, 11.0]).unwrap();
+        assert!((e.half_width() - 4.303 / 3f64.sqrt()).abs() < 0.01, "{e:?}");
+        assert_eq!(over_runs(&[1.0]), None);
+    }
+}
