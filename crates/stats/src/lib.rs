@@ -4,6 +4,7 @@
 //! interval) and [`expect`] (promises). The limit methods are one file each; METHODOLOGY.md says where each
 //! formula comes from and how well it was seen to work.
 
+pub mod attribution;
 pub mod bucket;
 pub mod compare;
 pub mod expect;
@@ -11,6 +12,7 @@ pub mod judge;
 pub mod least_squares;
 pub mod limit_model;
 pub mod littles_law;
+pub mod load_points;
 pub mod math;
 pub mod probe;
 pub mod rate;
@@ -21,4 +23,5 @@ pub mod segment;
 pub mod simulate;
 pub mod steady;
 pub mod student;
+pub mod throttle;
 pub mod validity;

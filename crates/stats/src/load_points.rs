@@ -1,0 +1,96 @@
+//! (k) Load points: latency in open loop at fractions of the sustained limit.
+//!
+//! Latency counts from the intended start, at rates that the storage sustains: fractions of the *lower* end of the sustained
+//! rate's interval. A point whose backlog grows is not sustained; it is shown, not dropped.
+
+use plimsoll_model::Estimate;
+
+use crate::math;
+use crate::student;
+
+/// Fractions of the sustained rate.
+pub const FRACTIONS: [f64; 6] = [0.25, 0.50, 0.70, 0.80, 0.90, 0.95];
+const LEAST_S: f64 = 60.0;
+/// Ops beyond a percentile that it needs.
+const TAIL: f64 = 10.0;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadPoint {
+    pub fraction: f64,
+    pub rate_per_s: f64,
+    pub duration_s: f64,
+}
+
+/// Points for a sustained rate, long enough for `percentile` (0.999: 99.9 %).
+pub fn plan(sustained: &Estimate, percentile: f64) -> Vec<LoadPoint> {
+    let base = if sustained.low.is_finite() && sustained.low > 0.0 { sustained.low } else { sustained.value };
+    if !(base.is_finite() && base > 0.0) {
+        return Vec::new();
+    }
+    let samples = TAIL / (1.0 - percentile.clamp(0.0, 0.999_999));
+    FRACTIONS
+        .iter()
+        .map(|&fraction| {
+            let rate_per_s = base * fraction;
+            LoadPoint { fraction, rate_per_s, duration_s: LEAST_S.max((samples / rate_per_s).ceil()) }
+        })
+        .collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PointVerdict {
+    pub sustained: bool,
+    /// Share of the offered rate that was achieved.
+    pub achieved: f64,
+    /// Growth of the backlog, ops per second, with its 95 % interval.
+    pub backlog_growth_per_s: Estimate,
+}
+
+/// Judges a point from the backlog (ops intended but not ended) at the end of each slice of `dt` seconds.
+pub fn judge(point: &LoadPoint, ended_per_s: f64, backlog: &[f64], dt: f64) -> Option<PointVerdict> {
+    if point.rate_per_s <= 0.0 || dt <= 0.0 || backlog.len() < 10 || !math::is_series(backlog) {
+        return None;
+    }
+    // Batches make the regression's errors independent enough.
+    let nb = (backlog.len() / 5).clamp(5, 12);
+    let b = math::batch_means(backlog, nb);
+    let step_s = (backlog.len() / nb) as f64 * dt;
+    let (slope, c) = math::line(&b);
+    let t0 = (nb as f64 - 1.0) / 2.0;
+    let stt: f64 = (0..nb).map(|i| (i as f64 - t0).powi(2)).sum();
+    let rss: f64 = b.iter().enumerate().map(|(i, v)| (v - c - slope * i as f64).powi(2)).sum();
+    let hw = student::t95((nb - 2) as f64) * (rss / (nb - 2) as f64 / stt).sqrt();
+    let growth = Estimate::symmetric(slope / step_s, hw / step_s, nb as f64);
+    let achieved = ended_per_s / point.rate_per_s;
+    // Growth that is sure, and that would add a per cent of the offered rate: a queue without end.
+    let grows = growth.low > 0.0 && growth.value > 0.01 * point.rate_per_s;
+    Some(PointVerdict { sustained: achieved >= 0.95 && !grows, achieved, backlog_growth_per_s: growth })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_lie_below_the_lower_end() {
+        let p = plan(&Estimate::symmetric(1000.0, 50.0, 30.0), 0.999);
+        assert_eq!((p.len(), p[5].rate_per_s), (6, 902.5));
+        assert!(p.iter().all(|p| p.duration_s >= 60.0 && p.duration_s * p.rate_per_s >= 1e4));
+        let slow = plan(&Estimate::symmetric(10.0, 1.0, 5.0), 0.99);
+        assert!(slow[0].duration_s > 400.0);
+        assert!(plan(&Estimate::symmetric(0.0, 0.0, 1.0), 0.99).is_empty());
+        assert!(plan(&Estimate::symmetric(f64::NAN, 1.0, 1.0), 0.99).is_empty());
+    }
+
+    #[test]
+    fn a_growing_backlog_is_not_sustained() {
+        let p = LoadPoint { fraction: 0.95, rate_per_s: 1000.0, duration_s: 60.0 };
+        let steady: Vec<f64> = (0..60).map(|i| 8.0 + f64::from(i % 3)).collect();
+        assert!(judge(&p, 999.0, &steady, 1.0).unwrap().sustained);
+        let growing: Vec<f64> = (0..60).map(|i| 8.0 + 30.0 * f64::from(i) + f64::from(i % 3)).collect();
+        let v = judge(&p, 970.0, &growing, 1.0).unwrap();
+        assert!(!v.sustained && (v.backlog_growth_per_s.value - 30.0).abs() < 1.0);
+        assert!(!judge(&p, 900.0, &steady, 1.0).unwrap().sustained);
+        assert!(judge(&p, 900.0, &[], 1.0).is_none());
+    }
+}

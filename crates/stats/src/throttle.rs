@@ -1,0 +1,327 @@
+//! (b) Is it a limiter? Evidence for each downward step, and a verdict that claims no more than the evidence.
+//!
+//! Explicit refusals or a cliff that returns after an idle time prove a throttle; a sharp, clear step with a flat rate, latencies
+//! that follow the queue's law and nothing saturated makes one likely; a sharp step alone leaves the cause open (a cache that
+//! filled has the same shape). Gradual declines, periodic dips and quotas of a fixed window are told apart.
+
+use crate::bucket::BucketFit;
+use crate::math;
+use crate::segment::Event;
+
+/// What is known beside the rate. All series are on the rate's slices; empty ones are unknown.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Context {
+    /// 429 and 503 SlowDown, and all attempts, per second.
+    pub refused_per_s: Vec<f64>,
+    pub attempts_per_s: Vec<f64>,
+    /// Mean latency, seconds.
+    pub latency_s: Vec<f64>,
+    /// Ops in flight of a closed loop.
+    pub concurrency: Option<f64>,
+    /// Whether any resource was at its threshold after the step.
+    pub saturated: Option<bool>,
+    /// Excess tokens of an earlier drain of the same bucket after an idle time that fills it.
+    pub earlier_capacity: Option<f64>,
+    /// A straight line explains the series better than steps.
+    pub line_fits_better: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ThrottleVerdict {
+    Proved,
+    Likely,
+    /// A cliff: limiter, or a cache that filled, or something else.
+    CauseOpen,
+    GradualDecline,
+    /// Regular dips: flushes, garbage collection, compaction. Seconds between them.
+    PeriodicDips(f64),
+    /// So many units in each window of so many seconds.
+    FixedWindow {
+        period_s: f64,
+        units: f64,
+    },
+    /// Nothing was seen up to this horizon, seconds.
+    NoneSeen(f64),
+}
+
+impl ThrottleVerdict {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Proved => "throttle proved",
+            Self::Likely => "throttle likely",
+            Self::CauseOpen => "cliff, cause open",
+            Self::GradualDecline => "gradual decline",
+            Self::PeriodicDips(_) => "periodic dips",
+            Self::FixedWindow { .. } => "fixed-window quota",
+            Self::NoneSeen(_) => "none seen",
+        }
+    }
+}
+
+/// One test on one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// E1 to E7.
+    pub code: &'static str,
+    pub test: &'static str,
+    /// `None`: not known.
+    pub passed: Option<bool>,
+    pub measured: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepEvidence {
+    pub at_s: f64,
+    pub from: f64,
+    pub to: f64,
+    pub evidence: Vec<Evidence>,
+    pub verdict: ThrottleVerdict,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Throttle {
+    /// The strongest that any step, or the whole series, shows.
+    pub verdict: ThrottleVerdict,
+    pub steps: Vec<StepEvidence>,
+}
+
+/// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
+pub fn judge(x: &[f64], dt: f64, fit: &BucketFit, context: &Context) -> Throttle {
+    let steps: Vec<StepEvidence> = fit
+        .levels
+        .windows(2)
+        .enumerate()
+        .filter(|(_, w)| w[0].rate > w[1].rate)
+        .map(|(i, w)| {
+            step(x, dt, fit, i, (w[0].start_s, w[0].end_s, w[1].end_s), (w[0].rate, w[1].rate), context)
+        })
+        .collect();
+    let rank = |v: &ThrottleVerdict| match v {
+        ThrottleVerdict::Proved => 3,
+        ThrottleVerdict::Likely => 2,
+        ThrottleVerdict::CauseOpen => 1,
+        _ => 0,
+    };
+    let strongest = steps.iter().map(|s| &s.verdict).max_by_key(|v| rank(v)).filter(|v| rank(v) > 0).cloned();
+    let verdict = strongest.unwrap_or_else(|| {
+        if let Some((period_s, units)) = fixed_window(x, dt) {
+            return ThrottleVerdict::FixedWindow { period_s, units };
+        }
+        if let Some(gap) = periodic(&fit.events) {
+            return ThrottleVerdict::PeriodicDips(gap);
+        }
+        if context.line_fits_better || fit.drift < -0.10 {
+            return ThrottleVerdict::GradualDecline;
+        }
+        ThrottleVerdict::NoneSeen(x.len() as f64 * dt)
+    });
+    Throttle { verdict, steps }
+}
+
+fn step(
+    x: &[f64],
+    dt: f64,
+    fit: &BucketFit,
+    i: usize,
+    (start, at, end): (f64, f64, f64),
+    (a, b): (f64, f64),
+    c: &Context,
+) -> StepEvidence {
+    let slice = |from: f64, to: f64| {
+        (((from / dt).round() as usize).min(x.len()), ((to / dt).round() as usize).min(x.len()))
+    };
+    let (before, after) = (slice(start, at), slice(at, end));
+    let e1 = refusals(c, before, after);
+    let width = transition(x, before, after, a, b) as f64 * dt;
+    let sharp = width <= (2.0f64).max(2.0 * dt);
+    let sigma = fit.step_sigmas.get(i).copied().unwrap_or(0.0);
+    let (cv_before, cv_after) = (cv5(&x[before.0..before.1], dt), cv5(&x[after.0..after.1], dt));
+    let flat = cv_after <= (0.03f64).max(cv_before / 2.0);
+    let queue = queue_law(c, before, after, b);
+    let again = fit.tiers.get(i).zip(c.earlier_capacity).map(|(t, e)| (t.capacity / e - 1.0).abs());
+    let evidence = vec![
+        Evidence {
+            code: "E1",
+            test: "refusals begin at the step (429, 503 SlowDown: 1 % after it, under 0.1 % before)",
+            passed: e1.map(|(p, q)| q >= 0.01 && p < 0.001),
+            measured: e1.map_or("not known".into(), |(p, q)| {
+                format!("{:.2} % before, {:.2} % after", 100.0 * p, 100.0 * q)
+            }),
+        },
+        Evidence {
+            code: "E2",
+            test: "the step is sharp (2 s or two slices)",
+            passed: Some(sharp),
+            measured: format!("{width:.1} s"),
+        },
+        Evidence {
+            code: "E3",
+            test: "the step is clear (4 times the slow wander)",
+            passed: Some(sigma >= 4.0),
+            measured: format!("{sigma:.1} times"),
+        },
+        Evidence {
+            code: "E4",
+            test: "the rate is flat after it (3 %, or half of the spread before)",
+            passed: Some(flat),
+            measured: format!("{:.1} % after, {:.1} % before", 100.0 * cv_after, 100.0 * cv_before),
+        },
+        Evidence {
+            code: "E5",
+            test: "latency is what the queue makes it (in flight over rate, within 10 %)",
+            passed: queue.map(|e| e <= 0.10),
+            measured: queue.map_or("not known".into(), |e| format!("{:.1} % off", 100.0 * e)),
+        },
+        Evidence {
+            code: "E6",
+            test: "no resource is saturated after it",
+            passed: c.saturated.map(|s| !s),
+            measured: c
+                .saturated
+                .map_or("not known".into(), |s| if s { "one is".into() } else { "none".into() }),
+        },
+        Evidence {
+            code: "E7",
+            test: "after an idle time it returns with the same excess (10 %)",
+            passed: again.map(|d| d <= 0.10),
+            measured: again.map_or("not tried".into(), |d| format!("{:.1} % apart", 100.0 * d)),
+        },
+    ];
+    let yes = |i: usize| evidence[i].passed == Some(true);
+    let verdict = if (yes(0) || yes(6)) && yes(1) && yes(2) {
+        ThrottleVerdict::Proved
+    } else if yes(1) && yes(2) && [3, 4, 5].into_iter().filter(|&i| yes(i)).count() >= 2 {
+        ThrottleVerdict::Likely
+    } else if yes(1) && yes(2) {
+        ThrottleVerdict::CauseOpen
+    } else {
+        ThrottleVerdict::GradualDecline
+    };
+    StepEvidence { at_s: at, from: a, to: b, evidence, verdict }
+}
+
+/// Shares of refused attempts before and after.
+fn refusals(c: &Context, before: (usize, usize), after: (usize, usize)) -> Option<(f64, f64)> {
+    let share = |(i, j): (usize, usize)| {
+        let n: f64 = c.attempts_per_s.get(i..j)?.iter().sum();
+        let r: f64 = c.refused_per_s.get(i..j)?.iter().sum();
+        (n > 0.0).then(|| r / n)
+    };
+    Some((share(before)?, share(after)?))
+}
+
+/// Slices from the last near the upper level (90 %) to the first near the lower one (10 %).
+fn transition(x: &[f64], before: (usize, usize), after: (usize, usize), a: f64, b: f64) -> usize {
+    let (high, low) = (b + 0.9 * (a - b), b + 0.1 * (a - b));
+    let edge = before.1;
+    let from = (before.0..edge).rev().take(60).find(|&i| x[i] >= high).map_or(edge, |i| i + 1);
+    // Noise may keep the rate above 10 %: then the level itself is near enough.
+    let to = (edge..after.1).take(60).find(|&i| x[i] <= low).unwrap_or(edge + 60);
+    to.saturating_sub(from)
+}
+
+/// Coefficient of variation of means over 5 s.
+fn cv5(x: &[f64], dt: f64) -> f64 {
+    let m = math::bin_means(x, ((5.0 / dt).round() as usize).max(1));
+    let mean = math::mean(&m);
+    if mean > 0.0 { math::stdev(&m, 1) / mean } else { 0.0 }
+}
+
+/// Relative difference of the latency after the step from in flight over rate, if latency rose with it.
+fn queue_law(c: &Context, before: (usize, usize), after: (usize, usize), rate: f64) -> Option<f64> {
+    let l = math::mean(c.latency_s.get(after.0..after.1).filter(|v| !v.is_empty())?);
+    let l0 = math::mean(c.latency_s.get(before.0..before.1).filter(|v| !v.is_empty())?);
+    let law = c.concurrency? / rate.max(1e-12);
+    Some(if l > l0 { (l / law - 1.0).abs() } else { f64::MAX.min(1.0) })
+}
+
+/// Mean gap between dips that come regularly (four or more, gaps within 30 %).
+fn periodic(events: &[Event]) -> Option<f64> {
+    let dips: Vec<f64> = events.iter().filter(|e| e.change < 0.0).map(|e| e.start_s).collect();
+    if dips.len() < 4 {
+        return None;
+    }
+    let gaps: Vec<f64> = dips.windows(2).map(|w| w[1] - w[0]).collect();
+    let m = math::mean(&gaps);
+    (m > 0.0 && math::stdev(&gaps, 1) / m < 0.3).then_some(m)
+}
+
+/// Period and units of a quota per fixed window: bursts and silence in turn, at the same phase each time.
+///
+/// Needs slices of a quarter of the window or finer: the autocorrelation has its first strong peak at the period, and
+/// a stable share of the slices is (nearly) silent.
+fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
+    let n = x.len();
+    let mean = math::mean(x);
+    if n < 40 || mean <= 0.0 {
+        return None;
+    }
+    let silent = x.iter().filter(|v| **v < 0.05 * mean).count() as f64 / n as f64;
+    if !(0.1..0.95).contains(&silent) {
+        return None;
+    }
+    let d: Vec<f64> = x.iter().map(|v| v - mean).collect();
+    let v: f64 = d.iter().map(|v| v * v).sum();
+    let r = |k: usize| d[k..].iter().zip(&d).map(|(a, b)| a * b).sum::<f64>() / v * n as f64 / (n - k) as f64;
+    let lag = (3..n / 4).find(|&k| r(k) > 0.8 && r(k) >= r(k - 1) && r(k) >= r(k + 1))?;
+    Some((lag as f64 * dt, mean * lag as f64 * dt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::{FitOptions, fit};
+    use crate::rng::Rng;
+
+    fn cliff(n: usize, at: usize) -> Vec<f64> {
+        let mut g = Rng::new(1);
+        (0..n).map(|i| if i < at { 3000.0 * (1.0 + 0.03 * g.normal()) } else { 1000.0 }).collect()
+    }
+
+    fn verdict(x: &[f64], dt: f64, c: &Context) -> Throttle {
+        judge(x, dt, &fit(x, dt, &FitOptions::default()), c)
+    }
+
+    #[test]
+    fn refusals_prove_it() {
+        let x = cliff(120, 40);
+        let open = verdict(&x, 1.0, &Context::default());
+        assert_eq!(open.verdict, ThrottleVerdict::CauseOpen, "{open:?}");
+        let refused = (0..120).map(|i| if i < 40 { 0.0 } else { 900.0 }).collect();
+        let attempts = x.iter().map(|v| v + 900.0).collect();
+        let c = Context { refused_per_s: refused, attempts_per_s: attempts, ..Context::default() };
+        assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
+    }
+
+    #[test]
+    fn queueing_makes_it_likely_and_repetition_proves_it() {
+        let x = cliff(120, 40);
+        let latency_s = x.iter().map(|v| 64.0 / v).collect();
+        let c = Context { latency_s, concurrency: Some(64.0), saturated: Some(false), ..Context::default() };
+        let likely = verdict(&x, 1.0, &c);
+        assert_eq!(likely.verdict, ThrottleVerdict::Likely, "{likely:?}");
+        let c = Context { earlier_capacity: Some(80_500.0), ..c };
+        assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
+    }
+
+    #[test]
+    fn other_shapes_are_called_what_they_are() {
+        let mut g = Rng::new(2);
+        let flat: Vec<f64> = (0..300).map(|_| 1000.0 * (1.0 + 0.02 * g.normal())).collect();
+        assert_eq!(verdict(&flat, 1.0, &Context::default()).verdict, ThrottleVerdict::NoneSeen(300.0));
+        let dips: Vec<f64> =
+            flat.iter().enumerate().map(|(i, v)| if i % 40 > 35 { v * 0.3 } else { *v }).collect();
+        let v = verdict(&dips, 1.0, &Context::default()).verdict;
+        assert!(matches!(v, ThrottleVerdict::PeriodicDips(p) if (p - 40.0).abs() < 3.0), "{v:?}");
+        // 300 ops in each second, used up in the first 0.3 s of it.
+        let quota: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 1000.0 } else { 0.0 }).collect();
+        let v = verdict(&quota, 0.1, &Context::default()).verdict;
+        assert!(
+            matches!(v, ThrottleVerdict::FixedWindow { period_s, units } if (period_s - 1.0).abs() < 1e-9 && (units - 300.0).abs() < 1.0),
+            "{v:?}"
+        );
+        let c = Context { line_fits_better: true, ..Context::default() };
+        assert_eq!(verdict(&flat, 1.0, &c).verdict, ThrottleVerdict::GradualDecline);
+        assert_eq!(verdict(&[], 1.0, &Context::default()).verdict, ThrottleVerdict::NoneSeen(0.0));
+    }
+}
