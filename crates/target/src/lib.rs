@@ -6,3 +6,6 @@
 pub mod canned;
 pub mod clock;
 pub mod limiter;
+pub mod ready;
+pub mod s3;
+pub mod tls;

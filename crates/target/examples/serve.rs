@@ -1,0 +1,50 @@
+//! Runs one of the embedded servers without the `plimsoll` binary:
+//! `serve s3 DIR [--no-sync] [--tier NAME] [--scale X]` or `serve canned [--body N] [--threads N] [--tier NAME]`.
+
+use plimsoll_target::canned::{self, CannedOptions};
+use plimsoll_target::limiter::LimitSet;
+use plimsoll_target::s3::{self, Credentials, S3Options};
+use std::net::SocketAddr;
+
+fn value<T: std::str::FromStr>(args: &[String], name: &str) -> Option<T> {
+    let at = args.iter().position(|a| a == name)?;
+    args.get(at + 1)?.parse().ok()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let listen = value::<SocketAddr>(&args, "--listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let limits = match value::<String>(&args, "--tier") {
+        Some(name) => Some(LimitSet::tier(&name)?.scaled(value(&args, "--scale").unwrap_or(1.0))?),
+        None => match value::<String>(&args, "--limits") {
+            Some(file) => Some(LimitSet::read(file.as_ref())?),
+            None => None,
+        },
+    };
+    match args.first().map(String::as_str) {
+        Some("s3") => {
+            let mut options = S3Options::new(args.get(1).ok_or("a directory is missing")?.into());
+            (options.listen, options.limits) = (listen, limits);
+            options.sync = !args.iter().any(|a| a == "--no-sync");
+            let pair = |k: &str| Credentials { access_key: k.into(), secret_key: format!("{k}-secret-key") };
+            options.credentials = vec![pair("first"), pair("second")];
+            let handle = s3::spawn(options)?;
+            println!("{}", handle.ready().line());
+            handle.wait();
+        }
+        Some("canned") => {
+            let options = CannedOptions {
+                body_bytes: value(&args, "--body").unwrap_or(4_096),
+                threads: value(&args, "--threads").unwrap_or(1),
+                delay: std::time::Duration::from_micros(value(&args, "--delay-us").unwrap_or(0)),
+                limits,
+                ..CannedOptions::default()
+            };
+            let handle = canned::spawn(listen, options)?;
+            println!("{}", handle.addr());
+            handle.wait()?;
+        }
+        _ => return Err("say s3 or canned".into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! The directory behind the embedded S3 server: buckets, objects, their names on disk and their index in memory.
+//!
+//! An object's file is named by the SHA-256 of its key, so any key works and none can leave its place; the true key
+//! stands in the file. Layout: `buckets/NAME/objects/xx/HASH`, `buckets/NAME/uploads/ID/`, and `tmp/` for what is not
+//! yet whole. All calls block; the server runs them on threads for that.
+
+use super::error::StoreError;
+use super::index::{Entry, Index, Page, PageRequest, page};
+use super::object::{self, Meta, Opened, Writer};
+use s3s::checksum::ChecksumHasher;
+use s3s::crypto::{Checksum as _, Sha256};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A condition on what is under a key now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    None,
+    /// `If-None-Match: *`
+    Absent,
+    /// `If-Match: *`
+    Present,
+    /// `If-Match: "etag"`
+    Is(String),
+    /// `If-None-Match: "etag"`
+    IsNot(String),
+}
+
+impl Condition {
+    fn check(&self, now: Option<&Entry>) -> Result<(), StoreError> {
+        match (self, now) {
+            (Condition::None, _) | (Condition::Absent | Condition::IsNot(_), None) | (Condition::Present, Some(_)) => Ok(()),
+            (Condition::Present | Condition::Is(_), None) => Err(StoreError::NoSuchKey),
+            (Condition::Absent, Some(_)) => Err(StoreError::Precondition),
+            (Condition::Is(tag), Some(e)) if **tag == *e.etag => Ok(()),
+            (Condition::IsNot(tag), Some(e)) if **tag != *e.etag => Ok(()),
+            _ => Err(StoreError::Precondition),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub dir: PathBuf,
+    pub created_ms: u64,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    index: Index,
+    /// Removed: whoever still holds the bucket must not write to it.
+    gone: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BucketFile {
+    created_ms: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+    pub sync: bool,
+    buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
+    next_tmp: AtomicU64,
+    /// Held for the life of the store: one server per directory.
+    _lock: File,
+    /// Files that were not whole when the store was opened.
+    pub damaged: Vec<PathBuf>,
+}
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+impl Store {
+    /// Opens a directory, makes it if need be, and reads what is there.
+    pub fn open(root: &Path, sync: bool) -> Result<Store, StoreError> {
+        fs::create_dir_all(root.join("buckets"))?;
+        let lock = File::create(root.join("lock"))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            let text = format!("{} is in use by another server: stop that one, or name another directory", root.display());
+            std::io::Error::new(std::io::ErrorKind::AddrInUse, text)
+        })?;
+        let tmp = root.join("tmp");
+        if tmp.exists() {
+            fs::remove_dir_all(&tmp)?;
+        }
+        fs::create_dir(&tmp)?;
+        let mut store = Store {
+            root: root.to_owned(),
+            sync,
+            buckets: RwLock::default(),
+            next_tmp: AtomicU64::new(0),
+            _lock: lock,
+            damaged: Vec::new(),
+        };
+        let mut buckets = BTreeMap::new();
+        for dir in fs::read_dir(root.join("buckets"))? {
+            let dir = dir?;
+            if let Some(name) = dir.file_name().to_str() {
+                buckets.insert(name.to_owned(), Arc::new(load_bucket(&dir.path(), &mut store.damaged)?));
+            }
+        }
+        store.buckets = RwLock::new(buckets);
+        Ok(store)
+    }
+
+    pub fn tmp_path(&self) -> PathBuf {
+        self.root.join("tmp").join(self.next_tmp.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// A new object on its way.
+    pub fn writer(&self, sums: ChecksumHasher) -> Result<Writer, StoreError> {
+        Writer::create(self.tmp_path(), sums)
+    }
+
+    pub fn bucket(&self, name: &str) -> Result<Arc<Bucket>, StoreError> {
+        read(&self.buckets).get(name).cloned().ok_or(StoreError::NoSuchBucket)
+    }
+
+    /// (name, created) of each bucket, in order.
+    pub fn bucket_names(&self) -> Vec<(String, u64)> {
+        read(&self.buckets).iter().map(|(n, b)| (n.clone(), b.created_ms)).collect()
+    }
+
+    pub fn create_bucket(&self, name: &str) -> Result<(), StoreError> {
+        let mut buckets = write(&self.buckets);
+        if buckets.contains_key(name) {
+            return Err(StoreError::BucketExists);
+        }
+        let created_ms = now_ms();
+        let (tmp, dir) = (self.tmp_path(), self.root.join("buckets").join(name));
+        fs::create_dir_all(tmp.join("objects"))?;
+        fs::create_dir(tmp.join("uploads"))?;
+        let text = serde_json::to_vec(&BucketFile { created_ms }).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        fs::write(tmp.join("bucket.json"), text)?;
+        self.sync_dir(&tmp)?;
+        fs::rename(&tmp, &dir)?;
+        self.sync_dir(&self.root.join("buckets"))?;
+        buckets.insert(name.to_owned(), Arc::new(Bucket { dir, created_ms, state: RwLock::default() }));
+        Ok(())
+    }
+
+    pub fn delete_bucket(&self, name: &str) -> Result<(), StoreError> {
+        let mut buckets = write(&self.buckets);
+        let bucket = buckets.get(name).cloned().ok_or(StoreError::NoSuchBucket)?;
+        let mut state = write(&bucket.state);
+        if !state.index.is_empty() {
+            return Err(StoreError::BucketNotEmpty);
+        }
+        let tmp = self.tmp_path();
+        fs::rename(&bucket.dir, &tmp)?;
+        state.gone = true;
+        buckets.remove(name);
+        drop((state, buckets));
+        self.sync_dir(&self.root.join("buckets"))?;
+        fs::remove_dir_all(&tmp)?;
+        Ok(())
+    }
+
+    /// Puts a sealed object under its key, if the condition holds; durable when this returns.
+    pub fn commit(&self, bucket: &Bucket, mut w: Writer, meta: &Meta, condition: &Condition) -> Result<(), StoreError> {
+        let path = bucket.path_of(&meta.key);
+        let entry = entry_of(meta);
+        {
+            let mut state = write(&bucket.state);
+            if state.gone {
+                return Err(StoreError::NoSuchBucket);
+            }
+            condition.check(state.index.get(meta.key.as_bytes()))?;
+            w.rename(&path)?;
+            state.index.insert(meta.key.as_bytes().into(), entry);
+        }
+        self.sync_dir(path.parent().unwrap_or(&path))
+    }
+
+    /// Removes a key; one that is not there is no error, as in S3.
+    pub fn delete(&self, bucket: &Bucket, key: &str, condition: &Condition) -> Result<(), StoreError> {
+        let path = bucket.path_of(key);
+        {
+            let mut state = write(&bucket.state);
+            if *condition != Condition::None {
+                condition.check(state.index.get(key.as_bytes()))?;
+            }
+            if state.index.remove(key.as_bytes()).is_none() {
+                return Ok(());
+            }
+            fs::remove_file(&path)?;
+        }
+        self.sync_dir(path.parent().unwrap_or(&path))
+    }
+
+    /// Makes names in a directory durable.
+    pub fn sync_dir(&self, dir: &Path) -> Result<(), StoreError> {
+        if self.sync {
+            File::open(dir)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// A whole small file, by way of tmp/.
+    pub fn write_file(&self, to: &Path, content: &[u8]) -> Result<(), StoreError> {
+        let tmp = self.tmp_path();
+        fs::write(&tmp, content)?;
+        if self.sync {
+            File::open(&tmp)?.sync_data()?;
+        }
+        fs::rename(&tmp, to)?;
+        self.sync_dir(to.parent().unwrap_or(to))
+    }
+}
+
+impl Bucket {
+    fn path_of(&self, key: &str) -> PathBuf {
+        let name = hex(Sha256::checksum(key.as_bytes()).as_ref());
+        self.dir.join("objects").join(&name[..2]).join(&name)
+    }
+
+    pub fn open(&self, key: &str) -> Result<Opened, StoreError> {
+        object::open(&self.path_of(key))
+    }
+
+    pub fn list(&self, ask: PageRequest<'_>) -> Page {
+        page(&read(&self.state).index, ask)
+    }
+}
+
+fn entry_of(meta: &Meta) -> Entry {
+    Entry {
+        size: meta.size,
+        etag: meta.etag.as_str().into(),
+        modified_ms: meta.modified_ms,
+        storage_class: meta.headers.storage_class.as_deref().map(Into::into),
+    }
+}
+
+/// Reads the index of a bucket back from its files.
+fn load_bucket(dir: &Path, damaged: &mut Vec<PathBuf>) -> Result<Bucket, StoreError> {
+    let text = fs::read(dir.join("bucket.json"))?;
+    let file: BucketFile =
+        serde_json::from_slice(&text).map_err(|e| StoreError::Damaged(format!("{}: {e}", dir.display())))?;
+    let mut index = Index::new();
+    for shard in fs::read_dir(dir.join("objects"))? {
+        for path in fs::read_dir(shard?.path())? {
+            let path = path?.path();
+            match object::open(&path) {
+                Ok(o) => {
+                    index.insert(o.meta.key.as_bytes().into(), entry_of(&o.meta));
+                }
+                Err(_) => damaged.push(path),
+            }
+        }
+    }
+    let state = RwLock::new(State { index, gone: false });
+    Ok(Bucket { dir: dir.to_owned(), created_ms: file.created_ms, state })
+}

@@ -1,0 +1,175 @@
+//! Bodies between sockets and files: uploads in batches to a thread that may block, downloads read one piece ahead.
+//!
+//! Memory is bounded: an upload holds two batches, a download two pieces, whatever the object's size.
+
+use super::error::{StoreError, custom};
+use super::object::{SMALL_BYTES, Writer};
+use super::store::Store;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use s3s::checksum::ChecksumHasher;
+use s3s::dto::StreamingBlob;
+use s3s::stream::{ByteStream, RemainingLength};
+use s3s::{S3Error, S3ErrorCode, S3Result};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::task::JoinHandle;
+
+/// Bytes handed to a blocking thread at once.
+const BATCH_BYTES: usize = SMALL_BYTES as usize;
+/// Bytes of one read of a download.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// Runs file work on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    f: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    joined(tokio::task::spawn_blocking(f)).await
+}
+
+async fn joined<T>(handle: JoinHandle<Result<T, StoreError>>) -> Result<T, StoreError> {
+    handle.await.unwrap_or_else(|e| Err(StoreError::Io(io::Error::other(e))))
+}
+
+/// A received body: small ones still in memory, so that writing and committing take one trip to a thread.
+#[derive(Debug)]
+pub(crate) struct Received {
+    writer: Option<Writer>,
+    rest: Vec<Bytes>,
+    sums: Option<ChecksumBox>,
+}
+
+/// Hashers don't show themselves.
+struct ChecksumBox(ChecksumHasher);
+
+impl std::fmt::Debug for ChecksumBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChecksumHasher")
+    }
+}
+
+impl Received {
+    /// The writer with all data in it; blocks.
+    pub fn into_writer(self, store: &Store) -> Result<Writer, StoreError> {
+        let mut w = match (self.writer, self.sums) {
+            (Some(w), _) => w,
+            (None, sums) => store.writer(sums.map(|s| s.0).unwrap_or_default())?,
+        };
+        w.write(&self.rest)?;
+        Ok(w)
+    }
+}
+
+/// Takes a whole body in.
+pub(crate) async fn receive(store: &Arc<Store>, body: Option<StreamingBlob>, sums: ChecksumHasher) -> S3Result<Received> {
+    let mut sums = Some(ChecksumBox(sums));
+    let mut batch: Vec<Bytes> = Vec::new();
+    let mut batch_bytes = 0;
+    let mut writing: Option<JoinHandle<Result<Writer, StoreError>>> = None;
+    if let Some(mut body) = body {
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(broken_body)?;
+            batch_bytes += piece.len();
+            batch.push(piece);
+            if batch_bytes >= BATCH_BYTES {
+                let pieces = std::mem::take(&mut batch);
+                batch_bytes = 0;
+                let before = match writing.take() {
+                    Some(w) => Some(joined(w).await?),
+                    None => None,
+                };
+                let (store, sums) = (store.clone(), sums.take());
+                writing = Some(tokio::task::spawn_blocking(move || {
+                    let mut w = match before {
+                        Some(w) => w,
+                        None => store.writer(sums.map(|s| s.0).unwrap_or_default())?,
+                    };
+                    w.write(&pieces)?;
+                    Ok(w)
+                }));
+            }
+        }
+    }
+    let writer = match writing {
+        Some(w) => Some(joined(w).await?),
+        None => None,
+    };
+    Ok(Received { writer, rest: batch, sums })
+}
+
+/// Names what s3s found wrong with a body, which it tells by text only.
+fn broken_body(e: s3s::StdError) -> S3Error {
+    let text = e.to_string();
+    let code = if text.contains("Sha256Mismatch") {
+        let why = "the body does not have the hash that x-amz-content-sha256 tells";
+        return custom("XAmzContentSHA256Mismatch", hyper::StatusCode::BAD_REQUEST, why);
+    } else if text.contains("SignatureMismatch") {
+        S3ErrorCode::SignatureDoesNotMatch
+    } else {
+        S3ErrorCode::IncompleteBody
+    };
+    S3Error::with_message(code, format!("the body could not be read: {text}"))
+}
+
+/// A part of a file as a body.
+#[derive(Debug)]
+pub(crate) struct FileStream {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+    /// Bytes that were not yielded yet.
+    left: u64,
+    reading: Option<JoinHandle<io::Result<Bytes>>>,
+}
+
+impl FileStream {
+    pub fn new(file: File, at: u64, end: u64) -> FileStream {
+        FileStream { file: Arc::new(file), at, end, left: end - at, reading: None }
+    }
+
+    fn read_ahead(&mut self) {
+        if self.at < self.end && self.reading.is_none() {
+            let n = (self.end - self.at).min(PIECE_BYTES);
+            let (file, at) = (self.file.clone(), self.at);
+            self.at += n;
+            self.reading = Some(tokio::task::spawn_blocking(move || {
+                let mut buf = vec![0; n as usize];
+                file.read_exact_at(&mut buf, at)?;
+                Ok(Bytes::from(buf))
+            }));
+        }
+    }
+}
+
+impl Stream for FileStream {
+    type Item = Result<Bytes, s3s::StdError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        this.read_ahead();
+        let Some(reading) = &mut this.reading else { return Poll::Ready(None) };
+        let piece = ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|e| Err(io::Error::other(e)));
+        this.reading = None;
+        match piece {
+            Ok(piece) => {
+                this.left -= piece.len() as u64;
+                this.read_ahead();
+                Poll::Ready(Some(Ok(piece)))
+            }
+            Err(e) => {
+                this.at = this.end;
+                Poll::Ready(Some(Err(e.into())))
+            }
+        }
+    }
+}
+
+impl ByteStream for FileStream {
+    fn remaining_length(&self) -> RemainingLength {
+        RemainingLength::new_exact(usize::try_from(self.left).unwrap_or(usize::MAX))
+    }
+}
