@@ -163,7 +163,7 @@ pub struct LimitSummary {
     pub bytes_per_s: Option<BucketSummary>,
     /// Size below which operations bind and above which bytes bind.
     pub knee_bytes: Option<Estimate>,
-    /// `ops`, `bytes`, `latency`, `client`, `none` or `undetermined`.
+    /// `ops`, `bytes`, `both` (the knee says where), `latency`, `client`, `none` or `undetermined`.
     pub binding: String,
     pub evidence: Vec<(String, String)>,
 }

@@ -4,6 +4,7 @@
 //! interval) and [`expect`] (promises). The limit methods are one file each; METHODOLOGY.md says where each
 //! formula comes from and how well it was seen to work.
 
+pub mod advice;
 pub mod attribution;
 pub mod bucket;
 pub mod compare;
@@ -25,3 +26,5 @@ pub mod steady;
 pub mod student;
 pub mod throttle;
 pub mod validity;
+pub mod verdict;
+pub mod words;

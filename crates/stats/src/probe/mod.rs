@@ -10,6 +10,7 @@
 
 mod drain;
 mod outcome;
+mod summary;
 
 pub use drain::{Drain, DrainKind};
 pub use outcome::{Capacity, Found, Outcome};

@@ -79,3 +79,17 @@ fn an_executor_that_sees_nothing_ends_with_reasons() {
         assert!(!o.ops.is_bucket() && !o.ops.open.is_empty(), "{:?}", o.ops);
     }
 }
+
+#[test]
+fn the_summary_says_what_was_found_and_what_is_open() {
+    let o = drive::probe(&mut both(1), Options::default());
+    let s = o.summary("s3", "put");
+    assert_eq!((s.binding.as_str(), s.scope.as_str()), ("both", "unknown"));
+    let knee = s.knee_bytes.unwrap();
+    assert!((knee.value / 200e3 - 1.0).abs() < 0.03 && knee.contains(200e3), "{knee:?}");
+    assert_eq!(s.evidence.len(), o.ops.drains.len() + o.bytes.drains.len());
+    assert!(s.ops_per_s.unwrap().capacity.is_some());
+    let none = drive::probe(&mut Fluid::new(3, 3000.0, 600e6, 0.002, 30e6), Options::default());
+    assert_eq!(none.summary("s3", "put").binding, "none");
+    assert!(none.findings().iter().all(|f| f.text.ends_with('.') && f.name == "open_question"));
+}

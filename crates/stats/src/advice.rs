@@ -1,0 +1,101 @@
+//! Advice that follows from the figures, in the units of the tools that people use.
+//!
+//! Concurrency by Little's law; object size from the knee; `warp --rps-limit` (per client), `rclone --transfers` and
+//! `--tpslimit`, `s5cmd --numworkers`.
+
+use plimsoll_model::units::significant;
+
+use crate::words;
+
+/// What is known of a tier as it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Known {
+    /// Sustained limits, where there are any.
+    pub ops_per_s: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+    /// Size of the ops that are meant.
+    pub size_bytes: Option<f64>,
+    /// Time of one op at low load, seconds.
+    pub latency_s: Option<f64>,
+    /// Client machines that share the limit.
+    pub clients: u32,
+}
+
+impl Known {
+    /// Ops per second that both limits allow at the size that is meant.
+    pub fn reachable_ops_per_s(&self) -> Option<f64> {
+        let by_bytes = self.bytes_per_s.zip(self.size_bytes).filter(|(_, s)| *s > 0.0).map(|(w, s)| w / s);
+        match (self.ops_per_s, by_bytes) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Ops in flight that reach `rate` when each takes `latency_s`, with a fifth to spare for spread.
+pub fn in_flight(rate_per_s: f64, latency_s: f64) -> u32 {
+    (1.2 * rate_per_s * latency_s).ceil().clamp(1.0, 1e6) as u32
+}
+
+/// Sentences, most useful first; none where nothing follows.
+pub fn advice(k: &Known) -> Vec<String> {
+    let mut out = Vec::new();
+    let clients = f64::from(k.clients.max(1));
+    if let (Some(ops), Some(bytes)) = (k.ops_per_s, k.bytes_per_s) {
+        let knee = bytes / ops;
+        let (unit, f) = words::bytes_unit(knee);
+        out.push(format!(
+            "Prefer objects of {} {unit} or larger: smaller ones reach {} op/s before they reach {} MB/s.",
+            significant(knee / f, 3),
+            significant(ops, 4),
+            significant(bytes / 1e6, 4)
+        ));
+    }
+    let Some(rate) = k.reachable_ops_per_s().filter(|r| r.is_finite() && *r > 0.0) else { return out };
+    if let Some(latency) = k.latency_s.filter(|l| l.is_finite() && *l > 0.0) {
+        let c = in_flight(rate, latency);
+        let each = (f64::from(c) / clients).ceil();
+        out.push(format!(
+            "{c} requests in flight are enough ({} op/s times {}, by Little's law): more only wait.",
+            significant(rate, 4),
+            plimsoll_model::units::format_latency_ns(latency * 1e9)
+        ));
+        out.push(format!(
+            "With {clients:.0} client(s): s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
+        ));
+    }
+    let each = (rate / clients).floor().max(1.0);
+    out.push(format!(
+        "To stay below the limit with {clients:.0} client(s): warp --rps-limit {each:.0}, rclone --tpslimit {each:.0} on each."
+    ));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_of_1000_ops_and_800_mib() {
+        let k = Known {
+            ops_per_s: Some(1000.0),
+            bytes_per_s: Some(800.0 * 1048576.0),
+            size_bytes: Some(4096.0),
+            latency_s: Some(0.020),
+            clients: 8,
+        };
+        let a = advice(&k);
+        assert!(a[0].starts_with("Prefer objects of 839 KB"), "{a:?}");
+        assert!(a[1].starts_with("24 requests in flight"), "{a:?}");
+        assert!(a[2].contains("--numworkers 3") && a[3].contains("--rps-limit 125"), "{a:?}");
+        // Above the knee the bytes limit sets the ops.
+        let big = Known { size_bytes: Some(8_388_608.0), ..k };
+        assert_eq!(big.reachable_ops_per_s(), Some(100.0));
+    }
+
+    #[test]
+    fn nothing_known_is_no_advice() {
+        assert!(advice(&Known::default()).is_empty());
+        assert!(advice(&Known { ops_per_s: Some(f64::NAN), ..Known::default() }).is_empty());
+    }
+}

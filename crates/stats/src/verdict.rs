@@ -1,0 +1,180 @@
+//! The paragraph that a person reads, from a run's summary, in fixed order: validity, sustained, burst and horizon,
+//! which limit, confidence, what to do next.
+
+use plimsoll_model::summary::{BucketSummary, LimitSummary, RunSummary, WorkloadSummary};
+use plimsoll_model::{Finding, Level};
+
+use crate::{validity, words};
+
+/// Workloads that the paragraph names; the table has the others.
+const NAMED: usize = 3;
+
+/// The paragraph. Reads workloads, limits and findings; whatever is absent is left out, never guessed.
+pub fn paragraph(s: &RunSummary) -> String {
+    let mut out = vec![validity_sentence(&s.findings)];
+    if s.limits.is_empty() {
+        out.extend(sustained(s));
+        out.extend(horizon(s));
+    } else {
+        for l in &s.limits {
+            out.extend(limit_sentences(l, longest(s)));
+        }
+    }
+    out.extend(confidence(&s.findings));
+    out.extend(next(s));
+    out.retain(|t| !t.is_empty());
+    out.join(" ")
+}
+
+fn validity_sentence(findings: &[Finding]) -> String {
+    let notes = findings.iter().filter(|f| f.level == Level::Qualified).count();
+    if !validity::is_valid(findings) {
+        let first = findings.iter().find(|f| f.level == Level::Invalid).map_or("", |f| f.text.as_str());
+        return format!("{} {first}", validity::mark(findings));
+    }
+    match notes {
+        0 => "VALID.".into(),
+        1 => "VALID (1 note).".into(),
+        n => format!("VALID ({n} notes)."),
+    }
+}
+
+fn longest(s: &RunSummary) -> f64 {
+    s.workloads.iter().map(|w| w.horizon_s).fold(0.0, f64::max)
+}
+
+fn place(w: &WorkloadSummary) -> String {
+    if w.size_bytes == 0 {
+        return w.op.to_uppercase();
+    }
+    format!("{} {}", plimsoll_model::units::format_size(w.size_bytes), w.op.to_uppercase())
+}
+
+fn sustained(s: &RunSummary) -> Vec<String> {
+    let mut out: Vec<String> = s
+        .workloads
+        .iter()
+        .take(NAMED)
+        .map(|w| match &w.ops_per_s {
+            None => format!("**Undetermined**: the rate of {} (the findings say why).", place(w)),
+            Some(ops) => {
+                let bytes =
+                    w.bytes_per_s.filter(|b| b.value > 0.0).map(|b| format!(", {}", words::bytes_rate(&b)));
+                let runs = if w.repeats > 1 { format!(", {} runs", w.repeats) } else { String::new() };
+                format!(
+                    "Measured {} of {}{} at {} in flight (95 %{runs}, {} window).",
+                    words::ops_rate(ops),
+                    place(w),
+                    bytes.unwrap_or_default(),
+                    w.concurrency,
+                    words::span(w.window_s)
+                )
+            }
+        })
+        .collect();
+    if s.workloads.len() > NAMED {
+        out.push(format!("{} more in the table.", s.workloads.len() - NAMED));
+    }
+    out
+}
+
+/// No rate without its horizon: which bucket this does not exclude.
+fn horizon(s: &RunSummary) -> Option<String> {
+    let w = s.workloads.iter().max_by(|a, b| a.horizon_s.total_cmp(&b.horizon_s))?;
+    let ops = w.ops_per_s.filter(|e| e.value > 0.0)?;
+    Some(format!(
+        "Seen for {}: a burst that ends later is not excluded (a bucket of more than {} ops, if the sustained rate were half of this).",
+        words::span(w.horizon_s),
+        words::about(ops.value / 2.0 * w.horizon_s, 2)
+    ))
+}
+
+fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
+    let mut out = Vec::new();
+    let op = l.op_class.to_uppercase();
+    for (bucket, is_ops) in [(&l.ops_per_s, true), (&l.bytes_per_s, false)] {
+        if let Some(b) = bucket {
+            out.push(bucket_sentence(b, &op, is_ops));
+        }
+    }
+    let knee = l.knee_bytes.as_ref().map(|k| {
+        let (unit, f) = words::bytes_unit(k.value);
+        let n = |x: f64| plimsoll_model::units::significant(x / f, 3);
+        format!(
+            "Objects below **{} {unit}** ({} to {}) are limited by operations, larger ones by bytes.",
+            n(k.value),
+            n(k.low),
+            n(k.high)
+        )
+    });
+    out.push(knee.unwrap_or_else(|| match l.binding.as_str() {
+        "ops" => "The limit is on operations.".into(),
+        "bytes" => "The limit is on bytes.".into(),
+        "latency" => "Latency and concurrency set the rate; no limit was reached.".into(),
+        "client" => "The client set the rate; the storage's limit was not reached.".into(),
+        "none" => "No limiter was found.".into(),
+        _ => "Which limit binds is undetermined.".into(),
+    }));
+    if horizon_s > 0.0 {
+        out.push(format!(
+            "Seen for {} at most: a bucket whose cliff comes later is not excluded.",
+            words::span(horizon_s)
+        ));
+    }
+    if l.scope == "unknown" {
+        out.push("Unknown: whether the limit is per bucket, key or client (--probe-scope).".into());
+    }
+    out
+}
+
+fn bucket_sentence(b: &BucketSummary, op: &str, is_ops: bool) -> String {
+    let rate = |e: &plimsoll_model::Estimate| if is_ops { words::ops_rate(e) } else { words::bytes_rate(e) };
+    let amount = |e: &plimsoll_model::Estimate| {
+        if is_ops { format!("{} ops", words::plus_minus(e)) } else { words::bytes(e) }
+    };
+    let Some(s) = &b.sustained else {
+        return format!(
+            "**Undetermined**: the sustained rate of {op} in {}.",
+            if is_ops { "operations" } else { "bytes" }
+        );
+    };
+    let mut out = format!("Sustained **{}** of {op} (95 %).", rate(s));
+    if let Some(c) = &b.capacity {
+        let burst = b
+            .burst
+            .as_ref()
+            .map(|p| format!("It first runs at {}, then falls to the sustained rate: ", rate(p)));
+        let lead = burst.unwrap_or_else(|| "Above it lies ".into());
+        out += &format!(" {lead}a token bucket of **{}**", amount(c));
+        let r = b.refill.as_ref().unwrap_or(s);
+        if r.value > 0.0 {
+            let how =
+                if b.refill.is_some() { "refilling at" } else { "refilled (if at the sustained rate) at" };
+            out +=
+                &format!(", {how} {} (full again after {} of rest)", rate(r), words::span(c.value / r.value));
+        }
+        out.push('.');
+    }
+    out
+}
+
+/// The notes, by name: the table explains them.
+fn confidence(findings: &[Finding]) -> Option<String> {
+    let mut notes: Vec<String> = findings
+        .iter()
+        .filter(|f| f.level == Level::Qualified)
+        .map(|f| format!("{} {}", f.code, f.name.replace('_', " ")))
+        .collect();
+    notes.sort();
+    notes.dedup();
+    (!notes.is_empty()).then(|| format!("Notes: {}.", notes.join(", ")))
+}
+
+/// What to do next: the remedy of the first thing that is wrong, else of what was found out.
+fn next(s: &RunSummary) -> Option<String> {
+    let open = s.findings.iter().find(|f| f.name == "open_question" || f.name == "concurrency_bound")?;
+    Some(format!("Next: {}", open.text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Numbers as people read them: digits that the interval supports, rates with their unit, spans of time.
+
+use plimsoll_model::Estimate;
+use plimsoll_model::units::significant;
+
+/// `1,004 +- 6`: the half width to two digits at most, the value to the same place. Just the value when it is exact.
+pub fn plus_minus(e: &Estimate) -> String {
+    let hw = e.half_width();
+    if !e.value.is_finite() {
+        return "n/a".into();
+    }
+    if !(hw.is_finite() && hw > 0.0) {
+        return significant(e.value, 4);
+    }
+    // One digit of the half width, two when the first is a 1 or 2.
+    let first = 10f64.powf(hw.log10().floor());
+    let step = if hw / first < 3.0 { first / 10.0 } else { first };
+    // A half width that is whole but for the last bit stays as it is.
+    let hw = (hw / step - 1e-9).ceil() * step;
+    let value = (e.value / step).round() * step;
+    let decimals = (-step.log10().floor()).max(0.0) as i32;
+    format!("{} ± {}", fixed(value, decimals), fixed(hw, decimals))
+}
+
+/// With this many decimals, and thousands separated.
+pub fn fixed(x: f64, decimals: i32) -> String {
+    let text = format!("{:.*}", decimals.max(0) as usize, x.abs());
+    let (whole, rest) =
+        text.split_once('.').map_or((text.as_str(), String::new()), |(w, r)| (w, format!(".{r}")));
+    let mut out = String::from(if x < 0.0 { "-" } else { "" });
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out + &rest
+}
+
+/// Rounded to this many significant digits, thousands separated: for bounds that claim no more.
+pub fn about(x: f64, digits: i32) -> String {
+    if !x.is_finite() || x == 0.0 {
+        return significant(x, digits);
+    }
+    let step = 10f64.powi(x.abs().log10().floor() as i32 + 1 - digits);
+    significant((x / step).round() * step, digits)
+}
+
+/// Operations per second.
+pub fn ops_rate(e: &Estimate) -> String {
+    format!("{} op/s", plus_minus(e))
+}
+
+/// Bytes per second in decimal units that suit the value.
+pub fn bytes_rate(e: &Estimate) -> String {
+    let (unit, f) = bytes_unit(e.value);
+    format!("{} {unit}/s", plus_minus(&e.scaled(1.0 / f)))
+}
+
+/// A number of bytes in decimal units.
+pub fn bytes(e: &Estimate) -> String {
+    let (unit, f) = bytes_unit(e.value);
+    format!("{} {unit}", plus_minus(&e.scaled(1.0 / f)))
+}
+
+/// Largest decimal unit that leaves a number of one or more.
+pub fn bytes_unit(x: f64) -> (&'static str, f64) {
+    [("GB", 1e9), ("MB", 1e6), ("KB", 1e3)].into_iter().find(|(_, f)| x.abs() >= *f).unwrap_or(("B", 1.0))
+}
+
+/// `45 s`, `4 min`, `2 h`.
+pub fn span(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return "a time without end".into();
+    }
+    if seconds < 120.0 {
+        format!("{} s", significant(seconds, if seconds < 10.0 { 2 } else { 3 }))
+    } else if seconds < 7200.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_the_interval() {
+        for (value, hw, want) in [
+            (1004.3, 5.2, "1,004 ± 6"),
+            (1004.3, 14.2, "1,004 ± 15"),
+            (60_012.0, 991.0, "60,000 ± 1,000"),
+            (0.012_34, 0.000_5, "0.0123 ± 0.0005"),
+            (210.4, 3.7, "210 ± 4"),
+            (800.0, 0.0, "800"),
+            (800.0, f64::INFINITY, "800"),
+        ] {
+            assert_eq!(plus_minus(&Estimate::symmetric(value, hw, 9.0)), want);
+        }
+        assert_eq!(plus_minus(&Estimate::exact(f64::NAN)), "n/a");
+        assert_eq!((about(602_400.0, 2), about(0.0123, 2)), ("600,000".into(), "0.012".into()));
+    }
+
+    #[test]
+    fn units() {
+        assert_eq!(bytes_rate(&Estimate::symmetric(210e6, 4e6, 5.0)), "210 ± 4 MB/s");
+        assert_eq!(bytes(&Estimate::exact(1500.0)), "1.500 KB");
+        assert_eq!(
+            (span(1.5), span(45.0), span(240.0), span(10_800.0)),
+            ("1.5 s".into(), "45.0 s".into(), "4 min".into(), "3.0 h".into())
+        );
+    }
+}
