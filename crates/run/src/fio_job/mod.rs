@@ -38,6 +38,38 @@ pub struct Jobs {
     pub ignored: Vec<String>,
 }
 
+/// Everything that `plimsoll fio` takes for its plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FioOptions {
+    /// Job files, in order; `-` is standard input.
+    pub files: Vec<std::path::PathBuf>,
+    pub parse: ParseOptions,
+    /// The device or file whose data may be destroyed.
+    pub destroy_data: Option<String>,
+}
+
+/// A plan made from job files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioPlan {
+    pub plan: plimsoll_model::Plan,
+    /// What is done otherwise than written, and why.
+    pub notes: Vec<String>,
+    /// Keys left out with `ignore_unknown`: place, key and value.
+    pub ignored: Vec<String>,
+}
+
+/// Reads job files and lowers them to a plan, looking at what their paths are at present.
+pub fn plan(options: &FioOptions) -> Result<FioPlan, FioError> {
+    let jobs = read_files(&options.files, &options.parse)?;
+    let names: Vec<String> = options.files.iter().map(|f| f.display().to_string()).collect();
+    let lower_options = LowerOptions {
+        destroy_data: options.destroy_data.clone(),
+        name: Some(format!("fio {}", names.join(" "))),
+    };
+    let lowered = lower(&jobs.jobs, &lower_options, &DiskProbe)?;
+    Ok(FioPlan { plan: lowered.plan, notes: lowered.notes, ignored: jobs.ignored })
+}
+
 /// Reads job files from disk; several files run one after the other, as with fio.
 pub fn read_files(paths: &[std::path::PathBuf], options: &ParseOptions) -> Result<Jobs, FioError> {
     let mut all = Jobs { jobs: Vec::new(), ignored: Vec::new() };

@@ -150,7 +150,15 @@ impl JobFile {
 }
 
 fn read_text(path: &Path, name: &str, line: u32) -> Result<String, FioError> {
-    let bytes = std::fs::read(path).map_err(|e| {
+    let read = || {
+        if path == Path::new("-") {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
+        } else {
+            std::fs::read(path)
+        }
+    };
+    let bytes = read().map_err(|e| {
         FioError::at(
             name,
             line,

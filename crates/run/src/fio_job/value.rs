@@ -58,7 +58,10 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn fail<T>(&self, problem: impl std::fmt::Display, remedy: impl Into<String>) -> Result<T, FioError> {
-        Err(self.at.error(format!("{}={}: {problem}", self.at.key, self.text), remedy))
+        let problem = problem.to_string();
+        // A sentence about the value itself goes on from it.
+        let colon = if problem.starts_with("is ") || problem.starts_with("has ") { "" } else { ":" };
+        Err(self.at.error(format!("{}={}{colon} {problem}", self.at.key, self.text), remedy))
     }
 
     /// One size in bytes.
