@@ -1,4 +1,4 @@
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 
 // One script and one stylesheet; scripts/inline.mjs then puts both into the page.
 export default defineConfig({
@@ -14,4 +14,6 @@ export default defineConfig({
       output: { entryFileNames: "page.js", assetFileNames: "page[extname]" },
     },
   },
+  // The browser test has a runner of its own (npm run test:browser).
+  test: { include: ["test/**/*.test.ts"] },
 });

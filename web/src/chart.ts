@@ -115,6 +115,23 @@ export function base(width: number, height: number): Plot.PlotOptions {
   };
 }
 
+/** Axis and grid of a logarithmic scale with exactly these ticks: Plot's own would leave labels out as it sees fit. */
+export function logAxis(dimension: "x" | "y", ticks: number[], label: string, format: (v: number) => string, grid = true): Plot.Markish[] {
+  if (dimension === "y") return [...(grid ? [Plot.gridY(ticks)] : []), Plot.axisY(ticks, { label, text: format })];
+  return [...(grid ? [Plot.gridX(ticks)] : []), Plot.axisX(ticks, { label, text: format })];
+}
+
+/** Of ticks on a logarithmic axis, those whose labels do not run into one another; the ends are kept. */
+export function spaced(ticks: number[], width: number, apart: number): number[] {
+  const sorted = [...ticks].sort((a, b) => a - b);
+  const [first, last] = [sorted[0], sorted[sorted.length - 1]];
+  if (first === undefined || last === undefined || first === last) return sorted;
+  const at = (v: number) => (Math.log(v / first) / Math.log(last / first)) * width;
+  const kept = [first];
+  for (const v of sorted.slice(1, -1)) if (at(v) - at(kept[kept.length - 1]!) >= apart && width - at(v) >= apart) kept.push(v);
+  return [...kept, last];
+}
+
 /** A line with its dash; symbols mark it where there are few enough points. */
 export function line<T>(data: T[], m: Mark, x: (d: T) => number, y: (d: T) => number | null, options: { z?: (d: T) => unknown; symbols?: boolean; width?: number } = {}): Plot.Markish[] {
   const marks: Plot.Markish[] = [

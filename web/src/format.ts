@@ -98,6 +98,33 @@ export function seconds(s: number): string {
   return s === 0 ? "0 s" : s >= 0.1 ? `${s.toFixed(1)} s` : `${significant(s, 2)} s`;
 }
 
+/** As many digits as it has, up to `digits`: 1, 3,600, 0.97. */
+export function plain(x: number, digits = 4): string {
+  if (!Number.isFinite(x)) return MISSING;
+  return group(String(Math.abs(x) >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits))));
+}
+
+/** A latency on an axis: 10 ms, not 10.0 ms. */
+export function latencyTick(ns: number): string {
+  for (const [unit, f] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]] as const) if (ns >= f) return `${Number((ns / f).toPrecision(3))} ${unit}`;
+  return `${Number(ns.toPrecision(3))} ns`;
+}
+
+/** Ticks of a logarithmic axis: 1, 2 and 5 of each power of ten where the range is short, else the powers. */
+export function logTicks(values: number[]): number[] {
+  const known = values.filter((v) => v > 0 && Number.isFinite(v));
+  if (known.length === 0) return [1, 10];
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const decades = Math.log10(high / low);
+  const steps = decades < 2.2 ? [1, 2, 5] : decades < 4 ? [1, 3] : [1];
+  const out: number[] = [];
+  for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) for (const s of steps) {
+    const v = Number(`${s}e${e}`);
+    if (v >= low * 0.999 && v <= high * 1.001) out.push(v);
+  }
+  return out.length > 0 ? out : [low];
+}
+
 /** Ticks: 1.2k, 3M; short enough for an axis on a phone. */
 export function tick(x: number): string {
   const a = Math.abs(x);

@@ -1,40 +1,34 @@
 // The whole latency distribution: percentile spectrum and density, both on a logarithmic axis.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, choice, line, mark, type ChartElement, type Key } from "./chart";
+import { base, chart, choice, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { LoadPoint, Run, Spectrum } from "./feed";
-import { latency, percent } from "./format";
+import { latency, latencyTick, logTicks, percent } from "./format";
 import { table } from "./table";
 
 const CLOCKS: Record<string, string> = { response: "response", service: "service", ttfb: "first byte", submission: "submission" };
 
-/** Every power of ten gets a tick label, others none. */
-export const decade = (y: number): string => (Math.abs(Math.log10(y) - Math.round(Math.log10(y))) < 1e-9 ? latency(y) : "");
-
 interface Curve { label: string; points: { beyond: number; ns: number; q: number }[]; index: number; dashed: boolean; sure: number }
 
-const beyondAxis = (max: number) => ({
-  type: "log" as const,
-  domain: [1, max],
-  label: "percentile →",
-  ticks: [1, 2, 10, 100, 1000, 10_000, 100_000].filter((t) => t <= max),
-  tickFormat: (x: number) => (x === 1 ? "0 %" : x === 2 ? "50 %" : `${Number((100 * (1 - 1 / x)).toPrecision(7))} %`),
-});
+const beyondTicks = (max: number): number[] => [2, 10, 100, 1000, 10_000, 100_000].filter((t) => t <= max);
+const beyondLabel = (x: number): string => `${Number((100 * (1 - 1 / x)).toPrecision(7))} %`;
 
 function spectrumPlot(curves: Curve[], width: number): SVGSVGElement | HTMLElement {
   const max = Math.max(10, ...curves.flatMap((c) => c.points.map((p) => p.beyond)));
   const all = curves.flatMap((c) => c.points.map((p) => ({ ...p, label: c.label })));
   return Plot.plot({
     ...base(width, width < 520 ? 280 : 340), marginRight: 24,
-    x: beyondAxis(max),
-    y: { type: "log", grid: true, label: "↑ latency", tickFormat: decade },
+    x: { type: "log", domain: [1, max] },
+    y: { type: "log" },
     marks: [
+      ...logAxis("x", beyondTicks(max), "percentile →", beyondLabel, false),
+      ...logAxis("y", logTicks(all.map((p) => p.ns)), "↑ latency", latencyTick),
       ...curves.flatMap((c) => {
         const m = mark(c.index);
-        return line(c.points, c.dashed ? { ...m, dash: "3 3" } : m, (p) => p.beyond, (p) => p.ns, { width: 2 });
+        return line(c.points, c.dashed ? { ...m, dash: "1 3" } : m, (p) => p.beyond, (p) => p.ns, { width: c.dashed ? 1.6 : 2 });
       }),
       // Symbols at the percentiles that people name, so that curves are told apart without colour.
-      ...curves.map((c) => Plot.dot(c.points.filter((p) => [0.5, 0.9, 0.99, 0.999, 0.9999].includes(p.q)), {
+      ...curves.filter((c) => !c.dashed).map((c) => Plot.dot(c.points.filter((p) => [0.5, 0.9, 0.99, 0.999, 0.9999].includes(p.q)), {
         x: "beyond", y: "ns", symbol: mark(c.index).symbol, r: 4, stroke: mark(c.index).colour,
         fill: (p: Curve["points"][0]) => (p.q <= c.sure ? mark(c.index).colour : "var(--bg)"),
       })),
@@ -70,7 +64,7 @@ export function spectrumCharts(run: Run): ChartElement[] {
     const at = (q: number) => c.points.find((p) => p.q === q);
     return `${c.label}: median ${latency(at(0.5)?.ns)}, p99 ${latency(at(0.99)?.ns)}${at(0.9999) ? `, p99.99 ${latency(at(0.9999)!.ns)}` : ""}`;
   }).join("; ")}.`;
-  const keys = (): Key[] => curves().map((c) => ({ label: c.label, mark: c.dashed ? { ...mark(c.index), dash: "3 3" } : mark(c.index), symbol: true }));
+  const keys = (): Key[] => curves().map((c) => ({ label: c.label, mark: c.dashed ? { ...mark(c.index), dash: "1 3" } : mark(c.index), symbol: !c.dashed }));
   const figure: ChartElement = chart({
     title: "Latency by percentile",
     note: "Hollow symbols: fewer than ten operations lie beyond, so that the value may be chance.",
@@ -112,10 +106,12 @@ function density(run: Run): ChartElement {
     draw: (width) => Plot.plot({
       ...base(width, 60 + order.length * (order.length > 3 ? 38 : 90)),
       marginLeft: width < 520 ? 78 : 110,
-      x: { type: "log", label: "response time →", grid: true, tickFormat: decade },
+      x: { type: "log" },
       y: { domain: [0, 1.1], axis: null },
       fy: { domain: order, label: null, padding: 0.15 },
       marks: [
+        Plot.gridX(spaced(logTicks(rows.map((r) => r.ns)), width - 130, 56)),
+        Plot.axisX(spaced(logTicks(rows.map((r) => r.ns)), width - 130, 56), { label: "response time →", text: latencyTick, anchor: "bottom" }),
         Plot.areaY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", fill: "var(--s1)", fillOpacity: 0.35 }),
         Plot.lineY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", stroke: "var(--s1)", strokeWidth: 1.2 }),
         Plot.ruleY(order, { fy: (d: string) => d, y: () => 0, stroke: "var(--line)" }),
@@ -138,7 +134,7 @@ export function loadCurves(points: LoadPoint[]): ChartElement[] {
   }))).filter((c) => c.points.length > 1);
   return [chart({
     title: "Latency at fractions of the limit",
-    note: "Open loop, from the intended start. Dashed: service time, which hides the wait.",
+    note: "Open loop, from the intended start. Dotted, without symbols: service time, which hides the wait.",
     text: `Latency by percentile at ${usable.length} loads. ${usable.map((p) => `${percent(p.fraction)}: p99 ${latency(p.response?.p99)}`).join("; ")}.`,
     keys: usable.map((p, i) => ({ label: `${percent(p.fraction)}${p.sustainable ? "" : " (not sustained)"}`, mark: mark(i), symbol: true })),
     data: () => table("Latency at fractions of the limit", 1, ["load", ">offered/s", ">response p50", ">p99", ">service p50", ">p99", "held"], usable.map((p) => [

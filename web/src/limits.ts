@@ -1,10 +1,9 @@
 // Charts of the limit methods: cumulative work, recovery, concurrency, scaling, comparison.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, line, mark, type ChartElement } from "./chart";
+import { base, chart, line, logAxis, mark, spaced, type ChartElement } from "./chart";
 import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
-import { bytes, estimate, latency, MIB, percent, seconds, significant, tick } from "./format";
-import { decade } from "./latency";
+import { estimate, latency, latencyTick, logTicks, MIB, percent, plain, seconds, significant, size, tick } from "./format";
 import { table } from "./table";
 
 const label = { fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 } as const;
@@ -36,7 +35,7 @@ function cumulative(f: BucketFit): ChartElement[] {
         ...(B && r ? [
           Plot.link([0], { x1: 0, x2: end, y1: B * factor, y2: (B + r * end) * factor, stroke: "var(--ink)", strokeDasharray: "7 4", strokeWidth: 1.4 }),
           Plot.dot([0], { x: 0, y: B * factor, r: 4, fill: "var(--ink)" }),
-          Plot.text([0], { x: 0, y: B * factor, text: [`B = ${estimate(f.capacity, factor)} ${unit}`], dx: 8, dy: -10, textAnchor: "start", ...label }),
+          Plot.text([0], { frameAnchor: "top-left", text: [`B = ${estimate(f.capacity, factor)} ${unit}`], dx: 8, dy: 6, ...label }),
         ] : []),
         ...drains.flatMap((d, i) => line(d.work, mark(i), ([t]) => t, ([, a]) => a * factor, { width: 2 })),
         ...drains.flatMap((d) => (d.cliff_s === null ? [] : [Plot.ruleX([d.cliff_s], { stroke: "var(--bad)", strokeDasharray: "5 3" })])),
@@ -82,19 +81,20 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
   return all.filter((s) => s.points.length > 1).flatMap((s) => {
     type P = Saturation["points"][0];
     const ticks = s.points.map((p) => p.concurrency);
-    const x = { type: "log" as const, base: 2, label: "operations in flight →", ticks, tickFormat: String };
+    const x = { type: "log" as const };
+    const axis = (width: number) => logAxis("x", spaced(ticks, width - 70, 34), "operations in flight →", String, false);
     const band = s.c95 ? [Plot.rect([s.c95], { x1: "low", x2: "high", fill: "var(--event)" }), Plot.ruleX([s.c95.value], { stroke: "var(--muted)", strokeDasharray: "2 3" })] : [];
     const data = () => table(`Rate by concurrency: ${s.op_class}`, 1, [">in flight", ">op/s", ">p50", ">p99"], s.points.map((p) => [String(p.concurrency), estimate(p.ops_per_s), latency(p.p50_ns), latency(p.p99_ns)]));
     const words = s.points.map((p) => `${p.concurrency} in flight: ${significant(p.ops_per_s.value)} per second`).join("; ");
     const rate = chart({
-      title: `How many in flight: ${s.op_class} ${bytes(s.size_bytes)}`,
-      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${estimate(s.c95)} in flight` : ""}.`,
+      title: `How many in flight: ${s.op_class} ${size(s.size_bytes)}`,
+      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${plain(s.c95.value, 3)} (${plain(s.c95.low, 3)} to ${plain(s.c95.high, 3)}) in flight` : ""}.`,
       text: `Rate by operations in flight. ${words}.`,
       data,
       draw: (width) => Plot.plot({
         ...base(width, 260), x, y: { label: "↑ op/s", grid: true, zero: true, tickFormat: tick },
         marks: [
-          ...band, Plot.ruleY([0], { stroke: "var(--line)" }),
+          ...axis(width), ...band, Plot.ruleY([0], { stroke: "var(--line)" }),
           ...(s.plateau_per_s ? [Plot.ruleY([s.plateau_per_s.value], { stroke: "var(--muted)", strokeDasharray: "8 3" })] : []),
           Plot.link(s.points, { x1: "concurrency", x2: "concurrency", y1: (p: P) => p.ops_per_s.low, y2: (p: P) => p.ops_per_s.high, stroke: "var(--ink)" }),
           ...line(s.points, mark(0), (p) => p.concurrency, (p) => p.ops_per_s.value, { symbols: true }),
@@ -111,8 +111,8 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
       keys: [{ label: "p50", mark: mark(0), symbol: true }, { label: "p99", mark: mark(1), symbol: true }],
       data,
       draw: (width) => Plot.plot({
-        ...base(width, 260), x, y: { type: "log", label: "↑ latency", grid: true, tickFormat: decade },
-        marks: [...band, ...line(timed, mark(0), (p) => p.concurrency, (p) => p.p50_ns, { symbols: true }), ...line(timed, mark(1), (p) => p.concurrency, (p) => p.p99_ns, { symbols: true })],
+        ...base(width, 260), x, y: { type: "log" },
+        marks: [...axis(width), ...logAxis("y", logTicks(timed.flatMap((p) => [p.p50_ns!, p.p99_ns!])), "↑ latency", latencyTick), ...band, ...line(timed, mark(0), (p) => p.concurrency, (p) => p.p50_ns, { symbols: true }), ...line(timed, mark(1), (p) => p.concurrency, (p) => p.p99_ns, { symbols: true })],
       }),
     })];
   });
@@ -171,8 +171,8 @@ export function comparisonCharts(all: Comparison[]): ChartElement[] {
         y: { label: `↑ ${c.unit}`, grid: true, tickFormat: tick, nice: true },
         marks: [
           Plot.link(pairs, { x1: () => c.a_name, x2: () => c.b_name, y1: "a", y2: "b", stroke: "var(--muted)" }),
-          Plot.dot(dots.filter((d) => d.side === c.a_name), { x: "side", y: "y", r: 5, fill: mark(0).colour, symbol: mark(0).symbol }),
-          Plot.dot(dots.filter((d) => d.side === c.b_name), { x: "side", y: "y", r: 5, fill: mark(1).colour, symbol: mark(1).symbol }),
+          Plot.dot(dots.filter((d) => d.side === c.a_name), { x: "side", y: "y", r: 5, stroke: mark(0).colour, strokeWidth: 2, symbol: mark(0).symbol }),
+          Plot.dot(dots.filter((d) => d.side === c.b_name), { x: "side", y: "y", r: 5, stroke: mark(1).colour, strokeWidth: 2, symbol: mark(1).symbol }),
         ],
       }),
     });
@@ -182,7 +182,7 @@ export function comparisonCharts(all: Comparison[]): ChartElement[] {
     return [runs, chart({
       title: `Ratio ${c.a_name} / ${c.b_name}`,
       note: c.detectable === null ? "With its 95 % interval." : `With its 95 % interval. Shaded: differences below ${percent(c.detectable)}, which these runs could not have seen.`,
-      text: `Ratio ${estimate(ratio)}.`,
+      text: `${c.a_name} divided by ${c.b_name}: ${estimate(ratio)}. One would mean no difference.`,
       draw: (width) => Plot.plot({
         ...base(width, 100),
         x: { label: "ratio →", grid: true, domain: [Math.min(0.95, ratio.low * 0.98), Math.max(1.05, ratio.high * 1.02)] },

@@ -2,7 +2,7 @@
 import type { ChartElement } from "./chart";
 import { h } from "./dom";
 import type { Finding, Page, Run, Workload } from "./feed";
-import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
+import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
 import { loadCurves, spectrumCharts } from "./latency";
 import { bucketCharts, comparisonCharts, saturationCharts, scalingCharts } from "./limits";
 import { modelCharts, movesBytes, sizeTable, sweepCharts } from "./size";
@@ -34,7 +34,7 @@ export function findings(run: Run): HTMLElement | null {
   const all = [...run.summary.findings].sort((a, b) => rank[a.level] - rank[b.level]);
   const items = all.map((f) => {
     const [sign, word] = SIGNS[f.level];
-    const measured = f.measured === undefined ? "" : `measured ${significant(f.measured, 4)}${f.threshold === undefined ? "" : `, threshold ${significant(f.threshold, 4)}`}`;
+    const measured = f.measured === undefined ? "" : `measured ${plain(f.measured)}${f.threshold === undefined ? "" : `, threshold ${plain(f.threshold)}`}`;
     return h("li", { class: f.level },
       h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("strong", {}, `${word} ${f.code}`), ` ${f.name.replaceAll("_", " ")}${f.workload ? ` (${f.workload})` : ""}`),
       h("p", {}, f.text),
@@ -118,6 +118,15 @@ const grid = (charts: (ChartElement | null)[]): HTMLElement | null => {
   return some.length ? h("div", { class: some.length > 1 ? "grid" : "grid one" }, ...some) : null;
 };
 
+/** One under the other, so that their time axes line up. */
+const column = (charts: ChartElement[]): HTMLElement | null => (charts.length ? h("div", { class: "grid one" }, ...charts) : null);
+
+/** Rate first, what was refused right below it, then what moved and how long it took. */
+function overTime(run: Run): ChartElement[] {
+  const [rate, ...rest] = rateCharts(run);
+  return rate ? [rate, ...errorsOverTime(run), ...rest, ...latencyOverTime(run)] : [];
+}
+
 /** Limits, with the evidence that carries them. */
 function limits(run: Run): Section {
   const { summary: s, analysis: a } = run;
@@ -149,11 +158,11 @@ function loadAndScale(run: Run): Section {
 
 function validity(run: Run): Section {
   const { summary: s, analysis: a } = run;
-  const met = (m: boolean | null) => (m === null ? "undetermined" : m ? "✓ yes" : "✕ NO");
-  const sign: Record<string, string> = { pass: "✓ pass", fail: "✕ fail", note: "! note" };
+  const met = (m: boolean | null) => (m === null ? "undetermined" : m ? "✓\u00a0yes" : "✕\u00a0NO");
+  const sign: Record<string, string> = { pass: "✓\u00a0pass", fail: "✕\u00a0fail", note: "!\u00a0note" };
   return { id: "validity", title: "Findings and validity", body: [
     findings(run),
-    s.expectations.length ? tableElement(table("Expectations", 1, ["expected", "met", ">measured", "reason"], s.expectations.map((e) => [e.text, met(e.met), e.measured === null ? MISSING : significant(e.measured, 4), e.reason]))) : null,
+    s.expectations.length ? tableElement(table("Expectations", 1, ["expected", "met", ">measured", "reason"], s.expectations.map((e) => [e.text, met(e.met), e.measured === null ? MISSING : plain(e.measured), e.reason]))) : null,
     a.bottlenecks.length ? tableElement(table("What could be the bottleneck", 1, ["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"],
       a.bottlenecks.map((b) => [b.candidate, b.measured, b.threshold, b.time_fraction === null ? "" : percent(b.time_fraction), b.verdict, b.next]))) : null,
     a.checks.length ? tableElement(table("Validity checks", 1, ["check", "name", "result", ">measured", ">threshold", "remedy"], a.checks.map((c) => [c.code, c.name, sign[c.result] ?? c.result, c.measured, c.threshold, c.remedy]))) : null,
@@ -182,10 +191,10 @@ function provenance(run: Run): Section {
 
 export function runSections(run: Run): Section[] {
   const all: Section[] = [
-    results(run), limits(run),
-    { id: "time", title: "Over time", body: [grid(rateCharts(run)), grid(latencyOverTime(run)), grid(errorsOverTime(run))] },
+    results(run), validity(run), limits(run),
+    { id: "time", title: "Over time", body: [column(overTime(run))] },
     { id: "latency", title: "Latency distribution", body: [grid(spectrumCharts(run))] },
-    loadAndScale(run), validity(run),
+    loadAndScale(run),
     { id: "resources", title: "Client and system resources", body: [resourceStrips(run)] },
     provenance(run),
   ];

@@ -1,9 +1,9 @@
 // Rate and throughput over size, with the caps' asymptotes and the knee; and the size-by-op table.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, line, mark, type ChartElement, type Key } from "./chart";
+import { base, chart, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { Estimate, Run, SizeModel, Workload } from "./feed";
-import { bytes, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, significant, sumOutcomes, tick } from "./format";
+import { bytes, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
 import { table, type Table } from "./table";
 
 interface Cell { size: number; rate: Estimate; group: string; binding?: string }
@@ -35,17 +35,17 @@ export function sizeTable(run: Run): Table {
   }));
 }
 
-function plot(width: number, groups: [string, Cell[]][], options: { unit: string; factor: (c: Cell) => number; extra: Plot.Markish[]; labels: (b: number) => string }): SVGSVGElement | HTMLElement {
+function plot(width: number, groups: [string, Cell[]][], options: { unit: string; factor: (c: Cell) => number; extra: Plot.Markish[]; top?: number; labels: (b: number) => string }): SVGSVGElement | HTMLElement {
   const sizes = [...new Set(groups.flatMap(([, cells]) => cells.map((c) => c.size)))].sort((a, b) => a - b);
   const y = (c: Cell) => c.rate.value * options.factor(c);
   const all = groups.flatMap(([, cells]) => cells);
-  // On a phone every second size is named.
-  const every = Math.max(1, Math.ceil((sizes.length * 64) / width));
   return Plot.plot({
     ...base(width, width < 520 ? 260 : 320), marginRight: 24,
-    x: { type: "log", base: 2, label: "size →", ticks: sizes.filter((_, i) => i % every === 0), tickFormat: options.labels },
-    y: { type: "log", label: `↑ ${options.unit}`, grid: true, tickFormat: (v: number) => (/^[125]/.test(v.toExponential()) && Number.isInteger(Number(v.toExponential().split("e")[0])) ? tick(v) : "") },
+    x: { type: "log" },
+    y: { type: "log" },
     marks: [
+      ...logAxis("x", spaced(sizes, width - 76, 58), "size →", options.labels, false),
+      ...logAxis("y", logTicks([...all.map(y), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
       ...options.extra,
       Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => c.rate.high * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
       ...groups.flatMap(([, cells], i) => line(cells, mark(i), (c) => c.size, y, { symbols: true })),
@@ -100,7 +100,7 @@ export function modelCharts(models: SizeModel[]): ChartElement[] {
       ...(O ? [Plot.link([0], { x1: low, x2: high, y1: O, y2: O, stroke: "var(--muted)", strokeDasharray: "8 3", strokeWidth: 1.6 }),
         Plot.text([0], { x: low, y: O, dy: -9, textAnchor: "start", ...label(`${m.ops_per_s ? "ops cap" : "ops cap at least"} ${significant(O)}/s`) })] : []),
       ...(W ? [Plot.link([0], { x1: from, x2: high, y1: W / from, y2: W / high, stroke: "var(--muted)", strokeDasharray: "2 3", strokeWidth: 1.6 }),
-        Plot.text([0], { x: high, y: W / high, dy: 14, textAnchor: "end", ...label(`${m.bytes_per_s ? "bytes cap" : "bytes cap at least"} ${significant(W / 1e6)} MB/s`) })] : []),
+        Plot.text([0], { x: from, y: W / from, dx: 8, dy: 6, textAnchor: "start", ...label(`${m.bytes_per_s ? "bytes cap" : "bytes cap at least"} ${significant(W / 1e6)} MB/s`) })] : []),
     ];
     return chart({
       title: `Which cap binds at which size: ${m.op_class}`,
@@ -109,7 +109,7 @@ export function modelCharts(models: SizeModel[]): ChartElement[] {
       keys: legendOf(groups),
       data: () => table(`${m.op_class}: rate by size and concurrency, and what limits it`, 2, ["size", ">in flight", ">op/s", ">model", "limited by", ">room to next"], m.cells.map((c) => [
         labels(c.size_bytes), String(c.concurrency), estimate(c.ops_per_s), c.predicted === null ? "" : significant(c.predicted), c.binding, c.room === null ? "" : `${((c.room - 1) * 100).toFixed(0)} %`])),
-      draw: (width) => plot(width, groups, { unit: "op/s", factor: () => 1, extra, labels }),
+      draw: (width) => plot(width, groups, { unit: "op/s", factor: () => 1, extra, ...(O && W ? { top: 3 * O } : {}), labels }),
     });
   });
 }

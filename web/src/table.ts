@@ -55,7 +55,8 @@ export function tableElement(t: Table, options: { copy?: boolean; caption?: bool
     const right = t.heads[i]?.right ? "number" : null;
     return i < t.keys ? h("th", { scope: "row", class: right }, text) : h("td", { class: right }, text);
   }));
-  const element = h("table", {},
+  const facts = t.heads.length === 2 && !t.heads[1]?.right;
+  const element = h("table", { class: facts ? "facts" : null },
     h("caption", { id, class: options.caption === false ? "offscreen" : null }, t.title),
     h("thead", {}, h("tr", {}, ...t.heads.map((x) => h("th", { scope: "col", class: x.right ? "number" : null }, x.text)))),
     h("tbody", {}, ...t.rows.map(cell)));

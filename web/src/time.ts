@@ -1,9 +1,9 @@
 // Charts over time: rate, throughput, latency, errors, resources. All share the run's own time axis.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, choice, line, mark, type ChartElement, type Key, type Mark } from "./chart";
+import { base, chart, choice, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
 import type { Hold, Resource, Run, Series } from "./feed";
-import { bytes, clock, estimate, latency, MIB, seconds, significant, tick } from "./format";
+import { bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
 import { table, tableElement, type Table } from "./table";
 
@@ -169,8 +169,9 @@ export function latencyOverTime(run: Run): ChartElement[] {
     draw: (width) => Plot.plot({
       ...base(width, width < 520 ? 240 : 300),
       x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
-      y: { type: "log", label: "↑ latency", grid: true, tickFormat: (y: number) => (/^1(0*)$/.test(y.toExponential().replace(/e.*/, "")) ? latency(y) : "") },
+      y: { type: "log" },
       marks: [
+        ...logAxis("y", logTicks(PERCENTILES.flatMap(([, c]) => points(shown, c).map((p) => p.y))), "↑ latency", latencyTick),
         ...windows(run),
         ...PERCENTILES.flatMap(([, c], i) => line(points(shown, c), mark(i), (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.4 })),
         ...tips(PERCENTILES.flatMap(([name, c]) => points(shown, c).map((p) => ({ ...p, label: `${p.label} ${name}` }))), latency, (t) => seconds(t)),
@@ -197,7 +198,7 @@ export function errorsOverTime(run: Run): ChartElement[] {
     draw: (width) => Plot.plot({
       ...base(width, 200),
       x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
-      y: { label: "↑ per second", grid: true, tickFormat: tick, zero: true, ticks: 4 },
+      y: { label: "↑ per second", grid: true, tickFormat: tick, zero: true, nice: true, ticks: 4 },
       marks: [
         ...windows(run),
         Plot.ruleY([0], { stroke: "var(--line)" }),
@@ -209,7 +210,7 @@ export function errorsOverTime(run: Run): ChartElement[] {
 }
 
 const showResource = (r: Resource, v: number): string =>
-  r.unit === "B" ? bytes(v) : r.unit === "B/s" ? `${bytes(v)}/s` : `${significant(v)}${r.unit ? ` ${r.unit}` : ""}`;
+  r.unit === "B" ? bytes(v) : r.unit === "B/s" ? `${bytes(v)}/s` : `${plain(v, 3)}${r.unit ? ` ${r.unit}` : ""}`;
 
 /** Small strips under one another, aligned with the charts over time. */
 export function resourceStrips(run: Run): HTMLElement | null {

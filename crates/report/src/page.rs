@@ -195,8 +195,9 @@ impl Columns<'_> {
         self.points.iter().zip(&self.covered_s).map(|(p, c)| Some(round4(pick(p) as f64 / (*c)?))).collect()
     }
 
-    fn latency(&self, pick: impl Fn(&Point) -> u64) -> Vec<Option<u64>> {
-        let known = |p: &Point| (p.ok() > 0).then(|| round4(pick(p) as f64) as u64);
+    /// A percentile of fewer ops than `least` would only be the maximum under another name.
+    fn latency(&self, least: u64, pick: impl Fn(&Point) -> u64) -> Vec<Option<u64>> {
+        let known = |p: &Point| (p.ok() >= least).then(|| round4(pick(p) as f64) as u64);
         self.points.iter().map(known).collect()
     }
 }
@@ -234,12 +235,12 @@ fn page_series(l: &Line, run: &RunSeries) -> Option<PageSeries> {
             Vec::new()
         },
         bytes_of_ok,
-        p50_ns: columns.latency(|p| p.response.p50_ns),
-        p90_ns: columns.latency(|p| p.response.p90_ns),
-        p99_ns: columns.latency(|p| p.response.p99_ns),
-        p999_ns: columns.latency(|p| p.response.p999_ns),
-        max_ns: columns.latency(|p| p.response.max_ns),
-        ttfb_p50_ns: if ttfb { columns.latency(|p| p.first_byte.p50_ns) } else { Vec::new() },
+        p50_ns: columns.latency(1, |p| p.response.p50_ns),
+        p90_ns: columns.latency(10, |p| p.response.p90_ns),
+        p99_ns: columns.latency(100, |p| p.response.p99_ns),
+        p999_ns: columns.latency(1000, |p| p.response.p999_ns),
+        max_ns: columns.latency(1, |p| p.response.max_ns),
+        ttfb_p50_ns: if ttfb { columns.latency(1, |p| p.first_byte.p50_ns) } else { Vec::new() },
         outcomes_per_s: outcomes(&columns),
     })
 }

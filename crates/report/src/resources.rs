@@ -63,7 +63,9 @@ fn tool(data: &RunData) -> Vec<Resource> {
             busy.t.push(t);
             busy.v.push(round4((100.0 * (1.0 - c.waited_ns as f64 / alive)).clamp(0.0, 100.0)));
             flight.t.push(t);
-            flight.v.push(round4(c.in_flight_ns as f64 / data.step_ns as f64));
+            // The first and last step of a stage are rarely whole: divide by the time that the workers were there.
+            let there = alive / f64::from(stage.workers.max(1));
+            flight.v.push(round4(c.in_flight_ns as f64 / there));
         }
     }
     vec![busy, flight]

@@ -1,0 +1,188 @@
+// Opens reports of synthetic runs in Chromium and checks what a reader would: that everything is there, that
+// nothing asks the network, that keyboard, phone, dark and paper work. Needs the reports in target/web-fixture
+// (`cargo run -p plimsoll-report --example fixture target/web-fixture`) and a Chromium (CHROMIUM, else /usr/bin/chromium).
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { chromium } from "playwright-core";
+
+const fixtures = join(import.meta.dirname, "../../target/web-fixture");
+const shots = join(fixtures, "shots");
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+let browser;
+before(async () => {
+  assert.ok(existsSync(join(fixtures, "limited.html")), "make the fixtures first: cargo run -p plimsoll-report --example fixture target/web-fixture");
+  mkdirSync(shots, { recursive: true });
+  browser = await chromium.launch({ executablePath, args });
+});
+after(() => browser?.close());
+
+/** Opens a report; afterwards there must have been no error and no request but for the file itself. */
+async function withReport(name, options, check) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  const page = await context.newPage();
+  const trouble = [];
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) trouble.push(m.text()); });
+  page.on("pageerror", (e) => trouble.push(String(e)));
+  const url = pathToFileURL(join(fixtures, `${name}.html`)).href;
+  page.on("request", (r) => { if (r.url().split("#")[0] !== url && !r.url().startsWith("data:")) trouble.push(`request ${r.url()}`); });
+  await page.goto(url);
+  await page.waitForSelector(".drawing svg");
+  await check(page);
+  assert.deepEqual(trouble, []);
+  await context.close();
+}
+
+const titles = (page, selector) => page.$$eval(selector, (all) => all.map((e) => e.textContent));
+
+describe("a report of a limit", () => {
+  it("holds every chart and table, each with a text of its own", () => withReport("limited", {}, async (page) => {
+    const charts = await titles(page, "figure.chart figcaption > h3");
+    for (const title of ["Operations over time", "Throughput over time", "Latency over time", "Throttled and failed over time", "Latency by percentile", "Latency distribution",
+      "How big is the bucket: put ops", "How fast it refills: put ops", "Which cap binds at which size: put", "How many in flight: put 4 KiB", "Latency at fractions of the limit",
+      "Does it scale: get 4 MiB", "Is one better: put 64 KiB", "Ratio replica 3 / EC 2+2"]) assert.ok(charts.includes(title), `${title} is missing among ${charts}`);
+    const figures = await page.$$("figure.chart");
+    for (const f of figures) {
+      const title = await f.$eval("h3, h4", (e) => e.textContent);
+      assert.ok(await f.$(".drawing > svg, .drawing > figure"), `${title} was not drawn`);
+      assert.ok((await f.$eval(".drawing", (e) => e.getAttribute("aria-label"))).length > 20, `${title} has no text`);
+    }
+    for (const text of await titles(page, ".drawing")) assert.ok(!/NaN|undefined|Infinity/.test(text), text);
+    const captions = await titles(page, "table caption");
+    for (const c of ["Limits", "Validity checks", "Environment", "By endpoint", "What could be the bottleneck"]) assert.ok(captions.includes(c), `${c} is missing among ${captions}`);
+    assert.equal(await page.$$eval("table th:not([scope])", (all) => all.length), 0, "every head has a scope");
+    assert.match(await page.textContent("main"), /1,004 ± 6/);
+    assert.doesNotMatch(await page.textContent("main"), /NaN|undefined|\[object/);
+  }));
+
+  it("draws what was measured", () => withReport("limited", {}, async (page) => {
+    const chart = page.locator("figure.chart", { hasText: "Operations over time" }).first();
+    await chart.locator("summary").click();
+    const rows = await chart.locator("tbody tr").evaluateAll((all) => all.map((r) => [...r.children].map((c) => c.textContent)));
+    const at = (s) => Number(rows.filter((r) => Number(r[1]) <= s).at(-1)[2].replaceAll(",", ""));
+    assert.ok(Math.abs(at(20) / 2970 - 1) < 0.03, `${at(20)}`);
+    assert.ok(Math.abs(at(60) / 1000 - 1) < 0.03, `${at(60)}`);
+    assert.ok(await chart.locator("svg text", { hasText: "falls at 30.5 s" }).count());
+    assert.ok(await chart.locator("svg text", { hasText: "seen to here" }).count());
+  }));
+
+  it("has one main, one h1, and no level of heading skipped", () => withReport("limited", {}, async (page) => {
+    assert.equal(await page.locator("main").count(), 1);
+    const levels = await page.$$eval("h1, h2, h3, h4", (all) => all.map((e) => Number(e.tagName[1])));
+    assert.equal(levels.filter((l) => l === 1).length, 1);
+    for (let i = 1; i < levels.length; i++) assert.ok(levels[i] - levels[i - 1] <= 1, `h${levels[i - 1]} is followed by h${levels[i]}`);
+  }));
+
+  it("is used by keyboard: skip link, contents, tables, folded data, colours", () => withReport("limited", {}, async (page) => {
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.closest("nav")?.getAttribute("aria-label")), "Contents");
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.equal(outline, "solid", "the focus shows");
+    const summary = page.locator("figure.chart summary").first();
+    await summary.focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("figure.chart details[open] table");
+    await page.locator("input[value=auto]").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  }));
+
+  for (const scheme of ["light", "dark"]) {
+    it(`has enough contrast in ${scheme}`, () => withReport("limited", { colorScheme: scheme }, async (page) => {
+      await page.screenshot({ path: join(shots, `limited-${scheme}.png`), fullPage: true });
+      const ratios = await page.evaluate(() => {
+        const probe = document.createElement("canvas").getContext("2d");
+        const rgb = (c) => { probe.fillStyle = c; const n = parseInt(probe.fillStyle.slice(1), 16); return [n >> 16, (n >> 8) & 255, n & 255]; };
+        const light = (c) => rgb(c).map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+        const style = getComputedStyle(document.documentElement);
+        const of = (name) => light(style.getPropertyValue(name).trim());
+        const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        return {
+          text: ["--ink", "--muted", "--accent", "--bad", "--fair", "--good"].map((n) => [n, ratio(of(n), of("--bg"))]),
+          lines: ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"].map((n) => [n, ratio(of(n), of("--bg"))]),
+        };
+      });
+      for (const [n, r] of ratios.text) assert.ok(r >= 4.5, `${n} ${r}`);
+      for (const [n, r] of ratios.lines) assert.ok(r >= 3, `${n} ${r}`);
+    }));
+  }
+
+  it("does not scroll sideways on a phone", () => withReport("limited", { viewport: { width: 360, height: 740 } }, async (page) => {
+    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    const wide = await page.$$eval(".drawing svg", (all) => all.filter((s) => s.getBoundingClientRect().right > innerWidth + 1).length);
+    assert.equal(wide, 0);
+    await page.screenshot({ path: join(shots, "limited-phone.png"), fullPage: true });
+  }));
+
+  it("prints in black on white without controls", () => withReport("limited", { colorScheme: "dark" }, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    for (const hidden of [".theme", ".contents", ".tools"]) assert.equal(await page.locator(hidden).first().isVisible(), false, hidden);
+    await page.setViewportSize({ width: 700, height: 1000 });
+    const pdf = await page.pdf({ path: join(shots, "limited.pdf"), format: "A4" });
+    assert.ok(pdf.length > 20_000);
+  }));
+});
+
+describe("a report of a sweep", () => {
+  it("has the table of sizes and ops, and copies it", () => withReport("sweep", { permissions: ["clipboard-read", "clipboard-write"] }, async (page) => {
+    const first = page.locator("#results .table").first();
+    const heads = await first.locator("thead th").allTextContents();
+    assert.deepEqual(heads.slice(0, 4), ["Operation", "Object size", "Objects/s", "Throughput (MiB/s)"]);
+    assert.equal(await first.locator("tbody tr").count(), 10);
+    await first.getByRole("button", { name: "Copy as CSV" }).click();
+    await page.waitForFunction(() => document.querySelector("#results [role=status]").textContent !== "");
+    assert.equal(await first.getByRole("status").textContent(), "CSV: copied");
+    const csv = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(csv, /^Operation,Object size,Objects\/s/);
+    assert.match(csv, /PUT,512 KB,"1,974 ± 12"/);
+    await first.getByRole("button", { name: "Copy as Markdown" }).click();
+    await page.waitForFunction(() => document.querySelector("#results [role=status]").textContent.startsWith("Markdown"));
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /\| PUT \| 4 KB \|/);
+  }));
+
+  it("changes the operation shown", () => withReport("sweep", {}, async (page) => {
+    const chart = page.locator("figure.chart", { hasText: "Latency by percentile" });
+    const before = await chart.locator(".drawing").getAttribute("aria-label");
+    await chart.getByLabel("Operation").selectOption("get");
+    assert.notEqual(await chart.locator(".drawing").getAttribute("aria-label"), before);
+    assert.match(await chart.locator(".legend").textContent(), /get 4 KB/);
+  }));
+});
+
+describe("other reports", () => {
+  it("sets several runs side by side and opens each", () => withReport("several", {}, async (page) => {
+    assert.deepEqual((await titles(page, "#groups thead th")).slice(0, 3), ["Operation", "Size", "tier"]);
+    assert.equal(await page.locator("details.run").count(), 3);
+    await page.locator("details.run > summary").first().click();
+    await page.waitForSelector("details.run .drawing svg");
+    const ids = await page.$$eval("[id]", (all) => all.map((e) => e.id));
+    assert.equal(new Set(ids).size, ids.length, "ids are unique");
+    await page.screenshot({ path: join(shots, "several.png"), fullPage: true });
+  }));
+
+  it("says in the first line that a result is invalid", () => withReport("invalid", {}, async (page) => {
+    const badge = page.locator("main .badge").first();
+    assert.match(await badge.textContent(), /INVALID V07/);
+    assert.match(await page.locator(".findings li").first().textContent(), /Invalid V07/);
+  }));
+
+  it("says what is wrong when its data is damaged", async () => {
+    const page = await browser.newPage();
+    const html = readFileSync(join(fixtures, "limited.html"), "utf8").replace('"schema":"plimsoll.page/1"', '"schema":"plimsoll.page/7"');
+    await page.setContent(html);
+    assert.match(await page.getByRole("alert").textContent(), /Make the report again/);
+    await page.close();
+  });
+});
