@@ -63,6 +63,7 @@ describe("a report of a limit", () => {
   it("draws what was measured", () => withReport("limited", {}, async (page) => {
     const chart = page.locator("figure.chart", { hasText: "Operations over time" }).first();
     await chart.locator("summary").click();
+    await chart.locator("tbody tr").first().waitFor();
     const rows = await chart.locator("tbody tr").evaluateAll((all) => all.map((r) => [...r.children].map((c) => c.textContent)));
     const at = (s) => Number(rows.filter((r) => Number(r[1]) <= s).at(-1)[2].replaceAll(",", ""));
     assert.ok(Math.abs(at(20) / 2970 - 1) < 0.03, `${at(20)}`);
