@@ -1,0 +1,91 @@
+"""Devices and files for the block tests: loop devices, a server that fails reads, and what the kernel counted."""
+
+import os
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for loop devices")
+MIB = 1 << 20
+
+
+def sh(*command, check=True):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert not check or done.returncode == 0, f"{command}: {done.stdout}"
+    return done.stdout.strip()
+
+
+def fill(path, size):
+    """A file of incompressible data, written in full."""
+    with open(path, "wb") as f:
+        left = size
+        while left:
+            n = min(left, MIB)
+            f.write(os.urandom(n))
+            left -= n
+        f.flush()
+        os.fsync(f.fileno())
+    return path
+
+
+@contextmanager
+def loop_device(image, *options):
+    device = sh("losetup", "--find", "--show", *options, image)
+    try:
+        yield device
+    finally:
+        sh("losetup", "-d", device, check=False)
+
+
+@contextmanager
+def mounted(device, where):
+    Path(where).mkdir(exist_ok=True)
+    sh("mount", device, where)
+    try:
+        yield where
+    finally:
+        sh("umount", where)
+
+
+@contextmanager
+def failing_file(tmp_path, size, *filters):
+    """A file (through FUSE) whose reads or writes fail as nbdkit's filters say."""
+    mount = tmp_path / "nbd"
+    mount.touch()
+    process = subprocess.Popen(
+        ["nbdfuse", str(mount), "--command", "nbdkit", "-s", *filters_first(filters), "memory", f"size={size}",
+         *filters_last(filters)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while not (mount.is_file() and mount.stat().st_size == size):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline, "nbdfuse did not come up"
+            time.sleep(0.05)
+        yield mount
+    finally:
+        sh("fusermount3", "-u", mount, check=False)
+        process.terminate()
+        process.wait(10)
+
+
+def filters_first(filters):
+    return [f for f in filters if f.startswith("--")]
+
+
+def filters_last(filters):
+    return [f for f in filters if not f.startswith("--")]
+
+
+def disk_counters(device):
+    """(reads, sectors read, writes, sectors written) of a device since boot."""
+    name = Path(device).name
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        words = line.split()
+        if words[2] == name:
+            return int(words[3]), int(words[5]), int(words[7]), int(words[9])
+    raise AssertionError(f"{device} is not in /proc/diskstats")

@@ -1,0 +1,162 @@
+"""fio job files: accepted, refused, and their output held against real fio's, field by field."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+JOB = """[global]
+direct=1
+size=32m
+bs=4k
+ioengine=libaio
+runtime=1
+time_based=1
+; both jobs share this
+[readers]
+rw=randread
+iodepth=4
+filename={dir}/shared
+[mixed]
+stonewall
+rw=randrw
+rwmixread=70
+numjobs=2
+group_reporting=1
+filename={dir}/shared
+"""
+
+VULTR = """[FIOJOB]
+filename=/mnt/vbs/fio.raw
+size=500G
+random_generator=lfsr
+buffered=0
+direct=1
+invalidate=0
+ioengine=libaio
+rw=randwrite
+bs=4k
+iodepth=4
+numjobs=16
+runtime=900
+loops=1
+time_based=1
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    def write(text, name="job.fio"):
+        path = tmp_path / name
+        path.write_text(text.replace("{dir}", str(tmp_path)))
+        return path
+
+    return write
+
+
+def test_the_vultr_job_runs_as_it_stands_with_a_smaller_size(plimsoll, job, tmp_path):
+    file = job(VULTR)
+    sets = ["--set", "size=64m", "--set", "runtime=1", "--set", f"filename={tmp_path}/raw"]
+    r = plimsoll("fio", file, *sets, "--eta=never", "--status-interval=5000ms", "--output-format=json+", "--quiet")
+    assert r.code in (0, 3, 5), r.err
+    out = r.summary
+    assert len(out["jobs"]) == 16
+    assert out["jobs"][0]["write"]["total_ios"] > 0
+    assert plimsoll("fio", file, "--dry-run", "--quiet").code == 0
+
+
+def test_unknown_keys(plimsoll, job):
+    file = job("[a]\nsize=1m\nzonemode=zbd\n")
+    r = plimsoll("fio", file)
+    assert r.code == 2
+    assert f"{file}:3" in r.err and "zonemode" in r.err
+    r = plimsoll("fio", file, "--ignore-unknown", "--dry-run")
+    assert r.code == 0, r.err
+    assert "zonemode=zbd" in r.err + r.out
+
+
+@pytest.mark.parametrize("text,word", [
+    ("rw=read\n", "outside of a section"),
+    ("[a]\nrw=up\nsize=1m\n", ":2"),
+    ("[a]\nsize=4x\n", ":2"),
+    ("[a]\ntime_based\nsize=1m\n", "runtime"),
+    ("[a]\nfilename=${NO_SUCH_VARIABLE}/x\nsize=1m\n", "NO_SUCH_VARIABLE"),
+])
+def test_bad_files_say_where(plimsoll, job, text, word):
+    r = plimsoll("fio", job(text))
+    assert r.code == 2
+    assert word in r.err, r.err
+
+
+def shape(value):
+    """Keys and types; numbers are numbers, whether whole or not."""
+    if isinstance(value, dict):
+        return {k: shape(v) for k, v in value.items() if k not in ("plimsoll", "bins", "global options", "job options")}
+    if isinstance(value, list):
+        return [shape(v) for v in value[:1]]
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_every_field_is_there_as_in_fio_on_the_same_job(plimsoll, job, tmp_path):
+    file = job(JOB)
+    theirs_dir = tmp_path / "theirs"
+    theirs_dir.mkdir()
+    theirs_job = tmp_path / "theirs.fio"
+    theirs_job.write_text(JOB.replace("{dir}", str(theirs_dir)))
+    done = subprocess.run(["fio", "--output-format=json+", str(theirs_job)], stdout=subprocess.PIPE, check=True)
+    theirs = json.loads(done.stdout[done.stdout.index(b"{"):])
+    r = plimsoll("fio", file, "--output-format", "json+", "--quiet")
+    assert r.code in (0, 3, 5), r.err
+    ours = r.summary
+    assert [j["jobname"] for j in ours["jobs"]] == [j["jobname"] for j in theirs["jobs"]]
+    for a, b in zip(ours["jobs"], theirs["jobs"]):
+        assert shape(a) == shape(b)
+        for key in ("groupid", "error"):
+            assert a[key] == b[key]
+        for direction in ("read", "write"):
+            x, y = a[direction], b[direction]
+            assert (x["total_ios"] > 0) == (y["total_ios"] > 0)
+            if x["total_ios"]:
+                assert x["io_bytes"] == 4096 * x["total_ios"]
+                assert abs(x["runtime"] - y["runtime"]) < 300
+                assert sum(x["clat_ns"]["bins"].values()) == x["total_ios"]
+                assert list(x["clat_ns"]["percentile"]) == list(y["clat_ns"]["percentile"])
+    assert ours["global options"] == theirs["global options"]
+    mine, real = (j["jobs"][1]["job options"] for j in (ours, theirs))
+    assert {k: mine[k] for k in real if k != "filename"} == {k: v for k, v in real.items() if k != "filename"}
+    assert set(theirs["disk_util"][0]) == set(ours["disk_util"][0])
+
+
+def test_a_public_parser_reads_it(plimsoll, job, tmp_path):
+    jsonimport = pytest.importorskip("fio_plot.fiolib.jsonimport")
+    jsonparsing = pytest.importorskip("fio_plot.fiolib.jsonparsing")
+    file = job("[j]\nrw=randread\niodepth=4\nnumjobs=1\nbs=4k\nsize=16m\ndirect=1\nioengine=libaio\nruntime=1\n"
+               "time_based=1\nfilename={dir}/f\n")
+    results = tmp_path / "results"
+    results.mkdir()
+    r = plimsoll("fio", file, "--output-format", "json+", "--output", results / "randread-4-1.json", "--quiet")
+    assert r.code in (0, 3, 5), r.err
+    settings = {"input_directory": [str(results)], "rw": "randread", "iodepth": [4], "numjobs": [1], "filter": ["read"],
+                "type": ["bw", "iops", "lat"], "graphtype": "bargraph2d_qd"}
+    data = jsonimport.import_json_dataset(settings, jsonimport.list_json_files(settings))
+    rows = jsonparsing.parse_json_data(settings, data)[0]["data"]
+    assert rows[0]["iodepth"] == "4"
+    assert float(rows[0]["iops"]) > 0
+
+
+def test_normal_output_reads_like_fio_s(plimsoll, job):
+    r = plimsoll("fio", job(JOB), "--output-format", "normal", "--quiet")
+    assert r.code in (0, 3, 5), r.err
+    for line in ("readers: (groupid=0, jobs=1): err= 0", "mixed: (groupid=1, jobs=2)", "clat percentiles",
+                 "Run status group 1 (all jobs):", "Disk stats (read/write):"):
+        assert line in r.out, r.out
+
+
+def test_verify_in_a_job_file_reads_back(plimsoll, job):
+    r = plimsoll("fio", job("[v]\nrw=write\nsize=8m\nbs=64k\nverify=crc32c\nfilename={dir}/v\n"),
+                 "--output-format", "json", "--quiet")
+    assert r.code in (0, 5), r.err
+    assert r.summary["jobs"][0]["write"]["total_ios"] == 128
+    assert r.summary["jobs"][0]["read"]["total_ios"] == 128

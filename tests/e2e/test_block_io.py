@@ -1,0 +1,194 @@
+"""Block devices and files: patterns, rings, verify, what the kernel counted, failures and interrupts."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device
+from conftest import wait_until
+
+PATTERNS = {
+    "read": {"read"}, "write": {"write"}, "randread": {"read"}, "randwrite": {"write"},
+    "rw": {"read", "write"}, "randrw": {"read", "write"},
+}
+SHORT = ["--runtime", "500ms", "--warmup", "0s", "--json", "--quiet"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_pattern_moves_bytes(plimsoll, tmp_path, pattern):
+    file = tmp_path / "data"
+    r = plimsoll("block", file, "--size", "32MiB", "--pattern", pattern, "--iodepth", 4, "--jobs", 2, *SHORT)
+    assert r.code in (0, 5), r.err
+    ops = {w["op"]: w for w in r.summary["workloads"]}
+    assert PATTERNS[pattern] <= set(ops)
+    for op in PATTERNS[pattern]:
+        assert ops[op]["outcomes"]["ok"] > 0
+        assert set(ops[op]["outcomes"]) == {"ok"}
+        assert ops[op]["latency_ns"]["submission"]["count"] > 0
+
+
+@pytest.mark.parametrize("ring,depth", [("io_uring", 8), ("libaio", 8), ("psync", 1)])
+def test_the_three_rings(plimsoll, tmp_path, ring, depth):
+    r = plimsoll("block", tmp_path / "data", "--size", "16MiB", "--ring", ring, "--iodepth", depth, *SHORT)
+    assert r.code in (0, 5), r.err
+    assert r.workload("read")["outcomes"]["ok"] > 0
+    assert ring in r.summary["environment"]["ring"]
+
+
+def test_depth_with_psync_is_refused_by_name(plimsoll, tmp_path):
+    r = plimsoll("block", tmp_path / "data", "--size", "16MiB", "--ring", "psync", "--iodepth", 8, *SHORT)
+    assert r.code == 2
+    assert "psync" in r.err and "depth" in r.err.lower(), r.err
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("pattern,at", [("randread", 1), ("randwrite", 3)])
+def test_bytes_are_those_that_the_kernel_counted(plimsoll, tmp_path, pattern, at):
+    image = fill(tmp_path / "image", 64 * MIB)
+    with loop_device(image, "--direct-io=on") as device:
+        before = disk_counters(device)
+        r = plimsoll("block", device, "--pattern", pattern, "--bs", "16KiB", "--iodepth", 4,
+                     f"--destroy-data={device}", "--max-ops", 2000, "--warmup", "0s", "--json", "--quiet")
+        after = disk_counters(device)
+    assert r.code in (0, 5), r.err
+    op = "read" if pattern == "randread" else "write"
+    assert r.workload(op)["outcomes"] == {"ok": 2000}
+    moved = 512 * (after[at] - before[at])
+    # Sampling the content of a device reads half a MiB beside the workload.
+    assert 2000 * 16384 <= moved <= 2000 * 16384 + MIB
+
+
+def test_verify_finds_a_flipped_byte_and_names_it(plimsoll, tmp_path):
+    file = tmp_path / "data"
+    flags = ["--size", "8MiB", "--bs", "4KiB", "--seed", 7, "--warmup", "0s", "--json", "--quiet", "--keep"]
+    plimsoll("block", file, "--pattern", "write", "--loops", 1, *flags)
+    good = plimsoll("block", file, "--pattern", "read", "--loops", 1, "--verify", *flags)
+    assert good.code in (0, 5), good.err
+    assert good.workload("read")["outcomes"] == {"ok": 2048}
+    with open(file, "r+b") as f:
+        f.seek(5 * MIB + 1234)
+        byte = f.read(1)
+        f.seek(5 * MIB + 1234)
+        f.write(bytes([byte[0] ^ 1]))
+    bad = plimsoll("block", file, "--pattern", "read", "--loops", 1, "--verify", *flags)
+    assert bad.code == 3
+    assert bad.workload("read")["outcomes"] == {"ok": 2047, "verify_mismatch": 1}
+    assert "V02" in bad.codes()
+    assert str((5 * MIB + 1234) // 4096 * 4096) in json.dumps(bad.summary) + bad.err
+
+
+def test_what_was_synced_before_a_kill_is_there(plimsoll, background, tmp_path):
+    file = tmp_path / "data"
+    flags = ["--size", "64MiB", "--bs", "4KiB", "--seed", 11, "--warmup", "0s", "--quiet", "--keep"]
+    run = background("block", file, "--pattern", "write", "--fsync", 1, "--rate", "2000/s",
+                     "--runtime", "60s", *flags)
+    wait_until(lambda: file.exists() and os.stat(file).st_blocks > 1000, what="writes")
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    written = os.stat(file).st_blocks * 512 // (64 * 1024) * (64 * 1024) - 64 * 1024
+    assert written > 0
+    r = plimsoll("block", file, "--pattern", "read", "--verify", "--no-layout", "--size", f"{written}B",
+                 "--bs", "4KiB", "--seed", 11, "--loops", 1, "--warmup", "0s", "--json", "--quiet", "--keep")
+    assert r.workload("read")["outcomes"] == {"ok": written // 4096}, r.err
+
+
+def test_reads_of_holes_are_invalid(plimsoll, tmp_path):
+    file = tmp_path / "sparse"
+    with open(file, "wb") as f:
+        f.truncate(32 * MIB)
+    r = plimsoll("block", file, "--pattern", "randread", *SHORT)
+    assert r.code == 3, r.err
+    finding = next(f for f in r.summary["findings"] if f["code"] == "V09")
+    assert finding["level"] == "invalid" and "never written" in finding["text"]
+
+
+@ROOT_ONLY
+def test_a_device_of_zeros_is_invalid(plimsoll, tmp_path):
+    image = tmp_path / "image"
+    with open(image, "wb") as f:
+        f.write(bytes(32 * MIB))
+    with loop_device(image) as device:
+        r = plimsoll("block", device, "--pattern", "randread", *SHORT)
+    assert r.code == 3, r.err
+    assert "V09" in r.codes()
+
+
+def test_reads_from_the_page_cache_are_named(plimsoll, tmp_path):
+    file = fill(tmp_path / "data", 16 * MIB)
+    file.read_bytes()
+    r = plimsoll("block", file, "--pattern", "randread", "--buffered", "--no-invalidate", *SHORT)
+    finding = next(f for f in r.summary["findings"] if f["name"] == "page_cache_reads")
+    assert finding["level"] == "qualified"
+    assert finding["measured"] > 0.9
+
+
+@ROOT_ONLY
+def test_a_block_below_the_device_s_alignment_is_an_error(plimsoll, tmp_path):
+    image = fill(tmp_path / "image", 16 * MIB)
+    with loop_device(image, "--sector-size", "4096") as device:
+        r = plimsoll("block", device, "--bs", "512B", *SHORT)
+        assert r.code == 2
+        assert "512" in r.err and "4KiB" in r.err and "--buffered" in r.err, r.err
+
+
+def test_direct_where_it_is_refused_is_an_error(plimsoll):
+    r = plimsoll("block", "/proc/self/status", "--pattern", "read", *SHORT)
+    assert r.code == 2, (r.code, r.err)
+
+
+def test_eio_is_counted_and_the_run_ends_as_told(plimsoll, tmp_path):
+    with failing_file(tmp_path, 32 * MIB, "--filter=error", "error=EIO", "error-pread-rate=10%") as file:
+        r = plimsoll("block", file, "--pattern", "randread", "--buffered", "--no-invalidate",
+                     "--max-ops", 2000, "--warmup", "0s", "--json", "--quiet")
+    outcomes = r.workload("read")["outcomes"]
+    assert outcomes["ok"] + outcomes["io_error"] == 2000
+    assert outcomes["io_error"] > 20
+    assert r.code == 3
+    assert "V01" in r.codes()
+
+
+@ROOT_ONLY
+def test_enospc_is_told_before_and_during(plimsoll, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    from block_support import sh
+    sh("mount", "-t", "tmpfs", "-o", "size=8M", "tmpfs", small)
+    try:
+        r = plimsoll("block", small / "data", "--size", "64MiB", "--pattern", "write", "--buffered", *SHORT)
+        assert r.code == 2
+        assert "free" in r.err, r.err
+        assert list(small.iterdir()) == [], "nothing is left behind"
+    finally:
+        sh("umount", small)
+
+
+def test_ctrl_c_writes_a_result_and_removes_the_file(background, tmp_path):
+    file = tmp_path / "data"
+    run = background("block", file, "--size", "32MiB", "--pattern", "randread", "--runtime", "60s", "--json")
+    wait_until(file.exists, what="the file")
+    time.sleep(3)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 130, err
+    assert json.loads(out)["workloads"][0]["outcomes"]["ok"] > 0
+    assert not file.exists(), "what the run made is gone"
+
+
+def test_a_killed_run_is_cleaned_up_later(plimsoll, background, tmp_path):
+    file = tmp_path / "data"
+    run = background("block", file, "--size", "32MiB", "--pattern", "randread", "--runtime", "60s")
+    wait_until(lambda: file.exists() and file.stat().st_size > 0, what="the file")
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert file.exists()
+    plimsoll("cleanup", check=True)
+    assert not file.exists()
+
+
+def test_a_table_of_block_sizes_in_one_command(plimsoll, tmp_path):
+    r = plimsoll("block", tmp_path / "data", "--size", "64MiB", "--bs", "4KiB,64KiB,1MiB", "--iodepth", 4,
+                 "--jobs", 4, *SHORT)
+    assert r.code in (0, 5), r.err
+    assert [w["size_bytes"] for w in r.summary["workloads"]] == [4096, 65536, 1 << 20]

@@ -1,0 +1,111 @@
+"""The file benchmark and the drive test: their figures, corrections, failures, and what they leave behind."""
+
+import json
+import signal
+import time
+
+import pytest
+from block_support import MIB, ROOT_ONLY, fill, loop_device, mounted, sh
+from conftest import wait_until
+
+FAST = ["--size", "16MiB", "--threads", 2, "--iops-duration", "500ms", "--quiet"]
+
+
+def test_three_phases_and_nothing_left(plimsoll, tmp_path):
+    d = tmp_path / "d"
+    d.mkdir()
+    r = plimsoll("file", d, *FAST, "--runs", 2, "--json")
+    assert r.code in (0, 3, 5), r.err
+    ops = {(w["name"], w["op"]): w for w in r.summary["workloads"]}
+    assert ops[("write", "write")]["outcomes"]["ok"] == 2 * 16 * MIB // 65536
+    assert ops[("read", "read")]["outcomes"]["ok"] == 2 * 16 * MIB // 65536
+    iops = [ops[("iops", kind)]["outcomes"]["ok"] for kind in ("read", "write")]
+    assert 6 < iops[0] / iops[1] < 13, "nine reads to a write"
+    assert list(d.iterdir()) == []
+
+
+def test_the_original_s_json(plimsoll, tmp_path):
+    r = plimsoll("file", tmp_path, *FAST, "--runs", 2, "--json", "--format", "gobonniego")
+    assert r.code in (0, 3, 5), r.err
+    out = json.loads(r.out)
+    assert out["num_readers_and_writers"] == 2
+    assert abs(out["disk_space_used_gib"] - 16 / 1024) < 1e-9
+    assert len(out["results"]) == 2
+    for run in out["results"]:
+        assert run["write_bytes"] == run["read_bytes"] == 16 * MIB
+        assert abs(run["write_megabytes_per_second"] - run["write_bytes"] / 1e6 / run["write_seconds"]) < 1e-6
+        assert abs(run["iops"] - run["io_operations"] / run["io_seconds"]) < 1e-3
+        assert 0.4 < run["io_seconds"] < 2
+    assert out["plimsoll"]["corrections"] == ["fsync", "unique", "aligned", "fresh", "cache"]
+
+
+def test_corrections_are_named_and_can_be_taken_back(plimsoll, tmp_path):
+    r = plimsoll("file", tmp_path, *FAST)
+    assert r.code in (0, 3, 5), r.err
+    assert "fsync" in r.out + r.err and "unique" in r.out + r.err
+    r = plimsoll("file", tmp_path, *FAST, "--original", "all", "--json", "--format", "gobonniego")
+    assert r.code in (0, 3, 5), r.err
+    assert json.loads(r.out)["plimsoll"]["corrections"] == []
+
+
+def test_space_is_checked_first(plimsoll, tmp_path):
+    r = plimsoll("file", tmp_path, "--size", "100TiB", "--quiet")
+    assert r.code == 2
+    assert "free" in r.err
+    assert list(tmp_path.glob("plimsoll-file*")) == []
+
+
+def test_ctrl_c_removes_the_files(background, tmp_path):
+    d = tmp_path / "d"
+    d.mkdir()
+    run = background("file", d, "--size", "64MiB", "--threads", 2, "--iops-duration", "60s")
+    wait_until(lambda: len(list(d.glob("*/*"))) >= 2, what="the files")
+    time.sleep(1)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert list(d.iterdir()) == []
+
+
+def test_a_killed_benchmark_is_cleaned_up(plimsoll, background, tmp_path):
+    d = tmp_path / "d"
+    d.mkdir()
+    run = background("file", d, "--size", "64MiB", "--threads", 2, "--iops-duration", "60s")
+    wait_until(lambda: len(list(d.glob("*/*"))) >= 2, what="the files")
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    plimsoll("cleanup", check=True)
+    assert list(d.iterdir()) == []
+
+
+@ROOT_ONLY
+def test_drives_alone_and_together_with_the_one_that_fails(plimsoll, tmp_path):
+    image = tmp_path / "image"
+    with open(image, "wb") as f:
+        f.truncate(256 * MIB)
+    a = tmp_path / "a"
+    a.mkdir()
+    with loop_device(image) as device:
+        sh("mkfs.ext4", "-q", device)
+        with mounted(device, tmp_path / "b"):
+            r = plimsoll("drive", a, tmp_path / "b", "/proc", "-b", "1MiB", "-f", "16MiB", "-i", 2, "--quiet")
+            assert r.code == 3, (r.code, r.err)
+            assert "✗" in r.out and "/proc" in r.out
+            assert "TotalWRITE" in r.out
+            assert list(a.iterdir()) == []
+
+
+def test_one_stream_prints_dd_s_lines(plimsoll, tmp_path):
+    r = plimsoll("drive", tmp_path, "-i", 1, "-b", "1MiB", "-f", "64MiB", "--quiet")
+    assert r.code in (0, 5), r.err
+    assert r.out.count("64+0 records in") == 2
+    assert "67108864 bytes (67 MB, 64 MiB) copied" in r.out
+
+
+def test_the_ceiling_record(plimsoll, tmp_path):
+    r = plimsoll("drive", tmp_path, "-i", 2, "-b", "1MiB", "-f", "32MiB", "--json", "--quiet")
+    assert r.code in (0, 5), r.err
+    record = json.loads(r.out)
+    assert record["schema"] == "plimsoll.ceiling/1"
+    assert record["drives"][0]["alone"]["write_bytes_per_s"] > 0
+    assert record["total"]["read_bytes_per_s"] > 0
