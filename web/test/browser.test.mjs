@@ -1,7 +1,8 @@
 // Opens reports of synthetic runs in Chromium and checks what a reader would: that everything is there, that
-// nothing asks the network, that keyboard, phone, dark and paper work. Needs the reports in target/web-fixture
-// (`cargo run -p plimsoll-report --example fixture target/web-fixture`) and a Chromium (CHROMIUM, else /usr/bin/chromium).
+// nothing asks the network, that keyboard, phone, dark and paper work. The reports are made here, by the program's own
+// code, from the page in dist/ (npm run build first). Needs cargo and a Chromium (CHROMIUM, else /usr/bin/chromium).
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -9,14 +10,16 @@ import { pathToFileURL } from "node:url";
 
 import { chromium } from "playwright-core";
 
-const fixtures = join(import.meta.dirname, "../../target/web-fixture");
+const root = join(import.meta.dirname, "../..");
+const fixtures = join(root, "target/web-fixture");
 const shots = join(fixtures, "shots");
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 let browser;
 before(async () => {
-  assert.ok(existsSync(join(fixtures, "limited.html")), "make the fixtures first: cargo run -p plimsoll-report --example fixture target/web-fixture");
+  assert.ok(existsSync(join(import.meta.dirname, "../dist/report.html")), "build the page first: npm run build");
+  execFileSync("cargo", ["run", "--quiet", "-p", "plimsoll-report", "--example", "fixture", fixtures], { cwd: root, stdio: "inherit" });
   mkdirSync(shots, { recursive: true });
   browser = await chromium.launch({ executablePath, args });
 });

@@ -10,6 +10,7 @@ use plimsoll_report::{GroupKey, RunReport, Style, html, markdown, read, terminal
 fn main() {
     let out = std::env::args().nth(1).expect("usage: fixture OUTPUT-DIRECTORY");
     let out = Path::new(&out);
+    std::fs::create_dir_all(out).expect("the output directory can be made");
     let runs = out.join("runs");
     if runs.exists() {
         std::fs::remove_dir_all(&runs).expect("the old fixture runs can be removed");
