@@ -4,6 +4,7 @@ use plimsoll_model::Plan;
 
 use crate::args::{Context, OutputArgs};
 use crate::cli::{Cli, Command};
+use crate::commands;
 use crate::dry_run;
 use crate::fault::{Exit, Fault};
 
@@ -14,6 +15,11 @@ pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
         Command::Limits(c) => planned(c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
         Command::Speedtest(c) => planned(c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
         Command::Run(c) => planned(c.plan(&c.read()?, context)?, c.dry_run, &c.output),
+        Command::Report(c) => commands::runs_exec::report(c),
+        Command::Runs(c) => commands::runs_exec::runs(c),
+        Command::Compare(c) => commands::compare_exec::compare(c),
+        Command::Scale(c) => commands::compare_exec::scale(c),
+        Command::Target(c) => commands::target_exec::target(c),
         _ => Err(Fault::bug("not wired")),
     }
 }

@@ -6,6 +6,10 @@ mod commands;
 mod dispatch;
 mod dry_run;
 mod fault;
+mod output;
+mod rerun;
+mod runs_dir;
+mod signals;
 mod values;
 
 #[cfg(test)]

@@ -44,14 +44,21 @@ pub struct S3ServerArgs {
     /// Answer before data is synced
     #[arg(long)]
     pub no_sync: bool,
+    /// Domain whose subdomains are buckets (virtual-host addressing), beside the path form
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Option<String>,
     /// Make this bucket at the start; may be repeated
     #[arg(long = "bucket", value_name = "NAME")]
     pub buckets: Vec<String>,
-    /// PEM files to serve TLS with
+    /// PEM file of the certificate to serve TLS with
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
+    /// Key of --tls-cert
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Serve TLS with a certificate made on the spot, whose authority is written to this file
+    #[arg(long, value_name = "CA-FILE", conflicts_with = "tls_cert")]
+    pub tls_self_signed: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -90,11 +97,15 @@ pub struct CannedArgs {
     /// Pin threads to these CPUs, for example 1
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<crate::values::Cpus>,
-    /// PEM files to serve TLS with
+    /// PEM file of the certificate to serve TLS with
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
+    /// Key of --tls-cert
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Serve TLS with a certificate made on the spot, whose authority is written to this file
+    #[arg(long, value_name = "CA-FILE", conflicts_with = "tls_cert")]
+    pub tls_self_signed: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

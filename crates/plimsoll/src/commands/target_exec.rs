@@ -2,11 +2,10 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
 
 use plimsoll_target::canned::{self, CannedError, CannedOptions, FaultScope};
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use plimsoll_target::ready::Ready;
+use plimsoll_target::tls::{TlsOptions, TlsSource, server_config};
 
 use super::target::{CannedArgs, TargetCommand};
 use crate::fault::{Exit, Fault};
@@ -27,34 +26,16 @@ pub fn bind(listen: std::net::SocketAddr) -> Result<TcpListener, Fault> {
     })
 }
 
-/// Where the server is, for whoever started it. Flushed at once: the reader waits for it.
-pub fn say_ready(endpoint: &str, access_key: &str, secret_key: &str) -> Result<(), Fault> {
-    let line = serde_json::json!({ "endpoint": endpoint, "access_key": access_key, "secret_key": secret_key });
-    output::print(&format!("{line}\n"))
-}
-
-pub fn scheme(tls: bool) -> &'static str {
-    if tls { "https" } else { "http" }
-}
-
-/// TLS of a certificate and key in PEM files; none without them.
-pub fn tls(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<Arc<rustls::ServerConfig>>, Fault> {
-    let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
-    let bad = |path: &Path, why: String| {
-        Fault::input(format!("{}: {why}", path.display()), "Give PEM files that belong together.")
-    };
-    let chain = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|e| bad(cert, e.to_string()))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| bad(key, e.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| Fault::bug(e.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .map_err(|e| bad(cert, e.to_string()))?;
-    Ok(Some(Arc::new(config)))
+/// TLS from PEM files, or with a certificate made on the spot; none without them.
+pub fn tls_options(cert: Option<&Path>, key: Option<&Path>, ca_out: Option<&Path>) -> Option<TlsOptions> {
+    match (cert, key, ca_out) {
+        (Some(cert), Some(key), _) => {
+            let source = TlsSource::Files { cert: cert.to_owned(), key: key.to_owned() };
+            Some(TlsOptions { source, client_ca: None })
+        }
+        (_, _, Some(ca_out)) => Some(TlsOptions::self_signed(ca_out.to_owned())),
+        _ => None,
+    }
 }
 
 fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
@@ -71,13 +52,27 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         retry_after_s: a.retry_after,
         redirect_to: a.redirect_to.clone(),
         close_after: a.close_after,
-        tls: tls(a.tls_cert.as_deref(), a.tls_key.as_deref())?,
+        tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref())
+            .map(|o| server_config(&o))
+            .transpose()
+            .map_err(|e| Fault::input(e.to_string(), "Give PEM files that belong together."))?,
         ..CannedOptions::default()
     };
-    let scheme = scheme(options.tls.is_some());
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let handle = canned::serve(bind(a.listen)?, options).map_err(refused)?;
     // It checks no signature, so any credentials do.
-    say_ready(&format!("{scheme}://{}", handle.addr()), "canned", "canned")?;
+    let ready = Ready {
+        kind: "canned",
+        address: handle.addr().to_string(),
+        endpoint: format!("{scheme}://{}", handle.addr()),
+        access_key: Some("canned".into()),
+        secret_key: Some("canned".into()),
+        region: None,
+        ca_file: a.tls_self_signed.clone(),
+        path: None,
+        pid: std::process::id(),
+    };
+    output::print(&format!("{}\n", ready.line()))?;
     handle.wait().map_err(refused)?;
     Ok(Exit::Valid)
 }

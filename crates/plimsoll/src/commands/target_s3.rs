@@ -1,0 +1,76 @@
+//! `target s3`: the embedded S3 server, until SIGINT or SIGTERM.
+
+use plimsoll_target::limiter::{LimitSet, LimitsError, TierKind};
+use plimsoll_target::s3::{Credentials, S3Options, S3ServerError, spawn};
+
+use super::target::S3ServerArgs;
+use super::target_exec::tls_options;
+use crate::fault::{Exit, Fault};
+use crate::{output, signals};
+
+pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
+    let options = S3Options {
+        listen: a.listen,
+        credentials: credentials()?,
+        sync: !a.no_sync,
+        tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref()),
+        limits: limits(a)?,
+        domain: a.domain.clone(),
+        buckets: a.buckets.clone(),
+        ..S3Options::new(a.data.clone())
+    };
+    signals::install();
+    let handle = spawn(options).map_err(refused)?;
+    for file in handle.damaged() {
+        eprintln!("plimsoll: {} is no whole object, and is passed over", file.display());
+    }
+    output::print(&format!("{}\n", handle.ready().line()))?;
+    while !signals::was_asked_to_stop() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    handle.stop();
+    Ok(Exit::Valid)
+}
+
+/// From the variables that clients use, so that both sides can be started from one shell; else new ones are made.
+fn credentials() -> Result<Vec<Credentials>, Fault> {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    match (set("AWS_ACCESS_KEY_ID"), set("AWS_SECRET_ACCESS_KEY")) {
+        (Some(access_key), Some(secret_key)) => Ok(vec![Credentials { access_key, secret_key }]),
+        (None, None) => Ok(Vec::new()),
+        _ => Err(Fault::input(
+            "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set",
+            "Set both, or none to have a pair made.",
+        )),
+    }
+}
+
+fn limits(a: &S3ServerArgs) -> Result<Option<LimitSet>, Fault> {
+    let set = match (&a.tier, &a.limits) {
+        (Some(tier), _) => LimitSet::tier(tier),
+        (None, Some(file)) => LimitSet::read(file),
+        (None, None) => return Ok(None),
+    };
+    let set = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
+    if set.kind == TierKind::Block {
+        return Err(Fault::input(
+            format!("'{}' is a tier of blocks, not of objects", set.name),
+            "Use it with `plimsoll target block --tier`.",
+        ));
+    }
+    Ok(Some(set))
+}
+
+pub fn limits_refused(e: LimitsError) -> Fault {
+    let tiers = LimitSet::tier_names().collect::<Vec<_>>().join(", ");
+    Fault::input(e.to_string(), format!("Tiers are {tiers}; --limits reads a file of your own."))
+}
+
+fn refused(e: S3ServerError) -> Fault {
+    let remedy = match &e {
+        S3ServerError::Listen(..) => "Choose another --listen; port 0 takes a free one.",
+        S3ServerError::Store(_) => "Choose another --data directory; one server uses one.",
+        _ => "See `plimsoll target s3 --help`.",
+    };
+    Fault::input(e.to_string(), remedy)
+}
