@@ -34,10 +34,8 @@ pub type LayoutRunner<'a> = dyn FnMut(&[LayoutJob]) -> Result<(), RunError> + 'a
 pub struct Ground {
     run: String,
     permits: BTreeMap<PathBuf, Permit>,
-    /// Files that this run made, with their numbers in the journal.
-    made: BTreeMap<PathBuf, Vec<u64>>,
-    /// Directories that this run made, in the order of making.
-    directories: Vec<(PathBuf, u64)>,
+    /// Files that this run made, with their numbers in the journal: the end of the run removes what the journal lists.
+    made: BTreeMap<PathBuf, u64>,
     /// Files that this run wrote in full.
     full: BTreeSet<PathBuf>,
 }
@@ -72,14 +70,17 @@ impl Ground {
     }
 
     /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
+    ///
+    /// `data_seed` is the seed of the stamps of a workload's blocks; `layout` writes what has to be there.
     pub fn prepare(
         &mut self,
         plan: &Plan,
         stage: &Stage,
+        data_seed: &dyn Fn(&Workload) -> u64,
         journal: &mut Journal,
         layout: &mut LayoutRunner<'_>,
     ) -> Result<Vec<Finding>, RunError> {
-        let needs = needs_of(plan, stage)?;
+        let needs = needs_of(plan, stage, data_seed)?;
         let mut jobs = Vec::new();
         for need in &needs {
             if let Some(job) = self.make_ready(need, journal)? {
@@ -111,27 +112,6 @@ impl Ground {
         self.permits.values()
     }
 
-    /// Removes (or, with `keep`, strikes from the list of things to remove) what this run made.
-    pub fn clean_up(&mut self, keep: bool, journal: &mut Journal) -> Result<(), RunError> {
-        self.permits.clear();
-        for (path, ids) in std::mem::take(&mut self.made) {
-            if !keep {
-                remove(&path)?;
-            }
-            for id in ids {
-                if keep { journal.kept(id)? } else { journal.removed(id)? }
-            }
-        }
-        for (path, id) in std::mem::take(&mut self.directories).into_iter().rev() {
-            if keep {
-                journal.kept(id)?;
-            } else if fs::remove_dir(&path).is_ok() || !path.exists() {
-                journal.removed(id)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Permission, and the file itself. Returns what has to be laid out.
     fn make_ready(&mut self, need: &Need, journal: &mut Journal) -> Result<Option<LayoutJob>, RunError> {
         if safety::DeviceInfo::of(&need.path).is_ok() {
@@ -147,7 +127,7 @@ impl Ground {
         if need.fresh && self.made.contains_key(&need.path) {
             remove(&need.path)?;
             self.full.remove(&need.path);
-            for id in self.made.remove(&need.path).unwrap_or_default() {
+            if let Some(id) = self.made.remove(&need.path) {
                 journal.removed(id)?;
             }
         }
@@ -199,7 +179,7 @@ impl Ground {
     /// Creates the file if need be, with its entry in the journal first.
     fn file(&mut self, need: &Need, writes: bool, journal: &mut Journal) -> Result<FileFate, RunError> {
         let new = need.path.symlink_metadata().is_err();
-        let mut ids = Vec::new();
+        let mut entry = None;
         if new && writes {
             if need.length.is_none() {
                 return Err(RunError::input(
@@ -208,35 +188,32 @@ impl Ground {
                 ));
             }
             self.directory(&need.path, journal)?;
-            ids.push(journal.creating(Thing::File { path: need.path.clone() })?);
-            ids.push(journal.creating(Thing::File { path: marker::sidecar(&need.path) })?);
+            entry = Some(journal.creating(Thing::File { path: need.path.clone() })?);
         }
         let made = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), &self.run);
-        if made.is_err() {
-            for id in ids.drain(..) {
-                journal.removed(id)?;
-            }
+        if let (Err(_), Some(id)) = (&made, entry) {
+            journal.removed(id)?;
         }
         let fate = made?;
-        if !ids.is_empty() {
-            self.made.insert(need.path.clone(), ids);
+        if let Some(id) = entry {
+            self.made.insert(need.path.clone(), id);
         }
         Ok(fate)
     }
 
     /// Makes missing directories above a file.
-    fn directory(&mut self, path: &Path, journal: &mut Journal) -> Result<(), RunError> {
+    fn directory(&self, path: &Path, journal: &mut Journal) -> Result<(), RunError> {
         let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
         let missing: Vec<&Path> = parent.ancestors().take_while(|p| !p.exists()).collect();
         for dir in missing.into_iter().rev().filter(|d| !d.as_os_str().is_empty()) {
             let id = journal.creating(Thing::Directory { path: dir.to_owned() })?;
-            fs::create_dir(dir).map_err(|e| {
-                RunError::input(
+            if let Err(e) = fs::create_dir(dir) {
+                journal.removed(id)?;
+                return Err(RunError::input(
                     format!("{} cannot be made: {e}", dir.display()),
                     "Choose a directory that you may write to",
-                )
-            })?;
-            self.directories.push((dir.to_owned(), id));
+                ));
+            }
         }
         Ok(())
     }
@@ -274,7 +251,7 @@ impl Ground {
 }
 
 /// Merges what the workloads of a stage do to each path.
-fn needs_of(plan: &Plan, stage: &Stage) -> Result<Vec<Need>, RunError> {
+fn needs_of(plan: &Plan, stage: &Stage, data_seed: &dyn Fn(&Workload) -> u64) -> Result<Vec<Need>, RunError> {
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
     for w in &stage.workloads {
         let (name, target) = plan.target_of(w)?;
@@ -284,7 +261,7 @@ fn needs_of(plan: &Plan, stage: &Stage) -> Result<Vec<Need>, RunError> {
         for job in 0..w.jobs.unwrap_or(1) {
             let paths = paths_of_job(name, target, job);
             for (i, path) in paths.iter().enumerate() {
-                let need = need(plan, w, target, path, object_of(&paths[0], i));
+                let need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
                 match needs.get_mut(path) {
                     None => drop(needs.insert(path.clone(), need)),
                     Some(known) => known.merge(need),
@@ -295,7 +272,7 @@ fn needs_of(plan: &Plan, stage: &Stage) -> Result<Vec<Need>, RunError> {
     Ok(needs.into_values().collect())
 }
 
-fn need(plan: &Plan, w: &Workload, target: &TargetSpec, path: &Path, object: u64) -> Need {
+fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) -> Need {
     let options = w.block.clone().unwrap_or_default();
     let does = |kind| w.mix.get(&kind).is_some_and(|n| *n > 0);
     let mut units = sizes(&w.size);
@@ -328,7 +305,7 @@ fn need(plan: &Plan, w: &Workload, target: &TargetSpec, path: &Path, object: u64
         destroy_data,
         units,
         data: w.data,
-        seed: plan.seed,
+        seed,
     }
 }
 
@@ -429,3 +406,7 @@ fn check_space(jobs: &[LayoutJob], needs: &[Need]) -> Result<(), RunError> {
 pub fn free_bytes(path: &Path) -> Option<u64> {
     rustix::fs::statvfs(path).ok().map(|s| s.f_bavail.saturating_mul(s.f_frsize))
 }
+
+#[cfg(test)]
+#[path = "ground_tests.rs"]
+mod tests;
