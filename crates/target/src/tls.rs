@@ -54,7 +54,8 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError
         TlsSource::SelfSigned { names, ca_out } => self_signed(names, ca_out)?,
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+    let builder =
+        ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match &options.client_ca {
         None => builder.with_no_client_auth(),
         Some(file) => {
@@ -94,7 +95,8 @@ fn self_signed(names: &[String], ca_out: &Path) -> Result<Identity, TlsError> {
     let mut ca = CertificateParams::new(Vec::<String>::new())?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.distinguished_name.push(DnType::CommonName, "Plimsoll test CA");
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    ca.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     let ca_cert = ca.self_signed(&ca_key)?;
     std::fs::write(ca_out, ca_cert.pem())
         .map_err(|e| TlsError::Write { file: ca_out.display().to_string(), why: e.to_string() })?;

@@ -2,7 +2,8 @@
 
 use super::buckets;
 use super::convert::{
-    Read, fill_headers, fill_sums, hashers, headers_of, read_condition, sums_of, trailing_sums, verify, write_condition,
+    Read, fill_headers, fill_sums, hashers, headers_of, read_condition, sums_of, trailing_sums, verify,
+    write_condition,
 };
 use super::convert::{etag, timestamp};
 use super::error::StoreError;
@@ -33,7 +34,9 @@ fn check_headers(h: &Headers) -> S3Result<()> {
     }
     match h.encryption.as_deref() {
         None | Some("AES256") => Ok(()),
-        Some(other) => Err(s3_error!(NotImplemented, "server-side encryption {other:?}: this server knows AES256 only")),
+        Some(other) => {
+            Err(s3_error!(NotImplemented, "server-side encryption {other:?}: this server knows AES256 only"))
+        }
     }
 }
 
@@ -66,7 +69,8 @@ fn select(meta: &Meta, range: Option<&Range>, part: Option<i32>) -> S3Result<(Sp
         Some(n) => (part_span(meta, n)?, !meta.parts.is_empty()),
         None => span_of(range, meta.size)?,
     };
-    let text = (partial && !span.is_empty()).then(|| format!("bytes {}-{}/{}", span.start, span.end - 1, meta.size));
+    let text =
+        (partial && !span.is_empty()).then(|| format!("bytes {}-{}/{}", span.start, span.end - 1, meta.size));
     Ok((span, text))
 }
 
@@ -99,7 +103,10 @@ impl Backend {
             let mut w = received.into_writer(&store)?;
             let (size, md5, sums) = w.digest();
             if length.is_some_and(|n| n as u64 != size) {
-                return Err(StoreError::invalid(S3ErrorCode::IncompleteBody, "the body is shorter or longer than it says"));
+                return Err(StoreError::invalid(
+                    S3ErrorCode::IncompleteBody,
+                    "the body is shorter or longer than it says",
+                ));
             }
             let sums = from_dto(sums, "FULL_OBJECT");
             verify(&md5, &sums, [&said[0], &said[1]], content_md5.as_deref())?;
@@ -114,7 +121,9 @@ impl Backend {
     /// A new file with a span of an object's data.
     async fn copy_span(&self, from: Opened, span: Span<u64>, sums: ChecksumHasher) -> S3Result<Received> {
         let body = match from.data {
-            Some(data) => StreamingBlob::from(s3s::Body::from(data.slice(span.start as usize..span.end as usize))),
+            Some(data) => {
+                StreamingBlob::from(s3s::Body::from(data.slice(span.start as usize..span.end as usize)))
+            }
             None => StreamingBlob::new(FileStream::new(from.file, span.start, span.end)),
         };
         receive(&self.store, Some(body), sums).await
@@ -147,7 +156,11 @@ fn null_version(version: Option<&String>) -> S3Result<()> {
 }
 
 fn part_number(n: i32) -> S3Result<i32> {
-    if (1..=10_000).contains(&n) { Ok(n) } else { Err(s3_error!(InvalidArgument, "part numbers are from 1 to 10,000")) }
+    if (1..=10_000).contains(&n) {
+        Ok(n)
+    } else {
+        Err(s3_error!(InvalidArgument, "part numbers are from 1 to 10,000"))
+    }
 }
 
 #[async_trait::async_trait]
@@ -185,14 +198,17 @@ impl S3 for Backend {
         fill_headers!(out, o.meta, with_sums);
         out.content_length = Some((span.end - span.start) as i64);
         out.content_range = content_range;
-        out.parts_count = (i.part_number.is_some() && !o.meta.parts.is_empty()).then_some(o.meta.parts.len() as i32);
+        out.parts_count =
+            (i.part_number.is_some() && !o.meta.parts.is_empty()).then_some(o.meta.parts.len() as i32);
         out.content_type = i.response_content_type.or(out.content_type);
         out.cache_control = i.response_cache_control.or(out.cache_control);
         out.content_disposition = i.response_content_disposition.or(out.content_disposition);
         out.content_encoding = i.response_content_encoding.or(out.content_encoding);
         out.content_language = i.response_content_language.or(out.content_language);
         out.body = Some(match o.data {
-            Some(data) => StreamingBlob::from(s3s::Body::from(data.slice(span.start as usize..span.end as usize))),
+            Some(data) => {
+                StreamingBlob::from(s3s::Body::from(data.slice(span.start as usize..span.end as usize)))
+            }
             None => StreamingBlob::new(FileStream::new(o.file, span.start, span.end)),
         });
         Ok(S3Response::new(out))
@@ -209,11 +225,15 @@ impl S3 for Backend {
         fill_headers!(out, meta, i.checksum_mode.is_some() && content_range.is_none());
         out.content_length = Some((span.end - span.start) as i64);
         out.content_range = content_range;
-        out.parts_count = (i.part_number.is_some() && !meta.parts.is_empty()).then_some(meta.parts.len() as i32);
+        out.parts_count =
+            (i.part_number.is_some() && !meta.parts.is_empty()).then_some(meta.parts.len() as i32);
         Ok(S3Response::new(out))
     }
 
-    async fn delete_object(&self, req: S3Request<DeleteObjectInput>) -> S3Result<S3Response<DeleteObjectOutput>> {
+    async fn delete_object(
+        &self,
+        req: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
         let i = req.input;
         null_version(i.version_id.as_ref())?;
         let (store, bucket) = (self.store.clone(), self.store.bucket(&i.bucket)?);
@@ -222,7 +242,10 @@ impl S3 for Backend {
         Ok(S3Response::new(DeleteObjectOutput::default()))
     }
 
-    async fn delete_objects(&self, req: S3Request<DeleteObjectsInput>) -> S3Result<S3Response<DeleteObjectsOutput>> {
+    async fn delete_objects(
+        &self,
+        req: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
         let i = req.input;
         if i.delete.objects.is_empty() || i.delete.objects.len() > 1_000 {
             return Err(s3_error!(MalformedXML, "a batch delete names 1 to 1,000 keys"));
@@ -237,7 +260,8 @@ impl S3 for Backend {
         let i = req.input;
         let from = self.source(&i.copy_source).await?;
         let (m, n) = (i.copy_source_if_match.as_ref(), i.copy_source_if_none_match.as_ref());
-        let (since, until) = (i.copy_source_if_modified_since.as_ref(), i.copy_source_if_unmodified_since.as_ref());
+        let (since, until) =
+            (i.copy_source_if_modified_since.as_ref(), i.copy_source_if_unmodified_since.as_ref());
         if read_condition(&from.meta, m, n, since, until) != Read::Go {
             return Err(s3_error!(PreconditionFailed));
         }
@@ -249,19 +273,26 @@ impl S3 for Backend {
         check_headers(&headers)?;
         let same = matches!(&i.copy_source, CopySource::Bucket { bucket, key, .. } if **bucket == *i.bucket && **key == *i.key);
         if same && !replace && i.storage_class.is_none() {
-            return Err(s3_error!(InvalidRequest, "a copy onto itself has to change metadata or storage class"));
+            return Err(s3_error!(
+                InvalidRequest,
+                "a copy onto itself has to change metadata or storage class"
+            ));
         }
         let bucket = self.store.bucket(&i.bucket)?;
         let stored = from.meta.checksums.clone();
-        let algorithm = i.checksum_algorithm.as_ref().map(|a| a.as_str().to_owned()).or_else(|| algorithm_of(&stored));
+        let algorithm =
+            i.checksum_algorithm.as_ref().map(|a| a.as_str().to_owned()).or_else(|| algorithm_of(&stored));
         let size = from.meta.size;
         let received = self.copy_span(from, 0..size, multipart::hasher(algorithm.as_deref())).await?;
         let meta = Meta { key: i.key, headers, ..Meta::default() };
         let place = move |s: &Store, w, m: &Meta| s.commit(&bucket, w, m, &Condition::None);
-        let (meta, ()) = self.seal(received, Default::default(), None, Some(size as i64), meta, place).await?;
-        let mut result = CopyObjectResult::default();
-        result.e_tag = Some(etag(&meta.etag));
-        result.last_modified = Some(timestamp(meta.modified_ms));
+        let (meta, ()) =
+            self.seal(received, Default::default(), None, Some(size as i64), meta, place).await?;
+        let mut result = CopyObjectResult {
+            e_tag: Some(etag(&meta.etag)),
+            last_modified: Some(timestamp(meta.modified_ms)),
+            ..Default::default()
+        };
         fill_sums!(result, meta.checksums);
         Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() }))
     }
@@ -293,7 +324,10 @@ impl S3 for Backend {
         }))
     }
 
-    async fn upload_part(&self, mut req: S3Request<UploadPartInput>) -> S3Result<S3Response<UploadPartOutput>> {
+    async fn upload_part(
+        &self,
+        mut req: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
         let number = part_number(req.input.part_number)?;
         let (bucket, upload) = self.upload(&req.input.bucket, &req.input.upload_id, &req.input.key)?;
         let given = sums_of!(req.input);
@@ -309,13 +343,18 @@ impl S3 for Backend {
         Ok(S3Response::new(out))
     }
 
-    async fn upload_part_copy(&self, req: S3Request<UploadPartCopyInput>) -> S3Result<S3Response<UploadPartCopyOutput>> {
+    async fn upload_part_copy(
+        &self,
+        req: S3Request<UploadPartCopyInput>,
+    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
         let i = req.input;
         let number = part_number(i.part_number)?;
         let (bucket, upload) = self.upload(&i.bucket, &i.upload_id, &i.key)?;
         let from = self.source(&i.copy_source).await?;
         let range = match &i.copy_source_range {
-            Some(text) => Some(Range::parse(text).map_err(|_| s3_error!(InvalidArgument, "x-amz-copy-source-range"))?),
+            Some(text) => {
+                Some(Range::parse(text).map_err(|_| s3_error!(InvalidArgument, "x-amz-copy-source-range"))?)
+            }
             None => None,
         };
         let (span, _) = span_of(range.as_ref(), from.meta.size)?;
@@ -325,9 +364,11 @@ impl S3 for Backend {
         let meta = Meta { key: i.key, ..Meta::default() };
         let place = move |s: &Store, w, _: &Meta| multipart::put_part(s, &bucket, &upload.id, number, w);
         let (meta, ()) = self.seal(received, Default::default(), None, Some(length), meta, place).await?;
-        let mut result = CopyPartResult::default();
-        result.e_tag = Some(etag(&meta.etag));
-        result.last_modified = Some(timestamp(meta.modified_ms));
+        let mut result = CopyPartResult {
+            e_tag: Some(etag(&meta.etag)),
+            last_modified: Some(timestamp(meta.modified_ms)),
+            ..Default::default()
+        };
         fill_sums!(result, meta.checksums);
         Ok(S3Response::new(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() }))
     }
@@ -348,10 +389,15 @@ impl S3 for Backend {
             })
             .collect();
         let store = self.store.clone();
-        let meta = blocking(move || multipart::complete(&store, &bucket, &upload, &named, &condition)).await?;
-        let mut out = CompleteMultipartUploadOutput::default();
-        out.location = Some(format!("/{}/{}", i.bucket, super::convert::url_encode(&i.key)));
-        (out.bucket, out.key, out.e_tag) = (Some(i.bucket), Some(i.key), Some(etag(&meta.etag)));
+        let meta =
+            blocking(move || multipart::complete(&store, &bucket, &upload, &named, &condition)).await?;
+        let mut out = CompleteMultipartUploadOutput {
+            location: Some(format!("/{}/{}", i.bucket, super::convert::url_encode(&i.key))),
+            bucket: Some(i.bucket),
+            key: Some(i.key),
+            e_tag: Some(etag(&meta.etag)),
+            ..Default::default()
+        };
         fill_sums!(out, meta.checksums);
         out.checksum_type = meta.checksums.kind.map(Into::into);
         Ok(S3Response::new(out))
@@ -384,12 +430,18 @@ impl S3 for Backend {
         Ok(S3Response::new(buckets::uploads_page(req.input, all)))
     }
 
-    async fn list_objects(&self, req: S3Request<ListObjectsInput>) -> S3Result<S3Response<ListObjectsOutput>> {
+    async fn list_objects(
+        &self,
+        req: S3Request<ListObjectsInput>,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
         let bucket = self.store.bucket(&req.input.bucket)?;
         Ok(S3Response::new(buckets::list_v1(&bucket, req.input)?))
     }
 
-    async fn list_objects_v2(&self, req: S3Request<ListObjectsV2Input>) -> S3Result<S3Response<ListObjectsV2Output>> {
+    async fn list_objects_v2(
+        &self,
+        req: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
         let bucket = self.store.bucket(&req.input.bucket)?;
         Ok(S3Response::new(buckets::list_v2(&bucket, req.input)?))
     }
@@ -402,16 +454,25 @@ impl S3 for Backend {
         Ok(S3Response::new(buckets::list_versions(&bucket, req.input)?))
     }
 
-    async fn create_bucket(&self, req: S3Request<CreateBucketInput>) -> S3Result<S3Response<CreateBucketOutput>> {
+    async fn create_bucket(
+        &self,
+        req: S3Request<CreateBucketInput>,
+    ) -> S3Result<S3Response<CreateBucketOutput>> {
         if req.input.object_lock_enabled_for_bucket == Some(true) {
-            return Err(s3_error!(NotImplemented, "this server has no object lock: create the bucket without it"));
+            return Err(s3_error!(
+                NotImplemented,
+                "this server has no object lock: create the bucket without it"
+            ));
         }
         let (store, name) = (self.store.clone(), req.input.bucket.clone());
         blocking(move || store.create_bucket(&name)).await?;
-        Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", req.input.bucket)), ..Default::default() }))
+        Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", req.input.bucket)) }))
     }
 
-    async fn delete_bucket(&self, req: S3Request<DeleteBucketInput>) -> S3Result<S3Response<DeleteBucketOutput>> {
+    async fn delete_bucket(
+        &self,
+        req: S3Request<DeleteBucketInput>,
+    ) -> S3Result<S3Response<DeleteBucketOutput>> {
         let store = self.store.clone();
         blocking(move || store.delete_bucket(&req.input.bucket)).await?;
         Ok(S3Response::new(DeleteBucketOutput::default()))
@@ -419,7 +480,10 @@ impl S3 for Backend {
 
     async fn head_bucket(&self, req: S3Request<HeadBucketInput>) -> S3Result<S3Response<HeadBucketOutput>> {
         self.store.bucket(&req.input.bucket)?;
-        Ok(S3Response::new(HeadBucketOutput { bucket_region: Some(self.region.clone()), ..Default::default() }))
+        Ok(S3Response::new(HeadBucketOutput {
+            bucket_region: Some(self.region.clone()),
+            ..Default::default()
+        }))
     }
 
     async fn list_buckets(&self, _: S3Request<ListBucketsInput>) -> S3Result<S3Response<ListBucketsOutput>> {
@@ -452,7 +516,10 @@ impl S3 for Backend {
         Err(s3_error!(ObjectLockConfigurationNotFoundError))
     }
 
-    async fn get_bucket_policy(&self, req: S3Request<GetBucketPolicyInput>) -> S3Result<S3Response<GetBucketPolicyOutput>> {
+    async fn get_bucket_policy(
+        &self,
+        req: S3Request<GetBucketPolicyInput>,
+    ) -> S3Result<S3Response<GetBucketPolicyOutput>> {
         self.store.bucket(&req.input.bucket)?;
         Err(s3_error!(NoSuchBucketPolicy))
     }
@@ -499,11 +566,22 @@ impl S3 for Backend {
 }
 
 fn algorithm_of(c: &Checksums) -> Option<String> {
-    let all = [("CRC32", &c.crc32), ("CRC32C", &c.crc32c), ("CRC64NVME", &c.crc64nvme), ("SHA1", &c.sha1), ("SHA256", &c.sha256)];
+    let all = [
+        ("CRC32", &c.crc32),
+        ("CRC32C", &c.crc32c),
+        ("CRC64NVME", &c.crc64nvme),
+        ("SHA1", &c.sha1),
+        ("SHA256", &c.sha256),
+    ];
     all.iter().find(|a| a.1.is_some()).map(|a| a.0.to_owned())
 }
 
-fn delete_all(store: &Store, bucket: &Bucket, objects: Vec<ObjectIdentifier>, quiet: bool) -> DeleteObjectsOutput {
+fn delete_all(
+    store: &Store,
+    bucket: &Bucket,
+    objects: Vec<ObjectIdentifier>,
+    quiet: bool,
+) -> DeleteObjectsOutput {
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
     for o in objects {
         let condition = o.e_tag.as_ref().map_or(Condition::None, |t| Condition::Is(t.value().to_owned()));
@@ -522,5 +600,9 @@ fn delete_all(store: &Store, bucket: &Bucket, objects: Vec<ObjectIdentifier>, qu
         }
     }
     let some = |v: Vec<_>| (!v.is_empty()).then_some(v);
-    DeleteObjectsOutput { deleted: some(deleted), errors: (!errors.is_empty()).then_some(errors), ..Default::default() }
+    DeleteObjectsOutput {
+        deleted: some(deleted),
+        errors: (!errors.is_empty()).then_some(errors),
+        ..Default::default()
+    }
 }

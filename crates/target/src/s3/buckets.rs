@@ -14,7 +14,9 @@ const MAX_KEYS: i32 = 1_000;
 fn max_of(asked: Option<i32>) -> S3Result<i32> {
     match asked {
         None => Ok(MAX_KEYS),
-        Some(n) if n < 0 => Err(s3_error!(InvalidArgument, "a page cannot have {n} entries: ask for 0 to 1,000")),
+        Some(n) if n < 0 => {
+            Err(s3_error!(InvalidArgument, "a page cannot have {n} entries: ask for 0 to 1,000"))
+        }
         Some(n) => Ok(n.min(MAX_KEYS)),
     }
 }
@@ -109,7 +111,7 @@ pub(crate) fn list_v2(bucket: &Bucket, i: ListObjectsV2Input) -> S3Result<ListOb
 fn from_token(token: &str) -> S3Result<String> {
     let bad = || s3_error!(InvalidArgument, "the continuation token is not one of this server");
     let digits = token.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(bad());
     }
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
@@ -117,7 +119,10 @@ fn from_token(token: &str) -> S3Result<String> {
     String::from_utf8(bytes.ok_or_else(bad)?).map_err(|_| bad())
 }
 
-pub(crate) fn list_versions(bucket: &Bucket, i: ListObjectVersionsInput) -> S3Result<ListObjectVersionsOutput> {
+pub(crate) fn list_versions(
+    bucket: &Bucket,
+    i: ListObjectVersionsInput,
+) -> S3Result<ListObjectVersionsOutput> {
     let max = max_of(i.max_keys)?;
     let after = i.key_marker.clone().unwrap_or_default();
     let page = cut(bucket, i.prefix.as_deref(), i.delimiter.as_deref(), &after, max);

@@ -31,7 +31,10 @@ pub(crate) fn unix_ms(t: &Timestamp) -> i64 {
 }
 
 /// The conditions of a request that writes.
-pub(crate) fn write_condition(if_match: Option<&ETagCondition>, if_none_match: Option<&ETagCondition>) -> Condition {
+pub(crate) fn write_condition(
+    if_match: Option<&ETagCondition>,
+    if_none_match: Option<&ETagCondition>,
+) -> Condition {
     match (if_match, if_none_match) {
         (Some(ETagCondition::Any), _) => Condition::Present,
         (Some(ETagCondition::ETag(t)), _) => Condition::Is(t.value().to_owned()),
@@ -81,7 +84,11 @@ macro_rules! headers_of {
             content_encoding: $input.content_encoding.clone(),
             content_language: $input.content_language.clone(),
             expires_ms: $input.expires.as_ref().map($crate::s3::convert::unix_ms),
-            storage_class: $input.storage_class.as_ref().map(|c| c.as_str().to_owned()).filter(|c| c != "STANDARD"),
+            storage_class: $input
+                .storage_class
+                .as_ref()
+                .map(|c| c.as_str().to_owned())
+                .filter(|c| c != "STANDARD"),
             encryption: $input.server_side_encryption.as_ref().map(|e| e.as_str().to_owned()),
             metadata: $input.metadata.clone().unwrap_or_default().into_iter().collect(),
         }
@@ -179,7 +186,9 @@ pub(crate) fn hashers<T>(req: &S3Request<T>, given: &Checksums, algorithm: Optio
 /// Checksums that came behind the body.
 pub(crate) fn trailing_sums<T>(req: &S3Request<T>) -> Checksums {
     let mut sums = Checksums::default();
-    let Some(trailers) = req.trailing_headers.as_ref().and_then(s3s::TrailingHeaders::take) else { return sums };
+    let Some(trailers) = req.trailing_headers.as_ref().and_then(s3s::TrailingHeaders::take) else {
+        return sums;
+    };
     let get = |name: &str| trailers.get(name).and_then(|v| v.to_str().ok()).map(|v| v.trim().to_owned());
     sums.crc32 = get("x-amz-checksum-crc32");
     sums.crc32c = get("x-amz-checksum-crc32c");
@@ -198,9 +207,14 @@ pub(crate) fn verify(
 ) -> Result<(), StoreError> {
     if let Some(want) = content_md5 {
         let want = BASE64.decode(want).ok().filter(|w| w.len() == 16);
-        let want = want.ok_or_else(|| StoreError::invalid(S3ErrorCode::InvalidDigest, "Content-MD5 is no MD5 in base64"))?;
+        let want = want.ok_or_else(|| {
+            StoreError::invalid(S3ErrorCode::InvalidDigest, "Content-MD5 is no MD5 in base64")
+        })?;
         if want != md5 {
-            return Err(StoreError::invalid(S3ErrorCode::BadDigest, "the body is not the one that Content-MD5 tells of"));
+            return Err(StoreError::invalid(
+                S3ErrorCode::BadDigest,
+                "the body is not the one that Content-MD5 tells of",
+            ));
         }
     }
     for s in said {
@@ -213,7 +227,10 @@ pub(crate) fn verify(
         ];
         for (name, want, got) in pairs {
             if want.is_some() && want != got {
-                let text = format!("the {name} of the body is {}, not the one sent", got.as_deref().unwrap_or("unknown"));
+                let text = format!(
+                    "the {name} of the body is {}, not the one sent",
+                    got.as_deref().unwrap_or("unknown")
+                );
                 return Err(StoreError::invalid(S3ErrorCode::BadDigest, text));
             }
         }
@@ -226,7 +243,9 @@ pub(crate) fn url_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for b in text.bytes() {
         match b {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b'*' => out.push(b as char),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b'*' => {
+                out.push(b as char)
+            }
             _ => out.push_str(&format!("%{b:02X}")),
         }
     }

@@ -49,7 +49,11 @@ pub(crate) struct Peer {
 }
 
 impl Front {
-    pub async fn handle(self: Arc<Self>, req: Request<Incoming>, peer: Arc<Peer>) -> Result<Response<Body>, HttpError> {
+    pub async fn handle(
+        self: Arc<Self>,
+        req: Request<Incoming>,
+        peer: Arc<Peer>,
+    ) -> Result<Response<Body>, HttpError> {
         if req.uri().path() == "/__stats" {
             return Ok(self.stats());
         }
@@ -103,7 +107,9 @@ impl Front {
         };
         let (at_ns, ticket) = match gate.admit(&caller) {
             Verdict::Go { at_ns, ticket } => (at_ns, ticket),
-            Verdict::Reject { status, retry_after_s, limit } => return Err(refusal(status, retry_after_s, &limit)),
+            Verdict::Reject { status, retry_after_s, limit } => {
+                return Err(refusal(status, retry_after_s, &limit));
+            }
         };
         let bytes = content_length(req.headers()).unwrap_or(0);
         let latency_ns = gate.latency_ns(class, bytes);
@@ -243,7 +249,8 @@ fn is_list(query: &str) -> bool {
 
 /// Access key of the signature, in its header or in the query of a presigned URL.
 fn access_key(req: &Request<Incoming>) -> &str {
-    let credential = |text: &'_ str, mark: &str| -> Option<usize> { text.find(mark).map(|at| at + mark.len()) };
+    let credential =
+        |text: &'_ str, mark: &str| -> Option<usize> { text.find(mark).map(|at| at + mark.len()) };
     let upto = |text: &'_ str, from: usize| -> usize {
         text[from..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(text.len(), |n| from + n)
     };

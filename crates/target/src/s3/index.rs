@@ -58,7 +58,7 @@ pub(crate) fn page(index: &Index, ask: PageRequest<'_>) -> Page {
             None => {
                 last = key.to_vec();
                 lower = Bound::Excluded(key.to_vec());
-                page.items.push((key.clone(), entry.clone()));
+                page.items.push((key.into(), entry.clone()));
             }
         }
     }
@@ -77,14 +77,14 @@ fn first_bound(ask: &PageRequest<'_>) -> Option<Bound<Vec<u8>>> {
     }
 }
 
-fn next<'i>(index: &'i Index, lower: &Bound<Vec<u8>>, prefix: &[u8]) -> Option<(&'i Box<[u8]>, &'i Entry)> {
+fn next<'i>(index: &'i Index, lower: &Bound<Vec<u8>>, prefix: &[u8]) -> Option<(&'i [u8], &'i Entry)> {
     let lower = match lower {
         Bound::Included(k) => Bound::Included(&k[..]),
         Bound::Excluded(k) => Bound::Excluded(&k[..]),
         Bound::Unbounded => Bound::Unbounded,
     };
-    let found = index.range::<[u8], _>((lower, Bound::Unbounded)).next()?;
-    found.0.starts_with(prefix).then_some(found)
+    let (key, entry) = index.range::<[u8], _>((lower, Bound::Unbounded)).next()?;
+    key.starts_with(prefix).then_some((key, entry))
 }
 
 /// The key up to and with the first delimiter behind the prefix.

@@ -69,7 +69,13 @@ pub(crate) fn find(bucket: &Bucket, id: &str, key: &str) -> Result<Upload, Store
     if upload.key == key { Ok(upload) } else { Err(StoreError::NoSuchUpload) }
 }
 
-pub(crate) fn put_part(store: &Store, bucket: &Bucket, id: &str, number: i32, mut w: Writer) -> Result<(), StoreError> {
+pub(crate) fn put_part(
+    store: &Store,
+    bucket: &Bucket,
+    id: &str,
+    number: i32,
+    mut w: Writer,
+) -> Result<(), StoreError> {
     let dir = dir_of(bucket, id)?;
     if !dir.is_dir() {
         return Err(StoreError::NoSuchUpload);
@@ -89,7 +95,9 @@ pub(crate) fn list(bucket: &Bucket) -> Result<Vec<Upload>, StoreError> {
             all.push(u);
         }
     }
-    all.sort_by(|a: &Upload, b| (a.key.as_bytes(), a.initiated_ms, &a.id).cmp(&(b.key.as_bytes(), b.initiated_ms, &b.id)));
+    all.sort_by(|a: &Upload, b| {
+        (a.key.as_bytes(), a.initiated_ms, &a.id).cmp(&(b.key.as_bytes(), b.initiated_ms, &b.id))
+    });
     Ok(all)
 }
 
@@ -99,7 +107,8 @@ pub(crate) fn parts(bucket: &Bucket, id: &str) -> Result<Vec<(i32, Meta)>, Store
     for file in fs::read_dir(dir_of(bucket, id)?)? {
         let file = file?;
         let name = file.file_name();
-        if let Some(number) = name.to_str().and_then(|n| n.strip_prefix("part-")).and_then(|n| n.parse().ok()) {
+        if let Some(number) = name.to_str().and_then(|n| n.strip_prefix("part-")).and_then(|n| n.parse().ok())
+        {
             all.push((number, object::open(&file.path())?.meta));
         }
     }
@@ -171,7 +180,10 @@ pub(crate) fn complete(
 
 fn check_order(named: &[Named]) -> Result<(), StoreError> {
     if named.is_empty() {
-        return Err(StoreError::invalid(S3ErrorCode::MalformedXML, "a multipart upload needs at least one part"));
+        return Err(StoreError::invalid(
+            S3ErrorCode::MalformedXML,
+            "a multipart upload needs at least one part",
+        ));
     }
     if named.windows(2).any(|w| w[0].number >= w[1].number) {
         return Err(StoreError::invalid(S3ErrorCode::InvalidPartOrder, "parts are named in ascending order"));
@@ -226,7 +238,9 @@ fn composite(algorithm: Option<&str>, parts: &[Checksums]) -> Checksums {
         Some("CRC32") => out.crc32 = of(|c| c.crc32.as_ref()).and_then(|b| text(&Crc32::checksum(&b))),
         Some("CRC32C") => out.crc32c = of(|c| c.crc32c.as_ref()).and_then(|b| text(&Crc32c::checksum(&b))),
         Some("SHA1") => out.sha1 = of(|c| c.sha1.as_ref()).and_then(|b| text(Sha1::checksum(&b).as_ref())),
-        Some("SHA256") => out.sha256 = of(|c| c.sha256.as_ref()).and_then(|b| text(Sha256::checksum(&b).as_ref())),
+        Some("SHA256") => {
+            out.sha256 = of(|c| c.sha256.as_ref()).and_then(|b| text(Sha256::checksum(&b).as_ref()))
+        }
         _ => {}
     }
     let none = Checksums { kind: out.kind.clone(), ..Checksums::default() };

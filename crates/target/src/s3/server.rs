@@ -10,7 +10,7 @@ use crate::tls::{TlsError, TlsOptions, TlsSource, server_config};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use s3s::auth::SimpleAuth;
+use s3s::auth::{S3Auth, SecretKey};
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::host::SingleDomain;
 use s3s::service::S3ServiceBuilder;
@@ -68,6 +68,8 @@ pub struct S3Options {
     pub limits: Option<LimitSet>,
     /// Domain whose subdomains are buckets (virtual-host addressing), beside the path form.
     pub domain: Option<String>,
+    /// Buckets that are there from the start.
+    pub buckets: Vec<String>,
     /// Threads for requests; 0 is one per processor.
     pub threads: usize,
     /// Most connections at a time; more wait in the listen queue. Bounds memory: about 1 MiB each at worst.
@@ -86,6 +88,7 @@ impl S3Options {
             tls: None,
             limits: None,
             domain: None,
+            buckets: Vec::new(),
             threads: 0,
             max_connections: 1_024,
         }
@@ -122,7 +125,10 @@ pub struct Handle {
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle").field("addr", &self.addr).field("credentials", &self.credentials).finish_non_exhaustive()
+        f.debug_struct("Handle")
+            .field("addr", &self.addr)
+            .field("credentials", &self.credentials)
+            .finish_non_exhaustive()
     }
 }
 
@@ -194,6 +200,9 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
         credentials.push(Credentials::generate()?);
     }
     let store = Store::open(&options.data, options.sync).map_err(|e| S3ServerError::Store(e.to_string()))?;
+    for name in options.buckets.iter().filter(|b| store.bucket(b).is_err()) {
+        store.create_bucket(name).map_err(|e| S3ServerError::Store(format!("bucket {name}: {e}")))?;
+    }
     let damaged = store.damaged.clone();
     let tls = options.tls.as_ref().map(server_config).transpose()?;
     let ca_file = match options.tls.as_ref().map(|t| &t.source) {
@@ -217,7 +226,12 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
     let runtime = builder.thread_name("s3").enable_all().build()?;
     let (stop, stopped) = watch::channel(false);
     let acceptor = tls.map(TlsAcceptor::from);
-    let accept = Accept { front: front.clone(), acceptor: acceptor.clone(), max: options.max_connections.max(1), stopped };
+    let accept = Accept {
+        front: front.clone(),
+        acceptor: acceptor.clone(),
+        max: options.max_connections.max(1),
+        stopped,
+    };
     runtime.spawn(async move { accept.run(listener).await });
     Ok(Handle {
         addr,
@@ -232,13 +246,26 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
     })
 }
 
-fn service(options: &S3Options, all: &[Credentials], store: Arc<Store>) -> Result<s3s::service::S3Service, S3ServerError> {
-    let mut builder = S3ServiceBuilder::new(Backend { store, region: options.region.clone() });
-    let mut auth = SimpleAuth::new();
-    for c in all {
-        auth.register(c.access_key.clone(), c.secret_key.as_str().into());
+/// The keys that are let in; s3s checks the signature with the secret.
+struct Keys(Vec<Credentials>);
+
+#[async_trait::async_trait]
+impl S3Auth for Keys {
+    async fn get_secret_key(&self, access_key: &str) -> s3s::S3Result<SecretKey> {
+        match self.0.iter().find(|c| c.access_key == access_key) {
+            Some(c) => Ok(c.secret_key.as_str().into()),
+            None => Err(s3s::s3_error!(InvalidAccessKeyId, "this server does not know the access key")),
+        }
     }
-    builder.set_auth(auth);
+}
+
+fn service(
+    options: &S3Options,
+    all: &[Credentials],
+    store: Arc<Store>,
+) -> Result<s3s::service::S3Service, S3ServerError> {
+    let mut builder = S3ServiceBuilder::new(Backend { store, region: options.region.clone() });
+    builder.set_auth(Keys(all.to_vec()));
     let mut config = S3Config::default();
     config.xml_max_body_size = XML_BYTES;
     config.post_object_max_file_size = FORM_BYTES;

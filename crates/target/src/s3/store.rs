@@ -34,7 +34,9 @@ pub(crate) enum Condition {
 impl Condition {
     fn check(&self, now: Option<&Entry>) -> Result<(), StoreError> {
         match (self, now) {
-            (Condition::None, _) | (Condition::Absent | Condition::IsNot(_), None) | (Condition::Present, Some(_)) => Ok(()),
+            (Condition::None, _)
+            | (Condition::Absent | Condition::IsNot(_), None)
+            | (Condition::Present, Some(_)) => Ok(()),
             (Condition::Present | Condition::Is(_), None) => Err(StoreError::NoSuchKey),
             (Condition::Absent, Some(_)) => Err(StoreError::Precondition),
             (Condition::Is(tag), Some(e)) if **tag == *e.etag => Ok(()),
@@ -97,7 +99,10 @@ impl Store {
         fs::create_dir_all(root.join("buckets"))?;
         let lock = File::create(root.join("lock"))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            let text = format!("{} is in use by another server: stop that one, or name another directory", root.display());
+            let text = format!(
+                "{} is in use by another server: stop that one, or name another directory",
+                root.display()
+            );
             std::io::Error::new(std::io::ErrorKind::AddrInUse, text)
         })?;
         let tmp = root.join("tmp");
@@ -151,7 +156,8 @@ impl Store {
         let (tmp, dir) = (self.tmp_path(), self.root.join("buckets").join(name));
         fs::create_dir_all(tmp.join("objects"))?;
         fs::create_dir(tmp.join("uploads"))?;
-        let text = serde_json::to_vec(&BucketFile { created_ms }).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let text =
+            serde_json::to_vec(&BucketFile { created_ms }).map_err(|e| StoreError::Damaged(e.to_string()))?;
         fs::write(tmp.join("bucket.json"), text)?;
         self.sync_dir(&tmp)?;
         fs::rename(&tmp, &dir)?;
@@ -178,7 +184,13 @@ impl Store {
     }
 
     /// Puts a sealed object under its key, if the condition holds; durable when this returns.
-    pub fn commit(&self, bucket: &Bucket, mut w: Writer, meta: &Meta, condition: &Condition) -> Result<(), StoreError> {
+    pub fn commit(
+        &self,
+        bucket: &Bucket,
+        mut w: Writer,
+        meta: &Meta,
+        condition: &Condition,
+    ) -> Result<(), StoreError> {
         let path = bucket.path_of(&meta.key);
         let entry = entry_of(meta);
         {

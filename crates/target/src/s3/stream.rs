@@ -65,7 +65,11 @@ impl Received {
 }
 
 /// Takes a whole body in.
-pub(crate) async fn receive(store: &Arc<Store>, body: Option<StreamingBlob>, sums: ChecksumHasher) -> S3Result<Received> {
+pub(crate) async fn receive(
+    store: &Arc<Store>,
+    body: Option<StreamingBlob>,
+    sums: ChecksumHasher,
+) -> S3Result<Received> {
     let mut sums = Some(ChecksumBox(sums));
     let mut batch: Vec<Bytes> = Vec::new();
     let mut batch_bytes = 0;
