@@ -211,7 +211,9 @@ impl ResponseParser {
                 Ok(())
             }
             State::Broken(e) => Err(e),
-            State::Head if !self.pending.is_empty() => {
+            // Nothing of an answer came: the caller may want to know that (see `started`).
+            State::Head if self.pending.is_empty() => Err(Malformed::Closed),
+            State::Head => {
                 let e = self.head.parse(&self.pending).err().unwrap_or(Malformed::Closed);
                 self.state = State::Broken(e);
                 Err(e)

@@ -23,10 +23,13 @@ struct Socket {
     read: Option<(Token, RingOp)>,
     write: Option<(Token, RingOp)>,
     listed: bool,
+    /// The peer has closed its side (or the connection broke). That edge comes once, perhaps together with
+    /// data: a short read does not mean that there is nothing more to read, for the end is.
+    ended: bool,
 }
 
 const CLOSED: Socket =
-    Socket { fd: -1, readable: false, writable: false, read: None, write: None, listed: false };
+    Socket { fd: -1, readable: false, writable: false, read: None, write: None, listed: false, ended: false };
 
 #[derive(Debug)]
 pub struct EpollRing {
@@ -121,6 +124,7 @@ impl EpollRing {
                         if let RingOp::Recv { len, .. } = op
                             && result > 0
                             && (result as u32) < len
+                            && !self.sockets[i].ended
                         {
                             self.sockets[i].readable = false;
                         }
@@ -161,6 +165,7 @@ impl EpollRing {
             let (what, sock) = (self.events[i].events, self.events[i].u64 as u32);
             let s = &mut self.sockets[sock as usize];
             let broken = what & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
+            s.ended |= broken || what & libc::EPOLLRDHUP as u32 != 0;
             s.readable |= broken || what & (libc::EPOLLIN | libc::EPOLLRDHUP) as u32 != 0;
             s.writable |= broken || what & libc::EPOLLOUT as u32 != 0;
             if (s.readable && s.read.is_some()) || (s.writable && s.write.is_some()) {

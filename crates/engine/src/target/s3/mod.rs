@@ -1,4 +1,24 @@
 //! The S3 target: HTTP/1.1 exchanges on the ring.
+//!
+//! From outside in: [`machine`] turns ops into exchanges, [`lane`] drives one exchange over one [`conn`]ection,
+//! [`outgoing`] is what it sends, [`request`] writes it, [`judge`] says what the answer means.
 
+pub mod config;
+mod conn;
+pub mod content;
+mod judge;
 pub mod keys;
+mod lane;
+mod machine;
+mod outgoing;
+mod request;
 pub mod tls;
+mod worker;
+
+pub use config::{Config, Options, Server, Setup};
+pub use content::{Content, Layout};
+pub use keys::KeyNames;
+pub use worker::S3Worker;
+
+#[cfg(test)]
+mod tests;

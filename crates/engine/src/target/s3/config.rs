@@ -1,0 +1,167 @@
+//! What all workers of one S3 target share: endpoints with their addresses, credentials, TLS, and how objects look.
+//! Made once before the stage; names are resolved and certificates read here, never on the hot path.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use plimsoll_model::plan::{Addressing, OnThrottle, PayloadSigning, S3Target};
+use plimsoll_s3::head::{HeadOptions, Heads};
+use plimsoll_s3::{CrcKind, Credentials, Endpoint};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+
+use super::content::Content;
+use super::keys::KeyNames;
+use super::tls;
+
+/// What a target is made of.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub endpoints: Vec<Endpoint>,
+    pub credentials: Credentials,
+    pub region: String,
+    pub target: S3Target,
+    pub keys: KeyNames,
+    /// What is written and what is expected to be read.
+    pub content: Arc<Content>,
+    pub object: Options,
+}
+
+/// Options of the ops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub part_bytes: u64,
+    /// Parts of one upload in flight; connections per slot when multipart is in the mix.
+    pub part_concurrency: u32,
+    /// The mix has multipart ops.
+    pub multipart: bool,
+    /// The largest multipart object, bytes.
+    pub max_multipart_bytes: u64,
+    /// 0: the server's own.
+    pub list_max_keys: u32,
+    pub list_delimiter: Option<String>,
+    /// Keys of one batch delete: the op's key and those that follow it.
+    pub delete_batch: u32,
+    /// The copy that op n makes is object `copy_first + n`.
+    pub copy_first: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            part_bytes: 8 << 20,
+            part_concurrency: 1,
+            multipart: false,
+            max_multipart_bytes: 0,
+            list_max_keys: 1000,
+            list_delimiter: None,
+            delete_batch: 1,
+            copy_first: 1 << 48,
+        }
+    }
+}
+
+/// One endpoint, ready to connect to.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub endpoint: Endpoint,
+    /// All addresses of the name; connections go over them in turn.
+    pub addresses: Vec<SocketAddr>,
+    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// The S3 target of a stage.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub servers: Vec<Server>,
+    pub credentials: Credentials,
+    pub region: String,
+    pub heads: HeadOptions,
+    pub keys: KeyNames,
+    pub content: Arc<Content>,
+    pub object: Options,
+    pub signing: PayloadSigning,
+    pub on_throttle: OnThrottle,
+    pub timeout_ns: u64,
+    pub checksum: Option<CrcKind>,
+}
+
+/// The most parts of one upload (AWS).
+pub const MAX_PARTS: u64 = 10_000;
+
+impl Config {
+    /// Resolves names, reads certificates, checks headers. The error is a sentence with the remedy.
+    pub fn new(setup: Setup) -> Result<Self, String> {
+        let Setup { endpoints, credentials, region, target, keys, content, object } = setup;
+        if endpoints.is_empty() {
+            return Err("no endpoint: name one with --endpoint".into());
+        }
+        let virtual_host = target.addressing == Addressing::VirtualHost;
+        let tls_config =
+            if endpoints.iter().any(|e| e.tls) { Some(tls::client_config(&target.tls)?) } else { None };
+        let servers = endpoints
+            .into_iter()
+            .map(|e| server(e, &target.bucket, virtual_host, tls_config.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        if object.multipart && object.max_multipart_bytes.div_ceil(object.part_bytes.max(1)) > MAX_PARTS {
+            return Err(format!(
+                "an object of {} bytes in parts of {} has more than {MAX_PARTS} parts: use larger parts (--part-size)",
+                object.max_multipart_bytes, object.part_bytes
+            ));
+        }
+        let checksum = CrcKind::of(target.checksum);
+        let heads = HeadOptions {
+            bucket: target.bucket.clone(),
+            virtual_host,
+            put_headers: target.put_headers.into_iter().collect(),
+            checksum,
+            close: !target.keep_alive,
+            expect_continue: target.expect_continue,
+        };
+        // Bad headers are told now, not by the first worker.
+        Heads::new(&servers[0].endpoint, credentials.clone(), &region, &heads).map_err(|e| e.to_string())?;
+        let timeout_ns = u64::try_from(target.timeout.0.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Self {
+            servers,
+            credentials,
+            region,
+            heads,
+            keys,
+            content,
+            object,
+            signing: target.signing,
+            on_throttle: target.on_throttle,
+            timeout_ns,
+            checksum,
+        })
+    }
+}
+
+fn server(
+    endpoint: Endpoint,
+    bucket: &str,
+    virtual_host: bool,
+    config: Option<&Arc<ClientConfig>>,
+) -> Result<Server, String> {
+    if virtual_host && endpoint.is_ip() {
+        return Err(format!(
+            "virtual-host addressing needs a host name, but {endpoint} is an address: use path addressing"
+        ));
+    }
+    let bucket = virtual_host.then_some(bucket);
+    let host = bucket.map_or_else(|| endpoint.host.clone(), |b| format!("{b}.{}", endpoint.host));
+    let addresses: Vec<SocketAddr> = (host.as_str(), endpoint.port)
+        .to_socket_addrs()
+        .map_err(|e| {
+            format!("cannot find the host '{host}' of {endpoint}: {e}. Check the name, or the network.")
+        })?
+        .collect();
+    if addresses.is_empty() {
+        return Err(format!("the host '{host}' of {endpoint} has no address"));
+    }
+    let tls = match config.filter(|_| endpoint.tls) {
+        Some(c) => Some((c.clone(), tls::server_name(&endpoint.host, bucket)?)),
+        None => None,
+    };
+    Ok(Server { endpoint, addresses, tls })
+}

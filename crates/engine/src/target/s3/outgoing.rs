@@ -1,0 +1,254 @@
+//! What a lane sends: a head, then a body that is never made but pieced together from stamps and the pool.
+
+use super::conn::Conn;
+use super::content::{Content, Piece, STAMP_BYTES, Stamp};
+
+/// Memory pieces of one send at most, and the stamps among them.
+const PIECES: usize = 64;
+const STAMPS: usize = 34;
+/// Body bytes of one send at most: what moves is counted as it moves, so it must not be too coarse.
+pub(super) const WINDOW_BYTES: usize = 1 << 20;
+
+/// The body of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    None,
+    /// The text in [`Outgoing::text`].
+    Text,
+    /// Of an object; see [`Content::piece`].
+    Object {
+        object: u64,
+        base: u64,
+    },
+}
+
+/// A request on its way out.
+pub(super) struct Outgoing {
+    pub head: Vec<u8>,
+    /// XML bodies.
+    pub text: Vec<u8>,
+    pub source: Source,
+    pub body_len: u64,
+    head_sent: usize,
+    body_sent: u64,
+    /// The body waits for `100 Continue`.
+    pub held: bool,
+    iovecs: Box<[libc::iovec]>,
+    stamps: Box<[Stamp]>,
+    message: Box<libc::msghdr>,
+    /// TLS: what was encrypted and not sent yet, and how far it was sent.
+    wire: Vec<u8>,
+    wire_sent: usize,
+    /// Body bytes in `wire`.
+    wire_body: u64,
+}
+
+impl std::fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Outgoing({}/{} + {}/{})", self.head_sent, self.head.len(), self.body_sent, self.body_len)
+    }
+}
+
+impl Outgoing {
+    pub fn new(tls: bool, text_room: usize) -> Self {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        Self {
+            head: Vec::with_capacity(plimsoll_s3::head::HEAD_CAPACITY),
+            text: Vec::with_capacity(text_room),
+            source: Source::None,
+            body_len: 0,
+            head_sent: 0,
+            body_sent: 0,
+            held: false,
+            iovecs: vec![empty; PIECES].into_boxed_slice(),
+            stamps: vec![[0; STAMP_BYTES]; STAMPS].into_boxed_slice(),
+            // SAFETY: msghdr is plain data for which all zeros is a valid (empty) value.
+            message: Box::new(unsafe { std::mem::zeroed() }),
+            wire: Vec::with_capacity(if tls { WINDOW_BYTES + (64 << 10) } else { 0 }),
+            wire_sent: 0,
+            wire_body: 0,
+        }
+    }
+
+    /// Starts from the first byte of the head again.
+    pub fn rewind(&mut self) {
+        self.head_sent = 0;
+        self.body_sent = 0;
+        self.wire.clear();
+        self.wire_sent = 0;
+        self.wire_body = 0;
+    }
+
+    /// All of it was taken by the kernel (and the body was not withheld).
+    pub fn all_sent(&self) -> bool {
+        self.head_sent == self.head.len()
+            && self.body_sent == self.body_len
+            && self.wire_sent == self.wire.len()
+    }
+
+    /// The next message to send, or null when there is nothing to send now.
+    pub fn next_message(&mut self, content: &Content) -> *const libc::msghdr {
+        let mut n = 0;
+        if self.head_sent < self.head.len() {
+            self.iovecs[0] = iovec(&self.head[self.head_sent..]);
+            n = 1;
+        }
+        if !self.held {
+            n = self.body_pieces(n, content);
+        }
+        if n == 0 {
+            return std::ptr::null();
+        }
+        self.message.msg_iov = self.iovecs.as_mut_ptr();
+        self.message.msg_iovlen = n as _;
+        &raw const *self.message
+    }
+
+    fn body_pieces(&mut self, mut n: usize, content: &Content) -> usize {
+        let mut at = self.body_sent;
+        let end = self.body_len.min(at + WINDOW_BYTES as u64);
+        let mut stamps = 0;
+        while at < end && n < PIECES {
+            let piece = match self.source {
+                Source::None => break,
+                Source::Text => iovec(&self.text[at as usize..]),
+                Source::Object { object, base } => match content.piece(object, base, at, self.body_len) {
+                    Piece::Pool(p) => iovec(&p[..p.len().min((end - at) as usize)]),
+                    Piece::Stamp { block, from, len } => {
+                        if stamps == STAMPS {
+                            break;
+                        }
+                        self.stamps[stamps] = content.stamp(object, block);
+                        stamps += 1;
+                        iovec(&self.stamps[stamps - 1][from..from + len])
+                    }
+                },
+            };
+            at += piece.iov_len as u64;
+            self.iovecs[n] = piece;
+            n += 1;
+        }
+        n
+    }
+
+    /// The kernel took `n` bytes of the last message. Returns how many of them were body.
+    pub fn sent(&mut self, n: usize) -> u64 {
+        let head = n.min(self.head.len() - self.head_sent);
+        self.head_sent += head;
+        let body = (n - head) as u64;
+        self.body_sent += body;
+        body
+    }
+
+    /// TLS: the next encrypted bytes to send; encrypts more when all was sent. `None`: nothing to send now.
+    pub fn next_wire(&mut self, conn: &mut Conn, content: &Content) -> Option<(*const u8, u32)> {
+        if self.wire_sent == self.wire.len() {
+            self.wire.clear();
+            self.wire_sent = 0;
+            conn.drain_wire(&mut self.wire);
+            if conn.ready() {
+                self.encrypt(conn, content);
+                conn.drain_wire(&mut self.wire);
+            }
+        }
+        let rest = &self.wire[self.wire_sent..];
+        (!rest.is_empty()).then(|| (rest.as_ptr(), rest.len().min(1 << 30) as u32))
+    }
+
+    fn encrypt(&mut self, conn: &mut Conn, content: &Content) {
+        while self.head_sent < self.head.len() {
+            match conn.write_plain(&self.head[self.head_sent..]) {
+                0 => return,
+                n => self.head_sent += n,
+            }
+        }
+        if self.held {
+            return;
+        }
+        let end = self.body_len.min(self.body_sent + WINDOW_BYTES as u64);
+        while self.body_sent < end {
+            let left = (end - self.body_sent) as usize;
+            let n = match self.source {
+                Source::None => return,
+                Source::Text => conn.write_plain(&self.text[self.body_sent as usize..]),
+                Source::Object { object, base } => {
+                    match content.piece(object, base, self.body_sent, self.body_len) {
+                        Piece::Pool(p) => conn.write_plain(&p[..p.len().min(left)]),
+                        Piece::Stamp { block, from, len } => {
+                            conn.write_plain(&content.stamp(object, block)[from..from + len.min(left)])
+                        }
+                    }
+                }
+            };
+            if n == 0 {
+                return;
+            }
+            self.body_sent += n as u64;
+            self.wire_body += n as u64;
+        }
+    }
+
+    /// TLS: the kernel took `n` encrypted bytes. Returns body bytes, counted when the whole window has gone.
+    pub fn wire_sent(&mut self, n: usize) -> u64 {
+        self.wire_sent += n;
+        if self.wire_sent < self.wire.len() { 0 } else { std::mem::take(&mut self.wire_body) }
+    }
+}
+
+fn iovec(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::super::content::Layout;
+    use super::*;
+    use plimsoll_model::plan::DataSpec;
+    use proptest::prelude::*;
+
+    /// What the kernel would read from the message, up to `max` bytes.
+    fn gather(m: *const libc::msghdr, max: usize) -> Vec<u8> {
+        let mut v = Vec::new();
+        // SAFETY: the message was just made; its iovecs point to live memory of the same Outgoing and the pool.
+        unsafe {
+            for i in 0..(*m).msg_iovlen as usize {
+                let io = *(*m).msg_iov.add(i);
+                v.extend_from_slice(std::slice::from_raw_parts(io.iov_base.cast::<u8>(), io.iov_len));
+            }
+        }
+        v.truncate(max);
+        v
+    }
+
+    proptest! {
+        /// However short the sends are, the bytes on the wire are the head and then the object.
+        #[test]
+        fn short_sends_lose_nothing(length in 0u64..5_000_000, base in 0u64..200_000, sends in proptest::collection::vec(1usize..900_000, 1..8)) {
+            static CONTENT: LazyLock<Content> =
+                LazyLock::new(|| Content::new(5, DataSpec::default(), Layout::Stamped, &[]));
+            let c = &*CONTENT;
+            let mut o = Outgoing::new(false, 0);
+            o.head.extend_from_slice(b"HEAD");
+            o.source = Source::Object { object: 3, base };
+            o.body_len = length;
+            let mut wire = Vec::new();
+            let mut body = 0;
+            let mut i = 0;
+            loop {
+                let m = o.next_message(c);
+                if m.is_null() { break; }
+                let got = gather(m, sends[i % sends.len()]);
+                i += 1;
+                prop_assert!(!got.is_empty());
+                body += o.sent(got.len());
+                wire.extend(got);
+            }
+            let mut want = b"HEAD".to_vec();
+            c.each(3, base, length, |p| want.extend_from_slice(p));
+            prop_assert!(o.all_sent() && body == length);
+            prop_assert!(wire == want);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Exchanges over real sockets with a scripted server, on both rings: what a real server does on its bad days.
+
+use std::sync::Arc;
+
+use plimsoll_model::plan::{DataSpec, PayloadSigning, S3Target};
+use plimsoll_model::{Op, OpKind, Outcome};
+use plimsoll_s3::{Credentials, Endpoint};
+
+use super::config::{Config, Options, Setup};
+use super::content::{Content, Difference, Layout};
+use super::keys::KeyNames;
+use super::machine::{Machine, Sink};
+use crate::ring::{Completions, Ring, RingSpec, epoll::EpollRing, monotonic_ns, uring::UringRing};
+use crate::target::{Done, Step};
+
+mod ops;
+mod server;
+mod trouble;
+
+use server::Server;
+
+/// What a run of some ops came to.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    pub done: Vec<Done>,
+    pub moved: u64,
+    pub first_bytes: u32,
+    pub log: Log,
+    pub discarded: u64,
+}
+
+/// All that a sink is told.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub reconnects: u32,
+    pub failures: Vec<(Outcome, OpKind, String)>,
+    pub mismatches: Vec<(String, Difference)>,
+    pub parts: Vec<(Outcome, u64)>,
+}
+
+impl Sink for Log {
+    fn reconnected(&mut self) {
+        self.reconnects += 1;
+    }
+    fn failed(&mut self, outcome: Outcome, kind: OpKind, text: String) {
+        self.failures.push((outcome, kind, text));
+    }
+    fn wants_text(&self, _outcome: Outcome) -> bool {
+        true
+    }
+    fn mismatch(&mut self, _op: &Op, key: String, difference: &Difference) {
+        self.mismatches.push((key, *difference));
+    }
+    fn part(&mut self, outcome: Outcome, bytes: u64, _endpoint: u16, _submitted_ns: u64) {
+        self.parts.push((outcome, bytes));
+    }
+}
+
+impl Ran {
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        self.done.iter().map(|d| d.outcome).collect()
+    }
+}
+
+/// How a test's target differs from the plain one.
+pub(super) struct Case {
+    pub target: S3Target,
+    pub options: Options,
+    pub verify: bool,
+    pub layout: Layout,
+    pub sizes: Vec<u64>,
+    pub slots: u32,
+    /// Cancel what is in flight with this after that many milliseconds.
+    pub cancel_after_ms: Option<u64>,
+}
+
+impl Case {
+    pub fn new(servers: &[&Server]) -> Self {
+        let urls: Vec<String> = servers.iter().map(|s| s.url()).collect();
+        Self::at(&urls)
+    }
+
+    pub fn at(urls: &[String]) -> Self {
+        // Through the plan's own defaults, as a user's plan comes.
+        let target = S3Target {
+            endpoints: urls.to_vec(),
+            bucket: "b".into(),
+            region: None,
+            profile: None,
+            addressing: Default::default(),
+            signing: PayloadSigning::Unsigned,
+            tls: Default::default(),
+            create_bucket: false,
+            prefix: None,
+            timeout: plimsoll_model::units::Span(std::time::Duration::from_secs(5)),
+            on_throttle: Default::default(),
+            keep_alive: true,
+            expect_continue: false,
+            put_headers: Default::default(),
+            checksum: Default::default(),
+            embedded: None,
+        };
+        Self {
+            target,
+            options: Options::default(),
+            verify: false,
+            layout: Layout::Stamped,
+            sizes: Vec::new(),
+            slots: 1,
+            cancel_after_ms: None,
+        }
+    }
+
+    fn config(&self) -> Config {
+        Config::new(Setup {
+            endpoints: self.target.endpoints.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
+            credentials: Credentials {
+                access_key: "AK".into(),
+                secret_key: "SK".into(),
+                session_token: None,
+            },
+            region: "us-east-1".into(),
+            target: self.target.clone(),
+            keys: KeyNames { prefix: "run/".into(), prefixes: 1 },
+            content: Arc::new(Content::new(11, DataSpec::default(), self.layout, &self.sizes)),
+            object: self.options.clone(),
+        })
+        .unwrap()
+    }
+
+    /// Runs the ops on io_uring (where it is allowed), then on epoll; `check` sees both.
+    pub fn run_both(&self, ops: &[Op], check: impl Fn(&Ran)) {
+        match self.run::<UringRing>(ops) {
+            Ok(ran) => check(&ran),
+            // A container may forbid io_uring; epoll must then carry the test.
+            Err(e) => eprintln!("io_uring is not available here: {e}"),
+        }
+        check(&self.run::<EpollRing>(ops).unwrap());
+    }
+
+    pub fn run<R: Ring>(&self, ops: &[Op]) -> Result<Ran, String> {
+        let config = Arc::new(self.config());
+        let (sockets, entries) = Machine::ring_needs(&config, self.slots);
+        let spec = RingSpec { epoch_ns: monotonic_ns(), entries, sockets, ..RingSpec::default() };
+        let mut ring = R::open(&spec).map_err(|e| e.to_string())?;
+        let mut machine = Machine::new(config, self.slots, self.verify, ring.now_ns()).unwrap();
+        let mut ran = Ran::default();
+        let mut free: Vec<u32> = (0..self.slots).rev().collect();
+        let mut busy: Vec<u32> = Vec::new();
+        let mut next = 0;
+        let mut completions = Completions::with_room(64);
+        let mut cancel_at = self.cancel_after_ms.map(|ms| ring.now_ns() + ms * 1_000_000);
+        while next < ops.len() || !busy.is_empty() {
+            while next < ops.len()
+                && let Some(slot) = free.pop()
+            {
+                busy.push(slot);
+                let now = ring.now_ns();
+                let step = machine.begin(&mut ring, (now, &mut ran.log), slot, &ops[next], next as u64);
+                next += 1;
+                ran.take(step, slot, &mut free, &mut busy);
+            }
+            if busy.is_empty() {
+                continue;
+            }
+            let until = cancel_at.unwrap_or(u64::MAX).min(ring.now_ns() + 20_000_000_000);
+            ring.wait(1, until).map_err(|e| e.to_string())?;
+            let now = ring.now_ns();
+            if cancel_at.is_some_and(|t| now >= t) {
+                cancel_at = None;
+                for slot in busy.clone() {
+                    let step = machine.cancel(&mut ring, (now, &mut ran.log), slot, Outcome::Timeout);
+                    ran.take(step, slot, &mut free, &mut busy);
+                }
+            }
+            completions.clear();
+            ring.reap(&mut completions);
+            assert!(!completions.as_slice().is_empty() || now < until, "the ring fell silent: {:?}", ran.log);
+            for c in completions.as_slice() {
+                let (slot, tag) = (c.token.slot(), c.token.tag());
+                let step = machine.complete(&mut ring, (now, &mut ran.log), slot, tag, c.result);
+                ran.take(step, slot, &mut free, &mut busy);
+            }
+        }
+        machine.close(&mut ring);
+        ran.discarded = machine.discarded_bytes;
+        Ok(ran)
+    }
+}
+
+impl Ran {
+    fn take(&mut self, step: Step, slot: u32, free: &mut Vec<u32>, busy: &mut Vec<u32>) {
+        match step {
+            Step::More { moved_bytes, first_byte } => {
+                self.moved += moved_bytes;
+                self.first_bytes += u32::from(first_byte);
+            }
+            Step::Done(d) => {
+                self.moved += d.moved_bytes;
+                self.first_bytes += u32::from(d.first_byte);
+                self.done.push(d);
+                busy.retain(|s| *s != slot);
+                free.push(slot);
+            }
+        }
+    }
+}
+
+pub(super) fn op(kind: OpKind, key: u64, length: u64) -> Op {
+    Op { kind, key, offset: 0, length }
+}

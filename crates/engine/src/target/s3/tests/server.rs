@@ -1,0 +1,170 @@
+//! A server for tests: threads and std only, and a script that says how each request is answered.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// A request as it came.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+    /// Number of the request on its connection, and of the connection, from 0.
+    pub on_connection: usize,
+    pub connection: usize,
+}
+
+/// How a request is answered.
+pub enum Reply {
+    /// These bytes; the connection stays.
+    Bytes(Vec<u8>),
+    /// These bytes, then the end of the connection.
+    Close(Vec<u8>),
+    /// Nothing, until the client goes away.
+    Silence,
+}
+
+type Script = dyn Fn(&Request) -> Reply + Send + Sync;
+
+pub struct Server {
+    port: u16,
+    pub seen: Arc<Mutex<Vec<Request>>>,
+}
+
+/// Objects by path.
+pub type Store = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+impl Server {
+    pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let script: Arc<Script> = Arc::new(script);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        std::thread::spawn(move || {
+            for (n, stream) in listener.incoming().enumerate() {
+                let (script, log) = (script.clone(), log.clone());
+                let Ok(stream) = stream else { return };
+                std::thread::spawn(move || serve(stream, n, &*script, &log));
+            }
+        });
+        Self { port, seen }
+    }
+
+    /// Keeps and gives objects as S3 does: PUT, GET, HEAD, DELETE, ranges.
+    pub fn storing() -> (Self, Store) {
+        let store = Store::default();
+        let kept = store.clone();
+        (Self::start(move |r| Reply::Bytes(answer(r, &kept))), store)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+/// Status line, `Content-Length`, other headers (each with its line end), body.
+pub fn http(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut out =
+        format!("HTTP/1.1 {status}\r\nServer: test\r\nContent-Length: {}\r\n{headers}\r\n", body.len())
+            .into_bytes();
+    out.extend_from_slice(body);
+    out
+}
+
+pub fn error(status: &str, code: &str, headers: &str) -> Vec<u8> {
+    let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>because</Message></Error>");
+    http(status, headers, body.as_bytes())
+}
+
+fn answer(r: &Request, store: &Store) -> Vec<u8> {
+    let mut objects = store.lock().unwrap();
+    match r.method.as_str() {
+        "PUT" => {
+            objects.insert(r.path.clone(), r.body.clone());
+            http("200 OK", "ETag: \"e\"\r\n", b"")
+        }
+        "DELETE" => {
+            objects.remove(&r.path);
+            b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()
+        }
+        "HEAD" => match objects.get(&r.path) {
+            Some(o) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", o.len()).into_bytes(),
+            None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 99\r\n\r\n".to_vec(),
+        },
+        _ => match (objects.get(&r.path), r.headers.get("range")) {
+            (None, _) => error("404 Not Found", "NoSuchKey", ""),
+            (Some(o), None) => http("200 OK", "", o),
+            (Some(o), Some(range)) => {
+                let (a, b) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+                let (a, b): (usize, usize) = (a.parse().unwrap(), b.parse().unwrap());
+                http("206 Partial Content", "", &o[a..=b])
+            }
+        },
+    }
+}
+
+fn serve(stream: TcpStream, connection: usize, script: &Script, log: &Mutex<Vec<Request>>) {
+    let mut out = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    for on_connection in 0.. {
+        let Some(mut request) = read_head(&mut reader) else { return };
+        request.on_connection = on_connection;
+        request.connection = connection;
+        if request.headers.contains_key("expect") {
+            // Asked before the body comes: a refusal now must keep it from being sent.
+            if let Reply::Close(bytes) = script(&request) {
+                log.lock().unwrap().push(request);
+                let _ = out.write_all(&bytes);
+                return;
+            }
+            out.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+        }
+        let length = request.headers.get("content-length").map_or(0, |l| l.parse().unwrap());
+        request.body = vec![0; length];
+        if reader.read_exact(&mut request.body).is_err() {
+            return;
+        }
+        log.lock().unwrap().push(request.clone());
+        match script(&request) {
+            Reply::Bytes(b) => {
+                if out.write_all(&b).is_err() {
+                    return;
+                }
+            }
+            Reply::Close(b) => {
+                let _ = out.write_all(&b);
+                return;
+            }
+            Reply::Silence => {
+                let _ = reader.read(&mut [0; 16]);
+                return;
+            }
+        }
+    }
+}
+
+fn read_head(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    let mut words = line.split_whitespace();
+    let mut request = Request { method: words.next()?.into(), ..Request::default() };
+    let target = words.next()?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    request.path = path.into();
+    request.query = query.into();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { return Some(request) };
+        request.headers.insert(name.to_lowercase(), value.trim().into());
+    }
+}

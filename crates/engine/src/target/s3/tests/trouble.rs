@@ -1,0 +1,164 @@
+//! Servers on their bad days: closed, slow, broken, throttling, redirecting.
+
+use plimsoll_model::plan::OnThrottle;
+use plimsoll_model::{OpKind, Outcome};
+
+use super::server::{Reply, Server, error, http};
+use super::{Case, op};
+
+#[test]
+fn an_idle_connection_that_was_closed_is_no_error() {
+    // Each connection carries two answers and is closed without a word.
+    let server = Server::start(|r| {
+        let reply = http("200 OK", "", b"hello");
+        if r.on_connection == 1 { Reply::Close(reply) } else { Reply::Bytes(reply) }
+    });
+    let ops = vec![op(OpKind::Get, 1, 5); 7];
+    Case::new(&[&server]).run_both(&ops, |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Ok; 7], "{:?}", ran.log);
+        assert_eq!(ran.log.reconnects, 3);
+    });
+}
+
+#[test]
+fn a_new_connection_that_is_closed_is_one() {
+    let server = Server::start(|_| Reply::Close(Vec::new()));
+    Case::new(&[&server])
+        .run_both(&[op(OpKind::Get, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Reset]));
+    assert!(server.requests().len() <= 2, "it was asked again");
+}
+
+#[test]
+fn nobody_listens() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    Case::at(&[format!("http://127.0.0.1:{port}")]).run_both(
+        &[op(OpKind::Get, 1, 5), op(OpKind::Put, 1, 5)],
+        |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Reset; 2]);
+            assert!(ran.log.failures[0].2.contains("refused"), "{:?}", ran.log);
+        },
+    );
+}
+
+#[test]
+fn answers_of_all_shapes() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    let old = "HTTP/1.0 200 OK\r\n\r\nhello";
+    let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+    let short = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
+    let other = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhell";
+    let broken = "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n";
+    let no_http = "220 smtp ready\r\n";
+    let excess = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n";
+    for (text, want) in [
+        (chunked, Outcome::Ok),
+        (old, Outcome::Ok),
+        (closing, Outcome::Ok),
+        (short, Outcome::ShortBody),
+        (other, Outcome::ShortBody),
+        (broken, Outcome::Protocol),
+        (no_http, Outcome::Protocol),
+        (excess, Outcome::Protocol),
+    ] {
+        let server = Server::start(move |_| Reply::Close(text.as_bytes().to_vec()));
+        Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, 5); 3], |ran| {
+            assert_eq!(ran.outcomes(), [want; 3], "{text:?} {:?}", ran.log);
+        });
+    }
+}
+
+#[test]
+fn a_large_body_cut_short_while_it_is_discarded() {
+    let mut reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n".to_vec();
+    reply.extend_from_slice(&[0; 600_000]);
+    let server = Server::start(move |_| Reply::Close(reply.clone()));
+    Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, 1_000_000)], |ran| {
+        assert_eq!((ran.outcomes(), ran.done[0].bytes), (vec![Outcome::ShortBody], 0));
+        assert_eq!(ran.moved, 600_000);
+    });
+}
+
+#[test]
+fn throttling_is_told_apart_and_obeyed() {
+    for (reply, want, wait_s) in [
+        (error("503 Slow Down", "SlowDown", "Retry-After: 7\r\n"), Outcome::Http503SlowDown, Some(7)),
+        (error("429 Too Many Requests", "", ""), Outcome::Http429, None),
+        (error("503 Service Unavailable", "ServiceUnavailable", ""), Outcome::Http5xx, Some(0)),
+    ] {
+        let server = Server::start(move |_| Reply::Bytes(reply.clone()));
+        let mut case = Case::new(&[&server]);
+        case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            assert_eq!((ran.outcomes(), ran.done[0].hold_until_ns), (vec![want], 0));
+        });
+        case.target.on_throttle = OnThrottle::Backoff;
+        case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            let hold = ran.done[0].hold_until_ns;
+            match wait_s {
+                Some(0) => assert_eq!(hold, 0),
+                Some(s) => assert!(hold >= s * 1_000_000_000, "{hold}"),
+                None => assert!(hold > 0),
+            }
+        });
+    }
+}
+
+#[test]
+fn silence_ends_with_the_time_out_and_costs_the_connection() {
+    let server = Server::start(|r| {
+        if r.connection == 0 { Reply::Silence } else { Reply::Bytes(http("200 OK", "", b"hello")) }
+    });
+    let mut case = Case::new(&[&server]);
+    case.cancel_after_ms = Some(30);
+    let ran =
+        case.run::<crate::ring::epoll::EpollRing>(&[op(OpKind::Get, 1, 5), op(OpKind::Get, 1, 5)]).unwrap();
+    assert_eq!(ran.outcomes(), [Outcome::Timeout, Outcome::Ok]);
+    assert_eq!(ran.log.reconnects, 1);
+}
+
+#[test]
+fn redirects_to_known_servers_and_addresses() {
+    let (to, store) = Server::storing();
+    let location = format!("Location: {}/b/elsewhere\r\n", to.url());
+    let from = Server::start(move |_| Reply::Bytes(http("307 Temporary Redirect", &location, b"<x/>")));
+    Case::new(&[&from]).run_both(&[op(OpKind::Put, 1, 1000), op(OpKind::Get, 1, 1000)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Ok; 2], "{:?}", ran.log);
+        assert_eq!(ran.done[0].endpoint, 0);
+    });
+    assert_eq!(store.lock().unwrap().len(), 1);
+    // Round and round: the redirect itself is the answer in the end.
+    let turning = Server::start(|r| {
+        Reply::Bytes(http("307 R", &format!("Location: http://{}/\r\n", r.headers["host"]), b""))
+    });
+    Case::new(&[&turning])
+        .run_both(&[op(OpKind::Get, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Http4xx]));
+}
+
+#[test]
+fn bodies_wait_for_continue() {
+    let (server, store) = Server::storing();
+    let mut case = Case::new(&[&server]);
+    case.target.expect_continue = true;
+    case.run_both(&[op(OpKind::Put, 1, 200_000), op(OpKind::Put, 2, 0)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Ok; 2], "{:?}", ran.log);
+    });
+    assert_eq!(store.lock().unwrap().values().map(Vec::len).sum::<usize>(), 200_000);
+
+    // A refusal instead: no byte of the body is sent.
+    let server = Server::start(|_| Reply::Close(error("403 Forbidden", "AccessDenied", "")));
+    let mut case = Case::new(&[&server]);
+    case.target.expect_continue = true;
+    case.run_both(&[op(OpKind::Put, 1, 200_000)], |ran| {
+        assert_eq!((ran.outcomes(), ran.moved), (vec![Outcome::Http403], 0));
+    });
+}
+
+#[test]
+fn connections_are_closed_when_asked() {
+    let (server, _) = Server::storing();
+    let mut case = Case::new(&[&server]);
+    case.target.keep_alive = false;
+    case.run_both(&[op(OpKind::Put, 1, 5), op(OpKind::Stat, 1, 0)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Ok; 2])
+    });
+    assert!(server.requests().iter().all(|r| r.headers["connection"] == "close"));
+}

@@ -1,0 +1,118 @@
+//! The S3 target as the worker loop sees it: the machine, with what it tells brought to the recorder.
+
+use std::sync::Arc;
+
+use plimsoll_model::{Op, OpKind, Outcome};
+
+use super::config::Config;
+use super::content::Difference;
+use super::machine::{Machine, Sink};
+use crate::api::WorkerSpec;
+use crate::error::EngineError;
+use crate::recorder::{Mismatch, Recorder};
+use crate::ring::{Ring, RingSpec, Token, monotonic_ns};
+use crate::target::{Built, Context, Step, Target};
+
+/// One worker's exchanges.
+#[derive(Debug)]
+pub struct S3Worker {
+    machine: Machine,
+    timeout_ns: u64,
+}
+
+impl S3Worker {
+    /// `epoch_ns`: the run's start, from which the ring counts.
+    pub(crate) fn build(
+        spec: &WorkerSpec,
+        config: &Arc<Config>,
+        epoch_ns: u64,
+    ) -> Result<Built<Self>, EngineError> {
+        let (sockets, entries) = Machine::ring_needs(config, spec.slots);
+        let now_ns = monotonic_ns().saturating_sub(epoch_ns);
+        let machine =
+            Machine::new(Arc::clone(config), spec.slots, spec.verify, now_ns).map_err(EngineError::Target)?;
+        let target = Self { machine, timeout_ns: config.timeout_ns };
+        Ok(Built { target, ring: RingSpec { entries, sockets, ..RingSpec::default() } })
+    }
+}
+
+/// Tells the recorder.
+struct Teller<'a> {
+    recorder: &'a mut Recorder,
+    now_ns: u64,
+}
+
+impl Sink for Teller<'_> {
+    fn reconnected(&mut self) {
+        self.recorder.reconnected();
+    }
+
+    fn failed(&mut self, outcome: Outcome, kind: OpKind, text: String) {
+        self.recorder.error(outcome, kind, || text);
+    }
+
+    fn wants_text(&self, outcome: Outcome) -> bool {
+        self.recorder.wants_error(outcome)
+    }
+
+    fn mismatch(&mut self, op: &Op, key: String, difference: &Difference) {
+        let hex = |bytes: &[u8; 8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        self.recorder.mismatch(|| Mismatch {
+            object: format!("{key} (object {})", op.key),
+            offset_bytes: difference.offset,
+            expected: hex(&difference.expected),
+            found: hex(&difference.found),
+        });
+    }
+
+    fn part(&mut self, outcome: Outcome, bytes: u64, _endpoint: u16, submitted_ns: u64) {
+        self.recorder.part(OpKind::UploadPart, outcome, bytes, submitted_ns, self.now_ns);
+    }
+}
+
+impl<R: Ring> Target<R> for S3Worker {
+    /// Signing takes microseconds an op: it is the client's time, not the storage's.
+    const STAMP_AFTER_PREPARE: bool = true;
+
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step {
+        let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
+        self.machine.begin(cx.ring, (cx.now_ns, &mut teller), slot, op, n)
+    }
+
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
+        let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
+        self.machine.complete(cx.ring, (cx.now_ns, &mut teller), token.slot(), token.tag(), result)
+    }
+
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> Step {
+        let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
+        self.machine.cancel(cx.ring, (cx.now_ns, &mut teller), slot, why)
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        Some(self.timeout_ns)
+    }
+
+    fn close(&mut self, cx: &mut Context<'_, R>) {
+        self.machine.close(cx.ring);
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        let mut notes = Vec::new();
+        if self.machine.discarded_bytes > 0 {
+            notes.push(("body".into(), "discarded in kernel".into()));
+        }
+        if self.machine.copied_bytes > 0 {
+            notes.push(("body".into(), "copied to the client".into()));
+        }
+        let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
+        notes.push(("payload signing".into(), signing));
+        for (server, name) in self.machine.config().servers.iter().zip(&self.machine.server_names) {
+            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            if !name.is_empty() {
+                notes.push((format!("server {}", server.endpoint), name));
+            }
+        }
+        notes
+    }
+}
