@@ -101,9 +101,22 @@ function endpoints(w: Workload): Table {
     e.endpoint, significant(e.ops_per_s, 4), significant(e.bytes_per_s / MIB, 4), latency(e.mean_response_ns), latency(e.max_response_ns), count(e.ok), count(e.throttled), count(e.failed)]));
 }
 
+/** One row per line, for runs that are no sweep. */
+function overview(run: Run): Table {
+  return table("Results at a glance", 1, ["workload", run.block ? ">IOPS" : ">op/s", ">MiB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed"], run.summary.workloads.map((w, i) => {
+    const l = w.latency_ns.response;
+    const shown = (n: number) => (n > 0 ? count(n) : "");
+    return [run.labels[i] ?? w.name, estimate(w.ops_per_s), movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "", latency(l?.p50), latency(l?.p99), latency(l?.p999),
+      shown(sumOutcomes(w.outcomes, isThrottled)), shown(sumOutcomes(w.outcomes, isFailure))];
+  }));
+}
+
 function results(run: Run): Section {
   const s = run.summary;
-  if (!run.sweep) return { id: "results", title: "Results", body: s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name)) };
+  if (!run.sweep) return { id: "results", title: "Results", body: [
+    s.workloads.length > 1 ? tableElement(overview(run), { copy: true }) : null,
+    s.workloads.length === 0 ? h("p", {}, "Nothing was measured; the findings say why.") : null,
+    ...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name))] };
   const notes = [...new Set(s.workloads.flatMap((w) => w.notes))];
   const detail = h("details", { class: "data" }, h("summary", {}, "Each cell in full"));
   detail.addEventListener("toggle", () => {

@@ -26,7 +26,7 @@ before(async () => {
 after(() => browser?.close());
 
 /** Opens a report; afterwards there must have been no error and no request but for the file itself. */
-async function withReport(name, options, check) {
+async function withReport(name, options, check, drawn = true) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
   const page = await context.newPage();
   const trouble = [];
@@ -35,7 +35,7 @@ async function withReport(name, options, check) {
   const url = pathToFileURL(join(fixtures, `${name}.html`)).href;
   page.on("request", (r) => { if (r.url().split("#")[0] !== url && !r.url().startsWith("data:")) trouble.push(`request ${r.url()}`); });
   await page.goto(url);
-  await page.waitForSelector(".drawing svg");
+  await page.waitForSelector(drawn ? ".drawing svg" : "main .verdict");
   await check(page);
   assert.deepEqual(trouble, []);
   await context.close();
@@ -181,6 +181,16 @@ describe("other reports", () => {
     assert.match(await badge.textContent(), /INVALID V07/);
     assert.match(await page.locator(".findings li").first().textContent(), /Invalid V07/);
   }));
+
+  for (const name of ["mixed", "refused", "nothing"]) {
+    it(`shows a run with little in it: ${name}`, () => withReport(name, {}, async (page) => {
+      const text = await page.textContent("#app");
+      assert.doesNotMatch(text, /NaN|undefined|Infinity|\[object/);
+      if (name === "refused") assert.match(text, /http_403 9,311/);
+      if (name === "mixed") assert.ok((await titles(page, "table caption")).includes("Results at a glance"));
+      await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+    }, false));
+  }
 
   it("says what is wrong when its data is damaged", async () => {
     const page = await browser.newPage();

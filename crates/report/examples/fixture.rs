@@ -49,6 +49,17 @@ fn main() {
     let by: Vec<GroupKey> =
         ["op", "size", "label:tier"].iter().map(|k| k.parse().expect("a known key")).collect();
     write(out, "several", &several, &by);
+    write(out, "mixed", &[RunReport::of(support::mixed())], &[]);
+    let refused = support::write_run(
+        &runs.join("refused"),
+        &support::refused(),
+        &plimsoll_model::Analysis { schema: plimsoll_model::analysis::SCHEMA.into(), ..Default::default() },
+        &support::refused_script(5.0),
+    );
+    write(out, "refused", &[read(&refused, 1).expect("the run was just written")], &[]);
+    let mut nothing = support::refused();
+    nothing.workloads.clear();
+    write(out, "nothing", &[RunReport::of(nothing)], &[]);
     let mut invalid = support::sweep();
     invalid.valid = false;
     invalid.verdict =

@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use plimsoll_model::finding::Level;
 
 use crate::group::GroupKey;
-use crate::number::{self, MB, MIB};
 use crate::run::RunReport;
-use crate::table::Table;
 use crate::{lines, tables, terminal};
 
 /// One or several runs, as [`crate::terminal`] orders them.
@@ -31,7 +29,7 @@ fn run(out: &mut String, r: &RunReport) {
     if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).markdown());
     } else {
-        out.push_str(&workloads(r).markdown());
+        out.push_str(&tables::overview(s).markdown());
         for w in &s.workloads {
             let t = tables::latencies(w);
             if !t.rows.is_empty() {
@@ -80,29 +78,6 @@ fn run(out: &mut String, r: &RunReport) {
         "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
         e.plimsoll_version, e.commit, e.kernel, e.cpu_count, e.cpu_model, e.started_at
     );
-}
-
-fn workloads(r: &RunReport) -> Table {
-    let s = &r.summary;
-    let mut t = Table::new("Results", 1, &["workload", ">op/s", ">MiB/s", ">MB/s", ">p50", ">p99", ">p99.9"]);
-    for w in &s.workloads {
-        let response = w.latency_ns.response.as_ref();
-        let bytes = |unit: f64| {
-            w.bytes_per_s
-                .filter(|_| tables::moves_bytes(w))
-                .map_or(String::new(), |b| number::estimate(&b.scaled(1.0 / unit)))
-        };
-        t.push(vec![
-            lines::label(w, &s.workloads),
-            number::estimate_or_missing(w.ops_per_s.as_ref()),
-            bytes(MIB),
-            bytes(MB),
-            tables::latency(response.and_then(|l| l.p50)),
-            tables::latency(response.and_then(|l| l.p99)),
-            tables::latency(response.and_then(|l| l.p999)),
-        ]);
-    }
-    t.without_empty_columns()
 }
 
 /// User text that must not become markup.

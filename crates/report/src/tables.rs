@@ -62,6 +62,33 @@ pub fn sweep(s: &RunSummary) -> Table {
     t.without_empty_columns()
 }
 
+/// One row per line, for runs that are no sweep.
+pub fn overview(s: &RunSummary) -> Table {
+    let rate = if is_block(s) { ">IOPS" } else { ">op/s" };
+    let heads = &["workload", rate, ">MiB/s", ">MB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed"];
+    let mut t = Table::new("Results", 1, heads);
+    for w in &s.workloads {
+        let response = w.latency_ns.response.as_ref();
+        let bytes = |unit: f64| {
+            let b = w.bytes_per_s.filter(|_| moves_bytes(w));
+            b.map_or(String::new(), |b| number::estimate(&b.scaled(1.0 / unit)))
+        };
+        let shown = |n: u64| if n > 0 { number::count(n) } else { String::new() };
+        t.push(vec![
+            crate::lines::label(w, &s.workloads),
+            number::estimate_or_missing(w.ops_per_s.as_ref()),
+            bytes(MIB),
+            bytes(number::MB),
+            latency(response.and_then(|l| l.p50)),
+            latency(response.and_then(|l| l.p99)),
+            latency(response.and_then(|l| l.p999)),
+            shown(throttled(w)),
+            shown(failed(w)),
+        ]);
+    }
+    t.without_empty_columns()
+}
+
 fn rate_with_interval(e: &plimsoll_model::Estimate) -> String {
     number::estimate(e)
 }

@@ -108,6 +108,10 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         shared_notes(out, s, style);
         out.push('\n');
     } else {
+        if s.workloads.len() > 1 {
+            out.push_str(&tables::overview(s).plain(style.width));
+            out.push('\n');
+        }
         for w in &s.workloads {
             workload(out, s, w, style);
         }

@@ -119,3 +119,45 @@ fn groups_by_label_show_the_values_of_the_label() {
     let text = terminal(&[sweep(), other], &by, Style::PLAIN);
     assert!(text.contains("performance") && text.contains("standard"), "{text}");
 }
+
+#[test]
+fn terminal_of_a_mix_and_of_a_refusal() {
+    let both =
+        [support::mixed(), support::refused()].map(|s| terminal(&[RunReport::of(s)], &[], Style::PLAIN));
+    insta::assert_snapshot!(both.join("\n=====\n"));
+}
+
+/// The longest runs have as many points as a report ever takes: the page must stay small all the same.
+#[test]
+fn a_page_of_a_very_long_run_stays_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = support::write_run(
+        &dir.path().join("r"),
+        &support::limited(),
+        &support::limited_analysis(),
+        &support::limited_script(20.0),
+    );
+    let mut report = read(&run, 1).unwrap();
+    let series = report.series.as_mut().unwrap();
+    let stage = &mut series.data.stages[0];
+    let point = stage.series.values().next().unwrap()[5];
+    let long = |i: u64| {
+        let mut p = point;
+        p.outcomes = std::array::from_fn(|k| 1_000_003 + i * 977 + k as u64 * 31_337);
+        p
+    };
+    for points in stage.series.values_mut() {
+        *points = (0..900).map(long).collect();
+    }
+    let (id, points) = stage.series.iter().next().map(|(id, p)| (*id, p.clone())).unwrap();
+    for kind in [plimsoll_model::OpKind::Get, plimsoll_model::OpKind::Stat, plimsoll_model::OpKind::Delete] {
+        let id = plimsoll_model::SeriesId { kind, ..id };
+        stage.series.insert(id, points.clone());
+        series.lines.push(plimsoll_report::lines::Line { id, ..series.lines[0].clone() });
+    }
+    stage.stop_ns = Some(stage.start_ns + 900 * series.data.step_ns);
+    let page = plimsoll_report::page::page(&[report], &[]);
+    assert_eq!(page.runs[0].series.len(), 4);
+    let bytes = serde_json::to_string(&page).unwrap().len();
+    assert!(bytes < 1_500_000, "{bytes}");
+}

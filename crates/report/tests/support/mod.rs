@@ -173,6 +173,51 @@ pub fn sweep() -> RunSummary {
     s
 }
 
+/// Four operations mixed, one of them without a payload.
+pub fn mixed() -> RunSummary {
+    let lines = [(OpKind::Get, 450.0), (OpKind::Stat, 300.0), (OpKind::Put, 150.0), (OpKind::Delete, 100.0)];
+    let mut s = summary(
+        "20260214-1200-mixed",
+        "VALID. 1,000 ± 4 op/s in all: 45 % GET, 30 % stat, 15 % PUT, 10 % DELETE of 64 KiB objects.",
+        lines.iter().enumerate().map(|(i, (op, rate))| line(*op, 65_536, *rate, 40 + i as u64)).collect(),
+    );
+    for w in &mut s.workloads {
+        w.name = "mix".into();
+        if !OpKind::parse(&w.op).is_some_and(OpKind::moves_bytes) {
+            w.bytes_per_s = None;
+        }
+    }
+    s
+}
+
+/// A run in which every op was refused: no rate, no latency, no window.
+pub fn refused() -> RunSummary {
+    let mut s = limited();
+    s.id = "20260214-1300-refused".into();
+    s.valid = false;
+    s.verdict = "[INVALID V01] Every operation failed with 403: no throughput. Check the credentials.".into();
+    s.limits.clear();
+    s.expectations.clear();
+    s.findings = vec![
+        Finding::new(
+            "V01",
+            "error_rate",
+            Severity::Invalid,
+            "100 % of operations failed (http_403). Check the credentials.",
+        )
+        .measured(1.0, 0.001),
+    ];
+    let w = &mut s.workloads[0];
+    w.ops_per_s = None;
+    w.bytes_per_s = None;
+    w.latency_ns = Latencies::default();
+    w.outcomes = BTreeMap::from([("ok".into(), 0), ("http_403".into(), 9_311)]);
+    w.littles_law = None;
+    (w.window_s, w.client.cpu_s_per_gib) = (0.0, None);
+    w.per_endpoint.clear();
+    s
+}
+
 /// Evidence for the sweep: the size model with its knee.
 pub fn sweep_analysis() -> Analysis {
     let cell = |(op, size_bytes, rate): &(OpKind, u64, f64)| {
@@ -558,6 +603,12 @@ pub fn limited_script(seconds: f64) -> Vec<Script> {
     }]
 }
 
+pub fn refused_script(seconds: f64) -> Vec<Script> {
+    let mut script = limited_script(seconds);
+    script[0].load[0].2 = Box::new(|_| (0.0, 0.0, 900.0));
+    script
+}
+
 /// Writes a whole run directory: raw series, samples, summary and analysis.
 pub fn write_run(path: &Path, summary: &RunSummary, analysis: &Analysis, script: &[Script]) -> RunDir {
     let dir = RunDir::create_at(path).expect("a fresh directory");
@@ -628,7 +679,7 @@ fn fill(interval: &mut Interval, s: &Script, t: f64, rng: &mut Rng) {
     for (series, (_, size, law)) in interval.series.iter_mut().zip(&s.load) {
         let (ok, throttled, failed) = law(t);
         let noisy = (ok * dt * (1.0 + 0.03 * rng.normal())).max(0.0);
-        let ops = (noisy + rng.uniform()) as u64;
+        let ops = if ok == 0.0 { 0 } else { (noisy + rng.uniform()) as u64 };
         series.outcomes[Outcome::Ok.index()] = ops;
         series.outcomes[Outcome::Http429.index()] = (throttled * dt + rng.uniform() * 0.99) as u64;
         series.outcomes[Outcome::Reset.index()] = (failed * dt + rng.uniform() * 0.99) as u64;
