@@ -1,169 +1,207 @@
-//! What run/ hands to the engine, and what it gets back. Plain data in, intervals out.
+//! What `run/` says to the engine, and what it gets back. Plain data; all of it is made before the start.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender};
 use plimsoll_model::interval::SeriesShape;
-use plimsoll_model::plan::{DataSpec, RingChoice, SimTarget};
+use plimsoll_model::plan::{DataSpec, RingChoice};
 use plimsoll_model::trace::OpRecord;
-use plimsoll_model::{Interval, OpKind, Outcome, SeriesId};
+use plimsoll_model::{Interval, OpKind};
 
+use crate::error::EngineError;
 use crate::pacer::Pacer;
-use crate::source::OpSource;
-use crate::target::s3::S3Config;
+use crate::recorder::{FirstError, Mismatch};
+use crate::source::{OpSource, Share};
+use crate::target::s3;
+use crate::target::sim::SimWorld;
 
-/// Which clock the stage runs on. Virtual: the simulated target's, which jumps from event to event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ClockKind {
-    #[default]
+/// Which clock a stage lives by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`; all workers start together, as soon as the last is ready.
     Real,
-    Virtual,
+    /// The simulated target's own time: the stage starts at this time after the epoch. All workers
+    /// run in one thread, in the order of their events: the same spec gives the same Intervals.
+    Virtual { start_ns: u64 },
 }
 
-/// Everything that runs at the same time.
-#[derive(Debug)]
+/// Workers that run at the same time.
+#[derive(Debug, Clone)]
 pub struct StageSpec {
-    pub clock: ClockKind,
-    /// The run's start on CLOCK_MONOTONIC, nanoseconds. All times below count from it.
+    /// The run's start on `CLOCK_MONOTONIC` ([`crate::ring::monotonic_ns`]); all times count from it.
     pub epoch_ns: u64,
-    /// When the stage starts, nanoseconds since `epoch_ns`; op 0 is intended then.
-    pub start_ns: u64,
-    /// Length of a slice of the shared grid; slice i covers [i, i + 1) times this, from `epoch_ns`.
+    /// Step of the shared grid: slice `i` covers `[i, i + 1) * grid_ns` since the epoch.
     pub grid_ns: u64,
+    pub clock: Clock,
+    /// An op that the client submits later than this after its intended start, though a slot was
+    /// free, counts as late (V06 of methods: 10 ms).
+    pub late_tolerance_ns: u64,
     pub workers: Vec<WorkerSpec>,
 }
 
-/// One thread: one workload's ops, or its share of them.
+/// One worker: a thread that serves one workload.
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
-    /// Index in the stage; names the thread and the worker in traces.
+    /// Unique in the stage.
     pub worker: u16,
-    /// Kinds of op that the source can yield, with the histograms that each needs; in ascending order of id.
-    pub series: Vec<(SeriesId, SeriesShape)>,
+    pub stage: u32,
+    pub workload: u16,
+    /// The series that its ops record into; each kind that the source or the target yields must be here.
+    pub series: Vec<SeriesSpec>,
+    /// Pin the thread to this CPU.
     pub cpu: Option<u32>,
     pub ring: RingChoice,
     pub source: OpSource,
+    /// This worker's share of the source's sequence: `{0, 1}` for a job with a sequence of its own.
+    pub share: Share,
     pub pacer: Pacer,
-    /// This worker takes ops `first`, `first + step`, ... of the workload's sequence.
-    pub first_op: u64,
-    pub op_step: u64,
+    /// This worker's share of the pacer's schedule.
+    pub pace_share: Share,
+    pub target: TargetConfig,
     /// Ops in flight at most.
     pub slots: u32,
-    pub stop: WorkerStop,
-    /// After the stage's start.
+    pub stop: StopRule,
+    /// The worker's first op is intended this long after the stage's start.
     pub start_delay_ns: u64,
-    pub target: TargetConfig,
-    /// Check stamps of what is read.
-    pub verify: bool,
-    pub data: DataSpec,
-    /// Seed of the payload pool and stamps.
-    pub seed: u64,
-    /// Record every op.
+    /// Also give one record per op ([`Output::Trace`]).
     pub trace: bool,
+    /// Check the stamps of what is read.
+    pub verify: bool,
+    pub data: DataSeed,
 }
 
-/// When this worker ends by itself: at the first that is reached. `None`s only: when told to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WorkerStop {
-    /// No op is intended at or after this, nanoseconds since the stage's start.
-    pub after_ns: Option<u64>,
-    /// This worker's share of ops.
-    pub ops: Option<u64>,
-    /// This worker's share of bytes: no op begins once so many were given out.
-    pub bytes: Option<u64>,
+/// A series of the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesSpec {
+    pub kind: OpKind,
+    /// Which histograms are kept. `submission` costs one more clock read a batch.
+    pub shape: SeriesShape,
+    /// [`OpRecord::series`] of its records.
+    pub trace_series: u16,
 }
 
-/// What the worker's ops are done to.
+/// What written bytes look like, and the seed that they (and what is verified) come from.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DataSeed {
+    pub spec: DataSpec,
+    pub seed: u64,
+}
+
+/// What is measured.
 #[derive(Debug, Clone)]
 pub enum TargetConfig {
+    /// Each op is a no-op of the ring; with `auto` not even a system call.
     Null,
-    Sim(SimTarget),
-    Block(BlockConfig),
-    S3(Box<S3Config>),
+    /// A service-time law on the virtual clock, shared by all workers and stages that hold it.
+    Sim(SimWorld),
+    /// A block device, or a file used like one.
+    Block(FileConfig),
+    /// A set of files; `Op::key` is the index of the file.
+    Files(FileConfig),
+    S3(Arc<s3::Config>),
 }
 
-/// Files or a device, opened by the worker itself. An op's key is an index into `files`.
-#[derive(Debug, Clone)]
-pub struct BlockConfig {
-    pub files: Vec<BlockFile>,
-    /// O_DIRECT; refused with an error where the file system refuses it.
-    pub direct: bool,
-    pub writable: bool,
-    /// The object id in stamps of key k is `stamp_base + k`: the same for whoever verifies later.
-    pub stamp_base: u64,
-    /// fsync (or fdatasync) after this many writes of this worker; 0: never.
-    pub fsync_every: u32,
-    pub fdatasync_every: u32,
-    /// fsync once when the last op is done; it counts as an op where the series has `Fsync`.
-    pub end_fsync: bool,
-    /// Largest length of an op, bytes.
-    pub max_length: u64,
-}
-
-#[derive(Debug, Clone)]
-pub struct BlockFile {
-    pub path: PathBuf,
-    pub size_bytes: u64,
-}
-
-/// What a worker sends at each edge of the grid, and once more at its end.
-#[derive(Debug)]
-pub struct WorkerInterval {
-    pub worker: u16,
-    pub interval: Box<Interval>,
-    /// Ops that ended in the slice, when traced.
-    pub trace: Vec<OpRecord>,
-}
-
-/// The end of one worker.
-#[derive(Debug, Clone, Default)]
-pub struct WorkerReport {
-    pub worker: u16,
-    pub ring: String,
-    pub ring_reason: String,
-    /// When its first op was submitted and its last one ended, nanoseconds since the run's start.
-    pub first_ns: u64,
-    pub last_ns: u64,
-    /// When it took no further op (deadline, budget or told to stop).
-    pub stopped_ns: u64,
-    pub ops: u64,
-    /// System calls that the ring made after start.
-    pub ring_calls: u64,
-    /// Why it could not start or go on; the stage is void then.
-    pub error: Option<String>,
-    /// The first failure of each class, in words.
-    pub first_failures: Vec<(Outcome, OpKind, String)>,
-    /// Blocks that were not what was written (the first 16), and how many there were in all.
-    pub mismatches: Vec<Mismatch>,
-    pub mismatch_count: u64,
-    /// Facts to put beside the result, such as `body discarded in kernel`.
-    pub notes: Vec<String>,
-    /// `Server` header per endpoint index, as first seen.
-    pub servers: Vec<(u16, String)>,
-}
-
-/// A block that is not what was written.
+/// Files or a device, opened by the worker that uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
-    /// Object key or file path.
-    pub object: String,
-    pub offset_bytes: u64,
-    pub expected: String,
-    pub found: String,
+pub struct FileConfig {
+    pub paths: Vec<PathBuf>,
+    /// Through the page cache; otherwise `O_DIRECT`, which is an error where it is refused.
+    pub buffered: bool,
+    /// Make files that do not exist (regular files only).
+    pub create: bool,
+    /// Stamps carry this number plus the file's index, so that a block of another file is told apart.
+    pub first_object: u64,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// Bad input or environment: a sentence with the remedy.
-    #[error("{0}")]
-    Setup(String),
-    #[error("worker {worker}: {message}")]
-    Worker { worker: u16, message: String },
+/// When a worker takes no more new ops: at the first that is reached. None set: when it is told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StopRule {
+    /// Since the worker's first intended start.
+    pub after_ns: Option<u64>,
+    /// Ops started by this worker.
+    pub ops: Option<u64>,
+    /// Payload bytes of the ops started by this worker.
+    pub bytes: Option<u64>,
+    /// Passes over the source's region by this worker; counted in bytes of its region.
+    pub loops: Option<u32>,
 }
 
-/// The two ends between a worker and whoever collects: full intervals out, empty ones back in.
+/// What comes out while a stage runs. Give each back with `RunningStage::recycle`.
+#[derive(Debug)]
+pub enum Output {
+    /// One worker's slice of the grid. Slices without anything in them come too, as long as the worker lives.
+    Interval {
+        worker: u16,
+        interval: Box<Interval>,
+    },
+    Trace(TraceChunk),
+}
+
+/// Records of ops that ended, in the order in which they ended.
+#[derive(Debug)]
+pub struct TraceChunk {
+    pub worker: u16,
+    pub records: Vec<OpRecord>,
+}
+
+/// Why a worker took no more ops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopCause {
+    Deadline,
+    Ops,
+    Bytes,
+    /// `stop()` was called.
+    Asked,
+    /// `abort()` was called.
+    Aborted,
+    /// See [`WorkerEnd::error`].
+    Failed,
+}
+
+/// The ring that a worker used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RingUse {
+    /// `io_uring`, `epoll`, `psync`, `libaio`, `memory` or `virtual`.
+    pub name: String,
+    /// Why this one: asked for, or what `auto` found.
+    pub why: String,
+    /// Features of the kernel in use.
+    pub detail: String,
+}
+
+/// How a worker ended.
 #[derive(Debug, Clone)]
-pub struct Outlet {
-    pub full: Sender<WorkerInterval>,
-    pub empty: Receiver<WorkerInterval>,
+pub struct WorkerEnd {
+    pub worker: u16,
+    pub stage: u32,
+    pub workload: u16,
+    /// Absent when no ring could be made.
+    pub ring: Option<RingUse>,
+    /// Could not start, or broke off.
+    pub error: Option<EngineError>,
+    pub cause: StopCause,
+    /// Since the epoch: the first op's intended start.
+    pub started_ns: u64,
+    /// Since the epoch: when it took no more new ops.
+    pub stopped_ns: u64,
+    /// Since the epoch: when the last new op was submitted, and when the last op was over.
+    pub last_submit_ns: u64,
+    pub finished_ns: u64,
+    /// Ops started (the sync ops of the source's rule included).
+    pub ops: u64,
+    /// Ops that the ring never gave back after an abort (a hung device); their memory is leaked on purpose.
+    pub abandoned: u32,
+    pub mismatches: u64,
+    /// The first of them.
+    pub first_mismatches: Vec<Mismatch>,
+    /// First error of each outcome, with its text.
+    pub errors: Vec<FirstError>,
+    /// Every write of the sequence before this count was acknowledged before an fsync that ended Ok.
+    pub synced_through: u64,
+    /// Facts from the target, name to value.
+    pub notes: Vec<(String, String)>,
+    /// System calls of the ring, all told.
+    pub ring_syscalls: u64,
+    /// Slices that had to be allocated because the collector was behind.
+    pub starved_slices: u32,
 }

@@ -1,12 +1,28 @@
-//! The hot path: worker threads that pace, submit, reap and record.
+//! The hot path: worker threads, rings, pacer, recorder, payload and targets.
 //!
-//! [`api`] is what goes in and out. [`worker`] is the loop. A [`ring::Ring`] brings calls to the kernel,
-//! a [`target::Target`] says which calls an op is made of.
+//! [`start`] takes a [`StageSpec`] and gives a [`RunningStage`], from which slices of results come
+//! while it runs. Everything is allocated before the first op.
 
+pub mod admin;
 pub mod api;
-pub mod dist;
-pub mod keyspace;
+pub mod error;
+mod launch;
 pub mod pacer;
+pub mod payload;
+pub mod recorder;
 pub mod ring;
+pub mod rng;
 pub mod source;
+mod stage;
 pub mod target;
+mod worker;
+
+pub use api::{
+    Clock, DataSeed, Output, RingUse, SeriesSpec, StageSpec, StopCause, StopRule, TargetConfig, TraceChunk,
+    WorkerEnd, WorkerSpec,
+};
+pub use error::EngineError;
+pub use pacer::Pacer;
+pub use recorder::{FirstError, Mismatch};
+pub use source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
+pub use stage::{Next, RunningStage, start};

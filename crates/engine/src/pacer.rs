@@ -1,116 +1,115 @@
-//! When op n is intended. Pure: the same pacer and n always give the same time.
+//! When op n is intended to start: a pure function of count, for open loops; nothing for closed ones.
 
-/// Intended start of the ops of one workload, nanoseconds after the stage's start.
+use crate::rng;
+use crate::source::Share;
+
+const NS: f64 = 1e9;
+
+/// The schedule of a whole workload. Times count from the worker's start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pacer {
-    /// No intended time: an op starts when a slot is free.
+    /// Closed loop: the next op starts when a slot is free.
     Closed,
-    /// Op n at n / rate.
+    /// Op n at `n / per_s`.
     Constant { per_s: f64 },
-    /// Poisson arrivals of this mean rate; `seed` fixes them.
+    /// Exponential gaps with mean `1 / per_s`; the same arrivals for the same seed.
     Poisson { per_s: f64, seed: u64 },
-    /// From rate `from_per_s` to `to_per_s`, linear over `over_s`, then constant.
-    Ramp { from_per_s: f64, to_per_s: f64, over_s: f64 },
+    /// Each op after as many bytes as came before it, at this rate. Each worker paces its own part.
+    Bytes { bytes_per_s: f64 },
+    /// From one rate to another in a straight line over `over_ns`, then on at the last.
+    Ramp { from_per_s: f64, to_per_s: f64, over_ns: u64 },
 }
-
-/// Arrivals in one block of a Poisson process share one anchor, so that op n is found without summing
-/// n gaps.
-const BLOCK: u64 = 1024;
 
 impl Pacer {
     pub fn is_open(&self) -> bool {
         !matches!(self, Self::Closed)
     }
 
-    /// Intended time of op `n`, nanoseconds after the stage's start; 0 in a closed loop.
-    pub fn intended_ns(&self, n: u64) -> u64 {
+    /// What is wrong with it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        let good = |rate: f64| rate.is_finite() && rate > 0.0;
+        let ok = match *self {
+            Self::Closed => true,
+            Self::Constant { per_s } | Self::Poisson { per_s, .. } => good(per_s),
+            Self::Bytes { bytes_per_s } => good(bytes_per_s),
+            Self::Ramp { from_per_s, to_per_s, .. } => {
+                from_per_s.is_finite() && from_per_s >= 0.0 && good(to_per_s)
+            }
+        };
+        if ok { Ok(()) } else { Err(format!("a rate must be a number above zero, in {self:?}")) }
+    }
+
+    /// Intended start of op `n`, where it can be told from the count alone.
+    pub fn at_ns(&self, n: u64) -> Option<u64> {
         match *self {
-            Self::Closed => 0,
-            Self::Constant { per_s } => (n as f64 / per_s * 1e9) as u64,
-            Self::Poisson { per_s, seed } => poisson_ns(per_s, seed, n),
-            Self::Ramp { from_per_s, to_per_s, over_s } => ramp_ns(from_per_s, to_per_s, over_s, n),
+            Self::Constant { per_s } => Some(constant_ns(n, per_s)),
+            Self::Ramp { from_per_s, to_per_s, over_ns } => Some(ramp_ns(n, from_per_s, to_per_s, over_ns)),
+            _ => None,
         }
     }
 }
 
-/// Given its number of arrivals, a Poisson process is a set of independent uniform times. Each block
-/// holds exactly `BLOCK` arrivals in `BLOCK / rate` seconds, sorted uniforms made by normalised
-/// exponential gaps: locally Poisson, and the rate holds exactly over every block.
-fn poisson_ns(per_s: f64, seed: u64, n: u64) -> u64 {
-    let (block, within) = (n / BLOCK, n % BLOCK);
-    let gap = |i: u64| -unit(mix(seed ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ i << 1 ^ 1)).ln();
-    let (mut before, mut total) = (0.0, 0.0);
-    for i in 0..=BLOCK {
-        let g = gap(i);
-        total += g;
-        if i <= within {
-            before += g;
-        }
-    }
-    let span_s = BLOCK as f64 / per_s;
-    ((block as f64 + before / total) * span_s * 1e9) as u64
+fn constant_ns(n: u64, per_s: f64) -> u64 {
+    // Whole seconds apart: the product of n and the gap would lose nanoseconds after 2^53.
+    (n as f64 / per_s * NS).round() as u64
 }
 
-/// Ops done by time t in the ramp are `from t + (to - from) t^2 / (2 over)`; this is its inverse.
-fn ramp_ns(from: f64, to: f64, over_s: f64, n: u64) -> u64 {
-    let n = n as f64;
-    let in_ramp = (from + to) / 2.0 * over_s;
-    let t = if n >= in_ramp {
-        over_s + (n - in_ramp) / to
+/// Inverts the count `a t + (b - a) t^2 / 2T`, then goes on at `b`.
+fn ramp_ns(n: u64, a: f64, b: f64, over_ns: u64) -> u64 {
+    let (n, t_end) = (n as f64, over_ns as f64 / NS);
+    let in_ramp = (a + b) / 2.0 * t_end;
+    let t = if n >= in_ramp || t_end == 0.0 {
+        t_end + (n - in_ramp) / b
     } else {
-        let a = (to - from) / (2.0 * over_s);
-        if a.abs() < 1e-12 { n / from } else { ((from * from + 4.0 * a * n).sqrt() - from) / (2.0 * a) }
+        let slope = (b - a) / t_end;
+        // The stable root: it has no cancellation, and holds for slope zero.
+        2.0 * n / (a + (a * a + 2.0 * slope * n).max(0.0).sqrt())
     };
-    (t * 1e9) as u64
+    (t.max(0.0) * NS).round() as u64
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a good 64-bit hash.
-pub(crate) fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// A uniform number in (0, 1].
-pub(crate) fn unit(x: u64) -> f64 {
-    ((x >> 11) + 1) as f64 / (1u64 << 53) as f64
-}
-
-/// Walks a pacer over ascending op numbers; keeps one Poisson block, so that a step is O(1).
+/// Walks the intended starts of one worker's ops: n = index, index + of, ...
 #[derive(Debug, Clone)]
-pub(crate) struct Walk {
+pub struct PaceCursor {
     pacer: Pacer,
-    block: u64,
-    times_ns: Vec<u64>,
+    share: Share,
+    /// Ops of this worker so far.
+    taken: u64,
+    /// Poisson: arrivals walked so far, and the time of the last, in nanoseconds.
+    walked: u64,
+    time: f64,
 }
 
-impl Walk {
-    pub(crate) fn new(pacer: Pacer) -> Self {
-        let times_ns =
-            if matches!(pacer, Pacer::Poisson { .. }) { vec![0; BLOCK as usize] } else { Vec::new() };
-        Self { pacer, block: u64::MAX, times_ns }
+impl PaceCursor {
+    pub fn new(pacer: Pacer, share: Share) -> Self {
+        Self { pacer, share, taken: 0, walked: 0, time: 0.0 }
     }
 
+    /// Intended start of this worker's next op, `bytes` long. Zero in a closed loop.
     #[inline]
-    pub(crate) fn intended_ns(&mut self, n: u64) -> u64 {
-        let Pacer::Poisson { per_s, seed } = self.pacer else { return self.pacer.intended_ns(n) };
-        if n / BLOCK != self.block {
-            self.block = n / BLOCK;
-            self.fill(per_s, seed);
-        }
-        self.times_ns[(n % BLOCK) as usize]
-    }
-
-    fn fill(&mut self, per_s: f64, seed: u64) {
-        let key = seed ^ self.block.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let gap = |i: u64| -unit(mix(key ^ i << 1 ^ 1)).ln();
-        let total: f64 = (0..=BLOCK).map(gap).sum();
-        let span_s = BLOCK as f64 / per_s;
-        let mut before = 0.0;
-        for i in 0..BLOCK {
-            before += gap(i);
-            self.times_ns[i as usize] = ((self.block as f64 + before / total) * span_s * 1e9) as u64;
+    pub fn next_ns(&mut self, bytes: u64) -> u64 {
+        let n = u64::from(self.share.index) + self.taken * u64::from(self.share.of);
+        self.taken += 1;
+        match self.pacer {
+            Pacer::Closed => 0,
+            Pacer::Poisson { per_s, seed } => {
+                while self.walked <= n {
+                    self.time += -rng::unit_open(rng::at(seed, self.walked)).ln() * (NS / per_s);
+                    self.walked += 1;
+                }
+                self.time as u64
+            }
+            Pacer::Bytes { bytes_per_s } => {
+                let rate = bytes_per_s / f64::from(self.share.of) / NS;
+                if self.taken == 1 {
+                    // Workers start one after the other, so that their ops interleave evenly.
+                    self.time = bytes as f64 / bytes_per_s * NS * f64::from(self.share.index);
+                }
+                let start = self.time;
+                self.time += bytes as f64 / rate;
+                start.round() as u64
+            }
+            open => open.at_ns(n).expect("constant and ramp are told from the count"),
         }
     }
 }
@@ -118,46 +117,71 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    fn pacers() -> impl Strategy<Value = Pacer> {
-        let rate = 0.5..1e6f64;
-        prop_oneof![
-            rate.clone().prop_map(|per_s| Pacer::Constant { per_s }),
-            (rate.clone(), any::<u64>()).prop_map(|(per_s, seed)| Pacer::Poisson { per_s, seed }),
-            (rate.clone(), rate, 0.1..100f64).prop_map(|(from_per_s, to_per_s, over_s)| Pacer::Ramp {
-                from_per_s,
-                to_per_s,
-                over_s
-            }),
-        ]
+    fn walk(pacer: Pacer, share: Share, count: usize) -> Vec<u64> {
+        let mut c = PaceCursor::new(pacer, share);
+        (0..count).map(|_| c.next_ns(1000)).collect()
     }
 
-    proptest! {
+    #[test]
+    fn constant_has_no_drift() {
+        let p = Pacer::Constant { per_s: 3.0 };
+        assert_eq!(p.at_ns(3_000_000_000), Some(1_000_000_000_000_000_000));
+        assert_eq!(walk(Pacer::Constant { per_s: 800.0 }, Share::WHOLE, 3), [0, 1_250_000, 2_500_000]);
+    }
+
+    #[test]
+    fn ramp_meets_its_rates() {
+        let p = Pacer::Ramp { from_per_s: 100.0, to_per_s: 300.0, over_ns: 10_000_000_000 };
+        assert_eq!(p.at_ns(2000), Some(10_000_000_000));
+        assert_eq!(p.at_ns(2300), Some(11_000_000_000));
+        let half = p.at_ns(750).unwrap();
+        assert_eq!(half, 5_000_000_000);
+        let flat = Pacer::Ramp { from_per_s: 50.0, to_per_s: 50.0, over_ns: 1_000_000_000 };
+        assert_eq!(flat.at_ns(25), Some(500_000_000));
+        let down = Pacer::Ramp { from_per_s: 0.0, to_per_s: 10.0, over_ns: 1_000_000_000 };
+        assert_eq!(down.at_ns(0), Some(0));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_refused() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Pacer::Constant { per_s: rate }.check().is_err(), "{rate}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Workers together take exactly the arrivals of the whole, whatever their number.
         #[test]
-        fn time_never_runs_back(p in pacers(), n in 0u64..100_000) {
-            prop_assert!(p.intended_ns(n) <= p.intended_ns(n + 1));
+        fn shares_partition_the_schedule(of in 1u32..7, seed: u64, rate in 1.0f64..1e6) {
+            for pacer in [Pacer::Constant { per_s: rate }, Pacer::Poisson { per_s: rate, seed },
+                Pacer::Ramp { from_per_s: rate / 2.0, to_per_s: rate, over_ns: 1_000_000 }] {
+                let whole = walk(pacer, Share::WHOLE, 42 * of as usize);
+                for index in 0..of {
+                    let part = walk(pacer, Share { index, of }, 42);
+                    let expected: Vec<u64> = whole.iter().copied().skip(index as usize).step_by(of as usize).collect();
+                    proptest::prop_assert_eq!(part, expected);
+                }
+            }
         }
 
         #[test]
-        fn walking_is_asking(p in pacers(), start in 0u64..5000, step in 1u64..7) {
-            let mut walk = Walk::new(p);
-            for i in 0..50 {
-                let n = start + i * step;
-                let (a, b) = (walk.intended_ns(n) as i64, p.intended_ns(n) as i64);
-                prop_assert!((a - b).abs() <= 1 + b / 1_000_000_000, "{a} {b}");
+        fn intended_starts_never_go_back(seed: u64, a in 0.0f64..1e5, b in 1.0f64..1e5, over in 0u64..10_000_000_000) {
+            for pacer in [Pacer::Poisson { per_s: b, seed }, Pacer::Bytes { bytes_per_s: b },
+                Pacer::Ramp { from_per_s: a, to_per_s: b, over_ns: over }] {
+                let times = walk(pacer, Share::WHOLE, 300);
+                proptest::prop_assert!(times.windows(2).all(|w| w[0] <= w[1]), "{:?}", pacer);
             }
         }
     }
 
     #[test]
-    fn rates_hold() {
-        assert_eq!(Pacer::Constant { per_s: 800.0 }.intended_ns(800), 1_000_000_000);
-        let p = Pacer::Poisson { per_s: 1000.0, seed: 3 };
-        let t = p.intended_ns(10 * BLOCK) as f64 / 1e9;
-        assert!((t - 10.24).abs() < 0.05, "{t}");
-        let r = Pacer::Ramp { from_per_s: 100.0, to_per_s: 300.0, over_s: 10.0 };
-        assert!((r.intended_ns(2000) as i64 - 10_000_000_000).abs() < 10);
-        assert_eq!(r.intended_ns(2300), 11_000_000_000);
+    fn poisson_has_its_rate_and_spread() {
+        let times = walk(Pacer::Poisson { per_s: 1000.0, seed: 3 }, Share::WHOLE, 100_000);
+        let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let var = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean / 1e6 - 1.0).abs() < 0.015, "{mean}");
+        assert!((var.sqrt() / mean - 1.0).abs() < 0.02, "an exponential's spread is its mean");
     }
 }

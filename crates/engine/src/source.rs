@@ -1,373 +1,480 @@
-//! Which op is number n: kind, object or offset, length. The sequence follows from the seed alone, so
-//! that a run can be replayed.
+//! Which op comes next: kind, place and size, as a pure function of seed, share and count.
+//! Replaying a sequence is making its cursor again.
 
 use plimsoll_model::{Op, OpKind};
 
-use crate::dist::{Permutation, Positions, Sizes, below};
-use crate::keyspace::{CREATED_BASE, KeySpace};
-use crate::pacer::mix;
+use crate::rng::{self, Permutation};
+use crate::source::dist::Picker;
 
-/// Length of the table of kinds, about: long enough that small weights are spread well.
-const TABLE: u64 = 1024;
+pub mod dist;
 
-/// Kinds of op by weight, in a shuffled table that repeats. Because it repeats, how many ops of a kind
-/// came before op n is known without counting.
-#[derive(Debug, Clone)]
-pub struct Mix {
-    table: Vec<OpKind>,
-    /// Creates (put, multipart, copy) and deletes before each place of the table.
-    creates_before: Vec<u32>,
-    deletes_before: Vec<u32>,
-    creates: u32,
-    deletes: u32,
+pub use dist::Dist;
+
+/// One of `of` workers that share a sequence: it takes n = index, index + of, ...
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    pub index: u32,
+    pub of: u32,
 }
 
-fn creates(k: OpKind) -> bool {
-    matches!(k, OpKind::Put | OpKind::Multipart | OpKind::Copy)
+impl Share {
+    pub const WHOLE: Share = Share { index: 0, of: 1 };
 }
 
-fn deletes(k: OpKind) -> bool {
-    matches!(k, OpKind::Delete | OpKind::DeleteBatch)
-}
-
-impl Mix {
-    /// Weights of zero are left out; panics when all are.
-    pub fn new(weights: &[(OpKind, u32)], seed: u64) -> Self {
-        let sum: u64 = weights.iter().map(|(_, w)| u64::from(*w)).sum();
-        assert!(sum > 0, "a plan's mix is never empty");
-        let repeat = if weights.len() == 1 { 1 } else { TABLE.div_ceil(sum) };
-        let one = weights.len() == 1;
-        let mut table: Vec<OpKind> = Vec::new();
-        for (kind, w) in weights {
-            let n = if one { 1 } else { u64::from(*w) * repeat };
-            table.extend(std::iter::repeat_n(*kind, n as usize));
-        }
-        for i in (1..table.len()).rev() {
-            table.swap(i, below(mix(seed ^ i as u64), i as u64 + 1) as usize);
-        }
-        let (mut c, mut d) = (0, 0);
-        let (mut creates_before, mut deletes_before) = (Vec::new(), Vec::new());
-        for k in &table {
-            creates_before.push(c);
-            deletes_before.push(d);
-            c += u32::from(creates(*k));
-            d += u32::from(deletes(*k));
-        }
-        Self { table, creates_before, deletes_before, creates: c, deletes: d }
-    }
-
-    /// Kind of op `n`, with the numbers of creates and deletes before it.
-    #[inline]
-    fn at(&self, n: u64) -> (OpKind, u64, u64) {
-        let len = self.table.len() as u64;
-        let (turn, i) = (n / len, (n % len) as usize);
-        (
-            self.table[i],
-            turn * u64::from(self.creates) + u64::from(self.creates_before[i]),
-            turn * u64::from(self.deletes) + u64::from(self.deletes_before[i]),
-        )
-    }
-
-    pub fn kinds(&self) -> Vec<OpKind> {
-        let mut k = self.table.clone();
-        k.sort_unstable();
-        k.dedup();
-        k
-    }
-
-    /// Deletes per create in the long run; infinite without creates, 0 without deletes.
-    pub fn deletes_per_create(&self) -> f64 {
-        if self.deletes == 0 { 0.0 } else { f64::from(self.deletes) / f64::from(self.creates) }
-    }
-}
-
-/// Ops on objects. Pure in n.
-#[derive(Debug, Clone)]
-pub struct ObjectSource {
+/// A seeded generator of ops.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpSource {
     pub seed: u64,
-    pub mix: Mix,
-    /// Size of an object follows from its number: a GET knows what it should find.
-    pub sizes: Sizes,
-    pub keys: KeySpace,
-    pub positions: Positions,
-    /// Bytes of a ranged GET.
-    pub range_bytes: u64,
-    /// Objects of a batch delete.
-    pub delete_batch: u64,
-    /// Number of prefixes (LIST goes over them).
-    pub prefixes: u64,
+    /// Kinds by weight; at least one.
+    pub kinds: Vec<KindSpec>,
+    pub sync: SyncRule,
 }
 
-impl ObjectSource {
-    /// Size in bytes of object `id` under `seed`: whoever knows both knows the size.
-    #[inline]
-    pub fn size_of(&self, id: u64) -> u64 {
-        self.sizes.draw(mix(self.seed ^ mix(id)))
-    }
-
-    /// `key` is the object (for LIST the prefix; for a batch delete the number of its first victim), `length` its bytes.
-    /// `offset` is the first byte of a ranged GET, the new object of a COPY, the number of keys of a batch delete.
-    #[inline]
-    pub fn op(&self, n: u64) -> Op {
-        let (kind, created, deleted) = self.mix.at(n);
-        let hash = mix(self.seed.rotate_left(17) ^ n);
-        let prepared = || self.positions.draw(n, hash, self.keys.prepared.max(1));
-        match kind {
-            OpKind::Put | OpKind::Multipart => {
-                let key = CREATED_BASE + created;
-                Op { kind, key, offset: 0, length: self.size_of(key) }
-            }
-            OpKind::Copy => {
-                let key = prepared();
-                Op { kind, key, offset: CREATED_BASE + created, length: self.size_of(key) }
-            }
-            OpKind::GetRange => {
-                let key = prepared();
-                let size = self.size_of(key);
-                let length = self.range_bytes.min(size);
-                Op { kind, key, offset: below(mix(hash), size - length + 1), length }
-            }
-            OpKind::Delete => Op { kind, key: self.keys.victim(deleted), offset: 0, length: 0 },
-            OpKind::DeleteBatch => {
-                Op { kind, key: deleted * self.delete_batch, offset: self.delete_batch, length: 0 }
-            }
-            OpKind::List => Op { kind, key: below(hash, self.prefixes.max(1)), offset: 0, length: 0 },
-            _ => {
-                let key = prepared();
-                let length = if kind == OpKind::Get { self.size_of(key) } else { 0 };
-                Op { kind, key, offset: 0, length }
-            }
-        }
-    }
+/// One kind of op in the mix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindSpec {
+    pub kind: OpKind,
+    pub weight: u32,
+    pub size: SizeSpec,
+    pub place: Place,
 }
 
-/// Ops on blocks of files or a device: one job's sequence.
-#[derive(Debug, Clone)]
-pub struct BlockSource {
-    pub seed: u64,
-    pub mix: Mix,
-    pub read_sizes: Sizes,
-    pub write_sizes: Sizes,
-    /// Files, and the bytes of each that are used (from `start_bytes` on).
-    pub files: u64,
-    pub start_bytes: u64,
-    pub region_bytes: u64,
-    /// Offsets are multiples of this.
-    pub align_bytes: u64,
-    pub positions: Positions,
-    /// Each offset once before any repeats (uniform only).
-    pub random_map: bool,
-    /// An fsync op after this many writes; 0: never.
+/// Bytes of an op.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SizeSpec {
+    Fixed(u64),
+    /// Each multiple of `step` from `min` to `max` alike.
+    Uniform {
+        min: u64,
+        max: u64,
+        step: u64,
+    },
+    /// (bytes, weight)
+    Weighted(Vec<(u64, u32)>),
+    /// Log-normal, at least 1 and at most `max`.
+    LogNormal {
+        median: u64,
+        sigma: f64,
+        max: u64,
+    },
+}
+
+/// Where an op goes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// Objects by number. The size of an object follows from its key, so that whoever reads it knows it.
+    Keys {
+        first: u64,
+        /// Keys to choose from; not used by [`Dist::Fresh`].
+        count: u64,
+        /// Distance of neighbouring keys: the batch for ops that take several (1 otherwise).
+        stride: u64,
+        dist: Dist,
+        /// Seed of the sizes by key: the same for all workloads on one data set.
+        size_seed: u64,
+        /// For ranged reads, the object's size: the op's own size is that of the range, at a random place.
+        within: Option<SizeSpec>,
+    },
+    /// Bytes of a device or of files of one size; the key is the index of the file.
+    Region {
+        files: u32,
+        order: FileOrder,
+        /// First byte used of each file.
+        offset_bytes: u64,
+        /// Bytes used of each file.
+        length_bytes: u64,
+        /// Offsets are multiples of this (from `offset_bytes`) where sizes vary; the block size otherwise.
+        align_bytes: u64,
+        dist: Dist,
+    },
+}
+
+/// How sequential ops go over several files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileOrder {
+    /// One file after the other.
+    #[default]
+    Serial,
+    /// A block of each in turn (fio's default).
+    RoundRobin,
+}
+
+/// Sync ops between the others. They are not counted in n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SyncRule {
+    /// fsync after every so many writes; 0: never.
     pub fsync_every: u32,
-    state: BlockState,
+    pub fdatasync_every: u32,
+    /// One fsync of each file after the last op.
+    pub end_fsync: bool,
 }
 
-#[derive(Debug, Clone, Default)]
-struct BlockState {
-    next_bytes: u64,
-    file: u64,
-    draws: u64,
-    writes_since_sync: u32,
-    taken: u64,
-}
+/// Length that marks an fsync op as data only.
+pub const FDATASYNC: u64 = 1;
 
-/// What a [`BlockSource`] is made of.
-#[derive(Debug, Clone)]
-pub struct BlockSourceSpec {
-    pub seed: u64,
-    pub mix: Mix,
-    pub read_sizes: Sizes,
-    pub write_sizes: Sizes,
-    pub files: u64,
-    pub start_bytes: u64,
-    pub region_bytes: u64,
-    pub align_bytes: u64,
-    pub positions: plimsoll_model::plan::KeyDist,
-    pub random_map: bool,
-    pub fsync_every: u32,
-}
-
-impl BlockSource {
-    pub fn new(s: BlockSourceSpec) -> Self {
-        let places = (s.region_bytes / s.align_bytes.max(1)).max(1);
-        Self {
-            seed: s.seed,
-            mix: s.mix,
-            read_sizes: s.read_sizes,
-            write_sizes: s.write_sizes,
-            files: s.files.max(1),
-            start_bytes: s.start_bytes,
-            region_bytes: s.region_bytes,
-            align_bytes: s.align_bytes.max(1),
-            positions: Positions::new(s.positions, places),
-            random_map: s.random_map,
-            fsync_every: s.fsync_every,
-            state: BlockState::default(),
-        }
-    }
-
-    pub fn max_length(&self) -> u64 {
-        self.read_sizes.largest().max(self.write_sizes.largest())
-    }
-
-    /// The next op of the job.
+impl SizeSpec {
+    /// Size of the object or op that `random` stands for.
     #[inline]
-    pub fn next_op(&mut self) -> Op {
-        if self.fsync_every > 0 && self.state.writes_since_sync >= self.fsync_every {
-            self.state.writes_since_sync = 0;
-            return Op { kind: OpKind::Fsync, key: self.state.file, offset: 0, length: 0 };
+    pub fn pick(&self, random: u64) -> u64 {
+        match self {
+            Self::Fixed(n) => *n,
+            Self::Uniform { min, max, step } => {
+                let step = (*step).max(1);
+                min + step * rng::below(random, (max - min) / step + 1)
+            }
+            Self::Weighted(list) => {
+                let total: u64 = list.iter().map(|(_, w)| u64::from(*w)).sum();
+                let mut at = rng::below(random, total);
+                for (size, weight) in list {
+                    if at < u64::from(*weight) {
+                        return *size;
+                    }
+                    at -= u64::from(*weight);
+                }
+                unreachable!("the pick is below the sum of the weights")
+            }
+            Self::LogNormal { median, sigma, max } => {
+                let z = rng::normal(random, rng::mix(random));
+                ((*median as f64 * (sigma * z).exp()).round() as u64).clamp(1, *max)
+            }
         }
-        let n = self.state.taken;
-        self.state.taken += 1;
-        let (kind, _, _) = self.mix.at(n);
-        let hash = mix(self.seed ^ mix(n));
-        let sizes = if kind == OpKind::Write { &self.write_sizes } else { &self.read_sizes };
-        let length = sizes.draw(hash).min(self.region_bytes);
-        self.state.writes_since_sync += u32::from(kind == OpKind::Write);
-        let (key, offset) = if self.positions == Positions::Sequential {
-            self.sequential(length)
-        } else {
-            self.random(mix(hash), length)
-        };
-        Op { kind, key, offset: self.start_bytes + offset, length }
     }
 
-    /// File after file; a block that does not fit begins the next file (or the first again).
-    fn sequential(&mut self, length: u64) -> (u64, u64) {
-        let s = &mut self.state;
-        if s.next_bytes + length > self.region_bytes {
-            s.next_bytes = 0;
-            s.file = (s.file + 1) % self.files;
+    pub fn max_bytes(&self) -> u64 {
+        match self {
+            Self::Fixed(n) => *n,
+            Self::Uniform { max, .. } | Self::LogNormal { max, .. } => *max,
+            Self::Weighted(list) => list.iter().map(|(s, _)| *s).max().unwrap_or(0),
         }
-        let at = s.next_bytes;
-        s.next_bytes += length;
-        (s.file, at)
     }
 
-    fn random(&mut self, hash: u64, length: u64) -> (u64, u64) {
-        let i = self.state.draws;
-        self.state.draws += 1;
-        let per_file = (self.region_bytes / self.align_bytes).max(1);
-        let places = per_file * self.files;
-        let place = if self.random_map && self.positions == Positions::Uniform {
-            // Each pass over the space is another permutation.
-            Permutation::new(places, mix(self.seed ^ (i / places))).at(i % places)
-        } else {
-            let at = self.positions.draw(i, hash, per_file);
-            below(mix(hash), self.files) * per_file + at
-        };
-        let file = place / per_file;
-        self.state.file = file;
-        let offset = (place % per_file) * self.align_bytes;
-        let last = (self.region_bytes - length) / self.align_bytes * self.align_bytes;
-        (file, offset.min(last))
+    pub fn min_bytes(&self) -> u64 {
+        match self {
+            Self::Fixed(n) => *n,
+            Self::Uniform { min, .. } => *min,
+            Self::LogNormal { .. } => 1,
+            Self::Weighted(list) => list.iter().map(|(s, _)| *s).min().unwrap_or(0),
+        }
     }
-}
 
-/// The ops of one worker.
-#[derive(Debug, Clone)]
-pub enum OpSource {
-    Object(ObjectSource),
-    Block(Box<BlockSource>),
+    fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed(_))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Uniform { min, max, .. } if min > max => {
+                Err(format!("the smallest size, {min}, is above the largest, {max}"))
+            }
+            Self::Weighted(list) if list.iter().all(|(_, w)| *w == 0) => {
+                Err("a list of sizes needs at least one weight above zero".into())
+            }
+            Self::LogNormal { sigma, .. } if !(sigma.is_finite() && *sigma >= 0.0) => {
+                Err(format!("the sigma of sizes must be a number from zero, not {sigma}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl OpSource {
-    /// Op number `n` of the workload; a worker asks for ascending numbers (block jobs have a sequence of
-    /// their own and ignore it).
-    #[inline]
-    pub fn op(&mut self, n: u64) -> Op {
+    /// The largest op.
+    pub fn max_bytes(&self) -> u64 {
+        self.kinds.iter().map(|k| k.size.max_bytes()).max().unwrap_or(0)
+    }
+
+    /// Bytes of one pass over the regions of the first kind; `None` for keys.
+    pub fn region_bytes(&self) -> Option<u64> {
+        match self.kinds.first()?.place {
+            Place::Region { files, length_bytes, .. } => Some(u64::from(files) * length_bytes),
+            Place::Keys { .. } => None,
+        }
+    }
+
+    /// Size of the object `key` of kind `kind` (index into `kinds`).
+    pub fn object_bytes(&self, kind: usize, key: u64) -> u64 {
+        let spec = &self.kinds[kind];
+        match &spec.place {
+            Place::Keys { size_seed, within, .. } => {
+                within.as_ref().unwrap_or(&spec.size).pick(rng::at(*size_seed, key))
+            }
+            Place::Region { length_bytes, .. } => *length_bytes,
+        }
+    }
+
+    /// What is wrong with it, if anything, and how to mend it.
+    pub fn check(&self) -> Result<(), String> {
+        if self.kinds.iter().all(|k| k.weight == 0) {
+            return Err("the mix of ops is empty: give at least one kind a weight above zero".into());
+        }
+        for spec in &self.kinds {
+            spec.size.check()?;
+            match &spec.place {
+                Place::Keys { count: 0, dist, .. } if *dist != Dist::Fresh => {
+                    return Err(format!("{}: there are no objects to choose from", spec.kind));
+                }
+                Place::Region { files, length_bytes, align_bytes, .. } => {
+                    let size = spec.size.max_bytes();
+                    if *files == 0 || *length_bytes < size || size == 0 {
+                        return Err(format!(
+                            "{}: blocks of {size} bytes do not fit into a region of {length_bytes} bytes",
+                            spec.kind
+                        ));
+                    }
+                    if *align_bytes == 0 {
+                        return Err(format!("{}: an alignment of 0 bytes", spec.kind));
+                    }
+                }
+                Place::Keys { .. } => {}
+            }
+            spec.place.dist().check().map_err(|e| format!("{}: {e}", spec.kind))?;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    pub fn dist(&self) -> Dist {
         match self {
-            Self::Object(s) => s.op(n),
-            Self::Block(s) => s.next_op(),
+            Self::Keys { dist, .. } | Self::Region { dist, .. } => *dist,
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plimsoll_model::plan::KeyDist;
-    use std::collections::HashSet;
+/// Purposes of the derived seeds.
+const MIX: u64 = 1;
+const SIZE: u64 = 2;
+const PLACE: u64 = 3;
+const WITHIN: u64 = 4;
 
-    fn objects(weights: &[(OpKind, u32)]) -> ObjectSource {
-        ObjectSource {
-            seed: 9,
-            mix: Mix::new(weights, 1),
-            sizes: Sizes::Fixed(4096),
-            keys: KeySpace { prepared: 100, victims: 50 },
-            positions: Positions::Uniform,
-            range_bytes: 512,
-            delete_batch: 10,
-            prefixes: 4,
+/// Walks one worker's ops.
+#[derive(Debug, Clone)]
+pub struct OpCursor {
+    kinds: Vec<KindCursor>,
+    mix_seed: u64,
+    total_weight: u64,
+    share: Share,
+    taken: u64,
+    sync: SyncRule,
+    writes: u64,
+    /// File of the last write: what a sync op syncs.
+    write_file: u64,
+    sync_due: Option<Op>,
+}
+
+#[derive(Debug, Clone)]
+struct KindCursor {
+    spec: KindSpec,
+    size_seed: u64,
+    within_seed: u64,
+    picker: Picker,
+    /// Ops of this kind that this worker took.
+    taken: u64,
+    /// Sequential with varying sizes: where the next begins in the concatenated region.
+    next_byte: u64,
+}
+
+/// An op of the sequence, and its number in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbered {
+    pub op: Op,
+    /// Number in the whole sequence; sync ops repeat the number of the op before them.
+    pub n: u64,
+}
+
+impl OpCursor {
+    /// `source` must have passed [`OpSource::check`].
+    pub fn new(source: &OpSource, share: Share) -> Self {
+        let place_seed = rng::derive(source.seed, PLACE);
+        let size_seed = rng::derive(source.seed, SIZE);
+        let kinds: Vec<KindCursor> = source
+            .kinds
+            .iter()
+            .map(|spec| KindCursor {
+                size_seed,
+                within_seed: rng::derive(source.seed, WITHIN),
+                picker: Picker::new(spec.place.dist(), spec.positions(), place_seed),
+                spec: spec.clone(),
+                taken: 0,
+                next_byte: 0,
+            })
+            .collect();
+        Self {
+            total_weight: kinds.iter().map(|k| u64::from(k.spec.weight)).sum(),
+            kinds,
+            mix_seed: rng::derive(source.seed, MIX),
+            share,
+            taken: 0,
+            sync: source.sync,
+            writes: 0,
+            write_file: 0,
+            sync_due: None,
         }
     }
 
-    #[test]
-    fn a_mix_holds_its_weights_and_its_counts() {
-        let s = objects(&[(OpKind::Get, 45), (OpKind::Stat, 30), (OpKind::Put, 15), (OpKind::Delete, 10)]);
-        let (mut put, mut gone) = (HashSet::new(), HashSet::new());
-        let mut counts = std::collections::HashMap::new();
-        for n in 0..11_000 {
-            let op = s.op(n);
-            *counts.entry(op.kind).or_insert(0) += 1;
-            match op.kind {
-                OpKind::Put => assert!(put.insert(op.key), "created twice"),
-                OpKind::Delete => {
-                    assert!(gone.insert(op.key), "deleted twice");
-                    assert!(op.key < CREATED_BASE || put.contains(&op.key), "deleted before it was created");
-                }
-                _ => assert!(op.key < 100, "only prepared objects are read"),
-            }
+    /// The next op. Never ends: what stops is the worker.
+    #[inline]
+    pub fn next_op(&mut self) -> Numbered {
+        let n = u64::from(self.share.index) + self.taken * u64::from(self.share.of);
+        if let Some(op) = self.sync_due.take() {
+            return Numbered { op, n: n.saturating_sub(u64::from(self.share.of)) };
         }
-        assert_eq!(counts[&OpKind::Get], 4950);
-        assert_eq!(counts[&OpKind::Delete], 1100);
+        self.taken += 1;
+        let i = if self.kinds.len() == 1 { 0 } else { self.pick_kind(n) };
+        let share = self.share;
+        let op = self.kinds[i].next_op(n, share);
+        if op.kind == OpKind::Write {
+            self.count_write(op.key);
+        }
+        Numbered { op, n }
     }
 
-    fn blocks(positions: KeyDist, random_map: bool) -> BlockSource {
-        BlockSource::new(BlockSourceSpec {
-            seed: 5,
-            mix: Mix::new(&[(OpKind::Read, 1)], 1),
-            read_sizes: Sizes::Fixed(4096),
-            write_sizes: Sizes::Fixed(4096),
-            files: 2,
-            start_bytes: 8192,
-            region_bytes: 40 * 4096 + 100,
-            align_bytes: 4096,
-            positions,
-            random_map,
-            fsync_every: 0,
-        })
+    fn pick_kind(&self, n: u64) -> usize {
+        let mut at = rng::below(rng::at(self.mix_seed, n), self.total_weight);
+        for (i, kind) in self.kinds.iter().enumerate() {
+            let weight = u64::from(kind.spec.weight);
+            if at < weight {
+                return i;
+            }
+            at -= weight;
+        }
+        unreachable!("the pick is below the sum of the weights")
     }
 
-    #[test]
-    fn blocks_stay_inside_and_a_map_repeats_nothing() {
-        for (dist, map) in [
-            (KeyDist::Uniform, true),
-            (KeyDist::Uniform, false),
-            (KeyDist::Zipf(1.1), false),
-            (KeyDist::Sequential, false),
-        ] {
-            let mut s = blocks(dist, map);
-            let mut seen = HashSet::new();
-            for _ in 0..80 {
-                let op = s.next_op();
-                assert!(op.offset >= 8192 && op.offset + op.length <= 8192 + 40 * 4096 + 100);
-                assert_eq!(op.offset % 4096, 0);
-                seen.insert((op.key, op.offset));
-            }
-            if map || dist == KeyDist::Sequential {
-                assert_eq!(seen.len(), 80);
-            }
+    #[inline]
+    fn count_write(&mut self, file: u64) {
+        self.writes += 1;
+        self.write_file = file;
+        let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
+        if due(self.sync.fsync_every) {
+            self.sync_due = Some(sync_op(file, false));
+        } else if due(self.sync.fdatasync_every) {
+            self.sync_due = Some(sync_op(file, true));
+        }
+    }
+}
+
+/// A sync of file `key`.
+pub fn sync_op(key: u64, data_only: bool) -> Op {
+    Op { kind: OpKind::Fsync, key, offset: 0, length: if data_only { FDATASYNC } else { 0 } }
+}
+
+impl KindSpec {
+    /// How many places there are to choose from.
+    fn positions(&self) -> u64 {
+        match &self.place {
+            Place::Keys { count, .. } => *count,
+            Place::Region { files, .. } => u64::from(*files) * self.positions_per_file(),
         }
     }
 
-    #[test]
-    fn an_fsync_follows_every_nth_write() {
-        let mut s = blocks(KeyDist::Sequential, false);
-        s.mix = Mix::new(&[(OpKind::Write, 1)], 1);
-        s.fsync_every = 3;
-        let kinds: Vec<_> = (0..8).map(|_| s.next_op().kind).collect();
-        use OpKind::{Fsync as F, Write as W};
-        assert_eq!(kinds, [W, W, W, F, W, W, W, F]);
+    fn positions_per_file(&self) -> u64 {
+        match &self.place {
+            Place::Keys { .. } => 0,
+            Place::Region { length_bytes, align_bytes, .. } => match self.size {
+                SizeSpec::Fixed(block) => length_bytes / block,
+                // The largest op must fit at the last position.
+                _ => (length_bytes - self.size.max_bytes()) / align_bytes + 1,
+            },
+        }
+    }
+}
+
+impl KindCursor {
+    #[inline]
+    fn next_op(&mut self, n: u64, share: Share) -> Op {
+        let j = u64::from(share.index) + self.taken * u64::from(share.of);
+        self.taken += 1;
+        match self.spec.place {
+            Place::Region { .. } => self.in_region(n, j),
+            Place::Keys { .. } => self.on_key(n, j),
+        }
+    }
+
+    fn on_key(&mut self, n: u64, j: u64) -> Op {
+        let Place::Keys { first, stride, size_seed, within, .. } = &self.spec.place else {
+            unreachable!("the caller looked")
+        };
+        let key = first + stride * self.picker.pick(n, j);
+        let kind = self.spec.kind;
+        match within {
+            None => {
+                let length = self.spec.size.pick(rng::at(*size_seed, key));
+                Op { kind, key, offset: 0, length }
+            }
+            Some(object) => {
+                let whole = object.pick(rng::at(*size_seed, key));
+                let length = self.spec.size.pick(rng::at(self.size_seed, n)).min(whole);
+                let offset = rng::below(rng::at(self.within_seed, n), whole - length + 1);
+                Op { kind, key, offset, length }
+            }
+        }
+    }
+
+    #[inline]
+    fn in_region(&mut self, n: u64, j: u64) -> Op {
+        let Place::Region { files, order, offset_bytes, length_bytes, align_bytes, dist } = self.spec.place
+        else {
+            unreachable!("the caller looked")
+        };
+        let kind = self.spec.kind;
+        let (length, unit) = match self.spec.size {
+            SizeSpec::Fixed(block) => (block, block),
+            ref size => (size.pick(rng::at(self.size_seed, n)), align_bytes),
+        };
+        if dist == Dist::Sequential && !self.spec.size.is_fixed() {
+            return self.sequential_bytes(length, files, offset_bytes, length_bytes);
+        }
+        let per_file = self.spec.positions_per_file();
+        // Once over the region means once by whichever kind: the position follows the count of all ops.
+        let position = self.picker.pick(n, if dist == Dist::Once { n } else { j });
+        let (key, at) = match order {
+            _ if files == 1 => (0, position),
+            FileOrder::RoundRobin if dist == Dist::Sequential => {
+                (position % u64::from(files), position / u64::from(files))
+            }
+            _ => (position / per_file, position % per_file),
+        };
+        Op { kind, key, offset: offset_bytes + at * unit, length }
+    }
+
+    /// One op after the other, of any sizes; an op that would cross a file's end starts the next file.
+    fn sequential_bytes(&mut self, length: u64, files: u32, offset_bytes: u64, length_bytes: u64) -> Op {
+        let mut start = self.next_byte;
+        if start % length_bytes + length > length_bytes {
+            start = (start / length_bytes + 1) * length_bytes;
+        }
+        if start >= length_bytes * u64::from(files) {
+            start = 0;
+        }
+        self.next_byte = start + length;
+        let (key, within) = (start / length_bytes, start % length_bytes);
+        // An op that ended exactly at a file's end left the next one at the start of the next file.
+        Op { kind: self.spec.kind, key, offset: offset_bytes + within, length }
+    }
+}
+
+/// All positions once each, then again in another order.
+#[derive(Debug, Clone)]
+pub(crate) struct Passes {
+    domain: u64,
+    seed: u64,
+    pass: u64,
+    permutation: Permutation,
+}
+
+impl Passes {
+    pub(crate) fn new(domain: u64, seed: u64) -> Self {
+        Self { domain, seed, pass: 0, permutation: Permutation::new(domain, rng::derive(seed, 0)) }
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, j: u64) -> u64 {
+        let pass = j / self.domain;
+        if pass != self.pass {
+            self.pass = pass;
+            self.permutation = Permutation::new(self.domain, rng::derive(self.seed, pass));
+        }
+        self.permutation.get(j % self.domain)
     }
 }

@@ -12,6 +12,7 @@ use plimsoll_model::plan::RingChoice;
 pub mod epoll;
 pub mod libaio;
 pub mod psync;
+pub mod simulated;
 pub mod uring;
 
 /// Names an op in flight: the worker's slot, and a tag of the target's own choice (which connection

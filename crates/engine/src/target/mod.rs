@@ -5,7 +5,10 @@ use plimsoll_model::{Op, Outcome};
 use crate::recorder::Recorder;
 use crate::ring::{Ring, RingSpec, Token};
 
+pub mod file;
+pub mod null;
 pub mod s3;
+pub mod sim;
 
 /// What a target may touch while it works: the ring, the time of this turn, and the recorder for
 /// what is not the end of an op (parts, reconnects, first errors, mismatches).

@@ -1,0 +1,261 @@
+//! What written blocks contain: random, incompressible, no two alike, and known to whoever knows the
+//! seed. A stamp at the head of each granule says which object, which offset and which writing of it;
+//! the rest is a slice of a shared random pool that follows from the stamp.
+
+use plimsoll_model::plan::DataSpec;
+
+use crate::api::DataSeed;
+use crate::rng;
+
+/// Distance of stamps where all sizes and offsets are multiples of it, and otherwise.
+pub const GRANULE: usize = 4096;
+pub const SMALL_GRANULE: usize = 512;
+/// Magic, object, offset, generation, granule and seed, check: 8 bytes each, little endian.
+pub const STAMP_BYTES: usize = 48;
+const MAGIC: u64 = u64::from_le_bytes(*b"PLIMBLK1");
+/// Slices of the pool begin at multiples of 64 below this.
+const POOL_BYTES: usize = 4 << 20;
+/// Blocks that repeat others are one of so many.
+const DEDUP_BLOCKS: u64 = 16;
+
+/// The content of all blocks under one seed.
+pub struct Payload {
+    pool: Vec<u8>,
+    seed: u64,
+    /// Of 2^32: share of granules that repeat another.
+    dedup: u64,
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload(seed {})", self.seed)
+    }
+}
+
+/// How a granule is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// From the start of what was checked.
+    pub at: usize,
+    pub expected: String,
+    pub found: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    object: u64,
+    offset: u64,
+    generation: u64,
+    granule: u64,
+}
+
+impl Payload {
+    pub fn new(data: DataSeed) -> Self {
+        let DataSpec { compressible, dedupable } = data.spec;
+        Self {
+            pool: make_pool(rng::derive(data.seed, 21), compressible),
+            seed: rng::derive(data.seed, 22),
+            dedup: (dedupable.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u64,
+        }
+    }
+
+    /// Fills `block`, which is written at `offset` of `object` for the `generation`-th time.
+    #[inline]
+    pub fn fill(&self, block: &mut [u8], object: u64, offset: u64, generation: u64) {
+        let granule = if (block.len() as u64 | offset).is_multiple_of(GRANULE as u64) {
+            GRANULE
+        } else {
+            SMALL_GRANULE
+        };
+        let mut at = 0;
+        for piece in block.chunks_mut(granule) {
+            let stamp = Stamp { object, offset: offset + at, generation, granule: granule as u64 };
+            self.fill_one(piece, self.identity(stamp));
+            at += granule as u64;
+        }
+    }
+
+    #[inline]
+    fn fill_one(&self, piece: &mut [u8], stamp: Stamp) {
+        let body = self.body(stamp, piece.len());
+        if piece.len() < STAMP_BYTES {
+            // A last bit too short for a stamp is plain pool.
+            piece.copy_from_slice(body);
+            return;
+        }
+        self.write_stamp(piece, stamp);
+        piece[STAMP_BYTES..].copy_from_slice(&body[STAMP_BYTES..]);
+    }
+
+    fn body(&self, s: Stamp, len: usize) -> &[u8] {
+        let hash =
+            rng::mix(self.seed ^ rng::mix(s.object.rotate_left(40) ^ s.offset ^ rng::mix(s.generation)));
+        let from = rng::below(hash, (POOL_BYTES / 64) as u64) as usize * 64;
+        &self.pool[from..from + len]
+    }
+
+    fn write_stamp(&self, piece: &mut [u8], s: Stamp) {
+        let words = [MAGIC, s.object, s.offset, s.generation, s.granule ^ self.seed, self.check_of(s)];
+        for (place, word) in piece.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    fn check_of(&self, s: Stamp) -> u64 {
+        rng::mix(self.seed ^ rng::mix(s.object ^ rng::mix(s.offset ^ rng::mix(s.generation ^ s.granule))))
+    }
+
+    /// Granules that repeat others pretend to be one of a few blocks of object 0.
+    fn identity(&self, s: Stamp) -> Stamp {
+        if self.dedup > 0 {
+            let r = rng::mix(self.seed.rotate_left(9) ^ rng::mix(s.object ^ rng::mix(s.offset)));
+            if (r & 0xffff_ffff) < self.dedup {
+                let offset = (r >> 32) % DEDUP_BLOCKS * s.granule;
+                return Stamp { object: 0, offset, generation: 0, granule: s.granule };
+            }
+        }
+        s
+    }
+
+    /// Checks what was read at `offset` of `object`, against whichever writing of it the stamps name. Bytes
+    /// before the first stamp of a block written in larger granules cannot be told and are passed over.
+    pub fn check(&self, block: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
+        let mut at = 0;
+        while at < block.len() {
+            let here = offset + at as u64;
+            let rest = &block[at..];
+            if rest.len() < STAMP_BYTES {
+                break;
+            }
+            let head = head_of(rest);
+            if head[0] != MAGIC && !here.is_multiple_of(GRANULE as u64) && at == 0 {
+                at += (GRANULE as u64 - here % GRANULE as u64) as usize;
+                continue;
+            }
+            at += self.check_one(rest, head, object, here).map_err(|d| Difference { at: at + d.at, ..d })?;
+        }
+        Ok(())
+    }
+
+    /// Checks the granule at the start of `rest`; its length.
+    fn check_one(&self, rest: &[u8], head: [u64; 6], object: u64, offset: u64) -> Result<usize, Difference> {
+        let granule = head[4] ^ self.seed;
+        let found = Stamp { object: head[1], offset: head[2], generation: head[3], granule };
+        let wanted = self.identity(Stamp { object, offset, ..found });
+        let sound = head[0] == MAGIC
+            && matches!(granule as usize, GRANULE | SMALL_GRANULE)
+            && head[5] == self.check_of(found);
+        if !sound || (found.object, found.offset) != (wanted.object, wanted.offset) {
+            return Err(Difference {
+                at: 0,
+                expected: format!("the stamp of object {object}, offset {offset}"),
+                found: describe(rest, head),
+            });
+        }
+        let len = (granule as usize).min(rest.len());
+        let body = self.body(found, granule as usize);
+        match body[STAMP_BYTES..len].iter().zip(&rest[STAMP_BYTES..len]).position(|(a, b)| a != b) {
+            None => Ok(len),
+            Some(i) => {
+                let at = STAMP_BYTES + i;
+                Err(Difference { at, expected: hex(&body[at..len]), found: hex(&rest[at..len]) })
+            }
+        }
+    }
+}
+
+fn head_of(block: &[u8]) -> [u64; 6] {
+    let mut words = [0; 6];
+    for (word, bytes) in words.iter_mut().zip(block.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    words
+}
+
+fn describe(block: &[u8], head: [u64; 6]) -> String {
+    if head[0] == MAGIC {
+        return format!("a stamp of object {}, offset {}, or one of another seed", head[1], head[2]);
+    }
+    if block[..block.len().min(SMALL_GRANULE)].iter().all(|b| *b == 0) {
+        return "zeros".into();
+    }
+    format!("no stamp: {}", hex(block))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+fn make_pool(seed: u64, compressible: f64) -> Vec<u8> {
+    let len = POOL_BYTES + GRANULE;
+    let mut pool = Vec::with_capacity(len + 8);
+    let mut n = 0;
+    while pool.len() < len {
+        pool.extend_from_slice(&rng::at(seed, n).to_le_bytes());
+        n += 1;
+    }
+    pool.truncate(len);
+    let zeros = (compressible.clamp(0.0, 1.0) * SMALL_GRANULE as f64) as usize;
+    for unit in pool.chunks_mut(SMALL_GRANULE) {
+        let n = zeros.min(unit.len());
+        unit[..n].fill(0);
+    }
+    pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn payload(spec: DataSpec) -> Payload {
+        Payload::new(DataSeed { spec, seed: 7 })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_filled_checks_at_any_part(blocks in 1usize..20, first in 0u64..50, part in 0usize..20, generation: u64,
+            small: bool, dedupable in prop_oneof![Just(0.0), 0.0..1.0f64])
+        {
+            let p = payload(DataSpec { dedupable, ..DataSpec::default() });
+            let unit = if small { SMALL_GRANULE } else { GRANULE };
+            let mut block = vec![0; blocks * unit];
+            p.fill(&mut block, 3, first * unit as u64, generation);
+            prop_assert_eq!(p.check(&block, 3, first * unit as u64), Ok(()));
+            let from = (part % blocks) * SMALL_GRANULE;
+            prop_assert_eq!(p.check(&block[from..], 3, first * unit as u64 + from as u64), Ok(()));
+        }
+
+        #[test]
+        fn a_flipped_bit_is_found_where_it_is(at in 0usize..8192, bit in 0u8..8) {
+            let p = payload(DataSpec::default());
+            let mut block = vec![0; 8192];
+            p.fill(&mut block, 1, 8192, 5);
+            block[at] ^= 1 << bit;
+            let d = p.check(&block, 1, 8192).unwrap_err();
+            prop_assert!(d.at == at || at % GRANULE < STAMP_BYTES && d.at == at - at % GRANULE);
+        }
+    }
+
+    #[test]
+    fn zeros_and_strangers_are_named() {
+        let p = payload(DataSpec::default());
+        assert_eq!(p.check(&[0; 4096], 1, 0).unwrap_err().found, "zeros");
+        let mut block = vec![0; 4096];
+        p.fill(&mut block, 2, 4096, 0);
+        assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("object 2, offset 4096"));
+    }
+
+    #[test]
+    fn no_two_blocks_are_alike() {
+        let p = payload(DataSpec::default());
+        let mut seen = std::collections::HashSet::new();
+        for generation in 0..4 {
+            for i in 0..64 {
+                let mut block = vec![0; 4096];
+                p.fill(&mut block, 1, i * 4096, generation);
+                assert!(seen.insert(block));
+            }
+        }
+    }
+}

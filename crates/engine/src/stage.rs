@@ -1,0 +1,250 @@
+//! Starts a stage's workers, each in a thread of its own, and lets them be followed.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use crate::api::{Clock, Output, StageSpec, StopCause, WorkerEnd, WorkerSpec};
+use crate::error::EngineError;
+use crate::launch::{self, Setting};
+use crate::recorder::{Outlet, SPARE_SLICES, spares};
+use crate::ring::monotonic_ns;
+use crate::worker::Control;
+
+/// From the last worker's being ready to the first op: all threads are awake by then.
+const HEAD_START_NS: u64 = 2_000_000;
+/// Full slices and trace chunks that can wait for the collector, per worker.
+const BACKLOG: usize = 256;
+
+/// A stage at work. Take its output until it ends, give each piece back, then `join`.
+#[derive(Debug)]
+pub struct RunningStage {
+    started_ns: u64,
+    control: Arc<Control>,
+    full: Receiver<Output>,
+    empties: Vec<(u16, Sender<Output>)>,
+    threads: Vec<JoinHandle<Vec<WorkerEnd>>>,
+}
+
+/// What came next.
+#[derive(Debug)]
+pub enum Next {
+    Output(Output),
+    /// Nothing yet.
+    Nothing,
+    /// All workers have ended, and all of their output was taken.
+    Ended,
+}
+
+/// When the workers start: once all are ready.
+#[derive(Debug)]
+pub(crate) struct StartLine {
+    ready: Barrier,
+    at_ns: OnceLock<u64>,
+}
+
+impl StartLine {
+    /// Waits for the others; the time of the start, since the epoch.
+    pub(crate) fn wait(&self, epoch_ns: u64) -> u64 {
+        self.ready.wait();
+        *self.at_ns.get_or_init(|| monotonic_ns() - epoch_ns + HEAD_START_NS)
+    }
+}
+
+/// Starts the stage. What can be checked is checked before a thread is made; what a worker finds only in
+/// its own thread (a device that refuses) is in its [`WorkerEnd::error`].
+pub fn start(spec: StageSpec) -> Result<RunningStage, EngineError> {
+    check(&spec)?;
+    let control = Arc::new(Control::default());
+    let (full, collected) = bounded(BACKLOG * spec.workers.len());
+    let mut empties = Vec::with_capacity(spec.workers.len());
+    let mut outlets = Vec::with_capacity(spec.workers.len());
+    for w in &spec.workers {
+        // Room for more than the first spares: giving back never waits.
+        let (back, empty) = bounded(4 * SPARE_SLICES);
+        for spare in spares(w) {
+            let _ = back.try_send(spare);
+        }
+        empties.push((w.worker, back));
+        outlets.push(Outlet { full: full.clone(), empty });
+    }
+    drop(full);
+    let (started_ns, threads) = match spec.clock {
+        Clock::Virtual { start_ns } => (start_ns, vec![spawn_virtual(spec, start_ns, outlets, &control)?]),
+        Clock::Real => spawn_real(&spec, outlets, &control)?,
+    };
+    Ok(RunningStage { started_ns, control, full: collected, empties, threads })
+}
+
+fn check(spec: &StageSpec) -> Result<(), EngineError> {
+    let bad = |what: String| Err(EngineError::BadSpec(what));
+    if spec.workers.is_empty() {
+        return bad("a stage without workers does nothing".into());
+    }
+    if spec.grid_ns == 0 {
+        return bad("the grid's step is zero".into());
+    }
+    for w in &spec.workers {
+        if w.slots == 0 {
+            return bad(format!("worker {} has no slots: ops in flight must be at least 1", w.worker));
+        }
+        w.source.check().map_err(EngineError::BadSpec)?;
+        w.pacer.check().map_err(EngineError::BadSpec)?;
+        if launch::is_virtual(&w.target) != matches!(spec.clock, Clock::Virtual { .. }) {
+            return bad(
+                "simulated and real targets live on different clocks: put them in different stages".into()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn setting(spec: &StageSpec, control: &Arc<Control>) -> Setting {
+    Setting {
+        epoch_ns: spec.epoch_ns,
+        grid_ns: spec.grid_ns,
+        late_tolerance_ns: spec.late_tolerance_ns,
+        control: Arc::clone(control),
+    }
+}
+
+type Threads = Vec<JoinHandle<Vec<WorkerEnd>>>;
+
+fn spawn_real(
+    spec: &StageSpec,
+    outlets: Vec<Outlet>,
+    control: &Arc<Control>,
+) -> Result<(u64, Threads), EngineError> {
+    let line = Arc::new(StartLine { ready: Barrier::new(spec.workers.len() + 1), at_ns: OnceLock::new() });
+    let mut threads = Vec::with_capacity(spec.workers.len());
+    for (w, outlet) in spec.workers.iter().zip(outlets) {
+        let (w, setting, line) = (w.clone(), setting(spec, control), Arc::clone(&line));
+        let worker = w.worker;
+        let body = move || vec![launch::run(w, setting, outlet, &line)];
+        let thread = Builder::new().name(format!("worker-{worker}")).spawn(body);
+        // The others wait at the line for good if one is missing: that is the end of the process.
+        threads.push(thread.map_err(|e| EngineError::Worker {
+            worker,
+            what: format!(
+                "no thread for it: {e}; raise the limit of processes (ulimit -u) or use fewer jobs"
+            ),
+        })?);
+    }
+    Ok((line.wait(spec.epoch_ns), threads))
+}
+
+fn spawn_virtual(
+    spec: StageSpec,
+    start_ns: u64,
+    outlets: Vec<Outlet>,
+    control: &Arc<Control>,
+) -> Result<JoinHandle<Vec<WorkerEnd>>, EngineError> {
+    let setting = setting(&spec, control);
+    Builder::new()
+        .name("virtual-clock".into())
+        .spawn(move || launch::run_virtual(spec.workers, &setting, start_ns, outlets))
+        .map_err(|e| EngineError::Worker { worker: 0, what: format!("no thread for it: {e}") })
+}
+
+impl RunningStage {
+    /// When op 0 is intended, nanoseconds since the epoch.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    /// The next piece of output, waited for at most so long.
+    pub fn next(&self, wait: Duration) -> Next {
+        match self.full.recv_timeout(wait) {
+            Ok(output) => Next::Output(output),
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::Ended,
+        }
+    }
+
+    /// Gives a piece back, to be filled again.
+    pub fn recycle(&self, output: Output) {
+        if let Output::Interval { worker, .. } = &output
+            && let Some((_, back)) = self.empties.iter().find(|(w, _)| w == worker)
+        {
+            // Full, or its worker is gone: then it is not needed.
+            let _ = back.try_send(output);
+        }
+    }
+
+    /// No new ops; what is in flight ends by itself.
+    pub fn stop(&self) {
+        self.control.stop.store(true, Relaxed);
+    }
+
+    /// No new ops, and what is in flight is cancelled.
+    pub fn abort(&self) {
+        self.control.abort.store(true, Relaxed);
+    }
+
+    /// Waits for the workers. Output that was not taken is lost.
+    pub fn join(self) -> Vec<WorkerEnd> {
+        drop(self.full);
+        let mut ends: Vec<WorkerEnd> = Vec::with_capacity(self.empties.len());
+        let (mut ids, mut broken) = (self.empties.iter().map(|(w, _)| *w), Vec::new());
+        for t in self.threads {
+            match t.join() {
+                Ok(list) => ends.extend(list),
+                Err(panic) => broken.push(panic),
+            }
+        }
+        for panic in broken {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no message");
+            let worker = ids.find(|id| ends.iter().all(|e| e.worker != *id)).unwrap_or(u16::MAX);
+            ends.push(broken_end(worker, text));
+        }
+        ends.sort_by_key(|e| e.worker);
+        ends
+    }
+}
+
+/// The end of a worker that panicked: our bug, said as such.
+fn broken_end(worker: u16, text: &str) -> WorkerEnd {
+    let what =
+        format!("its thread broke an invariant: {text}. This is a bug of Plimsoll's; please report it");
+    WorkerEnd { cause: StopCause::Failed, ..WorkerEnd::failed(worker, EngineError::Worker { worker, what }) }
+}
+
+impl WorkerEnd {
+    /// The end of a worker that could not start.
+    pub(crate) fn failed(worker: u16, error: EngineError) -> Self {
+        Self {
+            worker,
+            stage: 0,
+            workload: 0,
+            ring: None,
+            error: Some(error),
+            cause: StopCause::Failed,
+            started_ns: 0,
+            stopped_ns: 0,
+            last_submit_ns: 0,
+            finished_ns: 0,
+            ops: 0,
+            abandoned: 0,
+            mismatches: 0,
+            first_mismatches: Vec::new(),
+            errors: Vec::new(),
+            synced_through: 0,
+            notes: Vec::new(),
+            ring_syscalls: 0,
+            starved_slices: 0,
+        }
+    }
+
+    pub(crate) fn of(mut self, spec: &WorkerSpec) -> Self {
+        self.stage = spec.stage;
+        self.workload = spec.workload;
+        self
+    }
+}

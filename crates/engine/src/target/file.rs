@@ -1,0 +1,283 @@
+//! Block devices and files as targets: one buffer a slot, one ring call an op.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use plimsoll_model::{Op, OpKind, Outcome};
+
+use super::{Built, Context, Done, Step, Target};
+use crate::api::{FileConfig, WorkerSpec};
+use crate::error::EngineError;
+use crate::payload::Payload;
+use crate::recorder::Mismatch;
+use crate::ring::{Ring, RingOp, RingSpec, Token};
+use crate::source::FDATASYNC;
+
+/// Buffers are aligned to this: no device asks for more than its logical block, which is smaller.
+const ALIGN: usize = 4096;
+
+/// Memory of all slots: one mapping, zeroed, touched before the start.
+#[derive(Debug)]
+struct Buffers {
+    base: *mut u8,
+    each: usize,
+    total: usize,
+}
+
+// SAFETY: the mapping is owned, and used by the worker's thread only.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    fn new(slots: u32, each: u64) -> Result<Self, String> {
+        let each = (each.max(1) as usize).next_multiple_of(ALIGN);
+        let total = each * slots as usize;
+        // SAFETY: an anonymous private mapping of our own.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                total,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(format!(
+                "no memory for {slots} buffers of {each} bytes: {}; use a smaller block size or fewer in flight",
+                std::io::Error::last_os_error()
+            ));
+        }
+        Ok(Self { base: base.cast(), each, total })
+    }
+
+    fn ptr(&self, slot: u32) -> *mut u8 {
+        // SAFETY: slots are below the number that the mapping was made for.
+        unsafe { self.base.add(slot as usize * self.each) }
+    }
+
+    /// The first `len` bytes of a slot's buffer.
+    ///
+    /// # Safety
+    /// No ring op on the slot's buffer may be in flight.
+    unsafe fn bytes(&mut self, slot: u32, len: usize) -> &mut [u8] {
+        debug_assert!(len <= self.each);
+        // SAFETY: inside the mapping; the caller says that the kernel is not using it.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr(slot), len) }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: our mapping; workers with ops in flight are leaked, not dropped.
+        unsafe { libc::munmap(self.base.cast(), self.total) };
+    }
+}
+
+#[derive(Debug)]
+pub struct FileTarget {
+    files: Vec<File>,
+    names: Vec<String>,
+    first_object: u64,
+    buffers: Buffers,
+    payload: Payload,
+    verify: bool,
+    ops: Vec<Op>,
+    /// Bytes of the slot's op that have moved: a short read or write goes on.
+    moved: Vec<u32>,
+    direct: bool,
+}
+
+impl FileTarget {
+    pub fn build(spec: &WorkerSpec, config: &FileConfig) -> Result<Built<Self>, EngineError> {
+        let writes = spec.source.kinds.iter().any(|k| matches!(k.kind, OpKind::Write | OpKind::Trim));
+        let files = config.paths.iter().map(|p| open(p, config, writes)).collect::<Result<Vec<_>, _>>()?;
+        let each = spec.source.kinds.iter().map(|k| k.size.max_bytes()).max().unwrap_or(0);
+        if each > u64::from(u32::MAX / 2) {
+            return Err(EngineError::BadSpec(format!("a block of {each} bytes is too large: 2 GiB at most")));
+        }
+        let buffers = Buffers::new(spec.slots, each).map_err(EngineError::Target)?;
+        let slots = spec.slots as usize;
+        let ring = RingSpec {
+            epoch_ns: 0,
+            entries: spec.slots,
+            files: files.iter().map(AsRawFd::as_raw_fd).collect(),
+            buffers: (0..spec.slots).map(|s| (buffers.ptr(s) as usize, buffers.each)).collect(),
+            sockets: 0,
+        };
+        let target = Self {
+            names: config.paths.iter().map(|p| p.display().to_string()).collect(),
+            files,
+            first_object: config.first_object,
+            buffers,
+            payload: Payload::new(spec.data),
+            verify: spec.verify,
+            ops: vec![Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 }; slots],
+            moved: vec![0; slots],
+            direct: !config.buffered,
+        };
+        Ok(Built { target, ring })
+    }
+
+    /// Queues what is left of the slot's op.
+    #[inline]
+    fn push<R: Ring>(&self, cx: &mut Context<'_, R>, slot: u32) {
+        let op = &self.ops[slot as usize];
+        let moved = self.moved[slot as usize];
+        let file = op.key as u32;
+        // SAFETY: `moved` is at most the op's length, which is at most the buffer's.
+        let ptr = unsafe { self.buffers.ptr(slot).add(moved as usize) };
+        let (len, offset) = (op.length as u32 - moved.min(op.length as u32), op.offset + u64::from(moved));
+        let buffer = slot as u16;
+        let ring_op = match op.kind {
+            OpKind::Read => RingOp::Read { file, buffer, ptr, len, offset },
+            OpKind::Write => RingOp::Write { file, buffer, ptr, len, offset },
+            OpKind::Trim => RingOp::Trim { file, offset: op.offset, len: op.length },
+            OpKind::Fsync => RingOp::Fsync { file, data_only: op.length == FDATASYNC },
+            _ => RingOp::Nop,
+        };
+        // SAFETY: the slot's buffer lives as long as the ring, and this is its only op in flight.
+        unsafe { cx.ring.push(Token::new(slot, 0), ring_op) };
+    }
+
+    fn verify_slot<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32) -> Outcome {
+        let op = self.ops[slot as usize];
+        // SAFETY: the slot's op has just completed.
+        let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
+        match self.payload.check(block, self.first_object + op.key, op.offset) {
+            Ok(()) => Outcome::Ok,
+            Err(d) => {
+                let name = &self.names[op.key as usize];
+                cx.recorder.mismatch(|| Mismatch {
+                    object: name.clone(),
+                    offset_bytes: op.offset + d.at as u64,
+                    expected: d.expected,
+                    found: d.found,
+                });
+                Outcome::VerifyMismatch
+            }
+        }
+    }
+
+    fn failed<R: Ring>(&self, cx: &mut Context<'_, R>, slot: u32, errno: i32) -> Step {
+        let op = self.ops[slot as usize];
+        let outcome = match errno {
+            libc::ENOSPC | libc::EDQUOT => Outcome::NoSpace,
+            libc::ECANCELED => Outcome::Cancelled,
+            libc::ETIMEDOUT => Outcome::Timeout,
+            _ => Outcome::IoError,
+        };
+        if outcome != Outcome::Cancelled {
+            let name = &self.names[op.key as usize];
+            let direct = self.direct;
+            cx.recorder.error(outcome, op.kind, || explain(op, name, errno, direct));
+        }
+        Step::Done(Done::at_once(outcome, 0))
+    }
+}
+
+fn explain(op: Op, name: &str, errno: i32, direct: bool) -> String {
+    let error = std::io::Error::from_raw_os_error(errno);
+    let mut text = format!("{} of {} bytes at {} of {name}: {error}", op.kind, op.length, op.offset);
+    if errno == libc::EINVAL && direct {
+        text.push_str(" (with direct I/O, size and offset must be multiples of the device's block)");
+    }
+    text
+}
+
+fn open(path: &Path, config: &FileConfig, writes: bool) -> Result<File, EngineError> {
+    let mut flags = libc::O_CLOEXEC;
+    if !config.buffered {
+        flags |= libc::O_DIRECT;
+    }
+    let result = OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .create(config.create && writes)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(path);
+    result.map_err(|e| {
+        let what = if e.raw_os_error() == Some(libc::EINVAL) && !config.buffered {
+            "this file system refuses direct I/O (O_DIRECT); use --buffered, and read the figure as one through the page cache".into()
+        } else {
+            e.to_string()
+        };
+        EngineError::File { path: path.display().to_string(), what }
+    })
+}
+
+impl<R: Ring> Target<R> for FileTarget {
+    const STAMP_AFTER_PREPARE: bool = false;
+
+    #[inline]
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step {
+        self.ops[slot as usize] = *op;
+        self.moved[slot as usize] = 0;
+        if op.kind == OpKind::Write {
+            // SAFETY: the slot is free: nothing of it is in flight.
+            let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
+            self.payload.fill(block, self.first_object + op.key, op.offset, n);
+        }
+        self.push(cx, slot);
+        Step::MORE
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
+        let slot = token.slot();
+        let op = self.ops[slot as usize];
+        if result < 0 {
+            return match -result {
+                libc::EINTR | libc::EAGAIN => {
+                    self.push(cx, slot);
+                    Step::MORE
+                }
+                errno => self.failed(cx, slot, errno),
+            };
+        }
+        if !matches!(op.kind, OpKind::Read | OpKind::Write) {
+            return Step::Done(Done::at_once(
+                Outcome::Ok,
+                if op.kind == OpKind::Trim { op.length } else { 0 },
+            ));
+        }
+        let now_moved = result as u32;
+        self.moved[slot as usize] += now_moved;
+        let left = op.length as u32 - self.moved[slot as usize];
+        if left > 0 && now_moved > 0 {
+            self.push(cx, slot);
+            return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
+        }
+        let outcome = if left > 0 {
+            let name = &self.names[op.key as usize];
+            cx.recorder.error(Outcome::ShortBody, op.kind, || {
+                format!("{} at {} of {name}: the end came {left} bytes too early", op.kind, op.offset)
+            });
+            Outcome::ShortBody
+        } else if self.verify && op.kind == OpKind::Read {
+            self.verify_slot(cx, slot)
+        } else {
+            Outcome::Ok
+        };
+        let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
+        Step::Done(Done { moved_bytes: u64::from(now_moved), ..done })
+    }
+
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> Step {
+        cx.ring.cancel(Token::new(slot, 0));
+        Step::MORE
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        let way = if self.direct { "direct" } else { "buffered (page cache)" };
+        let mut notes = vec![("io".to_owned(), way.to_owned())];
+        if self.verify {
+            notes.push(("verify".into(), "the stamp and content of each block read".into()));
+        }
+        debug_assert_eq!(self.files.len(), self.names.len());
+        notes
+    }
+}
