@@ -44,7 +44,16 @@ export function findings(run: Run): HTMLElement | null {
   return items.length ? h("ul", { class: "findings" }, ...items) : null;
 }
 
-function headline(run: Run, w: Workload, label: string): HTMLElement {
+/** Folded away, and made when it is opened. */
+function unfold(title: string, make: () => Node): HTMLElement {
+  const details = h("details", { class: "data" }, h("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(make());
+  });
+  return details;
+}
+
+function headline(run: Run, w: Workload, label: string, folded = false): HTMLElement {
   const rate = run.block ? "IOPS" : "op/s";
   const figure = (value: string, unit: string, what: string) => h("div", { class: "figure" }, h("dt", {}, what), h("dd", {}, h("span", { class: "value" }, value), " ", h("span", { class: "unit" }, unit)));
   const response = w.latency_ns.response;
@@ -57,7 +66,7 @@ function headline(run: Run, w: Workload, label: string): HTMLElement {
       figure(estimate(w.ops_per_s), rate, "Rate, 95 % interval"),
       movesBytes(w) ? figure(estimate(w.bytes_per_s, 1 / MIB), "MiB/s", `Throughput (${estimate(w.bytes_per_s, 1e-6)} MB/s)`) : null,
       figure(...split(response?.p50), "Median response"), figure(...split(response?.p99), "p99 response")),
-    tableElement(latencies(w)), tableElement(conditions(w)),
+    response ? tableElement(latencies(w)) : null, folded ? unfold("How it was measured", () => tableElement(conditions(w), { caption: false })) : tableElement(conditions(w)),
     w.per_endpoint.length > 1 ? tableElement(endpoints(w), { copy: true }) : null);
 }
 
@@ -116,7 +125,7 @@ function results(run: Run): Section {
   if (!run.sweep) return { id: "results", title: "Results", body: [
     s.workloads.length > 1 ? tableElement(overview(run), { copy: true }) : null,
     s.workloads.length === 0 ? h("p", {}, "Nothing was measured; the findings say why.") : null,
-    ...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name))] };
+    ...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name, s.workloads.length > 1))] };
   const notes = [...new Set(s.workloads.flatMap((w) => w.notes))];
   const detail = h("details", { class: "data" }, h("summary", {}, "Each cell in full"));
   detail.addEventListener("toggle", () => {

@@ -114,7 +114,7 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
       return Plot.plot({
         ...base(width, width < 520 ? 220 : 280),
         x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
-        y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, zero: true, nice: true, ticks: 5 },
+        y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, ...(all.every((p) => p.y === 0) ? { domain: [0, 1] } : { zero: true, nice: true }), ticks: 5 },
         marks: [
           ...windows(run),
           Plot.ruleY([0], { stroke: "var(--line)" }),
@@ -135,7 +135,7 @@ export function rateCharts(run: Run): ChartElement[] {
   const byteHolds = run.analysis.holds.filter((x) => x.unit === "bytes");
   const out = [overTime(run, list, "Operations over time", (s) => s.ops_per_s, 1, run.block ? "IOPS" : "op/s", (y) => `${significant(y)} per second`, opsHolds,
     "Only operations that ended well. Shaded: the measured window.")];
-  const moving = list.map((t) => ({ ...t, series: t.series.filter((s) => s.bytes_per_s.length > 0) })).filter((t) => t.series.length > 0);
+  const moving = list.map((t) => ({ ...t, series: t.series.filter((s) => s.bytes_per_s.some((b) => b !== null && b > 0)) })).filter((t) => t.series.length > 0);
   if (moving.length > 0) {
     const ok = moving.some((t) => t.series.some((s) => s.bytes_of_ok));
     out.push(overTime(run, moving, "Throughput over time", (s) => s.bytes_per_s, 1 / MIB, "MiB/s", (y) => `${bytes(y)} per second`, byteHolds,
@@ -149,7 +149,7 @@ const PERCENTILES: [string, Column][] = [
 ];
 
 export function latencyOverTime(run: Run): ChartElement[] {
-  const all = tracks(run);
+  const all = tracks(run).filter((t) => points(t, (s) => s.p50_ns).length > 0);
   if (all.length === 0) return [];
   const domain = span(run);
   const axis = clock(domain[1] - domain[0]);
