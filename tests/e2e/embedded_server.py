@@ -1,6 +1,7 @@
-"""Starts servers for the embedded_*.py tests: the plimsoll binary, or the crate's example where it is named.
+"""Starts embedded servers for the embedded_*.py tests, by the built binary.
 
-PLIMSOLL_SERVE, if set, is the command that starts a server in place of `plimsoll target`.
+PLIMSOLL_BIN names the binary (default: target/release/plimsoll). PLIMSOLL_SERVE, if set, is a command that takes the
+same arguments as `plimsoll target`, and is used in its place (the crate has one: cargo run --example serve).
 """
 import json
 import os
@@ -10,24 +11,22 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("PLIMSOLL_BIN", os.path.join(ROOT, "target", "release", "plimsoll"))
 
 
 def command():
     if os.environ.get("PLIMSOLL_SERVE"):
         return shlex.split(os.environ["PLIMSOLL_SERVE"])
-    for kind in ("release", "debug"):
-        path = os.path.join(ROOT, "target", kind, "examples", "serve")
-        if os.path.exists(path):
-            return [path]
-    subprocess.check_call(["cargo", "build", "-q", "--release", "-p", "plimsoll-target", "--example", "serve"], cwd=ROOT)
-    return [os.path.join(ROOT, "target", "release", "examples", "serve")]
+    return [BIN, "target"]
 
 
 class Server:
     """An embedded S3 server over a directory, in a process of its own."""
 
     def __init__(self, data, *args):
-        self.process = subprocess.Popen(command() + ["s3", data, *args], stdout=subprocess.PIPE, text=True)
+        env = dict(os.environ, AWS_ACCESS_KEY_ID="first", AWS_SECRET_ACCESS_KEY="first-secret-key")
+        line = [*command(), "s3", "--listen", "127.0.0.1:0", "--data", data, *args]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=env)
         line = self.process.stdout.readline()
         if not line:
             sys.exit("the server did not start")
@@ -50,6 +49,7 @@ class Server:
             aws_access_key_id=access,
             aws_secret_access_key=secret,
             region_name=self.ready["region"],
+            verify=self.ready.get("ca_file"),
             config=Config(**settings),
         )
 

@@ -23,10 +23,6 @@ def test_objects_that_we_wrote_are_read_by_boto3(plimsoll, bucket):
     import zlib
 
     assert all(len(zlib.compress(b)) > 99_000 for b in bodies)
-    # The same seed and key give the same bytes: what the server holds is what a second run would verify.
-    again = plimsoll("cleanup", "last", "--kept", server=bucket.server)
-    assert again.code == 0, again.err
-    assert bucket.keys() == []
 
 
 def test_a_byte_that_boto3_flipped_is_found_and_named(plimsoll, bucket):

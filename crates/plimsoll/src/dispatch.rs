@@ -1,33 +1,44 @@
 //! From a parsed command to what does it.
 
-use plimsoll_model::Plan;
-
-use crate::args::{Context, OutputArgs};
-use crate::cli::{Cli, Command};
-use crate::commands;
-use crate::dry_run;
+use crate::args::Context;
+use crate::cli::{Cli, Command, WatchCommand};
+use crate::commands::plan_file::RunCommand;
+use crate::commands::{calibrate, compare_exec, cycle, runs_exec, suites, target_exec};
 use crate::fault::{Exit, Fault};
+use crate::measure::{planned, resume};
 
 pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
     match &cli.command {
-        Command::Object(c) => planned(c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
-        Command::Block(c) => planned(c.plan(context)?, c.run.dry_run, &c.run.output),
-        Command::Limits(c) => planned(c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
-        Command::Speedtest(c) => planned(c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
-        Command::Run(c) => planned(c.plan(&c.read()?, context)?, c.dry_run, &c.output),
-        Command::Report(c) => commands::runs_exec::report(c),
-        Command::Runs(c) => commands::runs_exec::runs(c),
-        Command::Compare(c) => commands::compare_exec::compare(c),
-        Command::Scale(c) => commands::compare_exec::scale(c),
-        Command::Target(c) => commands::target_exec::target(c),
-        _ => Err(Fault::bug("not wired")),
+        Command::Object(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
+        Command::Block(c) => planned(&c.plan(context)?, c.run.dry_run, &c.run.output),
+        Command::Limits(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
+        Command::Speedtest(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
+        Command::Watch(c) => watch(c, context),
+        Command::Run(c) => run(c),
+        Command::Fio(c) => suites::fio(c),
+        Command::File(c) => suites::file(c, context),
+        Command::Drive(c) => suites::drive(c, context),
+        Command::Calibrate(c) => calibrate::calibrate(c),
+        Command::Report(c) => runs_exec::report(c),
+        Command::Runs(c) => runs_exec::runs(c),
+        Command::Cleanup(c) => runs_exec::cleanup(c),
+        Command::Analyze(c) => runs_exec::analyze(c),
+        Command::Compare(c) => compare_exec::compare(c),
+        Command::Scale(c) => compare_exec::scale(c),
+        Command::Target(c) => target_exec::target(c),
     }
 }
 
-fn planned(plan: Plan, dry: bool, _output: &OutputArgs) -> Result<Exit, Fault> {
-    if dry {
-        print!("{}", dry_run::text(&plan));
-        return Ok(Exit::Valid);
+fn run(c: &RunCommand) -> Result<Exit, Fault> {
+    match &c.resume {
+        Some(name) => resume(name, &c.output),
+        None => planned(&c.plan(&c.read()?)?, c.dry_run, &c.output),
     }
-    Err(Fault::bug("not wired"))
+}
+
+fn watch(c: &WatchCommand, context: &Context) -> Result<Exit, Fault> {
+    match &c.probed {
+        Some(p) => planned(&p.plan(context)?, p.run_args().dry_run, &p.run_args().output),
+        None => cycle::watch(&c.cycle, context),
+    }
 }

@@ -20,6 +20,21 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// From the code of a finished run.
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::Valid,
+            2 => Self::Input,
+            3 => Self::Invalid,
+            4 => Self::ExpectationMissed,
+            5 => Self::Undetermined,
+            130 => Self::Interrupted,
+            _ => Self::Bug,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

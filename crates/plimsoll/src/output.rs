@@ -3,12 +3,11 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use plimsoll_model::RunSummary;
 use plimsoll_report::{GroupKey, ReportError, RunReport, Style};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
-use crate::fault::{Exit, Fault};
+use crate::fault::Fault;
 
 impl From<ReportError> for Fault {
     fn from(e: ReportError) -> Self {
@@ -64,20 +63,4 @@ pub fn print(text: &str) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
-}
-
-/// What a summary means for a script. Invalid comes before a promise: an invalid figure keeps none.
-pub fn exit_of(summary: &RunSummary) -> Exit {
-    if !summary.valid {
-        return Exit::Invalid;
-    }
-    let mut exit = Exit::Valid;
-    for promise in &summary.expectations {
-        match promise.met {
-            Some(false) => return Exit::ExpectationMissed,
-            None => exit = Exit::Undetermined,
-            Some(true) => {}
-        }
-    }
-    exit
 }

@@ -2,11 +2,21 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static STOP: AtomicBool = AtomicBool::new(false);
+use plimsoll_run::Interrupt;
 
-/// Set by the first SIGINT or SIGTERM. The run watches it.
-pub fn stop_flag() -> &'static AtomicBool {
-    &STOP
+/// What the process is, and so what a signal means to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Run,
+    Server,
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+static IS_RUN: AtomicBool = AtomicBool::new(false);
+
+/// What the run watches.
+pub fn interrupt() -> Interrupt {
+    Interrupt::of(&STOP)
 }
 
 pub fn was_asked_to_stop() -> bool {
@@ -17,6 +27,9 @@ extern "C" fn on_signal(_: libc::c_int) {
     const FIRST: &[u8] = b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
     const SECOND: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
     let again = STOP.swap(true, Ordering::AcqRel);
+    if !IS_RUN.load(Ordering::Relaxed) {
+        return;
+    }
     let text = if again { SECOND } else { FIRST };
     // SAFETY: write and _exit are async-signal-safe, and the text is a constant of this length.
     unsafe {
@@ -27,10 +40,11 @@ extern "C" fn on_signal(_: libc::c_int) {
     }
 }
 
-/// From here on SIGINT and SIGTERM stop the run in order.
-pub fn install() {
-    // SAFETY: the handler only touches an atomic and makes async-signal-safe calls; sigaction is given a
-    // zeroed structure whose fields that matter are set.
+/// From here on SIGINT and SIGTERM stop in order.
+pub fn install(role: Role) {
+    IS_RUN.store(role == Role::Run, Ordering::Relaxed);
+    // SAFETY: the handler touches atomics only and makes async-signal-safe calls; sigaction is given a zeroed
+    // structure whose fields that matter are set.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;

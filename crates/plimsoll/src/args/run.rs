@@ -102,4 +102,26 @@ impl RunArgs {
             controller: None,
         }
     }
+
+    /// Lays what was given over a plan that was made elsewhere (a job file), and leaves the rest of it.
+    pub fn lay_over(&self, plan: &mut Plan) {
+        if let Some(seed) = self.seed {
+            plan.seed = seed;
+        }
+        if self.name.is_some() {
+            plan.name.clone_from(&self.name);
+        }
+        if self.ring != RingChoice::Auto {
+            plan.options.ring = self.ring;
+        }
+        if self.cpus.is_some() {
+            plan.options.cpus = self.cpus.clone().map(|c| c.0).unwrap_or_default();
+        }
+        plan.options.max_error_rate = self.max_error_rate;
+        plan.options.keep |= self.keep;
+        plan.options.goal = self.goal.or(plan.options.goal);
+        plan.options.trace = self.trace.clone().or(plan.options.trace.take());
+        plan.labels.extend(self.labels.iter().cloned());
+        plan.expect.extend(self.expect.iter().cloned());
+    }
 }

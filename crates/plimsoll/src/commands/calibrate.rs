@@ -2,8 +2,13 @@
 
 use clap::Args;
 use plimsoll_model::units::Span;
+use plimsoll_report::Style;
+use plimsoll_report::table::Table;
 
 use crate::args::OutputArgs;
+use crate::fault::{Exit, Fault};
+use crate::progress::Progress;
+use crate::{measure, output, signals};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -21,4 +26,26 @@ pub struct CalibrateCommand {
     pub duration: Span,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Measures, keeps, and shows the ceilings.
+pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
+    signals::install(signals::Role::Run);
+    let progress = Progress::new(c.output.quiet);
+    let options = measure::options(&c.output, "plimsoll calibrate".into());
+    let made = plimsoll_run::calibrate(&options, c.duration.0, |e| progress.show(&e));
+    progress.finish();
+    let made = made?;
+    if c.output.json {
+        let json = serde_json::to_string_pretty(&made).expect("a calibration is plain data");
+        output::print(&(json + "\n"))?;
+        return Ok(Exit::Valid);
+    }
+    let mut table = Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
+    for (name, e) in &made.ops_per_s {
+        let time = plimsoll_model::units::format_latency_ns(1e9 / e.value.max(f64::MIN_POSITIVE));
+        table.push(vec![name.clone(), plimsoll_report::number::estimate(e), time]);
+    }
+    output::print(&if c.output.markdown { table.markdown() } else { table.plain(Style::for_stdout().width) })?;
+    Ok(Exit::Valid)
 }

@@ -35,9 +35,8 @@ pub struct FioCommand {
     /// The device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
     #[arg(long, value_name = "DEVICE", help_heading = "Job")]
     pub destroy_data: Option<String>,
-    /// Form of the result: plimsoll's own, or fio's normal, json, json+
-    #[arg(long, value_name = "FORM", default_value = "plimsoll", value_parser = ["plimsoll", "normal", "json", "json+"],
-          help_heading = "Output")]
+    /// Form of the result: plimsoll's own, or a list of fio's normal, json, json+
+    #[arg(long, value_name = "FORM", default_value = "plimsoll", help_heading = "Output")]
     pub output_format: String,
     /// Write the result to this file in place of stdout
     #[arg(long, value_name = "FILE", help_heading = "Output")]

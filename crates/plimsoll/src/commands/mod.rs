@@ -3,6 +3,7 @@
 pub mod block;
 pub mod calibrate;
 pub mod compare_exec;
+pub mod cycle;
 pub mod drive;
 pub mod file;
 pub mod fio;
@@ -11,6 +12,7 @@ pub mod plan_file;
 pub mod probe;
 pub mod runs;
 pub mod runs_exec;
+pub mod suites;
 pub mod target;
 mod target_block;
 pub mod target_exec;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_model::plan::Plan;
 
-use crate::args::{Context, OutputArgs};
+use crate::args::OutputArgs;
 use crate::fault::Fault;
 use crate::values;
 
@@ -45,7 +45,7 @@ pub struct RunCommand {
 
 impl RunCommand {
     /// The plan of `text`, with the flags laid over it.
-    pub fn plan(&self, text: &str, _context: &Context) -> Result<Plan, Fault> {
+    pub fn plan(&self, text: &str) -> Result<Plan, Fault> {
         let mut plan = Plan::from_toml(text)?;
         if let Some(seed) = self.seed {
             plan.seed = seed;

@@ -71,11 +71,8 @@ pub struct RemoveRunsArgs {
 #[derive(Debug, Clone, Args)]
 pub struct CleanupCommand {
     /// Run: id, directory, or `last`
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// Remove what --keep kept, too
-    #[arg(long)]
-    pub kept: bool,
     /// Say what would be removed, and do nothing
     #[arg(long)]
     pub dry_run: bool,

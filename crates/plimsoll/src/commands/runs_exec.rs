@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use plimsoll_report::GroupKey;
 use plimsoll_store::rundir::{self, RunEntry, RunState};
 
-use super::runs::{ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand};
+use super::runs::{
+    AnalyzeCommand, CleanupCommand, ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand,
+};
 use crate::fault::{Exit, Fault};
-use crate::{output, runs_dir};
+use crate::progress::Progress;
+use crate::{output, runs_dir, signals};
 
 pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
@@ -84,4 +87,55 @@ fn remove(a: &RemoveRunsArgs) -> Result<Exit, Fault> {
         eprintln!("plimsoll: run {id} removed");
     }
     Ok(Exit::Valid)
+}
+
+/// Judges runs again, with the methods of this program; the raw data stays as it is.
+pub fn analyze(c: &AnalyzeCommand) -> Result<Exit, Fault> {
+    let root = c.output.runs_dir.as_deref();
+    let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
+    let mut exit = Exit::Valid;
+    for dir in &dirs {
+        let summary = plimsoll_run::analyze::analyze(dir)?;
+        // Of several runs the worst decides.
+        let this = Exit::of_code(plimsoll_run::analyze::exit_code(&summary, false));
+        exit = [exit, this].into_iter().max_by_key(|e| badness(*e)).unwrap_or(exit);
+    }
+    output::print_runs(&dirs, &[], &c.output)?;
+    Ok(exit)
+}
+
+fn badness(exit: Exit) -> u8 {
+    match exit {
+        Exit::Valid => 0,
+        Exit::Undetermined => 1,
+        Exit::ExpectationMissed => 2,
+        _ => 3,
+    }
+}
+
+/// Finishes what a killed run left.
+pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
+    let dir = runs_dir::find(c.runs_dir.as_deref(), &c.run)?;
+    let pending = plimsoll_store::journal::pending(&dir.journal_path())?;
+    if pending.is_empty() {
+        eprintln!("plimsoll: run {} left nothing behind", dir.id());
+        return Ok(Exit::Valid);
+    }
+    if c.dry_run {
+        for (_, thing) in &pending {
+            let json = serde_json::to_string(thing).expect("a thing is plain data");
+            output::print(&format!("{json}\n"))?;
+        }
+        return Ok(Exit::Valid);
+    }
+    signals::install(signals::Role::Run);
+    let progress = Progress::new(false);
+    let left = plimsoll_run::cleanup(dir.path(), |e| progress.show(&e));
+    progress.finish();
+    let left = left?;
+    if left.is_empty() {
+        eprintln!("plimsoll: all that run {} made is gone", dir.id());
+        return Ok(Exit::Valid);
+    }
+    Err(Fault::input(format!("not removed: {}", left.join("; ")), "Correct what is named, and run this again."))
 }

@@ -21,7 +21,7 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let (disk, export) = (dir.path.join("disk.raw"), dir.path.join("disk.img"));
     fill(&disk, a.size.0)?;
     std::fs::write(&export, b"").map_err(|e| cannot(&export, &e))?;
-    signals::install();
+    signals::install(signals::Role::Server);
     let mut daemon = start(&disk, &export, &limits)?;
     await_export(&mut daemon, &export, a.size.0)?;
     let ready = Ready {

@@ -19,7 +19,7 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
         buckets: a.buckets.clone(),
         ..S3Options::new(a.data.clone())
     };
-    signals::install();
+    signals::install(signals::Role::Server);
     let handle = spawn(options).map_err(refused)?;
     for file in handle.damaged() {
         eprintln!("plimsoll: {} is no whole object, and is passed over", file.display());

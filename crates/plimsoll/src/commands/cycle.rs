@@ -1,0 +1,42 @@
+//! `watch DIR --cycle file`: the file benchmark again and again, in one run, so that a step from one cycle to a later
+//! one is found by the same method as a cliff in a series.
+
+use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
+use plimsoll_store::RunDir;
+
+use crate::args::Context;
+use crate::cli::CycleArgs;
+use crate::fault::{Exit, Fault};
+use crate::progress::Progress;
+use crate::{measure, output};
+
+pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
+    let dir = c.dir.clone().filter(|d| d.is_dir());
+    let dir = dir.ok_or_else(|| {
+        Fault::input("there is no such directory to watch", "Name one: plimsoll watch DIR --cycle file --for 4h.")
+    })?;
+    // A cycle cannot be shorter than its IOPS phase: this many are never reached, and time ends the run.
+    let most = c.watch.duration.0.as_secs_f64() / c.iops_duration.0.as_secs_f64().max(0.1);
+    let made = filebench::plan(
+        &FileBenchOptions {
+            runs: (most.ceil() as u32).saturating_add(1).min(100_000),
+            size_bytes: c.size.map(|s| s.0),
+            threads: c.threads,
+            iops_duration: c.iops_duration.0,
+            original: Original::default(),
+            seed: context.fresh_seed,
+            directory: dir.clone(),
+        },
+        &Host::of(&dir)?,
+    )?;
+    if !c.output.quiet {
+        made.notes.iter().for_each(|n| eprintln!("plimsoll: {n}"));
+    }
+    let progress = Progress::new(c.output.quiet);
+    let finished = measure::run_for(&made.plan, &c.output, &progress, Some(c.watch.duration.0))?;
+    if !(c.output.json || c.output.csv || c.output.markdown) {
+        let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;
+        output::print(&format!("{}\n", bench.table()))?;
+    }
+    measure::show(&finished, &c.output)
+}

@@ -1,0 +1,141 @@
+//! `fio`, `file` and `drive`: plans made from other tools' words, with results in other tools' forms.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_report::fio::{self as fio_report, Format};
+use plimsoll_run::drives::{self, DriveOptions};
+use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
+use plimsoll_run::fio_job::{self, FioError, FioOptions, ParseOptions};
+use plimsoll_store::RunDir;
+
+use super::drive::DriveCommand;
+use super::file::FileCommand;
+use super::fio::FioCommand;
+use crate::args::Context;
+use crate::fault::{Exit, Fault};
+use crate::progress::Progress;
+use crate::{measure, output};
+
+impl From<FioError> for Fault {
+    fn from(e: FioError) -> Self {
+        let place = if e.line == 0 { e.file } else { format!("{}:{}", e.file, e.line) };
+        Fault::input(format!("{place}: {}", e.problem), e.remedy + ".")
+    }
+}
+
+pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
+    let made = fio_job::plan(&FioOptions {
+        files: vec![c.job.clone()],
+        parse: ParseOptions {
+            set: c.set.iter().map(|(k, v)| format!("{k}={v}")).collect(),
+            ignore_unknown: c.ignore_unknown,
+            sections: c.sections.clone(),
+        },
+        destroy_data: c.destroy_data.clone(),
+    })?;
+    for line in &made.ignored {
+        eprintln!("plimsoll: ignored: {line}");
+    }
+    for note in &made.notes {
+        eprintln!("plimsoll: {note}");
+    }
+    let mut plan = made.plan;
+    c.run.lay_over(&mut plan);
+    if c.run.dry_run {
+        return measure::show_plan(&plan);
+    }
+    let formats = (c.output_format != "plimsoll")
+        .then(|| Format::list(&c.output_format))
+        .transpose()
+        .map_err(|e| Fault::input(e, "Or write plimsoll for its own form."))?;
+    let out = &c.run.output;
+    let progress = match c.status_interval {
+        Some(every) if c.eta != "never" => Progress::lines_every(every.0),
+        _ => Progress::new(out.quiet || c.eta == "never"),
+    };
+    let finished = measure::run(&plan, out, &progress)?;
+    let Some(formats) = formats else { return measure::show(&finished, out) };
+    let dir = RunDir::open(&finished.path)?;
+    let text = fio_report::render(&fio_report::read(&dir)?, &formats);
+    match &c.output {
+        Some(file) => std::fs::write(file, text).map_err(|e| cannot_write(file, &e))?,
+        None => output::print(&text)?,
+    }
+    Ok(Exit::of_code(finished.exit_code))
+}
+
+pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
+    let directory = directory(c.dir.as_ref().or(c.directory.as_ref()))?;
+    let made = filebench::plan(
+        &FileBenchOptions {
+            runs: c.runs,
+            size_bytes: c.size.map(|s| s.0),
+            threads: c.threads,
+            iops_duration: c.iops_duration.0,
+            original: Original::from_names(&c.original)?,
+            seed: c.seed.unwrap_or(context.fresh_seed),
+            directory: directory.clone(),
+        },
+        &Host::of(&directory)?,
+    )?;
+    if !c.output.quiet {
+        made.notes.iter().for_each(|n| eprintln!("plimsoll: {n}"));
+    }
+    if c.dry_run {
+        return measure::show_plan(&made.plan);
+    }
+    let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
+    let bench = fio_report::file_bench(&RunDir::open(&finished.path)?)?;
+    if c.format == "gobonniego" {
+        output::print(&bench.gobonniego())?;
+    } else {
+        if !(c.output.json || c.output.csv || c.output.markdown) {
+            output::print(&format!("{}\n", bench.table()))?;
+        }
+        measure::show(&finished, &c.output)?;
+    }
+    Ok(Exit::of_code(finished.exit_code))
+}
+
+pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
+    let options = DriveOptions {
+        directories: c.dirs.clone(),
+        block_bytes: c.blocksize.0,
+        file_bytes: c.filesize.0,
+        streams: c.ioperdrive,
+        serial: c.serial,
+        write_only: c.write_only,
+        seed: c.seed.unwrap_or(context.fresh_seed),
+    };
+    let made = drives::plan(&options, drives::look_at)?;
+    if c.dry_run {
+        return measure::show_plan(&made.plan);
+    }
+    let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
+    let ceiling = fio_report::ceiling(&RunDir::open(&finished.path)?)?;
+    if c.output.json {
+        output::print(&ceiling.json())?;
+    } else if c.output.csv || c.output.markdown {
+        measure::show(&finished, &c.output)?;
+    } else {
+        let mut text = ceiling.table();
+        text.extend(ceiling.dd().map(|lines| format!("\n{lines}")));
+        output::print(&text)?;
+    }
+    let exit = Exit::of_code(finished.exit_code);
+    // A drive that failed is in no total, so that the result does not hold for all that was asked.
+    Ok(if ceiling.failed().is_empty() || exit == Exit::Interrupted { exit } else { Exit::Invalid })
+}
+
+/// An existing directory: a missing one is a mistyped one.
+fn directory(given: Option<&PathBuf>) -> Result<PathBuf, Fault> {
+    let dir = given.ok_or_else(|| Fault::input("no directory to measure", "Name one: plimsoll file DIR."))?;
+    if dir.is_dir() {
+        return Ok(dir.clone());
+    }
+    Err(Fault::input(format!("{} is no directory", dir.display()), "Name a directory that is there."))
+}
+
+fn cannot_write(file: &Path, e: &std::io::Error) -> Fault {
+    Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another --output.")
+}

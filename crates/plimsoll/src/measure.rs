@@ -1,0 +1,103 @@
+//! A plan is run, watched and shown: what every measuring command does in the end.
+
+use std::time::Duration;
+
+use plimsoll_model::Plan;
+use plimsoll_run::{Event, Finished, Options, RunError};
+use plimsoll_store::RunDir;
+
+use crate::args::OutputArgs;
+use crate::fault::{Exit, Fault};
+use crate::progress::Progress;
+use crate::{dry_run, output, rerun, runs_dir, signals};
+
+/// Runs the plan (or prints it, for `--dry-run`) and prints the result.
+pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {
+    if dry {
+        return show_plan(plan);
+    }
+    let finished = run(plan, out, &Progress::new(out.quiet))?;
+    show(&finished, out)
+}
+
+pub fn show_plan(plan: &Plan) -> Result<Exit, Fault> {
+    plimsoll_run::check(plan)?;
+    output::print(&dry_run::text(plan))?;
+    Ok(Exit::Valid)
+}
+
+/// Runs the plan; whoever calls shows the result.
+pub fn run(plan: &Plan, out: &OutputArgs, progress: &Progress) -> Result<Finished, Fault> {
+    run_for(plan, out, progress, None)
+}
+
+/// The same, ended in order after a time: no new cell of stages begins after it.
+pub fn run_for(
+    plan: &Plan,
+    out: &OutputArgs,
+    progress: &Progress,
+    stop_after: Option<Duration>,
+) -> Result<Finished, Fault> {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let options = Options { stop_after, ..options(out, rerun::command(&typed, plan)) };
+    watched(out, progress, |events| plimsoll_run::execute(plan, &options, events))
+}
+
+/// Goes on with a killed run.
+pub fn resume(name: &str, out: &OutputArgs) -> Result<Exit, Fault> {
+    let dir = runs_dir::find(out.runs_dir.as_deref(), name)?;
+    let options = options(out, String::new());
+    let progress = Progress::new(out.quiet);
+    let finished = watched(out, &progress, |events| plimsoll_run::resume(dir.path(), &options, events))?;
+    show(&finished, out)
+}
+
+pub fn options(out: &OutputArgs, rerun: String) -> Options {
+    Options {
+        root: runs_dir::root(out.runs_dir.as_deref()),
+        rerun,
+        commit: env!("PLIMSOLL_COMMIT").into(),
+        interrupt: signals::interrupt(),
+        ..Options::default()
+    }
+}
+
+fn watched(
+    out: &OutputArgs,
+    progress: &Progress,
+    work: impl FnOnce(&mut dyn FnMut(Event)) -> Result<Finished, RunError>,
+) -> Result<Finished, Fault> {
+    signals::install(signals::Role::Run);
+    let result = work(&mut |event| progress.show(&event));
+    progress.finish();
+    let finished = result?;
+    for left in &finished.left {
+        eprintln!("plimsoll: left behind: {left}; `plimsoll cleanup {}` tries again", finished.id);
+    }
+    if !out.quiet {
+        eprintln!("plimsoll: kept in {}", finished.path.display());
+    }
+    Ok(finished)
+}
+
+/// Prints a finished run in the form that was asked for.
+pub fn show(finished: &Finished, out: &OutputArgs) -> Result<Exit, Fault> {
+    output::print_runs(&[RunDir::open(&finished.path)?], &[], out)?;
+    Ok(Exit::of_code(finished.exit_code))
+}
+
+impl From<RunError> for Fault {
+    fn from(e: RunError) -> Self {
+        match e {
+            RunError::Input { problem, remedy } => Fault::input(problem, remedy + "."),
+            RunError::Plan(e) => e.into(),
+            RunError::Store(e) => e.into(),
+            RunError::Interrupted => Fault {
+                what: "interrupted before anything was measured".into(),
+                remedy: String::new(),
+                exit: Exit::Interrupted,
+            },
+            RunError::Bug(what) => Fault::bug(what),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+"""Rate limits of the embedded server: exact counts of refusals, sustained rate, bytes. Run with python3."""
+import os
+import tempfile
+import threading
+import time
+
+from embedded_server import Server, refused
+
+
+def limits(d, text):
+    path = os.path.join(d, "limits.toml")
+    with open(path, "w") as f:
+        f.write('name = "test"\nkind = "object"\n' + text)
+    return path
+
+
+def run(server, seconds, workers, call):
+    """Calls until the time is over: (good, refused) after the first second, per second."""
+    from botocore.exceptions import ClientError
+
+    counts = {"ok": 0, "refused": 0}
+    lock = threading.Lock()
+    start = time.monotonic() + 1.0
+    end = start + seconds
+
+    def loop(i):
+        s3 = server.client()
+        while True:
+            try:
+                call(s3, i)
+                kind = "ok"
+            except ClientError as e:
+                assert e.response["ResponseMetadata"]["HTTPStatusCode"] in (429, 503), e
+                kind = "refused"
+            now = time.monotonic()
+            if now >= end:
+                return
+            if now >= start:
+                with lock:
+                    counts[kind] += 1
+
+    threads = [threading.Thread(target=loop, args=(i,)) for i in range(workers)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return counts["ok"] / seconds, counts["refused"] / seconds
+
+
+def head(s3, _):
+    s3.head_bucket(Bucket="b")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as d:
+        data = os.path.join(d, "data")
+        # A bucket that practically never refills: the count of what goes through is exact.
+        text = "[[limit]]\nunit='ops'\nrate_per_s=0.001\ncapacity=7\nanswer='503'\ncharges=['head']\nretry_after_s=3\n"
+        server = Server(data, "--no-sync", "--limits", limits(d, text))
+        s3 = server.client()
+        s3.create_bucket(Bucket="b")
+        s3.put_object(Bucket="b", Key="k", Body=b"x")
+        for _ in range(7):
+            s3.head_object(Bucket="b", Key="k")
+        e = refused(503, s3.head_object, Bucket="b", Key="k")
+        assert e.response["ResponseMetadata"]["HTTPHeaders"]["retry-after"] == "3"
+        assert s3.get_object(Bucket="b", Key="k")["Body"].read() == b"x", "only HEAD is charged"
+        server.stop()
+
+        # Two access keys share a server limit, and the sustained rate is the one that was set.
+        for answer in ("delay", "429"):
+            text = f"[[limit]]\nunit='ops'\nrate_per_s=100\ncapacity=10\nanswer='{answer}'\n"
+            server = Server(data, "--no-sync", "--limits", limits(d, text))
+            good, bad = run(server, 4, 4, head)
+            server.stop()
+            assert abs(good / 100 - 1) < 0.03, f"{answer}: {good} ops/s"
+            assert (bad > 0) == (answer == "429"), (answer, bad)
+            print(f"ok {answer}: {good:.2f} of 100 ops/s, {bad:.0f}/s refused", flush=True)
+
+        # Bytes, in both directions.
+        body = os.urandom(1_000_000)
+        text = "[[limit]]\nunit='bytes'\nrate_per_s='20 MB'\ncapacity=0\n"
+        server = Server(data, "--no-sync", "--limits", limits(d, text))
+        rate, _ = run(server, 4, 3, lambda c, i: c.put_object(Bucket="b", Key=f"k{i}", Body=body))
+        assert abs(rate / 20 - 1) < 0.08, f"PUT {rate} MB/s"
+        print(f"ok bytes in: {rate:.2f} of 20 MB/s")
+        rate, _ = run(server, 4, 3, lambda c, i: c.get_object(Bucket="b", Key=f"k{i}")["Body"].read())
+        assert abs(rate / 20 - 1) < 0.08, f"GET {rate} MB/s"
+        print(f"ok bytes out: {rate:.2f} of 20 MB/s")
+        server.stop()
+
+        # A limits file with a mistake is refused with its place.
+        bad = limits(d, "[[limit]]\nunit='ops'\nrate_per_s=0\n")
+        try:
+            Server(data, "--limits", bad)
+            raise AssertionError("a rate of 0 was taken")
+        except SystemExit:
+            print("ok bad limits are refused")
+
+
+if __name__ == "__main__":
+    main()
