@@ -141,7 +141,7 @@ impl Connection {
     }
 
     fn receive(&mut self) -> io::Result<Answer> {
-        let bad = |e: plimsoll_s3::Malformed| io::Error::new(io::ErrorKind::Other, e.to_string());
+        let bad = |e: plimsoll_s3::Malformed| io::Error::other(e.to_string());
         let stream = self.stream.as_mut().expect("the caller opened it");
         let mut body = Vec::new();
         'receive: loop {

@@ -210,20 +210,14 @@ impl Machine {
         self.advance(ring, (now_ns, sink), slot, lane, progress)
     }
 
-    pub fn cancel<R: Ring, S: Sink>(
-        &mut self,
-        ring: &mut R,
-        (now_ns, sink): (u64, &mut S),
-        slot: u32,
-        why: Outcome,
-    ) -> Step {
+    pub fn cancel<R: Ring>(&mut self, ring: &mut R, now_ns: u64, slot: u32, why: Outcome) -> Step {
         let s = &mut self.slots[slot as usize];
         if s.phase == Phase::Idle {
             return Step::Done(Done::at_once(why, 0));
         }
         s.stopping = true;
         s.failed.get_or_insert(why);
-        self.stop_lanes(ring, slot, why, None);
+        self.stop_lanes(ring, slot, why);
         if self.is_quiet(slot) {
             let outcome = self.slots[slot as usize].failed.unwrap_or(why);
             return self.done(slot, outcome, now_ns, 0, false);
@@ -265,10 +259,10 @@ impl Machine {
         self.lanes[i].begin(exchange, &mut side)
     }
 
-    fn stop_lanes<R: Ring>(&mut self, ring: &mut R, slot: u32, why: Outcome, but: Option<usize>) {
+    fn stop_lanes<R: Ring>(&mut self, ring: &mut R, slot: u32, why: Outcome) {
         for lane in 0..self.lanes_per_slot {
             let i = slot as usize * self.lanes_per_slot + lane;
-            if Some(lane) == but || !self.lanes[i].active {
+            if !self.lanes[i].active {
                 continue;
             }
             let mut side = side(
@@ -465,7 +459,7 @@ impl Machine {
         if call == Call::Abort {
             return Next::Done(failed);
         }
-        self.stop_lanes(ring, slot, Outcome::Cancelled, None);
+        self.stop_lanes(ring, slot, Outcome::Cancelled);
         if !self.is_quiet(slot) {
             return Next::Wait;
         }

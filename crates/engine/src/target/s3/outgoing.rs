@@ -213,7 +213,7 @@ mod tests {
         let mut v = Vec::new();
         // SAFETY: the message was just made; its iovecs point to live memory of the same Outgoing and the pool.
         unsafe {
-            for i in 0..(*m).msg_iovlen as usize {
+            for i in 0..(*m).msg_iovlen {
                 let io = *(*m).msg_iov.add(i);
                 v.extend_from_slice(std::slice::from_raw_parts(io.iov_base.cast::<u8>(), io.iov_len));
             }

@@ -97,7 +97,7 @@ impl Writer {
             out.source = Source::Object { object: op.key, base };
             out.body_len = length;
         };
-        let mut md5 = [0u8; 24];
+        let md5;
         config.keys.push(op.key, &mut self.key);
         let action = match (call, op.kind) {
             (Call::Initiate, _) => {

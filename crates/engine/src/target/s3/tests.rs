@@ -169,7 +169,7 @@ impl Case {
             if cancel_at.is_some_and(|t| now >= t) {
                 cancel_at = None;
                 for slot in busy.clone() {
-                    let step = machine.cancel(&mut ring, (now, &mut ran.log), slot, Outcome::Timeout);
+                    let step = machine.cancel(&mut ring, now, slot, Outcome::Timeout);
                     ran.take(step, slot, &mut free, &mut busy);
                 }
             }

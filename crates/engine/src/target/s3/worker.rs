@@ -85,8 +85,7 @@ impl<R: Ring> Target<R> for S3Worker {
     }
 
     fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> Step {
-        let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
-        self.machine.cancel(cx.ring, (cx.now_ns, &mut teller), slot, why)
+        self.machine.cancel(cx.ring, cx.now_ns, slot, why)
     }
 
     fn timeout_ns(&self) -> Option<u64> {
@@ -99,11 +98,17 @@ impl<R: Ring> Target<R> for S3Worker {
 
     fn notes(&self) -> Vec<(String, String)> {
         let mut notes = Vec::new();
-        if self.machine.discarded_bytes > 0 {
-            notes.push(("body".into(), "discarded in kernel".into()));
-        }
-        if self.machine.copied_bytes > 0 {
-            notes.push(("body".into(), "copied to the client".into()));
+        let (gone, read) = (self.machine.discarded_bytes, self.machine.copied_bytes);
+        if gone + read > 0 {
+            let how = match (gone, read) {
+                (0, _) => "copied to the client".into(),
+                // What comes with the head of an answer is copied with it; that much is not worth a word.
+                _ if read < gone / 50 => "discarded in the kernel".into(),
+                _ => {
+                    format!("discarded in the kernel ({gone} bytes) and copied to the client ({read} bytes)")
+                }
+            };
+            notes.push(("received bodies".into(), how));
         }
         let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
         notes.push(("payload signing".into(), signing));
