@@ -20,6 +20,8 @@ pub struct StageReport {
     /// System calls that the rings made, and ops, for the cost of an op.
     pub ring_calls: u64,
     pub ops: u64,
+    /// What was found out about the storage before the load: reads of what was never written, for example.
+    pub findings: Vec<plimsoll_model::Finding>,
 }
 
 impl StageReport {
@@ -37,6 +39,7 @@ impl StageReport {
         self.mismatch_count = self.mismatch_count.saturating_add(other.mismatch_count);
         self.ring_calls = self.ring_calls.saturating_add(other.ring_calls);
         self.ops = self.ops.saturating_add(other.ops);
+        self.findings.extend(other.findings.iter().filter(|f| !self.findings.contains(f)).cloned().collect::<Vec<_>>());
         if self.ring.is_empty() {
             self.ring.clone_from(&other.ring);
             self.ring_reason.clone_from(&other.ring_reason);

@@ -23,9 +23,6 @@ impl From<Refusal> for RunError {
     }
 }
 
-/// Told while a layout goes on: file, bytes written, bytes in all.
-pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
-
 /// Writes the regions that a stage needs; given by whoever owns the engine.
 pub type LayoutRunner<'a> = dyn FnMut(&[LayoutJob]) -> Result<(), RunError> + 'a;
 
@@ -99,12 +96,36 @@ impl Ground {
         Ok(findings)
     }
 
-    /// Bytes of the device or file, once it is ready.
-    pub fn known_size(&self, path: &Path) -> Option<u64> {
-        match self.permits.get(path) {
-            Some(p) => Some(p.device.size_bytes),
-            None => fs::metadata(path).ok().map(|m| m.len()),
+    /// Refuses now what a later stage would be refused, before anything has run: devices are claimed, files that
+    /// are there are looked at, nothing is made.
+    pub fn check_all(&mut self, plan: &Plan) -> Result<(), RunError> {
+        for stage in &plan.stages {
+            for need in needs_of(plan, stage, &|_| 0)? {
+                if safety::DeviceInfo::of(&need.path).is_ok() {
+                    self.hold(&need)?;
+                    self.fits_device(&need)?;
+                } else if need.path.symlink_metadata().is_ok() {
+                    safety::prepare_file(&need.path, need.writes, need.destroy_data.as_deref(), &self.run)?;
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Gives the devices back.
+    pub fn release(&mut self) {
+        self.permits.clear();
+    }
+
+    /// Claims a device; a claim for reading becomes one for writing when a stage writes.
+    fn hold(&mut self, need: &Need) -> Result<(), RunError> {
+        let enough = self.permits.get(&need.path).is_some_and(|p| p.may_write() || !need.writes);
+        if !enough {
+            self.permits.remove(&need.path);
+            let permit = safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?;
+            self.permits.insert(need.path.clone(), permit);
+        }
+        Ok(())
     }
 
     /// Devices whose content was, or may be, destroyed.
@@ -116,12 +137,7 @@ impl Ground {
     fn make_ready(&mut self, need: &Need, journal: &mut Journal) -> Result<Option<LayoutJob>, RunError> {
         if safety::DeviceInfo::of(&need.path).is_ok() {
             // A device is never laid out: only the workloads themselves write to it.
-            let held = self.permits.get(&need.path).is_some_and(Permit::may_write);
-            if !held {
-                self.permits.remove(&need.path);
-                let permit = safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?;
-                self.permits.insert(need.path.clone(), permit);
-            }
+            self.hold(need)?;
             return self.fits_device(need).map(|()| None);
         }
         if need.fresh && self.made.contains_key(&need.path) {
@@ -160,7 +176,7 @@ impl Ground {
     }
 
     fn fits_device(&self, need: &Need) -> Result<(), RunError> {
-        let have = self.known_size(&need.path).unwrap_or(0);
+        let have = known_size(&need.path).unwrap_or(0);
         let end = need.offset + need.length.unwrap_or(0);
         if end > have {
             return Err(RunError::input(
@@ -227,7 +243,7 @@ impl Ground {
             check_alignment(&need.path, alignment_of(&need.path)?, &units)?;
             open_direct(&need.path, need.writes)?;
         }
-        let size = self.known_size(&need.path).unwrap_or(0);
+        let size = known_size(&need.path).unwrap_or(0);
         let length = need.length.unwrap_or_else(|| size.saturating_sub(need.offset));
         if need.reads && !need.writes {
             if self.permits.contains_key(&need.path) {
@@ -339,6 +355,11 @@ impl Need {
         self.units.extend(other.units);
         self.destroy_data = self.destroy_data.take().or(other.destroy_data);
     }
+}
+
+/// Bytes of a device or file that is there.
+pub fn known_size(path: &Path) -> Option<u64> {
+    safety::device::size_bytes(path).or_else(|| fs::metadata(path).ok().map(|m| m.len()))
 }
 
 fn remove(path: &Path) -> Result<(), RunError> {

@@ -12,7 +12,6 @@ mod names;
 
 pub use align::{Alignment, alignment_of, check_alignment};
 pub use cache::{Dropped, drop_all_caches, drop_cache};
-pub use ground::{Ground, LayoutRunner, Progress, free_bytes};
+pub use ground::{Ground, LayoutRunner, free_bytes, known_size};
 pub use layout::{ContentSample, LayoutJob, layout_workers, sample_content, unwritten_bytes};
-
 pub use names::{first_object, paths_of_job};
