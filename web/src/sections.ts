@@ -20,11 +20,14 @@ export function badge(run: Run): HTMLElement {
   return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", run.status.replace(/^\[|\]$/g, ""));
 }
 
+/** `**` stands around what matters most. */
+const emphasised = (text: string): Node[] => text.split("**").map((part, i) => (i % 2 === 1 ? h("strong", {}, part) : document.createTextNode(part)));
+
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
   const text = run.verdict.startsWith(run.status) ? run.verdict.slice(run.status.length).replace(/^[.:\s]+/, "") : run.verdict;
   const labels = Object.entries(run.summary.labels);
-  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, text),
+  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, ...emphasised(text)),
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
     labels.length ? h("p", { class: "labels" }, ...labels.map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`))) : null);
 }

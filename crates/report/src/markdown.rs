@@ -25,7 +25,7 @@ pub fn markdown(runs: &[RunReport], by: &[GroupKey]) -> String {
 
 fn run(out: &mut String, r: &RunReport) {
     let s = &r.summary;
-    let _ = writeln!(out, "## {}\n\n{}\n", text(&s.id), text(&terminal::verdict(s)));
+    let _ = writeln!(out, "## {}\n\n{}\n", text(&s.id), emphasised(&terminal::verdict(s)));
     if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).markdown());
     } else {
@@ -78,6 +78,11 @@ fn run(out: &mut String, r: &RunReport) {
         "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
         e.plimsoll_version, e.commit, e.kernel, e.cpu_count, e.cpu_model, e.started_at
     );
+}
+
+/// The verdict's own emphasis stays, everything else is text.
+fn emphasised(s: &str) -> String {
+    s.split("**").map(text).collect::<Vec<_>>().join("**")
 }
 
 /// User text that must not become markup.

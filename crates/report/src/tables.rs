@@ -19,8 +19,10 @@ pub fn is_sweep(s: &RunSummary) -> bool {
 
 /// Objects or blocks: what the words in a table should be.
 pub fn is_block(s: &RunSummary) -> bool {
-    let block = |w: &WorkloadSummary| matches!(w.op.as_str(), "read" | "write" | "fsync" | "trim");
-    !s.workloads.is_empty() && s.workloads.iter().all(block)
+    let block = |w: &&WorkloadSummary| matches!(w.op.as_str(), "read" | "write" | "fsync" | "trim");
+    // The total of a mix says nothing about what was mixed.
+    let mut named = s.workloads.iter().filter(|w| OpKind::parse(&w.op).is_some()).peekable();
+    named.peek().is_some() && named.all(|w| block(&w))
 }
 
 pub fn rate_unit(s: &RunSummary) -> &'static str {
@@ -93,10 +95,10 @@ fn rate_with_interval(e: &plimsoll_model::Estimate) -> String {
     number::estimate(e)
 }
 
-/// PUT before GET before the rest, as published tables have it; then by size and concurrency.
+/// Totals of mixes, then PUT before GET before the rest, as published tables have it; then by size and concurrency.
 fn sorted(s: &RunSummary) -> Vec<&WorkloadSummary> {
     let mut all: Vec<&WorkloadSummary> = s.workloads.iter().collect();
-    let rank = |w: &WorkloadSummary| OpKind::parse(&w.op).map_or(usize::MAX, |k| k as usize);
+    let rank = |w: &WorkloadSummary| OpKind::parse(&w.op).map(|k| k as usize);
     all.sort_by(|a, b| {
         (rank(a), a.size_bytes, a.concurrency, &a.name).cmp(&(rank(b), b.size_bytes, b.concurrency, &b.name))
     });

@@ -87,7 +87,8 @@ pub fn status(s: &RunSummary) -> String {
     }
 }
 
-/// The verdict, with the validity before it where the text does not begin with it.
+/// The verdict, with the validity before it where the text does not begin with it. `**` stands around what matters
+/// most, as in Markdown.
 pub fn verdict(s: &RunSummary) -> String {
     let text = s.verdict.trim();
     let said =
@@ -97,7 +98,7 @@ pub fn verdict(s: &RunSummary) -> String {
 
 fn run(out: &mut String, r: &RunReport, style: Style) {
     let s = &r.summary;
-    let text = wrap(&verdict(s), style.width, "", "");
+    let text = wrap(&verdict(s).replace("**", ""), style.width, "", "");
     let painted = text.lines().map(|l| style.paint(if s.valid { "1" } else { "1;31" }, l));
     for line in painted {
         let _ = writeln!(out, "{line}");

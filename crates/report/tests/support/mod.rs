@@ -282,7 +282,7 @@ pub fn limited() -> RunSummary {
         .collect();
     let mut s = summary(
         "20260214-1011-limit",
-        "VALID (2 notes). Sustained 1,004 ± 6 op/s of 4 KiB PUT (95 %, 85 s window). It first runs at 2,970 op/s for 30 s, then falls sharply to the sustained rate: a token bucket of 60,000 ± 1,000 ops, refilling at 1,000/s (full again after 60 s idle). The cap is operations/s: objects below 205 KiB (190 to 222) are ops-limited, above it bytes-limited at 210 ± 4 MB/s. Cause: limiter (429s start at the cliff; client CPU 31 %). Seen for 2 min: a second bucket larger than 120,000 ops at this rate is not excluded.",
+        "VALID (2 notes). Sustained **1,004 ± 6 op/s** of 4 KiB PUT (95 %, 85 s window). It first runs at 2,970 op/s for 30 s, then falls sharply to the sustained rate: a token bucket of 60,000 ± 1,000 ops, refilling at 1,000/s (full again after 60 s idle). The cap is operations/s: objects below 205 KiB (190 to 222) are ops-limited, above it bytes-limited at 210 ± 4 MB/s. Cause: limiter (429s start at the cliff; client CPU 31 %). Seen for 2 min: a second bucket larger than 120,000 ops at this rate is not excluded.",
         vec![w],
     );
     s.rerun = "plimsoll limits object --endpoint https://s3.example.net --bucket bench --budget 10m".into();
