@@ -60,7 +60,11 @@ fn plain(runs: &[RunReport], by: &[GroupKey]) -> String {
     }
     for r in runs {
         let s = &r.summary;
-        out.push_str(&format!("<section><h2>{}</h2><p>{}</p>", escape(&s.id), escape(&terminal::verdict(s))));
+        out.push_str(&format!(
+            "<section><h2>{}</h2><p>{}</p>",
+            escape(&s.id),
+            escape(&terminal::verdict(s).replace("**", ""))
+        ));
         if tables::is_sweep(s) {
             out.push_str(&tables::sweep(s).html());
         }
