@@ -19,7 +19,7 @@ function at(x: number, decimals: number): string {
 
 function decimalsFor(half: number): number {
   const exponent = Math.floor(Math.log10(half));
-  return (half / 10 ** exponent < 1.95 ? 2 : 1) - 1 - exponent;
+  return (half / 10 ** exponent < 3 ? 2 : 1) - 1 - exponent;
 }
 
 /** `digits` significant digits, thousands separated. */
@@ -38,7 +38,8 @@ export function estimate(e: Estimate | null | undefined, factor = 1): string {
   const d = decimalsFor(half);
   const [below, above] = [value - low, high - value];
   if (Math.max(below, above) > 1.5 * Math.min(below, above)) return `${at(value, d)} (${at(low, d)} to ${at(high, d)})`;
-  return `${at(value, d)} ± ${at(half, d)}`;
+  // Rounded up: an interval is never made narrower than it is.
+  return `${at(value, d)} ± ${at(Math.ceil(half * 10 ** d - 1e-9) / 10 ** d, d)}`;
 }
 
 export function latency(ns: number | null | undefined): string {

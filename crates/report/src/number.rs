@@ -11,7 +11,8 @@ pub const MISSING: &str = "n/a";
 
 /// `1,004 ± 6`; `205 (190 to 222)` when the interval is lopsided; `800` when the value is exact.
 ///
-/// The half width keeps one significant digit (two when it begins with 1), and the value ends at the same place.
+/// The half width keeps one significant digit (two when it begins with 1 or 2) and is rounded up; the value ends at
+/// the same place. The verdict's sentences follow the same rule (`plimsoll_stats::words`), so that they agree.
 pub fn estimate(e: &Estimate) -> String {
     let half = e.half_width();
     if !e.value.is_finite() {
@@ -28,7 +29,7 @@ pub fn estimate(e: &Estimate) -> String {
     if below.max(above) > 1.5 * below.min(above) {
         return format!("{} ({} to {})", at(e.value, decimals), at(e.low, decimals), at(e.high, decimals));
     }
-    format!("{} ± {}", at(e.value, decimals), at(half, decimals))
+    format!("{} ± {}", at(e.value, decimals), at(up(half, decimals), decimals))
 }
 
 pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
@@ -59,8 +60,14 @@ pub fn tenth(x: f64) -> String {
 fn decimals_for(half: f64) -> i32 {
     let exponent = half.log10().floor();
     let leading = half / 10f64.powf(exponent);
-    let digits = if leading < 1.95 { 2 } else { 1 };
+    let digits = if leading < 3.0 { 2 } else { 1 };
     digits - 1 - exponent as i32
+}
+
+/// Rounded up: an interval is never made narrower than it is. What is whole but for the last bit stays.
+fn up(x: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (x * scale - 1e-9).ceil() / scale
 }
 
 fn at(x: f64, decimals: i32) -> String {
@@ -164,20 +171,35 @@ mod tests {
 
     #[test]
     fn digits_come_from_the_interval() {
-        assert_eq!(estimate(&Estimate::symmetric(1004.4, 6.2, 25.0)), "1,004 ± 6");
-        assert_eq!(estimate(&Estimate::symmetric(60_123.0, 1_040.0, 5.0)), "60,100 ± 1,000");
+        assert_eq!(estimate(&Estimate::symmetric(1004.4, 6.2, 25.0)), "1,004 ± 7");
+        assert_eq!(estimate(&Estimate::symmetric(60_123.0, 1_040.0, 5.0)), "60,100 ± 1,100");
         assert_eq!(estimate(&Estimate::symmetric(0.012345, 0.0004, 5.0)), "0.0123 ± 0.0004");
         assert_eq!(estimate(&Estimate::symmetric(99.96, 0.14, 5.0)), "99.96 ± 0.14");
         assert_eq!(estimate(&Estimate::exact(800.0)), "800");
         assert_eq!(
             estimate(&Estimate { value: 205.0, low: 190.0, high: 240.0, n_eff: 9.0 }),
-            "210 (190 to 240)"
+            "205 (190 to 240)"
         );
         assert_eq!(
             estimate(&Estimate { value: 5.0, low: f64::NAN, high: 1.0, n_eff: 1.0 }),
             "5.00 (interval unknown)"
         );
         assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "0 ± 3");
+    }
+
+    #[test]
+    fn tables_and_sentences_write_the_same() {
+        for (value, half) in [
+            (1004.3, 5.2),
+            (7980.6, 29.4),
+            (60_012.0, 991.0),
+            (0.01234, 0.0005),
+            (510.84, 1.97),
+            (99.0, 30.0),
+        ] {
+            let e = Estimate::symmetric(value, half, 9.0);
+            assert_eq!(estimate(&e), plimsoll_stats::words::plus_minus(&e));
+        }
     }
 
     #[test]
@@ -191,7 +213,7 @@ mod tests {
         );
         assert!(is_decimal([4000, 512_000]) && !is_decimal([512_000, 4096]));
         let knee = Estimate { value: 209_920.0, low: 194_560.0, high: 240_000.0, n_eff: 8.0 };
-        assert_eq!(size_estimate(&knee), "210 KiB (190 to 230)");
+        assert_eq!(size_estimate(&knee), "205 KiB (190 to 234)");
         assert_eq!(percent(0.31), "31 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.00001), "<0.01 %");

@@ -118,12 +118,11 @@ pub fn latencies(w: &WorkloadSummary) -> Table {
     let mut t =
         Table::new("Latency", 1, &["latency", ">mean", ">p50", ">p90", ">p99", ">p99.9", ">p99.99", ">max"]);
     let l = &w.latency_ns;
-    let same = l.response == l.service || l.service.is_none();
-    let first = if same { "service" } else { "response" };
-    let service = if same { None } else { l.service.as_ref() };
+    // In a closed loop both clocks are one, and its name is service.
+    let open = l.service.is_some() && l.service != l.response;
     let rows = [
-        (if l.service.is_none() { "response" } else { first }, l.response.as_ref()),
-        ("service", service),
+        (if open { "response" } else { "service" }, l.response.as_ref()),
+        ("service", l.service.as_ref().filter(|_| open)),
         ("first byte", l.ttfb.as_ref()),
         ("submission", l.submission.as_ref()),
     ];
