@@ -32,6 +32,21 @@ pub fn capture(plan: &Plan, commit: &str) -> Environment {
     }
 }
 
+/// What tells this machine from another.
+pub struct Machine {
+    pub host: String,
+    pub cpu_model: String,
+    pub cpu_count: u32,
+}
+
+pub fn machine() -> Machine {
+    Machine {
+        host: host_name(),
+        cpu_model: cpu_model(&read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+    }
+}
+
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -13,6 +13,9 @@ pub enum RunError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The engine could not start or go on; its message names the remedy.
+    #[error("{0}")]
+    Engine(String),
     /// Ctrl-C before anything could be measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -28,7 +31,7 @@ impl RunError {
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Input { .. } | Self::Plan(_) | Self::Store(_) => exit::INPUT,
+            Self::Input { .. } | Self::Plan(_) | Self::Store(_) | Self::Engine(_) => exit::INPUT,
             Self::Interrupted => exit::INTERRUPTED,
             Self::Bug(_) => exit::BUG,
         }

@@ -1,16 +1,35 @@
 //! One Run, from Plan to sealed run directory: stages, controllers, collector, sampler, cleanup, analysis.
+//!
+//! [`execute`] runs a plan, [`resume`] goes on with a killed run, [`cleanup`] removes what one left,
+//! [`analyze::analyze`] judges a stored run again, [`calibrate()`] measures this machine's own ceiling.
 
 pub mod analyze;
+mod calibrate;
+mod cleanup;
+pub mod block;
 pub mod control;
+pub mod drives;
 mod environment;
 mod error;
 mod event;
+mod execute;
+pub mod filebench;
 pub mod fio_job;
+mod interrupt;
+mod lower;
 pub mod objects;
+mod prepare;
 pub mod safety;
 pub mod sample;
+mod server;
+mod session;
 mod stage;
+mod target;
 mod trace;
 
+pub use calibrate::{Calibration, calibrate, ceiling};
+pub use cleanup::cleanup;
 pub use error::{RunError, exit};
 pub use event::{Event, Live, Phase};
+pub use execute::{Finished, Options, check, execute, resume};
+pub use interrupt::Interrupt;

@@ -6,7 +6,7 @@ use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::plan::{SizeDist, Workload};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, Latencies, LatencySummary, WorkloadSummary};
-use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series, SeriesId};
+use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series};
 use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
@@ -26,13 +26,16 @@ pub struct Line<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     pub stage: &'a StageData,
+    /// Of the measured window: rates and latencies.
     pub totals: &'a Totals,
+    /// What outcomes are counted over: all that was done, where the stage ended by work.
+    pub counted: &'a Totals,
     /// Index of the workload in the stage.
     pub workload: u16,
 }
 
 /// The lines of a run, in the order of cells (or stages), workloads and kinds; a mixed workload's total comes after its kinds.
-pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals]) -> Vec<Line<'a>> {
+pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals], whole: &'a [Totals]) -> Vec<Line<'a>> {
     // Repeats of one cell are one line; stages without a cell stand for themselves.
     let mut groups: BTreeMap<(u32, u16, u8, Option<OpKind>), Vec<Part<'a>>> = BTreeMap::new();
     for t in totals {
@@ -42,7 +45,8 @@ pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals]) -> Vec<Line<'a>> {
             let workload = w as u16;
             let kinds: Vec<OpKind> =
                 stage.series.keys().filter(|id| id.workload == workload).map(|id| id.kind).collect();
-            let part = Part { stage, totals: t, workload };
+            let counted = whole.iter().find(|w| w.window.stage == stage.index).unwrap_or(t);
+            let part = Part { stage, totals: t, counted, workload };
             for kind in &kinds {
                 groups.entry((group, workload, 0, Some(*kind))).or_default().push(part);
             }
@@ -84,15 +88,22 @@ impl<'a> Part<'a> {
 
     /// Series of a line in this part: one, or those of the mix.
     fn series(&self, kind: Option<OpKind>) -> Vec<&'a Series> {
+        self.series_in(self.totals, kind)
+    }
+
+    fn series_in(&self, totals: &'a Totals, kind: Option<OpKind>) -> Vec<&'a Series> {
         let wanted = |s: &&Series| {
             s.id.workload == self.workload
                 && kind.map_or_else(|| self.spec().mix.contains_key(&s.id.kind), |k| s.id.kind == k)
         };
-        self.totals.series.iter().filter(wanted).collect()
+        totals.series.iter().filter(wanted).collect()
     }
 
+    /// A window at the edges of a short stage reaches beyond it.
     fn window_s(&self, grid_ns: u64) -> f64 {
-        self.totals.window.seconds(grid_ns)
+        let (warm, end) = (self.stage.warmup_end_ns, self.stage.end_ns);
+        let stage_s = if end.is_some() { seconds_between(warm, end) } else { f64::INFINITY };
+        self.totals.window.seconds(grid_ns).min(stage_s.max(1e-9))
     }
 
     fn window_ns(&self, grid_ns: u64) -> (u64, u64) {
@@ -131,12 +142,11 @@ impl Line<'_> {
         let spec = first.spec();
         let window_s: f64 = self.parts.iter().map(|p| p.window_s(grid_ns)).sum();
         let series: Vec<&Series> = self.parts.iter().flat_map(|p| p.series(self.kind)).collect();
-        let outcomes = outcomes(&series);
-        let attempts: u64 = Outcome::ALL
-            .into_iter()
-            .filter(|o| *o != Outcome::Cancelled)
-            .map(|o| outcomes.get(o.name()).copied().unwrap_or(0))
-            .sum();
+        let counted: Vec<&Series> =
+            self.parts.iter().flat_map(|p| p.series_in(p.counted, self.kind)).collect();
+        let outcomes = outcomes(&counted);
+        let ended = |s: &&Series| s.outcomes.iter().sum::<u64>() - s.outcomes[Outcome::Cancelled.index()];
+        let attempts: u64 = series.iter().map(ended).sum();
         let moves = self.kind.is_none_or(OpKind::moves_bytes);
         WorkloadSummary {
             name: self.name.clone(),

@@ -4,9 +4,10 @@
 
 mod line;
 mod outcome;
+mod reads;
 mod resources;
+mod replay;
 mod seen;
-mod verdict;
 
 use plimsoll_model::analysis::{self, LineSpan};
 use plimsoll_model::{Analysis, Finding, Level, RunSummary, summary};
@@ -15,6 +16,7 @@ use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
 
 use line::Line;
+pub use line::mean_size;
 pub use outcome::exit_code;
 
 /// Judges a run and writes `analysis.json` and `summary.json` into its directory.
@@ -30,14 +32,28 @@ pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
     let data = run.load(&LoadOptions::default())?;
     let windows: Vec<Window> =
         data.stages.iter().filter(|s| s.void.is_none()).filter_map(|s| s.window(data.grid_ns)).collect();
-    let totals = run.totals(&windows)?;
+    // Each stage's window, and (for stages that end by work) everything that it did, in one pass over the files.
+    let extents: Vec<Window> = data
+        .stages
+        .iter()
+        .filter(|s| s.void.is_none() && s.ended_by_work())
+        .filter_map(|s| s.extent(data.grid_ns))
+        .collect();
+    let mut totals = run.totals(&[windows.clone(), extents].concat())?;
+    let whole = totals.split_off(windows.len());
     let altered = run.altered_files()?;
-    Ok(judge_data(&data, &totals, &altered))
+    Ok(judge_data(&data, &totals, &whole, &altered))
 }
 
-/// The pure part: `totals` are those of the measured windows of the stages that count.
-fn judge_data(data: &RunData, totals: &[Totals], altered: &[String]) -> (RunSummary, Analysis) {
-    let lines = line::lines_of(data, totals);
+/// The pure part: `totals` are those of the measured windows of the stages that count, `whole` those of all that was done
+/// in stages that end by work.
+fn judge_data(
+    data: &RunData,
+    totals: &[Totals],
+    whole: &[Totals],
+    altered: &[String],
+) -> (RunSummary, Analysis) {
+    let lines = line::lines_of(data, totals, whole);
     let mut findings = Vec::new();
     for t in totals {
         findings.extend(seen::judge_stage(data, t, &lines));
@@ -47,6 +63,9 @@ fn judge_data(data: &RunData, totals: &[Totals], altered: &[String]) -> (RunSumm
     findings.extend(run_findings(data, totals, altered));
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    let concluded = replay::conclude(data, totals).unwrap_or_default();
+    findings.extend(concluded.findings);
+    findings.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
@@ -54,7 +73,7 @@ fn judge_data(data: &RunData, totals: &[Totals], altered: &[String]) -> (RunSumm
         verdict: String::new(),
         findings,
         workloads: lines.iter().map(|l| l.summary(data)).collect(),
-        limits: Vec::new(),
+        limits: concluded.limits,
         expectations: Vec::new(),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
@@ -63,9 +82,15 @@ fn judge_data(data: &RunData, totals: &[Totals], altered: &[String]) -> (RunSumm
     // A promise that cannot be read was refused before the run began.
     summary.expectations =
         data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(&summary))).collect();
-    summary.verdict = verdict::paragraph(&summary);
+    summary.verdict = plimsoll_stats::verdict::paragraph(&summary);
     let spans = lines.iter().enumerate().flat_map(|(i, l)| l.spans(i, data)).collect::<Vec<LineSpan>>();
-    let analysis = Analysis { schema: analysis::SCHEMA.into(), spans, ..Analysis::default() };
+    let analysis = Analysis {
+        schema: analysis::SCHEMA.into(),
+        spans,
+        saturations: concluded.saturations,
+        buckets: concluded.buckets,
+        ..Analysis::default()
+    };
     (summary, analysis)
 }
 

@@ -7,6 +7,7 @@ use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
 use super::line::{Line, horizon_s, mean_size, nominal_size};
+use super::reads::judge_reads;
 use super::resources::Resources;
 
 /// The findings on one stage's window.
@@ -15,6 +16,8 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> Vec<F
     let seen = stage_seen(data, stage, totals, lines);
     let mut findings = judge(&seen).findings;
     add_failures(stage, &mut findings);
+    findings.extend(stage.report.findings.iter().cloned());
+    findings.extend(judge_reads(data, stage));
     findings
 }
 

@@ -1,15 +1,20 @@
 //! What decides the next stage: a fixed list, a sweep, or a search that looks at what was seen so far.
 
 mod fixed;
+mod limits;
+mod saturation;
 mod sweep;
 
 pub use fixed::Fixed;
+pub use limits::Limits;
+pub use saturation::Saturation;
 pub use sweep::Sweep;
 
 use std::time::Duration;
 
 use plimsoll_model::plan::{ControllerSpec, Stage};
-use plimsoll_model::{Plan, Series};
+use plimsoll_model::summary::LimitSummary;
+use plimsoll_model::{Finding, Plan, Series, analysis};
 
 use crate::error::RunError;
 
@@ -48,6 +53,15 @@ pub struct Slice {
     pub in_flight_ns: u128,
 }
 
+/// What an active controller found.
+#[derive(Debug, Clone, Default)]
+pub struct Conclusion {
+    pub findings: Vec<Finding>,
+    pub limits: Vec<LimitSummary>,
+    pub buckets: Vec<analysis::BucketFit>,
+    pub saturations: Vec<analysis::Saturation>,
+}
+
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
@@ -62,8 +76,18 @@ pub trait Controller: Send {
     /// The next step, given everything that was seen, in order.
     fn next(&mut self, seen: &[Observation]) -> Step;
 
+    /// A slice of the running stage is complete. False: enough is seen, the stage may end.
+    fn slice(&mut self, _slice: &Slice) -> bool {
+        true
+    }
+
     /// How many stages there will be, where that is known.
     fn total(&self) -> Option<u32> {
+        None
+    }
+
+    /// What it found, where it looked for something. A pure function of what it saw: analysis replays it.
+    fn conclude(&self) -> Option<Conclusion> {
         None
     }
 
@@ -85,8 +109,11 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
             }
             Ok(Box::new(Fixed::new(vec![stage])))
         }
-        Some(ControllerSpec::Saturation { .. } | ControllerSpec::Limits { .. }) => {
-            Err(RunError::Bug("an active controller was asked of the passive ones".into()))
+        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling }) => Ok(Box::new(
+            Saturation::new((**template).clone(), *max_concurrency, *p99_ceiling, plan.seed),
+        )),
+        Some(ControllerSpec::Limits { template, budget, .. }) => {
+            Ok(Box::new(Limits::new((**template).clone(), *budget, plan.options.grid)))
         }
     }
 }

@@ -4,8 +4,8 @@ mod keys;
 mod source;
 mod workers;
 
-pub use keys::{KeyPlan, key_plan};
-pub use source::{object_source, region_source, size_spec};
+pub use keys::{KeyPlan, key_plan, makes_objects};
+pub use source::{Region, object_source, prepare_source, region_source, size_spec};
 pub use workers::{Division, divide, threads_for};
 
 use plimsoll_engine::{Pacer, SeriesSpec, StopRule};
@@ -33,6 +33,26 @@ pub fn seed(plan_seed: u64, purpose: u64, stage: u32, workload: u16, job: u32) -
         s = plimsoll_engine::rng::derive(s, part);
     }
     s
+}
+
+/// Seed of the contents of a workload's objects or blocks: of the plan, or of its named data set, which outlives plans.
+pub fn data_seed(plan_seed: u64, w: &Workload) -> u64 {
+    plimsoll_engine::rng::derive(dataset_seed(plan_seed, w), purpose::DATA)
+}
+
+/// Seed of the sizes of a workload's objects.
+pub fn size_seed(plan_seed: u64, w: &Workload) -> u64 {
+    plimsoll_engine::rng::derive(dataset_seed(plan_seed, w), purpose::SIZES)
+}
+
+fn dataset_seed(plan_seed: u64, w: &Workload) -> u64 {
+    match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
+        // FNV-1a.
+        Some(name) => name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        }),
+        None => plan_seed,
+    }
 }
 
 pub fn pacer(pacing: &Pacing, seed: u64) -> Pacer {
@@ -113,4 +133,10 @@ pub fn series(w: &Workload, target: &TargetSpec, endpoints: usize) -> Vec<Series
         trace_series: i as u16,
     };
     kinds.into_iter().enumerate().map(spec).collect()
+}
+
+/// The series of a preparation: plain puts.
+pub fn prepare_series(endpoints: usize) -> Vec<SeriesSpec> {
+    let shape = SeriesShape { throttled: true, endpoints, ..SeriesShape::default() };
+    vec![SeriesSpec { kind: OpKind::Put, shape, trace_series: 0 }]
 }

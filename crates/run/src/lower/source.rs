@@ -102,9 +102,21 @@ pub fn region_source(w: &Workload, region: Region, seed: u64) -> OpSource {
             align_bytes: align,
             dist,
         };
-        KindSpec { kind: *kind, weight: *weight, size: size_spec(size, smallest(size)), place }
+        let size = match size {
+            // With an alignment of its own a fixed size is a range of one: only then do offsets follow it.
+            SizeDist::Fixed(s) if block.offset_align.is_some() && align < s.0 => SizeSpec::Uniform { min: s.0, max: s.0, step: 1 },
+            _ => size_spec(size, smallest(size)),
+        };
+        KindSpec { kind: *kind, weight: *weight, size, place }
     });
     let sync =
         SyncRule { fsync_every: block.fsync, fdatasync_every: block.fdatasync, end_fsync: block.end_fsync };
     OpSource { seed, kinds: kinds.collect(), sync }
+}
+
+/// Objects `first..` in order, each once: what GET and stat read, or deletes delete.
+pub fn prepare_source(w: &Workload, first: u64, size_seed: u64) -> OpSource {
+    let place = Place::Keys { first, count: 0, stride: 1, dist: Dist::Fresh, size_seed, within: None };
+    let kind = KindSpec { kind: OpKind::Put, weight: 1, size: size_spec(&w.size, 1), place };
+    OpSource { seed: 0, kinds: vec![kind], sync: SyncRule::default() }
 }

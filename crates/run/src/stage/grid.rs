@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::Interval;
 
+/// A worker that is this many slices behind the others has ended: living ones hand over empty slices, too.
+const LAG: u64 = 20;
+
 /// Merges what workers hand over. A slice is complete when every worker has handed over it or a later one, or has ended.
 #[derive(Debug)]
 pub struct GridMerge {
     /// Per worker: the next slice that it may still hand over; `None` when it has ended.
     next: Vec<Option<u64>>,
+    /// The first slice that was not given out yet. What comes later for one before it counts in it.
+    open_from: u64,
+    newest: u64,
     pending: BTreeMap<u64, Interval>,
     spare: Vec<Interval>,
 }
@@ -16,7 +22,13 @@ pub struct GridMerge {
 impl GridMerge {
     /// `first` is the slice in which the workers start.
     pub fn new(workers: usize, first: u64) -> Self {
-        Self { next: vec![Some(first); workers], pending: BTreeMap::new(), spare: Vec::new() }
+        Self {
+            next: vec![Some(first); workers],
+            open_from: first,
+            newest: first,
+            pending: BTreeMap::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
@@ -24,10 +36,12 @@ impl GridMerge {
         if let Some(next) = self.next.get_mut(worker) {
             *next = Some(interval.index + 1);
         }
+        self.newest = self.newest.max(interval.index);
+        let index = interval.index.max(self.open_from);
         let spare = &mut self.spare;
-        let sum = self.pending.entry(interval.index).or_insert_with(|| {
-            let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(interval.index));
-            empty.reset(interval.index);
+        let sum = self.pending.entry(index).or_insert_with(|| {
+            let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(index));
+            empty.reset(index);
             empty
         });
         sum.merge(interval);
@@ -46,11 +60,13 @@ impl GridMerge {
 
     /// The earliest slice, if it is complete. Give it back with [`Self::recycle`].
     pub fn take_complete(&mut self) -> Option<Interval> {
-        let complete_before = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
+        let slowest = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
+        let complete_before = slowest.max(self.newest.saturating_sub(LAG));
         let (index, _) = self.pending.first_key_value()?;
         if *index >= complete_before {
             return None;
         }
+        self.open_from = index + 1;
         self.pending.pop_first().map(|(_, interval)| interval)
     }
 
@@ -99,6 +115,20 @@ mod tests {
         assert_eq!(drain(&mut g), [(7, 1, 1)]);
         g.ended(0);
         assert!(g.all_ended());
+    }
+
+    #[test]
+    fn a_worker_that_ended_holds_nothing_up_and_a_late_slice_is_not_lost() {
+        let mut g = GridMerge::new(2, 0);
+        g.offer(1, &slice(0, 1));
+        (0..30).for_each(|i| g.offer(0, &slice(i, 1)));
+        let out = drain(&mut g);
+        assert_eq!(out.len() as u64, 29 - LAG);
+        g.offer(1, &slice(1, 5));
+        (0..2).for_each(|w| g.ended(w));
+        let rest = drain(&mut g);
+        assert_eq!(out.iter().chain(&rest).map(|s| s.1).sum::<u64>(), 36);
+        assert!(out.iter().chain(&rest).map(|s| s.0).is_sorted());
     }
 
     proptest! {

@@ -1,4 +1,357 @@
-//! One stage: workers, collector, marks, live figures.
+//! One stage: workers start, their slices are merged and stored, live figures go out, and it ends in order.
 
 mod grid;
 mod live;
+mod port;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerSpec};
+use plimsoll_model::plan::Stage;
+use plimsoll_model::{Finding, Interval, Series};
+use plimsoll_store::{Mark, StreamWriter};
+
+use crate::control::{Controller, Observation, Slice};
+use crate::error::RunError;
+use crate::event::{Event, Live, Phase};
+use crate::interrupt::Interrupt;
+use crate::trace::{Names, TraceWriter};
+use grid::GridMerge;
+use live::Meter;
+pub use port::{Port, Step};
+
+/// Live figures go out this often.
+const LIVE_EVERY: Duration = Duration::from_millis(250);
+/// After the stop, ops in flight may take this long until they are cancelled.
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
+/// And this long when the user is waiting for the end.
+const INTERRUPTED_DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a stage is run with.
+pub struct Setting<'a> {
+    pub index: u32,
+    pub stage: &'a Stage,
+    pub workers: Vec<WorkerSpec>,
+    /// Names of the endpoints, per workload.
+    pub endpoints: Vec<Vec<String>>,
+    /// What was found out while the targets were made ready.
+    pub findings: Vec<Finding>,
+    pub epoch_ns: u64,
+    pub grid_ns: u64,
+    pub clock: Clock,
+    pub warmup_ns: u64,
+    /// Planned length of the load, warm-up included.
+    pub planned_ns: Option<u64>,
+    /// How many stages there will be.
+    pub of: Option<u32>,
+}
+
+/// Where a stage's data goes.
+pub struct Sinks<'a> {
+    pub intervals: &'a mut StreamWriter,
+    pub trace: Option<(&'a mut TraceWriter, &'a dyn Names)>,
+    pub events: &'a mut dyn FnMut(Event),
+    pub interrupt: Interrupt,
+}
+
+/// How a stage ended.
+#[derive(Debug)]
+pub struct StageEnd {
+    pub observation: Observation,
+    pub interrupted: bool,
+    /// Of the last op, nanoseconds since the epoch.
+    pub end_ns: u64,
+    /// `Server` headers and other facts, name to value, as the workers found them.
+    pub facts: Vec<(String, String)>,
+    pub ring: String,
+}
+
+/// Runs one stage to its end. The controller may end it early.
+pub fn run(s: Setting<'_>, sinks: &mut Sinks<'_>, controller: &mut dyn Controller) -> Result<StageEnd, RunError> {
+    let mut workers = s.workers.clone();
+    let count = workers.len();
+    workers.iter_mut().for_each(|w| w.stage = s.index);
+    let spec = StageSpec {
+        epoch_ns: s.epoch_ns,
+        grid_ns: s.grid_ns,
+        clock: s.clock,
+        late_tolerance_ns: 10_000_000,
+        workers,
+    };
+    let running = plimsoll_engine::start(spec).map_err(engine_error)?;
+    let start_ns = running.started_ns();
+    sinks.intervals.mark(&Mark::StageStart {
+        stage: s.index,
+        at_ns: start_ns,
+        spec: Box::new(s.stage.clone()),
+        endpoints: s.endpoints.clone(),
+        workers: count as u32,
+        ring: String::new(),
+    })?;
+    let mut collector = Collector::new(&s, start_ns, count);
+    let ends = collector.collect(running, sinks, controller)?;
+    collector.finish(ends, sinks)
+}
+
+pub fn engine_error(e: plimsoll_engine::EngineError) -> RunError {
+    RunError::Engine(e.to_string())
+}
+
+/// Follows a running stage.
+struct Collector<'a> {
+    s: &'a Setting<'a>,
+    start_ns: u64,
+    warm_ns: u64,
+    merge: GridMerge,
+    meter: Meter,
+    /// Slices of the measured window, merged, for the controller.
+    window: Interval,
+    slices: Vec<Slice>,
+    warm_marked: bool,
+    first_slice: u64,
+    phase_since: Instant,
+    last_live: Instant,
+    stopping: Option<(Instant, bool)>,
+    interrupted: bool,
+    stopped_early: bool,
+}
+
+impl<'a> Collector<'a> {
+    fn new(s: &'a Setting<'a>, start_ns: u64, workers: usize) -> Self {
+        let first_slice = start_ns / s.grid_ns;
+        Self {
+            s,
+            start_ns,
+            warm_ns: start_ns + s.warmup_ns,
+            merge: GridMerge::new(workers, first_slice),
+            meter: Meter::new(s.grid_ns),
+            window: Interval::empty(0),
+            slices: Vec::new(),
+            warm_marked: false,
+            first_slice,
+            phase_since: Instant::now(),
+            last_live: Instant::now(),
+            stopping: None,
+            interrupted: false,
+            stopped_early: false,
+        }
+    }
+
+    fn collect(
+        &mut self,
+        running: RunningStage,
+        sinks: &mut Sinks<'_>,
+        controller: &mut dyn Controller,
+    ) -> Result<Vec<WorkerEnd>, RunError> {
+        let ids: Vec<u16> = self.s.workers.iter().map(|w| w.worker).collect();
+        let at = |worker: u16| ids.iter().position(|w| *w == worker).unwrap_or(0);
+        let mut port = Port::new(running);
+        while let Some(step) = port.next(Duration::from_millis(50)) {
+            match step {
+                Step::Output(output) => {
+                    self.take(&output, at, sinks)?;
+                    port.recycle(output);
+                }
+                Step::Nothing => {}
+            }
+            let go_on = self.store(sinks, controller)?;
+            if !go_on && self.stopping.is_none() {
+                port.stop();
+                self.stopping = Some((Instant::now(), false));
+                self.stopped_early = true;
+            }
+            self.obey(sinks, &mut port);
+            self.show(sinks);
+        }
+        let ends = port.join();
+        (0..ids.len()).for_each(|i| self.merge.ended(i));
+        self.store(sinks, controller)?;
+        sinks.intervals.flush()?;
+        Ok(ends)
+    }
+
+    fn take(&mut self, output: &Output, at: impl Fn(u16) -> usize, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+        match output {
+            Output::Interval { worker, interval } => self.merge.offer(at(*worker), interval),
+            Output::Trace(chunk) => {
+                if let Some((writer, names)) = &mut sinks.trace {
+                    for record in &chunk.records {
+                        writer.record(record, *names)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the slices that are complete. False: the controller has seen enough.
+    fn store(&mut self, sinks: &mut Sinks<'_>, controller: &mut dyn Controller) -> Result<bool, RunError> {
+        let mut go_on = true;
+        while let Some(slice) = self.merge.take_complete() {
+            let (begin_ns, end_ns) = (slice.index * self.s.grid_ns, (slice.index + 1) * self.s.grid_ns);
+            if !self.warm_marked && begin_ns >= self.warm_ns {
+                sinks.intervals.mark(&Mark::WarmupEnd { stage: self.s.index, at_ns: self.warm_ns })?;
+                self.warm_marked = true;
+                self.enter(Phase::Measuring);
+            }
+            sinks.intervals.interval(self.s.index, &slice)?;
+            self.meter.add(&slice);
+            let planned_end = self.s.planned_ns.map_or(u64::MAX, |p| self.start_ns + p);
+            if begin_ns >= self.warm_ns && end_ns <= planned_end && self.stopping.is_none() {
+                self.window.merge(&slice);
+            }
+            if self.stopping.is_none() && begin_ns >= planned_end {
+                self.enter(Phase::Draining);
+            }
+            let counts = counts_of(&slice);
+            self.put(slice.index, counts);
+            go_on &= controller.slice(&counts);
+            self.merge.recycle(slice);
+        }
+        Ok(go_on)
+    }
+
+    /// Slices have their place by number: one in which nothing was seen is empty, not missing.
+    fn put(&mut self, index: u64, counts: Slice) {
+        let at = index.saturating_sub(self.first_slice) as usize;
+        if self.slices.len() <= at {
+            self.slices.resize(at + 1, Slice::default());
+        }
+        self.slices[at] = counts;
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        if self.meter.phase() != phase {
+            self.meter.enter(phase);
+            self.phase_since = Instant::now();
+        }
+    }
+
+    /// An interrupt ends the stage in order; a drain without end cancels what is in flight.
+    fn obey(&mut self, sinks: &Sinks<'_>, port: &mut Port) {
+        if sinks.interrupt.is_requested() && !self.interrupted {
+            self.interrupted = true;
+            port.stop();
+            self.stopping.get_or_insert((Instant::now(), false));
+            self.enter(Phase::Draining);
+        }
+        if self.stopping.is_none() && self.overdue() {
+            self.stopping = Some((Instant::now(), false));
+        }
+        let limit = if self.interrupted { INTERRUPTED_DRAIN_LIMIT } else { DRAIN_LIMIT };
+        if let Some((since, aborted)) = &mut self.stopping
+            && !*aborted
+            && since.elapsed() > limit
+        {
+            port.abort();
+            *aborted = true;
+        }
+    }
+
+    /// The planned end is past: from now on the limit of the drain counts.
+    fn overdue(&self) -> bool {
+        let now = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.s.epoch_ns);
+        self.s.clock == Clock::Real && self.s.planned_ns.is_some_and(|p| now > self.start_ns + p)
+    }
+
+    fn show(&mut self, sinks: &mut Sinks<'_>) {
+        if self.last_live.elapsed() < LIVE_EVERY {
+            return;
+        }
+        self.last_live = Instant::now();
+        let f = self.meter.figures();
+        let elapsed = self.phase_since.elapsed();
+        let length = match self.meter.phase() {
+            Phase::Warmup => Some(self.s.warmup_ns),
+            Phase::Measuring => self.s.planned_ns.map(|p| p.saturating_sub(self.s.warmup_ns)),
+            Phase::Draining => None,
+        };
+        (sinks.events)(Event::Live(Box::new(Live {
+            phase: self.meter.phase(),
+            stage: self.s.index,
+            stages: self.s.of,
+            title: title(self.s.stage),
+            elapsed,
+            remaining: length.map(|l| Duration::from_nanos(l).saturating_sub(elapsed)),
+            ops_per_s: f.ops_per_s,
+            bytes_per_s: f.bytes_per_s,
+            p50_ns: f.p50_ns,
+            p99_ns: f.p99_ns,
+            p999_ns: f.p999_ns,
+            max_ns: f.max_ns,
+            ok: f.ok,
+            throttled: f.throttled,
+            failed: f.failed,
+            errors: f.errors,
+            busy_fraction: f.busy_fraction,
+            in_flight: f.in_flight,
+        })));
+    }
+
+    /// The marks of the end, and what the controller gets.
+    fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
+        let (stop_ns, reason) = report::stop_of(&ends, self.stopped_early);
+        let end_ns = ends.iter().map(|e| e.finished_ns).max().unwrap_or(self.start_ns).max(stop_ns);
+        let stage = self.s.index;
+        if !self.warm_marked && stop_ns > self.warm_ns {
+            sinks.intervals.mark(&Mark::WarmupEnd { stage, at_ns: self.warm_ns })?;
+        }
+        let mut report = report::of(&ends, self.s.stage.workloads.len());
+        report.findings.clone_from(&self.s.findings);
+        let (ring, facts) = (report.ring.clone(), report::facts(&ends));
+        sinks.intervals.mark(&Mark::StopRequested { stage, at_ns: stop_ns, reason })?;
+        sinks.intervals.mark(&Mark::StageReport { stage, at_ns: end_ns, report: Box::new(report) })?;
+        if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
+            let reason = error.to_string();
+            sinks.intervals.mark(&Mark::StageVoid { stage, at_ns: end_ns, reason: reason.clone() })?;
+            return Err(engine_error(error));
+        }
+        sinks.intervals.mark(&Mark::StageEnd { stage, at_ns: end_ns })?;
+        let series = std::mem::take(&mut self.window.series);
+        let sum = |f: fn(&Series) -> u64| series.iter().map(f).sum::<u64>();
+        (sinks.events)(Event::StageDone {
+            stage,
+            of: self.s.of,
+            title: title(self.s.stage),
+            ok: sum(Series::ok),
+            throttled: sum(Series::throttled),
+            failed: sum(Series::failed),
+            seconds: stop_ns.saturating_sub(self.warm_ns) as f64 / 1e9,
+        });
+        let client = &self.window.client;
+        let alive = client.alive_ns as f64;
+        let observation = Observation {
+            stage: self.s.stage.clone(),
+            window_s: stop_ns.saturating_sub(self.warm_ns) as f64 / 1e9,
+            busy_fraction: if alive > 0.0 { (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 },
+            series,
+            start_s: self.start_ns as f64 / 1e9,
+            end_s: end_ns as f64 / 1e9,
+            window_start_s: self.warm_ns as f64 / 1e9,
+            slice_s: self.s.grid_ns as f64 / 1e9,
+            slices: self.slices,
+        };
+        Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring })
+    }
+}
+
+fn counts_of(slice: &Interval) -> Slice {
+    let mut c = Slice { in_flight_ns: slice.client.in_flight_ns, ..Slice::default() };
+    for s in &slice.series {
+        c.ok += s.ok();
+        c.throttled += s.throttled();
+        c.failed += s.failed();
+        c.bytes_moved += s.bytes_moved;
+        c.bytes_ok += s.bytes_ok;
+        c.in_system_ns += s.in_system_ns;
+    }
+    c
+}
+
+/// A stage in few words.
+pub fn title(stage: &Stage) -> String {
+    stage.name.clone().unwrap_or_else(|| {
+        stage.workloads.iter().map(|w| w.name.as_str()).collect::<Vec<_>>().join(" + ")
+    })
+}

@@ -1,0 +1,176 @@
+//! This machine's own ceiling as a load generator: against a target that does nothing, and against the canned server
+//! in a process of its own. Kept in the user's state directory, and joined to later runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_model::plan::PLAN_VERSION;
+use plimsoll_model::units::{Size, Span};
+use plimsoll_model::{Estimate, OpKind, Plan};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RunError;
+use crate::event::Event;
+use crate::execute::{Options, execute};
+
+pub const CEILING_FORMAT: &str = "plimsoll.ceiling/1";
+
+/// Sizes that are measured against the canned server; costs in between follow a line.
+const SIZES: [u64; 2] = [4096, 1 << 20];
+
+/// The file in the state directory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    pub format: String,
+    pub host: String,
+    pub cpu_model: String,
+    pub cpu_count: u32,
+    pub plimsoll_version: String,
+    pub commit: String,
+    pub made_at: String,
+    /// Of one thread, ops per second: `null`, `get 4096`, `put 1048576`, ...
+    pub ops_per_s: BTreeMap<String, Estimate>,
+}
+
+/// Where it is kept: `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll`.
+fn path() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|h| h.join(".local/state")))?;
+    Some(state.join("plimsoll").join("ceiling.json"))
+}
+
+/// The ceilings of this machine; empty when it was not calibrated, or has changed since.
+pub fn ceiling() -> BTreeMap<String, f64> {
+    let read = || -> Option<Calibration> { serde_json::from_slice(&std::fs::read(path()?).ok()?).ok() };
+    let Some(c) = read() else { return BTreeMap::new() };
+    let here = crate::environment::machine();
+    if c.format != CEILING_FORMAT || (c.cpu_model, c.cpu_count) != (here.cpu_model, here.cpu_count) {
+        return BTreeMap::new();
+    }
+    c.ops_per_s.into_iter().map(|(name, e)| (name, e.value)).collect()
+}
+
+/// Measures the ceilings, `duration` each, and keeps them.
+pub fn calibrate(
+    options: &Options,
+    duration: Duration,
+    mut events: impl FnMut(Event),
+) -> Result<Calibration, RunError> {
+    let mut ops_per_s = BTreeMap::new();
+    // The runs themselves are of no further use.
+    let scratch = std::env::temp_dir().join(format!("plimsoll-calibrate-{}", std::process::id()));
+    let options = Options { root: scratch.clone(), run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
+    let mut cases = vec![("null".to_owned(), null_plan(duration))];
+    for kind in [OpKind::Get, OpKind::Put] {
+        for size in SIZES {
+            cases.push((format!("{kind} {size}"), canned_plan(kind, size, duration)));
+        }
+    }
+    let result = cases.into_iter().try_for_each(|(name, plan)| {
+        let plan = Plan::from_toml(&plan).map_err(|e| RunError::Bug(format!("calibration plan: {e}")))?;
+        events(Event::Message(format!("measuring {name}")));
+        let finished = execute(&plan, &options, &mut events)?;
+        let line = finished.summary.workloads.first().and_then(|w| w.ops_per_s);
+        let estimate = line.filter(|e| e.value > 0.0).ok_or_else(|| {
+            RunError::input(format!("'{name}' gave no rate"), "Run it again on a quiet machine, or longer")
+        })?;
+        ops_per_s.insert(name, estimate);
+        if options.interrupt.is_requested() { Err(RunError::Interrupted) } else { Ok(()) }
+    });
+    // It is in the temporary directory: what cannot be removed goes with it.
+    let _ = std::fs::remove_dir_all(&scratch);
+    result?;
+    let here = crate::environment::machine();
+    let calibration = Calibration {
+        format: CEILING_FORMAT.into(),
+        host: here.host,
+        cpu_model: here.cpu_model,
+        cpu_count: here.cpu_count,
+        plimsoll_version: env!("CARGO_PKG_VERSION").into(),
+        commit: options.commit.clone(),
+        made_at: jiff::Timestamp::now().to_string(),
+        ops_per_s,
+    };
+    keep(&calibration)?;
+    Ok(calibration)
+}
+
+fn keep(c: &Calibration) -> Result<(), RunError> {
+    let Some(path) = path() else {
+        return Err(RunError::input("there is no home directory to keep the ceiling in", "Set XDG_STATE_HOME"));
+    };
+    let write = || -> std::io::Result<()> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        std::fs::write(&path, serde_json::to_vec_pretty(c)?)
+    };
+    write().map_err(|e| {
+        RunError::input(format!("cannot keep the ceiling in {}: {e}", path.display()), "Set XDG_STATE_HOME to a directory that can be written")
+    })
+}
+
+fn null_plan(duration: Duration) -> String {
+    format!(
+        "version = {PLAN_VERSION}\nname = \"calibrate null\"\n[options]\nthreads = 1\n[targets.null]\nkind = \"null\"\n\
+         [[stage]]\nwarmup = \"500ms\"\n[[stage.workload]]\nname = \"null\"\nmix = {{ null = 1 }}\nconcurrency = 16\n\
+         stop = {{ duration = \"{}\" }}\n",
+        Span(duration)
+    )
+}
+
+fn canned_plan(kind: OpKind, size: u64, duration: Duration) -> String {
+    format!(
+        "version = {PLAN_VERSION}\nname = \"calibrate {kind}\"\n[options]\nthreads = 1\n[targets.canned]\nkind = \"s3\"\n\
+         endpoints = [\"{}\"]\nbucket = \"bucket\"\n[[stage]]\nwarmup = \"500ms\"\n[[stage.workload]]\n\
+         name = \"{kind}\"\nmix = {{ {kind} = 1 }}\nsize = \"{}\"\nconcurrency = 16\nstop = {{ duration = \"{}\" }}\n",
+        crate::target::CANNED,
+        Size(size),
+        Span(duration)
+    )
+}
+
+/// What one thread of this machine can do at most with ops of this size, from the measured ones: the time of an op is a
+/// fixed part and one that grows with its bytes.
+pub fn ceiling_for(ceiling: &BTreeMap<String, f64>, kind: OpKind, size_bytes: u64) -> Option<f64> {
+    let kind = match kind {
+        OpKind::Get | OpKind::GetRange => OpKind::Get,
+        OpKind::Put | OpKind::UploadPart => OpKind::Put,
+        OpKind::Null => return ceiling.get("null").copied(),
+        // Small exchanges both ways: as cheap as a small GET.
+        OpKind::Stat | OpKind::Delete | OpKind::List | OpKind::DeleteBatch | OpKind::Copy => {
+            return ceiling.get(&format!("get {}", SIZES[0])).copied();
+        }
+        OpKind::Multipart | OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim => return None,
+    };
+    let time = |size: u64| ceiling.get(&format!("{kind} {size}")).filter(|r| **r > 0.0).map(|r| 1.0 / r);
+    let [small, large] = SIZES;
+    let (t_small, t_large) = (time(small)?, time(large)?);
+    let per_byte = ((t_large - t_small) / (large - small) as f64).max(0.0);
+    let t = (t_small + per_byte * (size_bytes as f64 - small as f64)).max(t_small * 0.5);
+    Some(1.0 / t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_plans() {
+        for plan in [null_plan(Duration::from_secs(2)), canned_plan(OpKind::Put, 1 << 20, Duration::from_millis(1500))] {
+            Plan::from_toml(&plan).unwrap();
+        }
+    }
+
+    #[test]
+    fn between_the_sizes_time_grows_with_bytes() {
+        let c: BTreeMap<String, f64> =
+            [("get 4096".to_owned(), 50_000.0), ("get 1048576".to_owned(), 4000.0)].into();
+        assert_eq!(ceiling_for(&c, OpKind::Get, 4096), Some(50_000.0));
+        assert!((ceiling_for(&c, OpKind::Get, 1 << 20).unwrap() - 4000.0).abs() < 1.0);
+        let middle = ceiling_for(&c, OpKind::Get, 512 << 10).unwrap();
+        assert!((7000.0..8500.0).contains(&middle), "{middle}");
+        assert!(ceiling_for(&c, OpKind::Put, 4096).is_none());
+    }
+}

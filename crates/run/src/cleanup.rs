@@ -1,0 +1,135 @@
+//! Takes away what a run made: at its end, and later, from its journal, for one that was killed.
+
+use std::path::Path;
+
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_store::{Journal, RunDir, Thing};
+
+use crate::error::RunError;
+use crate::event::Event;
+use crate::objects::{Cleaned, ObjectStore, clean};
+use crate::{safety, server, target};
+
+/// Finishes what a killed run left, from its journal. Gives what could not be removed, in words.
+pub fn cleanup(run_dir: &Path, mut events: impl FnMut(Event)) -> Result<Vec<String>, RunError> {
+    let run = RunDir::open(run_dir)?;
+    let plan = run.plan()?;
+    let mut journal = run.journal()?;
+    let mut left = Vec::new();
+    for (name, spec) in &plan.targets {
+        let mine = |t: &Thing| bucket_target(t) == Some(name);
+        if !journal.pending().iter().any(|(_, t)| mine(t)) {
+            continue;
+        }
+        let TargetSpec::S3(s3) = spec else { continue };
+        if s3.endpoints.iter().any(|e| e == target::EMBEDDED) {
+            // Its data goes as a whole, with the server.
+            forget_embedded(&mut journal, name)?;
+            continue;
+        }
+        let store = target::admin_for(s3)?;
+        left.extend(bucket_things(&store, &mut journal, name, false, &mut events)?);
+    }
+    left.extend(local_things(&mut journal, false)?);
+    Ok(left)
+}
+
+/// Target that a thing in a bucket belongs to.
+fn bucket_target(thing: &Thing) -> Option<&String> {
+    match thing {
+        Thing::Bucket { target, .. } | Thing::Prefix { target, .. } | Thing::Upload { target, .. } => Some(target),
+        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => None,
+    }
+}
+
+fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), RunError> {
+    for (id, thing) in journal.pending() {
+        if bucket_target(&thing).is_some_and(|t| t == name) {
+            journal.removed(id)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the journal holds of one target's bucket.
+pub fn bucket_things(
+    store: &dyn ObjectStore,
+    journal: &mut Journal,
+    target: &str,
+    keep: bool,
+    events: &mut dyn FnMut(Event),
+) -> Result<Vec<String>, RunError> {
+    let mut left = Vec::new();
+    for (id, thing) in journal.pending() {
+        if bucket_target(&thing).is_none_or(|t| t != target) {
+            continue;
+        }
+        if keep {
+            journal.kept(id)?;
+            continue;
+        }
+        let done = clean(store, journal, (id, &thing), &mut |done| events(Event::Cleaning { done, total: None }))?;
+        if let Cleaned::Left(why) = done {
+            left.push(format!("{}: {why}", words(&thing)));
+        }
+    }
+    Ok(left)
+}
+
+/// Files, directories and processes.
+pub fn local_things(journal: &mut Journal, keep: bool) -> Result<Vec<String>, RunError> {
+    let mut left = Vec::new();
+    for (id, thing) in journal.pending() {
+        let gone = match &thing {
+            Thing::File { .. } | Thing::Directory { .. } if keep => {
+                journal.kept(id)?;
+                continue;
+            }
+            Thing::File { path } => remove_file(path),
+            Thing::Directory { path } => none_or(std::fs::remove_dir(path)),
+            Thing::Tree { path } => none_or(std::fs::remove_dir_all(path)),
+            Thing::Process { pid, start_ticks, boot_id } => {
+                if server::end_leftover(*pid, *start_ticks, boot_id) {
+                    Ok(())
+                } else {
+                    Err("it does not end".to_owned())
+                }
+            }
+            Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
+        };
+        match gone {
+            Ok(()) => journal.removed(id)?,
+            Err(why) => left.push(format!("{}: {why}", words(&thing))),
+        }
+    }
+    Ok(left)
+}
+
+/// Only a file that carries our mark; one that is not there is fine.
+fn remove_file(path: &Path) -> Result<(), String> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if !safety::marker::is_ours(path) {
+        return Err("it does not carry plimsoll's mark".into());
+    }
+    safety::marker::remove(path).map_err(|e| e.to_string())
+}
+
+fn none_or(result: std::io::Result<()>) -> Result<(), String> {
+    match result {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// A thing, for a person.
+fn words(thing: &Thing) -> String {
+    match thing {
+        Thing::Bucket { bucket, .. } => format!("bucket '{bucket}'"),
+        Thing::Prefix { bucket, prefix, .. } => format!("objects under '{prefix}' in bucket '{bucket}'"),
+        Thing::Upload { bucket, key, .. } => format!("unfinished upload of '{key}' in bucket '{bucket}'"),
+        Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } => path.display().to_string(),
+        Thing::Process { pid, .. } => format!("process {pid}"),
+    }
+}

@@ -1,0 +1,222 @@
+//! A run from plan to sealed run directory.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::{Plan, RunSummary};
+use plimsoll_stats::expect::Expect;
+use plimsoll_store::rundir::ENV_FORMAT;
+use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
+
+use crate::analyze::{analyze, exit_code};
+use crate::control::{self, Controller, Step};
+use crate::error::RunError;
+use crate::event::Event;
+use crate::interrupt::Interrupt;
+use crate::session::Session;
+
+/// Everything about a run that is not in its plan.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Directory in which the run's own directory is made.
+    pub root: PathBuf,
+    /// The run directory itself, where the user names it.
+    pub run_dir: Option<PathBuf>,
+    /// The command that repeats the run.
+    pub rerun: String,
+    /// Commit that the program was built from.
+    pub commit: String,
+    /// Our own program, which is also the embedded server's.
+    pub exe: PathBuf,
+    pub interrupt: Interrupt,
+    /// No new cell (or stage without one) begins after this time: a plan of many cycles ends in order.
+    pub stop_after: Option<std::time::Duration>,
+    /// Ceilings of this machine, when it was calibrated: joined to the environment.
+    pub ceiling: std::collections::BTreeMap<String, f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            root: plimsoll_store::rundir::DEFAULT_ROOT.into(),
+            run_dir: None,
+            rerun: String::new(),
+            commit: option_env!("PLIMSOLL_COMMIT").unwrap_or_default().into(),
+            exe: std::env::current_exe().unwrap_or_else(|_| "plimsoll".into()),
+            interrupt: Interrupt::default(),
+            stop_after: None,
+            ceiling: crate::calibrate::ceiling(),
+        }
+    }
+}
+
+/// A run that came to an end, with a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    pub id: String,
+    pub path: PathBuf,
+    pub summary: RunSummary,
+    /// 0, 3, 4, 5 or 130; see [`crate::exit`].
+    pub exit_code: u8,
+    /// Things that the run made and could not remove, in words; `plimsoll cleanup` tries again.
+    pub left: Vec<String>,
+}
+
+/// Runs a plan to its end. Errors are those before anything was measured, or that void the whole run; what was created
+/// is cleaned up all the same.
+pub fn execute(
+    plan: &Plan,
+    options: &Options,
+    mut events: impl FnMut(Event),
+) -> Result<Finished, RunError> {
+    check(plan)?;
+    let controller = control::of_plan(plan)?;
+    let run = match &options.run_dir {
+        Some(path) => RunDir::create_at(path)?,
+        None => RunDir::create(&options.root)?,
+    };
+    let begun = begin(&run, plan, options, &mut events);
+    let session = match begun {
+        Ok(session) => session,
+        Err(e) => {
+            discard(&run);
+            return Err(e);
+        }
+    };
+    drive(session, controller, &run, options, &mut events)
+}
+
+/// Goes on with a run that was killed: the stages that were completed are not run again.
+pub fn resume(
+    path: &Path,
+    options: &Options,
+    mut events: impl FnMut(Event),
+) -> Result<Finished, RunError> {
+    let run = RunDir::open(path)?;
+    let plan = run.plan()?;
+    check(&plan)?;
+    if run.sealed()?.is_some_and(|s| s.end == "done") {
+        return Err(RunError::input("the run has ended: there is nothing to go on with", "Run the plan again"));
+    }
+    // What the killed run left goes first, so that its prefix and servers are not in the way.
+    let left = crate::cleanup::cleanup(path, |e| events(e))?;
+    if !left.is_empty() {
+        events(Event::Message(format!("left by the killed run: {}", left.join("; "))));
+    }
+    let data = run.load(&LoadOptions::step(1_000_000_000))?;
+    let is_complete = |s: &&StageData| s.void.is_none() && s.end_ns.is_some();
+    let completed: Vec<_> = data.stages.iter().filter(is_complete).map(|s| s.spec.clone()).collect();
+    let cut: Vec<u32> = data.stages.iter().filter(|s| !is_complete(s)).map(|s| s.index).collect();
+    let mut controller = control::of_plan(&plan)?;
+    controller.resume(&completed)?;
+    run.unseal()?;
+    let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
+    let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
+    (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
+    let session = Session::resume(&run, &plan, options, last_ns, next_stage, &cut, &mut events)?;
+    drive(session, controller, &run, options, &mut events)
+}
+
+/// What can be said before anything is touched.
+pub fn check(plan: &Plan) -> Result<(), RunError> {
+    plan.validate()?;
+    for text in &plan.expect {
+        text.parse::<Expect>().map_err(|e| RunError::input(e.to_string(), "Correct the expectation"))?;
+    }
+    for stage in &plan.stages {
+        crate::target::is_virtual(plan, stage)?;
+    }
+    Ok(())
+}
+
+fn begin(
+    run: &RunDir,
+    plan: &Plan,
+    options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<Session, RunError> {
+    run.write_plan(plan)?;
+    let mut environment = crate::environment::capture(plan, &options.commit);
+    environment.ceiling.clone_from(&options.ceiling);
+    let rerun = if options.rerun.is_empty() {
+        format!("plimsoll run {}/plan.toml", run.path().display())
+    } else {
+        options.rerun.clone()
+    };
+    run.write_env(&EnvFile {
+        format: ENV_FORMAT.into(),
+        id: run.id(),
+        environment,
+        rerun,
+        clock_offsets_ns: Default::default(),
+    })?;
+    events(Event::Started { id: run.id(), path: run.path().to_owned() });
+    Session::create(run, plan, options, events)
+}
+
+/// A run that never began leaves no directory behind, unless something waits in it for cleanup.
+fn discard(run: &RunDir) {
+    // What cannot be removed stays, and `plimsoll runs list` shows it.
+    let _ = run.clone().remove();
+}
+
+/// The stages, then the end: cleanup, seal, judgement. The end comes whatever the stages did.
+fn drive(
+    mut session: Session,
+    mut controller: Box<dyn Controller>,
+    run: &RunDir,
+    options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<Finished, RunError> {
+    let outcome = stages(&mut session, controller.as_mut(), options, events);
+    let interrupted = options.interrupt.is_requested();
+    let end = match &outcome {
+        Ok(()) if interrupted => "interrupted".to_owned(),
+        Ok(()) => "done".to_owned(),
+        Err(RunError::Interrupted) => "interrupted".to_owned(),
+        Err(e) => format!("failed: {e}"),
+    };
+    let measured = session.has_data();
+    let left = session.close(&end, events)?;
+    match outcome {
+        Err(e) if !measured || !matches!(e, RunError::Interrupted) => {
+            if !measured {
+                discard(run);
+            }
+            return Err(e);
+        }
+        _ => {}
+    }
+    let summary = analyze(run)?;
+    let exit_code = exit_code(&summary, interrupted);
+    Ok(Finished { id: run.id(), path: run.path().to_owned(), summary, exit_code, left })
+}
+
+fn stages(
+    session: &mut Session,
+    controller: &mut dyn Controller,
+    options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<(), RunError> {
+    let mut seen = Vec::new();
+    let begun = std::time::Instant::now();
+    while !options.interrupt.is_requested() {
+        match controller.next(&seen) {
+            Step::Run(stage)
+                if stage.cell.as_ref().is_none_or(|c| c.index == 0)
+                    && options.stop_after.is_some_and(|t| begun.elapsed() >= t) =>
+            {
+                break;
+            }
+            Step::Run(stage) => {
+                let end = session.stage(&stage, controller, events)?;
+                seen.push(end.observation);
+                if end.interrupted {
+                    break;
+                }
+            }
+            Step::Idle(time) => session.idle(time, events),
+            Step::Done => break,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! The embedded servers, each in a process of its own: so that what is measured has its own CPU time, and a crash
+//! of one is not a crash of the other.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_model::plan::EmbeddedSpec;
+use plimsoll_store::{Journal, Thing};
+use serde::Deserialize;
+
+use crate::error::RunError;
+
+/// How long a server may take until it says that it is ready.
+const START: Duration = Duration::from_secs(20);
+/// And to end after SIGTERM, before it is killed.
+const STOP: Duration = Duration::from_secs(5);
+
+/// The line that a server prints on its standard output when it accepts connections.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Ready {
+    /// URL such as `http://127.0.0.1:34567`.
+    pub endpoint: String,
+    #[serde(default)]
+    pub access_key: String,
+    #[serde(default)]
+    pub secret_key: String,
+}
+
+/// A running server; ended when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    pub ready: Ready,
+    /// Journal entries of the process and its data, in the order in which they were made.
+    entries: Vec<u64>,
+    temporary: Option<PathBuf>,
+}
+
+/// Starts the embedded S3 server with a bucket in it.
+pub fn start_s3(
+    exe: &Path,
+    spec: &EmbeddedSpec,
+    bucket: &str,
+    journal: &mut Journal,
+) -> Result<Server, RunError> {
+    let mut entries = Vec::new();
+    let (data, temporary) = match &spec.data {
+        Some(dir) => (PathBuf::from(dir), None),
+        None => {
+            let dir = temporary_dir();
+            entries.push(journal.creating(Thing::Tree { path: dir.clone() })?);
+            std::fs::create_dir(&dir).map_err(|e| {
+                RunError::input(format!("cannot make {}: {e}", dir.display()), "Set TMPDIR to a directory that can be written")
+            })?;
+            (dir.clone(), Some(dir))
+        }
+    };
+    let mut command = Command::new(exe);
+    command.args(["target", "s3", "--listen", "127.0.0.1:0", "--bucket", bucket, "--data"]).arg(&data);
+    if let Some(tier) = &spec.tier {
+        command.args(["--tier", tier]);
+    }
+    if let Some(limits) = &spec.limits {
+        command.args(["--limits", limits]);
+    }
+    if let Some(scale) = spec.scale {
+        command.arg("--scale").arg(scale.to_string());
+    }
+    if spec.no_sync {
+        command.arg("--no-sync");
+    }
+    start(command, entries, temporary, Some(journal))
+}
+
+/// Starts the canned server. It keeps nothing, so it needs no journal.
+pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, RunError> {
+    let mut command = Command::new(exe);
+    command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
+    start(command, Vec::new(), None, None)
+}
+
+fn start(
+    mut command: Command,
+    mut entries: Vec<u64>,
+    temporary: Option<PathBuf>,
+    journal: Option<&mut Journal>,
+) -> Result<Server, RunError> {
+    // Made for this run, known to it alone, and never on a command line.
+    command.env("AWS_ACCESS_KEY_ID", format!("plimsoll{:016x}", random())).env(
+        "AWS_SECRET_ACCESS_KEY",
+        format!("{:016x}{:016x}{:016x}", random(), random(), random()),
+    );
+    command.env_remove("AWS_SESSION_TOKEN").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    // A terminal's Ctrl-C goes to the whole group: the server must outlive our own cleanup.
+    command.process_group(0);
+    // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+                .map_err(std::io::Error::from)
+        });
+    }
+    let mut child = command
+        .spawn()
+        .map_err(|e| RunError::input(format!("cannot start the embedded server: {e}"), "Is plimsoll still where it was started from?"))?;
+    if let Some(journal) = journal {
+        let thing = Thing::Process {
+            pid: child.id(),
+            start_ticks: start_ticks(child.id()).unwrap_or(0),
+            boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
+        };
+        entries.push(journal.creating(thing)?);
+    }
+    match await_ready(&mut child) {
+        Ok(ready) => Ok(Server { child, ready, entries, temporary }),
+        Err(problem) => {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(RunError::input(format!("the embedded server did not start: {problem}"), "Its own message is above"))
+        }
+    }
+}
+
+/// Reads the ready line in a thread, so that a silent server ends in a message and not in waiting.
+fn await_ready(child: &mut Child) -> Result<Ready, String> {
+    let stdout = child.stdout.take().ok_or("it has no output")?;
+    let (send, line) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stdout);
+        let mut text = String::new();
+        while matches!(reader.read_line(&mut text), Ok(n) if n > 0) {
+            if let Ok(ready) = serde_json::from_str::<Ready>(&text) {
+                // The receiver is gone when we gave up waiting.
+                let _ = send.send(ready);
+                break;
+            }
+            text.clear();
+        }
+        drop(send);
+        // The pipe stays open: a server that prints more must not die of it.
+        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+    });
+    line.recv_timeout(START).map_err(|e| match e {
+        std::sync::mpsc::RecvTimeoutError::Timeout => format!("it said nothing for {} s", START.as_secs()),
+        std::sync::mpsc::RecvTimeoutError::Disconnected => "it ended at once".into(),
+    })
+}
+
+impl Server {
+    /// Ends the server and removes its temporary data, and strikes both out of the journal.
+    pub fn stop(mut self, journal: &mut Journal) -> Result<(), RunError> {
+        self.end();
+        for id in std::mem::take(&mut self.entries).into_iter().rev() {
+            journal.removed(id)?;
+        }
+        Ok(())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn end(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            terminate(self.child.id());
+            let deadline = Instant::now() + STOP;
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            // It may have ended meanwhile; then there is nothing to kill.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if let Some(dir) = self.temporary.take() {
+            // What stays is in the journal, and `plimsoll cleanup` tries again.
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Ends a process that a killed run left, if it is still the same one; true when none is left.
+pub fn end_leftover(pid: u32, started: u64, boot_id: &str) -> bool {
+    let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if now.trim() != boot_id || start_ticks(pid) != Some(started) {
+        return true;
+    }
+    terminate(pid);
+    let deadline = Instant::now() + STOP;
+    while start_ticks(pid) == Some(started) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    start_ticks(pid) != Some(started)
+}
+
+fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        // An error means that it is gone.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// Start of a process in clock ticks since boot: with the number it names one process for good. `None`: gone, or a zombie.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold spaces and parentheses itself.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    if fields.first() == Some(&"Z") {
+        return None;
+    }
+    fields.get(19)?.parse().ok()
+}
+
+fn temporary_dir() -> PathBuf {
+    std::env::temp_dir().join(format!("plimsoll-{:016x}", random()))
+}
+
+fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // Without the kernel's randomness (very early in boot) the clock has to do.
+    match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
+        Ok(_) => u64::from_le_bytes(bytes),
+        Err(_) => crate::environment::monotonic_ns(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Command {
+        let mut c = Command::new("/bin/sh");
+        c.args(["-c", text]);
+        c
+    }
+
+    #[test]
+    fn a_server_is_awaited_and_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
+        let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
+        let server = start(script(say), Vec::new(), None, Some(&mut journal)).unwrap();
+        assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
+        assert!(server.ready.access_key.starts_with("plimsoll"));
+        let pid = server.pid();
+        assert!(matches!(journal.pending()[..], [(_, Thing::Process { pid: p, .. })] if p == pid));
+        server.stop(&mut journal).unwrap();
+        assert!(start_ticks(pid).is_none());
+        assert!(journal.pending().is_empty());
+    }
+
+    #[test]
+    fn one_that_dies_is_named() {
+        let e = start(script("exit 3"), Vec::new(), None, None).unwrap_err().to_string();
+        assert!(e.contains("ended at once"), "{e}");
+    }
+
+    #[test]
+    fn a_leftover_is_ended_and_a_stranger_is_not() {
+        let mut child = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let ticks = start_ticks(child.id()).unwrap();
+        assert!(end_leftover(child.id(), ticks + 1, boot.trim()), "another process with its number");
+        assert!(end_leftover(child.id(), ticks, "another boot"));
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(end_leftover(child.id(), ticks, boot.trim()));
+        child.wait().unwrap();
+    }
+}

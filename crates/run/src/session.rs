@@ -1,0 +1,539 @@
+//! A run while it goes on: its targets, its files, its clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::{Clock, DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
+use plimsoll_model::plan::{OnThrottle, Stage, TargetSpec, Workload};
+use plimsoll_model::{Environment, Finding, Plan};
+use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
+
+use crate::block::{Ground, LayoutJob, layout_workers};
+use crate::control::Controller;
+use crate::environment::monotonic_ns;
+use crate::error::RunError;
+use crate::event::Event;
+use crate::execute::Options;
+use crate::interrupt::Interrupt;
+use crate::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
+use crate::prepare;
+use crate::sample::{Sampler, Source};
+use crate::stage::{self, Setting, Sinks, StageEnd};
+use crate::target::{self, FilesTarget, Place, Ready, S3Ready};
+use crate::trace::{Names, TraceWriter};
+use crate::{cleanup, lower};
+
+/// Name of the one agent of a run on one machine.
+const AGENT: &str = "local";
+
+/// An open run.
+pub struct Session {
+    run: RunDir,
+    plan: Plan,
+    journal: Journal,
+    environment: Environment,
+    targets: BTreeMap<String, Ready>,
+    ground: Ground,
+    intervals: StreamWriter,
+    samples: Option<Arc<Mutex<StreamWriter>>>,
+    sampler: Option<Sampler>,
+    trace: Option<TraceWriter>,
+    interrupt: Interrupt,
+    /// CLOCK_MONOTONIC at the run's start; 0 on the simulated clock.
+    epoch_ns: u64,
+    /// Where the simulated clock stands.
+    virtual_ns: u64,
+    next_stage: u32,
+    /// Key prefixes and ranges whose objects are there.
+    prepared: BTreeSet<(String, u64, u64)>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("run", &self.run).field("next_stage", &self.next_stage).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub fn create(
+        run: &RunDir,
+        plan: &Plan,
+        options: &Options,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Self, RunError> {
+        let grid_ns = plan.options.grid.as_ns();
+        let intervals = run.create_intervals(AGENT, grid_ns)?;
+        let journal = run.journal()?;
+        let epoch_ns = run.env()?.environment.started_monotonic_ns;
+        let mut session = Self::new(run, plan, options, (journal, intervals, epoch_ns), 0, 0)?;
+        session.open(options, None, events)?;
+        Ok(session)
+    }
+
+    /// `cut`: stages that the kill cut off.
+    pub fn resume(
+        run: &RunDir,
+        plan: &Plan,
+        options: &Options,
+        last_ns: u64,
+        next_stage: u32,
+        cut: &[u32],
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Self, RunError> {
+        let mut intervals = run.resume_intervals(AGENT)?;
+        let journal = run.journal()?;
+        let started_at = run.env()?.environment.started_at;
+        // Times go on from the wall clock's distance to the start, and never run back.
+        let wall_ns = started_at
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .and_then(|t| u64::try_from(jiff::Timestamp::now().duration_since(t).as_nanos()).ok())
+            .unwrap_or(0);
+        let now_ns = wall_ns.max(last_ns + 2 * plan.options.grid.as_ns());
+        let epoch_ns = monotonic_ns().checked_sub(now_ns).ok_or_else(|| {
+            RunError::input("the machine was restarted since the run began", "Start a new run")
+        })?;
+        for stage in cut {
+            let reason = "cut off when the run was killed".to_owned();
+            intervals.mark(&Mark::StageVoid { stage: *stage, at_ns: last_ns, reason })?;
+        }
+        intervals.mark(&Mark::Resumed { at_ns: now_ns })?;
+        let mut session = Self::new(run, plan, options, (journal, intervals, epoch_ns), next_stage, now_ns)?;
+        session.open(options, Some(()), events)?;
+        Ok(session)
+    }
+
+    fn new(
+        run: &RunDir,
+        plan: &Plan,
+        options: &Options,
+        (journal, intervals, epoch_ns): (Journal, StreamWriter, u64),
+        next_stage: u32,
+        virtual_ns: u64,
+    ) -> Result<Self, RunError> {
+        Ok(Self {
+            run: run.clone(),
+            plan: plan.clone(),
+            journal,
+            environment: run.env()?.environment,
+            targets: BTreeMap::new(),
+            ground: Ground::new(&run.id()),
+            intervals,
+            samples: None,
+            sampler: None,
+            trace: None,
+            interrupt: options.interrupt,
+            epoch_ns,
+            virtual_ns,
+            next_stage,
+            prepared: BTreeSet::new(),
+        })
+    }
+
+    /// Targets, sampler and trace. What a failure leaves half made is taken down here.
+    fn open(&mut self, options: &Options, resumed: Option<()>, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+        let opened = self.open_all(options, resumed);
+        if opened.is_err() {
+            self.take_down(events)?;
+        }
+        opened
+    }
+
+    fn open_all(&mut self, options: &Options, resumed: Option<()>) -> Result<(), RunError> {
+        self.make_targets(options)?;
+        let simulated = self.targets.values().all(Ready::is_virtual);
+        if simulated {
+            self.epoch_ns = 0;
+        } else {
+            self.start_sampler(resumed.is_some())?;
+        }
+        if let Some(file) = &self.plan.options.trace {
+            let start = self.environment.started_at.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+            self.trace = Some(TraceWriter::create(std::path::Path::new(file), start)?);
+        }
+        self.ground.check_all(&self.plan)
+    }
+
+    fn make_targets(&mut self, options: &Options) -> Result<(), RunError> {
+        let plan = self.plan.clone();
+        let id = self.run.id();
+        for (name, spec) in &plan.targets {
+            let ready = match spec {
+                TargetSpec::Null => Ready::Null,
+                TargetSpec::Sim(sim) => Ready::sim(sim, plan.seed),
+                TargetSpec::S3(s3) => {
+                    // A resumed run has a prefix of its own: the one before was cleaned up.
+                    let id = if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
+                    let ready = target::connect(&plan, name, s3, &options.exe, &id, &mut self.journal)?;
+                    self.describe_s3(name, &ready);
+                    Ready::S3(Box::new(ready))
+                }
+                TargetSpec::Block(_) | TargetSpec::Files(_) => {
+                    let files = FilesTarget::new(name, spec);
+                    self.environment.devices.insert(name.clone(), files.describe());
+                    Ready::Files(files)
+                }
+            };
+            self.targets.insert(name.clone(), ready);
+        }
+        Ok(())
+    }
+
+    fn describe_s3(&mut self, name: &str, ready: &S3Ready) {
+        if let Some(header) = ready.server_header() {
+            self.environment.servers.insert(name.to_owned(), header);
+        }
+        let signing = serde_json::to_value(ready.access().target.signing).unwrap_or_default();
+        let signing = signing.as_str().unwrap_or_default().to_owned();
+        self.environment.notes.insert("payload signing".into(), signing);
+    }
+
+    fn start_sampler(&mut self, resumed: bool) -> Result<(), RunError> {
+        let mut devices: Vec<_> = Vec::new();
+        for t in self.targets.values() {
+            if let Ready::Files(f) = t {
+                devices.extend(f.devices());
+            }
+        }
+        let source = Source::new(devices);
+        let host = source.host().to_owned();
+        let writer = if resumed { self.run.resume_samples(&host)? } else { self.run.create_samples(&host)? };
+        let writer = Arc::new(Mutex::new(writer));
+        self.samples = Some(Arc::clone(&writer));
+        let since_ns = monotonic_ns().saturating_sub(self.epoch_ns);
+        let sink = move |sample| {
+            // Samples are a help, not the measurement: a full disk is told by the intervals.
+            if let Ok(mut w) = writer.lock() {
+                let _ = w.sample(&sample);
+            }
+        };
+        let sampler = Sampler::start(source, Instant::now(), since_ns, sink)
+            .map_err(|e| RunError::input(format!("cannot start a thread: {e}"), "Raise the limit on threads"))?;
+        self.sampler = Some(sampler);
+        Ok(())
+    }
+
+    /// Nanoseconds since the run's start.
+    fn now_ns(&self) -> u64 {
+        if self.epoch_ns == 0 { self.virtual_ns } else { monotonic_ns().saturating_sub(self.epoch_ns) }
+    }
+
+    fn target(&self, w: &Workload) -> Result<&Ready, RunError> {
+        let (name, _) = self.plan.target_of(w)?;
+        self.targets.get(name).ok_or_else(|| RunError::Bug(format!("target '{name}' was not made ready")))
+    }
+
+    /// Devices and files made ready: claimed, made, written in full where they are read, dropped from the cache.
+    fn prepare_files(
+        &mut self,
+        index: u32,
+        stage: &Stage,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Vec<Finding>, RunError> {
+        if !self.targets.values().any(|t| matches!(t, Ready::Files(_))) {
+            return Ok(Vec::new());
+        }
+        let at_ns = self.now_ns();
+        self.intervals.mark(&Mark::PrepareStart { stage: index, at_ns })?;
+        let (seed, interrupt) = (self.plan.seed, self.interrupt);
+        let mut layout = |jobs: &[LayoutJob]| {
+            for round in layout_workers(jobs, target::cores() as usize) {
+                let total = round.iter().filter_map(|w| w.stop.ops.map(|n| n * w.source.max_bytes())).sum();
+                let job = prepare::Job { what: "files", unit: "bytes", total };
+                prepare::run(round, job, events, interrupt)?;
+            }
+            Ok(())
+        };
+        let seeds = |w: &Workload| lower::data_seed(seed, w);
+        let findings = self.ground.prepare(&self.plan, stage, &seeds, &mut self.journal, &mut layout)?;
+        let at_ns = self.now_ns();
+        self.intervals.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
+        Ok(findings)
+    }
+
+    /// Runs one stage: its data first, then the load.
+    pub fn stage(
+        &mut self,
+        stage: &Stage,
+        controller: &mut dyn Controller,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<StageEnd, RunError> {
+        let index = self.next_stage;
+        let findings = self.prepare_files(index, stage, events)?;
+        self.prepare_stage(index, stage, events)?;
+        let warmup_ns = lower::warmup_ns(stage);
+        let mut workers = Vec::new();
+        let mut endpoints = Vec::new();
+        for (i, w) in stage.workloads.iter().enumerate() {
+            let ready = self.target(w)?;
+            let place = Place { stage: index, workload: i as u16, warmup_ns };
+            workers.extend(ready.workers(&self.plan, w, place, workers.len() as u16)?);
+            endpoints.push(ready.endpoints());
+        }
+        let simulated = target::is_virtual(&self.plan, stage)?;
+        let clock = if simulated { Clock::Virtual { start_ns: self.virtual_ns } } else { Clock::Real };
+        let names = self.names(stage)?;
+        let setting = Setting {
+            index,
+            stage,
+            workers,
+            endpoints,
+            findings,
+            epoch_ns: self.epoch_ns,
+            grid_ns: self.plan.options.grid.as_ns(),
+            clock,
+            warmup_ns,
+            planned_ns: lower::planned_ns(stage),
+            of: controller.total().map(|t| t.max(index + 1)),
+        };
+        let mut sinks = Sinks {
+            intervals: &mut self.intervals,
+            trace: self.trace.as_mut().map(|t| (t, &names as &dyn Names)),
+            events,
+            interrupt: self.interrupt,
+        };
+        self.next_stage += 1;
+        let end = stage::run(setting, &mut sinks, controller)?;
+        if simulated {
+            self.virtual_ns = end.end_ns.div_ceil(1_000_000_000) * 1_000_000_000;
+        }
+        self.note(&end);
+        Ok(end)
+    }
+
+    /// What the workers found out about themselves and the servers.
+    fn note(&mut self, end: &StageEnd) {
+        if self.environment.ring.is_empty() {
+            self.environment.ring.clone_from(&end.ring);
+        }
+        for (name, value) in &end.facts {
+            if let Some(endpoint) = name.strip_prefix("server ") {
+                self.environment.servers.insert(endpoint.to_owned(), value.clone());
+            }
+        }
+    }
+
+    fn names(&self, stage: &Stage) -> Result<StageNames, RunError> {
+        let mut names = StageNames::default();
+        for w in &stage.workloads {
+            match self.target(w)? {
+                Ready::S3(s3) => {
+                    names.endpoints.extend(s3.endpoint_names());
+                    let prefixes = w.object.as_ref().map_or(1, |o| o.prefixes.max(1));
+                    names.keys = Some(plimsoll_engine::target::s3::keys::KeyNames {
+                        prefix: s3.key_prefix(w),
+                        prefixes,
+                    });
+                }
+                Ready::Null | Ready::Sim(_) | Ready::Files(_) => {}
+            }
+        }
+        Ok(names)
+    }
+
+    fn prepare_stage(&mut self, index: u32, stage: &Stage, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+        for (i, w) in stage.workloads.iter().enumerate() {
+            if !matches!(self.target(w)?, Ready::S3(_)) {
+                continue;
+            }
+            let at_ns = self.now_ns();
+            let jobs = self.preparations(w, index, i as u16)?;
+            if jobs.is_empty() {
+                continue;
+            }
+            self.intervals.mark(&Mark::PrepareStart { stage: index, at_ns })?;
+            for p in jobs {
+                let job = prepare::Job { what: &p.what, unit: "objects", total: p.count };
+                prepare::run(p.workers, job, events, self.interrupt)?;
+                if let Some((prefix, manifest)) = p.manifest
+                    && let Ready::S3(s3) = self.target(w)?
+                {
+                    finish_dataset(s3.store(), &prefix, &manifest)?;
+                }
+                self.prepared.insert(p.key);
+            }
+            let at_ns = self.now_ns();
+            self.intervals.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
+        }
+        Ok(())
+    }
+
+    /// What a workload needs and is not there yet.
+    fn preparations(&self, w: &Workload, stage: u32, workload: u16) -> Result<Vec<Preparation>, RunError> {
+        let Ready::S3(s3) = self.target(w)? else { return Ok(Vec::new()) };
+        if s3.area().is_none() {
+            return Ok(Vec::new());
+        }
+        let sample = &self.target(w)?.workers(&self.plan, w, Place { stage, workload, warmup_ns: 0 }, 0)?;
+        let keys = lower::key_plan(w, stage, workload, sample.len() as u32);
+        let prefix = s3.key_prefix(w);
+        let mut jobs = Vec::new();
+        let named = w.object.as_ref().and_then(|o| o.dataset.clone());
+        let makes = w.mix.keys().any(|k| lower::makes_objects(*k)) || keys.victims > 0;
+        if let (Some(name), true) = (&named, makes) {
+            return Err(RunError::input(
+                format!("workload '{}' writes or deletes, and data set '{name}' is only read", w.name),
+                "Leave out --dataset, or split the workload in two",
+            ));
+        }
+        for (first, count) in [(0, keys.dataset), (keys.victims_first, keys.victims)] {
+            let key = (prefix.clone(), first, count);
+            if count == 0 || self.prepared.contains(&key) {
+                continue;
+            }
+            let mut manifest = None;
+            if let Some(name) = &named {
+                let m = self.manifest(name, w, count, s3);
+                if claim_dataset(s3.store(), &prefix, &m)? == Dataset::Ready {
+                    continue;
+                }
+                manifest = Some((prefix.clone(), m));
+            }
+            let workers = self.preparers(w, s3, first, count)?;
+            let what = if first == 0 { "data set" } else { "objects to delete" };
+            jobs.push(Preparation { what: format!("{what} of {}", w.name), workers, count, manifest, key });
+        }
+        Ok(jobs)
+    }
+
+    fn manifest(&self, name: &str, w: &Workload, objects: u64, s3: &S3Ready) -> Manifest {
+        let signing = serde_json::to_value(s3.access().target.signing).unwrap_or_default();
+        Manifest {
+            format: objects::DATASET_FORMAT.into(),
+            name: name.to_owned(),
+            objects,
+            size: w.size.clone(),
+            seed: lower::data_seed(self.plan.seed, w),
+            prefixes: w.object.as_ref().map_or(1, |o| o.prefixes.max(1)),
+            compressible: w.data.compressible,
+            dedupable: w.data.dedupable,
+            signing: signing.as_str().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Workers that put objects `first..first + count`.
+    fn preparers(&self, w: &Workload, s3: &S3Ready, first: u64, count: u64) -> Result<Vec<WorkerSpec>, RunError> {
+        let concurrency = w.concurrency.clamp(16, 64).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
+        let threads = lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.is_here());
+        let mut keys = lower::key_plan(w, 0, 0, threads);
+        keys.fresh_first = first;
+        let mut config = (*s3.config(&self.plan, w, &keys)?).clone();
+        // Nothing is measured here: a limiter's wish is obeyed.
+        config.on_throttle = OnThrottle::Backoff;
+        let config = Arc::new(config);
+        let source = lower::prepare_source(w, first, lower::size_seed(self.plan.seed, w));
+        let one = |part: lower::Division| {
+            let share = Share { index: part.index, of: part.of };
+            let left = u64::from(u64::from(part.index) < count % u64::from(part.of));
+            WorkerSpec {
+                worker: part.index as u16,
+                stage: 0,
+                workload: 0,
+                series: lower::prepare_series(s3.endpoint_names().len()),
+                cpu: None,
+                ring: self.plan.options.ring,
+                source: source.clone(),
+                share,
+                pacer: plimsoll_engine::Pacer::Closed,
+                pace_share: share,
+                target: TargetConfig::S3(Arc::clone(&config)),
+                slots: part.slots,
+                stop: StopRule { ops: Some(count / u64::from(part.of) + left), ..StopRule::default() },
+                start_delay_ns: 0,
+                trace: true,
+                verify: false,
+                data: DataSeed { spec: w.data, seed: lower::data_seed(self.plan.seed, w) },
+            }
+        };
+        Ok(lower::divide(concurrency, threads).into_iter().map(one).collect())
+    }
+
+    /// Leaves the targets alone for a while.
+    pub fn idle(&mut self, time: Duration, events: &mut dyn FnMut(Event)) {
+        if self.targets.values().all(Ready::is_virtual) {
+            self.virtual_ns += time.as_nanos() as u64;
+            return;
+        }
+        events(Event::Message(format!("idle for {:.0} s", time.as_secs_f64())));
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.interrupt.is_requested() {
+            std::thread::sleep(Duration::from_millis(50).min(until.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Whether a stage was begun.
+    pub fn has_data(&self) -> bool {
+        self.next_stage > 0
+    }
+
+    /// Cleans up, closes the files and seals the run. Gives what could not be removed.
+    pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
+        drop(self.sampler.take());
+        if let Some(trace) = self.trace.take() {
+            trace.finish()?;
+        }
+        let left = self.take_down(events)?;
+        let mut env = self.run.env()?;
+        env.environment = self.environment;
+        self.run.write_env(&env)?;
+        self.intervals.finish()?;
+        if let Some(samples) = self.samples.take()
+            && let Some(samples) = Arc::into_inner(samples)
+        {
+            samples.into_inner().map_err(|_| RunError::Bug("the sampler died".into()))?.finish()?;
+        }
+        if self.next_stage > 0 {
+            self.run.seal(end)?;
+        }
+        Ok(left)
+    }
+
+    /// Removes what the run made, unless it is to be kept.
+    fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
+        let keep = self.plan.options.keep;
+        let mut left = Vec::new();
+        for t in self.targets.values_mut() {
+            if let Ready::S3(s3) = t {
+                if let Some(area) = s3.area() {
+                    left.extend(cleanup::bucket_things(s3.store(), &mut self.journal, &area.target, keep, events)?);
+                }
+                s3.stop_server(&mut self.journal)?;
+            }
+        }
+        // Permits on devices end here.
+        self.targets.clear();
+        self.ground.release();
+        left.extend(cleanup::local_things(&mut self.journal, keep)?);
+        Ok(left)
+    }
+}
+
+/// Objects that have to be there before a stage.
+struct Preparation {
+    what: String,
+    workers: Vec<WorkerSpec>,
+    count: u64,
+    manifest: Option<(String, Manifest)>,
+    key: (String, u64, u64),
+}
+
+/// Names for the trace.
+#[derive(Debug, Default)]
+struct StageNames {
+    endpoints: Vec<String>,
+    keys: Option<plimsoll_engine::target::s3::keys::KeyNames>,
+}
+
+impl Names for StageNames {
+    fn endpoint(&self, index: u16) -> &str {
+        self.endpoints.get(usize::from(index)).map_or("", String::as_str)
+    }
+
+    fn key(&self, record: &plimsoll_model::trace::OpRecord, out: &mut String) {
+        match &self.keys {
+            Some(names) => out.push_str(&names.key(record.key)),
+            None => out.push_str(&record.key.to_string()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How the workers of a stage ended, in the words of the run directory.
+
+use plimsoll_engine::{StopCause, WorkerEnd};
+use plimsoll_store::mark::StageReport;
+
+/// When the load began to fall off, and why: the first worker that took no more ops.
+pub fn stop_of(ends: &[WorkerEnd], stopped_early: bool) -> (u64, String) {
+    let first = ends.iter().min_by_key(|e| e.stopped_ns);
+    let reason = match first.map(|e| e.cause) {
+        Some(StopCause::Deadline) => "duration",
+        Some(StopCause::Ops) => "ops",
+        Some(StopCause::Bytes) => "bytes",
+        Some(StopCause::Asked) if stopped_early => "controller",
+        Some(StopCause::Asked | StopCause::Aborted) => "interrupted",
+        Some(StopCause::Failed) => "failed",
+        None => "nothing was started",
+    };
+    (first.map_or(0, |e| e.stopped_ns), reason.to_owned())
+}
+
+pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
+    let mut report = StageReport { notes: vec![Vec::new(); workloads], ..StageReport::default() };
+    for e in ends {
+        if let (Some(ring), true) = (&e.ring, report.ring.is_empty()) {
+            report.ring.clone_from(&ring.name);
+            report.ring_reason = [ring.why.as_str(), ring.detail.as_str()].join("; ");
+        }
+        if let Some(notes) = report.notes.get_mut(usize::from(e.workload)) {
+            for (name, value) in &e.notes {
+                let note = format!("{name}: {value}");
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        for f in &e.errors {
+            let seen = (f.outcome.name().to_owned(), f.kind.name().to_owned(), f.text.clone());
+            if !report.failures.iter().any(|g| (&g.0, &g.1) == (&seen.0, &seen.1)) {
+                report.failures.push(seen);
+            }
+        }
+        report.mismatches.extend(e.first_mismatches.iter().map(ToString::to_string));
+        report.mismatch_count += e.mismatches;
+        report.ring_calls += e.ring_syscalls;
+        report.ops += e.ops;
+    }
+    report.mismatches.truncate(16);
+    report
+}
+
+/// Facts of all workers, each once.
+pub fn facts(ends: &[WorkerEnd]) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = Vec::new();
+    for fact in ends.iter().flat_map(|e| &e.notes) {
+        if !facts.contains(fact) {
+            facts.push(fact.clone());
+        }
+    }
+    facts
+}

@@ -1,0 +1,130 @@
+//! Block devices and files as targets of workers. [`crate::block::Ground`] makes them ready before each stage.
+
+use std::path::PathBuf;
+
+use plimsoll_engine::api::FileConfig;
+use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
+use plimsoll_model::Plan;
+use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
+
+use super::{Place, cpu_of};
+use crate::block::{first_object, known_size, paths_of_job};
+use crate::error::RunError;
+use crate::lower::{self, Region, purpose};
+
+/// A device, a file or a set of files.
+#[derive(Debug)]
+pub struct FilesTarget {
+    name: String,
+    spec: TargetSpec,
+}
+
+impl FilesTarget {
+    pub fn new(name: &str, spec: &TargetSpec) -> Self {
+        Self { name: name.to_owned(), spec: spec.clone() }
+    }
+
+    /// Block devices on which its data lies.
+    pub fn devices(&self) -> Vec<crate::sample::Device> {
+        paths_of_job(&self.name, &self.spec, 0).iter().filter_map(|p| crate::sample::device_of(p)).collect()
+    }
+
+    /// What lies under it, for the report.
+    pub fn describe(&self) -> std::collections::BTreeMap<String, String> {
+        paths_of_job(&self.name, &self.spec, 0)
+            .first()
+            .map(|p| crate::safety::device::describe(p))
+            .unwrap_or_default()
+    }
+
+    /// The bytes that each job uses of each file.
+    fn region(&self) -> Result<Region, RunError> {
+        match &self.spec {
+            TargetSpec::Files(f) => {
+                Ok(Region { files: f.files, offset_bytes: 0, length_bytes: f.file_size.0 })
+            }
+            TargetSpec::Block(b) => {
+                let offset_bytes = b.offset.map_or(0, |o| o.0);
+                let known = || known_size(&PathBuf::from(&b.path));
+                let length = b.size.map(|s| s.0).or_else(|| known().map(|k| k.saturating_sub(offset_bytes)));
+                match length {
+                    Some(length_bytes) if length_bytes > 0 => {
+                        Ok(Region { files: 1, offset_bytes, length_bytes })
+                    }
+                    _ => Err(RunError::input(
+                        format!("{}: there is nothing to read or write", b.path),
+                        "Give a size, for example --size 1GiB, or a smaller offset",
+                    )),
+                }
+            }
+            _ => Err(RunError::Bug(format!("target '{}' is neither block nor files", self.name))),
+        }
+    }
+
+    fn config(&self, job: u32) -> TargetConfig {
+        let paths = paths_of_job(&self.name, &self.spec, job);
+        let buffered = match &self.spec {
+            TargetSpec::Block(b) => b.buffered,
+            TargetSpec::Files(f) => f.buffered,
+            _ => true,
+        };
+        let config = FileConfig {
+            first_object: paths.first().map_or(0, |p| first_object(p)),
+            buffered,
+            create: false,
+            paths,
+        };
+        match &self.spec {
+            TargetSpec::Files(_) => TargetConfig::Files(config),
+            _ => TargetConfig::Block(config),
+        }
+    }
+
+    /// One worker per job, each with a sequence of its own.
+    pub fn workers(
+        &self,
+        plan: &Plan,
+        w: &Workload,
+        place: Place,
+        first_worker: u16,
+    ) -> Result<Vec<WorkerSpec>, RunError> {
+        let jobs = w.jobs.unwrap_or(1);
+        let block = w.block.clone().unwrap_or_default();
+        let series = lower::series(w, &self.spec, 0);
+        let region = self.region()?;
+        let one = |job: u32| {
+            let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, job);
+            let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, place.stage, place.workload, 0);
+            let worker = first_worker + job as u16;
+            // Each worker paces its own part of a rate of bytes; the schedules of ops are shared.
+            let (pacing, pace_share) = match &w.pacing {
+                Pacing::Bytes(b) => {
+                    let mut part = *b;
+                    part.0 /= f64::from(jobs);
+                    (Pacing::Bytes(part), Share::WHOLE)
+                }
+                other => (other.clone(), Share { index: job, of: jobs }),
+            };
+            WorkerSpec {
+                worker,
+                stage: place.stage,
+                workload: place.workload,
+                series: series.clone(),
+                cpu: cpu_of(&plan.options, worker),
+                ring: block.ring.unwrap_or(plan.options.ring),
+                source: lower::region_source(w, region, seed),
+                share: Share::WHOLE,
+                pacer: lower::pacer(&pacing, arrivals),
+                pace_share,
+                target: self.config(job),
+                slots: w.concurrency,
+                stop: lower::stop_rule(w, place.warmup_ns, job, jobs),
+                start_delay_ns: block.start_delay.map_or(0, |d| d.as_ns()),
+                trace: plan.options.trace.is_some(),
+                verify: w.verify,
+                data: DataSeed { spec: w.data, seed: lower::data_seed(plan.seed, w) },
+            }
+        };
+        Ok((0..jobs).map(one).collect())
+    }
+}

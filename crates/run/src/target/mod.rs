@@ -1,0 +1,151 @@
+//! Targets of a plan, made ready: what a run sets up before its first stage and takes down after its last.
+
+mod files;
+mod s3;
+
+pub use files::FilesTarget;
+pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, connect};
+
+use plimsoll_engine::target::sim::SimWorld;
+use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
+use plimsoll_model::plan::{RunOptions, Stage, TargetSpec, Workload};
+use plimsoll_model::{Plan, plan::SimTarget};
+
+use crate::error::RunError;
+use crate::lower::{self, purpose};
+
+/// A target that workers can be made for.
+#[derive(Debug)]
+pub enum Ready {
+    Null,
+    Sim(SimWorld),
+    S3(Box<S3Ready>),
+    /// Block devices and files are opened by the workers, and made ready before each stage.
+    Files(FilesTarget),
+}
+
+/// Where in the run a worker belongs.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub stage: u32,
+    pub workload: u16,
+    pub warmup_ns: u64,
+}
+
+impl Ready {
+    pub fn sim(spec: &SimTarget, seed: u64) -> Self {
+        Self::Sim(SimWorld::new(spec.clone(), lower::seed(seed, purpose::SIM, 0, 0, 0)))
+    }
+
+    pub fn is_virtual(&self) -> bool {
+        matches!(self, Self::Sim(_))
+    }
+
+    /// Names of the endpoints, where there are any.
+    pub fn endpoints(&self) -> Vec<String> {
+        match self {
+            Self::S3(s3) => s3.endpoint_names(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The workers of one workload, numbered from `first_worker`.
+    pub fn workers(
+        &self,
+        plan: &Plan,
+        w: &Workload,
+        place: Place,
+        first_worker: u16,
+    ) -> Result<Vec<WorkerSpec>, RunError> {
+        let (_, spec) = plan.target_of(w)?;
+        match self {
+            Self::Files(files) => files.workers(plan, w, place, first_worker),
+            Self::Null | Self::Sim(_) | Self::S3(_) => self.shared_workers(plan, w, spec, place, first_worker),
+        }
+    }
+
+    /// One sequence of ops that all workers share.
+    fn shared_workers(
+        &self,
+        plan: &Plan,
+        w: &Workload,
+        spec: &TargetSpec,
+        place: Place,
+        first_worker: u16,
+    ) -> Result<Vec<WorkerSpec>, RunError> {
+        let concurrency = w.concurrency * w.jobs.unwrap_or(1);
+        let threads = match self {
+            // A simulation runs in one thread in any case.
+            Self::Sim(_) => 1,
+            _ => lower::threads_for(plan.options.threads, concurrency, cores(), self.is_here()),
+        };
+        let keys = lower::key_plan(w, place.stage, place.workload, threads);
+        let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, 0);
+        let source = lower::object_source(w, &keys, seed, lower::size_seed(plan.seed, w));
+        let target = match self {
+            Self::Null => TargetConfig::Null,
+            Self::Sim(world) => TargetConfig::Sim(world.clone()),
+            Self::S3(s3) => TargetConfig::S3(s3.config(plan, w, &keys)?),
+            Self::Files(_) => return Err(RunError::Bug("files have no shared sequence".into())),
+        };
+        let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, place.stage, place.workload, 0);
+        let series = lower::series(w, spec, self.endpoints().len());
+        let specs = lower::divide(concurrency, threads).into_iter().enumerate().map(|(i, part)| {
+            let share = Share { index: part.index, of: part.of };
+            let mut stop = lower::stop_rule(w, place.warmup_ns, part.index, part.of);
+            if let Some(most) = keys.most_ops {
+                let each = most / u64::from(part.of);
+                stop.ops = Some(stop.ops.map_or(each, |o| o.min(each)));
+            }
+            WorkerSpec {
+                worker: first_worker + i as u16,
+                stage: place.stage,
+                workload: place.workload,
+                series: series.clone(),
+                cpu: cpu_of(&plan.options, first_worker + i as u16),
+                ring: plan.options.ring,
+                source: source.clone(),
+                share,
+                pacer: lower::pacer(&w.pacing, arrivals),
+                pace_share: share,
+                target: target.clone(),
+                slots: part.slots,
+                stop,
+                start_delay_ns: 0,
+                trace: plan.options.trace.is_some(),
+                verify: w.verify,
+                data: DataSeed { spec: w.data, seed: lower::data_seed(plan.seed, w) },
+            }
+        });
+        Ok(specs.collect())
+    }
+
+    fn is_here(&self) -> bool {
+        matches!(self, Self::S3(s3) if s3.is_here())
+    }
+}
+
+pub fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
+pub fn cpu_of(options: &RunOptions, worker: u16) -> Option<u32> {
+    let cpus = &options.cpus;
+    (!cpus.is_empty()).then(|| cpus[usize::from(worker) % cpus.len()])
+}
+
+/// Whether a stage lives on the simulated clock. All its workloads have to agree.
+pub fn is_virtual(plan: &Plan, stage: &Stage) -> Result<bool, RunError> {
+    let mut kinds = Vec::new();
+    for w in &stage.workloads {
+        kinds.push(matches!(plan.target_of(w)?.1, TargetSpec::Sim(_)));
+    }
+    if kinds.iter().any(|k| *k != kinds[0]) {
+        return Err(RunError::input(
+            "a stage mixes a simulated target with a real one",
+            "Put them into stages of their own: one clock cannot be both",
+        ));
+    }
+    Ok(kinds.first().copied().unwrap_or(false))
+}
+

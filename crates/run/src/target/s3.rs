@@ -1,0 +1,382 @@
+//! An S3 target made ready: credentials found, endpoints reached, bucket there, a prefix of our own marked.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, Trouble};
+use plimsoll_engine::target::s3::config::{Config, Options, Setup};
+use plimsoll_engine::target::s3::content::{Content, Layout};
+use plimsoll_engine::target::s3::keys::KeyNames;
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{Addressing, PayloadSigning, S3Target, SizeDist, Workload};
+use plimsoll_model::{Plan, plan::DataSpec};
+use plimsoll_s3::credentials::{System, resolve};
+use plimsoll_s3::{Credentials, Endpoint};
+use plimsoll_store::Journal;
+
+use crate::error::RunError;
+use crate::lower::KeyPlan;
+use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Upload, dataset_prefix};
+use crate::server::{self, Server};
+
+/// The word that stands for the embedded server in a plan.
+pub const EMBEDDED: &str = "embedded";
+/// And the one for the canned server, which keeps nothing: for calibration.
+pub const CANNED: &str = "canned";
+/// How the canned server names itself.
+const CANNED_SERVER: &str = "PlimsollCanned";
+/// Region where none is named anywhere: what servers other than AWS expect.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// How to reach a target, without having touched its bucket.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub endpoints: Vec<Endpoint>,
+    pub credentials: Credentials,
+    pub region: String,
+    pub target: S3Target,
+}
+
+/// A target whose bucket and prefix are there.
+#[derive(Debug)]
+pub struct S3Ready {
+    access: Access,
+    /// Absent for the canned server, in which nothing can be made.
+    area: Option<Area>,
+    admin: AdminStore,
+    server: Option<Server>,
+    content: RefCell<Vec<(ContentKey, Arc<Content>)>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct ContentKey {
+    seed: u64,
+    data: DataSpec,
+    layout: Layout,
+    sizes: Vec<u64>,
+}
+
+/// Everything up to the marker. Clear words for each thing that can be missing.
+pub fn connect(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    exe: &Path,
+    run_id: &str,
+    journal: &mut Journal,
+) -> Result<S3Ready, RunError> {
+    let server = start_server(plan, name, target, exe, journal)?;
+    let access = access(target, server.as_ref())?;
+    check_descriptors(plan)?;
+    let admin = AdminStore::new(&access)?;
+    // The first request says whether the server is there and lets us in, and what it calls itself.
+    let reached = admin.bucket_exists();
+    if reached.is_ok() && admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) {
+        return Ok(S3Ready { access, area: None, admin, server, content: RefCell::default() });
+    }
+    let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
+    let area =
+        objects::open_area(&admin, journal, (name, &target.bucket), &prefix, target.create_bucket, run_id)?;
+    Ok(S3Ready { access, area: Some(area), admin, server, content: RefCell::default() })
+}
+
+/// The server that the plan's endpoint asks for, if it asks for one.
+fn start_server(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    exe: &Path,
+    journal: &mut Journal,
+) -> Result<Option<Server>, RunError> {
+    let Some(word) = target.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED) else { return Ok(None) };
+    if target.endpoints.len() > 1 {
+        return Err(RunError::input(
+            format!("target '{name}' names the {word} server beside other endpoints"),
+            "Give it a target of its own",
+        ));
+    }
+    if word == CANNED {
+        let sizes = plan.stages.iter().flat_map(|s| &s.workloads).map(|w| crate::lower::size_spec(&w.size, 1).max_bytes());
+        return server::start_canned(exe, sizes.max().unwrap_or(4096)).map(Some);
+    }
+    let spec = target.embedded.clone().unwrap_or_default();
+    server::start_s3(exe, &spec, &target.bucket, journal).map(Some)
+}
+
+/// Credentials from the server that we started, else from where the AWS tools look.
+fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError> {
+    if let Some(server) = server {
+        let endpoint = parse_endpoints(std::slice::from_ref(&server.ready.endpoint))?;
+        let credentials = Credentials {
+            access_key: server.ready.access_key.clone(),
+            secret_key: server.ready.secret_key.clone(),
+            session_token: None,
+        };
+        let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
+        return Ok(Access { endpoints: endpoint, credentials, region, target: target.clone() });
+    }
+    let found = resolve(&System, target.profile.as_deref())
+        .map_err(|e| RunError::input(e.to_string(), "A secret is never taken from the command line or the plan"))?;
+    let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
+        ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
+        ([], None) => {
+            return Err(RunError::input("no endpoint is named", "Name one with --endpoint, or set AWS_ENDPOINT_URL"));
+        }
+        (list, _) => parse_endpoints(list)?,
+    };
+    let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
+    Ok(Access { endpoints, credentials: found.credentials, region, target: target.clone() })
+}
+
+fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, RunError> {
+    let mut all = Vec::new();
+    for p in patterns {
+        all.extend(
+            Endpoint::expand(p)
+                .map_err(|e| RunError::input(e.to_string(), "An endpoint is a URL such as http://127.0.0.1:9000"))?,
+        );
+    }
+    Ok(all)
+}
+
+/// A connection for each op in flight, and some for the rest of the program.
+fn check_descriptors(plan: &Plan) -> Result<(), RunError> {
+    const REST: u64 = 64;
+    let stages = plan.stages.iter();
+    let most = stages
+        .map(|s| s.workloads.iter().map(connections).sum::<u64>())
+        .max()
+        .unwrap_or(0);
+    let wanted = most + REST;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    if soft >= wanted {
+        return Ok(());
+    }
+    if hard >= wanted {
+        // The soft limit is ours to raise.
+        let raised = rustix::process::Rlimit { current: Some(wanted), maximum: limit.maximum };
+        if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() {
+            return Ok(());
+        }
+    }
+    Err(RunError::input(
+        format!("{most} connections need {wanted} file descriptors, and {soft} are allowed"),
+        format!("Raise the limit with: ulimit -n {wanted}, or lower the concurrency"),
+    ))
+}
+
+fn connections(w: &Workload) -> u64 {
+    let parts = w.object.as_ref().filter(|_| w.mix.contains_key(&OpKind::Multipart));
+    u64::from(w.concurrency) * u64::from(w.jobs.unwrap_or(1)) * parts.map_or(1, |o| u64::from(o.part_concurrency.max(1)))
+}
+
+impl S3Ready {
+    pub fn endpoint_names(&self) -> Vec<String> {
+        self.access.endpoints.iter().map(ToString::to_string).collect()
+    }
+
+    /// The storage runs on this machine.
+    pub fn is_here(&self) -> bool {
+        self.server.is_some()
+            || self.access.endpoints.iter().all(|e| {
+                matches!(e.host.as_str(), "localhost" | "::1" | "[::1]") || e.host.starts_with("127.")
+            })
+    }
+
+    pub fn store(&self) -> &dyn ObjectStore {
+        &self.admin
+    }
+
+    /// The run's own place in the bucket; none in a server that keeps nothing.
+    pub fn area(&self) -> Option<&Area> {
+        self.area.as_ref()
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// `Server` header, as far as it was seen.
+    pub fn server_header(&self) -> Option<String> {
+        self.admin.server()
+    }
+
+    /// Ends the embedded server, if this target has one.
+    pub fn stop_server(&mut self, journal: &mut Journal) -> Result<(), RunError> {
+        self.server.take().map_or(Ok(()), |s| s.stop(journal))
+    }
+
+    /// Prefix of the keys of a workload: that of its data set, so that cells of one size share it.
+    pub fn key_prefix(&self, w: &Workload) -> String {
+        match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
+            Some(name) => dataset_prefix(name, &w.size),
+            None => {
+                let area = self.area.as_ref().map_or("canned/", |a| a.prefix.as_str());
+                format!("{area}{}/", size_word(&w.size))
+            }
+        }
+    }
+
+    /// The engine's settings for one workload.
+    pub fn config(&self, plan: &Plan, w: &Workload, keys: &KeyPlan) -> Result<Arc<Config>, RunError> {
+        let object = w.object.clone().unwrap_or_default();
+        let multipart = w.mix.get(&OpKind::Multipart).is_some_and(|n| *n > 0);
+        let options = Options {
+            part_bytes: object.part_size.0.max(1),
+            part_concurrency: object.part_concurrency.max(1),
+            multipart,
+            max_multipart_bytes: if multipart { crate::lower::size_spec(&w.size, 1).max_bytes() } else { 0 },
+            list_max_keys: object.list_max_keys,
+            list_delimiter: object.list_delimiter.clone(),
+            delete_batch: object.delete_batch.max(1),
+            // Half of the workload's range of numbers, so that puts and copies never meet.
+            copy_first: keys.fresh_first + (1 << 39),
+        };
+        let setup = Setup {
+            endpoints: self.access.endpoints.clone(),
+            credentials: self.access.credentials.clone(),
+            region: self.access.region.clone(),
+            target: self.access.target.clone(),
+            keys: KeyNames { prefix: self.key_prefix(w), prefixes: object.prefixes.max(1) },
+            content: self.content(plan, w, &options),
+            object: options,
+        };
+        Config::new(setup).map(Arc::new).map_err(|e| RunError::input(e, "Correct the plan's target"))
+    }
+
+    /// Contents are megabytes: one for all workloads that look alike.
+    fn content(&self, plan: &Plan, w: &Workload, options: &Options) -> Arc<Content> {
+        let layout = match self.access.target.signing {
+            PayloadSigning::Pool => Layout::Pool,
+            PayloadSigning::Unsigned | PayloadSigning::Full => Layout::Stamped,
+        };
+        let sizes = if layout == Layout::Pool { body_sizes(w, options) } else { Vec::new() };
+        let key = ContentKey { seed: crate::lower::data_seed(plan.seed, w), data: w.data, layout, sizes };
+        let mut made = self.content.borrow_mut();
+        if let Some((_, content)) = made.iter().find(|(k, _)| *k == key) {
+            return Arc::clone(content);
+        }
+        let content = Arc::new(Content::new(key.seed, key.data, layout, &key.sizes));
+        made.push((key, Arc::clone(&content)));
+        content
+    }
+}
+
+/// Lengths of bodies whose hash is known before the run: fixed sizes, and the parts of multipart objects.
+fn body_sizes(w: &Workload, options: &Options) -> Vec<u64> {
+    let mut sizes: Vec<u64> = match &w.size {
+        SizeDist::Fixed(s) => vec![s.0],
+        SizeDist::Weighted(list) => list.iter().map(|(s, _)| s.0).collect(),
+        SizeDist::Uniform { .. } | SizeDist::LogNormal { .. } => Vec::new(),
+    };
+    if options.multipart {
+        let parts: Vec<u64> =
+            sizes.iter().flat_map(|s| [options.part_bytes.min(*s), s % options.part_bytes]).collect();
+        sizes = parts;
+    }
+    sizes.retain(|s| *s > 0);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// A size distribution in a key.
+fn size_word(size: &SizeDist) -> String {
+    let text = serde_json::to_string(size).unwrap_or_default();
+    let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    word.trim_matches('-').to_owned()
+}
+
+/// The engine's blocking client as an [`ObjectStore`].
+#[derive(Debug)]
+pub struct AdminStore(RefCell<Admin>);
+
+/// A client for cleaning up: the same access, later.
+pub fn admin_for(target: &S3Target) -> Result<AdminStore, RunError> {
+    AdminStore::new(&access(target, None)?)
+}
+
+impl AdminStore {
+    /// `Server` header, as far as it was seen.
+    fn server(&self) -> Option<String> {
+        self.0.borrow().server().map(str::to_owned)
+    }
+
+    fn new(access: &Access) -> Result<Self, RunError> {
+        let endpoint = access.endpoints.first().ok_or_else(|| RunError::input("no endpoint is named", "Name one with --endpoint"))?;
+        let setup = AdminSetup {
+            endpoint: endpoint.clone(),
+            credentials: access.credentials.clone(),
+            region: access.region.clone(),
+            bucket: access.target.bucket.clone(),
+            virtual_host: access.target.addressing == Addressing::VirtualHost,
+            tls: access.target.tls.clone(),
+            put_headers: access.target.put_headers.clone().into_iter().collect(),
+            timeout: access.target.timeout.0.min(Duration::from_secs(30)),
+        };
+        let admin = Admin::new(setup).map_err(|e| RunError::input(e.message, "Correct the plan's target"))?;
+        Ok(Self(RefCell::new(admin)))
+    }
+}
+
+fn fault(e: AdminError) -> StoreFault {
+    match e.trouble {
+        Trouble::NoSuchBucket => StoreFault::NoSuchBucket,
+        Trouble::NotFound => StoreFault::NoSuchKey,
+        Trouble::Refused => StoreFault::Denied(e.message),
+        Trouble::Unreachable | Trouble::Conflict | Trouble::Throttled | Trouble::Other => StoreFault::Other(e.message),
+    }
+}
+
+impl ObjectStore for AdminStore {
+    fn bucket_exists(&self) -> Result<bool, StoreFault> {
+        self.0.borrow_mut().bucket_exists().map_err(fault)
+    }
+    fn create_bucket(&self) -> Result<(), StoreFault> {
+        self.0.borrow_mut().create_bucket().map(drop).map_err(fault)
+    }
+    fn delete_bucket(&self) -> Result<(), StoreFault> {
+        self.0.borrow_mut().delete_bucket().map_err(|e| match e.trouble {
+            Trouble::Conflict => StoreFault::NotEmpty,
+            _ => fault(e),
+        })
+    }
+    fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
+        self.0.borrow_mut().put(key, body).map_err(fault)
+    }
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+        self.0.borrow_mut().get(key).map_err(fault)
+    }
+    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault> {
+        let page = self.0.borrow_mut().list_page(prefix, from).map_err(fault)?;
+        let keys = page.objects.into_iter().map(|o| o.key).take(most as usize).collect();
+        Ok(ListPage { keys, next: page.next_token.filter(|_| page.truncated) })
+    }
+    fn delete(&self, keys: &[String]) -> Result<(), StoreFault> {
+        let failed = self.0.borrow_mut().delete_batch(keys).map_err(fault)?;
+        match failed.first() {
+            None => Ok(()),
+            Some(f) => Err(StoreFault::Other(format!(
+                "{} objects could not be deleted, the first being '{}': {} {}",
+                failed.len(),
+                f.key,
+                f.code,
+                f.message
+            ))),
+        }
+    }
+    fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
+        let all = self.0.borrow_mut().list_uploads(prefix).map_err(|e| match e.trouble {
+            // Servers without multipart answer 404 or 501.
+            Trouble::NotFound => StoreFault::Unsupported,
+            _ => fault(e),
+        })?;
+        Ok(all.into_iter().map(|(key, id)| Upload { key, id }).collect())
+    }
+    fn abort_upload(&self, upload: &Upload) -> Result<(), StoreFault> {
+        self.0.borrow_mut().abort_upload(&upload.key, &upload.id).map_err(fault)
+    }
+}

@@ -1,0 +1,176 @@
+//! From plan to sealed run directory to judged summary, against the simulated target (whose truth is known to the
+//! nanosecond) and the null target.
+
+use plimsoll_model::Plan;
+use plimsoll_run::{Event, Options, execute};
+use plimsoll_store::{LoadOptions, RunDir};
+
+fn options(root: &std::path::Path) -> Options {
+    Options { root: root.to_owned(), ceiling: Default::default(), ..Options::default() }
+}
+
+fn run(root: &std::path::Path, plan: &str) -> plimsoll_run::Finished {
+    let plan = Plan::from_toml(plan).unwrap();
+    execute(&plan, &options(root), |_| {}).unwrap()
+}
+
+/// Each op takes exactly 2 ms, 16 at a time: 8,000 ops/s.
+const SIM: &str = r#"
+version = 1
+seed = 7
+[targets.s]
+kind = "sim"
+base = "2ms"
+[[stage]]
+warmup = "2s"
+[[stage.workload]]
+name = "w"
+mix = { get = 1 }
+concurrency = 16
+stop = { duration = "10s" }
+"#;
+
+#[test]
+fn a_simulated_run_tells_the_truth() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = run(dir.path(), SIM);
+    let s = &f.summary;
+    assert_eq!(f.exit_code, 0, "{}", s.verdict);
+    assert!(s.valid, "{:?}", s.findings);
+    let w = &s.workloads[0];
+    let ops = w.ops_per_s.unwrap();
+    assert!((ops.value - 8000.0).abs() < 1.0 && ops.contains(8000.0), "{ops:?}");
+    assert_eq!(w.window_s, 10.0);
+    assert_eq!(w.warmup_s, 2.0);
+    let l = w.latency_ns.response.as_ref().unwrap();
+    assert_eq!(l.mean, 2_000_000.0);
+    assert!(l.p99.unwrap().abs_diff(2_000_000) < 2000);
+    let law = w.littles_law.as_ref().unwrap();
+    assert!(law.error < 1e-3, "{law:?}");
+    assert!(s.findings.iter().any(|f| f.name == "concurrency_bound"), "{:?}", s.findings);
+    let on_disk = RunDir::open(&f.path).unwrap();
+    assert_eq!(on_disk.summary().unwrap(), *s);
+    assert_eq!(on_disk.sealed().unwrap().unwrap().end, "done");
+    assert!(on_disk.altered_files().unwrap().is_empty());
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let noisy = SIM.replace("base = \"2ms\"", "base = \"2ms\"\nspread = 0.3\nerror_rate = 0.0005\nservers = 12\nstall_every = \"3s\"\nstall_for = \"200ms\"");
+    let plans = [SIM.to_owned(), noisy.clone(), noisy.replace("concurrency = 16", "concurrency = 16\npacing = { poisson = \"3000/s\" }")];
+    for plan in &plans {
+        let (a, b) = (run(dir.path(), plan), run(dir.path(), plan));
+        let bytes = |f: &plimsoll_run::Finished| std::fs::read(f.path.join("intervals/local.zst")).unwrap();
+        assert!(bytes(&a) == bytes(&b), "interval files differ");
+        assert_eq!(a.summary.workloads, b.summary.workloads);
+        assert_eq!(a.summary.findings, b.summary.findings);
+        assert_eq!(a.summary.verdict, b.summary.verdict);
+    }
+    let other = run(dir.path(), &noisy.replace("seed = 7", "seed = 8"));
+    let same = run(dir.path(), &noisy);
+    assert_ne!(other.summary.workloads, same.summary.workloads, "the seed matters");
+}
+
+#[test]
+fn a_run_can_be_judged_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = run(dir.path(), SIM);
+    let run = RunDir::open(&f.path).unwrap();
+    std::fs::remove_file(f.path.join("summary.json")).unwrap();
+    std::fs::remove_file(f.path.join("analysis.json")).unwrap();
+    assert_eq!(plimsoll_run::analyze::analyze(&run).unwrap(), f.summary);
+    assert_eq!(run.analysis().unwrap().spans.len(), 1);
+}
+
+#[test]
+fn throttled_is_not_failed_and_failed_is_invalid() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "base = \"2ms\"\nreject = true\n[targets.s.ops]\nsustained_per_s = 500.0\ncapacity = 100.0";
+    let f = run(dir.path(), &SIM.replace("base = \"2ms\"", bucket));
+    let w = &f.summary.workloads[0];
+    assert!(w.outcomes["http_429"] > 0);
+    assert!((w.ops_per_s.unwrap().value / 500.0 - 1.0).abs() < 0.02, "{:?}", w.ops_per_s);
+    assert!(w.attempts_per_s > 2.0 * w.ops_per_s.unwrap().value);
+    assert_eq!(f.exit_code, 0, "{}", f.summary.verdict);
+
+    let f = run(dir.path(), &SIM.replace("base = \"2ms\"", "base = \"2ms\"\nerror_rate = 0.01"));
+    assert_eq!(f.exit_code, 3);
+    assert!(f.summary.findings.iter().any(|x| x.code == "V01"));
+    let w = &f.summary.workloads[0];
+    let failed = w.outcomes["http_5xx"] as f64 / (w.outcomes["http_5xx"] + w.outcomes["ok"]) as f64;
+    assert!((failed - 0.01).abs() < 0.002, "{failed}");
+}
+
+#[test]
+fn promises_decide_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |e: &str| run(dir.path(), &SIM.replace("seed = 7", &format!("seed = 7\nexpect = [\"{e}\"]")));
+    assert_eq!(with("get.ops_per_s >= 7900").exit_code, 0);
+    assert_eq!(with("get.ops_per_s >= 8100").exit_code, 4);
+    assert_eq!(with("put.ops_per_s >= 1").exit_code, 5);
+    let bad = Plan::from_toml(&SIM.replace("seed = 7", "seed = 7\nexpect = [\"fast\"]")).unwrap();
+    let e = execute(&bad, &options(dir.path()), |_| {}).unwrap_err();
+    assert_eq!(e.exit_code(), 2, "{e}");
+}
+
+#[test]
+fn a_sweep_has_a_line_per_cell_over_its_repeats() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = r#"
+version = 1
+seed = 3
+[targets.s]
+kind = "sim"
+base = "1ms"
+stream = "100MB/s"
+spread = 0.05
+[controller]
+kind = "sweep"
+ops = ["put", "get"]
+sizes = ["4KB", "1MB"]
+repeat = 3
+[controller.template]
+warmup = "1s"
+[[controller.template.workload]]
+name = "w"
+mix = { put = 1 }
+concurrency = 8
+stop = { duration = "4s" }
+"#;
+    let f = run(dir.path(), plan);
+    assert_eq!(f.summary.workloads.len(), 4, "{:#?}", f.summary.workloads);
+    for w in &f.summary.workloads {
+        assert_eq!((w.repeats, w.window_s), (3, 12.0));
+        // 1 ms and 10 us per KB; the log-normal's mean lies a little above its median.
+        let truth = 8.0 / ((1e-3 + w.size_bytes as f64 / 100e6) * (0.05f64 * 0.05 / 2.0).exp());
+        let ops = w.ops_per_s.unwrap();
+        assert!((ops.value / truth - 1.0).abs() < 0.02, "{} {ops:?} {truth}", w.name);
+        assert_eq!(ops.n_eff, 3.0);
+    }
+    let run = RunDir::open(&f.path).unwrap();
+    let analysis = run.analysis().unwrap();
+    assert_eq!(analysis.spans.len(), 12);
+    assert_eq!(run.load(&LoadOptions::default()).unwrap().stages.len(), 12);
+}
+
+#[test]
+fn the_null_target_is_measured_and_events_come() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan::from_toml(
+        "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\nwarmup = \"200ms\"\n[[stage.workload]]\nname = \"loop\"\n\
+         mix = { null = 1 }\nconcurrency = 4\nstop = { duration = \"800ms\" }\n",
+    )
+    .unwrap();
+    let mut events = Vec::new();
+    let f = execute(&plan, &options(dir.path()), |e| events.push(e)).unwrap();
+    let w = &f.summary.workloads[0];
+    assert!(w.ops_per_s.unwrap().value > 1000.0, "{w:?}");
+    assert!(!f.summary.findings.iter().any(|x| x.name == "client_bound"), "the client is the subject");
+    assert!(matches!(events.first(), Some(Event::Started { .. })));
+    assert!(events.iter().any(|e| matches!(e, Event::Live(_))));
+    assert!(events.iter().any(|e| matches!(e, Event::StageDone { .. })));
+    let data = RunDir::open(&f.path).unwrap().load(&LoadOptions::default()).unwrap();
+    assert!(data.samples.len() >= 2, "resources are sampled");
+    assert!(!f.summary.environment.ring.is_empty());
+}
