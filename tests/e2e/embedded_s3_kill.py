@@ -32,12 +32,12 @@ def writer(server, keys, state, seed):
         state[key] = (version, state[key][1])
         try:
             if r.random() < 0.2:
-                up = s3.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
-                tag = s3.upload_part(Bucket="b", Key=key, UploadId=up, PartNumber=1, Body=content(key, version))["ETag"]
-                s3.complete_multipart_upload(Bucket="b", Key=key, UploadId=up,
+                up = s3.create_multipart_upload(Bucket="bkt", Key=key)["UploadId"]
+                tag = s3.upload_part(Bucket="bkt", Key=key, UploadId=up, PartNumber=1, Body=content(key, version))["ETag"]
+                s3.complete_multipart_upload(Bucket="bkt", Key=key, UploadId=up,
                                              MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]})
             else:
-                s3.put_object(Bucket="b", Key=key, Body=content(key, version))
+                s3.put_object(Bucket="bkt", Key=key, Body=content(key, version))
         except Exception:
             return
         state[key] = (version, version)
@@ -45,12 +45,12 @@ def writer(server, keys, state, seed):
 
 def check(server, state):
     s3 = server.client()
-    listed = {o["Key"]: o for o in s3.list_objects_v2(Bucket="b").get("Contents", [])}
+    listed = {o["Key"]: o for o in s3.list_objects_v2(Bucket="bkt").get("Contents", [])}
     for key, (sent, answered) in state.items():
         if key not in listed:
             assert answered == 0, f"{key}: version {answered} was answered, and is lost"
             continue
-        got = s3.get_object(Bucket="b", Key=key)
+        got = s3.get_object(Bucket="bkt", Key=key)
         body = got["Body"].read()
         version = int(body[:8])
         assert answered <= version <= sent, f"{key}: version {version}, but {answered} was answered and {sent} sent"
@@ -67,7 +67,7 @@ def main():
         data = os.path.join(d, "data")
         state = {key: (0, 0) for key in KEYS}
         server = Server(data)
-        server.client().create_bucket(Bucket="b")
+        server.client().create_bucket(Bucket="bkt")
         written = 0
         for round_no in range(6):
             threads = [threading.Thread(target=writer, args=(server, KEYS[i::3], state, (round_no, i).__hash__()))

@@ -48,7 +48,7 @@ def run(server, seconds, workers, call):
 
 
 def head(s3, _):
-    s3.head_bucket(Bucket="b")
+    s3.head_bucket(Bucket="bkt")
 
 
 def main():
@@ -58,13 +58,13 @@ def main():
         text = "[[limit]]\nunit='ops'\nrate_per_s=0.001\ncapacity=7\nanswer='503'\ncharges=['head']\nretry_after_s=3\n"
         server = Server(data, "--no-sync", "--limits", limits(d, text))
         s3 = server.client()
-        s3.create_bucket(Bucket="b")
-        s3.put_object(Bucket="b", Key="k", Body=b"x")
+        s3.create_bucket(Bucket="bkt")
+        s3.put_object(Bucket="bkt", Key="k", Body=b"x")
         for _ in range(7):
-            s3.head_object(Bucket="b", Key="k")
-        e = refused(503, s3.head_object, Bucket="b", Key="k")
+            s3.head_object(Bucket="bkt", Key="k")
+        e = refused(503, s3.head_object, Bucket="bkt", Key="k")
         assert e.response["ResponseMetadata"]["HTTPHeaders"]["retry-after"] == "3"
-        assert s3.get_object(Bucket="b", Key="k")["Body"].read() == b"x", "only HEAD is charged"
+        assert s3.get_object(Bucket="bkt", Key="k")["Body"].read() == b"x", "only HEAD is charged"
         server.stop()
 
         # Two access keys share a server limit, and the sustained rate is the one that was set.
@@ -81,10 +81,10 @@ def main():
         body = os.urandom(1_000_000)
         text = "[[limit]]\nunit='bytes'\nrate_per_s='20 MB'\ncapacity=0\n"
         server = Server(data, "--no-sync", "--limits", limits(d, text))
-        rate, _ = run(server, 4, 3, lambda c, i: c.put_object(Bucket="b", Key=f"k{i}", Body=body))
+        rate, _ = run(server, 4, 3, lambda c, i: c.put_object(Bucket="bkt", Key=f"k{i}", Body=body))
         assert abs(rate / 20 - 1) < 0.08, f"PUT {rate} MB/s"
         print(f"ok bytes in: {rate:.2f} of 20 MB/s")
-        rate, _ = run(server, 4, 3, lambda c, i: c.get_object(Bucket="b", Key=f"k{i}")["Body"].read())
+        rate, _ = run(server, 4, 3, lambda c, i: c.get_object(Bucket="bkt", Key=f"k{i}")["Body"].read())
         assert abs(rate / 20 - 1) < 0.08, f"GET {rate} MB/s"
         print(f"ok bytes out: {rate:.2f} of 20 MB/s")
         server.stop()

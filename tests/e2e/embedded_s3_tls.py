@@ -14,10 +14,10 @@ def main():
         server = Server(os.path.join(d, "data"), "--no-sync", "--tls-self-signed", ca)
         assert server.endpoint.startswith("https://") and server.ready["ca_file"] == ca
         s3 = server.client()
-        s3.create_bucket(Bucket="b")
+        s3.create_bucket(Bucket="bkt")
         body = os.urandom(3_000_000)
-        s3.put_object(Bucket="b", Key="k", Body=body)
-        assert s3.get_object(Bucket="b", Key="k")["Body"].read() == body
+        s3.put_object(Bucket="bkt", Key="k", Body=body)
+        assert s3.get_object(Bucket="bkt", Key="k")["Body"].read() == body
         try:
             boto3.client("s3", endpoint_url=server.endpoint, aws_access_key_id="x", aws_secret_access_key="y",
                          region_name="us-east-1").list_buckets()

@@ -3,6 +3,7 @@
 PLIMSOLL_BIN names the binary (default: target/release/plimsoll). PLIMSOLL_SERVE, if set, is a command that takes the
 same arguments as `plimsoll target`, and is used in its place (the crate has one: cargo run --example serve).
 """
+import atexit
 import json
 import os
 import shlex
@@ -27,6 +28,7 @@ class Server:
         env = dict(os.environ, AWS_ACCESS_KEY_ID="first", AWS_SECRET_ACCESS_KEY="first-secret-key")
         line = [*command(), "s3", "--listen", "127.0.0.1:0", "--data", data, *args]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=env)
+        atexit.register(self.process.kill)
         line = self.process.stdout.readline()
         if not line:
             sys.exit("the server did not start")

@@ -1,9 +1,10 @@
 //! Runs one of the embedded servers without the `plimsoll` binary:
-//! `serve s3 DIR [--no-sync] [--tier NAME] [--scale X]` or `serve canned [--body N] [--threads N] [--tier NAME]`.
+//! `serve s3 --data DIR [--no-sync] [--tier NAME] [--scale X]` or `serve canned [--body N] [--threads N] [--tier NAME]`.
 
 use plimsoll_target::canned::{self, CannedOptions};
 use plimsoll_target::limiter::LimitSet;
 use plimsoll_target::s3::{self, Credentials, S3Options};
+use plimsoll_target::tls::{TlsOptions, server_config};
 use std::net::SocketAddr;
 
 fn value<T: std::str::FromStr>(args: &[String], name: &str) -> Option<T> {
@@ -23,10 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     match args.first().map(String::as_str) {
         Some("s3") => {
-            let mut options = S3Options::new(args.get(1).ok_or("a directory is missing")?.into());
+            let data: String = value(&args, "--data").ok_or("--data DIR is missing")?;
+            let mut options = S3Options::new(data.into());
             (options.listen, options.limits) = (listen, limits);
             options.sync = !args.iter().any(|a| a == "--no-sync");
             let pair = |k: &str| Credentials { access_key: k.into(), secret_key: format!("{k}-secret-key") };
+            options.tls = value::<String>(&args, "--tls-self-signed").map(|f| TlsOptions::self_signed(f.into()));
             options.credentials = vec![pair("first"), pair("second")];
             let handle = s3::spawn(options)?;
             println!("{}", handle.ready().line());
@@ -38,6 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 threads: value(&args, "--threads").unwrap_or(1),
                 delay: std::time::Duration::from_micros(value(&args, "--delay-us").unwrap_or(0)),
                 limits,
+                tls: value::<String>(&args, "--tls-self-signed")
+                    .map(|f| server_config(&TlsOptions::self_signed(f.into())))
+                    .transpose()?,
                 ..CannedOptions::default()
             };
             let handle = canned::spawn(listen, options)?;
