@@ -199,6 +199,10 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         if !self.held.is_empty() {
             self.release_held();
         }
+        // With every slot taken nobody asks for the next op, and the deadline would wake the loop for ever.
+        if self.free.is_empty() && self.cause.is_none() && self.now_ns >= self.end_ns {
+            self.stop(StopCause::Deadline);
+        }
         for _ in 0..self.slots.len() {
             let Some(&slot) = self.free.last() else { break };
             let Some((numbered, intended_ns)) = self.take_due() else { break };
