@@ -60,7 +60,8 @@ pub fn calibrate(
     let mut ops_per_s = BTreeMap::new();
     // The runs themselves are of no further use.
     let scratch = std::env::temp_dir().join(format!("plimsoll-calibrate-{}", std::process::id()));
-    let options = Options { root: scratch.clone(), run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
+    let options =
+        Options { root: scratch.clone(), run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
     let mut cases = vec![("null".to_owned(), null_plan(duration))];
     for kind in [OpKind::Get, OpKind::Put] {
         for size in SIZES {
@@ -98,7 +99,10 @@ pub fn calibrate(
 
 fn keep(c: &Calibration) -> Result<(), RunError> {
     let Some(path) = path() else {
-        return Err(RunError::input("there is no home directory to keep the ceiling in", "Set XDG_STATE_HOME"));
+        return Err(RunError::input(
+            "there is no home directory to keep the ceiling in",
+            "Set XDG_STATE_HOME",
+        ));
     };
     let write = || -> std::io::Result<()> {
         if let Some(dir) = path.parent() {
@@ -107,7 +111,10 @@ fn keep(c: &Calibration) -> Result<(), RunError> {
         std::fs::write(&path, serde_json::to_vec_pretty(c)?)
     };
     write().map_err(|e| {
-        RunError::input(format!("cannot keep the ceiling in {}: {e}", path.display()), "Set XDG_STATE_HOME to a directory that can be written")
+        RunError::input(
+            format!("cannot keep the ceiling in {}: {e}", path.display()),
+            "Set XDG_STATE_HOME to a directory that can be written",
+        )
     })
 }
 
@@ -158,7 +165,10 @@ mod tests {
 
     #[test]
     fn plans_are_plans() {
-        for plan in [null_plan(Duration::from_secs(2)), canned_plan(OpKind::Put, 1 << 20, Duration::from_millis(1500))] {
+        for plan in [
+            null_plan(Duration::from_secs(2)),
+            canned_plan(OpKind::Put, 1 << 20, Duration::from_millis(1500)),
+        ] {
             Plan::from_toml(&plan).unwrap();
         }
     }

@@ -37,7 +37,9 @@ pub fn cleanup(run_dir: &Path, mut events: impl FnMut(Event)) -> Result<Vec<Stri
 /// Target that a thing in a bucket belongs to.
 fn bucket_target(thing: &Thing) -> Option<&String> {
     match thing {
-        Thing::Bucket { target, .. } | Thing::Prefix { target, .. } | Thing::Upload { target, .. } => Some(target),
+        Thing::Bucket { target, .. } | Thing::Prefix { target, .. } | Thing::Upload { target, .. } => {
+            Some(target)
+        }
         Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => None,
     }
 }
@@ -68,7 +70,8 @@ pub fn bucket_things(
             journal.kept(id)?;
             continue;
         }
-        let done = clean(store, journal, (id, &thing), &mut |done| events(Event::Cleaning { done, total: None }))?;
+        let done =
+            clean(store, journal, (id, &thing), &mut |done| events(Event::Cleaning { done, total: None }))?;
         if let Cleaned::Left(why) = done {
             left.push(format!("{}: {why}", words(&thing)));
         }

@@ -63,11 +63,7 @@ pub struct Finished {
 
 /// Runs a plan to its end. Errors are those before anything was measured, or that void the whole run; what was created
 /// is cleaned up all the same.
-pub fn execute(
-    plan: &Plan,
-    options: &Options,
-    mut events: impl FnMut(Event),
-) -> Result<Finished, RunError> {
+pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) -> Result<Finished, RunError> {
     check(plan)?;
     let controller = control::of_plan(plan)?;
     let run = match &options.run_dir {
@@ -86,16 +82,15 @@ pub fn execute(
 }
 
 /// Goes on with a run that was killed: the stages that were completed are not run again.
-pub fn resume(
-    path: &Path,
-    options: &Options,
-    mut events: impl FnMut(Event),
-) -> Result<Finished, RunError> {
+pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> Result<Finished, RunError> {
     let run = RunDir::open(path)?;
     let plan = run.plan()?;
     check(&plan)?;
     if run.sealed()?.is_some_and(|s| s.end == "done") {
-        return Err(RunError::input("the run has ended: there is nothing to go on with", "Run the plan again"));
+        return Err(RunError::input(
+            "the run has ended: there is nothing to go on with",
+            "Run the plan again",
+        ));
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
     let left = crate::cleanup::cleanup(path, |e| events(e))?;

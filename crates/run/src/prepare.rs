@@ -54,7 +54,8 @@ pub fn run(
                 _ => Ok(()),
             };
         };
-        let hopeless = failure.filter(|f| matches!(f.outcome, Outcome::Http403 | Outcome::Http404 | Outcome::NoSpace));
+        let hopeless =
+            failure.filter(|f| matches!(f.outcome, Outcome::Http403 | Outcome::Http404 | Outcome::NoSpace));
         if let Some(f) = hopeless {
             return Err(failed(job.what, &f.text));
         }

@@ -53,7 +53,10 @@ pub fn start_s3(
             let dir = temporary_dir();
             entries.push(journal.creating(Thing::Tree { path: dir.clone() })?);
             std::fs::create_dir(&dir).map_err(|e| {
-                RunError::input(format!("cannot make {}: {e}", dir.display()), "Set TMPDIR to a directory that can be written")
+                RunError::input(
+                    format!("cannot make {}: {e}", dir.display()),
+                    "Set TMPDIR to a directory that can be written",
+                )
             })?;
             (dir.clone(), Some(dir))
         }
@@ -89,11 +92,14 @@ fn start(
     journal: Option<&mut Journal>,
 ) -> Result<Server, RunError> {
     // Made for this run, known to it alone, and never on a command line.
-    command.env("AWS_ACCESS_KEY_ID", format!("plimsoll{:016x}", random())).env(
-        "AWS_SECRET_ACCESS_KEY",
-        format!("{:016x}{:016x}{:016x}", random(), random(), random()),
-    );
-    command.env_remove("AWS_SESSION_TOKEN").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+        .env("AWS_ACCESS_KEY_ID", format!("plimsoll{:016x}", random()))
+        .env("AWS_SECRET_ACCESS_KEY", format!("{:016x}{:016x}{:016x}", random(), random(), random()));
+    command
+        .env_remove("AWS_SESSION_TOKEN")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
     // A terminal's Ctrl-C goes to the whole group: the server must outlive our own cleanup.
     command.process_group(0);
     // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
@@ -103,14 +109,20 @@ fn start(
                 .map_err(std::io::Error::from)
         });
     }
-    let mut child = command
-        .spawn()
-        .map_err(|e| RunError::input(format!("cannot start the embedded server: {e}"), "Is plimsoll still where it was started from?"))?;
+    let mut child = command.spawn().map_err(|e| {
+        RunError::input(
+            format!("cannot start the embedded server: {e}"),
+            "Is plimsoll still where it was started from?",
+        )
+    })?;
     if let Some(journal) = journal {
         let thing = Thing::Process {
             pid: child.id(),
             start_ticks: start_ticks(child.id()).unwrap_or(0),
-            boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
+            boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+                .unwrap_or_default()
+                .trim()
+                .into(),
         };
         entries.push(journal.creating(thing)?);
     }
@@ -120,7 +132,10 @@ fn start(
             // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
-            Err(RunError::input(format!("the embedded server did not start: {problem}"), "Its own message is above"))
+            Err(RunError::input(
+                format!("the embedded server did not start: {problem}"),
+                "Its own message is above",
+            ))
         }
     }
 }

@@ -51,7 +51,10 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("run", &self.run).field("next_stage", &self.next_stage).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("run", &self.run)
+            .field("next_stage", &self.next_stage)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,7 +135,12 @@ impl Session {
     }
 
     /// Targets, sampler and trace. What a failure leaves half made is taken down here.
-    fn open(&mut self, options: &Options, resumed: Option<()>, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+    fn open(
+        &mut self,
+        options: &Options,
+        resumed: Option<()>,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), RunError> {
         let opened = self.open_all(options, resumed);
         if opened.is_err() {
             self.take_down(events)?;
@@ -164,7 +172,8 @@ impl Session {
                 TargetSpec::Sim(sim) => Ready::sim(sim, plan.seed),
                 TargetSpec::S3(s3) => {
                     // A resumed run has a prefix of its own: the one before was cleaned up.
-                    let id = if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
+                    let id =
+                        if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
                     let ready = target::connect(&plan, name, s3, &options.exe, &id, &mut self.journal)?;
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))
@@ -198,7 +207,8 @@ impl Session {
         }
         let source = Source::new(devices);
         let host = source.host().to_owned();
-        let writer = if resumed { self.run.resume_samples(&host)? } else { self.run.create_samples(&host)? };
+        let writer =
+            if resumed { self.run.resume_samples(&host)? } else { self.run.create_samples(&host)? };
         let writer = Arc::new(Mutex::new(writer));
         self.samples = Some(Arc::clone(&writer));
         let since_ns = monotonic_ns().saturating_sub(self.epoch_ns);
@@ -208,8 +218,9 @@ impl Session {
                 let _ = w.sample(&sample);
             }
         };
-        let sampler = Sampler::start(source, Instant::now(), since_ns, sink)
-            .map_err(|e| RunError::input(format!("cannot start a thread: {e}"), "Raise the limit on threads"))?;
+        let sampler = Sampler::start(source, Instant::now(), since_ns, sink).map_err(|e| {
+            RunError::input(format!("cannot start a thread: {e}"), "Raise the limit on threads")
+        })?;
         self.sampler = Some(sampler);
         Ok(())
     }
@@ -332,7 +343,12 @@ impl Session {
         Ok(names)
     }
 
-    fn prepare_stage(&mut self, index: u32, stage: &Stage, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+    fn prepare_stage(
+        &mut self,
+        index: u32,
+        stage: &Stage,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), RunError> {
         for (i, w) in stage.workloads.iter().enumerate() {
             if !matches!(self.target(w)?, Ready::S3(_)) {
                 continue;
@@ -413,9 +429,16 @@ impl Session {
     }
 
     /// Workers that put objects `first..first + count`.
-    fn preparers(&self, w: &Workload, s3: &S3Ready, first: u64, count: u64) -> Result<Vec<WorkerSpec>, RunError> {
+    fn preparers(
+        &self,
+        w: &Workload,
+        s3: &S3Ready,
+        first: u64,
+        count: u64,
+    ) -> Result<Vec<WorkerSpec>, RunError> {
         let concurrency = w.concurrency.clamp(16, 64).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
-        let threads = lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.is_here());
+        let threads =
+            lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.is_here());
         let mut keys = lower::key_plan(w, 0, 0, threads);
         keys.fresh_first = first;
         let mut config = (*s3.config(&self.plan, w, &keys)?).clone();
@@ -458,7 +481,9 @@ impl Session {
         events(Event::Message(format!("idle for {:.0} s", time.as_secs_f64())));
         let until = Instant::now() + time;
         while Instant::now() < until && !self.interrupt.is_requested() {
-            std::thread::sleep(Duration::from_millis(50).min(until.saturating_duration_since(Instant::now())));
+            std::thread::sleep(
+                Duration::from_millis(50).min(until.saturating_duration_since(Instant::now())),
+            );
         }
     }
 
@@ -496,7 +521,13 @@ impl Session {
         for t in self.targets.values_mut() {
             if let Ready::S3(s3) = t {
                 if let Some(area) = s3.area() {
-                    left.extend(cleanup::bucket_things(s3.store(), &mut self.journal, &area.target, keep, events)?);
+                    left.extend(cleanup::bucket_things(
+                        s3.store(),
+                        &mut self.journal,
+                        &area.target,
+                        keep,
+                        events,
+                    )?);
                 }
                 s3.stop_server(&mut self.journal)?;
             }

@@ -5,8 +5,8 @@
 mod line;
 mod outcome;
 mod reads;
-mod resources;
 mod replay;
+mod resources;
 mod seen;
 
 use plimsoll_model::analysis::{self, LineSpan};
@@ -65,7 +65,8 @@ fn judge_data(
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let concluded = replay::conclude(data, totals).unwrap_or_default();
     findings.extend(concluded.findings);
-    findings.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    findings
+        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),

@@ -52,7 +52,11 @@ fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation 
         window_start_s: s(warm),
         slice_s: s(data.step_ns),
         slices,
-        busy_fraction: if alive > 0.0 { (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 },
+        busy_fraction: if alive > 0.0 {
+            (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0)
+        } else {
+            0.0
+        },
     }
 }
 

@@ -142,6 +142,9 @@ fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
                 told = true;
             }
             "payload_mismatch" => {
+                if let Some(first) = report.mismatches.first() {
+                    f.text.push_str(&format!(" The first: {first}."));
+                }
                 f.evidence.extend(report.mismatches.iter().map(|m| ("block".to_owned(), m.clone())));
             }
             _ => {}

@@ -46,7 +46,15 @@ impl Limits {
             budget_s: budget.0.as_secs_f64(),
             ..Options::default()
         };
-        Self { probe: Probe::new(options), template, slice_s, pending: None, load: None, chunk: Vec::new(), now_s: 0.0 }
+        Self {
+            probe: Probe::new(options),
+            template,
+            slice_s,
+            pending: None,
+            load: None,
+            chunk: Vec::new(),
+            now_s: 0.0,
+        }
     }
 
     pub fn outcome(&self) -> Outcome {
@@ -60,7 +68,10 @@ impl Limits {
         for w in &mut stage.workloads {
             w.size = SizeDist::Fixed(Size(size_bytes));
             w.concurrency = concurrency;
-            w.stop = Stop { duration: Some(Span(std::time::Duration::from_secs_f64(LONGEST_S))), ..Stop::default() };
+            w.stop = Stop {
+                duration: Some(Span(std::time::Duration::from_secs_f64(LONGEST_S))),
+                ..Stop::default()
+            };
         }
         stage
     }

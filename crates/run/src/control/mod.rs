@@ -109,9 +109,9 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
             }
             Ok(Box::new(Fixed::new(vec![stage])))
         }
-        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling }) => Ok(Box::new(
-            Saturation::new((**template).clone(), *max_concurrency, *p99_ceiling, plan.seed),
-        )),
+        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling }) => {
+            Ok(Box::new(Saturation::new((**template).clone(), *max_concurrency, *p99_ceiling, plan.seed)))
+        }
         Some(ControllerSpec::Limits { template, budget, .. }) => {
             Ok(Box::new(Limits::new((**template).clone(), *budget, plan.options.grid)))
         }

@@ -6,7 +6,6 @@ use plimsoll_model::units::Span;
 use plimsoll_model::{Estimate, Finding, Histogram, Level};
 use plimsoll_stats::saturation::{self, Action, Ended, Options};
 
-
 use super::{Conclusion, Controller, Observation, Step};
 use crate::error::RunError;
 
@@ -23,7 +22,8 @@ pub struct Saturation {
 
 impl Saturation {
     pub fn new(template: Stage, max_concurrency: Option<u32>, p99_ceiling: Option<Span>, seed: u64) -> Self {
-        let mut options = Options { seed, p99_ceiling_s: p99_ceiling.map(|s| s.0.as_secs_f64()), ..Options::default() };
+        let mut options =
+            Options { seed, p99_ceiling_s: p99_ceiling.map(|s| s.0.as_secs_f64()), ..Options::default() };
         if let Some(max) = max_concurrency {
             options.max = max;
             options.start = options.start.min(max);
@@ -70,7 +70,8 @@ impl Controller for Saturation {
             Action::Measure { concurrency, ramp_s, measure_s, phase } => {
                 let mut stage = self.template.clone();
                 stage.warmup = seconds(ramp_s);
-                stage.name = Some(format!("{} at {concurrency} in flight", format!("{phase:?}").to_lowercase()));
+                stage.name =
+                    Some(format!("{} at {concurrency} in flight", format!("{phase:?}").to_lowercase()));
                 for w in &mut stage.workloads {
                     w.concurrency = concurrency;
                     w.stop = Stop { duration: Some(seconds(measure_s)), ..Stop::default() };
@@ -98,7 +99,8 @@ impl Controller for Saturation {
             let rates: Vec<f64> = p.seen.iter().map(|o| o.ops_per_s).collect();
             let mean = plimsoll_stats::math::mean(&rates);
             let spread = if rates.len() > 1 {
-                plimsoll_stats::student::t95((rates.len() - 1) as f64) * plimsoll_stats::math::stdev(&rates, 1)
+                plimsoll_stats::student::t95((rates.len() - 1) as f64)
+                    * plimsoll_stats::math::stdev(&rates, 1)
                     / (rates.len() as f64).sqrt()
             } else {
                 0.0
@@ -132,7 +134,11 @@ impl Controller for Saturation {
             let relative = rate.relative_half_width();
             *p = Estimate::symmetric(p.value, p.value * relative, rate.n_eff);
         }
-        Some(Conclusion { findings: vec![finding(&out, verdict)], saturations: vec![found], ..Conclusion::default() })
+        Some(Conclusion {
+            findings: vec![finding(&out, verdict)],
+            saturations: vec![found],
+            ..Conclusion::default()
+        })
     }
 }
 

@@ -37,7 +37,11 @@ fn reads(kind: OpKind) -> bool {
 
 /// The objects of workload `workload` of stage `stage`, served by `workers` threads.
 pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPlan {
-    let objects = w.object.as_ref().map_or_else(|| plimsoll_model::plan::ObjectOptions::default().objects, |o| o.objects).max(1);
+    let objects = w
+        .object
+        .as_ref()
+        .map_or_else(|| plimsoll_model::plan::ObjectOptions::default().objects, |o| o.objects)
+        .max(1);
     let batch = u64::from(w.object.as_ref().map_or(1, |o| o.delete_batch).max(1));
     let weight = |pick: fn(OpKind) -> bool| -> u64 {
         w.mix.iter().filter(|(k, _)| pick(**k)).map(|(_, n)| u64::from(*n)).sum()

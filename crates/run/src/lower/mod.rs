@@ -9,10 +9,10 @@ pub use source::{Region, object_source, prepare_source, region_source, size_spec
 pub use workers::{Division, divide, threads_for};
 
 use plimsoll_engine::{Pacer, SeriesSpec, StopRule};
+use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::{Pacing, Stage, TargetSpec, Workload};
 use plimsoll_model::units::Span;
-use plimsoll_model::OpKind;
 
 /// A measured part that is given no end lasts this long.
 const DEFAULT_DURATION_NS: u64 = 30_000_000_000;
@@ -48,9 +48,9 @@ pub fn size_seed(plan_seed: u64, w: &Workload) -> u64 {
 fn dataset_seed(plan_seed: u64, w: &Workload) -> u64 {
     match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
         // FNV-1a.
-        Some(name) => name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-        }),
+        Some(name) => name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)),
         None => plan_seed,
     }
 }
@@ -72,7 +72,8 @@ pub fn pacer(pacing: &Pacing, seed: u64) -> Pacer {
 pub fn warmup_ns(stage: &Stage) -> u64 {
     let default = Span(std::time::Duration::from_secs(2));
     let counted = |w: &Workload| {
-        w.stop.duration.is_none() && (w.stop.ops.is_some() || w.stop.bytes.is_some() || w.stop.loops.is_some())
+        w.stop.duration.is_none()
+            && (w.stop.ops.is_some() || w.stop.bytes.is_some() || w.stop.loops.is_some())
     };
     if stage.warmup == default && stage.workloads.iter().any(counted) { 0 } else { stage.warmup.as_ns() }
 }

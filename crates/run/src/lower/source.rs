@@ -49,7 +49,9 @@ pub fn object_source(w: &Workload, keys: &KeyPlan, seed: u64, size_seed: u64) ->
                 let batch = u64::from(object.delete_batch.max(1));
                 (SizeSpec::Fixed(0), place(keys.victims_first, 0, batch, Dist::Fresh))
             }
-            OpKind::List => (SizeSpec::Fixed(0), place(0, u64::from(object.prefixes.max(1)), 1, Dist::Uniform)),
+            OpKind::List => {
+                (SizeSpec::Fixed(0), place(0, u64::from(object.prefixes.max(1)), 1, Dist::Uniform))
+            }
             OpKind::Stat => (SizeSpec::Fixed(0), place(0, keys.dataset.max(1), 1, key_dist(w.keys))),
             OpKind::GetRange => {
                 let range = object.range.map_or(64 << 10, |r| r.0);
@@ -104,7 +106,9 @@ pub fn region_source(w: &Workload, region: Region, seed: u64) -> OpSource {
         };
         let size = match size {
             // With an alignment of its own a fixed size is a range of one: only then do offsets follow it.
-            SizeDist::Fixed(s) if block.offset_align.is_some() && align < s.0 => SizeSpec::Uniform { min: s.0, max: s.0, step: 1 },
+            SizeDist::Fixed(s) if block.offset_align.is_some() && align < s.0 => {
+                SizeSpec::Uniform { min: s.0, max: s.0, step: 1 }
+            }
             _ => size_spec(size, smallest(size)),
         };
         KindSpec { kind: *kind, weight: *weight, size, place }

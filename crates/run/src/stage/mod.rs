@@ -68,7 +68,11 @@ pub struct StageEnd {
 }
 
 /// Runs one stage to its end. The controller may end it early.
-pub fn run(s: Setting<'_>, sinks: &mut Sinks<'_>, controller: &mut dyn Controller) -> Result<StageEnd, RunError> {
+pub fn run(
+    s: Setting<'_>,
+    sinks: &mut Sinks<'_>,
+    controller: &mut dyn Controller,
+) -> Result<StageEnd, RunError> {
     let mut workers = s.workers.clone();
     let count = workers.len();
     workers.iter_mut().for_each(|w| w.stage = s.index);
@@ -171,7 +175,12 @@ impl<'a> Collector<'a> {
         Ok(ends)
     }
 
-    fn take(&mut self, output: &Output, at: impl Fn(u16) -> usize, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+    fn take(
+        &mut self,
+        output: &Output,
+        at: impl Fn(u16) -> usize,
+        sinks: &mut Sinks<'_>,
+    ) -> Result<(), RunError> {
         match output {
             Output::Interval { worker, interval } => self.merge.offer(at(*worker), interval),
             Output::Trace(chunk) => {
@@ -324,7 +333,11 @@ impl<'a> Collector<'a> {
         let observation = Observation {
             stage: self.s.stage.clone(),
             window_s: stop_ns.saturating_sub(self.warm_ns) as f64 / 1e9,
-            busy_fraction: if alive > 0.0 { (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 },
+            busy_fraction: if alive > 0.0 {
+                (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0)
+            } else {
+                0.0
+            },
             series,
             start_s: self.start_ns as f64 / 1e9,
             end_s: end_ns as f64 / 1e9,
@@ -351,7 +364,8 @@ fn counts_of(slice: &Interval) -> Slice {
 
 /// A stage in few words.
 pub fn title(stage: &Stage) -> String {
-    stage.name.clone().unwrap_or_else(|| {
-        stage.workloads.iter().map(|w| w.name.as_str()).collect::<Vec<_>>().join(" + ")
-    })
+    stage
+        .name
+        .clone()
+        .unwrap_or_else(|| stage.workloads.iter().map(|w| w.name.as_str()).collect::<Vec<_>>().join(" + "))
 }

@@ -60,7 +60,9 @@ impl Ready {
         let (_, spec) = plan.target_of(w)?;
         match self {
             Self::Files(files) => files.workers(plan, w, place, first_worker),
-            Self::Null | Self::Sim(_) | Self::S3(_) => self.shared_workers(plan, w, spec, place, first_worker),
+            Self::Null | Self::Sim(_) | Self::S3(_) => {
+                self.shared_workers(plan, w, spec, place, first_worker)
+            }
         }
     }
 
@@ -148,4 +150,3 @@ pub fn is_virtual(plan: &Plan, stage: &Stage) -> Result<bool, RunError> {
     }
     Ok(kinds.first().copied().unwrap_or(false))
 }
-

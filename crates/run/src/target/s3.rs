@@ -90,7 +90,9 @@ fn start_server(
     exe: &Path,
     journal: &mut Journal,
 ) -> Result<Option<Server>, RunError> {
-    let Some(word) = target.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED) else { return Ok(None) };
+    let Some(word) = target.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED) else {
+        return Ok(None);
+    };
     if target.endpoints.len() > 1 {
         return Err(RunError::input(
             format!("target '{name}' names the {word} server beside other endpoints"),
@@ -98,7 +100,11 @@ fn start_server(
         ));
     }
     if word == CANNED {
-        let sizes = plan.stages.iter().flat_map(|s| &s.workloads).map(|w| crate::lower::size_spec(&w.size, 1).max_bytes());
+        let sizes = plan
+            .stages
+            .iter()
+            .flat_map(|s| &s.workloads)
+            .map(|w| crate::lower::size_spec(&w.size, 1).max_bytes());
         return server::start_canned(exe, sizes.max().unwrap_or(4096)).map(Some);
     }
     let spec = target.embedded.clone().unwrap_or_default();
@@ -117,12 +123,16 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
         return Ok(Access { endpoints: endpoint, credentials, region, target: target.clone() });
     }
-    let found = resolve(&System, target.profile.as_deref())
-        .map_err(|e| RunError::input(e.to_string(), "A secret is never taken from the command line or the plan"))?;
+    let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
+        RunError::input(e.to_string(), "A secret is never taken from the command line or the plan")
+    })?;
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
         ([], None) => {
-            return Err(RunError::input("no endpoint is named", "Name one with --endpoint, or set AWS_ENDPOINT_URL"));
+            return Err(RunError::input(
+                "no endpoint is named",
+                "Name one with --endpoint, or set AWS_ENDPOINT_URL",
+            ));
         }
         (list, _) => parse_endpoints(list)?,
     };
@@ -133,10 +143,9 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
 fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, RunError> {
     let mut all = Vec::new();
     for p in patterns {
-        all.extend(
-            Endpoint::expand(p)
-                .map_err(|e| RunError::input(e.to_string(), "An endpoint is a URL such as http://127.0.0.1:9000"))?,
-        );
+        all.extend(Endpoint::expand(p).map_err(|e| {
+            RunError::input(e.to_string(), "An endpoint is a URL such as http://127.0.0.1:9000")
+        })?);
     }
     Ok(all)
 }
@@ -145,10 +154,7 @@ fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, RunError> {
 fn check_descriptors(plan: &Plan) -> Result<(), RunError> {
     const REST: u64 = 64;
     let stages = plan.stages.iter();
-    let most = stages
-        .map(|s| s.workloads.iter().map(connections).sum::<u64>())
-        .max()
-        .unwrap_or(0);
+    let most = stages.map(|s| s.workloads.iter().map(connections).sum::<u64>()).max().unwrap_or(0);
     let wanted = most + REST;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
@@ -170,7 +176,9 @@ fn check_descriptors(plan: &Plan) -> Result<(), RunError> {
 
 fn connections(w: &Workload) -> u64 {
     let parts = w.object.as_ref().filter(|_| w.mix.contains_key(&OpKind::Multipart));
-    u64::from(w.concurrency) * u64::from(w.jobs.unwrap_or(1)) * parts.map_or(1, |o| u64::from(o.part_concurrency.max(1)))
+    u64::from(w.concurrency)
+        * u64::from(w.jobs.unwrap_or(1))
+        * parts.map_or(1, |o| u64::from(o.part_concurrency.max(1)))
 }
 
 impl S3Ready {
@@ -286,7 +294,8 @@ fn body_sizes(w: &Workload, options: &Options) -> Vec<u64> {
 /// A size distribution in a key.
 fn size_word(size: &SizeDist) -> String {
     let text = serde_json::to_string(size).unwrap_or_default();
-    let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let word: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
     word.trim_matches('-').to_owned()
 }
 
@@ -306,7 +315,10 @@ impl AdminStore {
     }
 
     fn new(access: &Access) -> Result<Self, RunError> {
-        let endpoint = access.endpoints.first().ok_or_else(|| RunError::input("no endpoint is named", "Name one with --endpoint"))?;
+        let endpoint = access
+            .endpoints
+            .first()
+            .ok_or_else(|| RunError::input("no endpoint is named", "Name one with --endpoint"))?;
         let setup = AdminSetup {
             endpoint: endpoint.clone(),
             credentials: access.credentials.clone(),
@@ -327,7 +339,9 @@ fn fault(e: AdminError) -> StoreFault {
         Trouble::NoSuchBucket => StoreFault::NoSuchBucket,
         Trouble::NotFound => StoreFault::NoSuchKey,
         Trouble::Refused => StoreFault::Denied(e.message),
-        Trouble::Unreachable | Trouble::Conflict | Trouble::Throttled | Trouble::Other => StoreFault::Other(e.message),
+        Trouble::Unreachable | Trouble::Conflict | Trouble::Throttled | Trouble::Other => {
+            StoreFault::Other(e.message)
+        }
     }
 }
 
