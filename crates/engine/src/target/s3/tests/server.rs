@@ -22,6 +22,8 @@ pub struct Request {
 pub enum Reply {
     /// These bytes; the connection stays.
     Bytes(Vec<u8>),
+    /// These pieces, each sent when the one before has surely been taken.
+    Pieces(Vec<Vec<u8>>),
     /// These bytes, then the end of the connection.
     Close(Vec<u8>),
     /// Nothing, until the client goes away.
@@ -140,6 +142,14 @@ fn serve(stream: TcpStream, connection: usize, script: &Script, log: &Mutex<Vec<
                     return;
                 }
             }
+            Reply::Pieces(pieces) => {
+                for p in pieces {
+                    if out.write_all(&p).is_err() {
+                        return;
+                    }
+                    wait_until_taken(&out);
+                }
+            }
             Reply::Close(b) => {
                 let _ = out.write_all(&b);
                 return;
@@ -167,4 +177,18 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> Option<Request> {
         let Some((name, value)) = line.trim_end().split_once(':') else { return Some(request) };
         request.headers.insert(name.to_lowercase(), value.trim().into());
     }
+}
+
+/// Waits until the peer's kernel has acknowledged all (SIOCOUTQ is zero), and its process had its turn.
+fn wait_until_taken(stream: &TcpStream) {
+    use std::os::fd::AsRawFd;
+    let mut left: libc::c_int = 1;
+    while left > 0 {
+        // SAFETY: the descriptor is open; the argument is an int to write to.
+        if unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut left) } < 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2));
 }

@@ -162,3 +162,16 @@ fn connections_are_closed_when_asked() {
     });
     assert!(server.requests().iter().all(|r| r.headers["connection"] == "close"));
 }
+
+#[test]
+fn a_body_that_comes_in_pieces_is_discarded_all_the_same() {
+    let server = Server::start(|_| {
+        let mut pieces = vec![b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n".to_vec()];
+        pieces.extend(vec![vec![7u8; 20_000]; 10]);
+        Reply::Pieces(pieces)
+    });
+    Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, 200_000); 3], |ran| {
+        assert_eq!((ran.outcomes(), ran.moved), (vec![Outcome::Ok; 3], 600_000), "{:?}", ran.log);
+        assert_eq!((ran.discarded, ran.log.reconnects), (600_000, 0));
+    });
+}
