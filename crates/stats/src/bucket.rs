@@ -61,6 +61,30 @@ pub struct Level {
     pub rate: f64,
 }
 
+/// A downward step against the noise of the levels beside it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Logarithm of the ratio of the levels.
+    pub height: f64,
+    /// Height over the slow wander of either level (spread of medians over 10 s).
+    pub over_wander: f64,
+    /// Height over the spread of single slices of a second before it.
+    pub over_noise: f64,
+    /// Spread of such slices after it over that before: a limiter flattens.
+    pub noise_ratio: f64,
+}
+
+impl Step {
+    /// Whether slow noise could have made it. A limiter flattens: a step with a flatter level after it may be half as
+    /// clear, and a small one
+    /// without is none, unless it stands clear of single slices too.
+    fn is_weak(&self) -> bool {
+        let flatter = self.noise_ratio < 0.5 && self.over_wander >= 2.0;
+        (self.over_wander < 4.0 && !flatter)
+            || (self.height < 0.25 && self.noise_ratio > 0.5 && self.over_noise < 8.0)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketFit {
     pub verdict: FitVerdict,
@@ -73,8 +97,8 @@ pub struct BucketFit {
     pub burst_half_width: f64,
     /// Relative change over the last level.
     pub drift: f64,
-    /// Height of each step over the slow wander of the levels beside it.
-    pub step_sigmas: Vec<f64>,
+    /// How each step stands against the noise beside it.
+    pub steps: Vec<Step>,
     pub events: Vec<Event>,
     pub length_s: f64,
 }
@@ -108,12 +132,13 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     if let Some(why) = unusable(x, dt) {
         return empty(FitVerdict::Undetermined(why), n as f64 * dt);
     }
-    let pieces = collapse_wander(x, seg.pieces, o.min_step);
+    let pieces = collapse_wander(x, absorb_short(x, dt, seg.pieces, o.min_step), o.min_step);
     let rates: Vec<f64> = pieces.iter().map(|&(a, b)| math::mean(&x[a..b])).collect();
     let &(post_a, post_b) = pieces.last().expect("a usable series has a piece");
     let post_s = (post_b - post_a) as f64 * dt;
     let guard = ((0.1 * post_s).min(2.0) / dt).round_ties_even() as usize;
     let y = &x[(post_a + guard).min(post_b - 1)..post_b];
+    let y = &y[..before_late_stall(y, dt)];
     let (r, hr) = level_mean(y, dt);
     let drift = relative_rise(y, r);
     let mut out = BucketFit {
@@ -136,8 +161,8 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
         out.verdict = FitVerdict::Unsteady("its levels are not a descending staircase".into());
         return out;
     }
-    out.step_sigmas = step_sigmas(x, dt, &pieces, &rates);
-    out.verdict = verdict(&out, post_s, o.min_post_s, x, dt, &pieces, &rates);
+    out.steps = steps(x, dt, &pieces, &rates);
+    out.verdict = verdict(&out, post_s, o.min_post_s);
     let (a, b) = pieces[0];
     let g = guard.min((b - a) / 4);
     (out.burst, out.burst_half_width) = batch_interval(&x[a + g..(b - 1).max(a + g + 1)], dt, 3.0);
@@ -168,10 +193,64 @@ fn empty(verdict: FitVerdict, length_s: f64) -> BucketFit {
         burst: 0.0,
         burst_half_width: f64::INFINITY,
         drift: 0.0,
-        step_sigmas: vec![],
+        steps: vec![],
         events: vec![],
         length_s,
     }
+}
+
+/// Longest piece that can't be a level of its own here, seconds; and longest run of such pieces.
+const SHORT_S: f64 = 8.0;
+const SHORT_RUN_S: f64 = 16.0;
+
+/// Joins what a stall leaves behind: a dip with its catch-up between two equal levels, a slow start, a dip at the
+/// end, and a short piece on the way down. The tokens stay counted: only the cliff's place and its levels are cleared.
+fn absorb_short(x: &[f64], dt: f64, mut p: Vec<Piece>, min_step: f64) -> Vec<Piece> {
+    let len = |q: Piece| (q.1 - q.0) as f64 * dt;
+    let short = |q: Piece| len(q) <= SHORT_S;
+    // A run of short pieces between two levels that agree.
+    let mut i = 1;
+    while i + 1 < p.len() {
+        let run = p[i..].iter().take_while(|q| short(**q)).count();
+        let end = i + run;
+        let total: f64 = p[i..end].iter().map(|q| len(*q)).sum();
+        if run == 0 || end >= p.len() || total > SHORT_RUN_S {
+            i = end.max(i + 1);
+            continue;
+        }
+        let apart = (log_level(x, p[i - 1]) - log_level(x, p[end])).abs();
+        let agree = apart < min_step.max((2.0 * fine(x, dt, p[i - 1])).min(0.2));
+        let longer = len(p[i - 1]).min(len(p[end])) >= 0.5 * total;
+        if agree && longer {
+            p[i - 1].1 = p[end].1;
+            p.drain(i..=end);
+        } else {
+            i = end;
+        }
+    }
+    // A slow start.
+    while p.len() > 1 && short(p[0]) && log_level(x, p[0]) < log_level(x, p[1]) {
+        p[1].0 = p[0].0;
+        p.remove(0);
+    }
+    // A dip that the end of the series cuts off.
+    while p.len() > 2 && short(p[p.len() - 1]) {
+        let last = p.len() - 1;
+        p[last - 1].1 = p[last].1;
+        p.remove(last);
+    }
+    // A short piece on the way down, or beside it, belongs to the burst before it.
+    let mut i = 1;
+    while i + 1 < p.len() {
+        let (before, here, after) = (log_level(x, p[i - 1]), log_level(x, p[i]), log_level(x, p[i + 1]));
+        if short(p[i]) && before > after + min_step && here > after {
+            p[i - 1].1 = p[i].1;
+            p.remove(i);
+        } else {
+            i += 1;
+        }
+    }
+    p
 }
 
 fn log_level(x: &[f64], (a, b): Piece) -> f64 {
@@ -195,52 +274,73 @@ fn collapse_wander(x: &[f64], mut pieces: Vec<Piece>, min_step: f64) -> Vec<Piec
     pieces
 }
 
+/// Samples of a plateau up to a stall in its last 10 s. Tokens banked during a stall come back after it: a mean that
+/// ends in between is low by up to 5 % in half a minute.
+fn before_late_stall(y: &[f64], dt: f64) -> usize {
+    let late = y.len().saturating_sub((10.0 / dt).round() as usize);
+    if late < y.len() / 2 {
+        return y.len();
+    }
+    let level = math::median(y);
+    y[late..].iter().position(|v| *v < 0.6 * level).map_or(y.len(), |i| late + i)
+}
+
 /// Mean of a level and its half width: the wider of none, so that short levels do not claim too much.
 fn level_mean(y: &[f64], dt: f64) -> (f64, f64) {
     if y.len() < 6 {
         return batch_interval(y, dt, 10.0);
     }
     let m = Mean::of(y);
-    (m.value, m.half_width)
+    // A window of half a minute can't see correlations of its own length: simulated limiters whose rate wanders for
+    // 5 s need a quarter more there, and nothing more from two minutes on.
+    let window_s = y.len() as f64 * dt;
+    (m.value, m.half_width * (1.0 + 0.25 * (30.0 / window_s).powi(2)))
 }
 
 fn relative_rise(y: &[f64], r: f64) -> f64 {
     if y.len() <= 5 || r <= 0.0 { 0.0 } else { math::line(y).0 * (y.len() - 1) as f64 / r }
 }
 
-/// Spread of the logarithm of means over 10 s: the slow wander of a level.
+/// Spread of the logarithm of medians over 10 s: the slow wander of a level. Medians, so that a stall is none.
 fn wander(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
     let k = ((10.0 / dt).round_ties_even() as usize).max(2);
     let m = (b - a) / k;
     if m < 3 {
         return 0.0;
     }
-    let v: Vec<f64> = x[b - m * k..b].chunks_exact(k).map(|c| math::mean(c).max(1e-9).ln()).collect();
+    let v: Vec<f64> = x[b - m * k..b].chunks_exact(k).map(|c| math::median(c).max(1e-9).ln()).collect();
     math::stdev(&v, 1)
 }
 
-fn step_sigmas(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<f64> {
+/// Robust spread of the logarithm of means over a second.
+fn fine(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
+    let v: Vec<f64> = math::bin_means(&x[a..b], ((1.0 / dt).round() as usize).max(1))
+        .into_iter()
+        .map(|v| v.max(1e-9).ln())
+        .collect();
+    // Half of the middle two thirds; slow rates come in whole ops, which hide a spread of less than half of one.
+    let whole = 0.5 / math::mean(&x[a..b]).max(1.0);
+    ((math::quantile(&v, 0.84) - math::quantile(&v, 0.16)) / 2.0).max(whole)
+}
+
+fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<Step> {
     (0..pieces.len() - 1)
         .map(|i| {
-            let step = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
-            step / wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1])).max(1e-3)
+            let height = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
+            let slow = wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1])).max(1e-3);
+            let (before, after) = (fine(x, dt, pieces[i]).max(1e-3), fine(x, dt, pieces[i + 1]).max(1e-3));
+            Step {
+                height,
+                over_wander: height / slow,
+                over_noise: height / before,
+                noise_ratio: after / before,
+            }
         })
         .collect()
 }
 
-fn verdict(
-    out: &BucketFit,
-    post_s: f64,
-    min_post_s: f64,
-    x: &[f64],
-    dt: f64,
-    pieces: &[Piece],
-    rates: &[f64],
-) -> FitVerdict {
-    let weak = (0..pieces.len() - 1).any(|i| {
-        let step = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
-        step < 4.0 * wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1]))
-    });
+fn verdict(out: &BucketFit, post_s: f64, min_post_s: f64) -> FitVerdict {
+    let weak = out.steps.iter().any(Step::is_weak);
     if post_s < min_post_s {
         FitVerdict::Undetermined(format!(
             "{post_s:.0} s were seen after the cliff of the {min_post_s:.0} s needed: run {:.0} s more",
@@ -250,7 +350,7 @@ fn verdict(
         FitVerdict::Unsteady("its step does not stand clear of the slow wander".into())
     } else if out.drift.abs() > 0.10 && out.drift.abs() * out.sustained > 2.0 * out.sustained_half_width {
         FitVerdict::Undetermined("the rate still drifts after the cliff: run twice as long".into())
-    } else if pieces.len() == 2 {
+    } else if out.levels.len() == 2 {
         FitVerdict::Bucket
     } else {
         FitVerdict::MultiTier

@@ -91,10 +91,9 @@ fn fit_law(n: &[f64], y: &[f64], start: Option<&[f64]>) -> Vec<f64> {
             r[i] = law(n[i], x[0].exp(), x[1].exp(), x[2].exp()).max(1e-300).ln() - y[i];
         }
     };
-    let settings = Settings { soft: f64::INFINITY, max_steps: 100 };
+    let settings = Settings { soft: f64::INFINITY, max_steps: 60 };
     let other = [first[0], -10.0, -6.0];
-    let mut starts: Vec<&[f64]> = vec![&first, &other];
-    starts.extend(start);
+    let starts: Vec<&[f64]> = start.map_or_else(|| vec![&first[..], &other[..]], |s| vec![s, &first[..]]);
     starts
         .into_iter()
         .map(|s| minimise(s, &LOG_BOUNDS, n.len(), settings, residuals))

@@ -134,7 +134,7 @@ fn step(
     let e1 = refusals(c, before, after);
     let width = transition(x, before, after, a, b) as f64 * dt;
     let sharp = width <= (2.0f64).max(2.0 * dt);
-    let sigma = fit.step_sigmas.get(i).copied().unwrap_or(0.0);
+    let sigma = fit.steps.get(i).map_or(0.0, |s| s.over_wander);
     let (cv_before, cv_after) = (cv5(&x[before.0..before.1], dt), cv5(&x[after.0..after.1], dt));
     let flat = cv_after <= (0.03f64).max(cv_before / 2.0);
     let queue = queue_law(c, before, after, b);

@@ -81,7 +81,7 @@ pub const COVERAGE: Goal = Goal::Between(0.93, 0.97);
 
 pub fn percent(x: f64) -> String {
     let p = 100.0 * x;
-    if p.abs() < 1.0 { format!("{p:.2} %") } else { format!("{p:.1} %") }
+    if p.abs() < 10.0 { format!("{p:.2} %") } else { format!("{p:.1} %") }
 }
 
 /// Hits among options: `Some(true)` hits, `None` not counted.
