@@ -150,7 +150,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     pub fn wake_or_start_ns(&self) -> u64 {
         if self.has_started() {
             // A free slot in a closed loop begins now, were it not for the round's limit.
-            let more_now = self.cause.is_none() && !self.open_loop && !self.free.is_empty();
+            let undrawn = !self.open_loop || self.next.is_none();
+            let more_now = self.cause.is_none() && undrawn && !self.free.is_empty();
             let sync_now = self.cause.is_some() && self.next_sync < self.sync_files && self.in_flight() == 0;
             if more_now || sync_now { self.now_ns } else { self.wake_ns() }
         } else {
@@ -196,6 +197,12 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     /// not keep the clock from being read.
     pub fn begin_due(&mut self) {
         self.begun.clear();
+        // Also with all slots taken: the end must be noticed when it comes, not when a slot is free.
+        if self.cause.is_none()
+            && let Some(cause) = self.why_stop()
+        {
+            self.stop(cause);
+        }
         if !self.held.is_empty() {
             self.release_held();
         }
@@ -256,8 +263,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         if self.cause.is_some() {
             return self.take_end_sync();
         }
-        if let Some(cause) = self.why_stop() {
-            self.stop(cause);
+        if self.ops_left == 0 || self.bytes_left == 0 {
+            // The round itself used them up.
             return None;
         }
         let (numbered, intended_ns) = match self.next.take() {

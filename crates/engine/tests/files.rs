@@ -1,0 +1,94 @@
+//! Files through every ring: what is written is what is read, and damage is named.
+
+mod common;
+
+use std::os::unix::fs::FileExt;
+
+use common::{MIB, file, run, stage, total, worker};
+use plimsoll_engine::{Clock, Dist, StopRule, SyncRule};
+use plimsoll_model::plan::RingChoice;
+use plimsoll_model::{OpKind, Outcome};
+
+const RINGS: [(RingChoice, u32); 3] =
+    [(RingChoice::IoUring, 8), (RingChoice::Libaio, 8), (RingChoice::Psync, 1)];
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    for (ring, slots) in RINGS {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let mut write = worker(OpKind::Write, file(&path, true), MIB, Dist::Sequential);
+        (write.ring, write.slots) = (ring, slots);
+        write.source.sync = SyncRule { fsync_every: 100, end_fsync: true, ..SyncRule::default() };
+        let (slices, ends) = run(stage(Clock::Real, vec![write]));
+        assert_eq!(ends[0].error, None, "{ring:?}");
+        assert_eq!(total(&slices, OpKind::Write).ok(), 256);
+        assert_eq!(total(&slices, OpKind::Write).bytes_ok, MIB);
+        assert_eq!(total(&slices, OpKind::Fsync).ok(), 3, "two on the way and one at the end");
+        assert_eq!(ends[0].synced_through, 256);
+
+        let mut read = worker(OpKind::Read, file(&path, true), MIB, Dist::Uniform);
+        (read.ring, read.slots, read.verify) = (ring, slots, true);
+        let (slices, ends) = run(stage(Clock::Real, vec![read.clone()]));
+        assert_eq!((total(&slices, OpKind::Read).ok(), ends[0].mismatches), (256, 0), "{ring:?}");
+
+        let f = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        f.write_all_at(&[0xff; 1], 5 * 4096 + 1000).unwrap();
+        read.stop = StopRule { loops: Some(1), ..StopRule::default() };
+        read.source.kinds[0].place = match read.source.kinds[0].place.clone() {
+            plimsoll_engine::Place::Region {
+                files, order, offset_bytes, length_bytes, align_bytes, ..
+            } => plimsoll_engine::Place::Region {
+                files,
+                order,
+                offset_bytes,
+                length_bytes,
+                align_bytes,
+                dist: Dist::Sequential,
+            },
+            other => other,
+        };
+        let (slices, ends) = run(stage(Clock::Real, vec![read]));
+        let reads = total(&slices, OpKind::Read);
+        assert_eq!(reads.outcomes[Outcome::VerifyMismatch.index()], 1, "{ring:?}");
+        assert_eq!(reads.ok(), 255);
+        assert_eq!(ends[0].first_mismatches[0].offset_bytes, 5 * 4096 + 1000);
+    }
+}
+
+#[test]
+fn the_end_of_a_file_is_a_short_read_not_a_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![1; 8 * 4096]).unwrap();
+    let read = worker(OpKind::Read, file(&path, true), 16 * 4096, Dist::Sequential);
+    let (slices, ends) = run(stage(Clock::Real, vec![read]));
+    let reads = total(&slices, OpKind::Read);
+    assert_eq!((reads.ok(), reads.outcomes[Outcome::ShortBody.index()]), (8, 8));
+    assert!(ends[0].errors[0].text.contains("the end came"), "{:?}", ends[0].errors);
+}
+
+#[test]
+fn a_full_disk_is_an_outcome() {
+    let target = file(std::path::Path::new("/dev/full"), true);
+    let write = worker(OpKind::Write, target, 16 * 4096, Dist::Sequential);
+    let (slices, _) = run(stage(Clock::Real, vec![write]));
+    assert_eq!(total(&slices, OpKind::Write).outcomes[Outcome::NoSpace.index()], 16);
+}
+
+#[test]
+fn rings_refuse_what_they_cannot_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, [0; 4096]).unwrap();
+    let mut read = worker(OpKind::Read, file(&path, true), 4096, Dist::Sequential);
+    read.ring = RingChoice::Psync;
+    let (_, ends) = run(stage(Clock::Real, vec![read.clone()]));
+    assert!(ends[0].error.as_ref().unwrap().to_string().contains("psync does one op at a time"));
+    read.ring = RingChoice::Epoll;
+    let (_, ends) = run(stage(Clock::Real, vec![read.clone()]));
+    assert!(ends[0].error.as_ref().unwrap().to_string().contains("epoll is for sockets"));
+    read.target = file(&dir.path().join("nothing/there"), true);
+    let (_, ends) = run(stage(Clock::Real, vec![read]));
+    assert!(ends[0].error.as_ref().unwrap().to_string().contains("nothing/there"));
+}
