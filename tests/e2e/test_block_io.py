@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device
+from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device, measured
 from conftest import wait_until
 
 PATTERNS = {
@@ -20,7 +20,7 @@ SHORT = ["--runtime", "500ms", "--warmup", "0s", "--json", "--quiet"]
 def test_every_pattern_moves_bytes(plimsoll, tmp_path, pattern):
     file = tmp_path / "data"
     r = plimsoll("block", file, "--size", "32MiB", "--pattern", pattern, "--iodepth", 4, "--jobs", 2, *SHORT)
-    assert r.code in (0, 5), r.err
+    measured(r)
     ops = {w["op"]: w for w in r.summary["workloads"]}
     assert PATTERNS[pattern] <= set(ops)
     for op in PATTERNS[pattern]:
@@ -32,7 +32,7 @@ def test_every_pattern_moves_bytes(plimsoll, tmp_path, pattern):
 @pytest.mark.parametrize("ring,depth", [("io_uring", 8), ("libaio", 8), ("psync", 1)])
 def test_the_three_rings(plimsoll, tmp_path, ring, depth):
     r = plimsoll("block", tmp_path / "data", "--size", "16MiB", "--ring", ring, "--iodepth", depth, *SHORT)
-    assert r.code in (0, 5), r.err
+    measured(r)
     assert r.workload("read")["outcomes"]["ok"] > 0
     assert ring in r.summary["environment"]["ring"]
 
@@ -40,7 +40,7 @@ def test_the_three_rings(plimsoll, tmp_path, ring, depth):
 def test_depth_with_psync_is_refused_by_name(plimsoll, tmp_path):
     r = plimsoll("block", tmp_path / "data", "--size", "16MiB", "--ring", "psync", "--iodepth", 8, *SHORT)
     assert r.code == 2
-    assert "psync" in r.err and "depth" in r.err.lower(), r.err
+    assert "psync" in r.err and "8 in flight" in r.err, r.err
 
 
 @ROOT_ONLY
@@ -52,12 +52,13 @@ def test_bytes_are_those_that_the_kernel_counted(plimsoll, tmp_path, pattern, at
         r = plimsoll("block", device, "--pattern", pattern, "--bs", "16KiB", "--iodepth", 4,
                      f"--destroy-data={device}", "--max-ops", 2000, "--warmup", "0s", "--json", "--quiet")
         after = disk_counters(device)
-    assert r.code in (0, 5), r.err
+    measured(r)
     op = "read" if pattern == "randread" else "write"
     assert r.workload(op)["outcomes"] == {"ok": 2000}
     moved = 512 * (after[at] - before[at])
-    # Sampling the content of a device reads half a MiB beside the workload.
-    assert 2000 * 16384 <= moved <= 2000 * 16384 + MIB
+    # Beside the workload both ends of a device are looked at for signatures, and some blocks for their content.
+    beside = 3 * MIB if op == "read" else 0
+    assert 2000 * 16384 <= moved <= 2000 * 16384 + beside
 
 
 def test_verify_finds_a_flipped_byte_and_names_it(plimsoll, tmp_path):
@@ -65,7 +66,7 @@ def test_verify_finds_a_flipped_byte_and_names_it(plimsoll, tmp_path):
     flags = ["--size", "8MiB", "--bs", "4KiB", "--seed", 7, "--warmup", "0s", "--json", "--quiet", "--keep"]
     plimsoll("block", file, "--pattern", "write", "--loops", 1, *flags)
     good = plimsoll("block", file, "--pattern", "read", "--loops", 1, "--verify", *flags)
-    assert good.code in (0, 5), good.err
+    measured(good)
     assert good.workload("read")["outcomes"] == {"ok": 2048}
     with open(file, "r+b") as f:
         f.seek(5 * MIB + 1234)
@@ -76,7 +77,8 @@ def test_verify_finds_a_flipped_byte_and_names_it(plimsoll, tmp_path):
     assert bad.code == 3
     assert bad.workload("read")["outcomes"] == {"ok": 2047, "verify_mismatch": 1}
     assert "V02" in bad.codes()
-    assert str((5 * MIB + 1234) // 4096 * 4096) in json.dumps(bad.summary) + bad.err
+    finding = next(f for f in bad.summary["findings"] if f["code"] == "V02")
+    assert f"{file} at byte {5 * MIB + 1234}" in finding["text"]
 
 
 def test_what_was_synced_before_a_kill_is_there(plimsoll, background, tmp_path):
@@ -190,5 +192,5 @@ def test_a_killed_run_is_cleaned_up_later(plimsoll, background, tmp_path):
 def test_a_table_of_block_sizes_in_one_command(plimsoll, tmp_path):
     r = plimsoll("block", tmp_path / "data", "--size", "64MiB", "--bs", "4KiB,64KiB,1MiB", "--iodepth", 4,
                  "--jobs", 4, *SHORT)
-    assert r.code in (0, 5), r.err
+    measured(r)
     assert [w["size_bytes"] for w in r.summary["workloads"]] == [4096, 65536, 1 << 20]

@@ -97,14 +97,14 @@ def test_drives_alone_and_together_with_the_one_that_fails(plimsoll, tmp_path):
 
 def test_one_stream_prints_dd_s_lines(plimsoll, tmp_path):
     r = plimsoll("drive", tmp_path, "-i", 1, "-b", "1MiB", "-f", "64MiB", "--quiet")
-    assert r.code in (0, 5), r.err
+    assert r.code in (0, 3, 5), r.err
     assert r.out.count("64+0 records in") == 2
     assert "67108864 bytes (67 MB, 64 MiB) copied" in r.out
 
 
 def test_the_ceiling_record(plimsoll, tmp_path):
     r = plimsoll("drive", tmp_path, "-i", 2, "-b", "1MiB", "-f", "32MiB", "--json", "--quiet")
-    assert r.code in (0, 5), r.err
+    assert r.code in (0, 3, 5), r.err
     record = json.loads(r.out)
     assert record["schema"] == "plimsoll.ceiling/1"
     assert record["drives"][0]["alone"]["write_bytes_per_s"] > 0

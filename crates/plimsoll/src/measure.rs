@@ -97,6 +97,8 @@ impl From<RunError> for Fault {
                 remedy: String::new(),
                 exit: Exit::Interrupted,
             },
+            // The engine's messages say themselves what to do.
+            e @ RunError::Engine(_) => Fault::input(e.to_string(), String::new()),
             RunError::Bug(what) => Fault::bug(what),
         }
     }

@@ -160,11 +160,28 @@ impl From<&SparseSeries> for Point {
 }
 
 impl StageData {
-    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop. `None` when it is empty.
+    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop. A stage that is too
+    /// short to hold a whole slice is taken as it is, with the slices at its edges. `None` when it is empty.
     pub fn window(&self, grid_ns: u64) -> Option<Window> {
         let from = self.warmup_end_ns?.div_ceil(grid_ns);
         let to = self.stop_ns.unwrap_or(self.last_ns) / grid_ns;
+        if from < to {
+            return Some(Window { stage: self.index, from, to });
+        }
+        self.end_ns.and_then(|_| self.extent(grid_ns))
+    }
+
+    /// Every slice in which an op after the warm-up may have ended. A warm-up of its own keeps the slice at its edge out.
+    pub fn extent(&self, grid_ns: u64) -> Option<Window> {
+        let warm = self.warmup_end_ns?;
+        let from = if warm == self.start_ns { warm / grid_ns } else { warm.div_ceil(grid_ns) };
+        let to = self.end_ns.unwrap_or(self.last_ns).max(self.last_ns).div_ceil(grid_ns);
         (from < to).then_some(Window { stage: self.index, from, to })
+    }
+
+    /// Whether it ended because its ops, bytes or passes were done, not its time.
+    pub fn ended_by_work(&self) -> bool {
+        matches!(self.stop_reason.as_deref(), Some("ops" | "bytes" | "loops"))
     }
 
     /// The points that lie wholly inside `[from_ns, to_ns)`.

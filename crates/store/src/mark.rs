@@ -39,7 +39,9 @@ impl StageReport {
         self.mismatch_count = self.mismatch_count.saturating_add(other.mismatch_count);
         self.ring_calls = self.ring_calls.saturating_add(other.ring_calls);
         self.ops = self.ops.saturating_add(other.ops);
-        self.findings.extend(other.findings.iter().filter(|f| !self.findings.contains(f)).cloned().collect::<Vec<_>>());
+        self.findings.extend(
+            other.findings.iter().filter(|f| !self.findings.contains(f)).cloned().collect::<Vec<_>>(),
+        );
         if self.ring.is_empty() {
             self.ring.clone_from(&other.ring);
             self.ring_reason.clone_from(&other.ring_reason);

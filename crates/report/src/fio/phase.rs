@@ -47,14 +47,6 @@ impl Phase {
             active_s: a.active_s.max(w.active_s),
         })
     }
-
-    pub fn bytes_per_s(&self) -> f64 {
-        if self.seconds > 0.0 { self.total().bytes as f64 / self.seconds } else { 0.0 }
-    }
-
-    pub fn ops_per_s(&self) -> f64 {
-        if self.seconds > 0.0 { self.total().ops as f64 / self.seconds } else { 0.0 }
-    }
 }
 
 /// All stages of a run, with the data that they were read from.

@@ -222,7 +222,7 @@ impl Lowering<'_> {
         if let Some(have) = exists
             && fixed
             && have < end
-            && !(job.writes() && !device)
+            && (device || !job.writes())
         {
             return Err(job.error(
                 format!("{} has {have} bytes; offset and size reach to {end}", path.display()),

@@ -243,10 +243,9 @@ impl Environ {
             }
         }
         // fio calculates where a keyword was replaced: size=8*$pagesize.
-        if replaced && out.contains(['*', '/', '+', '-']) && !out.starts_with('(') {
-            if let Ok(v) = super::arith::evaluate(&format!("({out})"), 1024, false) {
-                return Ok(format!("{}", v as u64));
-            }
+        let sum = replaced && out.contains(['*', '/', '+', '-']) && !out.starts_with('(');
+        if sum && let Ok(v) = super::arith::evaluate(&format!("({out})"), 1024, false) {
+            return Ok(format!("{}", v as u64));
         }
         Ok(out)
     }

@@ -66,6 +66,7 @@ fn claim_device(path: &Path, shown: &str) -> Result<File, Refusal> {
 /// Signatures at both ends of a device or file.
 pub fn read_signatures(path: &Path, size: u64) -> std::io::Result<Vec<Signature>> {
     let file = File::open(path)?;
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
     let read = |offset: u64, length: u64| -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; length as usize];
         let mut done = 0;

@@ -23,8 +23,10 @@ const SHARE: f64 = 0.01;
 /// With direct I/O it makes the result invalid (something in between answered); through the page cache it is
 /// what was asked for, and qualifies the result: the figure is that of memory.
 pub fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
-    // The process' own count misses what kernel threads fetch for it, the device's has others' reads in it.
-    let fetched = c.process.max(c.device.unwrap_or(0));
+    // The process' own count may miss what kernel threads fetch for it, the device's has others' reads in it. Before
+    // a result is called invalid the larger one counts; for a mere qualification the process' own is the better.
+    let device = c.device.unwrap_or(0);
+    let fetched = if c.buffered && c.process > 0 { c.process } else { c.process.max(device) };
     if c.read == 0 || (c.device.is_none() && c.process == 0) {
         return None;
     }
@@ -81,6 +83,12 @@ mod tests {
         assert_eq!((f.level, f.measured), (Level::Qualified, Some(0.75)));
         let f = cached_reads("w", ReadCounts { buffered: false, ..c }).unwrap();
         assert_eq!(f.level, Level::Invalid);
+    }
+
+    #[test]
+    fn reads_of_other_programs_hide_no_cached_ones() {
+        let c = ReadCounts { read: G, process: G / 4, device: Some(G), buffered: true };
+        assert_eq!(cached_reads("w", c).unwrap().measured, Some(0.75));
     }
 
     #[test]
