@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             (options.listen, options.limits) = (listen, limits);
             options.sync = !args.iter().any(|a| a == "--no-sync");
             let pair = |k: &str| Credentials { access_key: k.into(), secret_key: format!("{k}-secret-key") };
-            options.tls = value::<String>(&args, "--tls-self-signed").map(|f| TlsOptions::self_signed(f.into()));
+            options.tls =
+                value::<String>(&args, "--tls-self-signed").map(|f| TlsOptions::self_signed(f.into()));
             options.credentials = vec![pair("first"), pair("second")];
             let handle = s3::spawn(options)?;
             println!("{}", handle.ready().line());

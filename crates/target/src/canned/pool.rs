@@ -1,24 +1,17 @@
-//! The bytes that GET answers: made once, shared by all connections, in memory and as a memfd, so that large bodies
-//! leave by `sendfile` without a copy in this process.
+//! The bytes that GET answers: made once, shared by all connections, sent from where they are.
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, memfd_create};
-use std::fs::File;
-use std::io::{self, Write};
-
-/// Bodies longer than this repeat the pool.
-const MAX_POOL_BYTES: u64 = 4 << 20;
+/// Bodies longer than this repeat the pool. It should stay in the processor's cache.
+const MAX_POOL_BYTES: u64 = 1 << 20;
 
 /// A static body of any length.
 #[derive(Debug)]
 pub(crate) struct Pool {
     bytes: Vec<u8>,
-    file: OwnedFd,
 }
 
 impl Pool {
     /// Incompressible bytes (xorshift64*), the same in each run.
-    pub fn new(body_bytes: u64) -> io::Result<Pool> {
+    pub fn new(body_bytes: u64) -> Pool {
         let len = body_bytes.clamp(1, MAX_POOL_BYTES) as usize;
         let mut bytes = Vec::with_capacity(len + 8);
         let mut x = 0x9e37_79b9_7f4a_7c15_u64;
@@ -29,26 +22,14 @@ impl Pool {
             bytes.extend_from_slice(&x.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
         }
         bytes.truncate(len);
-        let fd = memfd_create(c"plimsoll-canned", MemfdFlags::CLOEXEC)?;
-        let mut file = File::from(fd);
-        file.write_all(&bytes)?;
-        Ok(Pool { bytes, file: file.into() })
-    }
-
-    pub fn file(&self) -> &OwnedFd {
-        &self.file
+        Pool { bytes }
     }
 
     /// The longest run of bytes at body offset `offset`, at most `max`.
     pub fn slice(&self, offset: u64, max: u64) -> &[u8] {
-        let at = self.position(offset);
+        let at = (offset % self.bytes.len() as u64) as usize;
         let n = ((self.bytes.len() - at) as u64).min(max) as usize;
         &self.bytes[at..at + n]
-    }
-
-    /// Where body offset `offset` lies in the pool.
-    pub fn position(&self, offset: u64) -> usize {
-        (offset % self.bytes.len() as u64) as usize
     }
 }
 
@@ -58,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_long_body_repeats_the_pool() {
-        let p = Pool::new(10 << 20).unwrap();
+        let p = Pool::new(10 << 20);
         assert_eq!(p.slice(0, u64::MAX).len() as u64, MAX_POOL_BYTES);
         assert_eq!(p.slice(MAX_POOL_BYTES + 5, 3), p.slice(5, 3));
         assert_eq!(p.slice(MAX_POOL_BYTES - 1, 100).len(), 1);
