@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 from block_support import MIB, ROOT_ONLY, fill, loop_device, measured, mounted, sh
+from conftest import wait_until
 
 pytestmark = ROOT_ONLY
 WRITE = ["--pattern", "write", "--max-ops", 16, "--warmup", "0s", "--json", "--quiet"]
@@ -88,21 +89,31 @@ def test_a_disk_with_a_mounted_partition_is_refused(plimsoll, image, tmp_path):
     with open(image, "r+b") as f:
         f.write(table)
     with loop_device(image, "--partscan") as device:
-        part = f"{device}p1"
-        for _ in range(50):
-            if sh("lsblk", "-nro", "NAME", device).count("\n"):
-                break
-            time.sleep(0.1)
         refused(plimsoll("block", device, *WRITE), "MBR")
-        number = sh("cat", f"/sys/class/block/{part.split('/')[-1]}/dev", check=False)
-        if "No such file" in number:
-            pytest.skip("this kernel finds no partitions on loop devices")
-        node = tmp_path / "p1"
-        major, minor = number.split(":")
-        sh("mknod", node, "b", major, minor)
-        sh("mkfs.ext4", "-q", node)
-        with mounted(node, tmp_path / "mnt"):
-            refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "its partition")
+        part = f"{device}p1"
+        if not Path(part).exists():
+            sh("addpart", device, 1, 2048, 65536)
+            wait_until(Path(part).exists, what="the partition's node")
+        try:
+            sh("mkfs.ext4", "-q", part)
+            with mounted(part, tmp_path / "mnt"):
+                refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "its partition")
+                refused(plimsoll("block", part, f"--destroy-data={part}", *WRITE), "mounted on")
+        finally:
+            sh("delpart", device, 1, check=False)
+
+
+def test_a_partition_of_a_disk_in_use_is_refused(plimsoll, image, tmp_path):
+    with loop_device(image, "--partscan") as device:
+        sh("mkfs.ext4", "-q", device)
+        part = f"{device}p1"
+        sh("addpart", device, 1, 65536, 8192)
+        wait_until(Path(part).exists, what="the partition's node")
+        try:
+            with mounted(device, tmp_path / "mnt"):
+                refused(plimsoll("block", part, f"--destroy-data={part}", *WRITE), "is a part of")
+        finally:
+            sh("delpart", device, 1, check=False)
 
 
 def test_a_file_of_somebody_else_is_never_overwritten(plimsoll, tmp_path):
