@@ -175,10 +175,6 @@ impl Server {
         Ok(())
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     fn end(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             terminate(self.child.id());
@@ -266,7 +262,7 @@ mod tests {
         let server = start(script(say), Vec::new(), None, Some(&mut journal)).unwrap();
         assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
         assert!(server.ready.access_key.starts_with("plimsoll"));
-        let pid = server.pid();
+        let pid = server.child.id();
         assert!(matches!(journal.pending()[..], [(_, Thing::Process { pid: p, .. })] if p == pid));
         server.stop(&mut journal).unwrap();
         assert!(start_ticks(pid).is_none());

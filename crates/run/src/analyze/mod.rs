@@ -170,11 +170,15 @@ fn run_findings(data: &RunData, totals: &[Totals], altered: &[String]) -> Vec<Fi
     }
     for s in data.stages.iter().filter(|s| s.void.is_none()) {
         if totals.iter().all(|t| t.window.stage != s.index) {
-            let text = format!(
-                "Stage {} has no measured window: it ended {}. Shorten the warm-up, or run longer.",
-                s.index + 1,
-                if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one slice of the grid" }
-            );
+            let when =
+                if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one slice of the grid" };
+            let why = match s.stop_reason.as_deref() {
+                Some("ops" | "bytes") => {
+                    "It ran out of work: raise --ops, --bytes or (for deletes) --objects, or shorten the warm-up."
+                }
+                _ => "Shorten the warm-up, or run longer.",
+            };
+            let text = format!("Stage {} has no measured window: it ended {when}. {why}", s.index + 1);
             out.push(Finding::new("V04", "no_window", Level::Invalid, text));
         }
     }

@@ -9,6 +9,7 @@ use plimsoll_store::{Point, RunData, StageData, Totals};
 use super::line::{Line, horizon_s, mean_size, nominal_size};
 use super::reads::judge_reads;
 use super::resources::Resources;
+use crate::calibrate::ceiling_for;
 
 /// The findings on one stage's window.
 pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> Vec<Finding> {
@@ -45,6 +46,7 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
     client.busiest_core = r.busiest_core.filter(|_| !loopback && !virtual_time);
     client.nic_share = r.nic_share;
     client.steal = r.steal;
+    client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);
     let workloads = totals.series.iter().map(|s| workload_seen(data, stage, s, lines, from, to)).collect();
     StageSeen {
         dt_s,
@@ -56,6 +58,24 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
         loopback,
     }
+}
+
+/// Share of this machine's calibrated ceiling that the stage came to: the time that its ops would take at full speed,
+/// over the time that its workers had. `None` without a calibration that covers all its ops.
+fn ceiling_share(data: &RunData, stage: &StageData, totals: &Totals) -> Option<f64> {
+    let ceiling = &data.environment.ceiling;
+    if ceiling.is_empty() {
+        return None;
+    }
+    let mut worker_s = 0.0;
+    for s in &totals.series {
+        let ended = (s.ok() + s.throttled()) as f64;
+        let spec = stage.spec.workloads.get(usize::from(s.id.workload))?;
+        let size = if s.ok() > 0 { s.bytes_ok / s.ok() } else { nominal_size(spec, Some(s.id.kind)) };
+        worker_s += ended / ceiling_for(ceiling, s.id.kind, size)?;
+    }
+    let had_s = totals.window.seconds(data.grid_ns) * f64::from(stage.workers.max(1));
+    (had_s > 0.0).then(|| worker_s / had_s)
 }
 
 fn workload_seen(

@@ -65,6 +65,14 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
     }
 }
 
+/// Objects that a long search or watch writes over and over, so that it does not fill the storage: enough that no two
+/// in flight are the same, and no more than about 2 GiB.
+pub fn objects_to_overwrite(w: &Workload, size_bytes: u64) -> u64 {
+    const ROOM: u64 = 2 << 30;
+    let objects = w.object.as_ref().map_or(1000, |o| o.objects).max(1);
+    objects.min(ROOM / size_bytes.max(1)).max(4 * u64::from(w.concurrency))
+}
+
 /// Whether a kind of op makes objects.
 pub fn makes_objects(kind: OpKind) -> bool {
     creates(kind)

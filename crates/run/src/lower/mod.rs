@@ -4,7 +4,7 @@ mod keys;
 mod source;
 mod workers;
 
-pub use keys::{KeyPlan, key_plan, makes_objects};
+pub use keys::{KeyPlan, key_plan, makes_objects, objects_to_overwrite};
 pub use source::{Region, object_source, prepare_source, region_source, size_spec};
 pub use workers::{Division, divide, threads_for};
 
@@ -72,8 +72,11 @@ pub fn pacer(pacing: &Pacing, seed: u64) -> Pacer {
 pub fn warmup_ns(stage: &Stage) -> u64 {
     let default = Span(std::time::Duration::from_secs(2));
     let counted = |w: &Workload| {
-        w.stop.duration.is_none()
-            && (w.stop.ops.is_some() || w.stop.bytes.is_some() || w.stop.loops.is_some())
+        // Deletes that nothing makes up for end with the objects that were prepared for them.
+        let deletes_only = w.mix.keys().all(|k| matches!(k, OpKind::Delete | OpKind::DeleteBatch));
+        deletes_only
+            || w.stop.duration.is_none()
+                && (w.stop.ops.is_some() || w.stop.bytes.is_some() || w.stop.loops.is_some())
     };
     if stage.warmup == default && stage.workloads.iter().any(counted) { 0 } else { stage.warmup.as_ns() }
 }

@@ -28,7 +28,15 @@ fn key_dist(keys: KeyDist) -> Dist {
 }
 
 /// Ops on objects, and those of targets without places (null, sim), which take any key.
-pub fn object_source(w: &Workload, keys: &KeyPlan, seed: u64, size_seed: u64) -> OpSource {
+///
+/// `overwrite`: puts go over so many objects again and again, in place of new ones.
+pub fn object_source(
+    w: &Workload,
+    keys: &KeyPlan,
+    seed: u64,
+    size_seed: u64,
+    overwrite: Option<u64>,
+) -> OpSource {
     let object = w.object.clone().unwrap_or_default();
     let size = size_spec(&w.size, 1);
     let kinds = w.mix.iter().filter(|(_, weight)| **weight > 0).map(|(kind, weight)| {
@@ -42,7 +50,8 @@ pub fn object_source(w: &Workload, keys: &KeyPlan, seed: u64, size_seed: u64) ->
         };
         let (size, place) = match kind {
             OpKind::Put | OpKind::Multipart | OpKind::UploadPart => {
-                (size.clone(), place(keys.fresh_first, 0, 1, Dist::Fresh))
+                let (count, dist) = overwrite.map_or((0, Dist::Fresh), |n| (n, Dist::Sequential));
+                (size.clone(), place(keys.fresh_first, count, 1, dist))
             }
             OpKind::Delete => (SizeSpec::Fixed(0), place(keys.victims_first, 0, 1, Dist::Fresh)),
             OpKind::DeleteBatch => {

@@ -54,10 +54,6 @@ impl GridMerge {
         }
     }
 
-    pub fn all_ended(&self) -> bool {
-        self.next.iter().all(Option::is_none)
-    }
-
     /// The earliest slice, if it is complete. Give it back with [`Self::recycle`].
     pub fn take_complete(&mut self) -> Option<Interval> {
         let slowest = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
@@ -114,7 +110,6 @@ mod tests {
         g.ended(1);
         assert_eq!(drain(&mut g), [(7, 1, 1)]);
         g.ended(0);
-        assert!(g.all_ended());
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, connect};
 
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
-use plimsoll_model::plan::{RunOptions, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{ControllerSpec, RunOptions, Stage, TargetSpec, Workload};
 use plimsoll_model::{Plan, plan::SimTarget};
 
 use crate::error::RunError;
@@ -81,9 +81,14 @@ impl Ready {
             Self::Sim(_) => 1,
             _ => lower::threads_for(plan.options.threads, concurrency, cores(), self.is_here()),
         };
-        let keys = lower::key_plan(w, place.stage, place.workload, threads);
+        let overwrites = overwrites(plan);
+        // A search writes the same objects in all its stages.
+        let stage = if overwrites { 0 } else { place.stage };
+        let keys = lower::key_plan(w, stage, place.workload, threads);
         let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, 0);
-        let source = lower::object_source(w, &keys, seed, lower::size_seed(plan.seed, w));
+        let again =
+            overwrites.then(|| lower::objects_to_overwrite(w, lower::size_spec(&w.size, 1).max_bytes()));
+        let source = lower::object_source(w, &keys, seed, lower::size_seed(plan.seed, w), again);
         let target = match self {
             Self::Null => TargetConfig::Null,
             Self::Sim(world) => TargetConfig::Sim(world.clone()),
@@ -125,6 +130,16 @@ impl Ready {
     fn is_here(&self) -> bool {
         matches!(self, Self::S3(s3) if s3.is_here())
     }
+}
+
+/// Whether puts go over the same objects again and again: searches and watches last, and would fill the storage.
+fn overwrites(plan: &Plan) -> bool {
+    matches!(
+        plan.controller,
+        Some(
+            ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. } | ControllerSpec::Watch { .. }
+        )
+    )
 }
 
 pub fn cores() -> u32 {
