@@ -319,8 +319,17 @@ fn fine(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
         .map(|v| v.max(1e-9).ln())
         .collect();
     // Half of the middle two thirds; slow rates come in whole ops, which hide a spread of less than half of one.
-    let whole = 0.5 / math::mean(&x[a..b]).max(1.0);
+    let k = ((1.0 / dt).round() as usize).max(1);
+    let whole = 0.5 * quantum(&x[a..b]) / k as f64 / math::mean(&x[a..b]).max(1e-9);
     ((math::quantile(&v, 0.84) - math::quantile(&v, 0.16)) / 2.0).max(whole)
+}
+
+/// Least difference between values: one op over the slice where ops are counted, next to nothing elsewhere.
+fn quantum(x: &[f64]) -> f64 {
+    let mut v = x.to_vec();
+    v.sort_unstable_by(f64::total_cmp);
+    let least = v.windows(2).map(|w| w[1] - w[0]).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 0.0 }
 }
 
 fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<Step> {

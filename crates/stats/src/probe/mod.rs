@@ -346,10 +346,10 @@ impl Probe {
         }
         t.drains.push(seen);
         t.decide(left);
-        let short = |k: DrainKind| matches!(k, DrainKind::Micro | DrainKind::Flat);
+        // A short burst is believed only after cycles of its own; a cliff needs none.
         let micro = t.done
             && t.rate.is_some_and(|r| r > 0.0)
-            && t.drains.iter().all(|q| short(q.kind))
+            && t.drains.iter().all(|q| q.kind != DrainKind::Cliff)
             && t.drains.iter().any(|q| q.kind == DrainKind::Micro);
         if micro {
             let recovered = t.most_recovered();
