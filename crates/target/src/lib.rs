@@ -3,6 +3,7 @@
 //! `canned` is the leanest HTTP/1.1 responder for calibration, benchmarks and fault tests. Nothing here shares
 //! protocol code with the client side (`plimsoll-s3`): client and server are independent witnesses.
 
+pub mod block;
 pub mod canned;
 pub mod clock;
 pub mod limiter;

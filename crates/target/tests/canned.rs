@@ -236,3 +236,48 @@ fn a_bytes_limit_holds_bodies_back_in_both_directions() {
     // 2 MB at 10 MB/s can't take less than 0.2 s.
     assert!(t.elapsed() >= Duration::from_millis(200), "{:?}", t.elapsed());
 }
+
+#[test]
+fn tls_carries_bodies_both_ways_to_a_client_that_trusts_the_made_ca() {
+    use plimsoll_target::tls::{TlsOptions, server_config};
+    use rustls_pki_types::pem::PemObject;
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.pem");
+    let tls = server_config(&TlsOptions::self_signed(ca.clone())).unwrap();
+    let h = start(CannedOptions { body_bytes: 2 << 20, tls: Some(tls), ..CannedOptions::default() });
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(rustls_pki_types::CertificateDer::from_pem_file(&ca).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let config = rustls::ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots.clone())
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let client = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+        let mut s = rustls::StreamOwned::new(client, connect(&h));
+        for _ in 0..3 {
+            s.write_all(b"PUT /b/k HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n").unwrap();
+            s.write_all(&vec![b'x'; 1_000_000]).unwrap();
+            s.write_all(b"GET /b/k HTTP/1.1\r\n\r\n").unwrap();
+            let mut text = Vec::new();
+            while !text.ends_with(b"0\r\n\r\n") {
+                let mut b = [0; 1];
+                s.read_exact(&mut b).unwrap();
+                text.push(b[0]);
+            }
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut b = [0; 1];
+                s.read_exact(&mut b).unwrap();
+                head.push(b[0]);
+            }
+            assert!(String::from_utf8(head).unwrap().contains("Content-Length: 2097152\r\n"));
+            let mut body = vec![0; 2 << 20];
+            s.read_exact(&mut body).unwrap();
+        }
+    }
+    assert_eq!(h.stats().bytes_in, 6_000_000);
+    assert_eq!(h.stats().bytes_out, 6 * (2 << 20));
+}
