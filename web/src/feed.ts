@@ -132,7 +132,7 @@ export interface Spectrum {
 }
 
 export interface Resource {
-  host: string; role: "client" | "server"; group: string; name: string; unit: string; threshold: number | null; t: number[]; v: number[];
+  host: string; role: "client" | "server"; group: string; name: string; unit: string; threshold: number | null; t: number[]; v: (number | null)[];
 }
 
 export interface Run {

@@ -35,9 +35,12 @@ export function estimate(e: Estimate | null | undefined, factor = 1): string {
   const half = (high - low) / 2;
   if (!Number.isFinite(half) || half < 0) return `${significant(value)} (interval unknown)`;
   if (half === 0) return significant(value, 4);
-  const d = decimalsFor(half);
   const [below, above] = [value - low, high - value];
-  if (Math.max(below, above) > 1.5 * Math.min(below, above)) return `${at(value, d)} (${at(low, d)} to ${at(high, d)})`;
+  // A lopsided interval is as sharp as its shorter side, and the value always keeps its first digit.
+  const lopsided = Math.max(below, above) > 1.5 * Math.min(below, above);
+  const sharp = lopsided && Math.min(below, above) > 0 ? Math.min(below, above) : half;
+  const d = Math.max(decimalsFor(sharp), value === 0 ? -Infinity : -Math.floor(Math.log10(Math.abs(value))));
+  if (lopsided) return `${at(value, d)} (${at(low, d)} to ${at(high, d)})`;
   // Rounded up: an interval is never made narrower than it is.
   return `${at(value, d)} ± ${at(Math.ceil(half * 10 ** d - 1e-9) / 10 ** d, d)}`;
 }

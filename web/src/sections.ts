@@ -34,14 +34,24 @@ export function verdict(run: Run): HTMLElement {
 
 export function findings(run: Run): HTMLElement | null {
   const rank = { invalid: 0, qualified: 1, info: 2 };
-  const all = [...run.summary.findings].sort((a, b) => rank[a.level] - rank[b.level]);
-  const items = all.map((f) => {
+  // One check on many lines is one item: the worst first, the others folded away.
+  const distance = (f: Finding) => (f.measured === undefined || f.threshold === undefined ? 0 : Math.abs(f.measured - f.threshold));
+  const groups = new Map<string, Finding[]>();
+  run.summary.findings.forEach((f, i) => {
+    const key = f.workload ? `${f.level} ${f.code} ${f.name}` : `${f.level} ${i}`;
+    groups.set(key, [...(groups.get(key) ?? []), f]);
+  });
+  const all = [...groups.values()].map((g) => g.sort((a, b) => distance(b) - distance(a))).sort((a, b) => rank[a[0]!.level] - rank[b[0]!.level]);
+  const items = all.map((g) => {
+    const f = g[0]!;
+    const others = g.slice(1);
     const [sign, word] = SIGNS[f.level];
     const measured = f.measured === undefined ? "" : `measured ${plain(f.measured)}${f.threshold === undefined ? "" : `, threshold ${plain(f.threshold)}`}`;
     return h("li", { class: f.level },
       h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("strong", {}, `${word} ${f.code}`), ` ${f.name.replaceAll("_", " ")}${f.workload ? ` (${f.workload})` : ""}`),
       h("p", {}, f.text),
-      measured || f.evidence?.length ? h("p", { class: "note" }, [measured, ...(f.evidence ?? []).map(([k, v]) => `${k} ${v}`)].filter(Boolean).join("; ")) : null);
+      measured || f.evidence?.length ? h("p", { class: "note" }, [measured, ...(f.evidence ?? []).map(([k, v]) => `${k} ${v}`)].filter(Boolean).join("; ")) : null,
+      others.length ? unfold(`The same on ${others.length} more`, () => h("ul", {}, ...others.map((o) => h("li", { class: "more" }, `${o.workload}: ${o.text}`)))) : null);
   });
   items.push(...run.gaps.map((g) => h("li", { class: "qualified" }, h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, "!"), h("strong", {}, "Missing")), h("p", {}, g))));
   return items.length ? h("ul", { class: "findings" }, ...items) : null;

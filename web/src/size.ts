@@ -11,7 +11,7 @@ interface Cell { size: number; rate: Estimate; group: string; binding?: string }
 const NO_BYTES = new Set(["stat", "list", "delete", "delete-batch", "fsync", "trim", "null"]);
 export const movesBytes = (w: Workload): boolean => !NO_BYTES.has(w.op);
 
-const ORDER = ["put", "get", "get-range", "stat", "list", "delete", "delete-batch", "copy", "multipart", "upload-part", "read", "write", "fsync", "trim", "null"];
+export const ORDER = ["put", "get", "get-range", "stat", "list", "delete", "delete-batch", "copy", "multipart", "upload-part", "read", "write", "fsync", "trim", "null"];
 
 export function sorted(run: Run): Workload[] {
   return [...run.summary.workloads].sort((a, b) => ORDER.indexOf(a.op) - ORDER.indexOf(b.op) || a.size_bytes - b.size_bytes || a.concurrency - b.concurrency);

@@ -5,6 +5,7 @@ import { base, chart, choice, line, logAxis, mark, type ChartElement, type Key, 
 import type { Hold, Resource, Run, Series } from "./feed";
 import { bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
+import { ORDER } from "./size";
 import { table, tableElement, type Table } from "./table";
 
 interface Point { t: number; y: number; z: string; label: string; group: string }
@@ -19,7 +20,9 @@ export function tracks(run: Run): Track[] {
     const key = run.sweep ? s.op : s.label;
     out.set(key, [...(out.get(key) ?? []), s]);
   }
-  return [...out].map(([label, series], i) => ({ label, mark: mark(i), series }));
+  // In the order of the tables.
+  const rank = (s: Series[]) => ORDER.indexOf(s[0]!.op);
+  return [...out].sort(([, a], [, b]) => rank(a) - rank(b)).map(([label, series], i) => ({ label, mark: mark(i), series }));
 }
 
 type Column = (s: Series) => (number | null)[];
@@ -217,11 +220,16 @@ export function resourceStrips(run: Run): HTMLElement | null {
   if (run.resources.length === 0) return null;
   const domain = span(run);
   const mean = (v: number[]) => v.reduce((a, b) => a + b, 0) / v.length;
+  const known = (r: Resource): number[] => r.v.filter((v) => v !== null);
   const strip = (r: Resource): HTMLElement => {
-    const data = r.t.map((t, i) => ({ t, v: r.v[i]! }));
-    const top = r.unit === "%" ? 100 : Math.max(...r.v) * 1.05;
-    const over = r.threshold !== null && r.v.filter((v) => v >= r.threshold!).length / r.v.length;
-    const text = `${r.name}: mean ${showResource(r, mean(r.v))}, highest ${showResource(r, Math.max(...r.v))}`;
+    const data = r.t.map((t, i) => ({ t, v: r.v[i] ?? null }));
+    const values = known(r);
+    const highest = Math.max(...values);
+    // Shares that come near to all are shown against all of it; small ones against their threshold.
+    const whole = r.unit === "%" && (highest > 20 || (r.threshold ?? 0) > 20);
+    const top = whole ? 100 : Math.max(highest * 1.05, (r.threshold ?? 0) * 1.2);
+    const over = r.threshold !== null && values.filter((v) => v >= r.threshold!).length / values.length;
+    const text = `${r.name}: mean ${showResource(r, mean(values))}, highest ${showResource(r, highest)}`;
     const place = chart({
       title: r.name,
       heading: "h4",
@@ -232,22 +240,22 @@ export function resourceStrips(run: Run): HTMLElement | null {
         y: { domain: [0, top || 1], axis: null },
         marks: [
           ...windows(run),
-          Plot.areaY(data, { x: "t", y: "v", fill: "var(--s1)", fillOpacity: 0.25 }),
+          Plot.areaY(data, { x: "t", y1: 0, y2: "v", fill: "var(--s1)", fillOpacity: 0.25 }),
           Plot.lineY(data, { x: "t", y: "v", stroke: "var(--s1)", strokeWidth: 1.3 }),
           ...(r.threshold !== null && r.threshold <= top ? [Plot.ruleY([r.threshold], { stroke: "var(--bad)", strokeDasharray: "4 3" })] : []),
           Plot.ruleY([0], { stroke: "var(--line)" }),
-          Plot.tip(data, Plot.pointerX({ x: "t", y: "v", title: (d: { t: number; v: number }) => `${seconds(d.t)}: ${showResource(r, d.v)}`, fill: "var(--panel)", stroke: "var(--line)" } as Plot.TipOptions)),
+          Plot.tip(data.filter((d) => d.v !== null), Plot.pointerX({ x: "t", y: "v", title: (d: { t: number; v: number | null }) => `${seconds(d.t)}: ${showResource(r, d.v ?? 0)}`, fill: "var(--panel)", stroke: "var(--line)" } as Plot.TipOptions)),
         ],
       }),
     });
     place.classList.add("strip");
-    const figures = h("p", { class: "figures" }, `mean ${showResource(r, mean(r.v))}, highest ${showResource(r, Math.max(...r.v))}`,
+    const figures = h("p", { class: "figures" }, `mean ${showResource(r, mean(values))}, highest ${showResource(r, highest)}`,
       over ? h("strong", {}, ` above ${showResource(r, r.threshold!)} for ${(100 * over).toFixed(0)} % of the time`) : null);
     place.querySelector("figcaption")!.append(figures);
     return place;
   };
   const hosts = [...new Set(run.resources.map((r) => `${r.host} (${r.role})`))];
-  const rows = run.resources.map((r) => [r.host, r.name, r.unit, showResource(r, mean(r.v)), showResource(r, Math.max(...r.v)), r.threshold === null ? "" : showResource(r, r.threshold)]);
+  const rows = run.resources.map((r) => [r.host, r.name, r.unit, showResource(r, mean(known(r))), showResource(r, Math.max(...known(r))), r.threshold === null ? "" : showResource(r, r.threshold)]);
   return h("div", {}, ...hosts.map((host) => h("div", {}, h("h3", {}, host),
     h("div", { class: "strips" }, ...run.resources.filter((r) => `${r.host} (${r.role})` === host).map(strip)))),
     lazyTable(() => table("Resources", 2, ["host", "resource", "unit", ">mean", ">highest", ">threshold"], rows)));

@@ -58,13 +58,14 @@ fn run(out: &mut String, r: &RunReport) {
     }
     if !s.findings.is_empty() {
         out.push_str("### Findings\n\n");
-        for f in &s.findings {
+        for (f, others) in terminal::grouped(&s.findings) {
             let level = match f.level {
                 Level::Invalid => "**INVALID** ",
                 Level::Qualified => "note ",
                 Level::Info => "",
             };
-            let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{}]", text(w)));
+            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+            let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", text(w)));
             let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, text(&f.text));
         }
         out.push('\n');

@@ -24,8 +24,8 @@ pub fn estimate(e: &Estimate) -> String {
     if half == 0.0 {
         return exact(e.value);
     }
-    let decimals = decimals_for(half);
     let (below, above) = (e.value - e.low, e.high - e.value);
+    let decimals = decimals(e);
     if below.max(above) > 1.5 * below.min(above) {
         return format!("{} ({} to {})", at(e.value, decimals), at(e.low, decimals), at(e.high, decimals));
     }
@@ -40,7 +40,7 @@ pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
 pub fn value(e: &Estimate) -> String {
     let half = e.half_width();
     if half > 0.0 && half.is_finite() && e.value.is_finite() {
-        at(e.value, decimals_for(half))
+        at(e.value, decimals(e))
     } else {
         exact(e.value)
     }
@@ -54,6 +54,16 @@ fn exact(x: f64) -> String {
 /// The value as the tables of seed 000 have it: one decimal, whatever the interval; groups of thousands.
 pub fn tenth(x: f64) -> String {
     if x.is_finite() { at(x, 1) } else { MISSING.into() }
+}
+
+/// Place of the value's last digit. A lopsided interval is as sharp as its shorter side, and one wider than the
+/// value itself still leaves the value its first digit: it must not become 0.
+fn decimals(e: &Estimate) -> i32 {
+    let (below, above) = (e.value - e.low, e.high - e.value);
+    let lopsided = below.max(above) > 1.5 * below.min(above);
+    let sharp = if lopsided && below.min(above) > 0.0 { below.min(above) } else { e.half_width() };
+    let first = if e.value == 0.0 { i32::MIN } else { -(e.value.abs().log10().floor() as i32) };
+    decimals_for(sharp).max(first)
 }
 
 /// Place of the last digit: positive for decimals, negative for tens and hundreds.
@@ -184,7 +194,14 @@ mod tests {
             estimate(&Estimate { value: 5.0, low: f64::NAN, high: 1.0, n_eff: 1.0 }),
             "5.00 (interval unknown)"
         );
-        assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "0 ± 3");
+        assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "-0.2 ± 3.0");
+    }
+
+    #[test]
+    fn a_very_uncertain_value_is_not_nothing() {
+        let wide = Estimate { value: 3021.0, low: 588.0, high: 15_401.0, n_eff: 2.0 };
+        assert_eq!(estimate(&wide), "3,000 (600 to 15,400)");
+        assert_eq!(estimate(&Estimate::symmetric(21.0, 300.0, 2.0)), "20 ± 300");
     }
 
     #[test]

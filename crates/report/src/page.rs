@@ -197,8 +197,10 @@ impl Columns<'_> {
 
     /// A percentile of fewer ops than `least` would only be the maximum under another name.
     fn latency(&self, least: u64, pick: impl Fn(&Point) -> u64) -> Vec<Option<u64>> {
-        let known = |p: &Point| (p.ok() >= least).then(|| round4(pick(p) as f64) as u64);
-        self.points.iter().map(known).collect()
+        let known = |(p, c): (&Point, &Option<f64>)| {
+            (c.is_some() && p.ok() >= least).then(|| round4(pick(p) as f64) as u64)
+        };
+        self.points.iter().zip(&self.covered_s).map(known).collect()
     }
 }
 

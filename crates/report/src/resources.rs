@@ -21,9 +21,10 @@ pub struct Resource {
     pub unit: String,
     /// Above this it may be the bottleneck.
     pub threshold: Option<f64>,
-    /// Seconds since the run's start; the value holds up to this time.
+    /// Seconds since the run's start, ascending.
     pub t: Vec<f64>,
-    pub v: Vec<f64>,
+    /// Null: nothing is known here (between stages).
+    pub v: Vec<Option<f64>>,
 }
 
 /// Every resource that was seen doing something.
@@ -37,7 +38,7 @@ pub fn of(data: &RunData) -> Vec<Resource> {
         out.extend(host(samples));
     }
     // A strip of nothing but zeros tells nobody anything.
-    out.retain(|r| r.v.iter().any(|v| *v > 0.0));
+    out.retain(|r| r.v.iter().flatten().any(|v| *v > 0.0));
     out
 }
 
@@ -58,14 +59,24 @@ fn tool(data: &RunData) -> Vec<Resource> {
     let mut flight = make("Ops in flight", "", None);
     for stage in data.stages.iter().filter(|s| s.void.is_none()) {
         for (i, c) in stage.client.iter().enumerate().filter(|(_, c)| c.alive_ns > 0) {
-            let t = (stage.first_point + i as u64 + 1) as f64 * data.step_ns as f64 / 1e9;
+            let t = round4((stage.first_point as f64 + i as f64 + 0.5) * data.step_ns as f64 / 1e9);
             let alive = c.alive_ns as f64;
+            if busy.t.last().is_some_and(|last| *last >= t) {
+                // The last step of the stage before holds the beginning of this one.
+                continue;
+            }
             busy.t.push(t);
-            busy.v.push(round4((100.0 * (1.0 - c.waited_ns as f64 / alive)).clamp(0.0, 100.0)));
+            busy.v.push(Some(round4((100.0 * (1.0 - c.waited_ns as f64 / alive)).clamp(0.0, 100.0))));
             flight.t.push(t);
             // The first and last step of a stage are rarely whole: divide by the time that the workers were there.
             let there = alive / f64::from(stage.workers.max(1));
-            flight.v.push(round4(c.in_flight_ns as f64 / there));
+            flight.v.push(Some(round4(c.in_flight_ns as f64 / there)));
+        }
+        if let Some(last) = busy.t.last().copied() {
+            for r in [&mut busy, &mut flight] {
+                r.t.push(last + data.step_ns as f64 / 4e9);
+                r.v.push(None);
+            }
         }
     }
     vec![busy, flight]
@@ -95,7 +106,7 @@ fn host(samples: &[&Sample]) -> Vec<Resource> {
                 }
                 if let Some(x) = (c.pick)(a, b, dt).filter(|x| x.is_finite()) {
                     t.push(round4(b.at_ns as f64 / 1e9));
-                    v.push(round4(x.max(0.0)));
+                    v.push(Some(round4(x.max(0.0))));
                 }
             }
             Resource {

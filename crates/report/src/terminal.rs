@@ -244,17 +244,42 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
     }
 }
 
+/// Findings by level; of one check that found something on several lines only the worst, with the number of others.
+/// JSON and the HTML report have them all.
+pub fn grouped(all: &[Finding]) -> Vec<(&Finding, usize)> {
+    let distance = |f: &Finding| match (f.measured, f.threshold) {
+        (Some(m), Some(t)) => (m - t).abs(),
+        _ => 0.0,
+    };
+    let mut out: Vec<(&Finding, usize)> = Vec::new();
+    for f in all {
+        let same =
+            |g: &Finding| g.workload.is_some() && (&g.code, &g.name, g.level) == (&f.code, &f.name, f.level);
+        match out.iter_mut().find(|(g, _)| f.workload.is_some() && same(g)) {
+            Some((g, others)) => {
+                *others += 1;
+                if distance(f) > distance(g) {
+                    *g = f;
+                }
+            }
+            None => out.push((f, 0)),
+        }
+    }
+    out.sort_by_key(|(f, _)| std::cmp::Reverse(f.level));
+    out
+}
+
 fn findings(out: &mut String, all: &[Finding], style: Style) {
-    let mut sorted: Vec<&Finding> = all.iter().collect();
-    sorted.sort_by_key(|f| std::cmp::Reverse(f.level));
-    for f in &sorted {
+    let sorted = grouped(all);
+    for (f, others) in &sorted {
         let (word, code) = match f.level {
             Level::Invalid => ("INVALID", "1;31"),
             Level::Qualified => ("note", "33"),
             Level::Info => ("info", "2"),
         };
         let head = format!("{word} {} {}", f.code, f.name);
-        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{w}]"));
+        let more = if *others > 0 { format!(" and {others} more") } else { String::new() };
+        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{w}{more}]"));
         let text = wrap(&format!("{head}{on}: {}", f.text), style.width, "", "  ");
         out.push_str(&text.replacen(&head, &style.paint(code, &head), 1));
     }
