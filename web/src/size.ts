@@ -45,7 +45,7 @@ function plot(width: number, groups: [string, Cell[]][], options: { unit: string
     y: { type: "log" },
     marks: [
       ...logAxis("x", spaced(sizes, width - 76, 58), "size →", options.labels, false),
-      ...logAxis("y", logTicks([...all.map(y), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
+      ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), c.rate.high * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
       ...options.extra,
       Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => c.rate.high * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
       ...groups.flatMap(([, cells], i) => line(cells, mark(i), (c) => c.size, y, { symbols: true })),
