@@ -1,61 +1,15 @@
 //! After its start the loop does not allocate, and makes no system call but the ring's.
 
 mod common;
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use common::{MIB, file, run, stage, total, worker};
+use counting::ALLOCATIONS;
 use plimsoll_engine::{Clock, Dist, StopRule, TargetConfig};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::RingChoice;
-
-/// Counts what threads named `worker-N` allocate.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_WORKER: Cell<Option<bool>> = const { Cell::new(None) };
-    static ASKING: Cell<bool> = const { Cell::new(false) };
-}
-
-fn in_worker() -> bool {
-    IS_WORKER
-        .try_with(|w| {
-            if let Some(known) = w.get() {
-                return known;
-            }
-            if ASKING.replace(true) {
-                return false;
-            }
-            let is = std::thread::current().name().is_some_and(|n| n.starts_with("worker-"));
-            w.set(Some(is));
-            ASKING.set(false);
-            is
-        })
-        .unwrap_or(false)
-}
-
-// SAFETY: hands everything to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if in_worker() {
-            ALLOCATIONS.fetch_add(1, Relaxed);
-        }
-        // SAFETY: the caller's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Allocations and ring calls of a run of `ops` ops.
 fn cost(target: TargetConfig, kind: OpKind, ring: RingChoice, slots: u32, ops: u64) -> (u64, u64) {

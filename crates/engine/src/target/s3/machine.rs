@@ -2,7 +2,6 @@
 //!
 //! It knows nothing of workers: it is given a ring, the time, and a [`Sink`] for what is worth telling.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,14 +15,11 @@ use super::conn::Conn;
 use super::content::{Difference, Layout};
 use super::judge::{judge, upload_id};
 use super::lane::{Ended, Lane, Progress, Side};
+use super::redirect::MAX_REDIRECTED;
 use super::request::{Call, PartDone, Upload, Writer};
 use crate::ring::Ring;
 use crate::target::{Done, Step};
 
-/// Servers that redirects may add to those of the configuration.
-const MAX_REDIRECTED: usize = 4;
-/// Redirects of one op.
-const MAX_HOPS: u8 = 3;
 /// The first and the longest pause after a throttled answer without `Retry-After`, nanoseconds.
 const FIRST_PAUSE_NS: u64 = 50_000_000;
 const LONGEST_PAUSE_NS: u64 = 20_000_000_000;
@@ -51,14 +47,14 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot {
     op: Op,
     n: u64,
     phase: Phase,
-    server: usize,
+    pub server: usize,
     /// The endpoint of the configuration that the op is counted for.
     endpoint: u16,
-    hops: u8,
+    pub hops: u8,
     upload: Upload,
     parts: u32,
     next_part: u32,
@@ -76,20 +72,20 @@ const NO_OP: Op = Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 };
 /// All slots of one worker.
 #[derive(Debug)]
 pub(super) struct Machine {
-    config: Arc<Config>,
-    servers: Vec<Server>,
-    heads: Vec<Heads>,
+    pub(super) config: Arc<Config>,
+    pub(super) servers: Vec<Server>,
+    pub(super) heads: Vec<Heads>,
     writer: Writer,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     /// `lanes_per_slot` lanes of each slot, one slot after another.
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     calls: Vec<Call>,
     /// When each lane's request was written.
     began_ns: Vec<u64>,
     /// For each lane, one connection for each possible server.
     conns: Vec<Conn>,
     lanes_per_slot: usize,
-    servers_per_lane: usize,
+    pub(super) servers_per_lane: usize,
     /// Unix time at ring time zero, nanoseconds.
     unix_at_zero_ns: i128,
     pub server_names: Vec<Text<64>>,
@@ -521,54 +517,9 @@ impl Machine {
         };
         s.hold_until_ns = s.hold_until_ns.max(now_ns + pause);
     }
-
-    /// Follows a 307 or 308 to a server that is known or is given by address; true when the request is to be sent
-    /// again. Other redirects stay the op's answer.
-    fn follow(&mut self, slot: u32, i: usize) -> bool {
-        let head = self.lanes[i].parser.head();
-        if !matches!(head.status, 307 | 308) || self.slots[slot as usize].hops == MAX_HOPS {
-            return false;
-        }
-        let Some(endpoint) = redirect_endpoint(&head.location.to_string_lossy(), &self.config) else {
-            return false;
-        };
-        let found = self.servers.iter().position(|s| s.endpoint == endpoint);
-        let server = match found {
-            Some(s) => s,
-            None => {
-                let Ok(ip) = endpoint.host.parse() else { return false };
-                if self.servers.len() == self.servers_per_lane || endpoint.tls {
-                    return false;
-                }
-                let Ok(heads) = new_heads(&self.config, &endpoint) else { return false };
-                let addresses = vec![SocketAddr::new(ip, endpoint.port)];
-                self.heads.push(heads);
-                self.servers.push(Server { endpoint, addresses, tls: None });
-                self.servers.len() - 1
-            }
-        };
-        let s = &mut self.slots[slot as usize];
-        s.hops += 1;
-        s.server = server;
-        true
-    }
 }
 
-/// The endpoint that a `Location` names; with virtual hosts the bucket's name in front is not part of it.
-fn redirect_endpoint(location: &str, config: &Config) -> Option<Endpoint> {
-    let (scheme, rest) = location.split_once("://")?;
-    let authority = rest.split(['/', '?']).next()?;
-    let mut endpoint = Endpoint::parse(&format!("{scheme}://{authority}")).ok()?;
-    if config.heads.virtual_host {
-        let bucket = format!("{}.", config.heads.bucket);
-        if let Some(host) = endpoint.host.strip_prefix(&bucket) {
-            endpoint.host = host.to_owned();
-        }
-    }
-    Some(endpoint)
-}
-
-fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, String> {
+pub(super) fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, String> {
     Heads::new(endpoint, config.credentials.clone(), &config.region, &config.heads).map_err(|e| e.to_string())
 }
 

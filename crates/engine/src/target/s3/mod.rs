@@ -11,6 +11,7 @@ pub mod keys;
 mod lane;
 mod machine;
 mod outgoing;
+mod redirect;
 mod request;
 pub mod tls;
 mod worker;
