@@ -91,6 +91,15 @@ pub struct CannedArgs {
     /// Close each connection, with notice, after this many requests
     #[arg(long, value_name = "N")]
     pub close_after: Option<u64>,
+    /// A tier with known limits, in front of the answers
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<String>,
+    /// A limits file in place of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier")]
+    pub limits: Option<PathBuf>,
+    /// Multiply the tier's rates and capacities
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
@@ -111,8 +120,11 @@ pub struct CannedArgs {
 #[derive(Debug, Clone, Args)]
 pub struct BlockServerArgs {
     /// A tier with known limits, for example vultr-hdd
-    #[arg(long, value_name = "TIER")]
-    pub tier: String,
+    #[arg(long, value_name = "TIER", required_unless_present = "limits")]
+    pub tier: Option<String>,
+    /// A limits file (kind = "block") in place of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier")]
+    pub limits: Option<PathBuf>,
     /// Size of the disk
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub size: Size,

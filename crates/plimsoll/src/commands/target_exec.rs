@@ -52,6 +52,7 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         retry_after_s: a.retry_after,
         redirect_to: a.redirect_to.clone(),
         close_after: a.close_after,
+        limits: super::target_s3::object_limits(a.tier.as_deref(), a.limits.as_deref(), a.scale)?,
         tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref())
             .map(|o| server_config(&o))
             .transpose()

@@ -1,5 +1,7 @@
 //! `target s3`: the embedded S3 server, until SIGINT or SIGTERM.
 
+use std::path::Path;
+
 use plimsoll_target::limiter::{LimitSet, LimitsError, TierKind};
 use plimsoll_target::s3::{Credentials, S3Options, S3ServerError, spawn};
 
@@ -14,7 +16,7 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
         credentials: credentials()?,
         sync: !a.no_sync,
         tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref()),
-        limits: limits(a)?,
+        limits: object_limits(a.tier.as_deref(), a.limits.as_deref(), a.scale)?,
         domain: a.domain.clone(),
         buckets: a.buckets.clone(),
         ..S3Options::new(a.data.clone())
@@ -45,13 +47,14 @@ fn credentials() -> Result<Vec<Credentials>, Fault> {
     }
 }
 
-fn limits(a: &S3ServerArgs) -> Result<Option<LimitSet>, Fault> {
-    let set = match (&a.tier, &a.limits) {
+/// The limits of a tier, or of a file; none without either.
+pub fn object_limits(tier: Option<&str>, file: Option<&Path>, scale: f64) -> Result<Option<LimitSet>, Fault> {
+    let set = match (tier, file) {
         (Some(tier), _) => LimitSet::tier(tier),
         (None, Some(file)) => LimitSet::read(file),
         (None, None) => return Ok(None),
     };
-    let set = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
+    let set = set.and_then(|s| s.scaled(scale)).map_err(limits_refused)?;
     if set.kind == TierKind::Block {
         return Err(Fault::input(
             format!("'{}' is a tier of blocks, not of objects", set.name),
