@@ -6,7 +6,7 @@ use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::plan::{SizeDist, Workload};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, Latencies, LatencySummary, WorkloadSummary};
-use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series};
+use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
@@ -86,6 +86,10 @@ impl<'a> Part<'a> {
         &self.stage.spec.workloads[usize::from(self.workload)]
     }
 
+    pub fn id(&self, kind: OpKind) -> SeriesId {
+        SeriesId { stage: self.stage.index, workload: self.workload, kind }
+    }
+
     /// Series of a line in this part: one, or those of the mix.
     fn series(&self, kind: Option<OpKind>) -> Vec<&'a Series> {
         self.series_in(self.totals, kind)
@@ -125,6 +129,11 @@ impl Line<'_> {
         }
     }
 
+    /// Syncs that belong to the writes of a mix are no load of their own: their rate says nothing.
+    pub fn is_load(&self) -> bool {
+        self.kind != Some(OpKind::Fsync) || self.parts[0].spec().mix.contains_key(&OpKind::Fsync)
+    }
+
     /// Successful ops per second of each repeat.
     pub fn run_means(&self) -> Vec<f64> {
         self.parts
@@ -159,7 +168,7 @@ impl Line<'_> {
             warmup_s: seconds_between(Some(first.stage.start_ns), Some(first.window_ns(grid_ns).0)),
             tail_s: seconds_between(Some(first.window_ns(grid_ns).1), first.stage.end_ns),
             repeats: self.parts.len() as u32,
-            ops_per_s: self.estimate(data, |s| s.ok(), |p| p.ok()),
+            ops_per_s: self.is_load().then(|| self.estimate(data, |s| s.ok(), |p| p.ok())).flatten(),
             bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
             attempts_per_s: attempts as f64 / window_s,
             latency_ns: latencies(&series),

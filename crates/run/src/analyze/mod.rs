@@ -2,6 +2,8 @@
 //!
 //! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
 
+mod cells;
+mod holds;
 mod line;
 mod outcome;
 mod reads;
@@ -64,6 +66,15 @@ fn judge_data(
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let concluded = replay::conclude(data, totals).unwrap_or_default();
+    // A probe drains and rests on purpose: its own conclusion stands for its series.
+    let probed = !concluded.limits.is_empty();
+    let held: Vec<holds::Held> = lines
+        .iter()
+        .enumerate()
+        .filter(|_| !probed)
+        .filter_map(|(i, l)| holds::of_line(i, l, data))
+        .collect();
+    findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     findings.extend(concluded.findings);
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
@@ -74,7 +85,7 @@ fn judge_data(
         verdict: String::new(),
         findings,
         workloads: lines.iter().map(|l| l.summary(data)).collect(),
-        limits: concluded.limits,
+        limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
         expectations: Vec::new(),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
@@ -89,7 +100,9 @@ fn judge_data(
         schema: analysis::SCHEMA.into(),
         spans,
         saturations: concluded.saturations,
-        buckets: concluded.buckets,
+        buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
+        holds: held.into_iter().map(|h| h.hold).collect(),
+        size_models: cells::models(data, &lines),
         ..Analysis::default()
     };
     (summary, analysis)
@@ -98,7 +111,7 @@ fn judge_data(
 /// The trend over a line's repeats, and how many there were.
 fn repeat_findings(line: &Line<'_>) -> Vec<Finding> {
     let expected = line.parts.iter().any(|p| p.stage.spec.cell.is_some());
-    if !expected {
+    if !expected || !line.is_load() {
         return Vec::new();
     }
     validity::check_all(&Facts {

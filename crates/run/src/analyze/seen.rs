@@ -47,7 +47,17 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
     client.nic_share = r.nic_share;
     client.steal = r.steal;
     client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);
-    let workloads = totals.series.iter().map(|s| workload_seen(data, stage, s, lines, from, to)).collect();
+    // Syncs that belong to the writes (every n, or at the end) are no load of their own that could fail to come.
+    let asked_for = |s: &&Series| {
+        let spec = &stage.spec.workloads[usize::from(s.id.workload)];
+        s.id.kind != OpKind::Fsync || spec.mix.contains_key(&OpKind::Fsync)
+    };
+    let workloads = totals
+        .series
+        .iter()
+        .filter(asked_for)
+        .map(|s| workload_seen(data, stage, s, lines, from, to))
+        .collect();
     StageSeen {
         dt_s,
         workloads,
