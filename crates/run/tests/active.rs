@@ -79,3 +79,50 @@ stop = { duration = "4s" }
     assert!((found.plateau_per_s.unwrap().value / 2400.0 - 1.0).abs() < 0.02, "{found:?}");
     assert!(f.summary.findings.iter().any(|x| x.name == "best_concurrency"));
 }
+
+#[test]
+fn a_passive_run_over_a_cliff_says_what_is_sustained() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = run(
+        dir.path(),
+        r#"
+version = 1
+seed = 4
+[targets.s]
+kind = "sim"
+base = "10ms"
+spread = 0.1
+reject = true
+[targets.s.ops]
+sustained_per_s = 200.0
+capacity = 15000.0
+[[stage]]
+warmup = "2s"
+[[stage.workload]]
+name = "w"
+mix = { get = 1 }
+concurrency = 8
+stop = { duration = "90s" }
+"#,
+    );
+    // 800 ops/s from a full bucket: 25 s, then 200 ops/s.
+    let analysis = RunDir::open(&f.path).unwrap().analysis().unwrap();
+    let hold = &analysis.holds[0];
+    assert_eq!(hold.verdict, "throttled", "{hold:?}");
+    let cliff = &hold.cliffs[0];
+    assert!((cliff.at_s - 25.0).abs() < 1.5, "{cliff:?}");
+    let bucket = &analysis.buckets[0];
+    assert!((bucket.sustained_per_s.unwrap().value / 200.0 - 1.0).abs() < 0.02, "{bucket:?}");
+    assert!((bucket.capacity.unwrap().value / 15_000.0 - 1.0).abs() < 0.03, "{bucket:?}");
+    assert!(f.summary.findings.iter().any(|x| x.name == "cliff"));
+    assert_eq!(f.summary.limits.len(), 1);
+    assert!(f.summary.verdict.contains("200") || f.summary.verdict.contains("20"), "{}", f.summary.verdict);
+
+    // The same storage without a limiter: nothing is claimed.
+    let plan = std::fs::read_to_string(f.path.join("plan.toml")).unwrap();
+    let start = plan.find("[targets.s.ops]").unwrap();
+    let end = plan[start..].find("\n[[").map(|e| start + e).unwrap();
+    let free = run(dir.path(), &format!("{}{}", &plan[..start], &plan[end..]));
+    assert!(free.summary.limits.is_empty(), "{:?}", free.summary.limits);
+    assert_eq!(RunDir::open(&free.path).unwrap().analysis().unwrap().holds[0].verdict, "steady");
+}
