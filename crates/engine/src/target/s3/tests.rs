@@ -15,6 +15,7 @@ use crate::target::{Done, Step};
 
 mod ops;
 mod server;
+mod tls;
 mod trouble;
 
 use server::Server;

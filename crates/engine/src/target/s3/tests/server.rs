@@ -33,6 +33,7 @@ pub enum Reply {
 type Script = dyn Fn(&Request) -> Reply + Send + Sync;
 
 pub struct Server {
+    scheme: &'static str,
     port: u16,
     pub seen: Arc<Mutex<Vec<Request>>>,
 }
@@ -42,6 +43,15 @@ pub type Store = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 impl Server {
     pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_with(None, script)
+    }
+
+    /// With TLS when there is a configuration.
+    pub fn start_with(
+        tls: Option<Arc<rustls::ServerConfig>>,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let script: Arc<Script> = Arc::new(script);
@@ -51,21 +61,33 @@ impl Server {
             for (n, stream) in listener.incoming().enumerate() {
                 let (script, log) = (script.clone(), log.clone());
                 let Ok(stream) = stream else { return };
-                std::thread::spawn(move || serve(stream, n, &*script, &log));
+                let tls = tls.clone();
+                std::thread::spawn(move || match tls {
+                    None => serve(&mut BufReader::new(stream), n, &*script, &log),
+                    Some(config) => {
+                        let connection = rustls::ServerConnection::new(config).unwrap();
+                        let stream = rustls::StreamOwned::new(connection, stream);
+                        serve(&mut BufReader::new(stream), n, &*script, &log);
+                    }
+                });
             }
         });
-        Self { port, seen }
+        Self { scheme, port, seen }
     }
 
     /// Keeps and gives objects as S3 does: PUT, GET, HEAD, DELETE, ranges.
     pub fn storing() -> (Self, Store) {
+        Self::storing_with(None)
+    }
+
+    pub fn storing_with(tls: Option<Arc<rustls::ServerConfig>>) -> (Self, Store) {
         let store = Store::default();
         let kept = store.clone();
-        (Self::start(move |r| Reply::Bytes(answer(r, &kept))), store)
+        (Self::start_with(tls, move |r| Reply::Bytes(answer(r, &kept))), store)
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -114,21 +136,36 @@ fn answer(r: &Request, store: &Store) -> Vec<u8> {
     }
 }
 
-fn serve(stream: TcpStream, connection: usize, script: &Script, log: &Mutex<Vec<Request>>) {
-    let mut out = stream.try_clone().unwrap();
-    let mut reader = BufReader::new(stream);
+/// A stream of which a test may ask whether its bytes were taken.
+trait Wire: Read + Write {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Wire for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Wire for rustls::StreamOwned<rustls::ServerConnection, TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        &self.sock
+    }
+}
+
+fn serve(reader: &mut BufReader<impl Wire>, connection: usize, script: &Script, log: &Mutex<Vec<Request>>) {
     for on_connection in 0.. {
-        let Some(mut request) = read_head(&mut reader) else { return };
+        let Some(mut request) = read_head(reader) else { return };
         request.on_connection = on_connection;
         request.connection = connection;
         if request.headers.contains_key("expect") {
             // Asked before the body comes: a refusal now must keep it from being sent.
             if let Reply::Close(bytes) = script(&request) {
                 log.lock().unwrap().push(request);
-                let _ = out.write_all(&bytes);
+                let _ = reader.get_mut().write_all(&bytes);
                 return;
             }
-            out.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+            reader.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
         }
         let length = request.headers.get("content-length").map_or(0, |l| l.parse().unwrap());
         request.body = vec![0; length];
@@ -138,20 +175,20 @@ fn serve(stream: TcpStream, connection: usize, script: &Script, log: &Mutex<Vec<
         log.lock().unwrap().push(request.clone());
         match script(&request) {
             Reply::Bytes(b) => {
-                if out.write_all(&b).is_err() {
+                if reader.get_mut().write_all(&b).is_err() {
                     return;
                 }
             }
             Reply::Pieces(pieces) => {
                 for p in pieces {
-                    if out.write_all(&p).is_err() {
+                    if reader.get_mut().write_all(&p).is_err() {
                         return;
                     }
-                    wait_until_taken(&out);
+                    wait_until_taken(reader.get_ref().tcp());
                 }
             }
             Reply::Close(b) => {
-                let _ = out.write_all(&b);
+                let _ = reader.get_mut().write_all(&b);
                 return;
             }
             Reply::Silence => {
@@ -162,7 +199,7 @@ fn serve(stream: TcpStream, connection: usize, script: &Script, log: &Mutex<Vec<
     }
 }
 
-fn read_head(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+fn read_head(reader: &mut BufReader<impl Wire>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
     let mut words = line.split_whitespace();
