@@ -94,12 +94,21 @@ fn clean_prefix(
     Ok(Cleaned::Gone { objects: deleted })
 }
 
+/// Unfinished uploads under the prefix. MinIO takes a prefix of uploads for a whole key and then shows none, so that all
+/// are asked for, too, and ours picked out.
 fn uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
-    match store.uploads(prefix) {
-        Ok(all) => Ok(all.into_iter().filter(|u| u.key.starts_with(prefix)).collect()),
-        Err(StoreFault::Unsupported) => Ok(Vec::new()),
-        Err(e) => Err(e),
+    let mut found: Vec<Upload> = Vec::new();
+    for ask in [prefix, ""] {
+        match store.uploads(ask) {
+            Ok(all) => found.extend(all.into_iter().filter(|u| u.key.starts_with(prefix))),
+            Err(StoreFault::Unsupported) => return Ok(found),
+            Err(e) => return Err(e),
+        }
+        if !found.is_empty() {
+            break;
+        }
     }
+    Ok(found)
 }
 
 fn clean_bucket(store: &dyn ObjectStore) -> Result<Cleaned, StoreFault> {
