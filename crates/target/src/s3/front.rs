@@ -76,6 +76,7 @@ impl Front {
         };
         let inward = pace.clone().map(|p| (p, Direction::In));
         let counter = self.counts.bytes_in.clone();
+        let (admitted_ns, sent) = (now_ns(), content_length(req.headers()).unwrap_or(0));
         let req = req.map(|body| {
             if body.is_end_stream() {
                 Body::empty()
@@ -84,6 +85,12 @@ impl Front {
             }
         });
         let res = self.service.call(req).await?;
+        if let Some(p) = &pace {
+            let bytes =
+                if class == OpClass::Get { res.body().size_hint().exact().unwrap_or(0) } else { sent };
+            // Work that was done meanwhile is part of the tier's latency, not on top of it.
+            self.timer.until(admitted_ns + p.gate.latency_ns(class, bytes)).await;
+        }
         let outward = pace.map(|p| (p, Direction::Out));
         let counter = self.counts.bytes_out.clone();
         let res = res.map(|body| Body::http_body_unsync(Paced::new(body, outward, counter, None)));
@@ -111,9 +118,6 @@ impl Front {
                 return Err(refusal(status, retry_after_s, &limit));
             }
         };
-        let bytes = content_length(req.headers()).unwrap_or(0);
-        let latency_ns = gate.latency_ns(class, bytes);
-        let at_ns = if latency_ns > 0 { at_ns.max(now_ns() + latency_ns) } else { at_ns };
         self.timer.until(at_ns).await;
         Ok(ticket)
     }

@@ -159,6 +159,9 @@ impl Store {
         let text =
             serde_json::to_vec(&BucketFile { created_ms }).map_err(|e| StoreError::Damaged(e.to_string()))?;
         fs::write(tmp.join("bucket.json"), text)?;
+        if self.sync {
+            File::open(tmp.join("bucket.json"))?.sync_data()?;
+        }
         self.sync_dir(&tmp)?;
         fs::rename(&tmp, &dir)?;
         self.sync_dir(&self.root.join("buckets"))?;
@@ -213,10 +216,11 @@ impl Store {
             if *condition != Condition::None {
                 condition.check(state.index.get(key.as_bytes()))?;
             }
-            if state.index.remove(key.as_bytes()).is_none() {
+            if !state.index.contains_key(key.as_bytes()) {
                 return Ok(());
             }
             fs::remove_file(&path)?;
+            state.index.remove(key.as_bytes());
         }
         self.sync_dir(path.parent().unwrap_or(&path))
     }
@@ -284,4 +288,99 @@ fn load_bucket(dir: &Path, damaged: &mut Vec<PathBuf>) -> Result<Bucket, StoreEr
     }
     let state = RwLock::new(State { index, gone: false });
     Ok(Bucket { dir: dir.to_owned(), created_ms: file.created_ms, state })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn put(
+        store: &Store,
+        bucket: &Bucket,
+        key: &str,
+        data: &[u8],
+        condition: &Condition,
+    ) -> Result<(), StoreError> {
+        let mut w = store.writer(ChecksumHasher::default())?;
+        w.write(&[Bytes::copy_from_slice(data)])?;
+        let (size, md5, _) = w.digest();
+        let meta = Meta { key: key.into(), size, etag: hex(&md5), modified_ms: now_ms(), ..Meta::default() };
+        w.seal(&meta, store.sync)?;
+        store.commit(bucket, w, &meta, condition)
+    }
+
+    fn keys(bucket: &Bucket) -> Vec<Vec<u8>> {
+        let ask = PageRequest { prefix: b"", delimiter: b"", after: b"", max: usize::MAX };
+        bucket.list(ask).items.into_iter().map(|i| i.0.into_vec()).collect()
+    }
+
+    #[test]
+    fn what_was_committed_is_there_after_a_restart_and_leftovers_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        {
+            let store = Store::open(dir.path(), true).unwrap();
+            store.create_bucket("bkt").unwrap();
+            let b = store.bucket("bkt").unwrap();
+            for key in ["z", "a/b", "a", "..", "\u{e9}"] {
+                put(&store, &b, key, key.as_bytes(), &Condition::None).unwrap();
+            }
+            store.delete(&b, "z", &Condition::None).unwrap();
+            let second = Store::open(dir.path(), true).unwrap_err().to_string();
+            assert!(second.contains("in use by another server"), "{second}");
+            // A writer that a kill would have left behind.
+            std::mem::forget(store.writer(ChecksumHasher::default()).unwrap());
+        }
+        let shard = dir.path().join("buckets/bkt/objects/zz");
+        fs::create_dir(&shard).unwrap();
+        fs::write(shard.join("torn"), b"half an obj").unwrap();
+        let store = Store::open(dir.path(), true).unwrap();
+        assert_eq!(store.damaged, [shard.join("torn")]);
+        assert_eq!(fs::read_dir(dir.path().join("tmp")).unwrap().count(), 0);
+        let b = store.bucket("bkt").unwrap();
+        assert_eq!(keys(&b), [&b".."[..], b"a", b"a/b", "\u{e9}".as_bytes()]);
+        assert_eq!(b.open("a/b").unwrap().data.unwrap(), "a/b");
+        assert!(matches!(store.delete_bucket("bkt"), Err(StoreError::BucketNotEmpty)));
+    }
+
+    #[test]
+    fn of_many_who_create_a_key_exactly_one_succeeds_and_readers_never_see_a_mixture() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), false).unwrap();
+        store.create_bucket("bkt").unwrap();
+        let b = store.bucket("bkt").unwrap();
+        let won = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            for t in 0..4u8 {
+                let (store, b, won) = (&store, &b, &won);
+                s.spawn(move || {
+                    for i in 0..30 {
+                        if put(store, b, &format!("once{i}"), &[t], &Condition::Absent).is_ok() {
+                            won.fetch_add(1, Ordering::Relaxed);
+                        }
+                        put(store, b, "same", &vec![t; 1_000 * usize::from(t + 1)], &Condition::None)
+                            .unwrap();
+                        let data = b.open("same").unwrap().data.unwrap();
+                        assert!(
+                            data.iter().all(|&x| x == data[0])
+                                && data.len() == 1_000 * usize::from(data[0] + 1)
+                        );
+                    }
+                });
+            }
+        });
+        assert_eq!(won.load(Ordering::Relaxed), 30);
+        assert_eq!(keys(&b).len(), 31);
+    }
+
+    #[test]
+    fn a_bucket_that_is_gone_takes_nothing_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), true).unwrap();
+        store.create_bucket("bkt").unwrap();
+        let held = store.bucket("bkt").unwrap();
+        store.delete_bucket("bkt").unwrap();
+        assert!(matches!(put(&store, &held, "k", b"x", &Condition::None), Err(StoreError::NoSuchBucket)));
+        assert!(store.bucket("bkt").is_err() && !dir.path().join("buckets/bkt").exists());
+    }
 }
