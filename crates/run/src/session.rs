@@ -181,7 +181,7 @@ impl Session {
                 TargetSpec::Block(_) | TargetSpec::Files(_) => {
                     let files = FilesTarget::new(name, spec);
                     self.environment.devices.insert(name.clone(), files.describe());
-                    Ready::Files(files)
+                    Ready::Files(Box::new(files))
                 }
             };
             self.targets.insert(name.clone(), ready);

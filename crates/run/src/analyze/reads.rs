@@ -38,7 +38,7 @@ pub fn judge_reads(data: &RunData, stage: &StageData) -> Option<Finding> {
 /// The last sample before the stage and the first after it: counts may be too high by what others read, never too low.
 fn around(samples: &[Sample], from_ns: u64, to_ns: u64) -> Option<(&Sample, &Sample)> {
     let client = || samples.iter().filter(|s| s.role == Role::Client);
-    let first = client().filter(|s| s.at_ns <= from_ns).last()?;
+    let first = client().rfind(|s| s.at_ns <= from_ns)?;
     let last = client().find(|s| s.at_ns >= to_ns)?;
     Some((first, last))
 }

@@ -21,7 +21,7 @@ pub enum Ready {
     Sim(SimWorld),
     S3(Box<S3Ready>),
     /// Block devices and files are opened by the workers, and made ready before each stage.
-    Files(FilesTarget),
+    Files(Box<FilesTarget>),
 }
 
 /// Where in the run a worker belongs.
