@@ -4,6 +4,7 @@
 //! bottleneck, with a delay that is known to a few microseconds, and to test clients against faults that are
 //! counted exactly. Its own epoll loop; no runtime.
 
+mod answer;
 mod conn;
 mod fault;
 mod io;

@@ -9,6 +9,7 @@ use super::convert::{etag, timestamp};
 use super::error::StoreError;
 use super::multipart::{self, from_dto};
 use super::object::{Checksums, Headers, Meta, Opened};
+use super::spans::{select, span_of};
 use super::store::{Bucket, Condition, Store, hex, now_ms};
 use super::stream::{FileStream, Received, blocking, receive};
 use s3s::checksum::ChecksumHasher;
@@ -38,40 +39,6 @@ fn check_headers(h: &Headers) -> S3Result<()> {
             Err(s3_error!(NotImplemented, "server-side encryption {other:?}: this server knows AES256 only"))
         }
     }
-}
-
-/// The bytes that a range asks for: (span, whether it is a part).
-fn span_of(range: Option<&Range>, size: u64) -> S3Result<(Span<u64>, bool)> {
-    match range {
-        None => Ok((0..size, false)),
-        Some(r) => {
-            let span = r.check(size).map_err(|_| s3_error!(InvalidRange, "the object has {size} bytes"))?;
-            Ok((span, true))
-        }
-    }
-}
-
-/// The bytes of one part of an object that was uploaded in parts; the whole of any other is part 1.
-fn part_span(meta: &Meta, number: i32) -> S3Result<Span<u64>> {
-    let bad = || s3_error!(InvalidRange, "the object has no part {number}");
-    let index = usize::try_from(number - 1).map_err(|_| bad())?;
-    if meta.parts.is_empty() && index == 0 {
-        return Ok(0..meta.size);
-    }
-    let size = *meta.parts.get(index).ok_or_else(bad)?;
-    let start: u64 = meta.parts[..index].iter().sum();
-    Ok(start..start + size)
-}
-
-/// Which bytes a GET or HEAD is about, and what Content-Range says of them.
-fn select(meta: &Meta, range: Option<&Range>, part: Option<i32>) -> S3Result<(Span<u64>, Option<String>)> {
-    let (span, partial) = match part {
-        Some(n) => (part_span(meta, n)?, !meta.parts.is_empty()),
-        None => span_of(range, meta.size)?,
-    };
-    let text =
-        (partial && !span.is_empty()).then(|| format!("bytes {}-{}/{}", span.start, span.end - 1, meta.size));
-    Ok((span, text))
 }
 
 fn verdict(read: Read) -> S3Result<()> {

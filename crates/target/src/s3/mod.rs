@@ -13,6 +13,7 @@ mod multipart;
 mod object;
 mod paced;
 mod server;
+mod spans;
 mod store;
 mod stream;
 mod timer;
