@@ -136,12 +136,17 @@ export function tick(x: number): string {
   return String(Number(x.toPrecision(3)));
 }
 
-/** Time on an axis: seconds up to five minutes, then m:ss, then h:mm. */
-export function clock(span: number): { label: string; tick: (s: number) => string } {
+/** Time on an axis: seconds up to five minutes, then m:ss, then h:mm; ticks at whole seconds, minutes or hours. */
+export function clock([from, to]: [number, number], width: number): { label: string; tick: (s: number) => string; ticks: number[] } {
+  const span = to - from;
   const two = (n: number) => String(Math.floor(n)).padStart(2, "0");
-  if (span <= 300) return { label: "time since start, s", tick: (s) => String(Number(s.toPrecision(4))) };
-  if (span <= 7200) return { label: "time since start, min:s", tick: (s) => `${Math.floor(s / 60)}:${two(s % 60)}` };
-  return { label: "time since start, h:min", tick: (s) => `${Math.floor(s / 3600)}:${two((s % 3600) / 60)}` };
+  const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400];
+  const step = steps.find((x) => span / x <= Math.max(3, width / 80)) ?? 86_400;
+  const ticks: number[] = [];
+  for (let t = Math.ceil(from / step); t * step <= to * 1.0001; t++) ticks.push(Number((t * step).toFixed(6)));
+  if (span <= 300) return { label: "time since start, s →", ticks, tick: (s) => String(s) };
+  if (span <= 7200) return { label: "time since start, min:s →", ticks, tick: (s) => `${Math.floor(s / 60)}:${two(s % 60)}` };
+  return { label: "time since start, h:min →", ticks, tick: (s) => `${Math.floor(s / 3600)}:${two((s % 3600) / 60)}` };
 }
 
 const THROTTLED = new Set(["http_429", "http_503"]);

@@ -25,7 +25,7 @@ const emphasised = (text: string): Node[] => text.split("**").map((part, i) => (
 
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
-  const text = run.verdict.startsWith(run.status) ? run.verdict.slice(run.status.length).replace(/^[.:\s]+/, "") : run.verdict;
+  const text = run.verdict.replace(/^(VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
   const labels = Object.entries(run.summary.labels);
   return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, ...emphasised(text)),
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
@@ -228,7 +228,8 @@ function provenance(run: Run): Section {
 
 export function runSections(run: Run): Section[] {
   const all: Section[] = [
-    results(run), validity(run), limits(run),
+    // A search for limits is read for its limits; its steps are the evidence and come after.
+    ...(run.summary.limits.length > 0 ? [limits(run), results(run), validity(run)] : [results(run), validity(run), limits(run)]),
     { id: "time", title: "Over time", body: [column(overTime(run))] },
     { id: "latency", title: "Latency distribution", body: [grid(spectrumCharts(run))] },
     loadAndScale(run),

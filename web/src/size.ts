@@ -13,7 +13,14 @@ export const movesBytes = (w: Workload): boolean => !NO_BYTES.has(w.op);
 
 export const ORDER = ["put", "get", "get-range", "stat", "list", "delete", "delete-batch", "copy", "multipart", "upload-part", "read", "write", "fsync", "trim", "null"];
 
+/** Lines that only their names tell apart: the steps of a search, which are read in their own order. */
+export const hasSteps = (run: Run): boolean => {
+  const all = run.summary.workloads;
+  return new Set(all.map((w) => `${w.op} ${w.size_bytes} ${w.concurrency}`)).size < all.length;
+};
+
 export function sorted(run: Run): Workload[] {
+  if (hasSteps(run)) return run.summary.workloads;
   return [...run.summary.workloads].sort((a, b) => ORDER.indexOf(a.op) - ORDER.indexOf(b.op) || a.size_bytes - b.size_bytes || a.concurrency - b.concurrency);
 }
 
@@ -23,14 +30,14 @@ export function sizeTable(run: Run): Table {
   const show = sizesLike(all.map((w) => w.size_bytes));
   const varied = new Set(all.map((w) => w.concurrency)).size > 1;
   const heads = run.block ? ["IO type", "Block size", ">In flight", ">IOPS"] : ["Operation", "Object size", ">In flight", ">Objects/s"];
-  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ">p50", ">p99", ">Throttled", ">Failed"], all.map((w) => {
+  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ">p50", ">p99", ">Throttled", ">Failed", "Step"], all.map((w) => {
     const response = w.latency_ns.response;
     const throttled = sumOutcomes(w.outcomes, isThrottled);
     const failed = sumOutcomes(w.outcomes, isFailure);
     return [
       w.op.toUpperCase(), movesBytes(w) ? show(w.size_bytes) : "-", varied ? String(w.concurrency) : "", estimate(w.ops_per_s),
       movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "-", response ? latency(response.p50) : MISSING, response ? latency(response.p99) : MISSING,
-      throttled ? count(throttled) : "", failed ? count(failed) : "",
+      throttled ? count(throttled) : "", failed ? count(failed) : "", hasSteps(run) ? w.name : "",
     ];
   }));
 }
@@ -68,6 +75,7 @@ function words(groups: [string, Cell[]][], unit: string, factor: (c: Cell) => nu
 }
 
 export function sweepCharts(run: Run): ChartElement[] {
+  if (hasSteps(run)) return [];
   const lines = sorted(run).filter((w) => movesBytes(w) && w.ops_per_s !== null && w.ops_per_s.value > 0);
   if (new Set(lines.map((w) => w.size_bytes)).size < 2) return [];
   const varied = new Set(lines.map((w) => w.concurrency)).size > 1;

@@ -39,6 +39,11 @@ export function span(run: Run): [number, number] {
   return ends.length === 0 ? [0, 1] : [Math.min(...ends), Math.max(...ends, ...horizon)];
 }
 
+function timeAxis(domain: [number, number], width: number): Plot.ScaleOptions {
+  const { label, tick: tickFormat, ticks } = clock(domain, width);
+  return { domain, label, tickFormat, ticks };
+}
+
 /** The shaded measured windows, with their edges as lines so that they show in print. */
 function windows(run: Run): Plot.Markish[] {
   const all = run.stages.flatMap((s) => (s.window ? [{ x1: s.window[0], x2: s.window[1] }] : []));
@@ -104,7 +109,6 @@ const keys = (list: Track[]): Key[] => (list.length > 1 ? list.map((t) => ({ lab
 
 function overTime(run: Run, list: Track[], title: string, column: Column, factor: number, unit: string, show: (y: number) => string, holds: Hold[], note?: string): ChartElement {
   const domain = span(run);
-  const axis = clock(domain[1] - domain[0]);
   const offered = [...new Set(list.flatMap((t) => t.series).map((s) => s.offered_per_s))].filter((x) => x !== null);
   return chart({
     title,
@@ -116,7 +120,7 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
       const all = list.flatMap((t) => points(t, column, factor));
       return Plot.plot({
         ...base(width, width < 520 ? 220 : 280),
-        x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+        x: timeAxis(domain, width),
         y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, ...(all.every((p) => p.y === 0) ? { domain: [0, 1] } : { zero: true, nice: true }), ticks: 5 },
         marks: [
           ...windows(run),
@@ -155,7 +159,6 @@ export function latencyOverTime(run: Run): ChartElement[] {
   const all = tracks(run).filter((t) => points(t, (s) => s.p50_ns).length > 0);
   if (all.length === 0) return [];
   const domain = span(run);
-  const axis = clock(domain[1] - domain[0]);
   let shown = all[0]!;
   const text = () => `Latency percentiles of ${shown.label} over time, logarithmic. ${PERCENTILES.map(([name, c]) => {
     const ys = points(shown, c).map((p) => p.y).sort((a, b) => a - b);
@@ -171,7 +174,7 @@ export function latencyOverTime(run: Run): ChartElement[] {
     data: () => sampleTable("Latency over time", [shown], PERCENTILES.map(([name, c]) => [name, c, latency])),
     draw: (width) => Plot.plot({
       ...base(width, width < 520 ? 240 : 300),
-      x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+      x: timeAxis(domain, width),
       y: { type: "log" },
       marks: [
         ...logAxis("y", logTicks(PERCENTILES.flatMap(([, c]) => points(shown, c).map((p) => p.y))), "↑ latency", latencyTick),
@@ -190,7 +193,6 @@ export function errorsOverTime(run: Run): ChartElement[] {
   const list: Track[] = names.map((name, i) => ({ label: name, mark: mark(i + 1), series: run.series.filter((s) => s.outcomes_per_s[name]) }));
   const column = (name: string): Column => (s) => s.outcomes_per_s[name] ?? [];
   const domain = span(run);
-  const axis = clock(domain[1] - domain[0]);
   return [chart({
     title: "Throttled and failed over time",
     note: "Attempts per second by class. 429 and 503 SlowDown are throttled, not failed.",
@@ -200,7 +202,7 @@ export function errorsOverTime(run: Run): ChartElement[] {
       names.map((n) => [n, column(n), (y) => significant(y)])) }),
     draw: (width) => Plot.plot({
       ...base(width, 200),
-      x: { domain, label: axis.label, tickFormat: axis.tick, ticks: Math.max(3, Math.floor(width / 90)) },
+      x: timeAxis(domain, width),
       y: { label: "↑ per second", grid: true, tickFormat: tick, zero: true, nice: true, ticks: 4 },
       marks: [
         ...windows(run),

@@ -38,8 +38,10 @@ describe("numbers", () => {
     expect(plain(3600)).toBe("3,600");
     expect(plain(0.97)).toBe("0.97");
     expect(tick(2500)).toBe("2.5k");
-    expect(clock(600).tick(75)).toBe("1:15");
-    expect(clock(30_000).tick(3_900)).toBe("1:05");
+    expect(clock([0, 600], 900).tick(75)).toBe("1:15");
+    expect(clock([0, 30_000], 900).tick(3_900)).toBe("1:05");
+    expect(clock([0, 600], 400).ticks).toEqual([0, 120, 240, 360, 480, 600]);
+    expect(clock([3, 9], 900).ticks).toEqual([3, 4, 5, 6, 7, 8, 9]);
   });
 
   it("chooses ticks that a person would", () => {

@@ -39,8 +39,20 @@ pub fn sweep(s: &RunSummary) -> Table {
     let mut t = Table::new(
         "Rate and throughput by operation and size",
         2,
-        &[op, size, ">In flight", rate, ">Throughput (MiB/s)", ">p50", ">p99", ">Throttled", ">Failed"],
+        &[
+            op,
+            size,
+            ">In flight",
+            rate,
+            ">Throughput (MiB/s)",
+            ">p50",
+            ">p99",
+            ">Throttled",
+            ">Failed",
+            "Step",
+        ],
     );
+    let steps = has_steps(s);
     let concurrencies: BTreeSet<u32> = s.workloads.iter().map(|w| w.concurrency).collect();
     for w in sorted(s) {
         let moves = moves_bytes(w);
@@ -59,9 +71,16 @@ pub fn sweep(s: &RunSummary) -> Table {
             latency(response.and_then(|l| l.p99)),
             if throttled > 0 { number::count(throttled) } else { String::new() },
             if failed > 0 { number::count(failed) } else { String::new() },
+            if steps { w.name.clone() } else { String::new() },
         ]);
     }
     t.without_empty_columns()
+}
+
+/// Whether lines are told apart by their names only: the steps of a search, which are read in their own order.
+pub fn has_steps(s: &RunSummary) -> bool {
+    let cells: BTreeSet<_> = s.workloads.iter().map(|w| (&w.op, w.size_bytes, w.concurrency)).collect();
+    cells.len() < s.workloads.len()
 }
 
 /// One row per line, for runs that are no sweep.
@@ -99,6 +118,9 @@ fn rate_with_interval(e: &plimsoll_model::Estimate) -> String {
 fn sorted(s: &RunSummary) -> Vec<&WorkloadSummary> {
     let mut all: Vec<&WorkloadSummary> = s.workloads.iter().collect();
     let rank = |w: &WorkloadSummary| OpKind::parse(&w.op).map(|k| k as usize);
+    if has_steps(s) {
+        return all;
+    }
     all.sort_by(|a, b| {
         (rank(a), a.size_bytes, a.concurrency, &a.name).cmp(&(rank(b), b.size_bytes, b.concurrency, &b.name))
     });

@@ -80,7 +80,7 @@ pub fn status(s: &RunSummary) -> String {
         }
         return out + "]";
     }
-    match codes(Level::Qualified).len() {
+    match s.findings.iter().filter(|f| f.level == Level::Qualified).count() {
         0 => "VALID".into(),
         1 => "VALID (1 note)".into(),
         n => format!("VALID ({n} notes)"),
@@ -104,6 +104,11 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         let _ = writeln!(out, "{line}");
     }
     out.push('\n');
+    // A search for limits is read for its limits; its steps are the evidence and come after.
+    let limits_first = !s.limits.is_empty();
+    if limits_first {
+        analysis(out, s, &r.analysis, style);
+    }
     if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).plain(style.width));
         shared_notes(out, s, style);
@@ -117,7 +122,9 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
             workload(out, s, w, style);
         }
     }
-    analysis(out, s, &r.analysis, style);
+    if !limits_first {
+        analysis(out, s, &r.analysis, style);
+    }
     findings(out, &s.findings, style);
     for gap in &r.gaps {
         out.push_str(&wrap(gap, style.width, "", "  "));
