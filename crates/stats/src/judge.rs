@@ -172,16 +172,19 @@ fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
 }
 
 /// Failed ops are in flight too, but their time is not summed: with more than a trace of them there is no check.
+///
+/// Parts of a multipart upload are inside their op, which is in flight once: they are left out.
 fn stage_law(stage: &StageSeen) -> Option<Check> {
-    let failed: f64 = stage.workloads.iter().map(|w| total(&w.failed)).sum();
-    let attempts: f64 = stage.workloads.iter().map(WorkloadSeen::attempts).sum();
+    let ops = || stage.workloads.iter().filter(|w| w.op != Some(OpKind::UploadPart));
+    let failed: f64 = ops().map(|w| total(&w.failed)).sum();
+    let attempts: f64 = ops().map(WorkloadSeen::attempts).sum();
     if failed > 0.002 * attempts {
         return None;
     }
     Check::of(&Sums {
         window_s: stage.client.in_flight.len() as f64 * stage.dt_s,
         in_flight_op_s: total(&stage.client.in_flight) * stage.dt_s,
-        in_system_s: stage.workloads.iter().map(|w| total(&w.in_system_s)).sum(),
+        in_system_s: ops().map(|w| total(&w.in_system_s)).sum(),
         ended: attempts - failed,
     })
 }

@@ -60,6 +60,15 @@ fn a_good_stage_is_valid() {
 }
 
 #[test]
+fn parts_of_an_upload_are_not_counted_twice() {
+    let mut s = good(2);
+    let alone = judge(&s).littles_law.unwrap();
+    let parts = WorkloadSeen { op: Some(plimsoll_model::OpKind::UploadPart), ..s.workloads[0].clone() };
+    s.workloads.push(parts);
+    assert_eq!(judge(&s).littles_law, Some(alone));
+}
+
+#[test]
 fn defects_are_named() {
     let mut s = good(2);
     s.client.busy.fill(0.97);
