@@ -488,8 +488,10 @@ impl Machine {
 
     fn note_answer(&mut self, slot: u32, i: usize, ended: Ended) {
         let lane = &self.lanes[i];
-        self.discarded_bytes += lane.discarded;
-        self.copied_bytes += lane.body_bytes - lane.discarded;
+        if lane.exchange.expected > 0 {
+            self.discarded_bytes += lane.discarded;
+            self.copied_bytes += lane.body_bytes - lane.discarded;
+        }
         let server = self.slots[slot as usize].server;
         if ended == Ended::Answered
             && let Some(name) = self.server_names.get_mut(server)

@@ -100,13 +100,12 @@ impl<R: Ring> Target<R> for S3Worker {
         let mut notes = Vec::new();
         let (gone, read) = (self.machine.discarded_bytes, self.machine.copied_bytes);
         if gone + read > 0 {
-            let how = match (gone, read) {
-                (0, _) => "copied to the client".into(),
-                // What comes with the head of an answer is copied with it; that much is not worth a word.
-                _ if read < gone / 50 => "discarded in the kernel".into(),
-                _ => {
-                    format!("discarded in the kernel ({gone} bytes) and copied to the client ({read} bytes)")
-                }
+            let percent = 100.0 * gone as f64 / (gone + read) as f64;
+            let how = if gone == 0 {
+                "copied to the client".to_owned()
+            } else {
+                // What comes together with the head of an answer is copied with it.
+                format!("discarded in the kernel ({percent:.0} %), the rest copied to the client")
             };
             notes.push(("received bodies".into(), how));
         }
