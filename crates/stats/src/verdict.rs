@@ -54,6 +54,8 @@ fn sustained(s: &RunSummary) -> Vec<String> {
     let mut out: Vec<String> = s
         .workloads
         .iter()
+        // Syncs that belong to writes have no rate of their own, and need none.
+        .filter(|w| w.op != "fsync" || w.ops_per_s.is_some())
         .take(NAMED)
         .map(|w| match &w.ops_per_s {
             None => format!("**Undetermined**: the rate of {} (the findings say why).", place(w)),
