@@ -79,7 +79,8 @@ export function bytes(x: number): string {
 }
 
 export function sizeEstimate(e: Estimate): string {
-  const [unit, f] = e.value >= MIB ? ["MiB", MIB] as const : e.value >= 1024 ? ["KiB", 1024] as const : ["B", 1] as const;
+  // Decimal, as the verdict's sentences have it.
+  const [unit, f] = e.value >= 1e9 ? ["GB", 1e9] as const : e.value >= 1e6 ? ["MB", 1e6] as const : e.value >= 1000 ? ["KB", 1000] as const : ["B", 1] as const;
   const text = estimate(e, 1 / f);
   const bracket = text.indexOf(" (");
   return bracket < 0 ? `${text} ${unit}` : `${text.slice(0, bracket)} ${unit}${text.slice(bracket)}`;

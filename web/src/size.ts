@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { Estimate, Run, SizeModel, Workload } from "./feed";
-import { bytes, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
+import { estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
 import { table, type Table } from "./table";
 
 interface Cell { size: number; rate: Estimate; group: string; binding?: string }
@@ -104,7 +104,7 @@ export function modelCharts(models: SizeModel[]): ChartElement[] {
     const label = (text: string) => ({ text: [text], fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 });
     const extra: Plot.Markish[] = [
       ...(knee ? [Plot.rect([knee], { x1: "low", x2: "high", fill: "var(--event)" }), Plot.ruleX([knee.value], { stroke: "var(--muted)", strokeDasharray: "2 3" }),
-        Plot.text([knee.value], { x: (x: number) => x, frameAnchor: "bottom", ...label(`knee ${bytes(knee.value)}`), dy: -6 })] : []),
+        Plot.text([knee.value], { x: (x: number) => x, frameAnchor: "bottom", ...label(`knee ${sizeEstimate({ ...knee, low: knee.value, high: knee.value })}`), dy: -6 })] : []),
       ...(O ? [Plot.link([0], { x1: low, x2: high, y1: O, y2: O, stroke: "var(--muted)", strokeDasharray: "8 3", strokeWidth: 1.6 }),
         Plot.text([0], { x: low, y: O, dy: -9, textAnchor: "start", ...label(`${m.ops_per_s ? "ops cap" : "ops cap at least"} ${significant(O)}/s`) })] : []),
       ...(W ? [Plot.link([0], { x1: from, x2: high, y1: W / from, y2: W / high, stroke: "var(--muted)", strokeDasharray: "2 3", strokeWidth: 1.6 }),

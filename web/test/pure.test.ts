@@ -24,7 +24,7 @@ describe("numbers", () => {
     expect(size(4000)).toBe("4 KB");
     expect(sizesLike([4000, 512_000])(512_000)).toBe("512 KB");
     expect(sizesLike([4096, 512_000])(512_000)).toBe("500 KiB");
-    expect(sizeEstimate({ value: 209_920, low: 194_560, high: 240_000, n_eff: 8 })).toBe("205 KiB (190 to 234)");
+    expect(sizeEstimate({ value: 209_900, low: 194_600, high: 240_000, n_eff: 8 })).toBe("210 KB (195 to 240)");
     expect(bytes(1.5 * 2 ** 30)).toBe("1.50 GiB");
   });
 

@@ -133,19 +133,9 @@ pub fn is_decimal(sizes: impl IntoIterator<Item = u64>) -> bool {
     sizes.into_iter().any(|s| s >= 1000 && s.is_multiple_of(1000) && !s.is_multiple_of(1024))
 }
 
-/// A size that was measured, so that it is rarely round: three digits and a binary unit.
-pub fn measured_size(bytes: f64) -> (f64, &'static str) {
-    match bytes {
-        b if b >= 1_073_741_824.0 => (1_073_741_824.0, "GiB"),
-        b if b >= MIB => (MIB, "MiB"),
-        b if b >= 1024.0 => (1024.0, "KiB"),
-        _ => (1.0, "B"),
-    }
-}
-
-/// An estimate of a size: `205 KiB (190 to 222)`.
+/// An estimate of a size: `210 KB (195 to 240)`. Decimal, as the verdict's sentences have it.
 pub fn size_estimate(e: &Estimate) -> String {
-    let (factor, unit) = measured_size(e.value);
+    let (unit, factor) = plimsoll_stats::words::bytes_unit(e.value);
     let text = estimate(&e.scaled(1.0 / factor));
     match text.split_once(" (") {
         Some((v, rest)) => format!("{v} {unit} ({rest}"),
@@ -229,8 +219,8 @@ mod tests {
             ("500 KiB".into(), "512 KB".into())
         );
         assert!(is_decimal([4000, 512_000]) && !is_decimal([512_000, 4096]));
-        let knee = Estimate { value: 209_920.0, low: 194_560.0, high: 240_000.0, n_eff: 8.0 };
-        assert_eq!(size_estimate(&knee), "205 KiB (190 to 234)");
+        let knee = Estimate { value: 209_900.0, low: 194_600.0, high: 240_000.0, n_eff: 8.0 };
+        assert_eq!(size_estimate(&knee), "210 KB (195 to 240)");
         assert_eq!(percent(0.31), "31 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.00001), "<0.01 %");

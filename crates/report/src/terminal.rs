@@ -249,6 +249,9 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
     for line in &a.advice {
         out.push_str(&wrap(line, style.width, "Advice: ", "  "));
     }
+    if !a.advice.is_empty() || s.limits.iter().any(|l| l.knee_bytes.is_some()) {
+        out.push('\n');
+    }
 }
 
 /// Findings by level; of one check that found something on several lines only the worst, with the number of others.
