@@ -2,6 +2,7 @@
 //!
 //! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
 
+mod bottlenecks;
 mod cells;
 mod holds;
 mod line;
@@ -103,6 +104,7 @@ fn judge_data(
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
         size_models: cells::models(data, &lines),
+        bottlenecks: bottlenecks::of_run(data, totals),
         ..Analysis::default()
     };
     (summary, analysis)

@@ -4,11 +4,13 @@ mod fixed;
 mod limits;
 mod saturation;
 mod sweep;
+mod watch;
 
 pub use fixed::Fixed;
 pub use limits::Limits;
 pub use saturation::Saturation;
 pub use sweep::Sweep;
+pub use watch::Watch;
 
 use std::time::Duration;
 
@@ -81,6 +83,11 @@ pub trait Controller: Send {
         true
     }
 
+    /// A sentence about what was just seen, once.
+    fn remark(&mut self) -> Option<String> {
+        None
+    }
+
     /// How many stages there will be, where that is known.
     fn total(&self) -> Option<u32> {
         None
@@ -103,15 +110,18 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
             Ok(Box::new(Sweep::new(template, ops, sizes, concurrencies, *repeat, plan.seed)))
         }
         Some(ControllerSpec::Watch { template, duration }) => {
-            let mut stage = (**template).clone();
-            for w in &mut stage.workloads {
-                w.stop.duration.get_or_insert(*duration);
-            }
-            Ok(Box::new(Fixed::new(vec![stage])))
+            Ok(Box::new(Watch::new((**template).clone(), *duration, plan.options.grid)))
         }
         Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling }) => {
             Ok(Box::new(Saturation::new((**template).clone(), *max_concurrency, *p99_ceiling, plan.seed)))
         }
+        Some(
+            ControllerSpec::Limits { probe_shared: true, .. }
+            | ControllerSpec::Limits { probe_scope: true, .. },
+        ) => Err(RunError::input(
+            "which ops share a bucket, and the scope of a limit, cannot be probed by this version",
+            "Leave out --probe-shared and --probe-scope; run the probe once per op, or once per bucket, and compare",
+        )),
         Some(ControllerSpec::Limits { template, budget, .. }) => {
             Ok(Box::new(Limits::new((**template).clone(), *budget, plan.options.grid)))
         }

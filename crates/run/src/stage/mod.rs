@@ -216,6 +216,10 @@ impl<'a> Collector<'a> {
             let counts = counts_of(&slice);
             self.put(slice.index, counts);
             go_on &= controller.slice(&counts);
+            if let Some(text) = controller.remark() {
+                sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: text.clone() })?;
+                (sinks.events)(Event::Message(text));
+            }
             self.merge.recycle(slice);
         }
         Ok(go_on)

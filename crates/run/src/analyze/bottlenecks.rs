@@ -1,0 +1,64 @@
+//! What was saturated while it was measured, as far as the samples of this machine tell.
+
+use plimsoll_model::Sample;
+use plimsoll_model::analysis::Bottleneck;
+use plimsoll_model::sample::Role;
+use plimsoll_stats::attribution::shares;
+use plimsoll_stats::attribution::{Candidate, Observed, attribute};
+use plimsoll_store::{RunData, Totals};
+
+/// Candidates, the likeliest first, then those that are clear. Empty without samples.
+pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
+    let mut observed: Vec<Observed> = Vec::new();
+    for t in totals {
+        let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
+        let inside: Vec<Sample> = data
+            .samples
+            .iter()
+            .filter(|s| s.role == Role::Client && (from..=to).contains(&s.at_ns))
+            .cloned()
+            .collect();
+        let speeds =
+            data.environment.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
+        merge(&mut observed, shares(&inside, &speeds.collect()).of_client());
+        let (mut attempts, mut throttled) = (0.0, 0.0);
+        for s in &t.series {
+            throttled += s.throttled() as f64;
+            attempts += (s.ok() + s.throttled() + s.failed()) as f64;
+        }
+        if attempts > 0.0 {
+            let what = "refused attempts".to_owned();
+            merge(
+                &mut observed,
+                vec![Observed { candidate: Candidate::Limiter, what, samples: vec![throttled / attempts] }],
+            );
+        }
+    }
+    let found = attribute(&observed);
+    let percent = |v: f64| format!("{:.1} %", 100.0 * v);
+    let suspects = found.suspects.iter().map(|s| Bottleneck {
+        candidate: format!("{} ({})", s.candidate.name(), s.what),
+        measured: percent(s.mean),
+        threshold: percent(s.threshold),
+        time_fraction: Some(s.time_fraction),
+        // Evidence without an intervention is no proof.
+        verdict: "consistent with".into(),
+        next: s.experiment.into(),
+    });
+    let clear = found.cleared.iter().map(|(candidate, what)| Bottleneck {
+        candidate: format!("{} ({what})", candidate.name()),
+        threshold: percent(candidate.threshold()),
+        verdict: "clear".into(),
+        ..Bottleneck::default()
+    });
+    suspects.chain(clear).collect()
+}
+
+fn merge(all: &mut Vec<Observed>, new: Vec<Observed>) {
+    for o in new {
+        match all.iter_mut().find(|a| (a.candidate, &a.what) == (o.candidate, &o.what)) {
+            Some(a) => a.samples.extend(o.samples),
+            None => all.push(o),
+        }
+    }
+}
