@@ -196,7 +196,8 @@ pub struct WorkerEnd {
     pub first_mismatches: Vec<Mismatch>,
     /// First error of each outcome, with its text.
     pub errors: Vec<FirstError>,
-    /// Every write of the sequence before this count was acknowledged before an fsync that ended Ok.
+    /// Every write of the sequence before this count was acknowledged before an fsync that ended Ok. Zero
+    /// where there are several files: an fsync speaks for one.
     pub synced_through: u64,
     /// Facts from the target, name to value.
     pub notes: Vec<(String, String)>,

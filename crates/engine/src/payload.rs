@@ -2,6 +2,8 @@
 //! seed. A stamp at the head of each granule says which object, which offset and which writing of it;
 //! the rest is a slice of a shared random pool that follows from the stamp.
 
+use std::sync::OnceLock;
+
 use plimsoll_model::plan::DataSpec;
 
 use crate::api::DataSeed;
@@ -15,12 +17,16 @@ pub const STAMP_BYTES: usize = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"PLIMBLK1");
 /// Slices of the pool begin at multiples of 64 below this.
 const POOL_BYTES: usize = 4 << 20;
+/// Distance of the places in the pool where slices begin.
+const SLICE_STEP: usize = 64;
 /// Blocks that repeat others are one of so many.
 const DEDUP_BLOCKS: u64 = 16;
 
 /// The content of all blocks under one seed.
 pub struct Payload {
     pool: Vec<u8>,
+    /// Where in the pool a slice begins, by its first word: made when a read first begins inside a granule.
+    places: OnceLock<Vec<(u64, u32)>>,
     seed: u64,
     /// Of 2^32: share of granules that repeat another.
     dedup: u64,
@@ -54,6 +60,7 @@ impl Payload {
         let DataSpec { compressible, dedupable } = data.spec;
         Self {
             pool: make_pool(rng::derive(data.seed, 21), compressible),
+            places: OnceLock::new(),
             seed: rng::derive(data.seed, 22),
             dedup: (dedupable.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u64,
         }
@@ -90,7 +97,7 @@ impl Payload {
     fn body(&self, s: Stamp, len: usize) -> &[u8] {
         let hash =
             rng::mix(self.seed ^ rng::mix(s.object.rotate_left(40) ^ s.offset ^ rng::mix(s.generation)));
-        let from = rng::below(hash, (POOL_BYTES / 64) as u64) as usize * 64;
+        let from = rng::below(hash, (POOL_BYTES / SLICE_STEP) as u64) as usize * SLICE_STEP;
         &self.pool[from..from + len]
     }
 
@@ -117,8 +124,9 @@ impl Payload {
         s
     }
 
-    /// Checks what was read at `offset` of `object`, against whichever writing of it the stamps name. Bytes
-    /// before the first stamp of a block written in larger granules cannot be told and are passed over.
+    /// Checks what was read at `offset` of `object`, against whichever writing of it the stamps name. Of a read
+    /// that begins inside a granule, the part before the first stamp must be of the pool: whose it is cannot
+    /// be told, that it is ours and whole can.
     pub fn check(&self, block: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
         let mut at = 0;
         while at < block.len() {
@@ -129,7 +137,9 @@ impl Payload {
             }
             let head = head_of(rest);
             if head[0] != MAGIC && !here.is_multiple_of(GRANULE as u64) && at == 0 {
-                at += (GRANULE as u64 - here % GRANULE as u64) as usize;
+                let len = (GRANULE - (here % GRANULE as u64) as usize).min(rest.len());
+                self.check_middle(&rest[..len], object, here)?;
+                at = len;
                 continue;
             }
             at += self.check_one(rest, head, object, here).map_err(|d| Difference { at: at + d.at, ..d })?;
@@ -162,6 +172,66 @@ impl Payload {
             }
         }
     }
+}
+
+/// The middle of a granule.
+impl Payload {
+    /// Checks a part of a granule that begins a multiple of the slices' step behind its stamp.
+    fn check_middle(&self, piece: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
+        let Some((at, word)) = first_word(piece) else {
+            // Zeros throughout: a pool that compresses to nothing has such pieces, another has none.
+            let zeros_are_ours = self.pool.chunks(piece.len().max(1)).any(|c| c.iter().all(|b| *b == 0));
+            return if zeros_are_ours { Ok(()) } else { Err(stranger(piece, object, offset)) };
+        };
+        let places = self.places.get_or_init(|| places_of(&self.pool));
+        let from = places.partition_point(|(w, _)| *w < word);
+        // Words of the pool are random, so that as a rule there is one place; all of them are tried.
+        let candidates = places[from..].iter().take_while(|(w, _)| *w == word).filter_map(|(_, place)| {
+            let start = (*place as usize).checked_sub(at)?;
+            self.pool.get(start..start + piece.len())
+        });
+        let mut nearest: Option<usize> = None;
+        for ours in candidates {
+            match ours.iter().zip(piece).position(|(a, b)| a != b) {
+                None => return Ok(()),
+                Some(i) => nearest = nearest.max(Some(i)),
+            }
+        }
+        match nearest {
+            None => Err(stranger(piece, object, offset)),
+            Some(at) => Err(Difference {
+                at,
+                expected: "the rest of the random data before it".into(),
+                found: hex(&piece[at..]),
+            }),
+        }
+    }
+}
+
+fn stranger(piece: &[u8], object: u64, offset: u64) -> Difference {
+    let expected = format!("a stamp of object {object}, offset {offset}, or data of this seed");
+    Difference { at: 0, expected, found: describe(piece, head_of(piece)) }
+}
+
+/// The first word that is not zero, at a multiple of the slices' step, and where it is.
+fn first_word(piece: &[u8]) -> Option<(usize, u64)> {
+    (0..piece.len()).step_by(SLICE_STEP).find_map(|at| match word_at(piece, at) {
+        Some(0) | None => None,
+        Some(word) => Some((at, word)),
+    })
+}
+
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn places_of(pool: &[u8]) -> Vec<(u64, u32)> {
+    let mut places: Vec<(u64, u32)> = (0..pool.len())
+        .step_by(SLICE_STEP)
+        .filter_map(|at| Some((word_at(pool, at).filter(|w| *w != 0)?, at as u32)))
+        .collect();
+    places.sort_unstable();
+    places
 }
 
 fn head_of(block: &[u8]) -> [u64; 6] {
@@ -235,6 +305,34 @@ mod tests {
             let d = p.check(&block, 1, 8192).unwrap_err();
             prop_assert!(d.at == at || at % GRANULE < STAMP_BYTES && d.at == at - at % GRANULE);
         }
+    }
+
+    proptest! {
+        /// A read that is smaller than the granule it lies in sees no stamp, and damage all the same.
+        #[test]
+        fn damage_inside_a_granule_is_found(unit in 1usize..8, at in 0usize..512, bit in 0u8..8, compressible in prop_oneof![Just(0.0), Just(0.5)]) {
+            let p = payload(DataSpec { compressible, ..DataSpec::default() });
+            let mut granule = vec![0; 4096];
+            p.fill(&mut granule, 1, 8192, 5);
+            let piece = &mut granule[unit * 512..][..512];
+            let offset = 8192 + unit as u64 * 512;
+            prop_assert_eq!(p.check(piece, 1, offset), Ok(()));
+            piece[at] ^= 1 << bit;
+            prop_assert!(p.check(piece, 1, offset).is_err());
+        }
+    }
+
+    #[test]
+    fn small_blocks_that_lost_their_stamp_are_named() {
+        let p = payload(DataSpec::default());
+        assert_eq!(p.check(&[0; 512], 1, 512).unwrap_err().found, "zeros");
+        assert!(p.check(&[7; 512], 1, 512).is_err());
+        let mut block = vec![0; 512];
+        p.fill(&mut block, 1, 512, 0);
+        block[0] ^= 1;
+        assert!(p.check(&block, 1, 512).is_err());
+        p.fill(&mut block, 1, 1024, 0);
+        assert!(p.check(&block, 1, 512).unwrap_err().found.contains("offset 1024"));
     }
 
     #[test]

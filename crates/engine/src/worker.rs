@@ -55,6 +55,8 @@ pub(crate) struct Worker<'a, R, T> {
     sync_files: u64,
     next_sync: u64,
     synced: SyncMark,
+    /// Of the fsync in each slot: every write before this number was acknowledged when it began.
+    promises: Vec<u64>,
     now_ns: u64,
     pub cause: Option<StopCause>,
     pub stopped_ns: u64,
@@ -68,9 +70,9 @@ pub(crate) struct Worker<'a, R, T> {
 /// Which writes are durable.
 #[derive(Debug, Default, Clone, Copy)]
 struct SyncMark {
-    /// Of the fsync in flight: every write before this number was acknowledged when it began.
-    pending: u64,
     through: u64,
+    /// An fsync speaks for one file only: over several files nothing is claimed.
+    one_file: bool,
     next_write: u64,
     failed: Option<u64>,
 }
@@ -110,7 +112,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             cancelled: vec![Outcome::Ok; slots],
             sync_files: if spec.source.sync.end_fsync { files_of(spec) } else { 0 },
             next_sync: 0,
-            synced: SyncMark::default(),
+            synced: SyncMark { one_file: files_of(spec) == 1, ..SyncMark::default() },
+            promises: vec![0; slots],
             now_ns: 0,
             cause: None,
             stopped_ns: 0,
@@ -240,7 +243,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         let Numbered { op, n } = numbered;
         let now_ns = self.now_ns;
         if op.kind == OpKind::Fsync {
-            self.synced.pending = self.first_unacknowledged();
+            self.promises[slot as usize] = self.first_unacknowledged();
         } else if op.kind == OpKind::Write {
             self.synced.next_write = n + 1;
         }
@@ -437,8 +440,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             OpKind::Write if !done.outcome.is_ok() => {
                 self.synced.failed = Some(self.synced.failed.map_or(f.n, |x| x.min(f.n)));
             }
-            OpKind::Fsync if done.outcome.is_ok() => {
-                self.synced.through = self.synced.through.max(self.synced.pending);
+            OpKind::Fsync if done.outcome.is_ok() && self.synced.one_file => {
+                self.synced.through = self.synced.through.max(self.promises[slot as usize]);
             }
             _ => {}
         }
