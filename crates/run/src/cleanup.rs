@@ -44,7 +44,8 @@ fn bucket_target(thing: &Thing) -> Option<&String> {
     }
 }
 
-fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), RunError> {
+/// The objects of a server whose data goes as a whole need no removing one by one.
+pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), RunError> {
     for (id, thing) in journal.pending() {
         if bucket_target(&thing).is_some_and(|t| t == name) {
             journal.removed(id)?;

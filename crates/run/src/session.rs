@@ -520,7 +520,9 @@ impl Session {
         let mut left = Vec::new();
         for t in self.targets.values_mut() {
             if let Ready::S3(s3) = t {
-                if let Some(area) = s3.area() {
+                if s3.is_thrown_away() && !keep {
+                    cleanup::forget_embedded(&mut self.journal, s3.target_name())?;
+                } else if let Some(area) = s3.area() {
                     left.extend(cleanup::bucket_things(
                         s3.store(),
                         &mut self.journal,

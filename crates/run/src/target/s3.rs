@@ -212,6 +212,17 @@ impl S3Ready {
         self.admin.server()
     }
 
+    /// The data of the embedded server is in a temporary directory that goes with it.
+    pub fn is_thrown_away(&self) -> bool {
+        let named = self.access.target.embedded.as_ref().is_some_and(|e| e.data.is_some());
+        self.server.is_some() && !named
+    }
+
+    /// Name of the target in the plan.
+    pub fn target_name(&self) -> &str {
+        self.area.as_ref().map_or("", |a| a.target.as_str())
+    }
+
     /// Ends the embedded server, if this target has one.
     pub fn stop_server(&mut self, journal: &mut Journal) -> Result<(), RunError> {
         self.server.take().map_or(Ok(()), |s| s.stop(journal))

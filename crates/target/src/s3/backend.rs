@@ -15,6 +15,7 @@ use super::stream::{FileStream, Received, blocking, receive};
 use s3s::checksum::ChecksumHasher;
 use s3s::dto::*;
 use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+use std::collections::BTreeSet;
 use std::ops::Range as Span;
 use std::sync::Arc;
 
@@ -550,9 +551,19 @@ fn delete_all(
     quiet: bool,
 ) -> DeleteObjectsOutput {
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+    let mut removed = Vec::with_capacity(objects.len());
+    let mut directories = BTreeSet::new();
     for o in objects {
         let condition = o.e_tag.as_ref().map_or(Condition::None, |t| Condition::Is(t.value().to_owned()));
-        match store.delete(bucket, &o.key, &condition) {
+        let result = store.delete_name(bucket, &o.key, &condition);
+        let result = result.map(|dir| directories.extend(dir));
+        removed.push((o, result));
+    }
+    // Durable before the answer, but each directory once: a batch is often of one.
+    let synced = directories.iter().try_for_each(|dir| store.sync_dir(dir)).map_err(|e| e.to_string());
+    for (o, result) in removed {
+        let synced = synced.clone().map_err(|e| StoreError::Io(std::io::Error::other(e)));
+        match result.and(synced) {
             Ok(()) if quiet => {}
             Ok(()) => deleted.push(DeletedObject { key: Some(o.key), ..Default::default() }),
             Err(e) => {

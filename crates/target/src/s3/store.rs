@@ -210,6 +210,20 @@ impl Store {
 
     /// Removes a key; one that is not there is no error, as in S3.
     pub fn delete(&self, bucket: &Bucket, key: &str, condition: &Condition) -> Result<(), StoreError> {
+        match self.delete_name(bucket, key, condition)? {
+            Some(dir) => self.sync_dir(&dir),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a name; the directory that has to be synced for it to last, if there was such a name. A
+    /// batch syncs each directory once.
+    pub fn delete_name(
+        &self,
+        bucket: &Bucket,
+        key: &str,
+        condition: &Condition,
+    ) -> Result<Option<PathBuf>, StoreError> {
         let path = bucket.path_of(key);
         {
             let mut state = write(&bucket.state);
@@ -217,12 +231,12 @@ impl Store {
                 condition.check(state.index.get(key.as_bytes()))?;
             }
             if !state.index.contains_key(key.as_bytes()) {
-                return Ok(());
+                return Ok(None);
             }
             fs::remove_file(&path)?;
             state.index.remove(key.as_bytes());
         }
-        self.sync_dir(path.parent().unwrap_or(&path))
+        Ok(Some(path.parent().unwrap_or(&path).to_owned()))
     }
 
     /// Makes names in a directory durable.
