@@ -243,6 +243,7 @@ impl Admin {
             ));
         }
         let mut gone = 0;
+        let mut before = String::new();
         loop {
             // Always from the start: tokens of some servers break when what they point at is deleted.
             let page = self.list_page(prefix, None)?;
@@ -250,6 +251,13 @@ impl Admin {
                 return Ok(gone);
             }
             let keys: Vec<String> = page.objects.into_iter().map(|o| o.key).collect();
+            if keys[0] == before {
+                let text = format!(
+                    "'{before}' is still listed after it was deleted: is the bucket locked, or is its listing late?"
+                );
+                return Err(AdminError::new(Trouble::Other, text));
+            }
+            before.clone_from(&keys[0]);
             for batch in keys.chunks(MAX_DELETE_KEYS) {
                 let failed = self.delete_batch(batch)?;
                 if let Some(f) = failed.first() {

@@ -461,7 +461,9 @@ impl Machine {
         }
         let s = &mut self.slots[slot as usize];
         let begun = s.phase != Phase::Initiate;
-        if s.stopping || !begun {
+        // A server that let the op run into its time-out may do the same to the abort, which nothing would end;
+        // when the run is cancelled, the worker's own patience does.
+        if !begun || s.stopping && failed != Outcome::Cancelled {
             return Next::Done(failed);
         }
         s.phase = Phase::Abort;

@@ -71,8 +71,9 @@ pub(super) struct Case {
     pub layout: Layout,
     pub sizes: Vec<u64>,
     pub slots: u32,
-    /// Cancel what is in flight with this after that many milliseconds.
+    /// Cancel what is in flight after that many milliseconds, and as what.
     pub cancel_after_ms: Option<u64>,
+    pub cancel_as: Outcome,
 }
 
 impl Case {
@@ -109,6 +110,7 @@ impl Case {
             sizes: Vec::new(),
             slots: 1,
             cancel_after_ms: None,
+            cancel_as: Outcome::Timeout,
         }
     }
 
@@ -167,16 +169,21 @@ impl Case {
             let until = cancel_at.unwrap_or(u64::MAX).min(ring.now_ns() + 20_000_000_000);
             ring.wait(1, until).map_err(|e| e.to_string())?;
             let now = ring.now_ns();
-            if cancel_at.is_some_and(|t| now >= t) {
+            let cancelling = cancel_at.is_some_and(|t| now >= t);
+            if cancelling {
                 cancel_at = None;
                 for slot in busy.clone() {
-                    let step = machine.cancel(&mut ring, now, slot, Outcome::Timeout);
+                    let step = machine.cancel(&mut ring, now, slot, self.cancel_as);
                     ran.take(step, slot, &mut free, &mut busy);
                 }
             }
             completions.clear();
             ring.reap(&mut completions);
-            assert!(!completions.as_slice().is_empty() || now < until, "the ring fell silent: {:?}", ran.log);
+            assert!(
+                cancelling || !completions.as_slice().is_empty() || now < until,
+                "the ring fell silent: {:?}",
+                ran.log
+            );
             for c in completions.as_slice() {
                 let (slot, tag) = (c.token.slot(), c.token.tag());
                 let step = machine.complete(&mut ring, (now, &mut ran.log), slot, tag, c.result);

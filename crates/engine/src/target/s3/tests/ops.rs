@@ -187,6 +187,27 @@ fn an_upload_that_fails_is_taken_back() {
 }
 
 #[test]
+fn an_upload_that_is_cancelled_is_taken_back() {
+    let server = Server::start(|r| match (r.method.as_str(), r.query.as_str()) {
+        ("POST", "uploads=") => {
+            let xml =
+                b"<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>";
+            Reply::Bytes(http("200 OK", "", xml))
+        }
+        ("PUT", _) => Reply::Silence,
+        _ => Reply::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+    });
+    let mut case = multipart_case(&server, 300_000, 3);
+    case.cancel_after_ms = Some(100);
+    case.cancel_as = Outcome::Cancelled;
+    case.run_both(&[op(OpKind::Multipart, 4, 1_000_000)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Cancelled]);
+        assert!(ran.log.failures.is_empty(), "a cancelled op is no failure");
+    });
+    assert!(server.requests().iter().any(|r| r.method == "DELETE" && r.query == "uploadId=id"));
+}
+
+#[test]
 fn success_that_is_none() {
     let copy_error = http("200 OK", "", b"<Error><Code>InternalError</Code></Error>");
     let copy_good = http("200 OK", "", b"<CopyObjectResult><ETag>e</ETag></CopyObjectResult>");
