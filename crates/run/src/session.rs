@@ -158,7 +158,8 @@ impl Session {
         }
         if let Some(file) = &self.plan.options.trace {
             let start = self.environment.started_at.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-            self.trace = Some(TraceWriter::create(std::path::Path::new(file), start)?);
+            self.trace =
+                Some(TraceWriter::create(&trace_path(file, resumed.is_some(), self.next_stage), start)?);
         }
         self.ground.check_all(&self.plan)
     }
@@ -295,7 +296,7 @@ impl Session {
             grid_ns: self.plan.options.grid.as_ns(),
             clock,
             warmup_ns,
-            planned_ns: lower::planned_ns(stage),
+            planned_ns: lower::planned_ns(stage).filter(|_| !controller.ends_stages()),
             of: controller.total().map(|t| t.max(index + 1)),
         };
         let mut sinks = Sinks {
@@ -539,6 +540,17 @@ impl Session {
         self.ground.release();
         left.extend(cleanup::local_things(&mut self.journal, keep)?);
         Ok(left)
+    }
+}
+
+/// A resumed run writes a trace of its own: what the killed one left of it is torn, and is not overwritten.
+fn trace_path(file: &str, resumed: bool, next_stage: u32) -> std::path::PathBuf {
+    let path = std::path::PathBuf::from(file);
+    match path.file_name() {
+        Some(name) if resumed => {
+            path.with_file_name(format!("from-stage-{next_stage}-{}", name.to_string_lossy()))
+        }
+        _ => path,
     }
 }
 

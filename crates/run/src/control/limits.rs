@@ -146,6 +146,10 @@ impl Controller for Limits {
         }
     }
 
+    fn ends_stages(&self) -> bool {
+        true
+    }
+
     fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
         if completed.is_empty() {
             return Ok(());

@@ -83,6 +83,11 @@ pub trait Controller: Send {
         true
     }
 
+    /// Its stages have no end of their own: it ends them.
+    fn ends_stages(&self) -> bool {
+        false
+    }
+
     /// A sentence about what was just seen, once.
     fn remark(&mut self) -> Option<String> {
         None
