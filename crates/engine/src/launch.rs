@@ -37,8 +37,10 @@ pub(crate) fn is_virtual(target: &TargetConfig) -> bool {
 
 /// Runs one worker on a real clock, from its target's making to its end.
 pub(crate) fn run(spec: WorkerSpec, setting: Setting, outlet: Outlet, line: &StartLine) -> WorkerEnd {
-    prepare_thread(&spec);
     let worker = spec.worker;
+    if let Err(e) = prepare_thread(&spec) {
+        return WorkerEnd::failed(worker, give_up(line, &setting, e)).of(&spec);
+    }
     let end = match &spec.target {
         TargetConfig::Null => null(&spec, &setting, outlet, line),
         TargetConfig::Block(c) | TargetConfig::Files(c) => match FileTarget::build(&spec, c) {
@@ -61,16 +63,26 @@ fn give_up(line: &StartLine, setting: &Setting, e: EngineError) -> EngineError {
 }
 
 /// Pins the thread where asked, and sets its timer slack to the least: timed waits end on time.
-fn prepare_thread(spec: &WorkerSpec) {
-    // SAFETY: plain system calls on the calling thread; refusals only cost precision.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1usize, 0usize, 0usize, 0usize);
-        if let Some(cpu) = spec.cpu {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu as usize, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-        }
+fn prepare_thread(spec: &WorkerSpec) -> Result<(), EngineError> {
+    // SAFETY: a plain system call on the calling thread; a refusal only costs precision.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize, 0usize, 0usize, 0usize) };
+    let Some(cpu) = spec.cpu else { return Ok(()) };
+    let refused =
+        |why: String| EngineError::BadSpec(format!("worker {} cannot run on CPU {cpu}: {why}", spec.worker));
+    if cpu >= libc::CPU_SETSIZE as u32 {
+        return Err(refused(format!("the highest number is {}", libc::CPU_SETSIZE - 1)));
     }
+    // SAFETY: a set of all zeros is valid; the number was checked; the set lives through the call.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if result < 0 {
+        let why = std::io::Error::last_os_error();
+        return Err(refused(format!("{why}; name CPUs that this process may use (taskset -p shows them)")));
+    }
+    Ok(())
 }
 
 type Ended = Result<WorkerEnd, EngineError>;

@@ -92,3 +92,14 @@ fn rings_refuse_what_they_cannot_do() {
     let (_, ends) = run(stage(Clock::Real, vec![read]));
     assert!(ends[0].error.as_ref().unwrap().to_string().contains("nothing/there"));
 }
+
+#[test]
+fn a_cpu_that_is_not_there_is_an_error() {
+    for cpu in [1023, 1024, u32::MAX] {
+        let mut w = worker(OpKind::Null, plimsoll_engine::TargetConfig::Null, MIB, Dist::Uniform);
+        w.cpu = Some(cpu);
+        let (_, ends) = run(stage(Clock::Real, vec![w]));
+        let text = ends[0].error.as_ref().expect("refused").to_string();
+        assert!(text.contains(&format!("CPU {cpu}")), "{text}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The loop on a virtual clock with scripted times.
+
+use super::*;
+use crate::api::{DataSeed, FileConfig, SeriesSpec, StopRule, TargetConfig};
+use crate::ring::simulated::VirtualRing;
+use crate::ring::{RingOp, RingSpec, Token};
+use crate::source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
+
+/// Writes take 10 ns, the first fsync 100, later ones 1000.
+struct Scripted {
+    syncs: u64,
+}
+
+impl Target<VirtualRing> for Scripted {
+    const STAMP_AFTER_PREPARE: bool = false;
+
+    fn begin(
+        &mut self,
+        cx: &mut Context<'_, VirtualRing>,
+        slot: u32,
+        op: &plimsoll_model::Op,
+        _n: u64,
+    ) -> Step {
+        let is_sync = op.kind == OpKind::Fsync;
+        let takes_ns = match (is_sync, self.syncs) {
+            (false, _) => 10,
+            (true, 0) => 100,
+            (true, _) => 1000,
+        };
+        self.syncs += u64::from(is_sync);
+        let until_ns = cx.now_ns + takes_ns;
+        // SAFETY: a sleep points to nothing.
+        unsafe { cx.ring.push(Token::new(slot, 0), RingOp::Sleep { until_ns }) };
+        Step::MORE
+    }
+
+    fn complete(&mut self, _: &mut Context<'_, VirtualRing>, _: Token, _: i32) -> Step {
+        Step::Done(Done::at_once(Outcome::Ok, 0))
+    }
+
+    fn cancel(&mut self, _: &mut Context<'_, VirtualRing>, _: u32, _: Outcome) -> Step {
+        Step::MORE
+    }
+}
+
+fn spec(files: usize) -> WorkerSpec {
+    let place = Place::Region {
+        files: 1,
+        order: FileOrder::Serial,
+        offset_bytes: 0,
+        length_bytes: 1 << 20,
+        align_bytes: 512,
+        dist: Dist::Sequential,
+    };
+    let kinds = vec![KindSpec { kind: OpKind::Write, weight: 1, size: SizeSpec::Fixed(512), place }];
+    let series = |kind| SeriesSpec { kind, shape: Default::default(), trace_series: 0 };
+    let paths = vec![std::path::PathBuf::new(); files];
+    WorkerSpec {
+        worker: 0,
+        stage: 0,
+        workload: 0,
+        series: vec![series(OpKind::Write), series(OpKind::Fsync)],
+        cpu: None,
+        ring: Default::default(),
+        source: OpSource { seed: 1, kinds, sync: SyncRule { fsync_every: 1, ..SyncRule::default() } },
+        share: Share::WHOLE,
+        pacer: crate::Pacer::Closed,
+        pace_share: Share::WHOLE,
+        target: TargetConfig::Block(FileConfig { paths, buffered: true, create: false, first_object: 0 }),
+        slots: 4,
+        stop: StopRule { ops: Some(5), ..StopRule::default() },
+        start_delay_ns: 0,
+        trace: false,
+        verify: false,
+        data: DataSeed::default(),
+    }
+}
+
+/// (time, writes promised) whenever the promise grew.
+fn promised(spec: &WorkerSpec) -> Vec<(u64, u64)> {
+    let control = Control::default();
+    let ring = VirtualRing::open(&RingSpec { entries: 4, ..RingSpec::default() }).unwrap();
+    let recorder = Recorder::new(spec, u64::MAX / 2, None);
+    let mut w = Worker::new(spec, ring, Scripted { syncs: 0 }, recorder, &control, 0).without_cpu_clock();
+    w.start(0, None);
+    let mut seen = vec![];
+    w.begin_due();
+    while let Some(at_ns) = w.ring.next_event_ns() {
+        w.ring.advance_to(at_ns);
+        w.wake();
+        w.reap();
+        if seen.last().map_or(0, |s: &(u64, u64)| s.1) < w.synced_through() {
+            seen.push((at_ns, w.synced_through()));
+        }
+        w.begin_due();
+    }
+    seen
+}
+
+#[test]
+fn an_fsync_promises_what_was_done_when_it_began() {
+    // At 0: write 0, sync, write 1, sync; both see nothing done. The third begins at 10 beside write 2;
+    // write 3 ends at 30, and the fourth begins then. The first ends at 100, with promises around it.
+    assert_eq!(promised(&spec(1)), [(1010, 2), (1030, 4)]);
+    assert_eq!(promised(&spec(2)), [], "an fsync speaks for one file");
+}
