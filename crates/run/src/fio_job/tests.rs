@@ -134,6 +134,8 @@ fn bad_files_say_where() {
         ("[a]\nsize=50%\n", "not known yet"),
         ("[a]\nsize=1m\nrate_process=poisson\n", "no rate"),
         ("[a]\ninclude nowhere.fio\n", "cannot be read"),
+        ("[a]\ninclude /dev/zero\n", "not a regular file"),
+        ("[a]\ninclude /dev\n", "not a regular file"),
         ("[a]\nfilename=${NOPE}/x\nsize=1m\n", "no variable 'NOPE'"),
         ("[a]\nsize=99999999999999t\n", "too large"),
         ("[a]\niodepth=0\nsize=1m\n", "not between 1"),

@@ -1,6 +1,7 @@
 //! Job files as text: sections, assignments with their lines, includes, comments and `${VAR}`.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use super::FioError;
@@ -149,26 +150,40 @@ impl JobFile {
     }
 }
 
+/// Job files are small: what is larger is something else.
+const MAX_BYTES: u64 = 16 << 20;
+
 fn read_text(path: &Path, name: &str, line: u32) -> Result<String, FioError> {
-    let read = || {
-        if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
-        } else {
-            std::fs::read(path)
-        }
-    };
-    let bytes = read().map_err(|e| {
+    let cannot = |e: String| {
         FioError::at(
             name,
             line,
             format!("{} cannot be read: {e}", path.display()),
             "Give the path of a fio job file.",
         )
-    })?;
+    };
+    // Only a job file itself can be standard input; an include must be a file, and cannot be endless.
+    let bytes = if path == Path::new("-") && line == 0 {
+        read_limited(std::io::stdin().lock())
+    } else {
+        match std::fs::metadata(path) {
+            Ok(m) if line > 0 && !m.is_file() => return Err(cannot("it is not a regular file".into())),
+            _ => std::fs::File::open(path).and_then(read_limited),
+        }
+    };
+    let bytes = bytes.map_err(|e| cannot(e.to_string()))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(cannot("it is larger than 16 MiB".into()));
+    }
     String::from_utf8(bytes).map_err(|_| {
         FioError::at(name, line, format!("{} is not text in UTF-8", path.display()), "Give a fio job file.")
     })
+}
+
+fn read_limited(from: impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// fio cuts a line at the first `;` or `#`, wherever it stands.
