@@ -1,0 +1,116 @@
+"""Limits that are known, of other makes: what is measured is what was set. Short versions; the long ones are in bench/."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN, new_bucket, start, stop
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def rate(result, op):
+    """Ok ops over the window: the count itself, so that a wide interval does not widen the check."""
+    w = result.workload(op)
+    assert w["ops_per_s"], result.summary["verdict"]
+    return w["ops_per_s"]["value"]
+
+
+def test_nginx_limit_req(plimsoll, minio):
+    b = new_bucket(minio)
+    limit = start("nginx-limit.sh", minio.endpoint.removeprefix("http://"), "200", "20", "429")
+    try:
+        r = plimsoll("object", "put", "--endpoint", limit["endpoint"], "--bucket", b.name, "--size", "1KiB",
+                     "--concurrency", "8", "--warmup", "1s", "--duration", "8s", "--json", server=minio)
+        assert rate(r, "put") == pytest.approx(200, rel=0.02)
+        assert r.workload("put")["outcomes"]["http_429"] > 100
+        assert b.keys() == []
+    finally:
+        stop(limit["dir"])
+
+
+@pytest.mark.parametrize("size,ops", [("4KiB", 40.0), ("1MiB", 30.0)])
+def test_a_tier_of_the_embedded_server(plimsoll, size, ops):
+    """A twentieth of 800 op/s and 600 MiB/s: small objects meet the first, large ones the second."""
+    r = plimsoll("object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
+                 "--size", size, "--concurrency", "16", "--warmup", "3s", "--duration", "8s", "--json")
+    assert rate(r, "put") == pytest.approx(ops, rel=0.04)
+
+
+def test_the_plan_of_a_tier_meets_its_promise(plimsoll, tmp_path):
+    r = plimsoll("object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.1", "--no-sync",
+                 "--size", "4KiB", "--warmup", "3s", "--duration", "8s", "--expect", "put.ops_per_s >= 400", "--json")
+    assert r.summary["expectations"][0]["met"] is False, "800 op/s at a tenth do not reach 400"
+    assert r.code in (3, 4)
+
+
+def block_rate(plimsoll, path, *flags):
+    return plimsoll("block", path, "--pattern", "randread", "--no-layout", "--warmup", "2s", "--runtime", "6s",
+                    "--json", *flags)
+
+
+@ROOT_ONLY
+@pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
+@pytest.mark.parametrize("limits,flags,ops", [
+    ('{"iops-total":200}', ["--bs", "4KiB", "--iodepth", "4"], 200.0),
+    ('{"bps-total":20971520}', ["--bs", "1MiB", "--iodepth", "4"], 20.0),
+])
+def test_qemu_throttle_group(plimsoll, limits, flags, ops):
+    disk = start("qsd.sh", limits, "64M")
+    try:
+        r = block_rate(plimsoll, disk["path"], *flags)
+        assert rate(r, "read") == pytest.approx(ops, rel=0.02), r.summary["verdict"]
+    finally:
+        stop(disk["dir"])
+
+
+@ROOT_ONLY
+@pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
+@pytest.mark.parametrize("limits,flags,ops", [
+    (["300", "0", "0", "0"], ["--bs", "4KiB", "--iodepth", "4"], 300.0),
+    (["0", "0", "20971520", "0"], ["--bs", "64KiB", "--iodepth", "4"], 320.0),
+])
+def test_kernel_blkio_throttle(runs, limits, flags, ops):
+    disk = start("blkio.sh", *limits, "64M")
+    try:
+        line = [str(BIN), "block", disk["path"], "--pattern", "randread", "--no-layout", "--warmup", "2s", "--runtime",
+                "6s", "--json", "--quiet", "--runs-dir", str(runs), *flags]
+        inside = ["sh", "-c", f'echo $$ > {disk["cgroup"]}/cgroup.procs; exec "$@"', "sh", *line]
+        done = subprocess.run(inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        summary = json.loads(done.stdout)
+        measured = summary["workloads"][0]["ops_per_s"]["value"]
+        assert measured == pytest.approx(ops, rel=0.02), summary["verdict"]
+    finally:
+        stop(disk["dir"])
+
+
+@ROOT_ONLY
+@pytest.mark.skipif(not shutil.which("tc"), reason="needs iproute2")
+def test_tbf_on_a_link(runs):
+    net = start("tbf.sh", "100mbit")
+    inside = ["ip", "netns", "exec", net["netns"]]
+    server = None
+    try:
+        server = subprocess.Popen([*inside, str(BIN), "target", "canned", "--listen", "127.0.0.1:0", "--body", "1MiB"],
+                                  stdout=subprocess.PIPE, text=True)
+        endpoint = json.loads(server.stdout.readline())["endpoint"]
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+        done = subprocess.run(
+            [*inside, str(BIN), "object", "get", "--endpoint", endpoint, "--bucket", "b", "--size", "1MiB", "--objects",
+             "2", "--concurrency", "4", "--warmup", "1s", "--duration", "8s", "--json", "--quiet", "--runs-dir", str(runs)],
+            env=os.environ | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
+        w = json.loads(done.stdout)["workloads"][0]
+        assert w["bytes_per_s"]["value"] == pytest.approx(12_500_000, rel=0.03)
+    finally:
+        if server:
+            server.terminate()
+            server.wait(10)
+        stop(net["dir"])
+
+
+def test_no_limiter_is_found_on_plain_minio(plimsoll, minio_bucket):
+    r = plimsoll("object", "put", *minio_bucket.flags(), "--size", "1KiB", "--concurrency", "4", "--warmup", "1s",
+                 "--duration", "8s", "--json", server=minio_bucket.server)
+    assert not any(limit["binding"] in ("ops", "bytes") for limit in r.summary["limits"]), r.summary["limits"]
