@@ -50,7 +50,7 @@ impl Conn {
             Some((config, name)) => {
                 let mut c = ClientConnection::new(config.clone(), name.clone()).map_err(|e| e.to_string())?;
                 // The lane hands over one window at a time; the default of 64 KiB would cut it up.
-                c.set_buffer_limit(Some(super::outgoing::WINDOW_BYTES * 2));
+                c.set_buffer_limit(Some(super::outgoing::TLS_WINDOW_BYTES * 2));
                 Some(c)
             }
         };

@@ -148,7 +148,7 @@ const IDLE: Exchange = Exchange { head_request: false, wants: Wants::Nothing, ex
 impl Lane {
     /// `reads`: bodies are looked at, so the buffer should be large.
     pub fn new(tls: bool, reads: bool, text_room: usize) -> Self {
-        let wire = if tls || reads { 256 << 10 } else { 32 << 10 };
+        let wire = if tls || reads { 128 << 10 } else { 32 << 10 };
         Self {
             out: Outgoing::new(tls, text_room),
             parser: ResponseParser::new(),

@@ -7,7 +7,9 @@ use super::content::{Content, Piece, STAMP_BYTES, Stamp};
 const PIECES: usize = 64;
 const STAMPS: usize = 34;
 /// Body bytes of one send at most: what moves is counted as it moves, so it must not be too coarse.
-pub(super) const WINDOW_BYTES: usize = 1 << 20;
+const WINDOW_BYTES: usize = 1 << 20;
+/// The same with TLS, where the window is copied (encrypted) into memory of the lane.
+pub(super) const TLS_WINDOW_BYTES: usize = 256 << 10;
 
 /// The body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl Outgoing {
             stamps: vec![[0; STAMP_BYTES]; STAMPS].into_boxed_slice(),
             // SAFETY: msghdr is plain data for which all zeros is a valid (empty) value.
             message: Box::new(unsafe { std::mem::zeroed() }),
-            wire: Vec::with_capacity(if tls { WINDOW_BYTES + (64 << 10) } else { 0 }),
+            wire: Vec::with_capacity(if tls { TLS_WINDOW_BYTES + (16 << 10) } else { 0 }),
             wire_sent: 0,
             wire_body: 0,
         }
@@ -165,7 +167,7 @@ impl Outgoing {
         if self.held {
             return;
         }
-        let end = self.body_len.min(self.body_sent + WINDOW_BYTES as u64);
+        let end = self.body_len.min(self.body_sent + TLS_WINDOW_BYTES as u64);
         while self.body_sent < end {
             let left = (end - self.body_sent) as usize;
             let n = match self.source {

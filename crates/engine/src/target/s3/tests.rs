@@ -1,6 +1,6 @@
 //! Exchanges over real sockets with a scripted server, on both rings: what a real server does on its bad days.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use plimsoll_model::plan::{DataSpec, PayloadSigning, S3Target};
 use plimsoll_model::{Op, OpKind, Outcome};
@@ -114,6 +114,16 @@ impl Case {
         }
     }
 
+    /// The usual content is made once: it has a pool of random bytes.
+    fn content(&self) -> Arc<Content> {
+        static STAMPED: LazyLock<Arc<Content>> =
+            LazyLock::new(|| Arc::new(Content::new(11, DataSpec::default(), Layout::Stamped, &[])));
+        match self.layout {
+            Layout::Stamped => STAMPED.clone(),
+            Layout::Pool => Arc::new(Content::new(11, DataSpec::default(), Layout::Pool, &self.sizes)),
+        }
+    }
+
     fn config(&self) -> Config {
         Config::new(Setup {
             endpoints: self.target.endpoints.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
@@ -125,7 +135,7 @@ impl Case {
             region: "us-east-1".into(),
             target: self.target.clone(),
             keys: KeyNames { prefix: "run/".into(), prefixes: 1 },
-            content: Arc::new(Content::new(11, DataSpec::default(), self.layout, &self.sizes)),
+            content: self.content(),
             object: self.options.clone(),
         })
         .unwrap()
