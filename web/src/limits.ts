@@ -15,10 +15,18 @@ const tokens = (f: BucketFit): { unit: string; factor: number } => (f.unit === "
 function cumulative(f: BucketFit): ChartElement[] {
   if (f.drains.length === 0) return [];
   const { unit, factor } = tokens(f);
-  const drains = f.drains.slice(0, 7);
   const r = f.sustained_per_s?.value;
   const B = f.capacity?.value;
-  const end = Math.max(...drains.flatMap((d) => d.work.map(([t]) => t)));
+  // What comes long after the bucket is empty is one straight line: the chart ends where the bend can still be seen.
+  const emptied = (d: BucketFit["drains"][0]): number => {
+    const above = d.work.map(([t, a]) => a - (r ?? 0) * t);
+    const most = Math.max(...above);
+    return d.work[above.findIndex((x) => x >= 0.95 * most)]?.[0] ?? 0;
+  };
+  const all = f.drains.slice(0, 7);
+  const last = Math.max(...all.flatMap((d) => d.work.map(([t]) => t)));
+  const end = r ? Math.min(last, Math.max(10, 4 * Math.max(...all.map(emptied)))) : last;
+  const drains = all.map((d) => ({ ...d, work: d.work.filter(([t]) => t <= end) }));
   const text = `Cumulative work of ${drains.length} drains.${B && r ? ` After the bucket of ${estimate(f.capacity, factor)} ${unit} is empty, work follows ${significant(r * factor)} ${unit} per second.` : ""}`;
   return [chart({
     title: `How big is the bucket: ${f.op_class} ${f.unit}`,

@@ -4,6 +4,7 @@
 //! The JSON form is the [`plimsoll_model::RunSummary`] itself ([`json`]).
 
 mod csv;
+mod drains;
 pub mod fio;
 mod group;
 mod html;

@@ -10,6 +10,7 @@ use plimsoll_model::{Analysis, Outcome, RunSummary};
 use plimsoll_store::{Point, StageData};
 use serde::{Deserialize, Serialize};
 
+use crate::drains;
 use crate::group::{Group, GroupKey};
 use crate::lines::Line;
 use crate::resources::{self, Resource};
@@ -136,6 +137,11 @@ fn page_run(r: &RunReport) -> PageRun {
         run.spectra = series.spectra.clone();
         run.resources = resources::of(data);
         run.end = data.end.clone();
+        if run.analysis.buckets.iter().all(|b| b.drains.is_empty()) {
+            let shown = drains::of(s, series);
+            run.analysis.buckets.extend(shown);
+            run.analysis = bounded(run.analysis);
+        }
     }
     run
 }

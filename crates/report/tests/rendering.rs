@@ -161,3 +161,20 @@ fn a_page_of_a_very_long_run_stays_small() {
     let bytes = serde_json::to_string(&page).unwrap().len();
     assert!(bytes < 1_500_000, "{bytes}");
 }
+
+/// A limit without drains in its analysis gets them from the series: the script's bucket, seen from its start.
+#[test]
+fn a_limit_shows_the_work_that_emptied_its_bucket() {
+    let dir = tempfile::tempdir().unwrap();
+    let none =
+        plimsoll_model::Analysis { schema: plimsoll_model::analysis::SCHEMA.into(), ..Default::default() };
+    let run =
+        support::write_run(&dir.path().join("r"), &support::limited(), &none, &support::limited_script(60.0));
+    let page = plimsoll_report::page::page(&[read(&run, 1).unwrap()], &[]);
+    let buckets = &page.runs[0].analysis.buckets;
+    assert_eq!(buckets.len(), 1, "bytes never went above their sustained rate");
+    let d = &buckets[0].drains[0];
+    let excess = d.work.iter().map(|(t, a)| a - support::SUSTAINED * t).fold(0.0, f64::max);
+    let expected = (support::BURST - support::SUSTAINED) * support::CLIFF_S;
+    assert!((excess / expected - 1.0).abs() < 0.03, "{excess} for {expected}");
+}
