@@ -12,10 +12,10 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // HEAD names a branch, and the branch's file the commit; both change as work goes on.
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", name]) {
-            if std::path::Path::new(&path).exists() {
-                println!("cargo::rerun-if-changed={path}");
-            }
+        if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", name])
+            && std::path::Path::new(&path).exists()
+        {
+            println!("cargo::rerun-if-changed={path}");
         }
     }
 }

@@ -21,8 +21,7 @@ impl From<ReportError> for Fault {
 
 /// Reads the runs and prints them.
 pub fn print_runs(dirs: &[RunDir], by: &[GroupKey], output: &OutputArgs) -> Result<Vec<RunReport>, Fault> {
-    let reports =
-        dirs.iter().map(|d| plimsoll_report::read(d, dirs.len())).collect::<Result<Vec<_>, _>>()?;
+    let reports = dirs.iter().map(|d| plimsoll_report::read(d, dirs.len())).collect::<Result<Vec<_>, _>>()?;
     for gap in reports.iter().flat_map(|r| &r.gaps) {
         eprintln!("plimsoll: {gap}");
     }
@@ -48,7 +47,10 @@ fn rendered(reports: &[RunReport], by: &[GroupKey], output: &OutputArgs) -> Stri
 pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result<(), Fault> {
     let page = plimsoll_report::html(reports, by)?;
     std::fs::write(file, page).map_err(|e| {
-        Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another place for the report.")
+        Fault::input(
+            format!("{} cannot be written: {e}", file.display()),
+            "Choose another place for the report.",
+        )
     })?;
     eprintln!("plimsoll: report in {}", file.display());
     Ok(())
@@ -58,9 +60,10 @@ pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result
 pub fn print(text: &str) -> Result<(), Fault> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Fault::input(format!("the result cannot be written to stdout: {e}"), "Check where stdout goes."))
-        }
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Fault::input(
+            format!("the result cannot be written to stdout: {e}"),
+            "Check where stdout goes.",
+        )),
         _ => Ok(()),
     }
 }

@@ -25,9 +25,10 @@ impl From<StoreError> for Fault {
             e if e.is_no_space() => {
                 Fault::input(e.to_string(), "Free space, or choose another place with --runs-dir DIR.")
             }
-            e @ StoreError::Io { .. } => {
-                Fault::input(e.to_string(), "Check path and permissions, or choose another place with --runs-dir DIR.")
-            }
+            e @ StoreError::Io { .. } => Fault::input(
+                e.to_string(),
+                "Check path and permissions, or choose another place with --runs-dir DIR.",
+            ),
             e => Fault::input(e.to_string(), "`plimsoll runs list` shows the runs that there are."),
         }
     }

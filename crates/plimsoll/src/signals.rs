@@ -24,7 +24,8 @@ pub fn was_asked_to_stop() -> bool {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    const FIRST: &[u8] = b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
+    const FIRST: &[u8] =
+        b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
     const SECOND: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
     let again = STOP.swap(true, Ordering::AcqRel);
     if !IS_RUN.load(Ordering::Relaxed) {

@@ -41,11 +41,16 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
         output::print(&(json + "\n"))?;
         return Ok(Exit::Valid);
     }
-    let mut table = Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
+    let mut table =
+        Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
     for (name, e) in &made.ops_per_s {
         let time = plimsoll_model::units::format_latency_ns(1e9 / e.value.max(f64::MIN_POSITIVE));
         table.push(vec![name.clone(), plimsoll_report::number::estimate(e), time]);
     }
-    output::print(&if c.output.markdown { table.markdown() } else { table.plain(Style::for_stdout().width) })?;
+    output::print(&if c.output.markdown {
+        table.markdown()
+    } else {
+        table.plain(Style::for_stdout().width)
+    })?;
     Ok(Exit::Valid)
 }

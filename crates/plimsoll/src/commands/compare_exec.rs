@@ -78,7 +78,6 @@ fn comparison(
         ratio,
         detectable,
         verdict,
-        ..Comparison::default()
     }
 }
 
@@ -112,8 +111,11 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
     }
     let mut scalings = Vec::new();
     for line in common_lines(by_nodes.values().flatten()) {
-        let sizes: Vec<(u32, Vec<Estimate>)> =
-            by_nodes.iter().map(|(n, runs)| (*n, estimates(runs, &line))).filter(|(_, e)| !e.is_empty()).collect();
+        let sizes: Vec<(u32, Vec<Estimate>)> = by_nodes
+            .iter()
+            .map(|(n, runs)| (*n, estimates(runs, &line)))
+            .filter(|(_, e)| !e.is_empty())
+            .collect();
         scalings.push(scaling(&line, &sizes));
     }
     if scalings.is_empty() {
@@ -142,7 +144,12 @@ fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
         .steps
         .iter()
         .map(|s| match &s.efficiency {
-            Verdict::Known(e) => format!("from {} to {} nodes {:.0} % of the ideal gain was reached", s.from, s.to, e.value * 100.0),
+            Verdict::Known(e) => format!(
+                "from {} to {} nodes {:.0} % of the ideal gain was reached",
+                s.from,
+                s.to,
+                e.value * 100.0
+            ),
             Verdict::Inconclusive(why) => format!("from {} to {}: undetermined, {why}", s.from, s.to),
         })
         .collect();
@@ -153,11 +160,22 @@ fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
             Vec::new()
         }
     };
-    Scaling { name: line_name(line), unit: "ops/s".into(), points, predictions, verdict: told.join("; ") + "." }
+    Scaling {
+        name: line_name(line),
+        unit: "ops/s".into(),
+        points,
+        predictions,
+        verdict: told.join("; ") + ".",
+    }
 }
 
 fn prediction(p: &scale::Prediction) -> ScalingPrediction {
-    ScalingPrediction { nodes: p.n.round() as u32, per_s: p.rate, efficiency: None, speculative: p.speculative }
+    ScalingPrediction {
+        nodes: p.n.round() as u32,
+        per_s: p.rate,
+        efficiency: None,
+        speculative: p.speculative,
+    }
 }
 
 /// Mean of runs with the interval between them; of one run, the interval within it.

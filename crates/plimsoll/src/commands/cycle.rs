@@ -13,7 +13,10 @@ use crate::{measure, output};
 pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
     let dir = c.dir.clone().filter(|d| d.is_dir());
     let dir = dir.ok_or_else(|| {
-        Fault::input("there is no such directory to watch", "Name one: plimsoll watch DIR --cycle file --for 4h.")
+        Fault::input(
+            "there is no such directory to watch",
+            "Name one: plimsoll watch DIR --cycle file --for 4h.",
+        )
     })?;
     // A cycle cannot be shorter than its IOPS phase: this many are never reached, and time ends the run.
     let most = c.watch.duration.0.as_secs_f64() / c.iops_duration.0.as_secs_f64().max(0.1);

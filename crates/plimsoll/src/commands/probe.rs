@@ -16,9 +16,9 @@ const HEADING: &str = "Search";
 #[derive(Debug, Clone, Subcommand)]
 pub enum Probed<T: Args> {
     /// An S3 bucket
-    Object(ObjectProbe<T>),
+    Object(Box<ObjectProbe<T>>),
     /// A block device or file
-    Block(BlockProbe<T>),
+    Block(Box<BlockProbe<T>>),
 }
 
 #[derive(Debug, Clone, Args)]

@@ -137,5 +137,8 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
         eprintln!("plimsoll: all that run {} made is gone", dir.id());
         return Ok(Exit::Valid);
     }
-    Err(Fault::input(format!("not removed: {}", left.join("; ")), "Correct what is named, and run this again."))
+    Err(Fault::input(
+        format!("not removed: {}", left.join("; ")),
+        "Correct what is named, and run this again.",
+    ))
 }

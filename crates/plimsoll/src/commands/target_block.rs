@@ -15,13 +15,14 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let set = match (&a.tier, &a.limits) {
         (Some(tier), _) => LimitSet::tier(tier),
         (None, Some(file)) => LimitSet::read(file),
-        (None, None) => return Err(Fault::input("no limits are named", "Give --tier vultr-hdd, or --limits FILE.")),
+        (None, None) => {
+            return Err(Fault::input("no limits are named", "Give --tier vultr-hdd, or --limits FILE."));
+        }
     };
     let limits = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
     let name = limits.name.clone();
     let dir = Directory::make(a.data.as_deref())?;
-    let options =
-        BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
+    let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
     signals::install(signals::Role::Server);
     let mut handle = start(&options).map_err(refused)?;
     output::print(&format!("{}\n", handle.ready().line()))?;
@@ -41,7 +42,9 @@ fn refused(e: BlockError) -> Fault {
     let remedy = match &e {
         BlockError::NotInstalled => "Install it, or limit a disk by other means.",
         BlockError::File(..) => "Choose another directory with --data DIR.",
-        BlockError::Daemon(_) => "FUSE exports need /dev/fuse, and a file system with direct I/O under --data.",
+        BlockError::Daemon(_) => {
+            "FUSE exports need /dev/fuse, and a file system with direct I/O under --data."
+        }
         _ => "See `plimsoll target block --help`.",
     };
     Fault::input(e.to_string(), remedy)

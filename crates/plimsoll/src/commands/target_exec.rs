@@ -22,7 +22,10 @@ pub fn target(c: &TargetCommand) -> Result<Exit, Fault> {
 /// Binds, or says who is in the way.
 pub fn bind(listen: std::net::SocketAddr) -> Result<TcpListener, Fault> {
     TcpListener::bind(listen).map_err(|e| {
-        Fault::input(format!("cannot listen on {listen}: {e}"), "Choose another --listen; port 0 takes a free one.")
+        Fault::input(
+            format!("cannot listen on {listen}: {e}"),
+            "Choose another --listen; port 0 takes a free one.",
+        )
     })
 }
 
@@ -96,5 +99,8 @@ fn pin(cpus: &[u32]) -> Result<(), Fault> {
         return Ok(());
     }
     let e = std::io::Error::last_os_error();
-    Err(Fault::input(format!("cannot pin to CPUs {cpus:?}: {e}"), "Name CPUs that this machine has: see lscpu."))
+    Err(Fault::input(
+        format!("cannot pin to CPUs {cpus:?}: {e}"),
+        "Name CPUs that this machine has: see lscpu.",
+    ))
 }
