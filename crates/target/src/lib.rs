@@ -1,7 +1,12 @@
 //! The embedded servers that Plimsoll measures itself against.
 //!
-//! `canned` is the leanest HTTP/1.1 responder for calibration, benchmarks and fault tests. Nothing here shares
-//! protocol code with the client side (`plimsoll-s3`): client and server are independent witnesses.
+//! - [`canned`]: the leanest HTTP/1.1 responder, for calibration, benchmarks and faults that are counted exactly;
+//! - [`s3`]: an S3 server over a directory, durable, with signatures checked;
+//! - [`block`]: a disk of a tier, by QEMU's storage daemon;
+//! - [`limiter`]: the rate limits and latencies of tiers, in front of the first two.
+//!
+//! Nothing here shares protocol code with the client side (`plimsoll-s3`): client and server are independent
+//! witnesses of signatures, chunking and XML.
 
 pub mod block;
 pub mod canned;

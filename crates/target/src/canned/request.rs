@@ -346,4 +346,22 @@ mod tests {
         }
         assert!(ChunkSkipper::default().take(b"zz\r\n").is_err());
     }
+
+    proptest::proptest! {
+        /// Whatever a client sends: no panic, and a head never claims bytes that are not there.
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300), cut in 0usize..62) {
+            let mut raw = b"PUT /b/k?x=1 HTTP/1.1\r\nContent-Length: 5\r\nRange: bytes=1-\r\n\r\n"[..cut].to_vec();
+            raw.extend(&bytes);
+            raw.extend(b"\r\n\r\n");
+            if let Parsed::Complete(h) = Head::parse(&raw) {
+                proptest::prop_assert!(h.len <= raw.len());
+                let _ = (h.range_of(10), h.has_key(), h.query_value(b"x"));
+            }
+            let mut skipper = ChunkSkipper::default();
+            if let Ok((used, _)) = skipper.take(&bytes) {
+                proptest::prop_assert!(used <= bytes.len() && skipper.data_bytes <= used as u64);
+            }
+        }
+    }
 }
