@@ -125,6 +125,15 @@ fn table(name: &str, cases: &[Case], goals: bool) -> Vec<Row> {
         Row::error("– burst rate", &burst, None),
         Row::share("– bucket found when present", found, present.len(), share(Goal::AtLeast(0.995))),
     ];
+    // Nothing can find a cliff that it does not wait for: the outcome's horizon says so.
+    let near = |t: &Truth| t.capacity / (t.burst - t.rate) <= Options::default().horizon_s;
+    let (h, n) = hits(present.iter().map(|(t, f)| near(t).then(|| f.is_bucket())));
+    out.push(Row::share(
+        "– – of those whose cliff lies within the horizon of 120 s",
+        h,
+        n,
+        share(Goal::AtLeast(0.995)),
+    ));
     if !absent.is_empty() {
         let wrong = absent.iter().filter(|f| f.is_bucket()).count();
         out.push(Row::share("– bucket found when absent", wrong, absent.len(), share(Goal::AtMost(0.02))));

@@ -171,21 +171,6 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     let flat: Vec<f64> = one.iter().filter(|x| x.ratio < 1.5).map(|x| x.capacity_error).collect();
     out.push(Row::error("– capacity, burst/sustained < 1.5", &flat, Some(0.10)));
     out.push(Row::error("– burst rate", &e(&|x| x.burst_error), None));
-    if std::env::var_os("VALIDATE_EXPLAIN").is_some() {
-        for (a, b) in [(0.0, 31.0), (31.0, 60.0), (60.0, 120.0), (120.0, 240.0), (240.0, 1e9)] {
-            let post = |x: &&&Single| {
-                let l = x.fit.levels.last().unwrap();
-                let d = l.end_s - l.start_s;
-                d >= a && d < b
-            };
-            let v: Vec<_> = one.iter().filter(post).collect();
-            eprintln!(
-                "POST {a} {b} {:.3} of {}",
-                v.iter().filter(|x| x.covered.unwrap().0).count() as f64 / v.len() as f64,
-                v.len()
-            );
-        }
-    }
     let (h, n) = hits(one.iter().map(|x| x.covered.map(|c| c.0)));
     out.push(Row::share("– 95 % interval of the rate covers", h, n, COVERAGE));
     let (h, n) = hits(one.iter().map(|x| x.covered.map(|c| c.1)));
