@@ -10,6 +10,7 @@ use plimsoll_store::{RunData, Totals};
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
 pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
     let mut observed: Vec<Observed> = Vec::new();
+    let here = data.plan.targets.values().any(super::seen::is_loopback);
     for t in totals {
         let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
         let inside: Vec<Sample> = data
@@ -20,7 +21,21 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
             .collect();
         let speeds =
             data.environment.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
-        merge(&mut observed, shares(&inside, &speeds.collect()).of_client());
+        let mut of_host = shares(&inside, &speeds.collect()).of_client();
+        if here {
+            // The storage works on the same cores: only the workers' own share tells the client apart.
+            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+        }
+        merge(&mut observed, of_host);
+        let c = &t.client;
+        if c.alive_ns > 0 && !data.samples.is_empty() {
+            let busy = (1.0 - c.waited_ns as f64 / c.alive_ns as f64).clamp(0.0, 1.0);
+            let what = "worker threads".to_owned();
+            merge(
+                &mut observed,
+                vec![Observed { candidate: Candidate::ClientCpu, what, samples: vec![busy] }],
+            );
+        }
         let (mut attempts, mut throttled) = (0.0, 0.0);
         for s in &t.series {
             throttled += s.throttled() as f64;

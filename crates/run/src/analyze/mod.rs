@@ -13,6 +13,7 @@ mod resources;
 mod seen;
 
 use plimsoll_model::analysis::{self, LineSpan};
+use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Analysis, Finding, Level, RunSummary, summary};
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::validity::{self, Facts};
@@ -21,6 +22,9 @@ use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
 use line::Line;
 pub use line::mean_size;
 pub use outcome::exit_code;
+
+/// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, the same host.
+const SPOILS_A_SEARCH: [&str; 6] = ["V01", "V02", "V22", "Q09", "F01", "F03"];
 
 /// Judges a run and writes `analysis.json` and `summary.json` into its directory.
 pub fn analyze(run: &RunDir) -> Result<RunSummary, StoreError> {
@@ -58,8 +62,15 @@ fn judge_data(
 ) -> (RunSummary, Analysis) {
     let lines = line::lines_of(data, totals, whole);
     let mut findings = Vec::new();
+    // The phases of a search are means to its end: only what spoils what it concludes is said of them.
+    let searched = matches!(
+        data.plan.controller,
+        Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
+    );
     for t in totals {
-        findings.extend(seen::judge_stage(data, t, &lines));
+        let of_stage = seen::judge_stage(data, t, &lines);
+        findings
+            .extend(of_stage.into_iter().filter(|f| !searched || SPOILS_A_SEARCH.contains(&f.code.as_str())));
     }
     findings.extend(lines.iter().flat_map(repeat_findings));
     let mut findings = merge_repeats(findings);
