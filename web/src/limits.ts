@@ -111,16 +111,17 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
         ],
       }),
     });
-    const timed = s.points.filter((p) => p.p50_ns && p.p99_ns);
+    const timed = s.points.filter((p) => p.p99_ns);
     if (timed.length < 2) return [rate];
+    const median = timed.filter((p) => p.p50_ns);
     return [rate, chart({
       title: `What that costs in latency: ${s.op_class}`,
       text: `Latency by operations in flight. ${timed.map((p) => `${p.concurrency}: p99 ${latency(p.p99_ns)}`).join("; ")}.`,
-      keys: [{ label: "p50", mark: mark(0), symbol: true }, { label: "p99", mark: mark(1), symbol: true }],
+      keys: [...(median.length ? [{ label: "p50", mark: mark(0), symbol: true }] : []), { label: "p99", mark: mark(1), symbol: true }],
       data,
       draw: (width) => Plot.plot({
         ...base(width, 260), x, y: { type: "log" },
-        marks: [...axis(width), ...logAxis("y", logTicks(timed.flatMap((p) => [p.p50_ns!, p.p99_ns!])), "↑ latency", latencyTick), ...band, ...line(timed, mark(0), (p) => p.concurrency, (p) => p.p50_ns, { symbols: true }), ...line(timed, mark(1), (p) => p.concurrency, (p) => p.p99_ns, { symbols: true })],
+        marks: [...axis(width), ...logAxis("y", logTicks([...median.map((p) => p.p50_ns!), ...timed.map((p) => p.p99_ns!)]), "↑ latency", latencyTick), ...band, ...line(median, mark(0), (p) => p.concurrency, (p) => p.p50_ns, { symbols: true }), ...line(timed, mark(1), (p) => p.concurrency, (p) => p.p99_ns, { symbols: true })],
       }),
     })];
   });

@@ -228,11 +228,12 @@ function provenance(run: Run): Section {
 
 export function runSections(run: Run): Section[] {
   const all: Section[] = [
-    // A search for limits is read for its limits; its steps are the evidence and come after.
+    // A search is read for what it found; its steps are the evidence and come after.
+    ...(run.analysis.saturations.length > 0 ? [loadAndScale(run)] : []),
     ...(run.summary.limits.length > 0 ? [limits(run), results(run), validity(run)] : [results(run), validity(run), limits(run)]),
     { id: "time", title: "Over time", body: [column(overTime(run))] },
     { id: "latency", title: "Latency distribution", body: [grid(spectrumCharts(run))] },
-    loadAndScale(run),
+    ...(run.analysis.saturations.length > 0 ? [] : [loadAndScale(run)]),
     { id: "resources", title: "Client and system resources", body: [resourceStrips(run)] },
     provenance(run),
   ];

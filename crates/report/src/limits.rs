@@ -161,11 +161,11 @@ fn saturation(s: &plimsoll_model::analysis::Saturation) -> Table {
             p.concurrency.to_string(),
             number::estimate(&p.ops_per_s),
             number::estimate(&p.ops_per_s.scaled(s.size_bytes as f64 / MIB)),
-            crate::tables::latency(p.p50_ns),
-            crate::tables::latency(p.p99_ns),
+            p.p50_ns.map_or(String::new(), |ns| format_latency_ns(ns as f64)),
+            p.p99_ns.map_or(String::new(), |ns| format_latency_ns(ns as f64)),
         ]);
     }
-    t
+    t.without_empty_columns()
 }
 
 fn load_points(a: &Analysis) -> Table {

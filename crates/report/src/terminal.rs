@@ -104,9 +104,9 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         let _ = writeln!(out, "{line}");
     }
     out.push('\n');
-    // A search for limits is read for its limits; its steps are the evidence and come after.
-    let limits_first = !s.limits.is_empty();
-    if limits_first {
+    // A search is read for what it found; its steps are the evidence and come after.
+    let found_first = !s.limits.is_empty() || !r.analysis.saturations.is_empty();
+    if found_first {
         analysis(out, s, &r.analysis, style);
     }
     if tables::is_sweep(s) {
@@ -122,7 +122,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
             workload(out, s, w, style);
         }
     }
-    if !limits_first {
+    if !found_first {
         analysis(out, s, &r.analysis, style);
     }
     findings(out, &s.findings, style);
