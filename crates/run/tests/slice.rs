@@ -178,3 +178,60 @@ fn the_null_target_is_measured_and_events_come() {
     assert!(data.samples.len() >= 2, "resources are sampled");
     assert!(!f.summary.environment.ring.is_empty());
 }
+
+#[test]
+fn a_killed_sweep_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan::from_toml(
+        r#"
+version = 1
+seed = 5
+[targets.s]
+kind = "sim"
+base = "2ms"
+spread = 0.1
+[controller]
+kind = "sweep"
+ops = ["put", "get"]
+sizes = ["4KB", "64KB"]
+repeat = 2
+[controller.template]
+warmup = "500ms"
+[[controller.template.workload]]
+name = "w"
+mix = { put = 1 }
+concurrency = 4
+stop = { duration = "2s" }
+"#,
+    )
+    .unwrap();
+    let whole = execute(&plan, &options(dir.path()), |_| {}).unwrap();
+    // What a kill leaves: no seal, no results, and the last frame torn in the middle of a stage.
+    let file = whole.path.join("intervals/local.zst");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() * 6 / 10]).unwrap();
+    for name in ["seal.json", "summary.json", "analysis.json"] {
+        std::fs::remove_file(whole.path.join(name)).unwrap();
+    }
+    let before = RunDir::open(&whole.path).unwrap().load(&LoadOptions::default()).unwrap();
+    assert!(before.end.is_none() && before.stages.len() < 8);
+
+    let resumed = plimsoll_run::resume(&whole.path, &options(dir.path()), |_| {}).unwrap();
+    assert_eq!(resumed.exit_code, 0, "{}", resumed.summary.verdict);
+    let run = RunDir::open(&whole.path).unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert_eq!(data.end.as_deref(), Some("done"));
+    assert!(data.damage.is_empty());
+    let mut cells: Vec<(u32, u32)> = data
+        .stages
+        .iter()
+        .filter(|s| s.void.is_none())
+        .map(|s| s.spec.cell.as_ref().map(|c| (c.index, c.repeat)).unwrap())
+        .collect();
+    cells.sort_unstable();
+    assert_eq!(cells, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)]);
+    assert_eq!(resumed.summary.workloads.len(), 4);
+    assert!(resumed.summary.workloads.iter().all(|w| w.repeats == 2));
+    let e = plimsoll_run::resume(&whole.path, &options(dir.path()), |_| {}).unwrap_err();
+    assert_eq!(e.exit_code(), 2, "{e}");
+}
