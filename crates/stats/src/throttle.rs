@@ -232,7 +232,7 @@ fn queue_law(c: &Context, before: (usize, usize), after: (usize, usize), rate: f
     let l = math::mean(c.latency_s.get(after.0..after.1).filter(|v| !v.is_empty())?);
     let l0 = math::mean(c.latency_s.get(before.0..before.1).filter(|v| !v.is_empty())?);
     let law = c.concurrency? / rate.max(1e-12);
-    Some(if l > l0 { (l / law - 1.0).abs() } else { f64::MAX.min(1.0) })
+    Some(if l > l0 { (l / law - 1.0).abs() } else { 1.0 })
 }
 
 /// Mean gap between dips that come regularly (four or more, gaps within 30 %).

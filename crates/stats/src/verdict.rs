@@ -132,6 +132,11 @@ fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
 fn bucket_sentence(b: &BucketSummary, op: &str, is_ops: bool) -> String {
     let rate = |e: &plimsoll_model::Estimate| if is_ops { words::ops_rate(e) } else { words::bytes_rate(e) };
     let amount = |e: &plimsoll_model::Estimate| {
+        if e.high >= f64::MAX {
+            // A bound: the upper end is open.
+            let (unit, f) = if is_ops { ("ops", 1.0) } else { words::bytes_unit(e.value) };
+            return format!("at least {} {unit}", words::about(e.value / f, 2));
+        }
         if is_ops { format!("{} ops", words::plus_minus(e)) } else { words::bytes(e) }
     };
     let Some(s) = &b.sustained else {

@@ -63,7 +63,7 @@ fn a_good_stage_is_valid() {
 fn parts_of_an_upload_are_not_counted_twice() {
     let mut s = good(2);
     let alone = judge(&s).littles_law.unwrap();
-    let parts = WorkloadSeen { op: Some(plimsoll_model::OpKind::UploadPart), ..s.workloads[0].clone() };
+    let parts = WorkloadSeen { op: Some(OpKind::UploadPart), ..s.workloads[0].clone() };
     s.workloads.push(parts);
     assert_eq!(judge(&s).littles_law, Some(alone));
 }

@@ -99,4 +99,7 @@ fn a_limiter_in_the_order_of_the_methods() {
     let at: Vec<usize> =
         order.iter().map(|w| t.find(w).unwrap_or_else(|| panic!("{w} is not in: {t}"))).collect();
     assert!(at.is_sorted(), "{t}");
+    let ops = s.limits[0].ops_per_s.as_mut().unwrap();
+    ops.capacity = Some(Estimate { value: 51_234.0, low: 51_234.0, high: f64::MAX, n_eff: 1.0 });
+    assert!(paragraph(&s).contains("a token bucket of **at least 51,000 ops**"), "{}", paragraph(&s));
 }
