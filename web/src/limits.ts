@@ -96,7 +96,7 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
     const words = s.points.map((p) => `${p.concurrency} in flight: ${significant(p.ops_per_s.value)} per second`).join("; ");
     const rate = chart({
       title: `How many in flight: ${s.op_class} ${size(s.size_bytes)}`,
-      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${plain(s.c95.value, 3)} (${plain(s.c95.low, 3)} to ${plain(s.c95.high, 3)}) in flight` : ""}.`,
+      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${plain(s.c95.value, 3)}${s.c95.low < s.c95.high ? ` (${plain(s.c95.low, 3)} to ${plain(s.c95.high, 3)})` : ""} in flight` : ""}.`,
       text: `Rate by operations in flight. ${words}.`,
       data,
       draw: (width) => Plot.plot({
