@@ -109,7 +109,7 @@ impl Payload {
     }
 
     fn check_of(&self, s: Stamp) -> u64 {
-        rng::mix(self.seed ^ rng::mix(s.object ^ rng::mix(s.offset ^ rng::mix(s.generation ^ s.granule))))
+        check_word(self.seed, s)
     }
 
     /// Granules that repeat others pretend to be one of a few blocks of object 0.
@@ -242,9 +242,28 @@ fn head_of(block: &[u8]) -> [u64; 6] {
     words
 }
 
+fn check_word(seed: u64, s: Stamp) -> u64 {
+    rng::mix(seed ^ rng::mix(s.object ^ rng::mix(s.offset ^ rng::mix(s.generation ^ s.granule))))
+}
+
+/// Whether the head is a sound stamp under some seed: the stamp itself tells which it would have to be.
+fn is_sound_elsewhere(head: [u64; 6]) -> bool {
+    [GRANULE as u64, SMALL_GRANULE as u64].into_iter().any(|granule| {
+        let stamp = Stamp { object: head[1], offset: head[2], generation: head[3], granule };
+        head[5] == check_word(head[4] ^ granule, stamp)
+    })
+}
+
 fn describe(block: &[u8], head: [u64; 6]) -> String {
     if head[0] == MAGIC {
-        return format!("a stamp of object {}, offset {}, or one of another seed", head[1], head[2]);
+        let (object, offset) = (head[1], head[2]);
+        return if is_sound_elsewhere(head) {
+            format!(
+                "a whole stamp of object {object}, offset {offset} (if these are right, it was written under another seed: verify with the --seed of the run that wrote it)"
+            )
+        } else {
+            format!("a damaged stamp of object {object}, offset {offset}")
+        };
     }
     if block[..block.len().min(SMALL_GRANULE)].iter().all(|b| *b == 0) {
         return "zeros".into();
@@ -333,6 +352,18 @@ mod tests {
         assert!(p.check(&block, 1, 512).is_err());
         p.fill(&mut block, 1, 1024, 0);
         assert!(p.check(&block, 1, 512).unwrap_err().found.contains("offset 1024"));
+    }
+
+    #[test]
+    fn another_seed_is_told_from_damage() {
+        let (p, other) =
+            (payload(DataSpec::default()), Payload::new(DataSeed { seed: 8, ..DataSeed::default() }));
+        let mut block = vec![0; 4096];
+        other.fill(&mut block, 1, 4096, 0);
+        assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("another seed"));
+        p.fill(&mut block, 1, 4096, 0);
+        block[24] ^= 1;
+        assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("damaged"));
     }
 
     #[test]
