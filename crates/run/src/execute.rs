@@ -70,7 +70,7 @@ pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) ->
         Some(path) => RunDir::create_at(path)?,
         None => RunDir::create(&options.root)?,
     };
-    let begun = begin(&run, plan, options, &mut events);
+    let begun = room_for(&run).and_then(|()| begin(&run, plan, options, &mut events));
     let session = match begun {
         Ok(session) => session,
         Err(e) => {
@@ -146,6 +146,20 @@ fn begin(
     })?;
     events(Event::Started { id: run.id(), path: run.path().to_owned() });
     Session::create(run, plan, options, events)
+}
+
+/// A run writes about 20 KB a second and workload; with next to nothing free it would end in its middle.
+fn room_for(run: &RunDir) -> Result<(), RunError> {
+    const LEAST: u64 = 64 << 20;
+    let Ok(fs) = rustix::fs::statvfs(run.path()) else { return Ok(()) };
+    let free = fs.f_bavail * fs.f_frsize;
+    if free >= LEAST {
+        return Ok(());
+    }
+    Err(RunError::input(
+        format!("{} has {} MiB free, too little to record a run", run.path().display(), free >> 20),
+        "Free some space, or put runs elsewhere",
+    ))
 }
 
 /// A run that never began leaves no directory behind, unless something waits in it for cleanup.
