@@ -96,3 +96,23 @@ def test_help_of_every_command():
 def test_progress_goes_to_stderr_only_and_quiet_silences_it(plimsoll):
     loud, quiet = sim(plimsoll), sim(plimsoll, "--quiet")
     assert loud.err and not quiet.err
+
+
+def test_a_killed_sweep_goes_on_where_it_was(plimsoll, background, canned):
+    """Cells that were complete are not measured again; the result has every cell once."""
+    server = canned("--delay", "1ms")
+    flags = ["--endpoint", server.endpoint, "--bucket", "b", "--ops", "put", "--sizes", "1KiB,2KiB,3KiB,4KiB",
+             "--duration", "1s", "--warmup", "0s", "--concurrency", "4"]
+    run = background("object", "sweep", *flags, server=server)
+    told = ""
+    for line in run.stderr:
+        told += line
+        if "stage 2/4 done" in line:
+            break
+    run.kill()
+    run.wait()
+    result = plimsoll("run", "--resume", "last", "--json", server=server)
+    assert result.code in (0, 3, 5), result.err
+    assert {w["size_bytes"] for w in result.summary["workloads"]} == {1024, 2048, 3072, 4096}, told + result.err
+    assert result.err.count(" done: ") in (2, 3), result.err
+    assert len(json.loads(plimsoll("runs", "list", "--json").out)) == 1
