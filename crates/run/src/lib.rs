@@ -4,9 +4,9 @@
 //! [`analyze::analyze`] judges a stored run again, [`calibrate()`] measures this machine's own ceiling.
 
 pub mod analyze;
+pub mod block;
 mod calibrate;
 mod cleanup;
-pub mod block;
 pub mod control;
 pub mod drives;
 mod environment;
