@@ -98,7 +98,7 @@ fn config(url: &str) -> TargetConfig {
         credentials: Credentials { access_key: "a".into(), secret_key: "s".into(), session_token: None },
         region: "us-east-1".into(),
         target: target(),
-        keys: KeyNames { prefix: "p/".into(), prefixes: 3 },
+        keys: KeyNames { prefix: "p/".into(), prefixes: 3, dataset: None },
         content: Arc::new(Content::new(1, DataSpec::default(), Layout::Stamped, &[])),
         object: Options {
             part_bytes: 20_000,

@@ -332,11 +332,7 @@ impl Session {
             match self.target(w)? {
                 Ready::S3(s3) => {
                     names.endpoints.extend(s3.endpoint_names());
-                    let prefixes = w.object.as_ref().map_or(1, |o| o.prefixes.max(1));
-                    names.keys = Some(plimsoll_engine::target::s3::keys::KeyNames {
-                        prefix: s3.key_prefix(w),
-                        prefixes,
-                    });
+                    names.keys = Some(s3.key_names(w));
                 }
                 Ready::Null | Ready::Sim(_) | Ready::Files(_) => {}
             }
@@ -384,25 +380,21 @@ impl Session {
         }
         let sample = &self.target(w)?.workers(&self.plan, w, Place { stage, workload, warmup_ns: 0 }, 0)?;
         let keys = lower::key_plan(w, stage, workload, sample.len() as u32);
-        let prefix = s3.key_prefix(w);
+        let names = s3.key_names(w);
         let mut jobs = Vec::new();
-        let named = w.object.as_ref().and_then(|o| o.dataset.clone());
-        let makes = w.mix.keys().any(|k| lower::makes_objects(*k)) || keys.victims > 0;
-        if let (Some(name), true) = (&named, makes) {
-            return Err(RunError::input(
-                format!("workload '{}' writes or deletes, and data set '{name}' is only read", w.name),
-                "Leave out --dataset, or split the workload in two",
-            ));
-        }
+        let named = w.object.as_ref().and_then(|o| o.dataset.clone()).zip(names.dataset.clone());
         for (first, count) in [(0, keys.dataset), (keys.victims_first, keys.victims)] {
+            // A named data set holds what is read; what is deleted is the run's own.
+            let named = named.as_ref().filter(|_| first == 0);
+            let prefix = named.map_or(&names.prefix, |(_, prefix)| prefix);
             let key = (prefix.clone(), first, count);
             if count == 0 || self.prepared.contains(&key) {
                 continue;
             }
             let mut manifest = None;
-            if let Some(name) = &named {
+            if let Some((name, _)) = named {
                 let m = self.manifest(name, w, count, s3);
-                if claim_dataset(s3.store(), &prefix, &m)? == Dataset::Ready {
+                if claim_dataset(s3.store(), prefix, &m)? == Dataset::Ready {
                     continue;
                 }
                 manifest = Some((prefix.clone(), m));

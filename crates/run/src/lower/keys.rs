@@ -9,7 +9,7 @@ use plimsoll_model::OpKind;
 use plimsoll_model::plan::Workload;
 
 /// First number of objects that are not of a data set; each workload of each stage has a range of its own.
-const VICTIMS: u64 = 1 << 40;
+const VICTIMS: u64 = plimsoll_engine::target::s3::keys::DATASET_NUMBERS;
 /// Numbers that one workload may use up.
 const RANGE: u64 = 1 << 40;
 
@@ -25,10 +25,6 @@ pub struct KeyPlan {
     pub fresh_first: u64,
     /// Where only so many ops are possible: deletes end with their victims when nothing makes new ones.
     pub most_ops: Option<u64>,
-}
-
-fn creates(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Put | OpKind::Multipart | OpKind::Copy)
 }
 
 fn reads(kind: OpKind) -> bool {
@@ -71,11 +67,6 @@ pub fn objects_to_overwrite(w: &Workload, size_bytes: u64) -> u64 {
     const ROOM: u64 = 2 << 30;
     let objects = w.object.as_ref().map_or(1000, |o| o.objects).max(1);
     objects.min(ROOM / size_bytes.max(1)).max(4 * u64::from(w.concurrency))
-}
-
-/// Whether a kind of op makes objects.
-pub fn makes_objects(kind: OpKind) -> bool {
-    creates(kind)
 }
 
 #[cfg(test)]

@@ -228,14 +228,15 @@ impl S3Ready {
         self.server.take().map_or(Ok(()), |s| s.stop(journal))
     }
 
-    /// Prefix of the keys of a workload: that of its data set, so that cells of one size share it.
-    pub fn key_prefix(&self, w: &Workload) -> String {
-        match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
-            Some(name) => dataset_prefix(name, &w.size),
-            None => {
-                let area = self.area.as_ref().map_or("canned/", |a| a.prefix.as_str());
-                format!("{area}{}/", size_word(&w.size))
-            }
+    /// Names of a workload's objects: cells of one size share their prefix, and so their data set; a named data set
+    /// has one that outlives the run.
+    pub fn key_names(&self, w: &Workload) -> KeyNames {
+        let area = self.area.as_ref().map_or("canned/", |a| a.prefix.as_str());
+        let object = w.object.as_ref();
+        KeyNames {
+            prefix: format!("{area}{}/", size_word(&w.size)),
+            prefixes: object.map_or(1, |o| o.prefixes.max(1)),
+            dataset: object.and_then(|o| o.dataset.as_ref()).map(|name| dataset_prefix(name, &w.size)),
         }
     }
 
@@ -259,7 +260,7 @@ impl S3Ready {
             credentials: self.access.credentials.clone(),
             region: self.access.region.clone(),
             target: self.access.target.clone(),
-            keys: KeyNames { prefix: self.key_prefix(w), prefixes: object.prefixes.max(1) },
+            keys: self.key_names(w),
             content: self.content(plan, w, &options),
             object: options,
         };

@@ -10,19 +10,28 @@ pub struct KeyNames {
     pub prefix: String,
     /// Number of prefixes below it over which keys are spread; at least 1.
     pub prefixes: u32,
+    /// Objects with numbers below [`DATASET_NUMBERS`] are under this prefix instead: a data set that outlives the run.
+    pub dataset: Option<String>,
 }
+
+/// Numbers below it are those of a data set; what a run makes is numbered from here on.
+pub const DATASET_NUMBERS: u64 = 1 << 40;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 impl KeyNames {
     /// Bytes of the longest key.
     pub fn max_bytes(&self) -> usize {
-        self.prefix.len() + 9 + 16
+        self.prefix.len().max(self.dataset.as_ref().map_or(0, String::len)) + 9 + 16
     }
 
     /// Appends the prefix that LIST op `number` lists.
     pub fn push_prefix(&self, number: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.prefix.as_bytes());
+        let prefix = match &self.dataset {
+            Some(dataset) if number < DATASET_NUMBERS => dataset,
+            _ => &self.prefix,
+        };
+        out.extend_from_slice(prefix.as_bytes());
         if self.prefixes > 1 {
             push_hex(number % u64::from(self.prefixes), 8, out);
             out.push(b'/');
@@ -64,12 +73,14 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_spread() {
-        let names = KeyNames { prefix: "run/".into(), prefixes: 4 };
+        let names = KeyNames { prefix: "run/".into(), prefixes: 4, dataset: None };
         let keys: HashSet<String> = (0..1000).map(|n| names.key(n)).collect();
         assert_eq!(keys.len(), 1000);
         let heads: HashSet<&str> = keys.iter().map(|k| &k[..13]).collect();
         assert_eq!(heads.len(), 4);
         assert!(keys.iter().all(|k| k.len() == names.max_bytes()));
-        assert!(KeyNames { prefix: "run/".into(), prefixes: 1 }.key(7).len() == 20);
+        let set = KeyNames { prefix: "run/".into(), prefixes: 1, dataset: Some("sets/a/".into()) };
+        assert!(set.key(7).starts_with("sets/a/") && set.key(DATASET_NUMBERS).starts_with("run/"));
+        assert_eq!(set.key(7).len(), set.max_bytes() - 9);
     }
 }

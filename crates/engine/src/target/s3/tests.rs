@@ -134,7 +134,7 @@ impl Case {
             },
             region: "us-east-1".into(),
             target: self.target.clone(),
-            keys: KeyNames { prefix: "run/".into(), prefixes: 1 },
+            keys: KeyNames { prefix: "run/".into(), prefixes: 1, dataset: None },
             content: self.content(),
             object: self.options.clone(),
         })
