@@ -1,7 +1,8 @@
 """Object benchmark: Plimsoll, and warp where it is on PATH, against the canned server.
 
 Client and server are pinned to a CPU each; concurrency 16, payload unsigned, 4 KiB and 1 MiB, GET and PUT, then the
-same with TLS, and GET with the body copied and verified. Both tools take turns, several rounds, and the median is
+same with TLS, and GET with the body copied to the client (asked for by a checksum; the canned body carries no stamps,
+so what verifying costs on top is not in this table). Both tools take turns, several rounds, and the median is
 shown: a machine that is shared drifts. CPU time is that of the client process, by the kernel's count.
 
 warp's latencies are not compared: what it prints is averaged over windows. Its op counts are taken from the raw
@@ -59,7 +60,7 @@ def plimsoll(server, op, size, seconds, ring, tls, verify):
     with tempfile.TemporaryDirectory() as runs:
         flags = ["--insecure"] if tls else []
         if op == "get":
-            flags += ["--objects", "16"] + (["--verify", "--max-error-rate", "100%"] if verify else [])
+            flags += ["--objects", "16"] + (["--checksum", "crc32c"] if verify else [])
         done, _ = timed(
             pinned(CLIENT_CPU, PLIMSOLL, "object", op, "--endpoint", server.endpoint, "--bucket", "bench", "--size", size,
                    "--concurrency", 16, "--threads", 1, "--ring", ring, "--duration", f"{seconds}s", "--warmup", "1s",
@@ -67,10 +68,9 @@ def plimsoll(server, op, size, seconds, ring, tls, verify):
             KEYS | {"PLIMSOLL_RUNS": runs})
         summary = json.loads(done.stdout)
         w = next(w for w in summary["workloads"] if w["op"] == op)
-        if verify:
-            # The canned body carries no stamps: every block is copied and checked, and found wrong. The work is the
-            # same, or more, so attempts are counted.
-            return w["attempts_per_s"], w["client"]["cpu_s"] / max(1, sum(w["outcomes"].values()))
+        notes = " ".join(w["notes"])
+        if verify and "discarded" in notes:
+            raise SystemExit(f"the body was to be copied, but: {notes}")
         ops = w["ops_per_s"]["value"] if w["ops_per_s"] else w["outcomes"]["ok"] / w["window_s"]
         return ops, w["client"]["cpu_s"] / w["outcomes"]["ok"]
 
@@ -118,7 +118,7 @@ def measure(args, size, op, tls, certs, verify=False):
                 rows["warp"].append(warp(server, op, size, args.seconds, tls))
     label = f"{op.upper()} {size}{' TLS' if tls else ''}"
     if op == "get":
-        label += " copied and checked" if verify else ("" if tls else " (body discarded in kernel)")
+        label += " (body copied)" if verify else ("" if tls else " (body discarded in kernel)")
     base = median(rows["warp"]) if rows["warp"] else None
     for name, values in rows.items():
         if not values:
