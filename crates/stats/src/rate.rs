@@ -34,7 +34,9 @@ pub fn estimate(counts: &[f64], dt_s: f64) -> Verdict<Estimate> {
         ));
     }
     let m = Mean::of(counts);
-    Verdict::Known(Estimate::symmetric(m.value / dt_s, m.half_width / dt_s, m.n_eff))
+    let e = Estimate::symmetric(m.value / dt_s, m.half_width / dt_s, m.n_eff);
+    // A rate of counts is never below zero, however little is known of it.
+    Verdict::Known(Estimate { low: e.low.max(0.0), ..e })
 }
 
 /// Mean of an autocorrelated series.
