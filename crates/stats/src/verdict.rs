@@ -114,7 +114,7 @@ fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
         "bytes" => "The limit is on bytes.".into(),
         "latency" => "Latency and concurrency set the rate; no limit was reached.".into(),
         "client" => "The client set the rate; the storage's limit was not reached.".into(),
-        "none" => "No limiter was found.".into(),
+        "none" => "No burst was found, so no limiter is proved: a limit without one looks like the storage's own speed.".into(),
         _ => "Which limit binds is undetermined.".into(),
     }));
     if horizon_s > 0.0 {
@@ -124,7 +124,7 @@ fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
         ));
     }
     if l.scope == "unknown" {
-        out.push("Unknown: whether the limit is per bucket, key or client (--probe-scope).".into());
+        out.push("Unknown: whether the limit is per bucket, key or client; probe again with another of each, and compare.".into());
     }
     out
 }
