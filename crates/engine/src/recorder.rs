@@ -85,6 +85,8 @@ pub struct Recorder {
     slice_began_ns: u64,
     cpu_began_ns: u64,
     spun_ns: u64,
+    /// Op-nanoseconds that ops were counted in flight while they were still being prepared.
+    prepared_ns: u64,
     pub(crate) starved: u32,
     pub(crate) mismatches: u64,
     pub(crate) first_mismatches: Vec<Mismatch>,
@@ -139,6 +141,7 @@ impl Recorder {
             slice_began_ns: 0,
             cpu_began_ns: 0,
             spun_ns: 0,
+            prepared_ns: 0,
             starved: 0,
             mismatches: 0,
             first_mismatches: Vec::with_capacity(KEPT_MISMATCHES),
@@ -198,6 +201,12 @@ impl Recorder {
     #[inline]
     pub(crate) fn spun(&mut self, ns: u64) {
         self.spun_ns += ns;
+    }
+
+    /// Ops that were begun at the turn's time were submitted so much later, all told.
+    #[inline]
+    pub(crate) fn was_prepared_for(&mut self, op_ns: u64) {
+        self.prepared_ns += op_ns;
     }
 
     #[inline]
@@ -306,6 +315,8 @@ impl Recorder {
         self.change(now_ns);
         let client = &mut self.slice.client;
         client.workers = 1;
+        let prepared_ns = u128::from(std::mem::take(&mut self.prepared_ns));
+        client.in_flight_ns = client.in_flight_ns.saturating_sub(prepared_ns);
         client.alive_ns = now_ns.saturating_sub(self.slice_began_ns);
         client.cpu_ns = cpu_now_ns.saturating_sub(self.cpu_began_ns);
         let worked_ns = client.cpu_ns.saturating_sub(self.spun_ns);

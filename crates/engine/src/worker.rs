@@ -225,12 +225,19 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         if !self.begun.is_empty() {
             self.last_submit_ns = self.now_ns;
             if T::STAMP_AFTER_PREPARE {
-                self.stamp(|f, now_ns| f.submitted_ns = now_ns);
+                let mut prepared_ns = 0;
+                self.stamp(|f, now_ns| {
+                    prepared_ns += now_ns.saturating_sub(f.submitted_ns);
+                    f.submitted_ns = now_ns;
+                });
+                // Being prepared is not being in flight: with answers of a millisecond (a limiter's no),
+                // the difference would break Little's law.
+                self.recorder.was_prepared_for(prepared_ns);
             }
         }
     }
 
-    fn stamp(&mut self, set: impl Fn(&mut InFlight, u64)) {
+    fn stamp(&mut self, mut set: impl FnMut(&mut InFlight, u64)) {
         let now_ns = self.ring.now_ns();
         for slot in &self.begun {
             if let Some(f) = &mut self.slots[*slot as usize] {
