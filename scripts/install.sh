@@ -61,8 +61,8 @@ fi
 command -v minio >/dev/null || { say "minio (some minutes)"; go install github.com/minio/minio@latest >&2; }
 command -v versitygw >/dev/null || { say "versitygw"; go install github.com/versity/versitygw/cmd/versitygw@latest >&2; }
 
-if ! .local/venv/bin/python -c 'import boto3, pytest' 2>/dev/null; then
-  say "python: boto3, pytest"
+if ! .local/venv/bin/python -c 'import boto3, pytest, fio_plot' 2>/dev/null; then
+  say "python: boto3, pytest, fio-plot"
   python3 -m venv .local/venv
-  .local/venv/bin/pip install -q boto3 pytest >&2
+  .local/venv/bin/pip install -q boto3 pytest fio-plot >&2
 fi

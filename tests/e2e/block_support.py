@@ -12,6 +12,17 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for loop de
 MIB = 1 << 20
 
 
+def unmount(where, seconds=10):
+    """The kernel lets go of a ring's files a moment after its process has gone: until then, the mount is busy."""
+    deadline = time.monotonic() + seconds
+    while True:
+        done = subprocess.run(["umount", str(where)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode == 0:
+            return
+        assert "busy" in done.stdout and time.monotonic() < deadline, f"umount {where}: {done.stdout}"
+        time.sleep(0.1)
+
+
 def sh(*command, check=True):
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert not check or done.returncode == 0, f"{command}: {done.stdout}"
@@ -47,7 +58,7 @@ def mounted(device, where):
     try:
         yield where
     finally:
-        sh("umount", where)
+        unmount(where)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device, measured, sh
+from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device, measured, sh, unmount
 from conftest import wait_until
 
 PATTERNS = {
@@ -175,7 +175,7 @@ def test_enospc_is_told_before_and_during(plimsoll, background, tmp_path):
         assert outcomes["ok"] > 0 and outcomes["no_space"] > 0, outcomes
         assert run.returncode == 3, err
     finally:
-        sh("umount", small)
+        unmount(small)
 
 
 def test_ctrl_c_writes_a_result_and_removes_the_file(background, tmp_path):
