@@ -17,6 +17,9 @@ const DURATION_FORM: &str =
 const OPS_FORM: &str = "a rate of operations: write a number, or a number with /s or /m, for example 800/s";
 const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
 
+/// The most bytes or nanoseconds that are read: sums of two still fit in 64 bits.
+const MOST: u128 = (u64::MAX / 2) as u128;
+
 fn err(input: &str, expected: &'static str) -> UnitError {
     UnitError { input: input.to_owned(), expected }
 }
@@ -30,11 +33,30 @@ fn number(s: &str) -> Option<f64> {
     s.replace('_', "").parse().ok().filter(|v: &f64| v.is_finite())
 }
 
+/// `number` times `factor`, in whole units and whether that is exact: a written size or duration means every digit
+/// of it, and a floating-point number keeps only the first 15.
+fn scaled(number: &str, factor: u128) -> Option<(u128, bool)> {
+    let digits = number.replace('_', "");
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let parse = |s: &str| if s.is_empty() { Some(0u128) } else { s.parse::<u128>().ok() };
+    let fraction = fraction.trim_end_matches('0');
+    // 10^18 times the largest factor (a day in ns) fits in 128 bits; more digits than that say nothing of storage.
+    if fraction.len() > 18 {
+        return None;
+    }
+    let power = 10u128.pow(fraction.len() as u32);
+    let parts = parse(fraction)?.checked_mul(factor)?;
+    let units = parse(whole)?.checked_mul(factor)?.checked_add(parts / power)?;
+    Some((units, parts.is_multiple_of(power)))
+}
+
 /// Bytes from a written size. A bare number is bytes; `k`, `m`, `g` alone are refused as ambiguous.
 pub fn parse_size(s: &str) -> Result<u64, UnitError> {
     let t = s.trim();
     let (num, unit) = split_number(t);
-    let value = number(num).ok_or_else(|| err(s, SIZE_FORM))?;
     let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1000,
@@ -47,11 +69,10 @@ pub fn parse_size(s: &str) -> Result<u64, UnitError> {
         "tib" => 1 << 40,
         _ => return Err(err(s, SIZE_FORM)),
     };
-    let bytes = value * factor as f64;
-    if bytes.fract() != 0.0 || bytes > u64::MAX as f64 / 2.0 {
-        return Err(err(s, SIZE_FORM));
+    match scaled(num, u128::from(factor)) {
+        Some((bytes, true)) if bytes <= MOST => Ok(bytes as u64),
+        _ => Err(err(s, SIZE_FORM)),
     }
-    Ok(bytes as u64)
 }
 
 /// The shortest exact way to write a size: binary when it divides, else decimal, else bytes.
@@ -78,29 +99,27 @@ pub fn parse_duration(s: &str) -> Result<Duration, UnitError> {
     if rest.is_empty() {
         return Err(err(s, DURATION_FORM));
     }
-    let mut total_ns = 0.0f64;
+    let mut total_ns = 0u128;
     while !rest.is_empty() {
         let (num, tail) = split_number(rest);
-        let value = number(num).ok_or_else(|| err(s, DURATION_FORM))?;
         let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
         let (unit, next) = tail.split_at(unit_end);
-        total_ns += value
-            * match unit.trim() {
-                "ns" => 1.0,
-                "us" | "µs" => 1e3,
-                "ms" => 1e6,
-                "s" => 1e9,
-                "m" | "min" => 60e9,
-                "h" => 3600e9,
-                "d" => 86400e9,
-                _ => return Err(err(s, DURATION_FORM)),
-            };
+        let unit_ns = match unit.trim() {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            _ => return Err(err(s, DURATION_FORM)),
+        };
+        // What is less than a nanosecond is dropped: no clock of ours has it.
+        let (ns, _) = scaled(num, unit_ns).ok_or_else(|| err(s, DURATION_FORM))?;
+        total_ns = total_ns.checked_add(ns).filter(|t| *t <= MOST).ok_or_else(|| err(s, DURATION_FORM))?;
         rest = next;
     }
-    if total_ns > u64::MAX as f64 / 2.0 {
-        return Err(err(s, DURATION_FORM));
-    }
-    Ok(Duration::from_nanos(total_ns.round() as u64))
+    Ok(Duration::from_nanos(total_ns as u64))
 }
 
 /// A duration written back exactly, in the largest unit that divides it, in the form that is read.
@@ -276,14 +295,35 @@ mod tests {
         assert!(parse_size("4k").is_err());
         assert!(parse_size("-1").is_err());
         assert!(parse_size("0.3B").is_err());
+        assert_eq!(parse_size("0.1KB"), Ok(100));
+        assert_eq!(parse_size("1_024"), Ok(1024));
+        for bad in
+            ["", ".", "B", "1.2.3KB", "9223372036854775808", "99999999999999999999999999999999999999999TiB"]
+        {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
     fn written_forms_read_back() {
-        for b in [0u64, 1, 512, 4000, 4096, 1 << 20, 10_240_000, 1_000_000, 3 << 30, 12345] {
+        for b in [
+            0u64,
+            1,
+            512,
+            4000,
+            4096,
+            1 << 20,
+            10_240_000,
+            1_000_000,
+            3 << 30,
+            12345,
+            5_555_555_555_555_555_555,
+        ] {
             assert_eq!(parse_size(&format_size(b)), Ok(b), "{b}");
         }
-        for s in ["30s", "1h30m", "250ms", "5400s", "0s", "17ns", "2d"] {
+        for s in
+            ["30s", "1h30m", "250ms", "5400s", "0s", "17ns", "2d", "5555555555555555555ns", "0.1s", "1.5h"]
+        {
             let d = parse_duration(s).unwrap();
             assert_eq!(parse_duration(&format_duration(d)), Ok(d), "{s}");
         }
