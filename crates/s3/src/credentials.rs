@@ -1,9 +1,11 @@
 //! Where credentials and region come from, in the order of the AWS tools. The outside world (environment, files,
 //! programs) is injected, so that each way can be tested.
 //!
-//! Order: an explicitly named profile; else the environment's keys; else the profile that AWS_PROFILE names, or
-//! `default`. A profile is read from the credentials file, then from the configuration file, then by running its
-//! `credential_process`. Source: AWS CLI, "Configuration and credential file settings".
+//! Keys: an explicitly named profile; else the environment's; else the profile that AWS_PROFILE names, or `default`.
+//! A profile is read from the credentials file, then from the configuration file, then by running its
+//! `credential_process`. Region and endpoint: the environment first, also before an explicitly named profile.
+//! A file that is not there is an empty one, wherever its name came from. Sources: AWS CLI, "Configuration and
+//! credential file settings"; AWS SDKs and Tools, "Service-specific endpoints"; botocore's session and credentials.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,7 +32,7 @@ pub struct Resolved {
     pub source: String,
     /// From AWS_REGION, AWS_DEFAULT_REGION or the profile.
     pub region: Option<String>,
-    /// From AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile's endpoint_url.
+    /// From AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the `[services]` section that the profile names, or its endpoint_url.
     pub endpoint_url: Option<String>,
 }
 
@@ -67,11 +69,7 @@ struct Files {
 /// Finds credentials, region and endpoint. `profile`: the one that the user named explicitly.
 pub fn resolve(sources: &dyn Sources, profile: Option<&str>) -> Result<Resolved, CredentialsError> {
     let explicit = profile.is_some();
-    let name = profile
-        .map(str::to_owned)
-        .or_else(|| sources.env("AWS_PROFILE"))
-        .or_else(|| sources.env("AWS_DEFAULT_PROFILE"))
-        .unwrap_or_else(|| "default".into());
+    let name = profile_name(sources, profile);
     let from_env = if explicit { None } else { environment(sources)? };
     let files = read_files(sources);
     let files = match (files, &from_env) {
@@ -85,20 +83,58 @@ pub fn resolve(sources: &dyn Sources, profile: Option<&str>) -> Result<Resolved,
         .env("AWS_REGION")
         .or_else(|| sources.env("AWS_DEFAULT_REGION"))
         .or_else(|| settings.get("region").cloned());
-    let endpoint_url = if sources.env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").as_deref() == Some("true") {
-        None
-    } else {
-        sources
-            .env("AWS_ENDPOINT_URL_S3")
-            .or_else(|| sources.env("AWS_ENDPOINT_URL"))
-            .or_else(|| settings.get("endpoint_url").cloned())
-    };
+    let endpoint_url = endpoint_of(sources, files.as_ref(), &settings);
     let (credentials, source) = match (from_env, files) {
         (Some(c), _) => (c, "environment".to_owned()),
         (None, Some(f)) => f.credentials_of(sources, &name, explicit, &settings)?,
         (None, None) => unreachable!("without environment keys the files were read or their error returned"),
     };
     Ok(Resolved { credentials, source, region, endpoint_url })
+}
+
+/// The endpoint that is configured, without a look at credentials. An explicitly named profile must exist.
+pub fn endpoint_url(
+    sources: &dyn Sources,
+    profile: Option<&str>,
+) -> Result<Option<String>, CredentialsError> {
+    let from_env = endpoint_of(sources, None, &Settings::new());
+    if from_env.is_some() {
+        return Ok(from_env);
+    }
+    let name = profile_name(sources, profile);
+    let files = read_files(sources)?;
+    if profile.is_some() && !files.knows(&name) {
+        return Err(files.no_profile(&name));
+    }
+    Ok(endpoint_of(sources, Some(&files), &files.settings(&name)))
+}
+
+fn profile_name(sources: &dyn Sources, explicit: Option<&str>) -> String {
+    explicit
+        .map(str::to_owned)
+        .or_else(|| sources.env("AWS_PROFILE"))
+        .or_else(|| sources.env("AWS_DEFAULT_PROFILE"))
+        .unwrap_or_else(|| "default".into())
+}
+
+/// S3's own endpoint before the general one, and the environment before the files.
+fn endpoint_of(sources: &dyn Sources, files: Option<&Files>, settings: &Settings) -> Option<String> {
+    let ignored = |v: Option<String>| v.is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    if ignored(sources.env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
+        || ignored(settings.get("ignore_configured_endpoint_urls").cloned())
+    {
+        return None;
+    }
+    let of_service = || {
+        let section = files?.config.get(&format!("services {}", settings.get("services")?))?;
+        section.get("s3.endpoint_url").cloned()
+    };
+    sources
+        .env("AWS_ENDPOINT_URL_S3")
+        .or_else(|| sources.env("AWS_ENDPOINT_URL"))
+        .or_else(of_service)
+        .or_else(|| settings.get("endpoint_url").cloned())
+        .filter(|url| !url.is_empty())
 }
 
 fn environment(sources: &dyn Sources) -> Result<Option<Credentials>, CredentialsError> {
@@ -118,23 +154,23 @@ fn environment(sources: &dyn Sources) -> Result<Option<Credentials>, Credentials
 
 fn read_files(sources: &dyn Sources) -> Result<Files, CredentialsError> {
     let home = sources.env("HOME").unwrap_or_else(|| "/".into());
-    let place = |variable: &str, file: &str| -> (PathBuf, bool) {
+    let place = |variable: &str, file: &str| -> PathBuf {
         match sources.env(variable) {
             Some(p) => {
                 let path = p.strip_prefix("~/").map(|rest| Path::new(&home).join(rest));
-                (path.unwrap_or_else(|| PathBuf::from(p)), true)
+                path.unwrap_or_else(|| PathBuf::from(p))
             }
-            None => (Path::new(&home).join(".aws").join(file), false),
+            None => Path::new(&home).join(".aws").join(file),
         }
     };
-    let load = |(path, named): &(PathBuf, bool)| -> Result<ini::Sections, CredentialsError> {
+    let load = |path: &PathBuf| -> Result<ini::Sections, CredentialsError> {
         match sources.read(path) {
             Ok(text) => ini::parse(&text).map_err(|(line, problem)| CredentialsError::Syntax {
                 path: path.display().to_string(),
                 line,
                 problem: problem.into(),
             }),
-            Err(e) if e.kind() == io::ErrorKind::NotFound && !named => Ok(ini::Sections::new()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ini::Sections::new()),
             Err(e) => {
                 Err(CredentialsError::Read { path: path.display().to_string(), problem: e.to_string() })
             }
@@ -145,8 +181,8 @@ fn read_files(sources: &dyn Sources) -> Result<Files, CredentialsError> {
     Ok(Files {
         credentials: load(&credentials_at)?,
         config: load(&config_at)?,
-        credentials_path: credentials_at.0,
-        config_path: config_at.0,
+        credentials_path: credentials_at,
+        config_path: config_at,
     })
 }
 
@@ -156,6 +192,18 @@ impl Files {
         self.config
             .get(&format!("profile {profile}"))
             .or_else(|| if profile == "default" { self.config.get("default") } else { None })
+    }
+
+    fn knows(&self, profile: &str) -> bool {
+        self.credentials.contains_key(profile) || self.config_section(profile).is_some()
+    }
+
+    fn no_profile(&self, profile: &str) -> CredentialsError {
+        CredentialsError::NoProfile {
+            profile: profile.to_owned(),
+            credentials: self.credentials_path.display().to_string(),
+            config: self.config_path.display().to_string(),
+        }
     }
 
     /// The profile's settings; those of the credentials file win.
@@ -203,13 +251,8 @@ impl Files {
                 )));
             }
         }
-        let known = self.credentials.contains_key(profile) || self.config_section(profile).is_some();
-        if !known && (explicit || profile != "default") {
-            return Err(CredentialsError::NoProfile {
-                profile: profile.to_owned(),
-                credentials: self.credentials_path.display().to_string(),
-                config: self.config_path.display().to_string(),
-            });
+        if !self.knows(profile) && (explicit || profile != "default") {
+            return Err(self.no_profile(profile));
         }
         Err(CredentialsError::Missing {
             profile: profile.to_owned(),

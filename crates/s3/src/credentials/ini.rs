@@ -1,4 +1,5 @@
-//! The INI dialect of the AWS files: sections, `name = value`, `#` and `;` comments, indented sub-settings.
+//! The INI dialect of the AWS files: sections, `name = value`, `#` and `;` comments, indented sub-settings
+//! (`s3 =` and an indented `endpoint_url = ...` below it become `s3.endpoint_url`).
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,8 @@ pub(super) type Sections = BTreeMap<String, BTreeMap<String, String>>;
 pub(super) fn parse(text: &str) -> Result<Sections, (usize, &'static str)> {
     let mut all = Sections::new();
     let mut section: Option<String> = None;
+    // The setting without a value that indented lines belong to, and whether there was any setting yet.
+    let mut above: Option<String> = None;
     for (i, raw) in text.lines().enumerate() {
         let line = i + 1;
         let trimmed = raw.trim();
@@ -19,17 +22,30 @@ pub(super) fn parse(text: &str) -> Result<Sections, (usize, &'static str)> {
             let name = name.split_whitespace().collect::<Vec<_>>().join(" ").replace(['"', '\''], "");
             all.entry(name.clone()).or_default();
             section = Some(name);
+            above = None;
             continue;
         }
-        // An indented line belongs to the setting above it (`s3 =` with its own settings): none of ours is there.
-        if raw.starts_with([' ', '\t']) && section.as_ref().is_some_and(|s| !all[s].is_empty()) {
-            continue;
-        }
-        let (name, value) =
-            trimmed.split_once('=').ok_or((line, "there is no '=' between name and value"))?;
-        let Some(s) = &section else { return Err((line, "there is a setting before the first [section]")) };
+        let Some(s) = section.as_ref().and_then(|name| all.get_mut(name)) else {
+            return Err((line, "there is a setting before the first [section]"));
+        };
+        let indented = raw.starts_with([' ', '\t']) && !s.is_empty();
+        let Some((name, value)) = trimmed.split_once('=') else {
+            // The second line of a value of several: none of ours has one.
+            if indented {
+                continue;
+            }
+            return Err((line, "there is no '=' between name and value"));
+        };
+        let name = name.trim().to_ascii_lowercase();
         let value = value.split(" #").next().unwrap_or("").split(" ;").next().unwrap_or("").trim();
-        all.entry(s.clone()).or_default().insert(name.trim().to_ascii_lowercase(), value.to_owned());
+        if indented {
+            if let Some(above) = &above {
+                s.insert(format!("{above}.{name}"), value.to_owned());
+            }
+            continue;
+        }
+        above = value.is_empty().then(|| name.clone());
+        s.insert(name, value.to_owned());
     }
     Ok(all)
 }

@@ -76,9 +76,44 @@ fn files_and_regions() {
     assert_eq!((r.region.as_deref(), r.endpoint_url.as_deref()), (Some("ra"), Some("http://s3")));
     let mut w = world(&[("AWS_SHARED_CREDENTIALS_FILE", "~/c"), ("AWS_CONFIG_FILE", "/none")]);
     w.files.insert("/h/c", "[default]\naws_access_key_id=AKC\naws_secret_access_key=x");
-    assert!(matches!(resolve(&w, None), Err(CredentialsError::Read { path, .. }) if path == "/none"));
-    w.files.insert("/none", "");
-    assert_eq!(resolve(&w, None).unwrap().credentials.access_key, "AKC");
+    assert_eq!(
+        resolve(&w, None).unwrap().credentials.access_key,
+        "AKC",
+        "a named file that is not there is empty"
+    );
+    assert!(
+        matches!(resolve(&w, Some("work")), Err(CredentialsError::NoProfile { config, .. }) if config == "/none")
+    );
+}
+
+#[test]
+fn endpoints_in_the_order_of_the_sdks() {
+    const CONFIG: &str = "[default]\nendpoint_url = http://general\nservices = mine\n\
+        [profile plain]\nendpoint_url = http://plain\n[profile off]\nendpoint_url = http://off\n\
+        ignore_configured_endpoint_urls = true\n[services mine]\nec2 =\n  endpoint_url = http://ec2\n\
+        s3 =\n  endpoint_url = http://of-s3\n  other = x\n";
+    let world = |env: &[(&'static str, &'static str)]| {
+        let mut w = world(env);
+        w.files = [("/h/.aws/config", CONFIG)].into();
+        w
+    };
+    let url = |env: &[(&'static str, &'static str)], profile: Option<&str>| {
+        endpoint_url(&world(env), profile).unwrap()
+    };
+    assert_eq!(url(&[], None).as_deref(), Some("http://of-s3"));
+    assert_eq!(url(&[("AWS_ENDPOINT_URL", "http://e")], Some("plain")).as_deref(), Some("http://e"));
+    let both = [("AWS_ENDPOINT_URL", "http://e"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
+    assert_eq!(url(&both, None).as_deref(), Some("http://s3"));
+    assert_eq!(url(&[], Some("plain")).as_deref(), Some("http://plain"));
+    assert_eq!(url(&[("AWS_PROFILE", "plain")], None).as_deref(), Some("http://plain"));
+    assert_eq!(url(&[], Some("off")), None);
+    assert_eq!(url(&[("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "TRUE"), both[0]], None), None);
+    assert!(endpoint_url(&world(&[]), Some("nope")).unwrap_err().to_string().contains("no profile 'nope'"));
+    let mut broken = world(&[both[0]]);
+    broken.files.insert("/h/.aws/config", "[default");
+    assert_eq!(endpoint_url(&broken, None).unwrap().as_deref(), Some("http://e"), "the file is not needed");
+    broken.env.remove("AWS_ENDPOINT_URL");
+    assert!(endpoint_url(&broken, None).unwrap_err().to_string().contains("line 1"));
 }
 
 #[test]
