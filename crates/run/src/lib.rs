@@ -33,3 +33,4 @@ pub use error::{RunError, exit};
 pub use event::{Event, Live, Phase};
 pub use execute::{Finished, Options, check, execute, resume};
 pub use interrupt::Interrupt;
+pub use target::configured_endpoint;

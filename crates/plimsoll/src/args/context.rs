@@ -1,42 +1,45 @@
-//! What a command line is read against: the environment's variables and a fresh seed. Passed in, so that
+//! What a command line is read against: the endpoint that is configured outside it, and a fresh seed. Passed in, so that
 //! flags to plan stays a pure function.
 
-use std::collections::BTreeMap;
+use crate::fault::Fault;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Context {
-    /// Variables of the AWS tools that say where, never secrets.
-    variables: BTreeMap<String, String>,
+    endpoint: Configured,
     /// Seed of this run when none was given: a new one each time, so that no run writes what an earlier
     /// one wrote (storage that dedupes would be measured too fast).
     pub fresh_seed: u64,
 }
 
-/// Only these are read here; credentials are looked up where requests are signed.
-const READ: [&str; 5] =
-    ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"];
+/// Where an endpoint that is not on the command line comes from.
+#[derive(Debug, Clone)]
+enum Configured {
+    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's files.
+    ByAwsTools,
+    #[cfg(test)]
+    As(Option<String>),
+}
 
 impl Context {
     pub fn of_process() -> Self {
-        let variables = READ
-            .into_iter()
-            .filter_map(|k| std::env::var(k).ok().filter(|v| !v.is_empty()).map(|v| (k.to_owned(), v)))
-            .collect();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         // Short enough to type; the process id tells two runs of one nanosecond apart.
         let fresh_seed =
             (now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(20)) % 1_000_000_000;
-        Self { variables, fresh_seed }
+        Self { endpoint: Configured::ByAwsTools, fresh_seed }
     }
 
-    /// The first of these variables that is set.
-    pub fn variable(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|n| self.variables.get(*n)).map(String::as_str)
+    /// The endpoint of the environment or of the profile (the explicitly named one, or the default).
+    pub fn endpoint(&self, profile: Option<&str>) -> Result<Option<String>, Fault> {
+        match &self.endpoint {
+            Configured::ByAwsTools => Ok(plimsoll_run::configured_endpoint(profile)?),
+            #[cfg(test)]
+            Configured::As(url) => Ok(url.clone()),
+        }
     }
 
     #[cfg(test)]
-    pub fn with(variables: &[(&str, &str)], fresh_seed: u64) -> Self {
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Self { variables, fresh_seed }
+    pub fn with(endpoint: Option<&str>, fresh_seed: u64) -> Self {
+        Self { endpoint: Configured::As(endpoint.map(str::to_owned)), fresh_seed }
     }
 }

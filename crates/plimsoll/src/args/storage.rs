@@ -37,7 +37,8 @@ pub struct StorageArgs {
     /// Region to sign for [default: AWS_REGION, the profile, or us-east-1]
     #[arg(long, value_name = "REGION", help_heading = STORAGE)]
     pub region: Option<String>,
-    /// Profile of ~/.aws/config and ~/.aws/credentials; environment variables come first
+    /// Profile of ~/.aws/config and ~/.aws/credentials. Its keys are used even where AWS_ACCESS_KEY_ID is set;
+    /// AWS_REGION and AWS_ENDPOINT_URL come before its region and endpoint, as in the AWS tools
     #[arg(long, value_name = "NAME", help_heading = STORAGE)]
     pub profile: Option<String>,
     /// path: http://host/bucket/key; virtual-host: http://bucket.host/key
@@ -146,13 +147,12 @@ impl StorageArgs {
     fn endpoints(&self, context: &Context) -> Result<Vec<String>, Fault> {
         let mut endpoints = self.endpoints.clone();
         if endpoints.is_empty() {
-            endpoints
-                .extend(context.variable(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]).map(str::to_owned));
+            endpoints.extend(context.endpoint(self.profile.as_deref())?);
         }
         if endpoints.is_empty() {
             return Err(Fault::input(
                 "no endpoint to measure",
-                "Add --endpoint URL (for example http://127.0.0.1:9000), --endpoint embedded, or set AWS_ENDPOINT_URL_S3.",
+                "Add --endpoint URL (for example http://127.0.0.1:9000), --endpoint embedded, or set AWS_ENDPOINT_URL_S3 or endpoint_url of the profile.",
             ));
         }
         for e in &endpoints {

@@ -4,7 +4,7 @@ mod files;
 mod s3;
 
 pub use files::FilesTarget;
-pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, connect};
+pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect};
 
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};

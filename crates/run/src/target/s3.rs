@@ -12,7 +12,7 @@ use plimsoll_engine::target::s3::keys::KeyNames;
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{Addressing, PayloadSigning, S3Target, SizeDist, Workload};
 use plimsoll_model::{Plan, plan::DataSpec};
-use plimsoll_s3::credentials::{System, resolve};
+use plimsoll_s3::credentials::{System, endpoint_url, resolve};
 use plimsoll_s3::{Credentials, Endpoint};
 use plimsoll_store::Journal;
 
@@ -138,6 +138,12 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
     };
     let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
     Ok(Access { endpoints, credentials: found.credentials, region, target: target.clone() })
+}
+
+/// The endpoint where the command line names none: of the environment, or of the profile.
+pub fn configured_endpoint(profile: Option<&str>) -> Result<Option<String>, RunError> {
+    endpoint_url(&System, profile)
+        .map_err(|e| RunError::input(e.to_string(), "Correct it, or name the endpoint with --endpoint"))
 }
 
 fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, RunError> {
