@@ -1,2 +1,2 @@
 # Where install.sh puts things. Sourced by the other scripts; not run.
-export PATH="$PATH:$HOME/.cargo/bin:$PWD/.local/go/bin:$HOME/go/bin:/usr/local/go/bin:/usr/sbin:/sbin"
+export PATH="$PWD/.local/tools/links:$PATH:$HOME/.cargo/bin:$HOME/go/bin:/usr/local/go/bin:/usr/sbin:/sbin"

@@ -1,10 +1,11 @@
 #!/bin/bash
-# fuzz.sh SECONDS: each fuzz target for that long. Stable Rust: coverage by LLVM's own pass, no sanitizer
+# fuzz.sh SECONDS [TARGET...]: each fuzz target, or those named, for that long. Stable Rust: coverage by LLVM's own pass, no sanitizer
 # (the parsers are safe code; a panic, a hang or memory without bound is what is looked for).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 EACH=${1:-60}
+ONLY=" ${*:2} "
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
  -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
@@ -14,6 +15,7 @@ cargo build --release --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins 
 passed=0; failed=0
 for source in fuzz/fuzz_targets/*.rs; do
   name=$(basename "$source" .rs)
+  [ "$ONLY" = "  " ] || [[ $ONLY == *" $name "* ]] || continue
   mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
   seeds=(); [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
   if "fuzz/target/$TRIPLE/release/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \

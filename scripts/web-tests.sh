@@ -1,7 +1,9 @@
 #!/bin/bash
 # The page's tests: units, then in a real browser. Ends with `N passed, N failed`.
 set -uo pipefail
-cd "$(dirname "$0")/../web"
+cd "$(dirname "$0")/.."
+. scripts/env.sh
+cd web
 passed=0 failed=0
 code=0
 out=$(npx vitest run --reporter=json 2>/tmp/plimsoll-vitest.$$) || code=$?

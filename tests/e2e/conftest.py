@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "scripts" / "servers"
 BIN = Path(os.environ.get("PLIMSOLL_BIN", ROOT / "target" / "release" / "plimsoll"))
 os.environ["PATH"] += ":" + ":".join(
-    [str(Path.home() / "go/bin"), str(ROOT / ".local/go/bin"), "/usr/sbin", "/sbin"]
+    [str(Path.home() / "go/bin"), str(ROOT / ".local/tools/links"), "/usr/sbin", "/sbin"]
 )
 
 
