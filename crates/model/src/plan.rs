@@ -217,6 +217,8 @@ pub enum OnThrottle {
     Record,
     /// Wait as Retry-After says (else with exponential backoff) before the slot's next attempt.
     Backoff,
+    /// Wait a few milliseconds, whatever Retry-After says: a limiter stays saturated without a loop of refusals.
+    Pause,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -591,6 +593,12 @@ pub enum ControllerSpec {
         max_concurrency: Option<u32>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         p99_ceiling: Option<Span>,
+        /// Saturate this long first, so that the search does not follow a bucket that empties.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        drain: Option<Span>,
+        /// Then latency in open loop at these fractions (0 to 1) of the rate that was found.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        load_points: Vec<f64>,
     },
     /// Finds ops and bytes limits, bursts, capacities and refill.
     Limits {

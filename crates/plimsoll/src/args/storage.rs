@@ -54,10 +54,11 @@ pub struct StorageArgs {
     #[arg(long, value_name = "KIND", default_value = "none", help_heading = REQUESTS,
           value_parser = values::named::<Checksum>(["none", "crc32c", "crc64nvme"]))]
     pub checksum: Checksum,
-    /// On 429 and 503 SlowDown: record and go on, or back off (Retry-After honoured)
-    #[arg(long, value_name = "WHAT", default_value = "record", help_heading = REQUESTS,
-          value_parser = values::named::<OnThrottle>(["record", "backoff"]))]
-    pub on_throttle: OnThrottle,
+    /// On 429 and 503 SlowDown: record and go on at once; back off (Retry-After honoured); or pause a few milliseconds
+    /// [default: record; in limits: pause]
+    #[arg(long, value_name = "WHAT", help_heading = REQUESTS,
+          value_parser = values::named::<OnThrottle>(["record", "backoff", "pause"]))]
+    pub on_throttle: Option<OnThrottle>,
     /// An op that takes longer than this is a time-out
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = REQUESTS)]
     pub timeout: Span,
@@ -134,7 +135,7 @@ impl StorageArgs {
             create_bucket: self.create_bucket || embedded,
             prefix: self.prefix.clone(),
             timeout: self.timeout,
-            on_throttle: self.on_throttle,
+            on_throttle: self.on_throttle.unwrap_or_default(),
             keep_alive: !self.no_keep_alive,
             expect_continue: self.expect_continue,
             put_headers: self.put_headers(),

@@ -23,6 +23,8 @@ use crate::target::{Done, Step};
 /// The first and the longest pause after a throttled answer without `Retry-After`, nanoseconds.
 const FIRST_PAUSE_NS: u64 = 50_000_000;
 const LONGEST_PAUSE_NS: u64 = 20_000_000_000;
+/// With `pause`: short against a limiter's tenth of a second, long against the time of a refusal.
+const SHORT_PAUSE_NS: u64 = 10_000_000;
 
 /// What is told beside the ends of ops.
 pub(super) trait Sink {
@@ -505,18 +507,18 @@ impl Machine {
 
     /// When the slot may go on after a throttled answer.
     fn pause(&mut self, slot: u32, now_ns: u64, asked_s: Option<u64>) {
-        if self.config.on_throttle != OnThrottle::Backoff {
-            return;
-        }
+        let on_throttle = self.config.on_throttle;
         let s = &mut self.slots[slot as usize];
         s.throttles = s.throttles.saturating_add(1);
-        let pause = match asked_s {
-            Some(t) => t.saturating_mul(1_000_000_000).min(600_000_000_000),
-            None => {
-                let full = (FIRST_PAUSE_NS << u32::from(s.throttles - 1).min(16)).min(LONGEST_PAUSE_NS);
-                // Half of it by chance, so that slots do not come back together.
-                let r = s.n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-                full / 2 + (full / 2).saturating_mul(r) / u64::from(u32::MAX)
+        // Half of it by chance, so that slots do not come back together.
+        let r = s.n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let spread = |full: u64| full / 2 + (full / 2).saturating_mul(r) / u64::from(u32::MAX);
+        let pause = match (on_throttle, asked_s) {
+            (OnThrottle::Record, _) => return,
+            (OnThrottle::Pause, _) => spread(SHORT_PAUSE_NS),
+            (OnThrottle::Backoff, Some(t)) => t.saturating_mul(1_000_000_000).min(600_000_000_000),
+            (OnThrottle::Backoff, None) => {
+                spread((FIRST_PAUSE_NS << u32::from(s.throttles - 1).min(16)).min(LONGEST_PAUSE_NS))
             }
         };
         s.hold_until_ns = s.hold_until_ns.max(now_ns + pause);

@@ -99,6 +99,10 @@ fn throttling_is_told_apart_and_obeyed() {
                 None => assert!(hold > 0),
             }
         });
+        case.target.on_throttle = OnThrottle::Pause;
+        case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            assert_eq!(ran.done[0].hold_until_ns > 0, wait_s != Some(0));
+        });
     }
 }
 
