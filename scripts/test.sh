@@ -41,6 +41,7 @@ counted() {
 
 step "web: build" scripts/web.sh build
 step "format" cargo fmt --all --check
+step "dependencies" scripts/dependencies.py
 step "clippy" cargo clippy --workspace --all-targets --locked -q -- -D warnings
 SUMMARY='^test result:' counted cargo cargo test --workspace --locked --no-fail-fast
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted web scripts/web-tests.sh

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Holds DEPENDENCIES.md against what is really depended on: a line for each crate and package, none too many, each
+crate's weight and licence as cargo knows them, and no crate named in the workspace that nobody uses."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
+
+
+def manifest(path):
+    return tomllib.loads((ROOT / path).read_text())
+
+
+def crates():
+    """Direct dependencies of our crates from outside, and what the workspace names without any use."""
+    named = {n for n in manifest("Cargo.toml")["workspace"]["dependencies"] if not n.startswith("plimsoll-")}
+    used = set()
+    for path in [*ROOT.glob("crates/*/Cargo.toml"), ROOT / "xtask/Cargo.toml", ROOT / "fuzz/Cargo.toml"]:
+        toml = tomllib.loads(path.read_text())
+        parts = [toml, *toml.get("target", {}).values()]
+        used |= {n for part in parts for s in SECTIONS for n in part.get(s, {}) if not n.startswith("plimsoll-")}
+    return used, named - used
+
+
+def packages():
+    web = json.loads((ROOT / "web/package.json").read_text())
+    return {n for s in ("dependencies", "devDependencies") for n in web.get(s, {})}
+
+
+def known():
+    """Weight and licence of each crate that one of ours depends on directly, from both workspaces, on Linux."""
+    found = {}
+    for path in ("Cargo.toml", "fuzz/Cargo.toml"):
+        command = ["cargo", "metadata", "--format-version=1", "--locked", "--manifest-path", ROOT / path]
+        command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
+        out = subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout
+        meta = json.loads(out)
+        packages = {p["id"]: p for p in meta["packages"]}
+        nodes = {n["id"]: n["deps"] for n in meta["resolve"]["nodes"]}
+        direct = {d["pkg"] for n in nodes if packages[n]["source"] is None for d in nodes[n]}
+        for package in (packages[i] for i in direct):
+            licence = (package["license"] or "").replace("/", " OR ")
+            found[package["name"]] = (len(closure(package["id"], nodes)), licence)
+    return found
+
+
+def closure(start, nodes):
+    """What a crate brings: itself, its dependencies, build scripts and macros; not what only its tests need."""
+    seen, todo = set(), [start]
+    while todo:
+        package = todo.pop()
+        if package not in seen:
+            seen.add(package)
+            todo += [d["pkg"] for d in nodes[package] if any(k["kind"] != "dev" for k in d["dep_kinds"])]
+    return seen
+
+
+def documented():
+    """Name to (weight, licence), from the tables. `a, b` in the first column is two names, whose weights stand in the
+    same order; their licences, too, where there are several (`x; y`)."""
+    rows = {}
+    for line in (ROOT / "DEPENDENCIES.md").read_text().splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        if not line.startswith("|") or len(cells) < 3 or re.fullmatch(r"-+|crate|package", cells[0]):
+            continue
+        names, weights, licences = cells[0].split(", "), cells[2].split(", "), cells[-1].split("; ")
+        for i, name in enumerate(names):
+            licence = licences[i] if len(licences) == len(names) else licences[0]
+            rows[name] = (weights[i] if i < len(weights) else "", licence)
+    return rows
+
+
+def problems():
+    used, idle = crates()
+    rows, web, facts = documented(), packages(), known()
+    for name in sorted(idle):
+        yield f"Cargo.toml names {name}, and no crate uses it"
+    for name in sorted((used | web) - rows.keys()):
+        yield f"{name} has no line in DEPENDENCIES.md"
+    for name in sorted(rows.keys() - used - web):
+        yield f"DEPENDENCIES.md has a line for {name}, which nothing depends on"
+    for name in sorted(used & rows.keys()):
+        weight, licence = facts[name]
+        if rows[name] != (str(weight), licence):
+            yield f"{name} is {weight} crates under {licence}; DEPENDENCIES.md says {rows[name]}"
+
+
+if __name__ == "__main__":
+    found = list(problems())
+    print("\n".join(found), file=sys.stderr)
+    sys.exit(1 if found else 0)
