@@ -6,11 +6,13 @@
 //! Intervals: wild bootstrap over cells with p redrawn from the values that fit as well, widened by Student's t for the few cells
 //! that carry a parameter. A parameter that too few cells carry is a bound, never a value.
 
+mod campaign;
 mod model;
 pub mod table;
 
 use plimsoll_model::{Estimate, Verdict};
 
+pub use campaign::{Campaign, Pilot, sizes_around};
 pub use model::{EXPONENTS, Theta};
 use model::{Fit, fit};
 
@@ -236,14 +238,16 @@ fn report(d: &Data, best: &Fit, res: &[f64], near: &[f64], draws: &[Theta]) -> L
         (carried(Binding::Ops, &any), carried(Binding::Bytes, &any), carried(Binding::Latency, &any));
     let m_stream = carried(Binding::Latency, &|i| d.s[i] / th.stream() > 0.3 * th.latency());
     let logs = |pick: fn(&Theta) -> f64| draws.iter().map(pick).collect::<Vec<f64>>();
-    let ops = interval(th.0[0], &logs(|t| t.0[0]), m_ops);
-    let bytes = interval(th.0[1], &logs(|t| t.0[1]), m_bytes);
+    let (ops_draws, bytes_draws) = (logs(|t| t.0[0]), logs(|t| t.0[1]));
+    let ops = interval(th.0[0], &ops_draws, df(m_ops), m_ops);
+    let bytes = interval(th.0[1], &bytes_draws, df(m_bytes), m_bytes);
     let known = |m: usize, e: &Estimate| m >= 3 && e.high / e.low < 2.0;
     let most = |f: &dyn Fn(usize) -> f64| (0..d.y.len()).map(f).fold(0.0, f64::max);
     let both = known(m_ops, &ops) && known(m_bytes, &bytes);
-    let knee = interval(th.0[1] - th.0[0], &logs(|t| t.0[1] - t.0[0]), m_ops.min(m_bytes));
-    let latency = interval(th.0[2], &logs(|t| t.0[2]), m_lat);
-    let stream = interval(th.0[3], &logs(|t| t.0[3]), m_stream);
+    let knee_df = joint_df(&[(&ops_draws, df(m_ops)), (&bytes_draws, df(m_bytes))]);
+    let knee = interval(th.0[1] - th.0[0], &logs(|t| t.0[1] - t.0[0]), knee_df, m_ops.min(m_bytes));
+    let latency = interval(th.0[2], &logs(|t| t.0[2]), df(m_lat), m_lat);
+    let stream = interval(th.0[3], &logs(|t| t.0[3]), df(m_stream), m_stream);
     let chi: f64 = res.iter().map(|r| (r / d.se).powi(2)).sum();
     let df = d.y.len() as f64 - 5.0;
     let worst = (0..res.len()).max_by(|&i, &j| res[i].abs().total_cmp(&res[j].abs())).unwrap_or(0);
@@ -284,22 +288,28 @@ fn cell_limit(th: &Theta, s: f64, c: f64, p: f64, residual: f64) -> CellLimit {
     }
 }
 
-/// Percentiles of the bootstrap around the fit, widened by Student's t for the `m` cells that carry it.
-fn interval(at: f64, draws: &[f64], m: usize) -> Estimate {
+/// Degrees of freedom of a parameter that `m` cells carry.
+fn df(m: usize) -> f64 {
+    m as f64 - 1.0
+}
+
+/// Degrees of freedom of a difference of parameters (Satterthwaite 1946): those of its uncertain side where one dominates, and
+/// nearly the sum where both are alike. The lesser of the two would make it wider than it is on both sides.
+fn joint_df(sides: &[(&[f64], f64)]) -> f64 {
+    let v: Vec<(f64, f64)> = sides.iter().map(|(x, df)| (math::variance(x, 1), *df)).collect();
+    let least = v.iter().map(|(_, df)| *df).fold(f64::INFINITY, f64::min);
+    let (sum, parts) = v.iter().fold((0.0, 0.0), |(s, p), (v, df)| (s + v, p + v * v / df.max(1e-9)));
+    if least < 1.0 || !(parts > 0.0 && parts.is_finite()) { least } else { sum * sum / parts }
+}
+
+/// Percentiles of the bootstrap around the fit, widened by Student's t for the few cells that carry it.
+fn interval(at: f64, draws: &[f64], df: f64, m: usize) -> Estimate {
     let mut v: Vec<f64> = draws.iter().map(|x| x.clamp(-60.0, 60.0)).collect();
     v.sort_unstable_by(f64::total_cmp);
-    let widen = if m >= 2 { student::t95((m - 1) as f64) / 1.96 } else { 6.5 };
+    let widen = if df >= 1.0 { student::t95(df) / 1.96 } else { 6.5 };
     let low = at - widen * (at - math::quantile_sorted(&v, 0.025)).max(0.005);
     let high = at + widen * (math::quantile_sorted(&v, 0.975) - at).max(0.005);
     Estimate { value: at.exp(), low: low.exp(), high: high.exp(), n_eff: m as f64 }
-}
-
-/// Sizes for a campaign around a knee that a pilot saw: both sides, and the knee itself.
-pub fn sizes_around(knee_bytes: f64) -> Vec<u64> {
-    [1.0 / 32.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 3.0, 1.0, 3.0, 8.0, 16.0]
-        .iter()
-        .map(|f| (knee_bytes * f).round().max(1.0) as u64)
-        .collect()
 }
 
 #[cfg(test)]
