@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_model::units::{format_latency_ns, significant};
-use plimsoll_run::{Event, Live};
+use plimsoll_run::{Event, Figures, Live};
 
 /// Rates kept for the sparkline: four a second, so the last fifteen.
 const HISTORY: usize = 60;
@@ -76,7 +76,7 @@ fn show_on_terminal(bar: &ProgressBar, history: &mut VecDeque<f64>, event: &Even
             if history.len() == HISTORY {
                 history.pop_front();
             }
-            history.push_back(live.ops_per_s);
+            history.push_back(live.figures.ops_per_s);
             bar.set_message(block(live, history.make_contiguous()));
             bar.tick();
         }
@@ -123,19 +123,20 @@ pub fn line(event: &Event) -> String {
             )
         }
         Event::Live(l) => {
+            let f = &l.figures;
             let mut text = format!(
                 "{} {}, {}: {}, {}, p50 {}, p99 {}, client busy {:.0} %",
                 l.title,
                 l.phase.name(),
                 times(l),
-                ops(l.ops_per_s),
-                bytes(l.bytes_per_s),
-                format_latency_ns(l.p50_ns as f64),
-                format_latency_ns(l.p99_ns as f64),
-                l.busy_fraction * 100.0
+                ops(f.ops_per_s),
+                bytes(f.bytes_per_s),
+                format_latency_ns(f.p50_ns as f64),
+                format_latency_ns(f.p99_ns as f64),
+                f.busy_fraction * 100.0
             );
-            if !l.errors.is_empty() {
-                let _ = write!(text, "; {}", errors(l));
+            if !f.errors.is_empty() {
+                let _ = write!(text, "; {}", errors(f));
             }
             text
         }
@@ -161,21 +162,22 @@ pub fn line(event: &Event) -> String {
 /// The state of a stage, as lines for a terminal.
 fn block(l: &Live, history: &[f64]) -> String {
     let stage = l.stages.filter(|n| *n > 1).map(|n| format!("[{}/{n}] ", l.stage + 1)).unwrap_or_default();
-    let errors = if l.errors.is_empty() { "none".into() } else { errors(l) };
+    let f = &l.figures;
+    let errors = if f.errors.is_empty() { "none".into() } else { errors(f) };
     format!(
         "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight",
         l.title,
         l.phase.name(),
         times(l),
         sparkline(history),
-        ops(l.ops_per_s),
-        bytes(l.bytes_per_s),
-        format_latency_ns(l.p50_ns as f64),
-        format_latency_ns(l.p99_ns as f64),
-        format_latency_ns(l.p999_ns as f64),
-        format_latency_ns(l.max_ns as f64),
-        l.busy_fraction * 100.0,
-        l.in_flight,
+        ops(f.ops_per_s),
+        bytes(f.bytes_per_s),
+        format_latency_ns(f.p50_ns as f64),
+        format_latency_ns(f.p99_ns as f64),
+        format_latency_ns(f.p999_ns as f64),
+        format_latency_ns(f.max_ns as f64),
+        f.busy_fraction * 100.0,
+        f.in_flight,
     )
 }
 
@@ -186,8 +188,8 @@ fn times(l: &Live) -> String {
     }
 }
 
-fn errors(l: &Live) -> String {
-    l.errors.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+fn errors(f: &Figures) -> String {
+    f.errors.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }
 
 fn ops(per_s: f64) -> String {
@@ -240,18 +242,20 @@ mod tests {
             title: "get 4KiB".into(),
             elapsed: Duration::from_secs(65),
             remaining: Some(Duration::from_secs(25)),
-            ops_per_s: 12345.6,
-            bytes_per_s: 50_567_577.6,
-            p50_ns: 1_234_567,
-            p99_ns: 9_876_543,
-            p999_ns: 20_000_000,
-            max_ns: 1_500_000_000,
-            ok: 800_000,
-            throttled: 12,
-            failed: 1,
-            errors: BTreeMap::from([("http_503", 12), ("timeout", 1)]),
-            busy_fraction: 0.31,
-            in_flight: 15.9,
+            figures: Figures {
+                ops_per_s: 12345.6,
+                bytes_per_s: 50_567_577.6,
+                p50_ns: 1_234_567,
+                p99_ns: 9_876_543,
+                p999_ns: 20_000_000,
+                max_ns: 1_500_000_000,
+                ok: 800_000,
+                throttled: 12,
+                failed: 1,
+                errors: BTreeMap::from([("http_503", 12), ("timeout", 1)]),
+                busy_fraction: 0.31,
+                in_flight: 15.9,
+            },
         }
     }
 

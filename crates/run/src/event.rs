@@ -48,7 +48,7 @@ impl Phase {
     }
 }
 
-/// Figures for the progress display. Rates are of the last second; latencies and counts of the phase so far.
+/// The state of a stage, for the progress display.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
     pub phase: Phase,
@@ -60,6 +60,12 @@ pub struct Live {
     pub elapsed: Duration,
     /// Until the phase ends, where the stop rule is a time.
     pub remaining: Option<Duration>,
+    pub figures: Figures,
+}
+
+/// Rates and busy share are of the last second; latencies and counts of the phase so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figures {
     pub ops_per_s: f64,
     pub bytes_per_s: f64,
     pub p50_ns: u64,
@@ -71,7 +77,7 @@ pub struct Live {
     pub failed: u64,
     /// Outcomes other than `ok` that occurred, by name.
     pub errors: BTreeMap<&'static str, u64>,
-    /// Share of time in which the workers did not wait, last second.
+    /// Share of time in which the workers did not wait.
     pub busy_fraction: f64,
     pub in_flight: f64,
 }

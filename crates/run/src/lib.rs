@@ -30,7 +30,7 @@ mod trace;
 pub use calibrate::{Calibration, calibrate, ceiling};
 pub use cleanup::cleanup;
 pub use error::{RunError, exit};
-pub use event::{Event, Live, Phase};
+pub use event::{Event, Figures, Live, Phase};
 pub use execute::{Finished, Options, check, execute, resume};
 pub use interrupt::Interrupt;
 pub use target::configured_endpoint;

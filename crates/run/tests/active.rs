@@ -1,14 +1,9 @@
 //! The active controllers against simulated storage whose limits are known: what they find is the truth.
 
-use plimsoll_model::Plan;
-use plimsoll_run::{Finished, Options, execute};
-use plimsoll_store::RunDir;
+mod support;
 
-fn run(root: &std::path::Path, plan: &str) -> Finished {
-    let plan = Plan::from_toml(plan).unwrap();
-    let options = Options { root: root.to_owned(), ceiling: Default::default(), ..Options::default() };
-    execute(&plan, &options, |_| {}).unwrap()
-}
+use plimsoll_store::RunDir;
+use support::run;
 
 #[test]
 fn the_probe_finds_an_ops_bucket() {

@@ -1,18 +1,12 @@
 //! From plan to sealed run directory to judged summary, against the simulated target (whose truth is known to the
 //! nanosecond) and the null target.
 
+mod support;
+
 use plimsoll_model::Plan;
-use plimsoll_run::{Event, Options, execute};
+use plimsoll_run::{Event, execute};
 use plimsoll_store::{LoadOptions, RunDir};
-
-fn options(root: &std::path::Path) -> Options {
-    Options { root: root.to_owned(), ceiling: Default::default(), ..Options::default() }
-}
-
-fn run(root: &std::path::Path, plan: &str) -> plimsoll_run::Finished {
-    let plan = Plan::from_toml(plan).unwrap();
-    execute(&plan, &options(root), |_| {}).unwrap()
-}
+use support::{options, run};
 
 /// Each op takes exactly 2 ms, 16 at a time: 8,000 ops/s.
 const SIM: &str = r#"

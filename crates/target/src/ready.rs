@@ -1,7 +1,6 @@
 //! The line that a server process prints when it is ready, for whoever started it.
 
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// One JSON object on one line of stdout: `{"kind":"s3","address":"127.0.0.1:40001",...}`.
@@ -33,26 +32,5 @@ impl Ready {
     pub fn line(&self) -> String {
         // Strings and numbers only: this cannot fail.
         serde_json::to_string(self).unwrap_or_default()
-    }
-}
-
-/// The same line as a parent process reads it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct ReadyLine<'a> {
-    #[serde(borrow)]
-    pub kind: Cow<'a, str>,
-    pub address: String,
-    pub endpoint: String,
-    pub access_key: Option<String>,
-    pub secret_key: Option<String>,
-    pub region: Option<String>,
-    pub ca_file: Option<PathBuf>,
-    pub path: Option<PathBuf>,
-    pub pid: u32,
-}
-
-impl<'a> ReadyLine<'a> {
-    pub fn parse(line: &'a str) -> Result<ReadyLine<'a>, serde_json::Error> {
-        serde_json::from_str(line)
     }
 }

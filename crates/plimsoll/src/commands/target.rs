@@ -23,15 +23,21 @@ Examples:
 Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones are
 made and printed.";
 
+pub const CANNED_EXAMPLES: &str = "\
+Examples:
+  plimsoll target canned --listen 127.0.0.1:9001 --body 1MiB
+  plimsoll target canned --delay 5ms --fault 503=30% --retry-after 1
+
+It takes any credentials.";
+
+pub const BLOCK_EXAMPLES: &str = "\
+Examples:
+  plimsoll target block --tier vultr-hdd --size 4GiB
+  plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32     # FILE as the first command prints it";
+
+/// A limiter in front of a server's answers.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = S3_EXAMPLES)]
-pub struct S3ServerArgs {
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
-    pub listen: std::net::SocketAddr,
-    /// Directory of its data
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+pub struct LimitArgs {
     /// A tier with known limits
     #[arg(long, value_name = "TIER")]
     pub tier: Option<String>,
@@ -41,15 +47,11 @@ pub struct S3ServerArgs {
     /// Multiply the tier's rates and capacities
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
-    /// Answer before data is synced
-    #[arg(long)]
-    pub no_sync: bool,
-    /// Domain whose subdomains are buckets (virtual-host addressing), beside the path form
-    #[arg(long, value_name = "DOMAIN")]
-    pub domain: Option<String>,
-    /// Make this bucket at the start; may be repeated
-    #[arg(long = "bucket", value_name = "NAME")]
-    pub buckets: Vec<String>,
+}
+
+/// TLS of a server, by files or made on the spot.
+#[derive(Debug, Clone, Args)]
+pub struct TlsArgs {
     /// PEM file of the certificate to serve TLS with
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -62,6 +64,31 @@ pub struct S3ServerArgs {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = S3_EXAMPLES)]
+pub struct S3ServerArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
+    pub listen: std::net::SocketAddr,
+    /// Directory of its data
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Answer before data is synced
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Domain whose subdomains are buckets (virtual-host addressing), beside the path form
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Option<String>,
+    /// Make this bucket at the start; may be repeated
+    #[arg(long = "bucket", value_name = "NAME")]
+    pub buckets: Vec<String>,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = CANNED_EXAMPLES)]
 pub struct CannedArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001")]
@@ -91,33 +118,20 @@ pub struct CannedArgs {
     /// Close each connection, with notice, after this many requests
     #[arg(long, value_name = "N")]
     pub close_after: Option<u64>,
-    /// A tier with known limits, in front of the answers
-    #[arg(long, value_name = "TIER")]
-    pub tier: Option<String>,
-    /// A limits file in place of a tier
-    #[arg(long, value_name = "FILE", conflicts_with = "tier")]
-    pub limits: Option<PathBuf>,
-    /// Multiply the tier's rates and capacities
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    pub scale: f64,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
     /// Pin threads to these CPUs, for example 1
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<crate::values::Cpus>,
-    /// PEM file of the certificate to serve TLS with
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
-    /// Key of --tls-cert
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
-    /// Serve TLS with a certificate made on the spot, whose authority is written to this file
-    #[arg(long, value_name = "CA-FILE", conflicts_with = "tls_cert")]
-    pub tls_self_signed: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = BLOCK_EXAMPLES)]
 pub struct BlockServerArgs {
     /// A tier with known limits, for example vultr-hdd
     #[arg(long, value_name = "TIER", required_unless_present = "limits")]

@@ -1,13 +1,12 @@
 //! What `target` does: starts a server, says where it is in one line of JSON on stdout, and serves until it is ended.
 
 use std::net::TcpListener;
-use std::path::Path;
 
 use plimsoll_target::canned::{self, CannedError, CannedOptions, FaultScope};
 use plimsoll_target::ready::Ready;
 use plimsoll_target::tls::{TlsOptions, TlsSource, server_config};
 
-use super::target::{CannedArgs, TargetCommand};
+use super::target::{CannedArgs, TargetCommand, TlsArgs};
 use crate::fault::{Exit, Fault};
 use crate::output;
 
@@ -30,13 +29,13 @@ pub fn bind(listen: std::net::SocketAddr) -> Result<TcpListener, Fault> {
 }
 
 /// TLS from PEM files, or with a certificate made on the spot; none without them.
-pub fn tls_options(cert: Option<&Path>, key: Option<&Path>, ca_out: Option<&Path>) -> Option<TlsOptions> {
-    match (cert, key, ca_out) {
+pub fn tls_options(a: &TlsArgs) -> Option<TlsOptions> {
+    match (&a.tls_cert, &a.tls_key, &a.tls_self_signed) {
         (Some(cert), Some(key), _) => {
-            let source = TlsSource::Files { cert: cert.to_owned(), key: key.to_owned() };
+            let source = TlsSource::Files { cert: cert.clone(), key: key.clone() };
             Some(TlsOptions { source, client_ca: None })
         }
-        (_, _, Some(ca_out)) => Some(TlsOptions::self_signed(ca_out.to_owned())),
+        (_, _, Some(ca_out)) => Some(TlsOptions::self_signed(ca_out.clone())),
         _ => None,
     }
 }
@@ -55,8 +54,8 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         retry_after_s: a.retry_after,
         redirect_to: a.redirect_to.clone(),
         close_after: a.close_after,
-        limits: super::target_s3::object_limits(a.tier.as_deref(), a.limits.as_deref(), a.scale)?,
-        tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref())
+        limits: super::target_s3::object_limits(&a.limits)?,
+        tls: tls_options(&a.tls)
             .map(|o| server_config(&o))
             .transpose()
             .map_err(|e| Fault::input(e.to_string(), "Give PEM files that belong together."))?,
@@ -72,7 +71,7 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         access_key: Some("canned".into()),
         secret_key: Some("canned".into()),
         region: None,
-        ca_file: a.tls_self_signed.clone(),
+        ca_file: a.tls.tls_self_signed.clone(),
         path: None,
         pid: std::process::id(),
     };

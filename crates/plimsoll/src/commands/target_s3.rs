@@ -1,11 +1,9 @@
 //! `target s3`: the embedded S3 server, until SIGINT or SIGTERM.
 
-use std::path::Path;
-
 use plimsoll_target::limiter::{LimitSet, LimitsError, TierKind};
 use plimsoll_target::s3::{Credentials, S3Options, S3ServerError, spawn};
 
-use super::target::S3ServerArgs;
+use super::target::{LimitArgs, S3ServerArgs};
 use super::target_exec::tls_options;
 use crate::fault::{Exit, Fault};
 use crate::{output, signals};
@@ -15,8 +13,8 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
         listen: a.listen,
         credentials: credentials()?,
         sync: !a.no_sync,
-        tls: tls_options(a.tls_cert.as_deref(), a.tls_key.as_deref(), a.tls_self_signed.as_deref()),
-        limits: object_limits(a.tier.as_deref(), a.limits.as_deref(), a.scale)?,
+        tls: tls_options(&a.tls),
+        limits: object_limits(&a.limits)?,
         domain: a.domain.clone(),
         buckets: a.buckets.clone(),
         ..S3Options::new(a.data.clone())
@@ -48,13 +46,13 @@ fn credentials() -> Result<Vec<Credentials>, Fault> {
 }
 
 /// The limits of a tier, or of a file; none without either.
-pub fn object_limits(tier: Option<&str>, file: Option<&Path>, scale: f64) -> Result<Option<LimitSet>, Fault> {
-    let set = match (tier, file) {
+pub fn object_limits(a: &LimitArgs) -> Result<Option<LimitSet>, Fault> {
+    let set = match (&a.tier, &a.limits) {
         (Some(tier), _) => LimitSet::tier(tier),
         (None, Some(file)) => LimitSet::read(file),
         (None, None) => return Ok(None),
     };
-    let set = set.and_then(|s| s.scaled(scale)).map_err(limits_refused)?;
+    let set = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
     if set.kind == TierKind::Block {
         return Err(Fault::input(
             format!("'{}' is a tier of blocks, not of objects", set.name),

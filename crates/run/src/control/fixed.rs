@@ -7,8 +7,8 @@ use crate::error::RunError;
 
 #[derive(Debug)]
 pub struct Fixed {
-    stages: Vec<Stage>,
-    next: usize,
+    pub(super) stages: Vec<Stage>,
+    pub(super) next: usize,
 }
 
 impl Fixed {

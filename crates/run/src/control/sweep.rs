@@ -8,14 +8,14 @@ use plimsoll_model::plan::{Cell, SizeDist, Stage};
 use plimsoll_model::units::Size;
 use plimsoll_stats::rng::Rng;
 
+use super::fixed::Fixed;
 use super::{Controller, Observation, Step};
 use crate::error::RunError;
 
 #[derive(Debug)]
 pub struct Sweep {
     /// In the order in which they are run.
-    stages: Vec<Stage>,
-    next: usize,
+    list: Fixed,
 }
 
 impl Sweep {
@@ -42,7 +42,7 @@ impl Sweep {
             rng.shuffle(&mut order);
             stages.extend(order.into_iter().map(|i| stage_of(template, cells[i], i as u32, repeat)));
         }
-        Self { stages, next: 0 }
+        Self { list: Fixed::new(stages) }
     }
 }
 
@@ -62,28 +62,26 @@ fn stage_of(template: &Stage, cell: (OpKind, Size, u32), index: u32, repeat: u32
 }
 
 impl Controller for Sweep {
-    fn next(&mut self, _seen: &[Observation]) -> Step {
-        let step = self.stages.get(self.next).map_or(Step::Done, |s| Step::Run(Box::new(s.clone())));
-        self.next += 1;
-        step
+    fn next(&mut self, seen: &[Observation]) -> Step {
+        self.list.next(seen)
     }
 
     fn total(&self) -> Option<u32> {
-        Some(self.stages.len() as u32)
+        self.list.total()
     }
 
     fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
         let cell = |s: &Stage| s.cell.as_ref().map(|c| (c.index, c.repeat));
         let done: Vec<_> = completed.iter().map(cell).collect();
-        let before = self.stages.len();
-        self.stages.retain(|s| !done.contains(&cell(s)));
-        if before - self.stages.len() != completed.len() {
+        let before = self.list.stages.len();
+        self.list.stages.retain(|s| !done.contains(&cell(s)));
+        if before - self.list.stages.len() != completed.len() {
             return Err(RunError::input(
                 "the cells that were run are not those of the plan",
                 "Start a new run",
             ));
         }
-        self.next = 0;
+        self.list.next = 0;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! One stage: workers start, their slices are merged and stored, live figures go out, and it ends in order.
 
 mod grid;
-mod live;
+mod meter;
 mod port;
 mod report;
 
@@ -18,7 +18,7 @@ use crate::event::{Event, Live, Phase};
 use crate::interrupt::Interrupt;
 use crate::trace::{Names, TraceWriter};
 use grid::GridMerge;
-use live::Meter;
+use meter::Meter;
 pub use port::{Port, Step};
 
 /// Live figures go out this often.
@@ -273,7 +273,6 @@ impl<'a> Collector<'a> {
             return;
         }
         self.last_live = Instant::now();
-        let f = self.meter.figures();
         let elapsed = self.phase_since.elapsed();
         let length = match self.meter.phase() {
             Phase::Warmup => Some(self.s.warmup_ns),
@@ -287,18 +286,7 @@ impl<'a> Collector<'a> {
             title: title(self.s.stage),
             elapsed,
             remaining: length.map(|l| Duration::from_nanos(l).saturating_sub(elapsed)),
-            ops_per_s: f.ops_per_s,
-            bytes_per_s: f.bytes_per_s,
-            p50_ns: f.p50_ns,
-            p99_ns: f.p99_ns,
-            p999_ns: f.p999_ns,
-            max_ns: f.max_ns,
-            ok: f.ok,
-            throttled: f.throttled,
-            failed: f.failed,
-            errors: f.errors,
-            busy_fraction: f.busy_fraction,
-            in_flight: f.in_flight,
+            figures: self.meter.figures(),
         })));
     }
 

@@ -1,10 +1,10 @@
 //! Slices to the figures of the progress display.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use plimsoll_model::{Histogram, Interval, Outcome};
 
-use crate::event::Phase;
+use crate::event::{Figures, Phase};
 
 /// Running figures of one stage.
 #[derive(Debug)]
@@ -15,7 +15,6 @@ pub struct Meter {
     phase: Phase,
     latency: Histogram,
     outcomes: [u64; Outcome::COUNT],
-    bytes_ok: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,24 +26,6 @@ struct Recent {
     in_flight_ns: u128,
 }
 
-/// What a [`Meter`] shows.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Figures {
-    pub ops_per_s: f64,
-    pub bytes_per_s: f64,
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub p999_ns: u64,
-    pub max_ns: u64,
-    pub ok: u64,
-    pub throttled: u64,
-    pub failed: u64,
-    pub errors: BTreeMap<&'static str, u64>,
-    pub busy_fraction: f64,
-    pub in_flight: f64,
-    pub bytes_ok: u64,
-}
-
 impl Meter {
     pub fn new(grid_ns: u64) -> Self {
         Self {
@@ -53,7 +34,6 @@ impl Meter {
             phase: Phase::Warmup,
             latency: Histogram::new(),
             outcomes: [0; Outcome::COUNT],
-            bytes_ok: 0,
         }
     }
 
@@ -65,7 +45,6 @@ impl Meter {
             if phase == Phase::Measuring {
                 self.latency.clear();
                 self.outcomes = [0; Outcome::COUNT];
-                self.bytes_ok = 0;
             }
         }
     }
@@ -84,7 +63,6 @@ impl Meter {
         for s in &slice.series {
             r.ok += s.ok();
             r.bytes += s.bytes_moved;
-            self.bytes_ok += s.bytes_ok;
             self.latency.merge(&s.response);
             for (sum, n) in self.outcomes.iter_mut().zip(s.outcomes) {
                 *sum += n;
@@ -124,7 +102,6 @@ impl Meter {
             errors,
             busy_fraction: if alive > 0 { 1.0 - waited as f64 / alive as f64 } else { 0.0 },
             in_flight: if seconds > 0.0 { in_flight as f64 / (seconds * 1e9) } else { 0.0 },
-            bytes_ok: self.bytes_ok,
         }
     }
 }
