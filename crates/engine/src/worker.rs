@@ -47,6 +47,9 @@ pub(crate) struct Worker<'a, R, T> {
     /// Slots that pause (back-off): (until, slot).
     held: Vec<(u64, u32)>,
     begun: Vec<u32>,
+    /// Of `begun`, how many were handed to the ring.
+    handed: usize,
+    submit_every: usize,
     done: Completions,
     /// When all slots were last taken: what was intended before then is late for want of a slot.
     full_ns: u64,
@@ -87,6 +90,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         late_tolerance_ns: u64,
     ) -> Self {
         let slots = spec.slots as usize;
+        let submit_every = target.submit_every().max(1) as usize;
         Self {
             ring,
             target,
@@ -106,6 +110,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             free: (0..spec.slots).rev().collect(),
             held: Vec::with_capacity(slots),
             begun: Vec::with_capacity(slots),
+            handed: 0,
+            submit_every,
             done: Completions::with_room(BATCH),
             full_ns: 0,
             timeout_check_ns: u64::MAX,
@@ -200,6 +206,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     /// not keep the clock from being read.
     pub fn begin_due(&mut self) {
         self.begun.clear();
+        self.handed = 0;
         // Also with all slots taken: the end must be noticed when it comes, not when a slot is free.
         if self.cause.is_none()
             && let Some(cause) = self.why_stop()
@@ -218,6 +225,10 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             let Some((numbered, intended_ns)) = self.take_due() else { break };
             self.free.pop();
             self.begin(slot, numbered, intended_ns);
+            if self.begun.len() - self.handed >= self.submit_every {
+                // What fails for good fails again in the turn's wait.
+                let _ = self.hand_over();
+            }
         }
         if self.free.is_empty() {
             self.full_ns = self.now_ns;
@@ -237,13 +248,29 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         }
     }
 
-    fn stamp(&mut self, mut set: impl FnMut(&mut InFlight, u64)) {
+    /// The ring takes what was begun, and time has passed since.
+    fn hand_over(&mut self) -> std::io::Result<()> {
+        self.ring.submit()?;
+        let now_ns = if self.track_submission {
+            self.stamp(|f, now_ns| f.accepted_ns = now_ns)
+        } else {
+            self.ring.now_ns()
+        };
+        // What the turn begins next is submitted now, not when the turn began.
+        self.now_ns = now_ns;
+        self.handed = self.begun.len();
+        Ok(())
+    }
+
+    /// Sets the time in those that were begun and not handed over yet.
+    fn stamp(&mut self, mut set: impl FnMut(&mut InFlight, u64)) -> u64 {
         let now_ns = self.ring.now_ns();
-        for slot in &self.begun {
+        for slot in &self.begun[self.handed..] {
             if let Some(f) = &mut self.slots[*slot as usize] {
                 set(f, now_ns);
             }
         }
+        now_ns
     }
 
     fn begin(&mut self, slot: u32, numbered: Numbered, intended_ns: u64) {
@@ -353,7 +380,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
 
     /// When the worker has something to do by itself.
     pub fn wake_ns(&self) -> u64 {
-        let mut until = self.recorder.edge_ns().min(self.timeout_check_ns);
+        let mut until = self.recorder.edge_ns().min(self.timeout_check_ns).min(self.target.wake_ns());
         for (t, _) in &self.held {
             until = until.min(*t);
         }
@@ -369,9 +396,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     }
 
     fn submit_and_wait(&mut self) -> std::io::Result<()> {
-        if self.track_submission && !self.begun.is_empty() {
-            self.ring.submit()?;
-            self.stamp(|f, now_ns| f.accepted_ns = now_ns);
+        if self.track_submission && self.begun.len() > self.handed {
+            self.hand_over()?;
         }
         let wake_ns = self.wake_ns();
         let next_ns = self.next.as_ref().map_or(u64::MAX, |n| n.1);
@@ -405,6 +431,11 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         }
         if self.now_ns >= self.timeout_check_ns {
             self.check_timeouts();
+        }
+        if self.now_ns >= self.target.wake_ns() {
+            let mut cx =
+                Context { ring: &mut self.ring, now_ns: self.now_ns, recorder: &mut self.recorder };
+            self.target.wake(&mut cx);
         }
         if self.aborting_since_ns.is_none() && self.control.abort.load(Relaxed) {
             self.abort();

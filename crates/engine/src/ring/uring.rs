@@ -127,23 +127,23 @@ impl UringRing {
         // SAFETY: the caller's promise.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // The queue is full: hand it over. A lasting error shows again in the next wait.
-            if self.enter(0, None).is_err() {
+            if self.enter(0, ENTER_GETEVENTS, None).is_err() {
                 std::thread::yield_now();
             }
         }
         self.queued += 1;
     }
 
-    fn enter(&mut self, want: u32, limit: Option<&types::Timespec>) -> io::Result<()> {
+    fn enter(&mut self, want: u32, flags: u32, limit: Option<&types::Timespec>) -> io::Result<()> {
         self.syscalls += 1;
         let submitter = self.ring.submitter();
         let result = match limit {
             // SAFETY: no argument is passed, and the flags announce none.
-            None => unsafe { submitter.enter::<libc::sigset_t>(self.queued, want, ENTER_GETEVENTS, None) },
+            None => unsafe { submitter.enter::<libc::sigset_t>(self.queued, want, flags, None) },
             Some(ts) => {
                 let args = types::SubmitArgs::new().timespec(ts);
                 // SAFETY: the flags announce the extended argument; it lives through the call.
-                unsafe { submitter.enter(self.queued, want, ENTER_GETEVENTS | ENTER_EXT_ARG, Some(&args)) }
+                unsafe { submitter.enter(self.queued, want, flags | ENTER_EXT_ARG, Some(&args)) }
             }
         };
         match result {
@@ -228,7 +228,8 @@ impl Ring for UringRing {
 
     #[inline]
     fn submit(&mut self) -> io::Result<()> {
-        if self.queued == 0 { Ok(()) } else { self.enter(0, None) }
+        // Completions are looked for when the turn waits: here the kernel only takes what is queued.
+        if self.queued == 0 { Ok(()) } else { self.enter(0, 0, None) }
     }
 
     #[inline]
@@ -238,14 +239,14 @@ impl Ring for UringRing {
             return self.submit();
         }
         if min == 0 || until_ns == u64::MAX {
-            return self.enter(min, None);
+            return self.enter(min, ENTER_GETEVENTS, None);
         }
         let left = until_ns.saturating_sub(self.now_ns());
         if left == 0 {
-            return self.enter(0, None);
+            return self.enter(0, ENTER_GETEVENTS, None);
         }
         let limit = types::Timespec::new().sec(left / 1_000_000_000).nsec((left % 1_000_000_000) as u32);
-        self.enter(min, Some(&limit))
+        self.enter(min, ENTER_GETEVENTS, Some(&limit))
     }
 
     #[inline]

@@ -81,8 +81,22 @@ pub trait Target<R: Ring> {
         None
     }
 
+    /// When [`Self::wake`] wants to be called; read in each turn of the loop.
+    fn wake_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Does what time itself brings. What it leads to comes as completions.
+    fn wake(&mut self, _cx: &mut Context<'_, R>) {}
+
     /// After the last op: let go of what was left in flight (idle watches), so that the ring is empty.
     fn close(&mut self, _cx: &mut Context<'_, R>) {}
+
+    /// The ring is handed so many ops at a time while a turn begins more of them; as a rule, all of the
+    /// turn's at once.
+    fn submit_every(&self) -> u32 {
+        u32::MAX
+    }
 
     /// Ring ops left in flight by slots without an op. `close` brings it to zero.
     fn idle_in_flight(&self) -> u32 {
