@@ -1,0 +1,256 @@
+//! What is measured: S3, a block device, files, nothing, or a simulation. Secrets are never in it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::one;
+use crate::units::{BytesRate, Size, Span};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TargetSpec {
+    S3(S3Target),
+    /// A block device, or one file used like one.
+    Block(BlockTarget),
+    /// A directory in which files are created.
+    Files(FilesTarget),
+    /// Nothing: measures the loop.
+    Null,
+    /// A simulated target on a virtual clock.
+    Sim(SimTarget),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct S3Target {
+    /// URLs; `{1...4}` expands; `embedded` starts the embedded server for the run.
+    pub endpoints: Vec<String>,
+    pub bucket: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Profile of the AWS configuration files; environment variables come first, as in the AWS tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub addressing: Addressing,
+    #[serde(default)]
+    pub signing: PayloadSigning,
+    #[serde(default)]
+    pub tls: TlsSpec,
+    /// Make the bucket, and remove it when it is empty again.
+    #[serde(default)]
+    pub create_bucket: bool,
+    /// Everything of this run lives under this prefix; absent: `plimsoll/RUN-ID/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+    /// Pause between attempts of one slot after 429 or 503 SlowDown.
+    #[serde(default)]
+    pub on_throttle: OnThrottle,
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// Send `Expect: 100-continue` with bodies.
+    #[serde(default)]
+    pub expect_continue: bool,
+    /// Headers added to each upload: storage class, server-side encryption, metadata.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub put_headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub checksum: Checksum,
+    /// Limiter and latency of the embedded server, when an endpoint is `embedded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<EmbeddedSpec>,
+}
+
+fn default_timeout() -> Span {
+    Span(std::time::Duration::from_secs(30))
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddedSpec {
+    /// Name of a tier that Plimsoll brings, such as `vultr-standard`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// A limits file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// Multiplies rates and capacities of the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Directory of the data; absent: a temporary one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    #[serde(default)]
+    pub no_sync: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addressing {
+    /// `http://host/bucket/key`
+    #[default]
+    Path,
+    /// `http://bucket.host/key`
+    VirtualHost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadSigning {
+    /// `UNSIGNED-PAYLOAD`.
+    #[default]
+    Unsigned,
+    /// Bodies are slices of a pool whose hashes were computed before the run; blocks carry no stamp.
+    Pool,
+    /// Each body is hashed as it is sent.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnThrottle {
+    /// Record and go on at once.
+    #[default]
+    Record,
+    /// Wait as Retry-After says (else with exponential backoff) before the slot's next attempt.
+    Backoff,
+    /// Wait a few milliseconds, whatever Retry-After says: a limiter stays saturated without a loop of refusals.
+    Pause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checksum {
+    #[default]
+    None,
+    Crc32c,
+    Crc64nvme,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSpec {
+    /// PEM file of roots to trust in place of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cert: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key: Option<String>,
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// `1.2` or `1.3`: the only version to speak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockTarget {
+    pub path: String,
+    /// Size of a file to lay out; absent: the device's or file's own size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// First byte of the region used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Size>,
+    /// Use the page cache. Default is direct I/O.
+    #[serde(default)]
+    pub buffered: bool,
+    /// The device whose data may be destroyed: path, /dev/disk/by-id name or serial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroy_data: Option<String>,
+    /// Write the whole region before reading it.
+    #[serde(default = "yes")]
+    pub layout: bool,
+    /// Drop the page cache of the region before each stage.
+    #[serde(default = "yes")]
+    pub invalidate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesTarget {
+    pub directory: String,
+    /// Files are named STEM.JOB.FILE; absent: the target's name. Targets with one stem share their files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stem: Option<String>,
+    /// Number of files per worker.
+    #[serde(default = "one")]
+    pub files: u32,
+    pub file_size: Size,
+    #[serde(default)]
+    pub buffered: bool,
+    #[serde(default = "yes")]
+    pub layout: bool,
+    #[serde(default = "yes")]
+    pub invalidate: bool,
+}
+
+/// A service-time law on a virtual clock. The truth that tests compare with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimTarget {
+    /// Time of an op with no bytes.
+    pub base: Span,
+    /// Bytes per second of one op's transfer; absent: bytes cost nothing.
+    pub stream: Option<BytesRate>,
+    /// Log-normal spread of service times (sigma of the log); 0: none.
+    pub spread: f64,
+    /// Ops served at once; absent: unlimited.
+    pub servers: Option<u32>,
+    /// Token bucket of operations.
+    pub ops: Option<SimBucket>,
+    /// Token bucket of bytes.
+    pub bytes: Option<SimBucket>,
+    /// Answer 429 instead of queueing when a bucket is empty.
+    pub reject: bool,
+    /// Share of ops that fail with a 500.
+    pub error_rate: f64,
+    /// Every `stall_every`, all service stops for `stall_for`.
+    pub stall_every: Option<Span>,
+    pub stall_for: Option<Span>,
+}
+
+impl Default for SimTarget {
+    fn default() -> Self {
+        Self {
+            base: Span(std::time::Duration::from_millis(1)),
+            stream: None,
+            spread: 0.0,
+            servers: None,
+            ops: None,
+            bytes: None,
+            reject: false,
+            error_rate: 0.0,
+            stall_every: None,
+            stall_for: None,
+        }
+    }
+}
+
+/// Tokens (ops or bytes): refilled at `sustained` per second up to `capacity`, drained at most at `burst`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimBucket {
+    pub sustained_per_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_per_s: Option<f64>,
+    pub capacity: f64,
+    /// Share of the capacity at the start, 0 to 1.
+    #[serde(default = "full")]
+    pub initial_fill: f64,
+}
+
+fn full() -> f64 {
+    1.0
+}
