@@ -18,6 +18,9 @@ pub(super) struct Conn {
     pub ever_open: bool,
     /// Which of the server's addresses is next.
     turn: usize,
+    /// The address of this socket, and those that could not be connected to, as bits.
+    current: usize,
+    bad: u64,
     /// What the pending connect points to.
     address: Box<libc::sockaddr_storage>,
     address_len: libc::socklen_t,
@@ -34,13 +37,23 @@ impl Conn {
     pub fn new(sock: SockId, turn: usize) -> Self {
         // SAFETY: sockaddr_storage is plain data for which all zeros is a valid value (family AF_UNSPEC).
         let address = Box::new(unsafe { std::mem::zeroed() });
-        Self { sock, open: false, reused: false, ever_open: false, turn, address, address_len: 0, tls: None }
+        Self {
+            sock,
+            open: false,
+            reused: false,
+            ever_open: false,
+            turn,
+            current: 0,
+            bad: 0,
+            address,
+            address_len: 0,
+            tls: None,
+        }
     }
 
     /// Makes the socket and the TLS state; the caller then connects to [`Self::address`].
     pub fn prepare<R: Ring>(&mut self, server: &Server, ring: &mut R) -> Result<(), String> {
-        let address = server.addresses[self.turn % server.addresses.len()];
-        self.turn = self.turn.wrapping_add(1);
+        let address = server.addresses[self.choose(server.addresses.len())];
         ring.socket_open(self.sock, &address).map_err(|e| format!("cannot make a socket: {e}"))?;
         self.open = true;
         self.reused = false;
@@ -55,6 +68,31 @@ impl Conn {
             }
         };
         Ok(())
+    }
+
+    /// The next address in turn that is not known to be bad; all of them again when all are.
+    fn choose(&mut self, count: usize) -> usize {
+        if self.tried_all(count) {
+            self.bad = 0;
+        }
+        for _ in 0..count {
+            self.current = self.turn % count;
+            self.turn = self.turn.wrapping_add(1);
+            if self.bad & bit(self.current) == 0 {
+                break;
+            }
+        }
+        self.current
+    }
+
+    /// The socket's address cannot be connected to: the other ones of its server come first from now on.
+    pub fn mark_bad(&mut self) {
+        self.bad |= bit(self.current);
+    }
+
+    /// None of `count` addresses is left to be tried.
+    pub fn tried_all(&self, count: usize) -> bool {
+        (0..count).all(|i| self.bad & bit(i) != 0)
     }
 
     pub fn address(&self) -> (*const libc::sockaddr, libc::socklen_t) {
@@ -106,6 +144,11 @@ impl Conn {
             }
         }
     }
+}
+
+/// Addresses beyond the 63rd share a bit.
+fn bit(index: usize) -> u64 {
+    1 << index.min(63)
 }
 
 fn write_address(address: &SocketAddr, out: &mut libc::sockaddr_storage) -> libc::socklen_t {

@@ -133,6 +133,10 @@ pub(super) struct Lane {
     discarding: bool,
     /// The request went out twice already.
     resent: bool,
+    /// The body waits for a `100 Continue` that may never come.
+    pub awaits_continue: bool,
+    /// Each request says `Connection: close`: nothing may follow it, whatever the server answers (RFC 9112, 9.6).
+    closes: bool,
     after: After,
     wire: Box<[u8]>,
     plain: Box<[u8]>,
@@ -147,7 +151,7 @@ const IDLE: Exchange = Exchange { head_request: false, wants: Wants::Nothing, ex
 
 impl Lane {
     /// `reads`: bodies are looked at, so the buffer should be large.
-    pub fn new(tls: bool, reads: bool, text_room: usize) -> Self {
+    pub fn new((tls, reads): (bool, bool), closes: bool, text_room: usize) -> Self {
         let wire = if tls || reads { 128 << 10 } else { 32 << 10 };
         Self {
             out: Outgoing::new(tls, text_room),
@@ -163,6 +167,8 @@ impl Lane {
             busy: 0,
             discarding: false,
             resent: false,
+            awaits_continue: false,
+            closes,
             after: After::Nothing,
             wire: vec![0; wire].into_boxed_slice(),
             plain: vec![0; if tls { 64 << 10 } else { 0 }].into_boxed_slice(),
@@ -183,6 +189,7 @@ impl Lane {
 
     fn start<R: Ring>(&mut self, side: &mut Side<'_, R>) -> Progress {
         self.out.rewind();
+        self.awaits_continue = self.out.held;
         self.parser.begin(self.exchange.head_request);
         self.body_bytes = 0;
         self.discarded = 0;
@@ -194,18 +201,16 @@ impl Lane {
             self.pump(side);
             return Progress::NOTHING;
         }
-        let reconnected = side.conn.ever_open;
         if let Err(text) = side.conn.prepare(side.server, side.ring) {
             self.tls_error = text;
             return self.end(Ended::Failed(Outcome::IoError, Why::Socket), side);
         }
-        side.conn.ever_open = true;
         let (addr, addr_len) = side.conn.address();
         let op = RingOp::Connect { sock: side.conn.sock, addr, addr_len };
         self.busy |= CONNECT;
         // SAFETY: the address lies in the connection's box and is not changed before the completion.
         unsafe { side.ring.push(side.token(TAG_CONNECT), op) };
-        Progress { reconnected, ..Progress::NOTHING }
+        Progress::NOTHING
     }
 
     /// Queues what can be sent and received now.
@@ -283,14 +288,43 @@ impl Lane {
             return self.settle(side);
         }
         match kind {
-            TAG_CONNECT if result < 0 => self.end(Ended::Failed(Outcome::Reset, Why::Connect(-result)), side),
+            TAG_CONNECT if result < 0 => self.not_connected(-result, side),
             TAG_CONNECT => {
+                let reconnected = std::mem::replace(&mut side.conn.ever_open, true);
                 self.pump(side);
-                Progress::NOTHING
+                Progress { reconnected, ..Progress::NOTHING }
             }
             TAG_SEND => self.sent(result, side),
             _ => self.received(result, side),
         }
+    }
+
+    /// A name may stand for several addresses (`localhost` for ::1 and 127.0.0.1): the next one is tried, and the op
+    /// fails only when all did.
+    fn not_connected<R: Ring>(&mut self, error: i32, side: &mut Side<'_, R>) -> Progress {
+        side.conn.mark_bad();
+        if side.conn.tried_all(side.server.addresses.len()) {
+            return self.end(Ended::Failed(Outcome::Reset, Why::Connect(error)), side);
+        }
+        side.conn.close(side.ring);
+        self.start(side)
+    }
+
+    /// No `100 Continue` came for a while: the body goes out without (RFC 9110, 10.1.1). False while there is no
+    /// connection yet.
+    pub fn stop_awaiting<R: Ring>(&mut self, side: &mut Side<'_, R>) -> bool {
+        if !self.active || self.after != After::Nothing || !self.awaits_continue {
+            return true;
+        }
+        if self.busy & CONNECT != 0 || !side.conn.ready() {
+            return false;
+        }
+        self.awaits_continue = false;
+        self.out.held = false;
+        if self.busy & SEND == 0 {
+            self.pump_send(side);
+        }
+        true
     }
 
     fn sent<R: Ring>(&mut self, result: i32, side: &mut Side<'_, R>) -> Progress {
@@ -299,6 +333,7 @@ impl Lane {
             // the receive in flight, and so does the end of the connection.
             if self.busy & RECEIVE != 0 && result != -libc::ECONNRESET {
                 self.out.held = true;
+                self.awaits_continue = false;
                 return Progress::NOTHING;
             }
             return self.lost(Why::Send(-result), side);
@@ -374,7 +409,10 @@ impl Lane {
             at += used;
             match event {
                 Event::NeedMore => return Ok(false),
-                Event::Continue => self.out.held = false,
+                Event::Continue => {
+                    self.out.held = false;
+                    self.awaits_continue = false;
+                }
                 Event::Head => p.head = true,
                 Event::Body { len } => {
                     p.moved += if self.is_download() { len as u64 } else { 0 };
@@ -460,10 +498,9 @@ impl Lane {
             return self.settle(side);
         }
         let outcome = match why {
-            Why::Malformed(Malformed::Closed) | Why::Receive(_)
-                if self.parser.started() && self.parser.head().status != 0 =>
-            {
-                // The head promised more than came.
+            // The head promised more than came, and the server ended the connection in order. A connection that was
+            // broken is a reset, wherever in the answer it happens.
+            Why::Malformed(Malformed::Closed) if self.parser.started() && self.parser.head().status != 0 => {
                 Outcome::ShortBody
             }
             Why::Malformed(e) if e != Malformed::Closed => Outcome::Protocol,
@@ -483,6 +520,9 @@ impl Lane {
 
     /// Stops an exchange from outside.
     pub fn cancel<R: Ring>(&mut self, outcome: Outcome, side: &mut Side<'_, R>) -> Progress {
+        if self.busy & CONNECT != 0 {
+            side.conn.mark_bad();
+        }
         if !matches!(self.after, After::End(_)) {
             self.after = After::End(Ended::Failed(outcome, Why::Cancelled));
         }
@@ -512,7 +552,8 @@ impl Lane {
             }
             After::End(ended) => {
                 self.active = false;
-                let clean = ended == Ended::Answered && self.parser.reusable() && self.out.all_sent();
+                let clean =
+                    ended == Ended::Answered && self.parser.reusable() && self.out.all_sent() && !self.closes;
                 if clean {
                     side.conn.reused = true;
                 } else {

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_model::plan::OnThrottle;
 use plimsoll_model::{Op, OpKind, Outcome};
 use plimsoll_s3::response::Text;
 use plimsoll_s3::{Endpoint, Heads};
@@ -17,14 +16,9 @@ use super::judge::{judge, upload_id};
 use super::lane::{Ended, Lane, Progress, Side};
 use super::redirect::MAX_REDIRECTED;
 use super::request::{Call, PartDone, Upload, Writer};
+use super::waits::{ABORT_NS, CONTINUE_NS};
 use crate::ring::Ring;
 use crate::target::{Done, Step};
-
-/// The first and the longest pause after a throttled answer without `Retry-After`, nanoseconds.
-const FIRST_PAUSE_NS: u64 = 50_000_000;
-const LONGEST_PAUSE_NS: u64 = 20_000_000_000;
-/// With `pause`: short against a limiter's tenth of a second, long against the time of a refusal.
-const SHORT_PAUSE_NS: u64 = 10_000_000;
 
 /// What is told beside the ends of ops.
 pub(super) trait Sink {
@@ -39,7 +33,7 @@ pub(super) trait Sink {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Idle,
     Single,
     Initiate,
@@ -51,8 +45,8 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Slot {
     op: Op,
-    n: u64,
-    phase: Phase,
+    pub(super) n: u64,
+    pub(super) phase: Phase,
     pub server: usize,
     /// The endpoint of the configuration that the op is counted for.
     endpoint: u16,
@@ -65,8 +59,10 @@ pub(super) struct Slot {
     failed: Option<Outcome>,
     /// `cancel` was called: nothing new is begun.
     stopping: bool,
-    throttles: u8,
-    hold_until_ns: u64,
+    pub(super) throttles: u8,
+    pub(super) hold_until_ns: u64,
+    /// When an abort of the upload is given up.
+    pub(super) abort_until_ns: u64,
 }
 
 const NO_OP: Op = Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 };
@@ -83,16 +79,20 @@ pub(super) struct Machine {
     pub(super) lanes: Vec<Lane>,
     calls: Vec<Call>,
     /// When each lane's request was written.
-    began_ns: Vec<u64>,
+    pub(super) began_ns: Vec<u64>,
     /// For each lane, one connection for each possible server.
-    conns: Vec<Conn>,
-    lanes_per_slot: usize,
+    pub(super) conns: Vec<Conn>,
+    pub(super) lanes_per_slot: usize,
     pub(super) servers_per_lane: usize,
     /// Unix time at ring time zero, nanoseconds.
     unix_at_zero_ns: i128,
     pub server_names: Vec<Text<64>>,
     pub discarded_bytes: u64,
     pub copied_bytes: u64,
+    /// When [`Self::wake`] has something to do.
+    pub(super) wake_ns: u64,
+    /// How long a body waits for `100 Continue`.
+    pub(super) continue_ns: u64,
 }
 
 /// Work that follows from what just happened on a lane.
@@ -126,7 +126,7 @@ impl Machine {
             heads,
             writer: Writer::new(&config, verify),
             slots: (0..slots).map(|_| Slot::new(max_parts)).collect(),
-            lanes: (0..count).map(|_| Lane::new(tls, reads, room)).collect(),
+            lanes: (0..count).map(|_| Lane::new((tls, reads), config.heads.close, room)).collect(),
             calls: vec![Call::Single; count],
             began_ns: vec![0; count],
             conns: (0..count * servers_per_lane).map(|i| Conn::new(i as u32, i / servers_per_lane)).collect(),
@@ -136,6 +136,8 @@ impl Machine {
             server_names: vec![Text::default(); config.servers.len()],
             discarded_bytes: 0,
             copied_bytes: 0,
+            wake_ns: u64::MAX,
+            continue_ns: CONTINUE_NS,
             config,
         })
     }
@@ -169,6 +171,7 @@ impl Machine {
         s.failed = None;
         s.stopping = false;
         s.hold_until_ns = 0;
+        s.abort_until_ns = u64::MAX;
         s.next_part = 0;
         s.parts_done = 0;
         s.parts = parts;
@@ -254,10 +257,14 @@ impl Machine {
             lane,
             self.lanes_per_slot,
         );
-        self.lanes[i].begin(exchange, &mut side)
+        let progress = self.lanes[i].begin(exchange, &mut side);
+        if self.lanes[i].awaits_continue {
+            self.wake_ns = self.wake_ns.min(now_ns + self.continue_ns);
+        }
+        progress
     }
 
-    fn stop_lanes<R: Ring>(&mut self, ring: &mut R, slot: u32, why: Outcome) {
+    pub(super) fn stop_lanes<R: Ring>(&mut self, ring: &mut R, slot: u32, why: Outcome) {
         for lane in 0..self.lanes_per_slot {
             let i = slot as usize * self.lanes_per_slot + lane;
             if !self.lanes[i].active {
@@ -462,13 +469,14 @@ impl Machine {
             return Next::Wait;
         }
         let s = &mut self.slots[slot as usize];
-        let begun = s.phase != Phase::Initiate;
-        // A server that let the op run into its time-out may do the same to the abort, which nothing would end;
-        // when the run is cancelled, the worker's own patience does.
-        if !begun || s.stopping && failed != Outcome::Cancelled {
+        // Without an answer to its beginning there is no upload that could be named.
+        if s.phase == Phase::Initiate {
             return Next::Done(failed);
         }
         s.phase = Phase::Abort;
+        // A server that let the op run into its time-out may do the same to the abort.
+        s.abort_until_ns = now_ns + ABORT_NS;
+        self.wake_ns = self.wake_ns.min(s.abort_until_ns);
         *progress = self.start(ring, now_ns, slot, lane, Call::Abort);
         Next::Wait
     }
@@ -504,25 +512,6 @@ impl Machine {
             *name = lane.parser.head().server;
         }
     }
-
-    /// When the slot may go on after a throttled answer.
-    fn pause(&mut self, slot: u32, now_ns: u64, asked_s: Option<u64>) {
-        let on_throttle = self.config.on_throttle;
-        let s = &mut self.slots[slot as usize];
-        s.throttles = s.throttles.saturating_add(1);
-        // Half of it by chance, so that slots do not come back together.
-        let r = s.n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let spread = |full: u64| full / 2 + (full / 2).saturating_mul(r) / u64::from(u32::MAX);
-        let pause = match (on_throttle, asked_s) {
-            (OnThrottle::Record, _) => return,
-            (OnThrottle::Pause, _) => spread(SHORT_PAUSE_NS),
-            (OnThrottle::Backoff, Some(t)) => t.saturating_mul(1_000_000_000).min(600_000_000_000),
-            (OnThrottle::Backoff, None) => {
-                spread((FIRST_PAUSE_NS << u32::from(s.throttles - 1).min(16)).min(LONGEST_PAUSE_NS))
-            }
-        };
-        s.hold_until_ns = s.hold_until_ns.max(now_ns + pause);
-    }
 }
 
 pub(super) fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, String> {
@@ -531,7 +520,7 @@ pub(super) fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, S
 
 /// What one lane works with. A function of the parts, so that the lane itself can be borrowed beside it.
 #[allow(clippy::too_many_arguments, reason = "splits the machine's borrow; called in four places")]
-fn side<'a, R: Ring>(
+pub(super) fn side<'a, R: Ring>(
     conns: &'a mut [Conn],
     servers: &'a [Server],
     config: &'a Config,
@@ -571,6 +560,7 @@ impl Slot {
             stopping: false,
             throttles: 0,
             hold_until_ns: 0,
+            abort_until_ns: u64::MAX,
         }
     }
 }

@@ -14,6 +14,7 @@ mod outgoing;
 mod redirect;
 mod request;
 pub mod tls;
+mod waits;
 mod worker;
 
 pub use config::{Config, Options, Server, Setup};

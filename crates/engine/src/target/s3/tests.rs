@@ -74,6 +74,10 @@ pub(super) struct Case {
     /// Cancel what is in flight after that many milliseconds, and as what.
     pub cancel_after_ms: Option<u64>,
     pub cancel_as: Outcome,
+    /// An address of the first server that comes before its own.
+    pub first_address: Option<std::net::SocketAddr>,
+    /// How long bodies wait for `100 Continue`.
+    pub continue_ns: u64,
 }
 
 impl Case {
@@ -111,6 +115,8 @@ impl Case {
             slots: 1,
             cancel_after_ms: None,
             cancel_as: Outcome::Timeout,
+            first_address: None,
+            continue_ns: 1_000_000_000,
         }
     }
 
@@ -152,11 +158,14 @@ impl Case {
     }
 
     pub fn run<R: Ring>(&self, ops: &[Op]) -> Result<Ran, String> {
-        let config = Arc::new(self.config());
+        let mut config = self.config();
+        config.servers[0].addresses.splice(0..0, self.first_address);
+        let config = Arc::new(config);
         let (sockets, entries) = Machine::ring_needs(&config, self.slots);
         let spec = RingSpec { epoch_ns: monotonic_ns(), entries, sockets, ..RingSpec::default() };
         let mut ring = R::open(&spec).map_err(|e| e.to_string())?;
         let mut machine = Machine::new(config, self.slots, self.verify, ring.now_ns()).unwrap();
+        machine.continue_ns = self.continue_ns;
         let mut ran = Ran::default();
         let mut free: Vec<u32> = (0..self.slots).rev().collect();
         let mut busy: Vec<u32> = Vec::new();
@@ -177,8 +186,12 @@ impl Case {
                 continue;
             }
             let until = cancel_at.unwrap_or(u64::MAX).min(ring.now_ns() + 20_000_000_000);
-            ring.wait(1, until).map_err(|e| e.to_string())?;
+            ring.wait(1, until.min(machine.wake_ns())).map_err(|e| e.to_string())?;
             let now = ring.now_ns();
+            let waking = now >= machine.wake_ns();
+            if waking {
+                machine.wake(&mut ring, now);
+            }
             let cancelling = cancel_at.is_some_and(|t| now >= t);
             if cancelling {
                 cancel_at = None;
@@ -190,7 +203,7 @@ impl Case {
             completions.clear();
             ring.reap(&mut completions);
             assert!(
-                cancelling || !completions.as_slice().is_empty() || now < until,
+                cancelling || waking || !completions.as_slice().is_empty() || now < until,
                 "the ring fell silent: {:?}",
                 ran.log
             );

@@ -10,6 +10,7 @@ use super::machine::{Machine, Sink};
 use crate::api::WorkerSpec;
 use crate::error::EngineError;
 use crate::recorder::{Mismatch, Recorder};
+use crate::ring::socket::{is_loopback, loopback_note};
 use crate::ring::{Ring, RingSpec, Token, monotonic_ns};
 use crate::target::{Built, Context, Step, Target};
 
@@ -92,6 +93,14 @@ impl<R: Ring> Target<R> for S3Worker {
         Some(self.timeout_ns)
     }
 
+    fn wake_ns(&self) -> u64 {
+        self.machine.wake_ns()
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_, R>) {
+        self.machine.wake(cx.ring, cx.now_ns);
+    }
+
     fn close(&mut self, cx: &mut Context<'_, R>) {
         self.machine.close(cx.ring);
     }
@@ -111,6 +120,12 @@ impl<R: Ring> Target<R> for S3Worker {
         }
         let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
         notes.push(("payload signing".into(), signing));
+        let mut addresses = self.machine.config().servers.iter().flat_map(|s| &s.addresses);
+        if addresses.any(|a| is_loopback(a))
+            && let Some(text) = loopback_note()
+        {
+            notes.push(("congestion control".into(), text));
+        }
         for (server, name) in self.machine.config().servers.iter().zip(&self.machine.server_names) {
             let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
             if !name.is_empty() {

@@ -197,14 +197,24 @@ fn an_upload_that_is_cancelled_is_taken_back() {
         ("PUT", _) => Reply::Silence,
         _ => Reply::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
     });
-    let mut case = multipart_case(&server, 300_000, 3);
-    case.cancel_after_ms = Some(100);
-    case.cancel_as = Outcome::Cancelled;
-    case.run_both(&[op(OpKind::Multipart, 4, 1_000_000)], |ran| {
-        assert_eq!(ran.outcomes(), [Outcome::Cancelled]);
-        assert!(ran.log.failures.is_empty(), "a cancelled op is no failure");
-    });
-    assert!(server.requests().iter().any(|r| r.method == "DELETE" && r.query == "uploadId=id"));
+    for why in [Outcome::Cancelled, Outcome::Timeout] {
+        server.seen.lock().unwrap().clear();
+        let mut case = multipart_case(&server, 300_000, 3);
+        case.cancel_after_ms = Some(100);
+        case.cancel_as = why;
+        case.run_both(&[op(OpKind::Multipart, 4, 1_000_000)], |ran| {
+            assert_eq!(ran.outcomes(), [why]);
+            assert_eq!(
+                ran.log.failures.is_empty(),
+                why == Outcome::Cancelled,
+                "a cancelled op is no failure"
+            );
+            let parts = ran.log.parts.iter().filter(|p| p.0 == why);
+            assert_eq!(parts.count(), 3, "{:?}", ran.log.parts);
+        });
+        let aborted = server.requests().iter().any(|r| r.method == "DELETE" && r.query == "uploadId=id");
+        assert!(aborted, "{why:?}");
+    }
 }
 
 #[test]

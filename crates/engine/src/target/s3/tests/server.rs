@@ -26,6 +26,8 @@ pub enum Reply {
     Pieces(Vec<Vec<u8>>),
     /// These bytes, then the end of the connection.
     Close(Vec<u8>),
+    /// These bytes, then a reset in the middle of what was promised.
+    Reset(Vec<u8>),
     /// Nothing, until the client goes away.
     Silence,
 }
@@ -34,7 +36,7 @@ type Script = dyn Fn(&Request) -> Reply + Send + Sync;
 
 pub struct Server {
     scheme: &'static str,
-    port: u16,
+    pub port: u16,
     pub seen: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -51,6 +53,19 @@ impl Server {
         tls: Option<Arc<rustls::ServerConfig>>,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::start_as(tls, true, script)
+    }
+
+    /// One that never says `100 Continue`, as old servers and some proxies do.
+    pub fn start_deaf(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_as(None, false, script)
+    }
+
+    fn start_as(
+        tls: Option<Arc<rustls::ServerConfig>>,
+        continues: bool,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -63,11 +78,11 @@ impl Server {
                 let Ok(stream) = stream else { return };
                 let tls = tls.clone();
                 std::thread::spawn(move || match tls {
-                    None => serve(&mut BufReader::new(stream), n, &*script, &log),
+                    None => serve(&mut BufReader::new(stream), (n, continues), &*script, &log),
                     Some(config) => {
                         let connection = rustls::ServerConnection::new(config).unwrap();
                         let stream = rustls::StreamOwned::new(connection, stream);
-                        serve(&mut BufReader::new(stream), n, &*script, &log);
+                        serve(&mut BufReader::new(stream), (n, continues), &*script, &log);
                     }
                 });
             }
@@ -153,12 +168,17 @@ impl Wire for rustls::StreamOwned<rustls::ServerConnection, TcpStream> {
     }
 }
 
-fn serve(reader: &mut BufReader<impl Wire>, connection: usize, script: &Script, log: &Mutex<Vec<Request>>) {
+fn serve(
+    reader: &mut BufReader<impl Wire>,
+    (connection, continues): (usize, bool),
+    script: &Script,
+    log: &Mutex<Vec<Request>>,
+) {
     for on_connection in 0.. {
         let Some(mut request) = read_head(reader) else { return };
         request.on_connection = on_connection;
         request.connection = connection;
-        if request.headers.contains_key("expect") {
+        if continues && request.headers.contains_key("expect") {
             // Asked before the body comes: a refusal now must keep it from being sent.
             if let Reply::Close(bytes) = script(&request) {
                 log.lock().unwrap().push(request);
@@ -189,6 +209,12 @@ fn serve(reader: &mut BufReader<impl Wire>, connection: usize, script: &Script, 
             }
             Reply::Close(b) => {
                 let _ = reader.get_mut().write_all(&b);
+                return;
+            }
+            Reply::Reset(b) => {
+                let _ = reader.get_mut().write_all(&b);
+                wait_until_taken(reader.get_ref().tcp());
+                reset(reader.get_ref().tcp());
                 return;
             }
             Reply::Silence => {
@@ -228,4 +254,20 @@ fn wait_until_taken(stream: &TcpStream) {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(2));
+}
+
+/// Makes the coming close a reset: no lingering, and what is in flight is thrown away.
+fn reset(stream: &TcpStream) {
+    use std::os::fd::AsRawFd;
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the descriptor is open, and the option's value has the type and size that are named.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        );
+    }
 }

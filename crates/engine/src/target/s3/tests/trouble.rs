@@ -79,6 +79,39 @@ fn a_large_body_cut_short_while_it_is_discarded() {
 }
 
 #[test]
+fn a_reset_in_mid_body_is_a_reset() {
+    for body in [100_000, 1000] {
+        let mut reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n").into_bytes();
+        reply.resize(reply.len() + body / 2, 0);
+        let server = Server::start(move |_| Reply::Reset(reply.clone()));
+        Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, body as u64)], |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Reset], "{:?}", ran.log);
+        });
+    }
+}
+
+#[test]
+fn the_second_address_is_tried_when_the_first_refuses() {
+    let (server, _) = Server::storing();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for keep_alive in [true, false] {
+        let mut case = Case::new(&[&server]);
+        case.target.keep_alive = keep_alive;
+        case.slots = 2;
+        case.first_address = Some(nobody);
+        case.run_both(&[op(OpKind::Put, 1, 1000); 6], |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Ok; 6], "{:?}", ran.log);
+            let reconnects = if keep_alive { 0 } else { 4 };
+            assert_eq!(ran.log.reconnects, reconnects, "an address that refuses is no connection");
+        });
+    }
+    // None of both: one failure for each op, and each tries both again.
+    let mut case = Case::at(&[format!("http://{nobody}")]);
+    case.first_address = Some(nobody);
+    case.run_both(&[op(OpKind::Get, 1, 5); 2], |ran| assert_eq!(ran.outcomes(), [Outcome::Reset; 2]));
+}
+
+#[test]
 fn throttling_is_told_apart_and_obeyed() {
     for (reply, want, wait_s) in [
         (error("503 Slow Down", "SlowDown", "Retry-After: 7\r\n"), Outcome::Http503SlowDown, Some(7)),
@@ -157,12 +190,25 @@ fn bodies_wait_for_continue() {
 }
 
 #[test]
+fn a_server_that_never_says_continue_gets_its_body_all_the_same() {
+    let server = Server::start_deaf(|_| Reply::Bytes(http("200 OK", "", b"")));
+    let mut case = Case::new(&[&server]);
+    case.target.expect_continue = true;
+    case.continue_ns = 5_000_000;
+    case.slots = 2;
+    case.run_both(&[op(OpKind::Put, 1, 200_000), op(OpKind::Put, 2, 10), op(OpKind::Put, 3, 10)], |ran| {
+        assert_eq!((ran.outcomes(), ran.moved), (vec![Outcome::Ok; 3], 200_020), "{:?}", ran.log);
+    });
+}
+
+#[test]
 fn connections_are_closed_when_asked() {
     let (server, _) = Server::storing();
     let mut case = Case::new(&[&server]);
     case.target.keep_alive = false;
     case.run_both(&[op(OpKind::Put, 1, 5), op(OpKind::Stat, 1, 0)], |ran| {
-        assert_eq!(ran.outcomes(), [Outcome::Ok; 2])
+        assert_eq!(ran.outcomes(), [Outcome::Ok; 2]);
+        assert_eq!(ran.log.reconnects, 1, "this server would keep it open");
     });
     assert!(server.requests().iter().all(|r| r.headers["connection"] == "close"));
 }
