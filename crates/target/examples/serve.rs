@@ -41,6 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 body_bytes: value(&args, "--body").unwrap_or(4_096),
                 threads: value(&args, "--threads").unwrap_or(1),
                 delay: std::time::Duration::from_micros(value(&args, "--delay-us").unwrap_or(0)),
+                keep_bytes: value(&args, "--keep").unwrap_or(0),
+                spin: std::time::Duration::from_micros(value(&args, "--spin-us").unwrap_or(50)),
                 limits,
                 tls: value::<String>(&args, "--tls-self-signed")
                     .map(|f| server_config(&TlsOptions::self_signed(f.into())))
@@ -48,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 ..CannedOptions::default()
             };
             let handle = canned::spawn(listen, options)?;
-            println!("{}", handle.addr());
+            println!("{{\"endpoint\": \"http://{}\"}}", handle.addr());
             handle.wait()?;
         }
         _ => return Err("say s3 or canned".into()),

@@ -83,6 +83,27 @@ fn put_bodies_are_discarded_to_the_byte() {
 }
 
 #[test]
+fn bodies_that_are_kept_come_back() {
+    let h = start(CannedOptions { keep_bytes: 1 << 20, body_bytes: 7, ..CannedOptions::default() });
+    let mut s = connect(&h);
+    let body: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
+    s.write_all(format!("PUT /b/k HTTP/1.1\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes()).unwrap();
+    s.write_all(&body).unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 200);
+    assert_eq!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").2, body);
+    let (status, _, part) = ask(&mut s, "GET /b/k HTTP/1.1\r\nRange: bytes=250000-259999\r\n\r\n");
+    assert_eq!((status, &part[..]), (206, &body[250_000..260_000]));
+    assert!(ask(&mut s, "HEAD /b/k HTTP/1.1\r\n\r\n").1.contains("Content-Length: 300000\r\n"));
+    assert_eq!(ask(&mut s, "GET /b/other HTTP/1.1\r\n\r\n").2.len(), 7, "what was not PUT is canned");
+    assert_eq!(ask(&mut s, "DELETE /b/k HTTP/1.1\r\n\r\n").0, 204);
+    assert_eq!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").2.len(), 7);
+    // More than there is room for.
+    s.write_all(format!("PUT /b/k HTTP/1.1\r\nContent-Length: {}\r\n\r\n", 2 << 20).as_bytes()).unwrap();
+    s.write_all(&vec![b'x'; 2 << 20]).unwrap();
+    assert_eq!(read_answer(&mut s, false).0, 507);
+}
+
+#[test]
 fn expect_100_continue_is_answered_as_told() {
     let h = start(CannedOptions::default());
     let mut s = connect(&h);

@@ -2,28 +2,34 @@
 
 use super::conn::{After, Cx, env};
 use super::fault::FaultKind;
+use super::pool::Body;
 use super::request::{Head, Method};
 use super::response::{self, Env, Kind};
 
 /// Writes the answer to one request into the connection's buffer, with its fault if it gets one.
 pub(crate) struct Answer<'a> {
     out: &'a mut Vec<u8>,
+    /// The bytes of the object that is asked for.
+    content: Body<'a>,
     stall: bool,
     trickle: bool,
 }
 
-/// Pool body, what follows, whether no answer comes at all, and whether it trickles.
+/// Body after the head (offset, bytes), what follows, whether no answer comes at all, and whether it trickles.
 pub(crate) type Prepared = ((u64, u64), After, bool, bool);
 
 impl<'a> Answer<'a> {
-    pub fn new(out: &'a mut Vec<u8>) -> Answer<'a> {
-        Answer { out, stall: false, trickle: false }
+    pub fn new(out: &'a mut Vec<u8>, content: Body<'a>) -> Answer<'a> {
+        Answer { out, content, stall: false, trickle: false }
     }
 
     pub fn prepare(mut self, head: &Head<'_>, kind: Kind, served: u64, cx: &Cx<'_>) -> Prepared {
         self.out.clear();
         let shared = cx.shared;
-        let env = env(cx);
+        let mut env = env(cx);
+        if let Body::Kept(bytes) = self.content {
+            env.body_bytes = bytes.len() as u64;
+        }
         let mut after = if head.close { After::Close } else { After::Keep };
         if kind == Kind::Stats {
             response::json(self.out, &shared.stats().to_json(), &env);
@@ -94,7 +100,7 @@ impl<'a> Answer<'a> {
         let body = response::good(self.out, head, kind, env);
         match fault {
             FaultKind::Close => insert_header(self.out, "Connection: close\r\n"),
-            FaultKind::Chunked if head.method != Method::Head => return self.chunk(body, cx),
+            FaultKind::Chunked if head.method != Method::Head => return self.chunk(body),
             FaultKind::Short | FaultKind::Reset => {
                 *after = if *fault == FaultKind::Short { After::Close } else { After::Reset };
                 return self.cut(body);
@@ -116,11 +122,11 @@ impl<'a> Answer<'a> {
     }
 
     /// The same answer with its body in chunks of 16 KiB. The body is written out here: this is a test's path.
-    fn chunk(&mut self, (mut offset, mut left): (u64, u64), cx: &Cx<'_>) -> (u64, u64) {
+    fn chunk(&mut self, (mut offset, mut left): (u64, u64)) -> (u64, u64) {
         let end = head_end(self.out);
         let mut content = self.out.split_off(end);
         while left > 0 {
-            let piece = cx.shared.pool.slice(offset, left);
+            let piece = self.content.slice(offset, left);
             content.extend_from_slice(piece);
             offset += piece.len() as u64;
             left -= piece.len() as u64;

@@ -2,6 +2,8 @@
 
 use super::answer::Answer;
 use super::io::Io;
+use super::keep::Kept;
+use super::pool::Body;
 use super::request::{ChunkSkipper, Head, Method, Parsed};
 use super::response::{self, Env, Kind, kind_of};
 use super::stats::{Counters, add};
@@ -79,14 +81,20 @@ pub(crate) struct Conn {
     /// Head (and inline body) of the answer, and how much of it is sent.
     out: Vec<u8>,
     sent: usize,
-    /// Pool body: next offset, bytes left.
+    /// Body that follows: next offset, bytes left.
     body: (u64, u64),
+    /// Its bytes, when they are not the pool's.
+    kept: Option<Kept>,
+    /// Under which path the body of this PUT is kept.
+    keep_as: Option<Vec<u8>>,
     after: After,
     trickle: bool,
-    /// Body of a batch delete, which has to be read for its answer.
+    /// Body of a request that has to be read: a batch delete, or a PUT that is kept.
     collect: Option<Vec<u8>>,
     /// Not before this time does anything happen; 0 when nothing is awaited.
     pause_until: u64,
+    /// When the answer in hand was due to leave, while it has not begun to; 0 without a delay.
+    due_ns: u64,
     /// The wake-up that the worker's timer already holds.
     armed: u64,
     limits: Limits,
@@ -122,6 +130,9 @@ impl Conn {
             out: Vec::with_capacity(1_024),
             sent: 0,
             body: (0, 0),
+            kept: None,
+            keep_as: None,
+            due_ns: 0,
             after: After::Keep,
             trickle: false,
             collect: None,
@@ -239,7 +250,15 @@ impl Conn {
                 let kind = kind_of(&head);
                 count(cx.counters, kind, head.method);
                 self.served += 1;
-                let answer = Answer::new(&mut self.out);
+                self.kept = match kind {
+                    Kind::Get | Kind::Head => cx.shared.keep.get(head.path),
+                    _ => None,
+                };
+                let content = match &self.kept {
+                    Some(bytes) => Body::Kept(bytes),
+                    None => Body::Pool(&cx.shared.pool),
+                };
+                let answer = Answer::new(&mut self.out, content);
                 let (body, after, stall, trickle) = match self.limits.admit(&head, kind, cx) {
                     None => answer.prepare(&head, kind, self.served, cx),
                     Some((status, wait_s)) => {
@@ -250,7 +269,15 @@ impl Conn {
                 (self.body, self.after, self.trickle) = (body, after, trickle);
                 let whole =
                     stall || self.out.starts_with(b"HTTP/1.1 4") || self.out.starts_with(b"HTTP/1.1 5");
-                self.collect = (kind == Kind::DeleteMany && !whole).then(Vec::new);
+                self.keep_as =
+                    (cx.shared.keep.is_on() && kind == Kind::Put && !whole).then(|| head.path.to_vec());
+                if self.keep_as.is_some() && head.chunked {
+                    return self.refuse(cx, 501);
+                }
+                if kind == Kind::Delete && !whole {
+                    cx.shared.keep.delete(head.path);
+                }
+                self.collect = (kind == Kind::DeleteMany && !whole || self.keep_as.is_some()).then(Vec::new);
                 if stall {
                     self.out.clear();
                     self.phase = Phase::Stalled;
@@ -280,7 +307,7 @@ impl Conn {
             Continue::Refuse => return self.refuse(cx, 417),
         };
         // An empty socket takes 25 bytes at once; a connection that cannot is not worth keeping.
-        match self.io.send(line, &cx.shared.pool, 0, 0) {
+        match self.io.send(line, Body::Pool(&cx.shared.pool), 0, 0) {
             Ok(n) if n == line.len() => Flow::Again,
             _ => Flow::Close,
         }
@@ -364,18 +391,27 @@ impl Conn {
     fn collect_bytes(&mut self, from: usize, n: usize) -> bool {
         let Some(kept) = &mut self.collect else { return true };
         kept.extend_from_slice(&self.input[from..from + n]);
-        kept.len() <= MAX_COLLECT_BYTES
+        self.keep_as.is_some() || kept.len() <= MAX_COLLECT_BYTES
     }
 
     fn on_answer(&mut self, cx: &Cx<'_>) -> Flow {
-        if let Some(request) = self.collect.take() {
-            self.out.clear();
-            response::delete_many(&mut self.out, &request, &env(cx));
+        match (self.collect.take(), self.keep_as.take()) {
+            (Some(body), Some(path)) => {
+                if !cx.shared.keep.put(path, body) {
+                    return self.refuse(cx, 507);
+                }
+            }
+            (Some(request), None) => {
+                self.out.clear();
+                response::delete_many(&mut self.out, &request, &env(cx));
+            }
+            _ => {}
         }
         self.phase = Phase::Send;
         let delay_ns = cx.shared.delay_ns + self.limits.latency_ns;
         if delay_ns > 0 {
             self.pause_until = now_ns() + delay_ns;
+            self.due_ns = self.pause_until;
         }
         self.pause_until = self.pause_until.max(self.limits.go_at_ns);
         Flow::Again
@@ -401,6 +437,10 @@ impl Conn {
     }
 
     fn on_send(&mut self, cx: &Cx<'_>) -> Flow {
+        if self.due_ns > 0 && cx.shared.delay_ns > 0 {
+            cx.counters.late.record(now_ns().saturating_sub(self.due_ns));
+        }
+        self.due_ns = 0;
         while self.sent < self.out.len() || self.body.1 > 0 {
             if self.charge_out(cx) {
                 return Flow::Again;
@@ -448,18 +488,22 @@ impl Conn {
 
     fn send_piece(&mut self, cx: &Cx<'_>) -> std::io::Result<usize> {
         let head = &self.out[self.sent..];
+        let content = match &self.kept {
+            Some(bytes) => Body::Kept(bytes),
+            None => Body::Pool(&cx.shared.pool),
+        };
         let (offset, mut left) = self.body;
         if cx.shared.gate.is_some() && self.limits.ticket.charges(Direction::Out) {
             left = left.min(self.limits.paid_out);
         }
         if !self.trickle {
-            return self.io.send(head, &cx.shared.pool, offset, left);
+            return self.io.send(head, content, offset, left);
         }
         let piece = cx.shared.options.trickle.piece_bytes.max(1) as usize;
         if head.is_empty() {
-            self.io.send(&[], &cx.shared.pool, offset, left.min(piece as u64))
+            self.io.send(&[], content, offset, left.min(piece as u64))
         } else {
-            self.io.send(&head[..head.len().min(piece)], &cx.shared.pool, offset, 0)
+            self.io.send(&head[..head.len().min(piece)], content, offset, 0)
         }
     }
 

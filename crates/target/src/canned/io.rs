@@ -1,6 +1,6 @@
 //! One accepted connection's bytes: plain TCP or TLS, both non-blocking.
 
-use super::pool::Pool;
+use super::pool::Body;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -43,15 +43,15 @@ impl Io {
         }
     }
 
-    /// Sends from `head`, then from the pool body at `offset` (up to `body_left`); the answer is the number of bytes
+    /// Sends from `head`, then from the body at `offset` (up to `body_left`); the answer is the number of bytes
     /// taken, counted through head and body.
-    pub fn send(&mut self, head: &[u8], pool: &Pool, offset: u64, body_left: u64) -> io::Result<usize> {
+    pub fn send(&mut self, head: &[u8], body: Body<'_>, offset: u64, body_left: u64) -> io::Result<usize> {
         match self {
-            Io::Plain(s) => plain_send(s, head, pool, offset, body_left),
+            Io::Plain(s) => plain_send(s, head, body.slice(offset, body_left)),
             Io::Tls(s, tls) => {
                 tls_flush(s, tls)?;
                 tls.writer().write_all(head)?;
-                let body = pool.slice(offset, body_left.min(TLS_PIECE_BYTES));
+                let body = body.slice(offset, body_left.min(TLS_PIECE_BYTES));
                 tls.writer().write_all(body)?;
                 match tls_flush(s, tls) {
                     Err(e) if e.kind() != ErrorKind::WouldBlock => Err(e),
@@ -79,10 +79,12 @@ impl Io {
     }
 }
 
-/// Head and body in one call. Measured on loopback, copying from a pool that stays in the cache costs less than
-/// `sendfile` from a memfd: 0.16 against 0.17 CPU seconds per GiB, as sendfile hands over single pages.
-fn plain_send(s: &TcpStream, head: &[u8], pool: &Pool, offset: u64, body_left: u64) -> io::Result<usize> {
-    let body = pool.slice(offset, body_left);
+/// Head and body in one call. Copying from a pool that stays in the cache is the cheapest way on loopback, for both
+/// ends together. Measured on Linux 6.18, 1 MiB bodies, microseconds of CPU per MiB of sender and receiver: send 93 and
+/// 94; sendfile from a memfd 110 and 232; splice from a pipe of huge pages (vmsplice) 87 and 195. The kernel hands over
+/// and counts single pages of 4 KiB whatever they belong to, and the receiver pays for giving each of them back.
+/// MSG_ZEROCOPY copies on loopback.
+fn plain_send(s: &TcpStream, head: &[u8], body: &[u8]) -> io::Result<usize> {
     if body.is_empty() {
         return Ok(send(s, head, SendFlags::NOSIGNAL)?);
     }

@@ -9,6 +9,27 @@ pub(crate) struct Pool {
     bytes: Vec<u8>,
 }
 
+/// Where the bytes of a body are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body<'a> {
+    Pool(&'a Pool),
+    /// What was PUT.
+    Kept(&'a [u8]),
+}
+
+impl<'a> Body<'a> {
+    /// The longest run of bytes at body offset `offset`, at most `max`.
+    pub fn slice(self, offset: u64, max: u64) -> &'a [u8] {
+        match self {
+            Body::Pool(pool) => pool.slice(offset, max),
+            Body::Kept(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
+                &rest[..rest.len().min(usize::try_from(max).unwrap_or(usize::MAX))]
+            }
+        }
+    }
+}
+
 impl Pool {
     /// Incompressible bytes (xorshift64*), the same in each run.
     pub fn new(body_bytes: u64) -> Pool {
