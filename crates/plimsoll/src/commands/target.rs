@@ -112,6 +112,12 @@ pub struct CannedArgs {
     /// Where the redirect fault points to, for example http://127.0.0.1:9002
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9")]
     pub redirect_to: String,
+    /// Keep bodies that are PUT, up to this much in memory, and answer GET with them: a client can verify those
+    #[arg(long, value_name = "SIZE")]
+    pub keep: Option<Size>,
+    /// Poll this long for more work before sleeping: a busy server is quicker to answer
+    #[arg(long, value_name = "TIME", default_value = "50us")]
+    pub spin: Span,
     /// Keys that a list shows
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub list_keys: u64,

@@ -48,6 +48,8 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         body_bytes: a.body.0,
         threads: a.threads as usize,
         delay: a.delay.map(|d| d.0).unwrap_or_default(),
+        spin: a.spin.0,
+        keep_bytes: a.keep.map_or(0, |s| s.0),
         list_keys: a.list_keys,
         faults: a.faults.clone(),
         fault_scope: if a.fault_all { FaultScope::All } else { FaultScope::Objects },
