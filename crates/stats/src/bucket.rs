@@ -136,7 +136,7 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     let rates: Vec<f64> = pieces.iter().map(|&(a, b)| math::mean(&x[a..b])).collect();
     let &(post_a, post_b) = pieces.last().expect("a usable series has a piece");
     let post_s = (post_b - post_a) as f64 * dt;
-    let guard = ((0.1 * post_s).min(2.0) / dt).round_ties_even() as usize;
+    let guard = part(post_s, GUARD_S, dt);
     let y = &x[(post_a + guard).min(post_b - 1)..post_b];
     let y = &y[..before_late_stall(y, dt)];
     let (r, hr) = level_mean(y, dt);
@@ -164,10 +164,21 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     out.steps = steps(x, dt, &pieces, &rates);
     out.verdict = verdict(&out, post_s, o.min_post_s);
     let (a, b) = pieces[0];
-    let g = guard.min((b - a) / 4);
+    let g = part(post_s, START_S, dt).min((b - a) / 4);
     (out.burst, out.burst_half_width) = batch_interval(&x[a + g..(b - 1).max(a + g + 1)], dt, 3.0);
     out.tiers = tiers(x, dt, &pieces, &rates, (r, hr), o.in_flight);
     out
+}
+
+/// Longest part of a level that is left out after its cliff, seconds. The slice in which the cliff falls is a mixture, and work in
+/// flight ends in it; whatever else is left out is missed in the mean, which for 30 s of plateau is what limits it.
+const GUARD_S: f64 = 1.0;
+/// The same at the start of the burst, where load is still coming up.
+const START_S: f64 = 2.0;
+
+/// Slices of a tenth of a level, at most `most_s`.
+fn part(level_s: f64, most_s: f64, dt: f64) -> usize {
+    ((0.1 * level_s).min(most_s) / dt).round_ties_even() as usize
 }
 
 fn unusable(x: &[f64], dt: f64) -> Option<String> {
@@ -372,7 +383,7 @@ fn tiers(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64], last: (f64, f64), 
         .map(|i| {
             let (a, b) = pieces[i];
             let span_s = (b - a) as f64 * dt;
-            let g = ((0.1 * span_s).min(2.0) / dt).round_ties_even() as usize;
+            let g = part(span_s, GUARD_S, dt);
             let (r, hr) = if i == pieces.len() - 1 {
                 last
             } else {

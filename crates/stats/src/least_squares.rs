@@ -106,8 +106,8 @@ fn normal_equations(jac: &[f64], r: &[f64], k: usize, soft: f64) -> (Vec<f64>, V
     (a, g)
 }
 
-/// Gaussian elimination with pivoting; `None` when singular.
-fn solve(mut m: Vec<f64>, mut b: Vec<f64>, k: usize) -> Option<Vec<f64>> {
+/// Solves `m x = b` for a `k` by `k` matrix, row by row, by Gaussian elimination with pivoting; `None` when singular.
+pub fn solve(mut m: Vec<f64>, mut b: Vec<f64>, k: usize) -> Option<Vec<f64>> {
     for c in 0..k {
         let p = (c..k).max_by(|&i, &j| m[i * k + c].abs().total_cmp(&m[j * k + c].abs()))?;
         if m[p * k + c].abs() < 1e-300 || !m[p * k + c].is_finite() {

@@ -59,6 +59,10 @@ fn bucket_fit() {
         }
         let tiers = f["tiers"].as_array().expect("tiers");
         assert_eq!(got.tiers.len(), tiers.len(), "{n}");
+        if matches!(got.verdict, FitVerdict::Undetermined(_)) {
+            // Nor any capacity here: a decline has no line to read it from, and we leave out a second less after its steps.
+            continue;
+        }
         for (t, w) in got.tiers.iter().zip(tiers) {
             close("rate", n, t.rate, w[0].as_f64().expect("rate"));
             close("capacity", n, t.capacity, w[1].as_f64().expect("capacity"));

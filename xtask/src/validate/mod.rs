@@ -3,6 +3,7 @@
 //! The seeds are a hold-out: tuning used others (`--tuning`). `--quick` runs a tenth of the systems, as a smoke test.
 
 mod active;
+mod bound;
 mod caps;
 mod choices;
 mod intervals;

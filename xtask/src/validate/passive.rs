@@ -1,13 +1,15 @@
 //! (c) passive bucket fit: one bucket, two in series, none at all, and whole requests.
 
 use plimsoll_stats::bucket::{BucketFit, FitOptions, FitVerdict, fit};
+use plimsoll_stats::math;
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::events::{Backoff, Events, ops_bucket};
-use plimsoll_stats::simulate::fluid::Fluid;
+use plimsoll_stats::simulate::fluid::{Fluid, LIMITER_TAU_S};
 use plimsoll_stats::simulate::{Load, System};
 
 use super::Settings;
-use super::score::{COVERAGE, Goal, Row, hits};
+use super::bound;
+use super::score::{COVERAGE, Goal, Row, hits, percent};
 
 const BIG: f64 = 1e15;
 
@@ -28,6 +30,8 @@ struct Single {
     rate_error: f64,
     capacity_error: f64,
     burst_error: f64,
+    /// Least standard deviation of the rate, relative, that this plateau allows.
+    bound: f64,
     covered: Option<(bool, bool)>,
 }
 
@@ -55,6 +59,7 @@ fn single(seed: u64) -> Single {
         rate_error: last.map_or(f64::NAN, |l| l.rate / r - 1.0),
         capacity_error: last.map_or(f64::NAN, |l| l.capacity / capacity - 1.0),
         burst_error: f.burst / p - 1.0,
+        bound: bound::mean_rate(s.limiter_jitter, LIMITER_TAU_S, post),
         // Whole ops: one more or less over the plateau is no error.
         covered: last.map(|l| {
             (
@@ -146,7 +151,7 @@ fn explain(what: &str, seed: u64, f: &BucketFit, truth: &str) {
 
 pub fn rows(s: &Settings) -> Vec<Row> {
     let mut out = Vec::new();
-    let all = s.each(30, s.systems(2000), single);
+    let all = s.each(30, s.systems(8000), single);
     for x in &all {
         explain(
             if x.fit.verdict == FitVerdict::Bucket { "FOUND" } else { "MISSED" },
@@ -166,6 +171,12 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     ));
     let e = |f: &dyn Fn(&Single) -> f64| one.iter().map(|x| f(x)).collect::<Vec<f64>>();
     out.push(Row::error("– sustained rate", &e(&|x| x.rate_error), Some(0.013)));
+    let mut g = Rng::new(1);
+    let least: Vec<f64> = one.iter().map(|x| (x.bound * g.normal()).abs()).collect();
+    out.push(Row::shown(
+        "– – the least that these plateaus allow (Cramér-Rao bound)",
+        format!("p50 {}, p90 {}", percent(math::quantile(&least, 0.5)), percent(math::quantile(&least, 0.9))),
+    ));
     let steep: Vec<f64> = one.iter().filter(|x| x.ratio >= 1.5).map(|x| x.capacity_error).collect();
     out.push(Row::error("– capacity, burst/sustained >= 1.5", &steep, Some(0.015)));
     let flat: Vec<f64> = one.iter().filter(|x| x.ratio < 1.5).map(|x| x.capacity_error).collect();

@@ -43,7 +43,8 @@ pub struct Fluid {
 }
 
 const STEP_S: f64 = 0.05;
-const LIMITER_TAU_S: f64 = 5.0;
+/// Correlation time of the limiter's own rate, seconds.
+pub const LIMITER_TAU_S: f64 = 5.0;
 
 impl Fluid {
     pub fn new(seed: u64, ops_cap: f64, bytes_cap: f64, base_s: f64, stream: f64) -> Self {
