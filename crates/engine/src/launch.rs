@@ -253,7 +253,7 @@ fn end_of<R: Ring, T: Target<R>>(
         first_mismatches: w.recorder.first_mismatches.clone(),
         errors: w.recorder.errors.clone(),
         synced_through: w.synced_through(),
-        notes: w.target.notes(),
+        notes: w.target.notes().into_iter().chain(w.recorder.mute_note()).collect(),
         ring_syscalls: w.ring.syscalls(),
         starved_slices: w.recorder.starved,
     }

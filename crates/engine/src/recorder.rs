@@ -13,6 +13,9 @@ use crate::target::Done;
 
 /// Empty slices that a worker has beside the one it fills: the collector may lag this far.
 pub const SPARE_SLICES: usize = 8;
+/// With this in the environment as `1` the ends of ops are not recorded. It is for one purpose: to measure what recording
+/// costs (by `examples/s3_loop.rs`). Such a run has no results, and says why.
+pub const BENCH_NO_RECORD: &str = "PLIMSOLL_BENCH_NO_RECORD";
 /// Mismatches that are kept in words; the rest is counted.
 const KEPT_MISMATCHES: usize = 16;
 /// Records of a trace that a slice has room for without allocating.
@@ -74,6 +77,8 @@ pub struct Recorder {
     grid_ns: u64,
     open_loop: bool,
     tracing: bool,
+    /// Nothing is recorded; see [`BENCH_NO_RECORD`].
+    muted: bool,
     specs: Vec<SeriesSpec>,
     /// Place of each kind in `specs` and in a slice's series.
     by_kind: [u8; OpKind::ALL.len()],
@@ -131,6 +136,7 @@ impl Recorder {
             grid_ns,
             open_loop: spec.pacer.is_open(),
             tracing: spec.trace,
+            muted: std::env::var_os(BENCH_NO_RECORD).is_some_and(|v| v == "1"),
             by_kind,
             slice: new_slice(spec.stage, spec.workload, &specs),
             specs,
@@ -179,6 +185,9 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn begun(&mut self, kind: OpKind, now_ns: u64, late: bool) {
+        if self.muted {
+            return;
+        }
         self.change(now_ns);
         self.in_flight += 1;
         self.slice.client.late_ops += u64::from(late);
@@ -191,6 +200,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn moved(&mut self, kind: OpKind, bytes: u64) {
         if bytes > 0
+            && !self.muted
             && let Some(s) = self.series(kind)
         {
             s.bytes_moved += bytes;
@@ -211,6 +221,9 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn done(&mut self, slot: u32, f: &InFlight, done: &Done, now_ns: u64) {
+        if self.muted {
+            return;
+        }
         self.change(now_ns);
         self.in_flight -= 1;
         let service_ns = now_ns.saturating_sub(f.submitted_ns);
@@ -275,6 +288,14 @@ impl Recorder {
                 s.response.record(service_ns);
             }
         }
+    }
+
+    /// What a run must say that recorded nothing.
+    pub(crate) fn mute_note(&self) -> Option<(String, String)> {
+        self.muted.then(|| {
+            let text = format!("{BENCH_NO_RECORD} is set: nothing was recorded, this is not a measurement");
+            ("recording".to_owned(), text)
+        })
     }
 
     /// A connection was opened after the first on its slot.

@@ -9,10 +9,13 @@ use std::os::fd::RawFd;
 
 use plimsoll_model::plan::RingChoice;
 
+pub(crate) use socket::{low_water, open_socket};
+
 pub mod epoll;
 pub mod libaio;
 pub mod psync;
 pub mod simulated;
+pub(crate) mod socket;
 pub mod uring;
 
 /// Names an op in flight: the worker's slot, and a tag of the target's own choice (which connection
@@ -115,6 +118,8 @@ pub enum RingOp {
         ptr: *mut u8,
         len: u32,
         flags: i32,
+        /// Nothing (or not enough) can have come yet: looking before waiting would be in vain. A hint.
+        awaited: bool,
     },
 }
 
@@ -194,6 +199,10 @@ pub trait Ring: Sized {
     /// Closes the socket. Its ops must have completed (cancel them first).
     fn socket_close(&mut self, sock: SockId);
 
+    /// A receive on this socket need not end before so many bytes are there, or the stream ends (`SO_RCVLOWAT`);
+    /// 1, as new sockets have it: at once. What is received may still be less.
+    fn socket_low_water(&mut self, _sock: SockId, _bytes: u32) {}
+
     /// System calls made so far by this ring.
     fn syscalls(&self) -> u64;
 }
@@ -252,29 +261,6 @@ pub(crate) fn sleep_until(epoch_ns: u64, until_ns: u64) {
     let ts = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
     // SAFETY: the time lives through the call. Waking early (a signal) is allowed.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &ts, std::ptr::null_mut()) };
-}
-
-/// A stream socket with TCP_NODELAY.
-pub(crate) fn open_socket(peer: &SocketAddr, non_blocking: bool) -> io::Result<i32> {
-    let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if non_blocking { libc::SOCK_NONBLOCK } else { 0 };
-    // SAFETY: plain system call.
-    let fd = unsafe { libc::socket(family, flags, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let on: libc::c_int = 1;
-    // SAFETY: the option's value lives through the call. A refusal only costs latency.
-    unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    Ok(fd)
 }
 
 /// Gives a range back: punches a hole in a file, discards on a device. As the system call returns.

@@ -7,12 +7,17 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, opcode, types};
 use plimsoll_model::plan::RingChoice;
 
-use super::{Completions, Ring, RingError, RingOp, RingSpec, Token, monotonic_ns, open_socket};
+use super::{Completions, Ring, RingError, RingOp, RingSpec, SockId, Token, monotonic_ns};
+
+mod sockets;
+use sockets::Sockets;
 
 /// Flag of `io_uring_enter`: run deferred task work and look for completions, also when not waiting.
 const ENTER_GETEVENTS: u32 = 1;
 /// Flag: the argument is an extended one (time limit).
 const ENTER_EXT_ARG: u32 = 8;
+/// Flag of a receive (5.19): wait first, then look; for data that cannot have come yet.
+const POLL_FIRST: u16 = 1;
 /// Completions of cancel requests themselves are dropped here.
 const CANCEL: Token = Token((Token::RESERVED_SLOT as u64) << 32);
 
@@ -23,7 +28,9 @@ pub struct UringRing {
     files: Vec<i32>,
     files_registered: bool,
     buffers_registered: bool,
-    sockets: Vec<i32>,
+    sockets: Sockets,
+    /// What receives of data that cannot have come yet say.
+    awaited: u16,
     queued: u32,
     syscalls: u64,
 }
@@ -34,23 +41,15 @@ impl std::fmt::Debug for UringRing {
     }
 }
 
-impl Drop for UringRing {
-    fn drop(&mut self) {
-        for fd in &self.sockets {
-            if *fd >= 0 {
-                // SAFETY: the descriptor is ours.
-                unsafe { libc::close(*fd) };
-            }
-        }
-    }
-}
+/// The newest way in which the kernel's part of the work is run (6.1).
+const DEFERRED: &str = "single issuer, deferred task run";
 
 /// The best flavour that this kernel has: deferred task run (6.1), cooperative (5.19), plain (5.15).
 fn build(entries: u32) -> Result<(IoUring, &'static str), RingError> {
     let refused =
         |reason: String| RingError::Refused { ring: "io_uring", what: "io_uring_setup".into(), reason };
     let mut last = String::new();
-    for flavour in ["single issuer, deferred task run", "cooperative task run", "plain"] {
+    for flavour in [DEFERRED, "cooperative task run", "plain"] {
         let mut b = IoUring::builder();
         b.setup_cqsize(entries * 2).setup_clamp();
         match flavour {
@@ -80,9 +79,21 @@ macro_rules! on_file {
     };
 }
 
+/// Builds an opcode for a socket, in the ring's table or not.
+macro_rules! on_socket {
+    ($ring:expr, $sock:expr, |$f:ident| $build:expr) => {
+        if $ring.sockets.is_in_table($sock) {
+            let $f = types::Fixed($sock);
+            $build
+        } else {
+            let $f = $ring.sockets.fd($sock);
+            $build
+        }
+    };
+}
+
 impl UringRing {
     fn entry(&self, op: RingOp) -> Entry {
-        let sock = |s: u32| types::Fd(self.sockets[s as usize]);
         match op {
             RingOp::Nop | RingOp::Sleep { .. } => opcode::Nop::new().build(),
             RingOp::Read { file, buffer, ptr, len, offset } if self.buffers_registered => {
@@ -105,17 +116,20 @@ impl UringRing {
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
                 on_file!(self, file, |f| opcode::Fallocate::new(f, len).offset(offset).mode(mode).build())
             }
-            RingOp::Connect { sock: s, addr, addr_len } => {
-                opcode::Connect::new(sock(s), addr, addr_len).build()
+            RingOp::Connect { sock, addr, addr_len } => {
+                on_socket!(self, sock, |f| opcode::Connect::new(f, addr, addr_len).build())
             }
-            RingOp::SendMsg { sock: s, msg, flags } => {
-                opcode::SendMsg::new(sock(s), msg).flags((flags | libc::MSG_NOSIGNAL) as u32).build()
+            RingOp::SendMsg { sock, msg, flags } => {
+                let flags = (flags | libc::MSG_NOSIGNAL) as u32;
+                on_socket!(self, sock, |f| opcode::SendMsg::new(f, msg).flags(flags).build())
             }
-            RingOp::Send { sock: s, ptr, len, flags } => {
-                opcode::Send::new(sock(s), ptr, len).flags(flags | libc::MSG_NOSIGNAL).build()
+            RingOp::Send { sock, ptr, len, flags } => {
+                let flags = flags | libc::MSG_NOSIGNAL;
+                on_socket!(self, sock, |f| opcode::Send::new(f, ptr, len).flags(flags).build())
             }
-            RingOp::Recv { sock: s, ptr, len, flags } => {
-                opcode::Recv::new(sock(s), ptr, len).flags(flags).build()
+            RingOp::Recv { sock, ptr, len, flags, awaited } => {
+                let how = if awaited { self.awaited } else { 0 };
+                on_socket!(self, sock, |f| opcode::Recv::new(f, ptr, len).flags(flags).ioprio(how).build())
             }
         }
     }
@@ -184,13 +198,16 @@ impl Ring for UringRing {
         // locked memory) costs speed, not truth.
         let buffers_registered =
             !buffers.is_empty() && unsafe { submitter.register_buffers(&buffers) }.is_ok();
+        let modern = flavour == DEFERRED;
+        let sockets = Sockets::new(spec.sockets, modern && spec.files.is_empty(), &submitter);
         Ok(Self {
             epoch_ns: spec.epoch_ns,
             flavour,
             files: spec.files.clone(),
             files_registered,
             buffers_registered,
-            sockets: vec![-1; spec.sockets as usize],
+            sockets,
+            awaited: if modern { POLL_FIRST } else { 0 },
             queued: 0,
             syscalls: 0,
             ring,
@@ -204,6 +221,9 @@ impl Ring for UringRing {
         }
         if self.buffers_registered {
             s.push_str(", registered buffers");
+        }
+        if self.sockets.registered() {
+            s.push_str(", registered sockets");
         }
         s
     }
@@ -260,20 +280,18 @@ impl Ring for UringRing {
         }
     }
 
-    fn socket_open(&mut self, sock: u32, peer: &SocketAddr) -> io::Result<()> {
-        debug_assert!(self.sockets[sock as usize] < 0);
-        self.syscalls += 2;
-        self.sockets[sock as usize] = open_socket(peer, false)?;
+    fn socket_open(&mut self, sock: SockId, peer: &SocketAddr) -> io::Result<()> {
+        self.syscalls += self.sockets.open(sock, peer, &self.ring.submitter())?;
         Ok(())
     }
 
-    fn socket_close(&mut self, sock: u32) {
-        let fd = std::mem::replace(&mut self.sockets[sock as usize], -1);
-        if fd >= 0 {
-            self.syscalls += 1;
-            // SAFETY: ours.
-            unsafe { libc::close(fd) };
-        }
+    fn socket_close(&mut self, sock: SockId) {
+        self.syscalls += self.sockets.close(sock, &self.ring.submitter());
+    }
+
+    fn socket_low_water(&mut self, sock: SockId, bytes: u32) {
+        self.syscalls += 1;
+        self.sockets.low_water(sock, bytes);
     }
 
     fn syscalls(&self) -> u64 {

@@ -11,7 +11,8 @@ use plimsoll_s3::{Crc, CrcKind};
 use super::config::Server;
 use super::conn::Conn;
 use super::content::{Content, Difference};
-use super::outgoing::Outgoing;
+use super::outgoing::{Message, Outgoing};
+use super::water::LowWater;
 use crate::ring::{Ring, RingOp, Token};
 
 /// Bytes that one discarding receive may take: as they move they are counted.
@@ -131,6 +132,7 @@ pub(super) struct Lane {
     busy: u8,
     /// The receive in flight discards.
     discarding: bool,
+    water: LowWater,
     /// The request went out twice already.
     resent: bool,
     /// The body waits for a `100 Continue` that may never come.
@@ -166,6 +168,7 @@ impl Lane {
             crc: None,
             busy: 0,
             discarding: false,
+            water: LowWater::new(),
             resent: false,
             awaits_continue: false,
             closes,
@@ -205,6 +208,7 @@ impl Lane {
             self.tls_error = text;
             return self.end(Ended::Failed(Outcome::IoError, Why::Socket), side);
         }
+        self.water.new_socket();
         let (addr, addr_len) = side.conn.address();
         let op = RingOp::Connect { sock: side.conn.sock, addr, addr_len };
         self.busy |= CONNECT;
@@ -229,11 +233,11 @@ impl Lane {
             let Some((ptr, len)) = self.out.next_wire(side.conn, side.content) else { return };
             RingOp::Send { sock, ptr, len, flags: 0 }
         } else {
-            let msg = self.out.next_message(side.content);
-            if msg.is_null() {
-                return;
+            match self.out.next_message(side.content) {
+                Message::Nothing => return,
+                Message::Flat(ptr, len) => RingOp::Send { sock, ptr, len, flags: 0 },
+                Message::Pieces(msg) => RingOp::SendMsg { sock, msg, flags: 0 },
             }
-            RingOp::SendMsg { sock, msg, flags: 0 }
         };
         self.busy |= SEND;
         // SAFETY: the message and all that it points to lie in `out`'s boxes and in the shared pool; neither is
@@ -245,6 +249,12 @@ impl Lane {
         let sock = side.conn.sock;
         self.discarding = false;
         let left = self.parser.body_left();
+        if let BodyLeft::Exactly(left) = left
+            && self.parser.started()
+        {
+            self.mark_water(left, side);
+        }
+        let awaited = !self.parser.started() || self.water.is_set();
         let op = match left {
             BodyLeft::Exactly(left) if left > 0 && self.may_discard() => {
                 self.discarding = true;
@@ -256,6 +266,7 @@ impl Lane {
                     len,
                     // Without MSG_WAITALL: io_uring (6.18) turns round and round on a discard that came in part.
                     flags: libc::MSG_TRUNC,
+                    awaited,
                 }
             }
             _ => {
@@ -265,12 +276,33 @@ impl Lane {
                     && self.exchange.checksum.is_none()
                     && self.exchange.expected > SMALL_BODY;
                 let len = if head_only { HEAD_RECEIVE } else { self.wire.len() as u32 };
-                RingOp::Recv { sock, ptr: self.wire.as_mut_ptr(), len, flags: 0 }
+                RingOp::Recv { sock, ptr: self.wire.as_mut_ptr(), len, flags: 0, awaited }
             }
         };
         self.busy |= RECEIVE;
         // SAFETY: the buffer is the lane's own and is not touched before the completion.
         unsafe { side.ring.push(side.token(TAG_RECEIVE), op) };
+    }
+
+    /// Has the next receive of a plain body wait for more than the first byte, where it comes fast.
+    fn mark_water<R: Ring>(&mut self, left: u64, side: &mut Side<'_, R>) {
+        let room = if self.may_discard() { DISCARD_BYTES } else { self.wire.len() as u64 };
+        if side.conn.tls.is_none()
+            && let Some(level) = self.water.next(left, room)
+        {
+            side.ring.socket_low_water(side.conn.sock, level);
+        }
+    }
+
+    /// Measures the pace of a body that comes in several receives.
+    fn measure_body<R: Ring>(&mut self, p: &Progress, side: &mut Side<'_, R>) {
+        match self.parser.body_left() {
+            BodyLeft::Exactly(left) if p.head && left > 0 => self.water.begin(left, side.ring.now_ns()),
+            BodyLeft::Exactly(left) if !p.head && self.body_bytes > 0 => {
+                self.water.moved(left, side.ring.now_ns());
+            }
+            _ => {}
+        }
     }
 
     /// Only bodies of successful answers that nobody looks at, plain, and of known length.
@@ -389,8 +421,12 @@ impl Lane {
             fed
         };
         match fed {
-            Ok(true) => self.finish(side, p),
+            Ok(true) => {
+                self.measure_body(&p, side);
+                self.finish(side, p)
+            }
             Ok(false) => {
+                self.measure_body(&p, side);
                 self.pump(side);
                 p
             }
@@ -483,6 +519,9 @@ impl Lane {
 
     /// The answer is complete.
     fn finish<R: Ring>(&mut self, side: &mut Side<'_, R>, p: Progress) -> Progress {
+        if let Some(level) = self.water.end() {
+            side.ring.socket_low_water(side.conn.sock, level);
+        }
         let mut ended = self.end(Ended::Answered, side);
         ended.moved += p.moved;
         ended.head |= p.head;

@@ -15,6 +15,7 @@ mod redirect;
 mod request;
 pub mod tls;
 mod waits;
+mod water;
 mod worker;
 
 pub use config::{Config, Options, Server, Setup};

@@ -121,7 +121,7 @@ impl<R: Ring> Target<R> for S3Worker {
         let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
         notes.push(("payload signing".into(), signing));
         let mut addresses = self.machine.config().servers.iter().flat_map(|s| &s.addresses);
-        if addresses.any(|a| is_loopback(a))
+        if addresses.any(is_loopback)
             && let Some(text) = loopback_note()
         {
             notes.push(("congestion control".into(), text));
