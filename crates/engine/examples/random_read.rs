@@ -52,6 +52,7 @@ fn stage(path: PathBuf, args: &[String]) -> Result<StageSpec, Box<dyn std::error
             buffered: !has("direct"),
             create: false,
             first_object: 0,
+            written: Vec::new(),
         }),
         slots: u32::try_from(depth)?,
         stop: StopRule { after_ns: Some(seconds * 1_000_000_000), ..StopRule::default() },

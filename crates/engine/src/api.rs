@@ -14,6 +14,7 @@ use crate::recorder::{FirstError, Mismatch};
 use crate::source::{OpSource, Share};
 use crate::target::s3;
 use crate::target::sim::SimWorld;
+use crate::written::Written;
 
 /// Which clock a stage lives by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +112,8 @@ pub struct FileConfig {
     pub create: bool,
     /// Stamps carry this number plus the file's index, so that a block of another file is told apart.
     pub first_object: u64,
+    /// The record of what was written last, one for each path; empty: none is kept.
+    pub written: Vec<Arc<Written>>,
 }
 
 /// When a worker takes no more new ops: at the first that is reached. None set: when it is told to.

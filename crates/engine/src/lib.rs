@@ -16,6 +16,7 @@ pub mod source;
 mod stage;
 pub mod target;
 mod worker;
+pub mod written;
 
 pub use api::{
     Clock, DataSeed, Output, RingUse, SeriesSpec, StageSpec, StopCause, StopRule, TargetConfig, TraceChunk,

@@ -128,6 +128,18 @@ impl Payload {
     /// that begins inside a granule, the part before the first stamp must be of the pool: whose it is cannot
     /// be told, that it is ours and whole can.
     pub fn check(&self, block: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
+        self.check_each(block, object, offset, |_, _| Ok(()))
+    }
+
+    /// The same; `judge` is asked about each granule that is sound: where it is in the block, and its generation.
+    /// Granules that repeat others carry none.
+    pub fn check_each(
+        &self,
+        block: &[u8],
+        object: u64,
+        offset: u64,
+        mut judge: impl FnMut(usize, u64) -> Result<(), Difference>,
+    ) -> Result<(), Difference> {
         let mut at = 0;
         while at < block.len() {
             let here = offset + at as u64;
@@ -142,7 +154,12 @@ impl Payload {
                 at = len;
                 continue;
             }
-            at += self.check_one(rest, head, object, here).map_err(|d| Difference { at: at + d.at, ..d })?;
+            let len =
+                self.check_one(rest, head, object, here).map_err(|d| Difference { at: at + d.at, ..d })?;
+            if (head[1], head[2]) == (object, here) {
+                judge(at, head[3])?;
+            }
+            at += len;
         }
         Ok(())
     }
@@ -254,12 +271,16 @@ fn is_sound_elsewhere(head: [u64; 6]) -> bool {
     })
 }
 
+/// What is said of a block whose stamp is sound, but made with another seed. Whoever judges a run looks for it: such a
+/// block is no damage.
+pub const OTHER_SEED: &str = "it was written under another seed";
+
 fn describe(block: &[u8], head: [u64; 6]) -> String {
     if head[0] == MAGIC {
         let (object, offset) = (head[1], head[2]);
         return if is_sound_elsewhere(head) {
             format!(
-                "a whole stamp of object {object}, offset {offset} (if these are right, it was written under another seed: verify with the --seed of the run that wrote it)"
+                "a whole stamp of object {object}, offset {offset} (if these are right, {OTHER_SEED}: verify with the --seed of the run that wrote it)"
             )
         } else {
             format!("a damaged stamp of object {object}, offset {offset}")
@@ -360,7 +381,7 @@ mod tests {
             (payload(DataSpec::default()), Payload::new(DataSeed { seed: 8, ..DataSeed::default() }));
         let mut block = vec![0; 4096];
         other.fill(&mut block, 1, 4096, 0);
-        assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("another seed"));
+        assert!(p.check(&block, 1, 4096).unwrap_err().found.contains(OTHER_SEED));
         p.fill(&mut block, 1, 4096, 0);
         block[24] ^= 1;
         assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("damaged"));

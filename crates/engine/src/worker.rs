@@ -320,7 +320,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             self.stop(StopCause::Deadline);
             return None;
         }
-        if intended_ns > self.now_ns {
+        if intended_ns > self.now_ns || self.target.must_wait(&numbered.op) {
             self.next = Some((numbered, intended_ns));
             return None;
         }
@@ -433,8 +433,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             self.check_timeouts();
         }
         if self.now_ns >= self.target.wake_ns() {
-            let mut cx =
-                Context { ring: &mut self.ring, now_ns: self.now_ns, recorder: &mut self.recorder };
+            let mut cx = Context { ring: &mut self.ring, now_ns: self.now_ns, recorder: &mut self.recorder };
             self.target.wake(&mut cx);
         }
         if self.aborting_since_ns.is_none() && self.control.abort.load(Relaxed) {
@@ -480,6 +479,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             }
             OpKind::Fsync if done.outcome.is_ok() && self.synced.one_file => {
                 self.synced.through = self.synced.through.max(self.promises[slot as usize]);
+                self.target.synced(self.synced.through);
             }
             _ => {}
         }

@@ -57,7 +57,13 @@ pub fn worker(kind: OpKind, target: TargetConfig, region_bytes: u64, dist: Dist)
 }
 
 pub fn file(path: &Path, buffered: bool) -> TargetConfig {
-    TargetConfig::Block(FileConfig { paths: vec![path.into()], buffered, create: true, first_object: 9 })
+    TargetConfig::Block(FileConfig {
+        paths: vec![path.into()],
+        buffered,
+        create: true,
+        first_object: 9,
+        written: Vec::new(),
+    })
 }
 
 pub fn stage(clock: Clock, workers: Vec<WorkerSpec>) -> StageSpec {

@@ -3,9 +3,12 @@
 mod common;
 
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use common::{MIB, file, run, stage, total, worker};
-use plimsoll_engine::{Clock, Dist, StopRule, SyncRule};
+use plimsoll_engine::api::FileConfig;
+use plimsoll_engine::written::{Identity, Written};
+use plimsoll_engine::{Clock, Dist, StopRule, SyncRule, TargetConfig};
 use plimsoll_model::plan::RingChoice;
 use plimsoll_model::{OpKind, Outcome};
 
@@ -56,6 +59,51 @@ fn what_is_written_is_what_is_read() {
     }
 }
 
+/// With a record of what was written last, older content is a lost write, though its stamp is sound.
+#[test]
+fn a_lost_write_is_told_from_the_content_before_it() {
+    for (ring, slots) in RINGS {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let identity = Identity { file: [1, 2, 3], seed: 4 };
+        let record = || Written::begin(&dir.path().join("record"), identity, [5, 6], (0, MIB), 4096).unwrap();
+        let at = |record: Written| match file(&path, true) {
+            TargetConfig::Block(c) => {
+                TargetConfig::Block(FileConfig { written: vec![Arc::new(record)], ..c })
+            }
+            other => other,
+        };
+        // The same blocks twice in one stage, and then once more in another: each time older content is kept.
+        let mut write = worker(OpKind::Write, at(record()), MIB, Dist::Once);
+        (write.ring, write.slots, write.verify) = (ring, slots, true);
+        write.stop = StopRule { loops: Some(1), ..StopRule::default() };
+        let (_, ends) = run(stage(Clock::Real, vec![write.clone()]));
+        assert_eq!((ends[0].error.clone(), ends[0].ops), (None, 256), "{ring:?}");
+        let first = std::fs::read(&path).unwrap();
+        write.target = at(record());
+        write.stop = StopRule { loops: Some(2), ..StopRule::default() };
+        run(stage(Clock::Real, vec![write.clone()]));
+        let last = std::fs::read(&path).unwrap();
+        assert!(
+            first.chunks(4096).zip(last.chunks(4096)).all(|(a, b)| a != b),
+            "the same seed writes new data"
+        );
+
+        let look = Written::look(&dir.path().join("record"), identity, [5, 6]).unwrap().unwrap();
+        let mut read = worker(OpKind::Read, at(look), MIB, Dist::Sequential);
+        (read.ring, read.slots, read.verify) = (ring, slots, true);
+        let (_, ends) = run(stage(Clock::Real, vec![read.clone()]));
+        assert_eq!(ends[0].mismatches, 0, "{:?}", ends[0].first_mismatches);
+
+        let f = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        f.write_all_at(&first[9 * 4096..][..4096], 9 * 4096).unwrap();
+        let (_, ends) = run(stage(Clock::Real, vec![read]));
+        assert_eq!(ends[0].mismatches, 1, "{ring:?}");
+        let m = &ends[0].first_mismatches[0];
+        assert!(m.offset_bytes == 9 * 4096 && m.found.contains("a lost write"), "{m}");
+    }
+}
+
 #[test]
 fn the_end_of_a_file_is_a_short_read_not_a_result() {
     let dir = tempfile::tempdir().unwrap();
@@ -96,7 +144,7 @@ fn rings_refuse_what_they_cannot_do() {
 #[test]
 fn a_cpu_that_is_not_there_is_an_error() {
     for cpu in [1023, 1024, u32::MAX] {
-        let mut w = worker(OpKind::Null, plimsoll_engine::TargetConfig::Null, MIB, Dist::Uniform);
+        let mut w = worker(OpKind::Null, TargetConfig::Null, MIB, Dist::Uniform);
         w.cpu = Some(cpu);
         let (_, ends) = run(stage(Clock::Real, vec![w]));
         let text = ends[0].error.as_ref().expect("refused").to_string();

@@ -121,7 +121,7 @@ impl Session {
             journal,
             environment: run.env()?.environment,
             targets: BTreeMap::new(),
-            ground: Ground::new(&run.id()),
+            ground: Ground::new(&run.id(), run.path().parent().unwrap_or(std::path::Path::new("."))),
             intervals,
             samples: None,
             sampler: None,
@@ -280,7 +280,9 @@ impl Session {
         for (i, w) in stage.workloads.iter().enumerate() {
             let ready = self.target(w)?;
             let place = Place { stage: index, workload: i as u16, warmup_ns };
-            workers.extend(ready.workers(&self.plan, w, place, workers.len() as u16)?);
+            let mut own = ready.workers(&self.plan, w, place, workers.len() as u16)?;
+            target::with_records(&mut own, &self.ground)?;
+            workers.extend(own);
             endpoints.push(ready.endpoints());
         }
         let simulated = target::is_virtual(&self.plan, stage)?;

@@ -4,16 +4,18 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_model::{Op, OpKind, Outcome};
 
 use super::{Built, Context, Done, Step, Target};
 use crate::api::{FileConfig, WorkerSpec};
 use crate::error::EngineError;
-use crate::payload::Payload;
+use crate::payload::{Difference, Payload};
 use crate::recorder::Mismatch;
 use crate::ring::{Ring, RingOp, RingSpec, Token};
 use crate::source::FDATASYNC;
+use crate::written::{self, Written};
 
 /// Buffers are aligned to this: no device asks for more than its logical block, which is smaller.
 const ALIGN: usize = 4096;
@@ -93,6 +95,66 @@ pub struct FileTarget {
     /// Bytes of the slot's op that have moved: a short read or write goes on.
     moved: Vec<u32>,
     direct: bool,
+    /// What was written last, where a record is kept or held against.
+    history: History,
+}
+
+/// The records of the files, and what the ops in flight have to do with them.
+#[derive(Debug)]
+struct History {
+    written: Vec<Arc<Written>>,
+    worker: u16,
+    /// Whether this worker's writes are recorded.
+    writes: bool,
+    /// Of the write in each slot.
+    generations: Vec<u64>,
+    /// Of the read in each slot: what was acknowledged before it began, a word for each unit.
+    expected: Vec<u64>,
+    per_slot: usize,
+}
+
+impl History {
+    fn new(spec: &WorkerSpec, written: &[Arc<Written>], largest: u64) -> Self {
+        let slots = spec.slots as usize;
+        let unit = written.iter().map(|w| w.unit()).min().unwrap_or(u64::MAX);
+        let per_slot =
+            if spec.verify && !written.is_empty() { largest.div_ceil(unit) as usize + 1 } else { 0 };
+        Self {
+            written: written.to_vec(),
+            worker: spec.worker,
+            writes: !written.is_empty() && spec.source.kinds.iter().any(|k| k.kind == OpKind::Write),
+            generations: vec![0; slots],
+            expected: vec![0; per_slot * slots],
+            per_slot,
+        }
+    }
+
+    /// What must be there when the read ends: what was acknowledged in the meantime need not be.
+    fn remember(&mut self, slot: u32, op: &Op) {
+        let Some(record) = self.written.get(op.key as usize).filter(|_| self.per_slot > 0) else { return };
+        let unit = record.unit();
+        let words = &mut self.expected[slot as usize * self.per_slot..][..self.per_slot];
+        for (i, word) in words.iter_mut().enumerate().take((op.length / unit) as usize + 1) {
+            *word = record.expected(op.offset + i as u64 * unit);
+        }
+    }
+
+    fn judge(&self, slot: u32, op: &Op, at: usize, found: u64) -> Result<(), Difference> {
+        let Some(record) = self.written.get(op.key as usize) else { return Ok(()) };
+        let place = ((op.offset + at as u64) / record.unit() - op.offset / record.unit()) as usize;
+        let expected = self.expected[slot as usize * self.per_slot + place];
+        if !written::is_lost(expected, found) {
+            return Ok(());
+        }
+        Err(Difference {
+            at,
+            expected: format!("{}, or a later one", written::describe(expected)),
+            found: format!(
+                "{}: a lost write (it was acknowledged, and older content is there)",
+                written::describe(found)
+            ),
+        })
+    }
 }
 
 impl FileTarget {
@@ -122,6 +184,7 @@ impl FileTarget {
             ops: vec![Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 }; slots],
             moved: vec![0; slots],
             direct: !config.buffered,
+            history: History::new(spec, &config.written, each),
         };
         Ok(Built { target, ring })
     }
@@ -151,7 +214,12 @@ impl FileTarget {
         let op = self.ops[slot as usize];
         // SAFETY: the slot's op has just completed.
         let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
-        match self.payload.check(block, self.first_object + op.key, op.offset) {
+        let history = &self.history;
+        let judge = |at: usize, found: u64| match history.per_slot {
+            0 => Ok(()),
+            _ => history.judge(slot, &op, at, found),
+        };
+        match self.payload.check_each(block, self.first_object + op.key, op.offset, judge) {
             Ok(()) => Outcome::Ok,
             Err(d) => {
                 let name = &self.names[op.key as usize];
@@ -231,7 +299,14 @@ impl<R: Ring> Target<R> for FileTarget {
         if op.kind == OpKind::Write {
             // SAFETY: the slot is free: nothing of it is in flight.
             let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
-            self.payload.fill(block, self.first_object + op.key, op.offset, n);
+            let generation = match self.history.written.get(op.key as usize) {
+                Some(record) => record.generation(self.history.worker, n),
+                None => n,
+            };
+            self.history.generations[slot as usize] = generation;
+            self.payload.fill(block, self.first_object + op.key, op.offset, generation);
+        } else if op.kind == OpKind::Read {
+            self.history.remember(slot, op);
         }
         self.push(cx, slot);
         Step::MORE
@@ -247,7 +322,10 @@ impl<R: Ring> Target<R> for FileTarget {
                     self.push(cx, slot);
                     Step::MORE
                 }
-                errno => self.failed(cx, slot, errno),
+                errno => {
+                    self.history.generations[slot as usize] = 0;
+                    self.failed(cx, slot, errno)
+                }
             };
         }
         if !matches!(op.kind, OpKind::Read | OpKind::Write) {
@@ -263,6 +341,7 @@ impl<R: Ring> Target<R> for FileTarget {
             self.push(cx, slot);
             return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
         }
+        let generation = std::mem::take(&mut self.history.generations[slot as usize]);
         let outcome = if left > 0 {
             let name = &self.names[op.key as usize];
             cx.recorder.error(Outcome::ShortBody, op.kind, || {
@@ -272,6 +351,11 @@ impl<R: Ring> Target<R> for FileTarget {
         } else if self.verify && op.kind == OpKind::Read {
             self.verify_slot(cx, slot)
         } else {
+            if op.kind == OpKind::Write
+                && let Some(record) = self.history.written.get(op.key as usize)
+            {
+                record.acknowledged(op.offset, op.length, generation);
+            }
             Outcome::Ok
         };
         let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
@@ -281,6 +365,27 @@ impl<R: Ring> Target<R> for FileTarget {
     fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> Step {
         cx.ring.cancel(Token::new(slot, 0));
         Step::MORE
+    }
+
+    /// Two writes of one block in flight have no order, and what was written last could not be told.
+    fn must_wait(&self, op: &Op) -> bool {
+        if !self.history.writes || op.kind != OpKind::Write {
+            return false;
+        }
+        self.ops.iter().zip(&self.history.generations).any(|(other, in_flight)| {
+            *in_flight != 0
+                && other.key == op.key
+                && other.offset < op.offset + op.length
+                && op.offset < other.offset + other.length
+        })
+    }
+
+    fn synced(&mut self, through: u64) {
+        if self.history.writes
+            && let [record] = self.history.written.as_slice()
+        {
+            record.synced(self.history.worker, through);
+        }
     }
 
     fn submit_every(&self) -> u32 {

@@ -92,6 +92,14 @@ pub trait Target<R: Ring> {
     /// After the last op: let go of what was left in flight (idle watches), so that the ring is empty.
     fn close(&mut self, _cx: &mut Context<'_, R>) {}
 
+    /// Whether the op may not begin before some op in flight has ended.
+    fn must_wait(&self, _op: &Op) -> bool {
+        false
+    }
+
+    /// An fsync made the worker's writes before this number durable.
+    fn synced(&mut self, _through: u64) {}
+
     /// The ring is handed so many ops at a time while a turn begins more of them; as a rule, all of the
     /// turn's at once.
     fn submit_every(&self) -> u32 {

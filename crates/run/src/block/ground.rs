@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use plimsoll_engine::written::Written;
 use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
 use plimsoll_model::units::format_size;
 use plimsoll_model::{Finding, OpKind};
@@ -14,6 +16,7 @@ use super::align::{alignment_of, check_alignment};
 use super::cache;
 use super::layout::{LayoutJob, object_of, sample_content, unwritten_bytes};
 use super::names::paths_of_job;
+use super::record;
 use crate::RunError;
 use crate::safety::{self, FileFate, Permit, Refusal, marker, reads};
 
@@ -35,6 +38,10 @@ pub struct Ground {
     made: BTreeMap<PathBuf, u64>,
     /// Files that this run wrote in full.
     full: BTreeSet<PathBuf>,
+    /// Where the records of what was written last are kept.
+    records: PathBuf,
+    /// Those of the stage that was made ready.
+    written: BTreeMap<PathBuf, Arc<Written>>,
 }
 
 /// What a stage does to one file or device.
@@ -53,6 +60,7 @@ struct Need {
     layout: bool,
     invalidate: bool,
     fresh: bool,
+    verify: bool,
     destroy_data: Option<String>,
     /// Block sizes and alignments that direct I/O must allow.
     units: Vec<(&'static str, u64)>,
@@ -61,9 +69,9 @@ struct Need {
 }
 
 impl Ground {
-    /// `run` is the id of the run; files are marked with it.
-    pub fn new(run: &str) -> Self {
-        Self { run: run.into(), ..Self::default() }
+    /// `run` is the id of the run; files are marked with it. `runs` is the directory that holds the runs.
+    pub fn new(run: &str, runs: &Path) -> Self {
+        Self { run: run.into(), records: runs.join(record::DIRECTORY), ..Self::default() }
     }
 
     /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
@@ -85,15 +93,61 @@ impl Ground {
             }
         }
         check_space(&jobs, &needs)?;
+        let laid_out: BTreeSet<PathBuf> = jobs.iter().map(|j| j.path.clone()).collect();
         if !jobs.is_empty() {
             layout(&jobs)?;
             self.full.extend(jobs.into_iter().map(|j| j.path));
         }
         let mut findings = Vec::new();
+        self.written.clear();
         for need in &needs {
             self.check(need, &mut findings)?;
+            let keep = (plan.options.keep, journal as &mut Journal);
+            findings.extend(self.record(need, laid_out.contains(&need.path), keep)?);
         }
         Ok(findings)
+    }
+
+    /// The records of what was written last to these files, if all of them have one in this stage.
+    pub fn written(&self, paths: &[PathBuf]) -> Vec<Arc<Written>> {
+        paths.iter().map(|p| self.written.get(p).cloned()).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Opens the record that a verifying workload keeps or is held against; what is written without one ends it.
+    fn record(
+        &mut self,
+        need: &Need,
+        laid_out: bool,
+        (keep, journal): (bool, &mut Journal),
+    ) -> Result<Option<Finding>, RunError> {
+        let place = record::place_of(&self.records, &need.path);
+        if laid_out || need.writes && !need.verify {
+            record::forget(&place)?;
+        }
+        if !need.verify {
+            return Ok(None);
+        }
+        let size = known_size(&need.path).unwrap_or(0);
+        let length = need.length.unwrap_or_else(|| size.saturating_sub(need.offset));
+        let unit = record::unit_of(need.units.iter().map(|u| u.1).chain([need.offset]));
+        let written = match unit {
+            Some(unit) if need.writes => {
+                if self.made.contains_key(&need.path) && !keep && !place.exists() {
+                    journal.creating(Thing::Tree { path: place.clone() })?;
+                }
+                Some(record::begin(&place, &need.path, need.seed, (need.offset, length), unit)?)
+            }
+            // What is laid out is as new as can be.
+            _ if laid_out => return Ok(None),
+            _ => record::look(&place, &need.path, need.seed)?,
+        };
+        match written {
+            None => Ok(Some(record::missing(&need.workload, &need.path))),
+            Some(written) => {
+                self.written.insert(need.path.clone(), Arc::new(written));
+                Ok(None)
+            }
+        }
     }
 
     /// Refuses now what a later stage would be refused, before anything has run: devices are claimed, files that
@@ -318,6 +372,7 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
         layout,
         invalidate,
         fresh: options.fresh,
+        verify: w.verify,
         destroy_data,
         units,
         data: w.data,
@@ -346,6 +401,13 @@ impl Need {
         };
         self.offset = self.offset.min(other.offset);
         self.length = last.map(|l| l - self.offset);
+        // A record that knows of some of the writes only would call the others lost.
+        self.verify = match (self.writes, other.writes) {
+            (true, true) => self.verify && other.verify,
+            (true, false) => self.verify,
+            (false, true) => other.verify,
+            (false, false) => self.verify || other.verify,
+        };
         self.reads |= other.reads;
         self.writes |= other.writes;
         self.buffered &= other.buffered;

@@ -22,7 +22,8 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let journal = Journal::open(&dir.path().join("journal")).unwrap();
-        Self { dir, journal, ground: Ground::new("test-run") }
+        let ground = Ground::new("test-run", dir.path());
+        Self { dir, journal, ground }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -106,7 +107,7 @@ fn a_missing_file_is_made_laid_out_once_and_in_the_journal() {
     assert_eq!(b.pending(), [Thing::File { path: path.clone() }]);
     assert_eq!(b.prepare(&plan).unwrap().1, [], "what is written needs no second layout");
     // A later run finds it, full and ours.
-    b.ground = Ground::new("other");
+    b.ground = Ground::new("other", b.dir.path());
     assert_eq!(b.prepare(&plan).unwrap().1, []);
 }
 

@@ -71,6 +71,7 @@ fn layout_worker(worker: u16, j: &LayoutJob) -> WorkerSpec {
             buffered: j.buffered,
             create: false,
             first_object: j.object,
+            written: Vec::new(),
         }),
         slots: 8,
         // Ops, not loops: the count is exact whatever the block.

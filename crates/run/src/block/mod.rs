@@ -9,6 +9,7 @@ mod cache;
 mod ground;
 mod layout;
 mod names;
+pub mod record;
 
 pub use align::{Alignment, alignment_of, check_alignment};
 pub use cache::{Dropped, drop_all_caches, drop_cache};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_engine::api::FileConfig;
+use plimsoll_engine::written::WRITERS;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_model::Plan;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
@@ -73,6 +74,7 @@ impl FilesTarget {
             buffered,
             create: false,
             paths,
+            written: Vec::new(),
         };
         match &self.spec {
             TargetSpec::Files(_) => TargetConfig::Files(config),
@@ -127,4 +129,22 @@ impl FilesTarget {
         };
         Ok((0..jobs).map(one).collect())
     }
+}
+
+/// Gives verifying workers, and those that write to what is verified, the records of what was written last.
+pub fn with_records(workers: &mut [WorkerSpec], ground: &crate::block::Ground) -> Result<(), RunError> {
+    for w in workers {
+        if let TargetConfig::Block(c) | TargetConfig::Files(c) = &mut w.target {
+            c.written = ground.written(&c.paths);
+            if !c.written.is_empty() && w.worker >= WRITERS {
+                return Err(RunError::input(
+                    format!(
+                        "a record of what was written last holds {WRITERS} jobs at once, and there are more"
+                    ),
+                    "Use fewer jobs, or leave out --verify (verify=)",
+                ));
+            }
+        }
+    }
+    Ok(())
 }

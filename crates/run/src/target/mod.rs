@@ -3,7 +3,7 @@
 mod files;
 mod s3;
 
-pub use files::FilesTarget;
+pub use files::{FilesTarget, with_records};
 pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect};
 
 use plimsoll_engine::target::sim::SimWorld;

@@ -1,0 +1,147 @@
+//! The records of what was written last: one for each file or device that a verifying workload writes to, kept beside
+//! the runs, so that a later run (after a crash, too) can tell a lost write from the content before it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_engine::written::{Identity, Written};
+use plimsoll_model::units::format_size;
+use plimsoll_model::{Finding, Level};
+
+use super::names::first_object;
+use crate::RunError;
+use crate::safety::DeviceInfo;
+
+/// Directory of the records, in the one that holds the runs.
+pub const DIRECTORY: &str = ".written";
+
+/// Where the record of a path is: a directory of its own.
+pub fn place_of(records: &Path, path: &Path) -> PathBuf {
+    let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    records.join(format!("{:016x}", first_object(&canonical)))
+}
+
+fn file_in(place: &Path) -> PathBuf {
+    place.join("generations")
+}
+
+/// A file is the same while its inode and birth time are; a device while its number and size are.
+pub fn identity_of(path: &Path, seed: u64) -> std::io::Result<Identity> {
+    let meta = fs::metadata(path)?;
+    if DeviceInfo::of(path).is_ok() {
+        let size = super::known_size(path).unwrap_or(0);
+        return Ok(Identity { file: [meta.rdev(), 0, size], seed });
+    }
+    let born = meta.created().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    Ok(Identity { file: [meta.dev(), meta.ino(), born.map_or(0, |t| t.as_nanos() as u64)], seed })
+}
+
+/// The machine's present life, as two words.
+fn boot() -> [u64; 2] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let hex: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let word =
+        |from: usize| hex.get(from..from + 16).and_then(|h| u64::from_str_radix(h, 16).ok()).unwrap_or(0);
+    [word(0), word(16)]
+}
+
+/// The grain in which blocks of these sizes and places can be told apart; `None` below 512 bytes.
+pub fn unit_of(values: impl IntoIterator<Item = u64>) -> Option<u64> {
+    let common = values.into_iter().fold(0, |all, v| all | v).trailing_zeros();
+    match common {
+        12.. => Some(4096),
+        9.. => Some(512),
+        _ => None,
+    }
+}
+
+/// Opens the record of a region that is about to be written, making it if there is none.
+pub fn begin(
+    place: &Path,
+    path: &Path,
+    seed: u64,
+    region: (u64, u64),
+    unit: u64,
+) -> Result<Written, RunError> {
+    let open = || {
+        fs::create_dir_all(place)?;
+        Written::begin(&file_in(place), identity_of(path, seed)?, boot(), region, unit)
+    };
+    open().map_err(|e| {
+        RunError::input(
+            format!(
+                "{}: no record of what is written can be kept in {} ({} are needed): {e}",
+                path.display(),
+                place.display(),
+                format_size(Written::size_of(region.1, unit))
+            ),
+            "Put runs where there is room (--runs-dir), use a smaller --size, or leave out --verify",
+        )
+    })
+}
+
+/// Opens the record of what was written before; `None` where there is none.
+pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, RunError> {
+    let open = || Written::look(&file_in(place), identity_of(path, seed)?, boot());
+    open().map_err(|e| {
+        RunError::input(
+            format!("{}: the record of what was written last cannot be read: {e}", place.display()),
+            format!("Make it readable, or remove {} to verify without it", place.display()),
+        )
+    })
+}
+
+/// What is written without a record makes the old one wrong.
+pub fn forget(place: &Path) -> Result<(), RunError> {
+    match fs::remove_dir_all(place) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(RunError::input(
+            format!("{}: the record of what was written before cannot be removed: {e}", place.display()),
+            "Remove it by hand: it does not hold any more",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Said where content is verified without a record.
+pub fn missing(workload: &str, path: &Path) -> Finding {
+    let text = format!(
+        "Each block of {} that is read is checked against its stamp, but not whether a newer write to it was lost: \
+         there is no record of what was written last. Write with --verify, from the same runs directory, to have one.",
+        path.display()
+    );
+    Finding::new("F20", "verified_without_record", Level::Info, text).on(workload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_divides_all_sizes_and_places() {
+        assert_eq!(unit_of([4096, 65536, 0]), Some(4096));
+        assert_eq!(unit_of([4096, 512]), Some(512));
+        assert_eq!(unit_of([4096, 100]), None);
+        assert_eq!(unit_of([0]), Some(4096));
+    }
+
+    #[test]
+    fn a_record_is_of_one_file_under_a_name() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, b"1").unwrap();
+        let place = place_of(dir.path(), &path);
+        assert_ne!(place, place_of(dir.path(), &dir.path().join("g")));
+        assert!(look(&place, &path, 1).unwrap().is_none());
+        drop(begin(&place, &path, 1, (0, 4096), 4096).unwrap());
+        assert!(look(&place, &path, 1).unwrap().is_some());
+        assert!(look(&place, &path, 2).unwrap().is_none(), "another seed");
+        // Another file, even with the same inode number.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, b"2").unwrap();
+        assert!(look(&place, &path, 1).unwrap().is_none());
+        forget(&place).unwrap();
+        forget(&place).unwrap();
+        assert!(!place.exists());
+    }
+}
