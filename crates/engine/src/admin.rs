@@ -39,28 +39,35 @@ pub struct AdminSetup {
 pub enum Trouble {
     /// No connection: name, network, TLS.
     Unreachable,
-    /// The server answered and refused: credentials, clock, region, rights.
+    /// The server answered and refused who asks: credentials, clock, region.
     Refused,
+    /// The server knows who asks, and does not allow it (403 AccessDenied, or without a code).
+    Forbidden,
     NoSuchBucket,
     NotFound,
     /// The bucket exists already and is not ours, or is not empty.
     Conflict,
     Throttled,
+    /// The server answers with 5xx: it is starting, stopping, or ill.
+    Failing,
     /// The answer made no sense, or another error.
     Other,
 }
 
-/// A sentence or two for a person, with the remedy.
+/// What went wrong, for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}. {remedy}")]
 pub struct AdminError {
     pub trouble: Trouble,
+    /// No full stop at its end.
     pub message: String,
+    /// What to do about it; may be empty.
+    pub remedy: String,
 }
 
 impl AdminError {
     fn new(trouble: Trouble, message: impl Into<String>) -> Self {
-        Self { trouble, message: message.into() }
+        Self { trouble, message: message.into(), remedy: String::new() }
     }
 }
 
@@ -324,7 +331,11 @@ impl Admin {
                 Err(e) => e.was_open,
             };
             if !again || attempt == ATTEMPTS {
-                let a = result.map_err(|e| AdminError::new(Trouble::Unreachable, e.message))?;
+                let a = result.map_err(|e| AdminError {
+                    trouble: Trouble::Unreachable,
+                    message: e.message,
+                    remedy: e.remedy.into(),
+                })?;
                 if !a.head.server.is_empty() {
                     self.server = Some(a.head.server.to_string_lossy().into_owned());
                 }
@@ -347,17 +358,20 @@ impl Admin {
             access_key: &self.setup.credentials.access_key,
             now_unix_s: unix_s(),
         };
+        let explained = explain(&a.head, &e, &asked);
         let trouble = match (e.code.as_str(), a.outcome()) {
             ("NoSuchBucket", _) => Trouble::NoSuchBucket,
             ("NoSuchKey" | "NoSuchUpload", _) => Trouble::NotFound,
             ("BucketAlreadyExists" | "BucketNotEmpty" | "OperationAborted", _) => Trouble::Conflict,
             (_, Outcome::Http404) => Trouble::NotFound,
             (_, o) if o.is_throttled() => Trouble::Throttled,
+            (_, Outcome::Http403) if explained.by_rights => Trouble::Forbidden,
             (_, Outcome::Http403) => Trouble::Refused,
             _ if matches!(a.head.status, 301 | 307 | 400 | 401) => Trouble::Refused,
+            (_, Outcome::Http5xx) if a.head.status != 501 => Trouble::Failing,
             _ => Trouble::Other,
         };
-        AdminError::new(trouble, explain(&a.head, &e, &asked))
+        AdminError { trouble, message: explained.what, remedy: explained.remedy }
     }
 
     fn document(&self, a: &Answer, e: DocumentError) -> AdminError {
@@ -367,13 +381,14 @@ impl Admin {
                     format!("{} refuses the request: {}: {}", self.setup.endpoint, error.code, error.message);
                 AdminError::new(Trouble::Other, text)
             }
-            DocumentError::Xml(x) => AdminError::new(
-                Trouble::Other,
-                format!(
-                    "{} answered (HTTP {}) with something else than S3 does: {x}. Is it an S3 server?",
+            DocumentError::Xml(x) => AdminError {
+                trouble: Trouble::Other,
+                message: format!(
+                    "{} answered (HTTP {}) with something else than S3 does: {x}",
                     self.setup.endpoint, a.head.status
                 ),
-            ),
+                remedy: "Check the endpoint: is it an S3 server?".into(),
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Takes away what a run made: at its end, and later, from its journal, for one that was killed.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use plimsoll_model::plan::TargetSpec;
@@ -7,11 +8,16 @@ use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::RunError;
 use crate::event::Event;
-use crate::objects::{Cleaned, ObjectStore, clean};
+use crate::interrupt::Interrupt;
+use crate::objects::{Cleaned, Clock, ObjectStore, clean};
 use crate::{safety, server, target};
 
 /// Finishes what a killed run left, from its journal. Gives what could not be removed, in words.
-pub fn cleanup(run_dir: &Path, mut events: impl FnMut(Event)) -> Result<Vec<String>, RunError> {
+pub fn cleanup(
+    run_dir: &Path,
+    interrupt: Interrupt,
+    mut events: impl FnMut(Event),
+) -> Result<Vec<String>, RunError> {
     let run = RunDir::open(run_dir)?;
     let plan = run.plan()?;
     let mut journal = run.journal()?;
@@ -28,7 +34,7 @@ pub fn cleanup(run_dir: &Path, mut events: impl FnMut(Event)) -> Result<Vec<Stri
             continue;
         }
         let store = target::admin_for(s3)?;
-        left.extend(bucket_things(&store, &mut journal, name, false, &mut events)?);
+        left.extend(bucket_things(&store, &mut journal, name, (false, interrupt), &mut events)?);
     }
     left.extend(local_things(&mut journal, false)?);
     Ok(left)
@@ -59,7 +65,7 @@ pub fn bucket_things(
     store: &dyn ObjectStore,
     journal: &mut Journal,
     target: &str,
-    keep: bool,
+    (keep, interrupt): (bool, Interrupt),
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<String>, RunError> {
     let mut left = Vec::new();
@@ -71,8 +77,13 @@ pub fn bucket_things(
             journal.kept(id)?;
             continue;
         }
-        let done =
-            clean(store, journal, (id, &thing), &mut |done| events(Event::Cleaning { done, total: None }))?;
+        // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
+        let tell = RefCell::new(&mut *events);
+        let mut waits = |e: Event| (*tell.borrow_mut())(e);
+        let mut clock = Clock::new(interrupt, &mut waits);
+        let done = clean(store, journal, (id, &thing), &mut clock, &mut |done| {
+            (*tell.borrow_mut())(Event::Cleaning { done, total: None });
+        })?;
         if let Cleaned::Left(why) = done {
             left.push(format!("{}: {why}", words(&thing)));
         }

@@ -145,6 +145,13 @@ impl Session {
         if opened.is_err() {
             self.take_down(events)?;
         }
+        for t in self.targets.values() {
+            if let Ready::S3(s3) = t
+                && let Some(why) = s3.refused()
+            {
+                events(Event::Message(format!("everything is refused, and measured as that: {why}")));
+            }
+        }
         opened
     }
 
@@ -522,7 +529,7 @@ impl Session {
                         s3.store(),
                         &mut self.journal,
                         &area.target,
-                        keep,
+                        (keep, self.interrupt),
                         events,
                     )?);
                 }

@@ -85,62 +85,22 @@ pub struct Asked<'a> {
 /// Difference of clocks beyond which S3 refuses signatures: 15 minutes (AWS, RequestTimeTooSkewed).
 pub const MAX_SKEW_S: u64 = 900;
 
-/// A sentence or two for a person: what the server said, what it means, and the remedy.
-pub fn explain(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) -> String {
+/// What a server's refusal means, for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Explained {
+    /// What happened, with what the server said. No full stop at its end.
+    pub what: String,
+    /// What to do about it; empty when there is nothing better than what is said. No full stop at its end.
+    pub remedy: String,
+    /// The server does not refuse who asks (keys, clock, region), but what is asked for.
+    pub by_rights: bool,
+}
+
+/// What the server said, what it means, and the remedy.
+pub fn explain(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) -> Explained {
     let code = if error.code.is_empty() { code_of_status(head.status) } else { error.code.as_str() };
-    let Asked { endpoint, bucket, region, access_key, .. } = *asked;
     let skew = skew_text(head, asked);
-    let what = match code {
-        "SignatureDoesNotMatch" => format!(
-            "{endpoint} refuses the signature for access key {access_key}. The secret key is not the one that belongs to it (or a proxy changes requests on the way). Check AWS_SECRET_ACCESS_KEY or the profile.{skew}"
-        ),
-        "InvalidAccessKeyId" | "InvalidAccessKey" => format!(
-            "{endpoint} does not know access key {access_key}. Check AWS_ACCESS_KEY_ID or the profile, and that they are for this server."
-        ),
-        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
-            "The session token is not valid any more. Get new temporary credentials and set AWS_SESSION_TOKEN with them.".to_string()
-        }
-        "RequestTimeTooSkewed" | "RequestExpired" => format!(
-            "The clocks of this machine and of {endpoint} differ by more than the server allows.{skew} Set this machine's clock (for example with chrony or timedatectl)."
-        ),
-        "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException" | "AuthorizationQueryParametersError" => {
-            let right = first_of(&[&error.region, &head.bucket_region.to_string_lossy()]);
-            match right {
-                Some(r) if r != region => format!("The region is '{r}', not '{region}'. Use --region {r}."),
-                _ => format!("{endpoint} does not accept region '{region}' ({}). Set the right one with --region or AWS_REGION.", error.message),
-            }
-        }
-        "NoSuchBucket" => format!(
-            "There is no bucket '{bucket}' at {endpoint}. Create it, name another one, or add --create-bucket."
-        ),
-        "BucketAlreadyExists" => {
-            format!("The name '{bucket}' is taken by somebody else at {endpoint}. Choose another bucket.")
-        }
-        "AccessDenied" | "AllAccessDisabled" => {
-            if skew.is_empty() {
-                format!("Access key {access_key} may not do this in bucket '{bucket}' at {endpoint}. Give it the right, or use other credentials.")
-            } else {
-                format!("{endpoint} denies access.{skew} Set this machine's clock (for example with chrony or timedatectl).")
-            }
-        }
-        "PermanentRedirect" | "TemporaryRedirect" | "Redirect" => {
-            let to = first_of(&[&error.endpoint, &head.location.to_string_lossy()])
-                .map(|t| format!(" It is at {t}."))
-                .unwrap_or_default();
-            let r = first_of(&[&head.bucket_region.to_string_lossy(), &error.region])
-                .map(|r| format!(" Its region is '{r}': use --region {r}."))
-                .unwrap_or_default();
-            format!("Bucket '{bucket}' is not served by {endpoint}.{to}{r} Use the endpoint of the bucket's own region.")
-        }
-        "InvalidBucketName" => format!(
-            "'{bucket}' is not a bucket name. Use 3 to 63 lower-case letters, digits, dots and hyphens."
-        ),
-        _ if classify(head.status, code, false).is_throttled() => {
-            format!("{endpoint} throttles: it asks for fewer requests. Wait a little, then try again.")
-        }
-        "NotImplemented" => format!("{endpoint} does not support this request."),
-        _ => format!("{endpoint} refuses the request."),
-    };
+    let (what, remedy) = meaning(code, head, error, asked, &skew);
     let mut said = format!(" (HTTP {}", head.status);
     for part in [&error.code, &error.message] {
         if !part.is_empty() {
@@ -153,7 +113,96 @@ pub fn explain(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) ->
         said.push_str(", request ");
         said.push_str(&id);
     }
-    format!("{what}{said})")
+    let by_rights = matches!(code, "AccessDenied" | "AllAccessDisabled") && skew.is_empty();
+    Explained { what: format!("{what}{said})"), remedy, by_rights }
+}
+
+const SET_CLOCK: &str = "Set this machine's clock (for example with chrony or timedatectl)";
+
+/// What happened and what to do, by the error's code.
+fn meaning(
+    code: &str,
+    head: &ResponseHead,
+    error: &ErrorDocument,
+    asked: &Asked<'_>,
+    skew: &str,
+) -> (String, String) {
+    let Asked { endpoint, bucket, region, access_key, .. } = *asked;
+    match code {
+        "SignatureDoesNotMatch" => (
+            format!(
+                "{endpoint} refuses the signature for access key {access_key}: the secret key is not the one that belongs to it (or a proxy changes requests on the way){skew}"
+            ),
+            "Check AWS_SECRET_ACCESS_KEY or the profile".into(),
+        ),
+        "InvalidAccessKeyId" | "InvalidAccessKey" => (
+            format!("{endpoint} does not know access key {access_key}"),
+            "Check AWS_ACCESS_KEY_ID or the profile, and that they are for this server".into(),
+        ),
+        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => (
+            "the session token is not valid any more".into(),
+            "Get new temporary credentials and set AWS_SESSION_TOKEN with them".into(),
+        ),
+        "RequestTimeTooSkewed" | "RequestExpired" => (
+            format!(
+                "the clocks of this machine and of {endpoint} differ by more than the server allows{skew}"
+            ),
+            SET_CLOCK.into(),
+        ),
+        "AuthorizationHeaderMalformed"
+        | "IllegalLocationConstraintException"
+        | "AuthorizationQueryParametersError" => {
+            match first_of(&[&error.region, &head.bucket_region.to_string_lossy()]) {
+                Some(r) if r != region => {
+                    (format!("the region is '{r}', not '{region}'"), format!("Use --region {r}"))
+                }
+                _ => (
+                    format!("{endpoint} does not accept region '{region}'"),
+                    "Set the right one with --region or AWS_REGION".into(),
+                ),
+            }
+        }
+        "NoSuchBucket" => (
+            format!("there is no bucket '{bucket}' at {endpoint}"),
+            "Create it, name another one, or add --create-bucket".into(),
+        ),
+        "BucketAlreadyExists" => (
+            format!("the name '{bucket}' is taken by somebody else at {endpoint}"),
+            "Choose another bucket".into(),
+        ),
+        "AccessDenied" | "AllAccessDisabled" if skew.is_empty() => (
+            format!("access denied: key {access_key} may not do this in bucket '{bucket}' at {endpoint}"),
+            "Give it the right, or use other credentials".into(),
+        ),
+        "AccessDenied" | "AllAccessDisabled" => (format!("{endpoint} denies access{skew}"), SET_CLOCK.into()),
+        "PermanentRedirect" | "TemporaryRedirect" | "Redirect" => moved(head, error, asked),
+        "InvalidBucketName" => (
+            format!("'{bucket}' is not a bucket name"),
+            "Use 3 to 63 lower-case letters, digits, dots and hyphens".into(),
+        ),
+        _ if classify(head.status, code, false).is_throttled() => (
+            format!("{endpoint} throttles: it asks for fewer requests"),
+            "Wait a little, then try again".into(),
+        ),
+        "NotImplemented" => (format!("{endpoint} does not support this request"), String::new()),
+        _ if head.status >= 500 => (
+            format!("{endpoint} answers with an error of its own"),
+            "Look into the server's log, or try again later".into(),
+        ),
+        _ => (format!("{endpoint} refuses the request"), String::new()),
+    }
+}
+
+fn moved(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) -> (String, String) {
+    let to = first_of(&[&error.endpoint, &head.location.to_string_lossy()])
+        .map(|t| format!("; it is at {t}"))
+        .unwrap_or_default();
+    let region = first_of(&[&head.bucket_region.to_string_lossy(), &error.region]);
+    let of = region.as_ref().map(|r| format!(" (--region {r})")).unwrap_or_default();
+    (
+        format!("bucket '{}' is not served by {}{to}", asked.bucket, asked.endpoint),
+        format!("Use the endpoint of the bucket's own region{of}"),
+    )
 }
 
 /// HEAD answers carry no error code: the status has to do.
@@ -183,7 +232,7 @@ fn skew_text(head: &ResponseHead, asked: &Asked<'_>) -> String {
     let ahead = if asked.now_unix_s > server { "ahead of" } else { "behind" };
     let text = |t: u64| String::from_utf8_lossy(&amz_date(t)).into_owned();
     format!(
-        " This machine's clock is {skew} s {ahead} the server's: {} here, {} there.",
+        "; this machine's clock is {skew} s {ahead} the server's: {} here, {} there",
         text(asked.now_unix_s),
         text(server)
     )
@@ -240,9 +289,13 @@ mod tests {
         let late =
             answer("HTTP/1.1 403 F\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 0\r\n\r\n");
         let error = |code: &str| ErrorDocument { code: code.into(), ..ErrorDocument::default() };
-        let text = explain(late.head(), &error("RequestTimeTooSkewed"), &asked);
-        assert!(text.contains("1000 s ahead") && text.contains("19941106T084937Z there"), "{text}");
-        assert!(explain(late.head(), &error(""), &asked).contains("1000 s ahead"));
+        let said = explain(late.head(), &error("RequestTimeTooSkewed"), &asked);
+        assert!(
+            said.what.contains("1000 s ahead") && said.what.contains("19941106T084937Z there"),
+            "{said:?}"
+        );
+        let said = explain(late.head(), &error(""), &asked);
+        assert!(said.what.contains("1000 s ahead") && !said.by_rights, "{said:?}");
 
         let ok = answer("HTTP/1.1 403 F\r\nx-amz-request-id: R1\r\ncontent-length: 0\r\n\r\n");
         for (code, want) in [
@@ -253,14 +306,17 @@ mod tests {
             ("ExpiredToken", "AWS_SESSION_TOKEN"),
             ("Other", "request R1"),
         ] {
-            let text = explain(ok.head(), &error(code), &asked);
+            let said = explain(ok.head(), &error(code), &asked);
+            let text = format!("{}. {}", said.what, said.remedy);
             assert!(text.contains(want) && text.contains("HTTP 403"), "{code}: {text}");
+            assert_eq!(said.by_rights, code == "AccessDenied");
         }
+        assert!(explain(ok.head(), &error(""), &asked).by_rights, "a bare 403");
         let moved = answer("HTTP/1.1 301 M\r\nx-amz-bucket-region: eu-west-1\r\ncontent-length: 0\r\n\r\n");
-        assert!(explain(moved.head(), &error(""), &asked).contains("--region eu-west-1"));
+        assert!(explain(moved.head(), &error(""), &asked).remedy.contains("--region eu-west-1"));
         let mut e = error("AuthorizationHeaderMalformed");
         e.region = "eu-west-2".into();
-        assert!(explain(ok.head(), &e, &asked).contains("Use --region eu-west-2"));
+        assert!(explain(ok.head(), &e, &asked).remedy.contains("Use --region eu-west-2"));
     }
 
     proptest! {

@@ -28,6 +28,14 @@ pub(super) struct Lost {
     /// The connection had been made: it broke, rather than never being there.
     pub was_open: bool,
     pub message: String,
+    /// What to do about it; may be empty.
+    pub remedy: &'static str,
+}
+
+impl Lost {
+    fn unreached(message: String, remedy: &'static str) -> Self {
+        Self { was_open: false, message, remedy }
+    }
 }
 
 enum Stream {
@@ -112,23 +120,9 @@ impl Connection {
 
     fn once(&mut self, head: &[u8], body: &[u8], is_head: bool) -> Result<Answer, Lost> {
         if self.stream.is_none() {
-            self.stream = Some(self.connect().map_err(|message| Lost { was_open: false, message })?);
+            self.stream = Some(self.connect()?);
         }
         self.parser.begin(is_head);
-        let lost = |shown: &str, e: &io::Error| {
-            let message = match e.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!(
-                        "{shown} did not answer in time: is it overloaded, or is something else listening there?"
-                    )
-                }
-                _ => format!("the connection to {shown} broke: {e}"),
-            };
-            // A TLS error shows only now, with the handshake, and does not go away by trying again.
-            let tls = e.kind() == io::ErrorKind::InvalidData;
-            let message = if tls { tls_message(shown, e) } else { message };
-            Lost { was_open: !tls, message }
-        };
         let shown = self.shown.clone();
         let stream = self.stream.as_mut().expect("just opened");
         let sent = stream.write_all(head).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush());
@@ -177,12 +171,13 @@ impl Connection {
         Ok(Answer { head, body, error })
     }
 
-    fn connect(&self) -> Result<Stream, String> {
+    fn connect(&self) -> Result<Stream, Lost> {
         let Self { host, port, shown, .. } = self;
         let addresses: Vec<_> = (host.as_str(), *port)
             .to_socket_addrs()
             .map_err(|e| {
-                format!("cannot find the host '{host}' of {shown}: {e}. Check the name, or the network.")
+                let message = format!("cannot find the host '{host}' of {shown}: {e}");
+                Lost::unreached(message, "Check the name, or the network")
             })?
             .collect();
         let mut last = None;
@@ -193,53 +188,87 @@ impl Connection {
                         .set_read_timeout(Some(self.timeout))
                         .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
                         .and_then(|()| tcp.set_nodelay(true));
-                    setup.map_err(|e| e.to_string())?;
+                    setup.map_err(|e| lost(shown, &e))?;
                     return self.wrap(tcp);
                 }
                 Err(e) => last = Some((a, e)),
             }
         }
-        let Some((address, e)) = last else { return Err(format!("the host '{host}' has no address")) };
+        let Some((address, e)) = last else {
+            return Err(Lost::unreached(format!("the host '{host}' has no address"), "Check the name"));
+        };
         let remedy = match e.kind() {
             io::ErrorKind::ConnectionRefused => {
-                "Nothing listens there: is the server running, and is the port right?"
+                "Nothing listens there: check that the server is running, and the port"
             }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "Is the address right, and does a firewall let it through?"
+                "Check the address, and that a firewall lets it through"
             }
-            _ => "Check the address and the network.",
+            _ => "Check the address and the network",
         };
-        Err(format!("cannot connect to {shown} ({address}): {e}. {remedy}"))
+        Err(Lost::unreached(format!("cannot connect to {shown} ({address}): {e}"), remedy))
     }
 
-    fn wrap(&self, tcp: TcpStream) -> Result<Stream, String> {
+    fn wrap(&self, tcp: TcpStream) -> Result<Stream, Lost> {
         let Some((config, name)) = &self.tls else { return Ok(Stream::Plain(tcp)) };
-        let c = ClientConnection::new(config.clone(), name.clone()).map_err(|e| format!("TLS: {e}"))?;
+        let c = ClientConnection::new(config.clone(), name.clone())
+            .map_err(|e| Lost::unreached(format!("TLS: {e}"), "Check the endpoint"))?;
         let mut s = StreamOwned::new(c, tcp);
         // Handshake now, so that a certificate that is not trusted is told as that.
         while s.conn.is_handshaking() {
             if let Err(e) = s.conn.complete_io(&mut s.sock) {
-                return Err(tls_message(&self.shown, &e));
+                return Err(tls_trouble(&self.shown, &e));
             }
         }
         Ok(Stream::Tls(Box::new(s)))
     }
 }
 
-fn tls_message(shown: &str, e: &io::Error) -> String {
+/// A connection that was there and broke.
+fn lost(shown: &str, e: &io::Error) -> Lost {
+    match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost {
+            was_open: true,
+            message: format!("{shown} did not answer in time"),
+            remedy: "Check that it is not overloaded, and that it is an S3 server that listens there",
+        },
+        // A TLS error shows only now, with the handshake, and does not go away by trying again.
+        io::ErrorKind::InvalidData => tls_trouble(shown, e),
+        _ => Lost {
+            was_open: true,
+            message: format!("the connection to {shown} broke: {e}"),
+            remedy: "Check that it is an S3 server, and look into its log",
+        },
+    }
+}
+
+fn tls_trouble(shown: &str, e: &io::Error) -> Lost {
     let text = e.to_string();
-    let remedy = if text.contains("UnknownIssuer") {
-        " Its certificate is signed by nobody that this machine trusts: name the CA with --ca-file, or use --insecure to trust any."
+    let (what, remedy) = if text.contains("UnknownIssuer") {
+        (
+            ": its certificate is signed by nobody that this machine trusts",
+            "Name the CA with --ca-file, or use --insecure to trust any",
+        )
     } else if text.contains("NotValidForName") {
-        " Its certificate is for another name: use that name in --endpoint, or --insecure to trust any."
+        (": its certificate is for another name", "Use that name in --endpoint, or --insecure to trust any")
     } else if text.contains("Expired") {
-        " Its certificate has expired (or this machine's clock is wrong)."
+        (
+            ": its certificate has expired (or this machine's clock is wrong)",
+            "Renew it, or use --insecure to trust any",
+        )
     } else if text.contains("corrupt message") || text.contains("InvalidContentType") {
-        " It does not speak TLS: use http:// instead of https://."
+        (": it does not speak TLS", "Use http:// instead of https://")
     } else if text.contains("CertificateRequired") {
-        " It wants a client certificate: use --client-cert and --client-key."
+        (": it wants a client certificate", "Use --client-cert and --client-key")
+    } else if text.contains("UnknownCA") || text.contains("DecryptError") || text.contains("BadCertificate") {
+        (
+            ": it does not accept the client's certificate",
+            "Use one that is signed by a CA that the server trusts",
+        )
+    } else if text.contains("ProtocolVersion") {
+        (": it does not speak this version of TLS", "Leave out --tls-version, or name another")
     } else {
-        ""
+        ("", "Check the endpoint and its certificate")
     };
-    format!("TLS with {shown} failed: {text}.{remedy}")
+    Lost::unreached(format!("TLS with {shown} failed{what} ({text})"), remedy)
 }

@@ -55,15 +55,44 @@ pub fn open_area(
     let id = journal.creating(thing)?;
     if let Err(e) = store.put(&marker, content.as_bytes()) {
         // It may have arrived all the same, if it was a time-out: then it stays in the journal.
-        if matches!(e, StoreFault::Denied(_) | StoreFault::NoSuchBucket) {
+        if matches!(e, StoreFault::Denied(_) | StoreFault::Forbidden(_) | StoreFault::NoSuchBucket) {
             journal.removed(id)?;
         }
         return Err(RunError::input(
             format!("cannot write to bucket '{bucket}': {e}"),
-            "Give credentials that may put and delete objects there",
+            e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
     }
     Ok(Area { target: target.into(), bucket: bucket.into(), prefix })
+}
+
+/// Whether not even the marker may be written: the server refuses everything, so that a run cannot leave anything.
+pub fn nothing_is_allowed(
+    store: &dyn ObjectStore,
+    journal: &mut Journal,
+    (target, bucket): (&str, &str),
+    prefix: &str,
+    run_id: &str,
+) -> Result<bool, RunError> {
+    let prefix = with_slash(prefix);
+    let marker = format!("{prefix}{MARKER}");
+    let content = marker_content(run_id);
+    let id = journal.creating(Thing::Prefix {
+        target: target.into(),
+        bucket: bucket.into(),
+        prefix,
+        marker: marker.clone(),
+        content: content.clone(),
+    })?;
+    let forbidden = match store.put(&marker, content.as_bytes()) {
+        Err(StoreFault::Forbidden(_)) => true,
+        Err(_) => false,
+        // What is written without a right to list cannot be cleaned up: this much can.
+        Ok(()) if store.delete(&[marker]).is_ok() => false,
+        Ok(()) => return Ok(false),
+    };
+    journal.removed(id)?;
+    Ok(forbidden)
 }
 
 /// What the marker of a run holds.
@@ -76,10 +105,12 @@ pub fn with_slash(prefix: &str) -> String {
 }
 
 fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
-    let remedy = match fault {
+    let usual = match fault {
         StoreFault::NoSuchBucket => "Make it first, or let plimsoll make it with --create-bucket",
-        StoreFault::Denied(_) => "Check the credentials, the region, and what they may do with this bucket",
+        StoreFault::Denied(_) | StoreFault::Forbidden(_) => {
+            "Check the credentials, the region, and what they may do with this bucket"
+        }
         _ => "Check the endpoint, and that it speaks S3",
     };
-    RunError::input(format!("bucket '{bucket}': {fault}"), remedy)
+    RunError::input(format!("bucket '{bucket}': {fault}"), fault.remedy().unwrap_or(usual))
 }

@@ -2,6 +2,7 @@
 
 use plimsoll_store::{Journal, StoreError, Thing};
 
+use super::patience::{Waiting, patiently};
 use super::store::{ObjectStore, StoreFault, Upload};
 
 /// What became of one thing.
@@ -13,37 +14,53 @@ pub enum Cleaned {
     Left(String),
 }
 
-/// Removes one journalled thing of a bucket. `progress` gets the number of objects deleted so far.
+/// Removes one journalled thing of a bucket, waiting for a server that is away. `progress` gets the number of objects
+/// deleted so far.
 pub fn clean(
     store: &dyn ObjectStore,
     journal: &mut Journal,
     (id, thing): (u64, &Thing),
+    waiting: &mut dyn Waiting,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Cleaned, StoreError> {
-    let done = match thing {
+    let mut deleted = 0;
+    let done = patiently(waiting, |forward| {
+        let before = deleted;
+        let done = clean_once(store, thing, &mut |n| {
+            deleted += n;
+            progress(deleted);
+        });
+        *forward = deleted > before;
+        done
+    });
+    match done {
+        Ok(None) | Err(StoreFault::NoSuchBucket) => {
+            journal.removed(id)?;
+            Ok(Cleaned::Gone { objects: deleted })
+        }
+        Ok(Some(why)) => Ok(Cleaned::Left(why)),
+        Err(e) => Ok(Cleaned::Left(e.to_string())),
+    }
+}
+
+/// One attempt: why it has to stay, or `None` when it is gone. `deleted` is told of each batch of objects.
+fn clean_once(
+    store: &dyn ObjectStore,
+    thing: &Thing,
+    deleted: &mut dyn FnMut(u64),
+) -> Result<Option<String>, StoreFault> {
+    match thing {
         Thing::Prefix { prefix, marker, content, .. } => {
-            clean_prefix(store, prefix, marker, content, progress)
+            clean_prefix(store, prefix, marker, content, deleted)
         }
         Thing::Bucket { .. } => clean_bucket(store),
         Thing::Upload { key, upload_id, .. } => {
             let upload = Upload { key: key.clone(), id: upload_id.clone() };
-            store.abort_upload(&upload).map(|()| Cleaned::Gone { objects: 0 })
+            store.abort_upload(&upload).map(|()| None)
         }
         Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => {
-            Ok(Cleaned::Left("it is not in a bucket".into()))
+            Ok(Some("it is not in a bucket".into()))
         }
-    };
-    match done {
-        Ok(Cleaned::Gone { objects }) => {
-            journal.removed(id)?;
-            Ok(Cleaned::Gone { objects })
-        }
-        Ok(left) => Ok(left),
-        Err(StoreFault::NoSuchBucket) => {
-            journal.removed(id)?;
-            Ok(Cleaned::Gone { objects: 0 })
-        }
-        Err(e) => Ok(Cleaned::Left(e.to_string())),
     }
 }
 
@@ -53,20 +70,20 @@ fn clean_prefix(
     prefix: &str,
     marker: &str,
     content: &str,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Cleaned, StoreFault> {
+    deleted: &mut dyn FnMut(u64),
+) -> Result<Option<String>, StoreFault> {
     // A prefix that is empty or has no end of its own would reach beyond what is ours.
     if !prefix.ends_with('/') || !marker.starts_with(prefix) {
-        return Ok(Cleaned::Left(format!("'{prefix}' is no prefix that plimsoll makes")));
+        return Ok(Some(format!("'{prefix}' is no prefix that plimsoll makes")));
     }
     match store.get(marker)? {
         Some(found) if found == content.as_bytes() => {}
         Some(_) => {
-            return Ok(Cleaned::Left(format!("the marker '{marker}' is not the one that this run wrote")));
+            return Ok(Some(format!("the marker '{marker}' is not the one that this run wrote")));
         }
-        None if store.list(prefix, None, 1)?.keys.is_empty() => return Ok(Cleaned::Gone { objects: 0 }),
+        None if store.list(prefix, None, 1)?.keys.is_empty() => return Ok(None),
         None => {
-            return Ok(Cleaned::Left(format!(
+            return Ok(Some(format!(
                 "the marker '{marker}' is missing, so what is under '{prefix}' may not be ours"
             )));
         }
@@ -77,21 +94,25 @@ fn clean_prefix(
             Err(e) => return Err(e),
         }
     }
-    let mut deleted = 0;
     loop {
         // Always the first page: what was on it is gone.
         let page = store.list(prefix, None, 1000)?;
+        let complete = page.next.is_some() || page.keys.iter().any(|k| k == marker);
         let keys: Vec<String> =
             page.keys.into_iter().filter(|k| k != marker && k.starts_with(prefix)).collect();
-        if keys.is_empty() {
+        if !keys.is_empty() {
+            store.delete(&keys)?;
+            deleted(keys.len() as u64);
+        } else if complete {
             break;
+        } else {
+            // The marker is there: it was read above. A listing without it, as of a server that is just starting,
+            // says nothing about what else is there.
+            return Err(StoreFault::Away(format!("the listing lacks '{marker}', which is there").into()));
         }
-        store.delete(&keys)?;
-        deleted += keys.len() as u64;
-        progress(deleted);
     }
     store.delete(&[marker.to_owned()])?;
-    Ok(Cleaned::Gone { objects: deleted })
+    Ok(None)
 }
 
 /// Unfinished uploads under the prefix. MinIO takes a prefix of uploads for a whole key and then shows none, so that all
@@ -111,10 +132,10 @@ fn uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Upload>, StoreFa
     Ok(found)
 }
 
-fn clean_bucket(store: &dyn ObjectStore) -> Result<Cleaned, StoreFault> {
+fn clean_bucket(store: &dyn ObjectStore) -> Result<Option<String>, StoreFault> {
     match store.delete_bucket() {
-        Ok(()) => Ok(Cleaned::Gone { objects: 0 }),
-        Err(StoreFault::NotEmpty) => Ok(Cleaned::Left("there are other objects in it now".into())),
+        Ok(()) => Ok(None),
+        Err(StoreFault::NotEmpty) => Ok(Some("there are other objects in it now".into())),
         Err(e) => Err(e),
     }
 }
@@ -122,6 +143,7 @@ fn clean_bucket(store: &dyn ObjectStore) -> Result<Cleaned, StoreFault> {
 #[cfg(test)]
 mod tests {
     use super::super::memory::Memory;
+    use super::super::patience::{PATIENCE, tests::Virtual};
     use super::super::{MARKER, open_area};
     use super::*;
 
@@ -132,8 +154,11 @@ mod tests {
     }
 
     fn clean_all(store: &Memory, journal: &mut Journal) -> Vec<Cleaned> {
+        let mut clock = Virtual::default();
         let pending = journal.pending();
-        pending.iter().map(|(id, t)| clean(store, journal, (*id, t), &mut |_| {}).unwrap()).collect()
+        let mut one =
+            |(id, t): &(u64, Thing)| clean(store, journal, (*id, t), &mut clock, &mut |_| {}).unwrap();
+        pending.iter().map(&mut one).collect()
     }
 
     #[test]
@@ -208,5 +233,38 @@ mod tests {
         let (_dir, mut j) = journal();
         open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 0 }]);
+    }
+
+    #[test]
+    fn a_server_that_comes_back_is_cleaned_and_one_that_does_not_is_told() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        for i in 0..1500 {
+            store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
+        }
+        store.be_away_for(u32::MAX);
+        assert!(matches!(&clean_all(&store, &mut j)[..], [Cleaned::Left(why)] if why.contains("away")));
+        assert_eq!(j.pending().len(), 1, "cleanup finds it again");
+        // Away at first, and once more in the middle of it.
+        store.be_away_for(5);
+        store.be_away_after(4, 3);
+        let mut clock = Virtual::default();
+        let (id, thing) = j.pending().remove(0);
+        let done = clean(&store, &mut j, (id, &thing), &mut clock, &mut |_| {}).unwrap();
+        assert_eq!(done, Cleaned::Gone { objects: 1500 });
+        assert!(clock.now < PATIENCE && clock.pauses == 8, "{clock:?}");
+        assert!(store.keys().is_empty());
+    }
+
+    #[test]
+    fn a_listing_that_lacks_the_marker_is_not_believed() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        store.put(&format!("{}1", area.prefix), b"o").unwrap();
+        store.list_nothing(2);
+        assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 1 }]);
+        assert!(store.keys().is_empty());
     }
 }

@@ -51,7 +51,8 @@ pub fn claim_dataset(store: &dyn ObjectStore, prefix: &str, wanted: &Manifest) -
     let other = |problem: String, remedy: &str| {
         RunError::input(format!("data set '{}': {problem}", wanted.name), remedy)
     };
-    let fault = |e: StoreFault| other(e.to_string(), "Check the bucket and the credentials");
+    let fault =
+        |e: StoreFault| other(e.to_string(), e.remedy().unwrap_or("Check the bucket and the credentials"));
     if let Some(bytes) = store.get(&format!("{prefix}{MANIFEST}")).map_err(fault)? {
         let found: Manifest = serde_json::from_slice(&bytes)
             .map_err(|e| other(format!("its manifest cannot be read: {e}"), "Choose another name"))?;

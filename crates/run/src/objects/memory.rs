@@ -16,6 +16,10 @@ struct State {
     bucket: bool,
     objects: BTreeMap<String, Vec<u8>>,
     uploads: Vec<Upload>,
+    /// Calls that fail because the server is away, after so many that do not.
+    away: Vec<(u32, u32)>,
+    /// Listings that come back empty.
+    blind: u32,
 }
 
 impl Memory {
@@ -40,8 +44,32 @@ impl Memory {
         s.uploads.push(Upload { key: key.into(), id });
     }
 
+    /// The next calls fail.
+    pub fn be_away_for(&self, calls: u32) {
+        self.state.borrow_mut().away = vec![(0, calls)];
+    }
+
+    /// And again after so many calls that did not fail.
+    pub fn be_away_after(&self, good: u32, calls: u32) {
+        self.state.borrow_mut().away.push((good, calls));
+    }
+
+    /// The next listings come back empty.
+    pub fn list_nothing(&self, listings: u32) {
+        self.state.borrow_mut().blind = listings;
+    }
+
     fn there(&self) -> Result<std::cell::RefMut<'_, State>, StoreFault> {
-        let s = self.state.borrow_mut();
+        let mut s = self.state.borrow_mut();
+        match s.away.first_mut() {
+            None => {}
+            Some((good, _)) if *good > 0 => *good -= 1,
+            Some((_, calls)) if *calls > 0 => {
+                *calls -= 1;
+                return Err(StoreFault::Away("the server is away".to_owned().into()));
+            }
+            Some(_) => drop(s.away.remove(0)),
+        }
         if s.bucket { Ok(s) } else { Err(StoreFault::NoSuchBucket) }
     }
 }
@@ -70,7 +98,11 @@ impl ObjectStore for Memory {
         Ok(self.there()?.objects.get(key).cloned())
     }
     fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault> {
-        let s = self.there()?;
+        let mut s = self.there()?;
+        if s.blind > 0 {
+            s.blind -= 1;
+            return Ok(ListPage::default());
+        }
         let after = |k: &&String| from.is_none_or(|f| k.as_str() > f);
         let mut keys: Vec<String> = s
             .objects

@@ -8,12 +8,14 @@ mod cleanup;
 mod dataset;
 #[cfg(test)]
 mod memory;
+mod patience;
 mod store;
 
-pub use area::{Area, open_area};
+pub use area::{Area, nothing_is_allowed, open_area, with_slash};
 pub use cleanup::{Cleaned, clean};
 pub use dataset::{DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset};
-pub use store::{ListPage, ObjectStore, StoreFault, Upload};
+pub use patience::{Clock, Waiting};
+pub use store::{ListPage, ObjectStore, StoreFault, Told, Upload};
 
 /// Name of the object that says whose a prefix is.
 pub const MARKER: &str = ".plimsoll";

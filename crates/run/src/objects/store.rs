@@ -8,16 +8,58 @@ pub enum StoreFault {
     NoSuchBucket,
     #[error("no such object")]
     NoSuchKey,
-    /// 403, with the server's code.
-    #[error("access denied: {0}")]
-    Denied(String),
+    /// Who asks is refused: keys, clock, region.
+    #[error("{0}")]
+    Denied(Told),
+    /// Who asks is known, and not allowed to do it.
+    #[error("{0}")]
+    Forbidden(Told),
     /// The server does not know the call.
     #[error("not implemented by this server")]
     Unsupported,
     #[error("the bucket is not empty")]
     NotEmpty,
+    /// No connection, an internal error, or throttled after several attempts: the server may come back.
     #[error("{0}")]
-    Other(String),
+    Away(Told),
+    #[error("{0}")]
+    Other(Told),
+}
+
+/// What happened, and what to do about it (may be empty). Neither ends with a full stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub what: String,
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl From<String> for Told {
+    fn from(what: String) -> Self {
+        Self { what, remedy: String::new() }
+    }
+}
+
+impl StoreFault {
+    /// What to do about it, where that is known.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Denied(t) | Self::Forbidden(t) | Self::Away(t) | Self::Other(t) => {
+                Some(t.remedy.as_str()).filter(|r| !r.is_empty())
+            }
+            Self::NoSuchBucket | Self::NoSuchKey | Self::Unsupported | Self::NotEmpty => None,
+        }
+    }
+
+    /// The same call may go through later.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Away(_))
+    }
 }
 
 /// A page of a listing.

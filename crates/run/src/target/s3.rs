@@ -9,16 +9,17 @@ use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, Trouble};
 use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
-use plimsoll_model::OpKind;
 use plimsoll_model::plan::{Addressing, PayloadSigning, S3Target, SizeDist, Workload};
+use plimsoll_model::{OpKind, Outcome};
 use plimsoll_model::{Plan, plan::DataSpec};
+use plimsoll_s3::classify::classify_code;
 use plimsoll_s3::credentials::{System, endpoint_url, resolve};
 use plimsoll_s3::{Credentials, Endpoint};
 use plimsoll_store::Journal;
 
 use crate::error::RunError;
 use crate::lower::KeyPlan;
-use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Upload, dataset_prefix};
+use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Told, Upload, dataset_prefix};
 use crate::server::{self, Server};
 
 /// The word that stands for the embedded server in a plan.
@@ -43,8 +44,12 @@ pub struct Access {
 #[derive(Debug)]
 pub struct S3Ready {
     access: Access,
-    /// Absent for the canned server, in which nothing can be made.
+    /// Absent where nothing can be made: in the canned server, and where everything is refused.
     area: Option<Area>,
+    /// Where the run's objects live, or would.
+    prefix: String,
+    /// Why nothing may be done here, in the server's words: measured all the same.
+    refused: Option<String>,
     admin: AdminStore,
     server: Option<Server>,
     content: RefCell<Vec<(ContentKey, Arc<Content>)>>,
@@ -73,13 +78,25 @@ pub fn connect(
     let admin = AdminStore::new(&access)?;
     // The first request says whether the server is there and lets us in, and what it calls itself.
     let reached = admin.bucket_exists();
-    if reached.is_ok() && admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) {
-        return Ok(S3Ready { access, area: None, admin, server, content: RefCell::default() });
-    }
     let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
-    let area =
-        objects::open_area(&admin, journal, (name, &target.bucket), &prefix, target.create_bucket, run_id)?;
-    Ok(S3Ready { access, area: Some(area), admin, server, content: RefCell::default() })
+    let place = (name, target.bucket.as_str());
+    let mut refused = None;
+    let mut area = None;
+    match reached {
+        // It keeps nothing, whatever it answers.
+        _ if admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) => {}
+        // Not wrong keys: a server that denies everything is measured as what it is.
+        Err(StoreFault::Forbidden(told))
+            if objects::nothing_is_allowed(&admin, journal, place, &prefix, run_id)? =>
+        {
+            refused = Some(told.to_string());
+        }
+        _ => {
+            area = Some(objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id)?);
+        }
+    }
+    let prefix = objects::with_slash(&prefix);
+    Ok(S3Ready { access, area, prefix, refused, admin, server, content: RefCell::default() })
 }
 
 /// The server that the plan's endpoint asks for, if it asks for one.
@@ -209,6 +226,11 @@ impl S3Ready {
         self.area.as_ref()
     }
 
+    /// Why nothing may be done here, where the server denies everything.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
     pub fn access(&self) -> &Access {
         &self.access
     }
@@ -237,10 +259,9 @@ impl S3Ready {
     /// Names of a workload's objects: cells of one size share their prefix, and so their data set; a named data set
     /// has one that outlives the run.
     pub fn key_names(&self, w: &Workload) -> KeyNames {
-        let area = self.area.as_ref().map_or("canned/", |a| a.prefix.as_str());
         let object = w.object.as_ref();
         KeyNames {
-            prefix: format!("{area}{}/", size_word(&w.size)),
+            prefix: format!("{}{}/", self.prefix, size_word(&w.size)),
             prefixes: object.map_or(1, |o| o.prefixes.max(1)),
             dataset: object.and_then(|o| o.dataset.as_ref()).map(|name| dataset_prefix(name, &w.size)),
         }
@@ -353,13 +374,14 @@ impl AdminStore {
 }
 
 fn fault(e: AdminError) -> StoreFault {
+    let told = Told { what: e.message, remedy: e.remedy };
     match e.trouble {
         Trouble::NoSuchBucket => StoreFault::NoSuchBucket,
         Trouble::NotFound => StoreFault::NoSuchKey,
-        Trouble::Refused => StoreFault::Denied(e.message),
-        Trouble::Unreachable | Trouble::Conflict | Trouble::Throttled | Trouble::Other => {
-            StoreFault::Other(e.message)
-        }
+        Trouble::Refused => StoreFault::Denied(told),
+        Trouble::Forbidden => StoreFault::Forbidden(told),
+        Trouble::Unreachable | Trouble::Throttled | Trouble::Failing => StoreFault::Away(told),
+        Trouble::Conflict | Trouble::Other => StoreFault::Other(told),
     }
 }
 
@@ -389,16 +411,18 @@ impl ObjectStore for AdminStore {
     }
     fn delete(&self, keys: &[String]) -> Result<(), StoreFault> {
         let failed = self.0.borrow_mut().delete_batch(keys).map_err(fault)?;
-        match failed.first() {
-            None => Ok(()),
-            Some(f) => Err(StoreFault::Other(format!(
-                "{} objects could not be deleted, the first being '{}': {} {}",
-                failed.len(),
-                f.key,
-                f.code,
-                f.message
-            ))),
-        }
+        let Some(f) = failed.first() else { return Ok(()) };
+        let text = format!(
+            "{} objects could not be deleted, the first being '{}': {} {}",
+            failed.len(),
+            f.key,
+            f.code,
+            f.message
+        );
+        // A part of the batch may be deleted later where the server stumbled or throttled.
+        let passing = |o: Outcome| o.is_throttled() || o == Outcome::Http5xx;
+        let all_pass = failed.iter().all(|f| passing(classify_code(&f.code)));
+        Err(if all_pass { StoreFault::Away(text.into()) } else { StoreFault::Other(text.into()) })
     }
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
         let all = self.0.borrow_mut().list_uploads(prefix).map_err(|e| match e.trouble {
