@@ -366,6 +366,9 @@ pub enum ControllerSpec {
         probe_shared: bool,
         #[serde(default)]
         probe_scope: bool,
+        /// Targets that differ from the template's in one thing, by that thing: `bucket` or `key`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        scope_targets: BTreeMap<String, String>,
     },
     /// Runs on and reports cliffs as they come.
     Watch { template: Box<Stage>, duration: Span },

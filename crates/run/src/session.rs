@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Clock, DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
-use plimsoll_model::plan::{OnThrottle, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{ControllerSpec, OnThrottle, Stage, TargetSpec, Workload};
 use plimsoll_model::{Environment, Finding, Plan};
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
@@ -182,6 +182,8 @@ impl Session {
                     // A resumed run has a prefix of its own: the one before was cleaned up.
                     let id =
                         if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
+                    // Two targets in one bucket have a prefix each.
+                    let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
                     let ready = target::connect(&plan, name, s3, &options.exe, &id, &mut self.journal)?;
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))
@@ -541,6 +543,14 @@ impl Session {
         self.ground.release();
         left.extend(cleanup::local_things(&mut self.journal, keep)?);
         Ok(left)
+    }
+}
+
+/// Whether this target is measured beside another one.
+fn beside(plan: &Plan, name: &str) -> bool {
+    match &plan.controller {
+        Some(ControllerSpec::Limits { scope_targets, .. }) => scope_targets.values().any(|t| t == name),
+        _ => false,
     }
 }
 

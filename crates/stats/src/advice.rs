@@ -19,6 +19,10 @@ pub struct Known {
     pub latency_s: Option<f64>,
     /// Client machines that share the limit.
     pub clients: u32,
+    /// A block device: advice in fio's words.
+    pub is_block: bool,
+    /// What is too much is refused, not delayed.
+    pub refuses: bool,
 }
 
 impl Known {
@@ -45,7 +49,8 @@ pub fn advice(k: &Known) -> Vec<String> {
         let knee = bytes / ops;
         let (unit, f) = words::bytes_unit(knee);
         out.push(format!(
-            "Prefer objects of {} {unit} or larger: smaller ones reach {} op/s before they reach {} MB/s.",
+            "Prefer {} of {} {unit} or larger: smaller ones reach {} op/s before they reach {} MB/s.",
+            if k.is_block { "I/O" } else { "objects" },
             significant(knee / f, 3),
             significant(ops, 4),
             significant(bytes / 1e6, 4)
@@ -60,14 +65,31 @@ pub fn advice(k: &Known) -> Vec<String> {
             significant(rate, 4),
             plimsoll_model::units::format_latency_ns(latency * 1e9)
         ));
-        out.push(format!(
-            "With {clients:.0} client(s): s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
-        ));
+        out.push(if k.is_block {
+            format!("With {clients:.0} client(s): fio --iodepth={each:.0} (of all jobs together).")
+        } else {
+            format!(
+                "With {clients:.0} client(s): s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
+            )
+        });
     }
     let each = (rate / clients).floor().max(1.0);
+    if k.is_block {
+        out.push(format!(
+            "To measure latency below the limit: fio --rate_iops={:.0}.",
+            (0.8 * each).floor().max(1.0)
+        ));
+        return out;
+    }
     out.push(format!(
         "To stay below the limit with {clients:.0} client(s): warp --rps-limit {each:.0}, rclone --tpslimit {each:.0} on each."
     ));
+    if k.refuses && k.ops_per_s.is_some_and(|o| o <= 1.05 * rate) {
+        out.push(
+            "What is too much is refused: a tool without a limit of its own spends its time on retries, which its figures hide."
+                .into(),
+        );
+    }
     out
 }
 
@@ -83,6 +105,8 @@ mod tests {
             size_bytes: Some(4096.0),
             latency_s: Some(0.020),
             clients: 8,
+            is_block: false,
+            refuses: false,
         };
         let a = advice(&k);
         assert!(a[0].starts_with("Prefer objects of 839 KB"), "{a:?}");

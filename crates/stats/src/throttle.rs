@@ -250,7 +250,7 @@ fn periodic(events: &[Event]) -> Option<f64> {
 ///
 /// Needs slices of a quarter of the window or finer: the autocorrelation has its first strong peak at the period, and
 /// a stable share of the slices is (nearly) silent.
-fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
+pub fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
     let n = x.len();
     let mean = math::mean(x);
     if n < 40 || mean <= 0.0 {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{ControllerSpec, Plan, Stage, TargetSpec};
+use plimsoll_model::plan::{ControllerSpec, OnThrottle, Plan, Stage, TargetSpec};
 use plimsoll_model::units::Span;
 
 use super::object::{CommonArgs, EveryOpArgs, SizeArg, Work};
@@ -52,6 +52,11 @@ pub struct BlockProbe<T: Args> {
 /// Turns flags of a search into its controller.
 pub trait Search: Args {
     fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault>;
+
+    /// What the search wants of the targets: settings of its own, and more targets beside the one that is named.
+    fn targets(&self, _plan: &mut Plan, _name: &str) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 impl<T: Search> Probed<T> {
@@ -71,8 +76,13 @@ impl<T: Search> Probed<T> {
                     work.name = "mixed".into();
                 }
                 a.every.apply(&mut work);
-                let plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?));
-                (plan, work.stage(&a.common.load)?, &a.search)
+                let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?));
+                let mut stage = work.stage(&a.common.load)?;
+                a.search.targets(&mut plan, "storage")?;
+                if plan.targets.len() > 1 {
+                    stage.workloads.iter_mut().for_each(|w| w.target = Some("storage".into()));
+                }
+                (plan, stage, &a.search)
             }
             Self::Block(a) => {
                 let target: TargetSpec = a.block.target();
@@ -94,11 +104,14 @@ impl<T: Search> Probed<T> {
 
 pub const LIMITS_EXAMPLES: &str = "\
 Examples:
-  plimsoll limits object --endpoint https://s3.example.net --bucket bench --op put --size 4KiB --budget 10m
-  plimsoll limits object --endpoint embedded --tier vultr-standard --probe-shared
-  plimsoll limits block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 --goal 1h
+  plimsoll limits object --endpoint https://s3.example.net --bucket bench \\
+      --op put --size 4KiB --budget 10m
+  plimsoll limits object --endpoint embedded --tier vultr-standard \\
+      --probe-shared
+  plimsoll limits block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 \\
+      --goal 1h
 
-The probe drives the storage to its limit, lets it rest, and drives it again. It says what it found
+The probe drives the storage to its limit, lets it rest, and drives it again. It says what it found \
 (sustained and burst rate, capacity, refill), and what it could not settle within the budget.";
 
 #[derive(Debug, Clone, Args)]
@@ -112,23 +125,71 @@ pub struct LimitsArgs {
     /// Find whether the limit is per key, bucket, connection or client
     #[arg(long, help_heading = HEADING)]
     pub probe_scope: bool,
+    /// For --probe-scope: another bucket of the same server and credentials
+    #[arg(long, value_name = "NAME", requires = "probe_scope", help_heading = HEADING)]
+    pub second_bucket: Option<String>,
+    /// For --probe-scope: a profile with another access key, which may use the same bucket
+    #[arg(long, value_name = "NAME", requires = "probe_scope", help_heading = HEADING)]
+    pub second_profile: Option<String>,
+}
+
+impl LimitsArgs {
+    /// Targets that differ in one thing, by that thing: (thing, name of the target).
+    fn seconds(&self) -> Vec<(&'static str, &'static str)> {
+        let bucket = self.second_bucket.as_ref().map(|_| ("bucket", "storage-second-bucket"));
+        let key = self.second_profile.as_ref().map(|_| ("key", "storage-second-key"));
+        bucket.into_iter().chain(key).collect()
+    }
 }
 
 impl Search for LimitsArgs {
     fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault> {
+        let owned = |(thing, name): (&str, &str)| (thing.to_owned(), name.to_owned());
         Ok(ControllerSpec::Limits {
             template: Box::new(template),
             budget: self.budget,
             probe_shared: self.probe_shared,
             probe_scope: self.probe_scope,
+            scope_targets: self.seconds().into_iter().map(owned).collect(),
         })
+    }
+
+    fn targets(&self, plan: &mut Plan, name: &str) -> Result<(), Fault> {
+        let Some(TargetSpec::S3(first)) = plan.targets.get_mut(name) else { return Ok(()) };
+        // A refused op that goes on at once is a loop of refusals; one that backs off leaves tokens unused.
+        if first.on_throttle == OnThrottle::Record {
+            first.on_throttle = OnThrottle::Pause;
+        }
+        let first = first.clone();
+        for (thing, name) in self.seconds() {
+            let mut twin = first.clone();
+            match thing {
+                "bucket" => twin.bucket = self.second_bucket.clone().unwrap_or_default(),
+                _ => twin.profile = self.second_profile.clone(),
+            }
+            if first.endpoints.iter().any(|e| e == "embedded") {
+                return Err(Fault::input(
+                    "the embedded server of a run has one bucket and one access key",
+                    "Start one with `plimsoll target s3`, and name its endpoint.",
+                ));
+            }
+            if twin.bucket.is_empty() || (thing == "bucket" && twin.bucket == first.bucket) {
+                return Err(Fault::input("--second-bucket names no second bucket", "Name another one."));
+            }
+            plan.targets.insert(name.to_owned(), TargetSpec::S3(twin));
+        }
+        Ok(())
     }
 }
 
 pub const SPEEDTEST_EXAMPLES: &str = "\
 Examples:
-  plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench --op get --size 1MiB
-  plimsoll speedtest block /var/tmp/test.dat --size 4GiB --pattern randread --bs 4KiB";
+  plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --op get --size 1MiB
+  plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --op put --load-points=50%,80%,95%
+  plimsoll speedtest block /var/tmp/test.dat --size 4GiB --pattern randread \\
+      --bs 4KiB";
 
 #[derive(Debug, Clone, Args)]
 pub struct SpeedtestArgs {
@@ -138,6 +199,13 @@ pub struct SpeedtestArgs {
     /// Do not go where the 99th percentile of latency is above this
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub p99_ceiling: Option<Span>,
+    /// Saturate this long first: the search does then not follow a burst that ends meanwhile
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub drain: Option<Span>,
+    /// Then measure latency in open loop at fractions of the rate that was found
+    #[arg(long, value_name = "SHARE,...", num_args = 0..=1, require_equals = true, value_delimiter = ',',
+          default_missing_value = "25%,50%,70%,80%,90%,95%", value_parser = values::fraction, help_heading = HEADING)]
+    pub load_points: Vec<f64>,
 }
 
 impl Search for SpeedtestArgs {
@@ -146,15 +214,20 @@ impl Search for SpeedtestArgs {
             template: Box::new(template),
             max_concurrency: self.max_concurrency,
             p99_ceiling: self.p99_ceiling,
+            drain: self.drain,
+            load_points: self.load_points.clone(),
         })
     }
 }
 
 pub const WATCH_EXAMPLES: &str = "\
 Examples:
-  plimsoll watch object --endpoint https://s3.example.net --bucket bench --op put --size 1MiB --for 4h
-  plimsoll watch block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 --for 1h
-  plimsoll watch DIR --cycle file --for 12h       # the file benchmark, again and again";
+  plimsoll watch object --endpoint https://s3.example.net --bucket bench \\
+      --op put --size 1MiB --for 4h
+  plimsoll watch block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 \\
+      --for 1h
+  # the file benchmark, again and again
+  plimsoll watch DIR --cycle file --for 12h";
 
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {

@@ -7,8 +7,8 @@ mod sweep;
 mod watch;
 
 pub use fixed::Fixed;
-pub use limits::Limits;
-pub use saturation::Saturation;
+pub use limits::{Asked, Limits};
+pub use saturation::{Saturation, Wish, load_point_of, rung_of};
 pub use sweep::Sweep;
 pub use watch::Watch;
 
@@ -62,6 +62,8 @@ pub struct Conclusion {
     pub limits: Vec<LimitSummary>,
     pub buckets: Vec<analysis::BucketFit>,
     pub saturations: Vec<analysis::Saturation>,
+    /// What to do with the figures, a sentence each.
+    pub advice: Vec<String>,
 }
 
 /// What to do next.
@@ -117,18 +119,20 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
         Some(ControllerSpec::Watch { template, duration }) => {
             Ok(Box::new(Watch::new((**template).clone(), *duration, plan.options.grid)))
         }
-        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling }) => {
-            Ok(Box::new(Saturation::new((**template).clone(), *max_concurrency, *p99_ceiling, plan.seed)))
+        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling, drain, load_points }) => {
+            let wish = Wish {
+                max_concurrency: *max_concurrency,
+                p99_ceiling: *p99_ceiling,
+                drain: *drain,
+                load_points: load_points.clone(),
+                seed: plan.seed,
+            };
+            Ok(Box::new(Saturation::new((**template).clone(), wish)))
         }
-        Some(
-            ControllerSpec::Limits { probe_shared: true, .. }
-            | ControllerSpec::Limits { probe_scope: true, .. },
-        ) => Err(RunError::input(
-            "which ops share a bucket, and the scope of a limit, cannot be probed by this version",
-            "Leave out --probe-shared and --probe-scope; run the probe once per op, or once per bucket, and compare",
-        )),
-        Some(ControllerSpec::Limits { template, budget, .. }) => {
-            Ok(Box::new(Limits::new((**template).clone(), *budget, plan.options.grid)))
+        Some(ControllerSpec::Limits { template, budget, probe_shared, probe_scope, scope_targets }) => {
+            let asked =
+                Asked { shared: *probe_shared, scope: *probe_scope, scope_targets: scope_targets.clone() };
+            Ok(Box::new(Limits::new(plan, (**template).clone(), *budget, asked)?))
         }
     }
 }

@@ -100,7 +100,8 @@ impl Ready {
         let specs = lower::divide(concurrency, threads).into_iter().enumerate().map(|(i, part)| {
             let share = Share { index: part.index, of: part.of };
             let mut stop = lower::stop_rule(w, place.warmup_ns, part.index, part.of);
-            if let Some(most) = keys.most_ops {
+            // A search deletes on when nothing is left: the storage answers, and that is what is asked.
+            if let Some(most) = keys.most_ops.filter(|_| !overwrites) {
                 let each = most / u64::from(part.of);
                 stop.ops = Some(stop.ops.map_or(each, |o| o.min(each)));
             }

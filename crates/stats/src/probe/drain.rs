@@ -1,8 +1,12 @@
 //! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
 
+use super::{Resource, Steadiness};
 use crate::bucket::{FitOptions, FitVerdict, fit};
 use crate::math;
+use crate::rate::Mean;
 use crate::segment::batch_interval;
+use crate::simulate::Seen;
+use crate::throttle::fixed_window;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainKind {
@@ -43,8 +47,38 @@ pub struct Drain {
     pub taken_per_s: f64,
     /// Tokens that the idle time brings at the plateau's rate.
     pub would_fill: Option<f64>,
+    /// On the clock of the observations.
+    pub start_s: f64,
     pub length_s: f64,
+    pub dt_s: f64,
     pub x: Vec<f64>,
+    /// Buckets in series before the last: (rate, capacity), fastest first.
+    pub tiers: Vec<(f64, f64)>,
+    /// How the plateau behaves.
+    pub steadiness: Option<Steadiness>,
+    /// Period and units of a quota per fixed window, where the plateau has that shape.
+    pub window: Option<(f64, f64)>,
+}
+
+/// What a drain sees, beside the rate.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Plateau {
+    pub x: Vec<f64>,
+    pub ok: Vec<f64>,
+    pub refused: Vec<f64>,
+    pub latency_s: Vec<f64>,
+}
+
+impl Plateau {
+    pub fn add(&mut self, s: &Seen, of: Resource) {
+        self.x.extend_from_slice(match of {
+            Resource::Ops => &s.ops_per_s,
+            Resource::Bytes => &s.bytes_per_s,
+        });
+        self.ok.extend_from_slice(&s.ops_per_s);
+        self.refused.extend_from_slice(&s.rejected_per_s);
+        self.latency_s.extend_from_slice(&s.latency_s);
+    }
 }
 
 const NEED_FIRST_S: f64 = 20.0;
@@ -52,6 +86,13 @@ const NEED_AGAIN_S: f64 = 8.0;
 
 fn need(first: bool) -> f64 {
     if first { NEED_FIRST_S } else { NEED_AGAIN_S }
+}
+
+/// A quota per window leaves whole slices empty, which no level survives: such a series is seen window by window.
+fn by_window(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
+    let (period_s, _) = fixed_window(&x[x.len() / 2..], dt)?;
+    let k = ((period_s / dt).round() as usize).max(1);
+    Some((math::bin_means(x, k), k as f64 * dt))
 }
 
 fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
@@ -62,6 +103,9 @@ fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
 pub fn is_enough(x: &[f64], dt: f64, t: f64, first: bool, known: Option<f64>) -> bool {
     if t < if first { 25.0 } else { 10.0 } {
         return false;
+    }
+    if let Some((y, dt)) = by_window(x, dt) {
+        return is_enough(&y, dt, t, first, known);
     }
     let f = fitted(x, dt, need(first));
     if let Some(tier) = f.tiers.last() {
@@ -76,6 +120,9 @@ pub fn is_enough(x: &[f64], dt: f64, t: f64, first: bool, known: Option<f64>) ->
 
 impl Drain {
     pub fn of(x: &[f64], dt: f64, first: bool, known: Option<f64>) -> Self {
+        if let Some((y, dt)) = by_window(x, dt) {
+            return Self::of(&y, dt, first, known);
+        }
         let f = fitted(x, dt, need(first).min(15.0));
         let blank = Self {
             kind: DrainKind::Unsteady,
@@ -88,8 +135,13 @@ impl Drain {
             idle_s: None,
             taken_per_s: 0.0,
             would_fill: None,
+            start_s: 0.0,
             length_s: 0.0,
+            dt_s: dt,
             x: Vec::new(),
+            tiers: Vec::new(),
+            steadiness: None,
+            window: None,
         };
         if let (true, Some(t)) = (f.verdict.is_limiter(), f.tiers.last()) {
             let pooled = known.filter(|r| *r > 0.0 && (t.rate / r - 1.0).abs() < 0.1);
@@ -102,6 +154,7 @@ impl Drain {
                 recovered: Some(recovered),
                 recovered_half_width: t.capacity_half_width,
                 cliff_s: Some(t.cliff_s),
+                tiers: f.tiers[..f.tiers.len() - 1].iter().map(|t| (t.rate, t.capacity)).collect(),
                 ..blank
             };
         }
@@ -119,6 +172,28 @@ impl Drain {
             recovered_half_width: 2.0 * s.sd,
             ..blank
         }
+    }
+
+    /// Looks at the part after the cliff, or at the second half.
+    pub(super) fn judge_plateau(&mut self, seen: &Plateau, dt: f64) {
+        let n = seen.x.len();
+        let from = match self.cliff_s {
+            Some(s) => (((s + 2.0) / dt) as usize).min(n),
+            None => n / 2,
+        };
+        let part = |v: &[f64]| v.get(from.min(v.len())..).unwrap_or_default().to_vec();
+        let (ok, refused, latency) = (part(&seen.ok), part(&seen.refused), part(&seen.latency_s));
+        let (n_ok, n_refused): (f64, f64) = (ok.iter().sum(), refused.iter().sum());
+        let x = part(&seen.x);
+        let unit = if n_ok > 0.0 { x.iter().sum::<f64>() / n_ok } else { 0.0 };
+        let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
+        let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
+        self.window = fixed_window(&x, dt);
+        // Whoever holds a rate exactly has it known exactly; the usual interval needs longer plateaus than a short probe has.
+        if !self.rate_half_width.is_finite() {
+            self.rate_half_width = if x.len() >= 20 { Mean::of(&x).half_width } else { f64::INFINITY };
+        }
+        self.steadiness = Some(s);
     }
 
     /// The idle time would have filled more than was found: what was found is the capacity.

@@ -8,16 +8,27 @@
 //!
 //! The caller executes each [`Action`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
+mod cause;
 mod drain;
+mod ladder;
 mod outcome;
+mod questions;
+pub mod scope;
+pub mod shared;
 mod summary;
+mod track;
 
+pub use cause::{Cause, Steadiness};
 pub use drain::{Drain, DrainKind};
 pub use outcome::{Capacity, Found, Outcome};
+pub use questions::{Answers, BurstLaw, Cost, Penalty};
 
 use crate::math;
 use crate::simulate::Seen;
-use drain::{Micro, micro_capacity};
+use drain::{Micro, Plateau, micro_capacity};
+use ladder::Ladder;
+use questions::{Questions, Trial};
+use track::Track;
 
 /// What the probe may use and want.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,8 +36,14 @@ pub struct Options {
     /// Size of ops for the ops bucket, and the largest for the bytes bucket.
     pub small_bytes: u64,
     pub large_bytes: u64,
-    /// Ops in flight that saturate.
+    /// Ops in flight that saturate, or from which a ladder of doublings starts.
     pub concurrency: u32,
+    /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
+    pub most: [u32; 2],
+    /// Whether the op moves bytes: without, there is no bytes bucket to look for.
+    pub moves_bytes: bool,
+    /// What kind of limiter it is, beside its figures: what refusals cost, burst by tokens or by time, cost of a size.
+    pub questions: bool,
     /// Slice of the series that is wanted back.
     pub dt_s: f64,
     /// All phases together may take this long.
@@ -41,6 +58,9 @@ impl Default for Options {
             small_bytes: 1024,
             large_bytes: 8 << 20,
             concurrency: 256,
+            most: [0; 2],
+            moves_bytes: true,
+            questions: false,
             dt_s: 0.25,
             budget_s: 900.0,
             horizon_s: 120.0,
@@ -51,13 +71,15 @@ impl Default for Options {
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action {
-    /// Closed-loop load. `continues`: the same load as before, without a break.
+    /// Load, closed-loop unless a rate is offered. `continues`: the same load as before, without a break.
     Load {
         size_bytes: u64,
         concurrency: u32,
         duration_s: f64,
         dt_s: f64,
         continues: bool,
+        /// Open loop: ops per second.
+        offered_per_s: Option<f64>,
     },
     /// Stop issuing and wait for every op in flight; then report the time.
     Stop,
@@ -85,6 +107,14 @@ pub enum Resource {
 }
 
 impl Resource {
+    /// The ops that drain it, for a progress line.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Ops => "small ops",
+            Self::Bytes => "large ops",
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Ops => "ops",
@@ -95,6 +125,7 @@ impl Resource {
 
 /// Seconds of load between two looks.
 const CHUNK_S: f64 = 5.0;
+const ALIGN: u64 = 4096;
 const PILOT_S: f64 = 4.0;
 const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
@@ -102,30 +133,18 @@ const MICRO_CYCLES: usize = 6;
 const MICRO_LOAD_S: f64 = 6.0;
 const MICRO_DT_S: f64 = 0.1;
 
-/// All that is known of one resource.
-#[derive(Debug, Clone, Default)]
-struct Track {
-    drains: Vec<Drain>,
-    last_end_s: f64,
-    /// Plateau and burst rate, once known.
-    rate: Option<f64>,
-    burst: Option<f64>,
-    micro: Option<Micro>,
-    /// Tokens of this resource used up to the end of its last drain.
-    mark: f64,
-    done: bool,
-    /// Idle time wanted before the next drain.
-    want_s: f64,
-}
-
 #[derive(Debug, Clone)]
 enum State {
     Start,
     Pilot,
     Choose,
     Wait(Resource),
+    Rung(Ladder),
+    RungEnd(Ladder),
     Draining(Draining),
     Drained(Draining),
+    Trying(Trial),
+    Tried(Trial),
     MicroIdle(MicroRun),
     MicroLoad(MicroRun),
     MicroStop(MicroRun),
@@ -140,8 +159,9 @@ struct Draining {
     /// Tokens per second that others took during the idle time.
     taken_per_s: f64,
     limit_s: f64,
+    start_s: f64,
     t: f64,
-    x: Vec<f64>,
+    seen: Plateau,
 }
 
 #[derive(Debug, Clone)]
@@ -161,18 +181,22 @@ pub struct Probe {
     large_bytes: u64,
     used: [f64; 2],
     tracks: [Track; 2],
+    questions: Questions,
 }
 
 impl Probe {
     pub fn new(options: Options) -> Self {
+        let mut tracks = [Track::default(), Track::default()];
+        tracks[1].done = !options.moves_bytes;
         Self {
             options,
+            questions: Questions::new(options.questions),
             state: State::Start,
             started_s: 0.0,
             now_s: 0.0,
             large_bytes: options.large_bytes,
             used: [0.0; 2],
-            tracks: [Track::default(), Track::default()],
+            tracks,
         }
     }
 
@@ -180,6 +204,10 @@ impl Probe {
     pub fn phase(&self) -> String {
         match &self.state {
             State::Start | State::Pilot => "pilot: what size moves bytes best".into(),
+            State::Rung(l) | State::RungEnd(l) => {
+                format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
+            }
+            State::Trying(t) | State::Tried(t) => t.phase(),
             State::Choose | State::Done => "deciding".into(),
             State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
             State::Draining(d) | State::Drained(d) if d.first => {
@@ -215,6 +243,10 @@ impl Probe {
             }
             State::Choose => self.choose(),
             State::Wait(r) => self.start_drain(r),
+            State::Rung(l) => self.rung_seen(l, last.seen.as_ref()),
+            State::RungEnd(l) => self.rung_next(l),
+            State::Trying(t) => self.trial_seen(t, last.seen.as_ref()),
+            State::Tried(t) => self.trial_next(t),
             State::Draining(d) => self.go_on(d, last.seen.as_ref()),
             State::Drained(d) => self.finish_drain(d),
             State::MicroIdle(m) => self.micro_load(m),
@@ -226,7 +258,29 @@ impl Probe {
 
     /// What is known so far.
     pub fn outcome(&self) -> Outcome {
-        Outcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options)
+        Outcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options, &self.questions)
+    }
+
+    fn size_of(&self, r: Resource) -> u64 {
+        match r {
+            Resource::Ops => self.options.small_bytes,
+            Resource::Bytes => self.large_bytes,
+        }
+    }
+
+    fn concurrency_of(&self, r: Resource) -> u32 {
+        self.tracks[r as usize].concurrency.unwrap_or(self.options.concurrency)
+    }
+
+    fn closed_load(&self, r: Resource, duration_s: f64, dt_s: f64, continues: bool) -> Action {
+        Action::Load {
+            size_bytes: self.size_of(r),
+            concurrency: self.concurrency_of(r),
+            duration_s,
+            dt_s,
+            continues,
+            offered_per_s: None,
+        }
     }
 
     fn finish(&mut self) -> Action {
@@ -235,6 +289,9 @@ impl Probe {
     }
 
     fn start_pilot(&mut self) -> Action {
+        if !self.options.moves_bytes {
+            return self.choose();
+        }
         self.state = State::Pilot;
         Action::Load {
             size_bytes: self.options.large_bytes,
@@ -242,6 +299,7 @@ impl Probe {
             duration_s: PILOT_S,
             dt_s: self.options.dt_s,
             continues: false,
+            offered_per_s: None,
         }
     }
 
@@ -250,7 +308,9 @@ impl Probe {
         let x = seen.map_or(&[][..], |s| &s.bytes_per_s);
         let rate = math::mean(&x[4.min(x.len())..]);
         let low = (64.0 * 1024.0f64).min(self.options.large_bytes as f64);
-        self.large_bytes = (rate / 20.0).clamp(low, self.options.large_bytes as f64) as u64;
+        let wanted = (rate / 20.0).clamp(low, self.options.large_bytes as f64) as u64;
+        // Direct I/O wants whole blocks.
+        self.large_bytes = if wanted > ALIGN { wanted / ALIGN * ALIGN } else { wanted };
     }
 
     fn track(&mut self, r: Resource) -> &mut Track {
@@ -261,8 +321,21 @@ impl Probe {
     fn choose(&mut self) -> Action {
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
-        if self.elapsed_s() >= self.options.budget_s || open.is_empty() {
+        if self.elapsed_s() >= self.options.budget_s {
             return self.finish();
+        }
+        if open.is_empty() {
+            return self.ask();
+        }
+        let climbs = |r: Resource| {
+            let t = &self.tracks[r as usize];
+            t.drains.is_empty()
+                && t.concurrency.is_none()
+                && self.options.most[r as usize] > self.options.concurrency
+        };
+        // Both ladders before the first drain: what is made ready for them is no one's idle time.
+        if let Some(&r) = open.iter().find(|r| climbs(**r)) {
+            return self.rung(Ladder::new(r, self.options.concurrency));
         }
         if let Some(&r) = open.iter().find(|r| self.tracks[**r as usize].drains.is_empty()) {
             return self.start_drain(r);
@@ -286,38 +359,42 @@ impl Probe {
     fn start_drain(&mut self, of: Resource) -> Action {
         let left = (self.options.budget_s - self.elapsed_s()).max(10.0);
         let (now, used) = (self.now_s, self.used[of as usize]);
-        let horizon = self.options.horizon_s;
+        // A first look at one bucket leaves time for one at the other, and for a second one.
+        let others = self.tracks.iter().filter(|t| !t.done && t.drains.is_empty()).count();
+        let share = if others > 1 { 0.4 } else { 0.7 };
+        let horizon = self.options.horizon_s.min((share * left).max(10.0));
         let t = self.track(of);
         let first = t.drains.is_empty();
         let idle_s = (!first).then_some(now - t.last_end_s);
         let taken_per_s = idle_s.filter(|i| *i > 0.0).map_or(0.0, |i| (used - t.mark) / i);
         let limit_s = left.min(if first { horizon } else { LONGEST_REDRAIN_S });
-        self.load_on(Draining { of, first, idle_s, taken_per_s, limit_s, t: 0.0, x: Vec::new() })
+        self.load_on(Draining {
+            of,
+            first,
+            idle_s,
+            taken_per_s,
+            limit_s,
+            start_s: now,
+            t: 0.0,
+            seen: Plateau::default(),
+        })
     }
 
     fn load_on(&mut self, d: Draining) -> Action {
-        let size_bytes = match d.of {
-            Resource::Ops => self.options.small_bytes,
-            Resource::Bytes => self.large_bytes,
-        };
-        let continues = d.t > 0.0;
+        let (of, continues) = (d.of, d.t > 0.0);
         self.state = State::Draining(d);
-        let (concurrency, dt_s) = (self.options.concurrency, self.options.dt_s);
-        Action::Load { size_bytes, concurrency, duration_s: CHUNK_S, dt_s, continues }
+        self.closed_load(of, CHUNK_S, self.options.dt_s, continues)
     }
 
     fn go_on(&mut self, mut d: Draining, seen: Option<&Seen>) -> Action {
         match seen {
-            Some(s) => d.x.extend_from_slice(match d.of {
-                Resource::Ops => &s.ops_per_s,
-                Resource::Bytes => &s.bytes_per_s,
-            }),
+            Some(s) => d.seen.add(s, d.of),
             // No series came back: nothing will ever be known this way.
             None => d.t = d.limit_s,
         }
         d.t += CHUNK_S;
         let known = self.tracks[d.of as usize].rate;
-        if d.t >= d.limit_s || drain::is_enough(&d.x, self.options.dt_s, d.t, d.first, known) {
+        if d.t >= d.limit_s || drain::is_enough(&d.seen.x, self.options.dt_s, d.t, d.first, known) {
             self.state = State::Drained(d);
             return Action::Stop;
         }
@@ -330,11 +407,14 @@ impl Probe {
         let (now, used) = (self.now_s, self.used[of as usize]);
         let left = self.options.budget_s - self.elapsed_s();
         let t = self.track(of);
-        let mut seen = Drain::of(&d.x, dt, d.first, t.rate);
+        let mut seen = Drain::of(&d.seen.x, dt, d.first, t.rate);
+        seen.judge_plateau(&d.seen, dt);
         seen.idle_s = d.idle_s;
         seen.taken_per_s = d.taken_per_s;
         seen.length_s = d.t;
-        seen.x = d.x;
+        seen.x = d.seen.x;
+        seen.start_s = d.start_s;
+        seen.dt_s = dt;
         t.last_end_s = now;
         t.mark = used;
         let usable = seen.kind != DrainKind::Unsteady;
@@ -369,13 +449,9 @@ impl Probe {
     }
 
     fn micro_load(&mut self, m: MicroRun) -> Action {
-        let size_bytes = match m.of {
-            Resource::Ops => self.options.small_bytes,
-            Resource::Bytes => self.large_bytes,
-        };
+        let of = m.of;
         self.state = State::MicroLoad(m);
-        let concurrency = self.options.concurrency;
-        Action::Load { size_bytes, concurrency, duration_s: MICRO_LOAD_S, dt_s: MICRO_DT_S, continues: false }
+        self.closed_load(of, MICRO_LOAD_S, MICRO_DT_S, false)
     }
 
     fn micro_seen(&mut self, mut m: MicroRun, seen: Option<&Seen>) -> Action {
@@ -406,51 +482,6 @@ impl Probe {
         t.mark = used;
         t.micro = Micro::of(&m.values, &t.drains[0].x, dt, t.rate.unwrap_or(0.0));
         self.choose()
-    }
-}
-
-impl Track {
-    fn most_recovered(&self) -> f64 {
-        self.drains.iter().filter_map(|d| d.recovered).fold(0.0, f64::max)
-    }
-
-    /// Whether to drain again, and after how much idle time.
-    fn decide(&mut self, left_s: f64) {
-        let known = self.drains.iter().any(|d| d.recovered.is_some());
-        let Some(r) = self.rate.filter(|r| known && *r > 0.0) else {
-            self.done = self.drains.len() >= 2;
-            self.want_s = 0.0;
-            return;
-        };
-        if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
-            // The bucket may have been empty at the start: one more drain after an idle time, else there is none.
-            self.done = self.drains.len() >= 2;
-            self.want_s = 20.0;
-            return;
-        }
-        let most = self.most_recovered();
-        for d in &mut self.drains {
-            d.would_fill =
-                d.idle_s.filter(|_| d.kind != DrainKind::Unsteady).map(|i| (r - d.taken_per_s) * i);
-        }
-        let have_capacity = self.drains.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most));
-        let have_refill = self.drains.iter().any(Drain::is_unsaturated);
-        if have_capacity && have_refill {
-            self.done = true;
-            return;
-        }
-        let last_width =
-            self.drains.iter().rev().find(|d| d.recovered.is_some()).map_or(0.0, |d| d.recovered_half_width);
-        if have_capacity {
-            // The refill rate needs an idle time that does not fill the bucket, and that can be resolved.
-            let w = 0.4 * most / r;
-            self.done = w * r < 5.0 * last_width || w < 2.0 || self.drains.len() >= 5;
-            self.want_s = w;
-            return;
-        }
-        let growing = self.drains.iter().any(|d| d.would_fill.is_some_and(|f| f > 1.1 * most));
-        self.want_s = 1.8 * most / r * if growing { 1.6 } else { 1.0 } + 5.0;
-        self.done = self.want_s > left_s || self.drains.len() >= 6;
     }
 }
 

@@ -2,7 +2,8 @@
 
 use plimsoll_model::Estimate;
 
-use super::{Drain, DrainKind, Options, Resource, Track};
+use super::questions::{Answers, Penalty, Questions};
+use super::{Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::student;
 
@@ -28,6 +29,12 @@ pub struct Found {
     pub refill: Option<Estimate>,
     /// Longest single drain: how long a rate was seen.
     pub horizon_s: f64,
+    /// Ops in flight that drained it.
+    pub concurrency: u32,
+    /// Mean latency of what was granted on the ladder's first rung, before the limit was reached; seconds.
+    pub unloaded_s: Option<f64>,
+    /// The rate still grew with the ops in flight where the ladder ended.
+    pub still_grew: bool,
     /// What remains open, each with what would settle it.
     pub open: Vec<String>,
     pub drains: Vec<Drain>,
@@ -37,6 +44,38 @@ impl Found {
     /// Whether a bucket was found.
     pub fn is_bucket(&self) -> bool {
         !matches!(self.capacity, Capacity::NoneSeen)
+    }
+
+    /// The strongest evidence that the rate is a limiter's.
+    pub fn cause(&self) -> Cause {
+        if self.is_bucket() {
+            return Cause::Bucket;
+        }
+        let of = |d: &Drain| match d.window {
+            Some(_) => Cause::Held,
+            None => d.steadiness.map_or(Cause::None, |s| s.cause()),
+        };
+        self.drains.iter().map(of).min().unwrap_or(Cause::None)
+    }
+
+    /// Share of attempts that were refused on the plateau, and mean latency there, seconds: of the drain that was refused most.
+    pub fn refused(&self) -> f64 {
+        self.drains.iter().filter_map(|d| d.steadiness).map(|s| s.refused).fold(0.0, f64::max)
+    }
+
+    /// Period and units of a quota per fixed window.
+    pub fn window(&self) -> Option<(f64, f64)> {
+        self.drains.iter().find_map(|d| d.window)
+    }
+
+    /// A faster bucket before the last one, as the fullest drain shows it: (rate, capacity).
+    pub fn first_tier(&self) -> Option<(f64, f64)> {
+        let fullest = self.drains.iter().filter(|d| !d.tiers.is_empty());
+        fullest
+            .max_by(|a, b| a.recovered.unwrap_or(0.0).total_cmp(&b.recovered.unwrap_or(0.0)))?
+            .tiers
+            .first()
+            .copied()
     }
 
     /// Tokens of a bucket that this probe does not exclude if the true sustained rate is `r`.
@@ -52,17 +91,80 @@ pub struct Outcome {
     pub bytes: Found,
     /// Size of the large ops, as the pilot chose it.
     pub large_bytes: u64,
+    pub small_bytes: u64,
+    /// Whether a bytes bucket was looked for.
+    pub moves_bytes: bool,
+    pub answers: Answers,
     pub elapsed_s: f64,
 }
 
 impl Outcome {
-    pub(super) fn of(tracks: &[Track; 2], large_bytes: u64, elapsed_s: f64, o: &Options) -> Self {
-        Self {
+    pub(super) fn of(
+        tracks: &[Track; 2],
+        large_bytes: u64,
+        elapsed_s: f64,
+        o: &Options,
+        questions: &Questions,
+    ) -> Self {
+        let answers = questions.answers;
+        let mut out = Self {
             ops: found(Resource::Ops, &tracks[0], o),
             bytes: found(Resource::Bytes, &tracks[1], o),
             large_bytes,
+            small_bytes: o.small_bytes,
+            moves_bytes: o.moves_bytes,
+            answers,
             elapsed_s,
+        };
+        // Saturated, such a limiter grants next to nothing: its rate is the highest one without refusals.
+        if let Some(Penalty::CostsTokens(rate)) = answers.penalty {
+            out.ops.sustained = Some(rate);
         }
+        out
+    }
+
+    /// Small and large ops came to the same number of ops, or of bytes, per second: one cap was seen twice.
+    pub fn one_cap(&self) -> bool {
+        self.seen_twice().is_some()
+    }
+
+    /// The resource whose cap was seen under the other's load, too.
+    pub fn seen_twice(&self) -> Option<Resource> {
+        let (o, b) = (self.ops.sustained?.value, self.bytes.sustained?.value);
+        let near = |x: f64, y: f64| y > 0.0 && (x / y - 1.0).abs() < 0.08;
+        if near(b / self.large_bytes as f64, o) {
+            return Some(Resource::Ops);
+        }
+        near(o * self.small_bytes as f64, b).then_some(Resource::Bytes)
+    }
+
+    /// Whether this resource has a limiter of its own, as far as the evidence goes.
+    pub fn is_limited(&self, r: Resource) -> bool {
+        let (found, other) = match r {
+            Resource::Ops => (&self.ops, Resource::Bytes),
+            Resource::Bytes => (&self.bytes, Resource::Ops),
+        };
+        found.cause() != Cause::None && self.seen_twice() != Some(other)
+    }
+
+    /// Sustained ops per second, where they are a limit.
+    pub fn limit_of_ops(&self) -> Option<f64> {
+        self.ops.sustained.filter(|_| self.is_limited(Resource::Ops)).map(|e| e.value)
+    }
+
+    /// Sustained bytes per second, where they are a limit.
+    pub fn limit_of_bytes(&self) -> Option<f64> {
+        self.bytes.sustained.filter(|_| self.is_limited(Resource::Bytes)).map(|e| e.value)
+    }
+
+    /// Time of one small op where nothing waits for a limit, seconds: as the ladder's first rung saw it.
+    pub fn unloaded_latency_s(&self) -> Option<f64> {
+        self.ops.unloaded_s.filter(|l| *l > 0.0)
+    }
+
+    /// More ops in flight would have brought more of both: latency is what was seen.
+    pub fn is_latency_bound(&self) -> bool {
+        self.ops.still_grew && self.ops.cause() == Cause::None
     }
 }
 
@@ -79,10 +181,16 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
         capacity,
         refill,
         horizon_s,
+        concurrency: t.concurrency.unwrap_or(o.concurrency),
+        unloaded_s: t.unloaded_s,
+        still_grew: t.still_grew,
         open: vec![],
         drains: t.drains.clone(),
     };
-    f.open = open_questions(&f, o);
+    // What was not looked for is no question.
+    if resource == Resource::Ops || o.moves_bytes {
+        f.open = open_questions(&f, o);
+    }
     f
 }
 
@@ -92,6 +200,15 @@ fn sustained(t: &Track) -> Option<Estimate> {
     let rates: Vec<f64> = seen.iter().map(|d| d.rate).collect();
     if rates.is_empty() {
         return t.rate.map(|r| Estimate::symmetric(r, f64::INFINITY, 1.0));
+    }
+    // A drain that saw the rate held for longest knows it best: so exactly as its work keeps to a straight line.
+    let held = seen.iter().filter(|d| d.kind == DrainKind::Flat).filter_map(|d| {
+        let s = d.steadiness.filter(|s| s.cause() == Cause::Held)?;
+        Some((d.rate, d.rate * s.relative_half_width()))
+    });
+    if let Some((value, hw)) = held.min_by(|a, b| a.1.total_cmp(&b.1)) {
+        let own = seen.iter().map(|d| d.rate_half_width).fold(f64::INFINITY, f64::min);
+        return Some(Estimate::symmetric(value, hw.min(own), rates.len() as f64));
     }
     let widths: Vec<f64> = seen.iter().map(|d| d.rate_half_width).filter(|w| w.is_finite()).collect();
     let own = if widths.is_empty() { f64::INFINITY } else { math::quantile(&widths, 0.25) };

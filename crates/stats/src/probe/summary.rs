@@ -1,79 +1,273 @@
 //! The probe's outcome in the words of the run summary: a limit, its evidence, and what remains open.
 
+use plimsoll_model::analysis::{self, BucketFit, Recovery};
 use plimsoll_model::summary::{BucketSummary, LimitSummary};
+use plimsoll_model::units::{format_size, significant};
 use plimsoll_model::{Estimate, Finding, Level};
 
-use super::{Capacity, Found, Outcome};
-use crate::words;
+use super::questions::{BurstLaw, Cost, Penalty};
+use super::{Capacity, Cause, Drain, Found, Outcome, Resource};
+use crate::{math, words};
+
+/// Points of a drain's curve that are kept.
+const CURVE: usize = 300;
 
 impl Outcome {
     /// As the summary has it. The scope is unknown until another probe varies it.
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
-        let bucket = |f: &Found| f.sustained.map(|_| f.bucket());
-        let binding = match (self.ops.is_bucket(), self.bytes.is_bucket()) {
-            (true, true) => "both",
-            (true, false) => "ops",
-            (false, true) => "bytes",
-            (false, false) => "none",
+        // A cap that was seen under the other's load only is not known.
+        let bucket = |f: &Found, hidden_by: Resource| {
+            let known = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
+            known.then(|| f.bucket())
         };
         LimitSummary {
             target: target.into(),
             op_class: op_class.into(),
             scope: "unknown".into(),
-            ops_per_s: bucket(&self.ops),
-            bytes_per_s: bucket(&self.bytes),
+            ops_per_s: bucket(&self.ops, Resource::Bytes),
+            bytes_per_s: bucket(&self.bytes, Resource::Ops).filter(|_| self.moves_bytes),
             knee_bytes: self.knee_bytes(),
-            binding: binding.into(),
+            binding: self.binding().into(),
             evidence: self.evidence(),
         }
     }
 
-    /// Bytes rate over ops rate: where the binding limit changes. `None` unless both rates are known.
+    /// Which limits there are.
+    pub fn binding(&self) -> &'static str {
+        match (self.is_limited(Resource::Ops), self.is_limited(Resource::Bytes)) {
+            (true, true) => "both",
+            (true, false) => "ops",
+            (false, true) => "bytes",
+            (false, false) if self.is_latency_bound() => "latency",
+            (false, false) if self.ops.sustained.is_none() => "undetermined",
+            (false, false) => "none",
+        }
+    }
+
+    /// Bytes rate over ops rate: where the binding limit changes. `None` unless both are limits, and known.
     pub fn knee_bytes(&self) -> Option<Estimate> {
         let (o, b) = (self.ops.sustained?, self.bytes.sustained?);
-        if !(o.value > 0.0 && b.value > 0.0) {
+        let limits = self.is_limited(Resource::Ops) && self.is_limited(Resource::Bytes);
+        if !(limits && o.value > 0.0 && b.value > 0.0) {
             return None;
         }
         // Relative half widths of independent measurements add in quadrature.
         let r = o.relative_half_width().hypot(b.relative_half_width());
         let knee = b.value / o.value;
-        let factor = if r.is_finite() { r.exp() } else { f64::INFINITY };
-        Some(Estimate { value: knee, low: knee / factor, high: knee * factor, n_eff: o.n_eff.min(b.n_eff) })
+        r.is_finite().then(|| Estimate {
+            value: knee,
+            low: knee / r.exp(),
+            high: knee * r.exp(),
+            n_eff: o.n_eff.min(b.n_eff),
+        })
     }
 
-    /// One line per drain.
+    /// What each drain showed, and what says that a limiter was seen.
     pub fn evidence(&self) -> Vec<(String, String)> {
         let mut out = Vec::new();
-        for f in [&self.ops, &self.bytes] {
+        for f in self.looked_for() {
+            let unit = f.resource.name();
+            out.push((format!("{unit}: why a limit"), f.cause().words().into()));
+            out.push((format!("{unit}: in flight"), f.concurrency.to_string()));
             for (i, d) in f.drains.iter().enumerate() {
-                let idle = d.idle_s.map_or("first".into(), |s| format!("after {} of rest", words::span(s)));
-                let cliff = d.cliff_s.map_or(String::new(), |s| format!(", cliff at {}", words::span(s)));
-                let found =
-                    d.recovered.map_or("unknown".into(), |r| plimsoll_model::units::significant(r, 4));
-                let text = format!(
-                    "{idle}: {}{cliff}, plateau {}, {found} tokens beyond it, {} long",
-                    d.kind.name(),
-                    plimsoll_model::units::significant(d.rate, 4),
-                    words::span(d.length_s)
-                );
-                out.push((format!("{} drain {}", f.resource.name(), i + 1), text));
+                out.push((format!("{unit} drain {}", i + 1), drain_words(d)));
             }
         }
         out
     }
 
-    /// What remains undetermined, each with what would settle it.
-    pub fn findings(&self) -> Vec<Finding> {
-        [&self.ops, &self.bytes]
-            .into_iter()
-            .flat_map(|f| &f.open)
-            .map(|q| {
-                let mut c = q.chars();
-                let text: String = c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default();
-                Finding::new("F03", "open_question", Level::Info, text + ".")
-            })
-            .collect()
+    fn looked_for(&self) -> Vec<&Found> {
+        if self.moves_bytes { vec![&self.ops, &self.bytes] } else { vec![&self.ops] }
     }
+
+    /// What was found beside the figures, and what remains undetermined, each with what would settle it.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
+        out.extend(self.penalty());
+        out.extend(self.cost());
+        if let Some(r) = self.seen_twice() {
+            out.push(self.hidden(r));
+        }
+        out.extend(self.looked_for().into_iter().flat_map(|f| &f.open).map(|q| {
+            let mut c = q.chars();
+            let text: String = c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default();
+            Finding::new("F03", "open_question", Level::Info, text + ".")
+        }));
+        out
+    }
+
+    /// How a limit behaves: refuses, delays, in windows, with a second tier, and what its burst is made of.
+    fn kind_of(&self, f: &Found) -> Vec<Finding> {
+        let mut out = Vec::new();
+        if !self.is_limited(f.resource) {
+            return out;
+        }
+        let unit = if f.resource == Resource::Ops { "operations" } else { "bytes" };
+        let steadiness = f.drains.iter().filter_map(|d| d.steadiness).next_back();
+        let refused = f.refused();
+        let how = if refused >= 0.01 {
+            format!("it refuses what is too much ({} of attempts on the plateau)", percent(refused))
+        } else {
+            let latency = steadiness.map_or(0.0, |s| s.latency_s);
+            format!(
+                "it delays what is too much ({} in the mean with {} in flight)",
+                plimsoll_model::units::format_latency_ns(latency * 1e9),
+                f.concurrency
+            )
+        };
+        let held = steadiness.map_or(String::new(), |s| {
+            format!(
+                "; on the plateau the work keeps to a straight line within {} ms",
+                significant(1e3 * s.wander_s, 2)
+            )
+        });
+        let text = format!("The limit on {unit} shows by {}: {how}{held}.", f.cause().words());
+        out.push(Finding::new("F40", "limit_cause", Level::Info, text));
+        if let Some((period_s, units)) = f.window() {
+            let (amount, unit) = if f.resource == Resource::Ops {
+                (words::about(units, 3), "ops".to_owned())
+            } else {
+                let (unit, k) = words::bytes_unit(units);
+                (words::about(units / k, 3), unit.to_owned())
+            };
+            let text = format!(
+                "It is a quota per fixed window: {amount} {unit} in each {period_s:.1} s, then nothing."
+            );
+            out.push(Finding::new("F42", "limit_window", Level::Info, text));
+        }
+        if let Some((rate, capacity)) = f.first_tier() {
+            let n = |x: f64| amount(f.resource, x);
+            let text = format!(
+                "There are two buckets of {unit} in series: a first of {} with {}/s, and the one that is given here.",
+                n(capacity),
+                n(rate)
+            );
+            out.push(Finding::new("F47", "limit_tiers", Level::Info, text));
+        }
+        if let Some((law, ratio)) = self.answers.burst[f.resource as usize] {
+            let ratio = significant(ratio, 3);
+            let text = match law {
+                BurstLaw::Tokens => format!(
+                    "The burst of {unit} is one of tokens: at half of the excess it lasted {ratio} times as long."
+                ),
+                BurstLaw::Timer => format!(
+                    "The burst of {unit} is one of time, not of tokens: at half of the excess it lasted {ratio} times as long."
+                ),
+            };
+            out.push(Finding::new("F43", "limit_burst_law", Level::Info, text));
+        }
+        out
+    }
+
+    fn penalty(&self) -> Option<Finding> {
+        let text = match self.answers.penalty? {
+            Penalty::Free => {
+                "Refusals cost no tokens: offered twice the limit, the storage still grants the limit."
+                    .to_owned()
+            }
+            Penalty::CostsTokens(e) => format!(
+                "Refusals cost tokens: a client that goes on when it is refused gets next to nothing. Stay below {} op/s, \
+                 the highest rate without refusals.",
+                significant(e.low, 3)
+            ),
+        };
+        Some(Finding::new("F41", "limit_penalty", Level::Info, text))
+    }
+
+    fn cost(&self) -> Option<Finding> {
+        let text = match self.answers.cost? {
+            Cost::OpsAndBytes => "Sizes in between follow the lower of the two limits (within 10 %).".to_owned(),
+            Cost::Shared => "Ops and bytes use one resource: at the size where both limits meet, half of it is left. That is \
+                             rather a CPU or a disk than two limits."
+                .to_owned(),
+            Cost::Units(u) => format!(
+                "Ops are counted in units of {}: a larger one costs one for each that it begins.",
+                format_size(u as u64)
+            ),
+            Cost::Other(ratio) => format!(
+                "Sizes in between do not follow the two limits: they reach {} of what these predict. The limits hold for the \
+                 sizes that were probed.",
+                percent(ratio)
+            ),
+        };
+        Some(Finding::new("F44", "limit_cost", Level::Info, text))
+    }
+
+    /// The other cap lies above what could be reached.
+    fn hidden(&self, seen: Resource) -> Finding {
+        let text = match seen {
+            Resource::Ops => format!(
+                "A limit on bytes was not reached: ops of {} come to the same {} op/s as small ones. It is at least {}.",
+                format_size(self.large_bytes),
+                words::about(self.ops.sustained.map_or(0.0, |e| e.value), 3),
+                self.bytes.sustained.map_or("unknown".into(), |e| words::bytes_rate(&e))
+            ),
+            Resource::Bytes => format!(
+                "A limit on operations was not reached: ops of {} come to the same bytes per second as large ones.",
+                format_size(self.small_bytes)
+            ),
+        };
+        Finding::new("F45", "limit_hidden", Level::Info, text)
+    }
+
+    /// Whether the rates were seen for as long as the user needs them.
+    pub fn horizon_finding(&self, goal_s: Option<f64>, budget_s: f64) -> Option<Finding> {
+        let goal_s = goal_s?;
+        let seen = self.looked_for().iter().map(|f| f.horizon_s).fold(f64::INFINITY, f64::min);
+        if !seen.is_finite() || seen >= goal_s {
+            return None;
+        }
+        // A first drain of each resource as long as the goal; the first of two takes 40 % of the budget at most.
+        let drains = if self.moves_bytes { 2.5 } else { 1.5 };
+        let needed_s = (drains * goal_s + 60.0).max(budget_s);
+        let text = format!(
+            "The goal is {}, and the rates were seen for {}: a burst that ends in between is not excluded. A probe with \
+             --budget {:.0}s would see that far.",
+            words::span(goal_s),
+            words::span(seen),
+            needed_s
+        );
+        Some(Finding::new("Q01", "horizon", Level::Qualified, text).measured(seen, goal_s))
+    }
+
+    /// What the report draws.
+    pub fn buckets(&self, target: &str, op_class: &str) -> Vec<BucketFit> {
+        let hidden = |f: &&&Found| match self.seen_twice() {
+            Some(r) => f.resource == r,
+            None => true,
+        };
+        self.looked_for().iter().filter(hidden).map(|f| f.fit(target, op_class)).collect()
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", significant(100.0 * share, 2))
+}
+
+fn amount(r: Resource, x: f64) -> String {
+    match r {
+        Resource::Ops => format!("{} ops", words::about(x, 3)),
+        Resource::Bytes => {
+            let (unit, f) = words::bytes_unit(x);
+            format!("{} {unit}", words::about(x / f, 3))
+        }
+    }
+}
+
+fn drain_words(d: &Drain) -> String {
+    let idle = d.idle_s.map_or("first".into(), |s| format!("after {} of rest", words::span(s)));
+    let cliff = d.cliff_s.map_or(String::new(), |s| format!(", cliff at {}", words::span(s)));
+    let found = d.recovered.map_or("unknown".into(), |r| significant(r, 4));
+    let refused = d
+        .steadiness
+        .filter(|s| s.refused > 0.0)
+        .map_or(String::new(), |s| format!(", {} refused", percent(s.refused)));
+    format!(
+        "{idle}: {}{cliff}, plateau {}{refused}, {found} tokens beyond it, {} long",
+        d.kind.name(),
+        significant(d.rate, 4),
+        words::span(d.length_s)
+    )
 }
 
 impl Found {
@@ -84,12 +278,62 @@ impl Found {
             Capacity::AtLeast(v) => Some(Estimate { value: v, low: v, high: f64::MAX, n_eff: 1.0 }),
             Capacity::NoneSeen => None,
         };
-        let finite = |e: Option<Estimate>| e.filter(|e| e.low.is_finite() && e.high.is_finite());
         BucketSummary {
             sustained: finite(self.sustained),
             burst: finite(self.burst),
-            capacity,
+            capacity: finite(capacity),
             refill: finite(self.refill),
         }
     }
+
+    fn status(&self) -> &'static str {
+        match self.capacity {
+            Capacity::Measured(_) => "measured",
+            Capacity::AtLeast(_) => "bound",
+            Capacity::NoneSeen if self.cause() != Cause::None => "no burst seen",
+            Capacity::NoneSeen => "no limit seen",
+        }
+    }
+
+    fn fit(&self, target: &str, op_class: &str) -> BucketFit {
+        let b = self.bucket();
+        let rate = b.refill.or(b.sustained).filter(|r| r.value > 0.0);
+        BucketFit {
+            target: target.into(),
+            op_class: op_class.into(),
+            unit: self.resource.name().into(),
+            sustained_per_s: b.sustained,
+            burst_per_s: b.burst,
+            capacity: b.capacity,
+            refill_per_s: b.refill,
+            full_again_s: b
+                .capacity
+                .zip(rate)
+                .filter(|(c, _)| c.high < f64::MAX)
+                .map(|(c, r)| c.scaled(1.0 / r.value)),
+            status: self.status().into(),
+            drains: self.drains.iter().map(curve).collect(),
+            recoveries: self.drains.iter().filter_map(recovery).collect(),
+            frontier: Vec::new(),
+        }
+    }
+}
+
+fn finite(e: Option<Estimate>) -> Option<Estimate> {
+    e.filter(|e| e.value.is_finite() && e.low.is_finite() && e.high.is_finite())
+}
+
+fn curve(d: &Drain) -> analysis::Drain {
+    let work = math::cumulative(&d.x, d.dt_s);
+    let every = work.len().div_ceil(CURVE).max(1);
+    analysis::Drain {
+        start_s: d.start_s,
+        work: work.iter().enumerate().step_by(every).map(|(i, w)| (i as f64 * d.dt_s, *w)).collect(),
+        cliff_s: d.cliff_s,
+    }
+}
+
+fn recovery(d: &Drain) -> Option<Recovery> {
+    let tokens = finite(Some(Estimate::symmetric(d.recovered?, d.recovered_half_width, 1.0)))?;
+    Some(Recovery { idle_s: d.idle_s?, tokens, saturated: d.is_saturated() })
 }

@@ -18,13 +18,13 @@ pub fn probe(system: &mut dyn System, options: Options) -> Outcome {
                 system.idle(seconds);
                 None
             }
-            Action::Load { size_bytes, concurrency, duration_s, dt_s, continues: _ } => {
+            Action::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, continues: _ } => {
                 Some(system.run(&Load {
                     size_bytes: size_bytes as f64,
                     concurrency,
                     duration_s,
                     dt_s,
-                    offered_per_s: None,
+                    offered_per_s,
                 }))
             }
         };

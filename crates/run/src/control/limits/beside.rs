@@ -1,0 +1,279 @@
+//! What is measured after the probe: which ops share the limit, and whose limit it is. A list of stages that follows from
+//! the outcome, each a few seconds on the plateau; the judgement is in stats.
+
+use plimsoll_model::plan::{Stage, Stop, Workload};
+use plimsoll_model::summary::LimitSummary;
+use plimsoll_model::units::significant;
+use plimsoll_model::{Finding, Level, OpKind};
+use plimsoll_stats::probe::scope::{self, Dimension, Doubled, Doubling};
+use plimsoll_stats::probe::shared::{Pair, Sharing};
+use plimsoll_stats::probe::{Outcome, Resource};
+
+use super::Asked;
+use super::shape::{Shape, seconds};
+use crate::control::Observation;
+use crate::error::RunError;
+
+/// Kinds that are tried beside the one that was probed. Copies and uploads in parts leave things behind.
+const KINDS: [OpKind; 5] = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List, OpKind::Delete];
+/// Seconds on the plateau, and before it at the least.
+const MEASURE_S: f64 = 6.0;
+const SETTLE_S: f64 = 2.0;
+const LONGEST_SETTLE_S: f64 = 60.0;
+/// The first measurement, again at the end: further away, the limiter's state has changed.
+const SAME: f64 = 0.07;
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    /// The op that was probed, by itself: first, and again last.
+    Alone,
+    Other(OpKind),
+    Both(OpKind),
+    Doubled(Dimension),
+}
+
+#[derive(Debug, Clone)]
+pub struct Beside {
+    asked: Asked,
+    kinds: Vec<OpKind>,
+    list: Option<Vec<What>>,
+    size_bytes: u64,
+    concurrency: u32,
+    settle_s: f64,
+    of: Resource,
+    /// Rates of the workloads of each stage that has run.
+    rates: Vec<Vec<f64>>,
+    none_found: bool,
+}
+
+impl Beside {
+    pub fn new(shape: &Shape, asked: Asked) -> Result<Self, RunError> {
+        if shape.is_block && (asked.shared || asked.scope) {
+            return Err(RunError::input(
+                "which ops share a limit, and its scope, are questions about objects: a block device has one limit for all",
+                "Leave out --probe-shared and --probe-scope",
+            ));
+        }
+        let first = shape.workload().mix.keys().next().copied();
+        let kinds = KINDS.into_iter().filter(|k| asked.shared && Some(*k) != first).collect();
+        Ok(Self {
+            asked,
+            kinds,
+            list: None,
+            size_bytes: shape.small_bytes,
+            concurrency: shape.concurrency,
+            settle_s: SETTLE_S,
+            of: Resource::Ops,
+            rates: Vec::new(),
+            none_found: false,
+        })
+    }
+
+    /// Seconds that it will take, as far as that is known before the probe.
+    pub fn expected_s(&self) -> f64 {
+        let stages = self.wanted(Resource::Ops).len();
+        stages as f64 * (SETTLE_S + MEASURE_S + 1.0)
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.list.is_some()
+    }
+
+    fn wanted(&self, of: Resource) -> Vec<What> {
+        if !self.asked.shared && !self.asked.scope {
+            return Vec::new();
+        }
+        let mut list = vec![What::Alone];
+        // Ops without bytes draw on no bytes bucket.
+        for kind in self.kinds.iter().filter(|k| of == Resource::Ops || k.moves_bytes()) {
+            list.extend([What::Other(*kind), What::Both(*kind)]);
+        }
+        if self.asked.scope {
+            list.extend([What::Doubled(Dimension::Connection), What::Doubled(Dimension::Prefix)]);
+            let more = Dimension::ALL.into_iter().filter(|d| self.asked.scope_targets.contains_key(d.name()));
+            list.extend(more.map(What::Doubled));
+        }
+        list.push(What::Alone);
+        list
+    }
+
+    /// The probe has ended: what its outcome allows to ask.
+    pub fn begin(&mut self, shape: &Shape, outcome: &Outcome) {
+        let found = match (outcome.is_limited(Resource::Ops), outcome.is_limited(Resource::Bytes)) {
+            (true, _) => Some((&outcome.ops, shape.small_bytes)),
+            (false, true) => Some((&outcome.bytes, outcome.large_bytes)),
+            (false, false) => None,
+        };
+        let Some((found, size_bytes)) = found else {
+            self.none_found = self.asked.shared || self.asked.scope;
+            self.list = Some(Vec::new());
+            return;
+        };
+        (self.of, self.size_bytes, self.concurrency) = (found.resource, size_bytes, found.concurrency);
+        let cliff = found.drains.iter().filter_map(|d| d.cliff_s).fold(0.0, f64::max);
+        self.settle_s = (1.3 * cliff + SETTLE_S).min(LONGEST_SETTLE_S);
+        self.list = Some(self.wanted(self.of));
+    }
+
+    /// The next stage; `seen` are the observations since the probe's end.
+    pub fn next(&mut self, shape: &Shape, seen: &[Observation]) -> Option<Stage> {
+        self.rates = seen.iter().map(|o| rates(o, self.of)).collect();
+        let what = self.list.as_ref()?.get(seen.len())?.clone();
+        Some(self.stage(shape, &what))
+    }
+
+    fn stage(&self, shape: &Shape, what: &What) -> Stage {
+        let mut stage = shape.stage(self.size_bytes, self.concurrency);
+        stage.warmup = seconds(self.settle_s);
+        let first = stage.workloads[0].clone();
+        let other =
+            |kind: OpKind| Workload { name: kind.name().into(), mix: [(kind, 1)].into(), ..first.clone() };
+        let (name, workloads) = match what {
+            What::Alone => (format!("{} alone", first.name), vec![first]),
+            What::Other(k) => (format!("{k} alone"), vec![other(*k)]),
+            What::Both(k) => (format!("{} and {k} together", first.name), vec![first.clone(), other(*k)]),
+            What::Doubled(d) => (format!("twice as many: {}", d.name()), self.doubled(&first, *d)),
+        };
+        stage.name = Some(name);
+        stage.workloads = workloads;
+        for w in &mut stage.workloads {
+            w.stop = Stop { duration: Some(seconds(MEASURE_S)), ..Stop::default() };
+        }
+        stage
+    }
+
+    /// The load with one thing twice: ops in flight, prefixes, or targets that differ in that thing.
+    fn doubled(&self, first: &Workload, d: Dimension) -> Vec<Workload> {
+        let mut w = first.clone();
+        match d {
+            Dimension::Connection => w.concurrency *= 2,
+            Dimension::Prefix => {
+                let o = w.object.get_or_insert_default();
+                o.prefixes = o.prefixes.max(1) * 2;
+            }
+            Dimension::Bucket | Dimension::Key | Dimension::Client => {
+                let twin = Workload {
+                    name: format!("{} with a second {}", first.name, d.name()),
+                    target: self.asked.scope_targets.get(d.name()).cloned(),
+                    ..first.clone()
+                };
+                return vec![w, twin];
+            }
+        }
+        vec![w]
+    }
+
+    /// What was measured, by what it was.
+    fn of(&self, what: &What) -> Option<&[f64]> {
+        let at = self.list.as_ref()?.iter().position(|w| w == what)?;
+        self.rates.get(at).map(Vec::as_slice)
+    }
+
+    /// The plateau by itself; `None` where it was not the same at the end.
+    fn alone(&self) -> Option<f64> {
+        let list = self.list.as_ref()?;
+        let both: Vec<f64> = list
+            .iter()
+            .zip(&self.rates)
+            .filter(|(w, _)| **w == What::Alone)
+            .filter_map(|(_, r)| r.first().copied())
+            .collect();
+        let (first, last) = (*both.first()?, *both.last()?);
+        (first > 0.0 && (last / first - 1.0).abs() <= SAME).then_some(0.5 * (first + last))
+    }
+
+    /// Writes what was found into the limit's summary.
+    pub fn conclude(&self, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
+        if self.none_found {
+            let text = "No limiter was found: there is nothing to share, and no scope to look for.";
+            findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
+        }
+        if self.rates.is_empty() {
+            return;
+        }
+        let Some(alone) = self.alone() else {
+            let text = "The plateau was not the same at the end as at the start: what shares the limit, and its scope, remain \
+                        undetermined. Probe again when the storage is quiet.";
+            findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
+            return;
+        };
+        if self.asked.shared {
+            self.conclude_shared(alone, limit, findings);
+        }
+        if self.asked.scope {
+            self.conclude_scope(alone, limit, findings);
+        }
+    }
+
+    fn conclude_shared(&self, alone: f64, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
+        let mut by: [(Sharing, Vec<&str>); 3] =
+            [Sharing::Shared, Sharing::Separate, Sharing::Undetermined].map(|s| (s, Vec::new()));
+        for kind in &self.kinds {
+            let (Some([other_alone]), Some([first, other])) =
+                (self.of(&What::Other(*kind)), self.of(&What::Both(*kind)))
+            else {
+                continue;
+            };
+            let pair = Pair { first_alone: alone, other_alone: *other_alone, first: *first, other: *other };
+            let sharing = pair.judge();
+            limit.evidence.push((
+                format!("shared with {kind}"),
+                format!(
+                    "{}: {} alone {}, {kind} alone {}, together {} and {}",
+                    sharing.words(),
+                    limit.op_class,
+                    significant(alone, 4),
+                    significant(*other_alone, 4),
+                    significant(*first, 4),
+                    significant(*other, 4)
+                ),
+            ));
+            if let Some((_, names)) = by.iter_mut().find(|(s, _)| *s == sharing) {
+                names.push(kind.name());
+            }
+        }
+        let op = limit.op_class.clone();
+        let say = |names: &[&str], text: &str| match names {
+            [] => String::new(),
+            names => format!(" {}: {text}.", names.join(", ")),
+        };
+        let text = format!(
+            "Beside {op}:{}{}{}",
+            say(&by[0].1, "on the same bucket"),
+            say(&by[1].1, "not on it"),
+            say(&by[2].1, "undetermined (it slows the other, but not as one bucket would)")
+        );
+        findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
+    }
+
+    fn conclude_scope(&self, alone: f64, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
+        let mut seen: Vec<Doubled> = Vec::new();
+        for d in Dimension::ALL {
+            let Some(r) = self.of(&What::Doubled(d)) else { continue };
+            let ratio = r.iter().sum::<f64>() / alone;
+            limit.evidence.push((
+                format!("scope: {}", d.name()),
+                format!("{} times the rate with two: {}", significant(ratio, 3), Doubling::of(ratio).words()),
+            ));
+            seen.push((d, ratio));
+        }
+        limit.scope = scope::scope(&seen).into();
+        let text = match scope::open(&seen) {
+            Some(text) => text,
+            None if limit.scope == "server" => "Everything that was doubled shares the limit.".into(),
+            None => format!("The limit is per {}: with two of them the rate doubles.", limit.scope),
+        };
+        findings.push(Finding::new("F48", "limit_scope", Level::Info, text));
+    }
+}
+
+/// Ok ops (or their bytes) per second of each workload of a stage.
+fn rates(o: &Observation, of: Resource) -> Vec<f64> {
+    let sum = |i: usize| -> f64 {
+        let mine = o.series.iter().filter(|s| usize::from(s.id.workload) == i);
+        mine.map(|s| if of == Resource::Ops { s.ok() } else { s.bytes_ok }).sum::<u64>() as f64
+    };
+    let per_s = |n: f64| if o.window_s > 0.0 { n / o.window_s } else { 0.0 };
+    (0..o.stage.workloads.len()).map(|i| per_s(sum(i))).collect()
+}

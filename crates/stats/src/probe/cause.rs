@@ -1,0 +1,119 @@
+//! What says that a plateau is a limiter's, and not the storage's own speed.
+
+use crate::math;
+
+/// Strongest evidence first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A burst that comes back after rest: a bucket.
+    Bucket,
+    /// Refusals (429, 503 SlowDown) while the rate is held.
+    Refusals,
+    /// The rate is held more exactly than storage does by itself: what a stall holds up is made good. Links do that too.
+    Held,
+    /// Nothing tells it from the storage's own speed.
+    None,
+}
+
+impl Cause {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Bucket => "a burst that comes back after rest",
+            Self::Refusals => "refusals while the rate is held",
+            Self::Held => "a rate held more exactly than storage does by itself",
+            Self::None => "nothing that tells it from the storage's own speed",
+        }
+    }
+}
+
+/// How a plateau behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steadiness {
+    pub seconds: f64,
+    /// Largest less smallest distance of the work done from the straight line, in seconds of the rate.
+    pub wander_s: f64,
+    /// The same in units: ops, or large ops for bytes.
+    pub wander_ops: f64,
+    /// Share of attempts that were refused.
+    pub refused: f64,
+    /// Mean latency of what ended, seconds.
+    pub latency_s: f64,
+}
+
+/// A plateau shorter than this says nothing about how exactly a rate is held.
+const LEAST_S: f64 = 10.0;
+/// A limiter makes a stall good as far as its bucket allows, often a tenth of a second. Storage whose rate varies by
+/// 1 % from second to second wanders by 0.07 s in 20 s, and by more over longer times.
+const HELD_S: f64 = 0.04;
+const HELD_OPS: f64 = 3.0;
+/// With refusals the limiter is plain: the rate only has to be held, not exactly.
+const REFUSED_WANDER_S: f64 = 0.5;
+const REFUSED: f64 = 0.01;
+
+impl Steadiness {
+    /// `x`: units per second of the plateau; `unit`: one op in those units.
+    pub fn of(x: &[f64], dt: f64, unit: f64, refused: f64, latency_s: f64) -> Self {
+        let rate = math::mean(x);
+        let work = math::cumulative(x, dt);
+        let (mut low, mut high) = (0.0f64, 0.0f64);
+        for (i, w) in work.iter().enumerate() {
+            let d = w - rate * i as f64 * dt;
+            (low, high) = (low.min(d), high.max(d));
+        }
+        let wander = high - low;
+        Self {
+            seconds: x.len() as f64 * dt,
+            wander_s: if rate > 0.0 { wander / rate } else { f64::INFINITY },
+            wander_ops: if unit > 0.0 { wander / unit } else { f64::INFINITY },
+            refused,
+            latency_s,
+        }
+    }
+
+    pub fn cause(&self) -> Cause {
+        if self.seconds < LEAST_S || !self.wander_s.is_finite() {
+            return Cause::None;
+        }
+        if self.refused >= REFUSED && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds) {
+            return Cause::Refusals;
+        }
+        if self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS {
+            return Cause::Held;
+        }
+        Cause::None
+    }
+
+    /// Half width of the mean rate, relative: the line's ends are off by no more than the wander.
+    pub fn relative_half_width(&self) -> f64 {
+        if self.seconds > 0.0 { self.wander_s / self.seconds } else { f64::INFINITY }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn storage_wanders_and_limiters_do_not() {
+        let mut g = Rng::new(3);
+        let own: Vec<f64> = (0..200).map(|_| 1000.0 * (1.0 + 0.05 * g.normal())).collect();
+        let s = Steadiness::of(&own, 0.2, 1.0, 0.0, 0.01);
+        assert_eq!(s.cause(), Cause::None, "{s:?}");
+        // Stalls of half of a slice, made good in the next one.
+        let held: Vec<f64> = (0..200)
+            .map(|i| match i % 20 {
+                3 => 900.0,
+                4 => 1100.0,
+                _ => 1000.0,
+            })
+            .collect();
+        assert_eq!(Steadiness::of(&held, 0.2, 1.0, 0.0, 0.01).cause(), Cause::Held);
+        assert_eq!(Steadiness::of(&own, 0.2, 1.0, 0.3, 0.01).cause(), Cause::Refusals);
+        assert_eq!(Steadiness::of(&held[..10], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
+        assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
+        // Ten ops a second: whole ops are all that can be seen.
+        let slow: Vec<f64> = (0..200).map(|i| if i % 2 == 0 { 10.0 } else { 5.0 }).collect();
+        assert_eq!(Steadiness::of(&slow, 0.2, 1.0, 0.0, 1.0).cause(), Cause::Held);
+    }
+}

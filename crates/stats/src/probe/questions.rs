@@ -1,0 +1,418 @@
+//! What kind of limiter it is, asked after its figures are known: does a refusal cost tokens (Ppen), is the burst one of
+//! tokens or of time (Ptype), and is the cost of an op really one op plus its bytes (Pmid).
+
+use plimsoll_model::Estimate;
+
+use super::drain::Plateau;
+use super::{Action, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
+use crate::math;
+use crate::simulate::Seen;
+
+/// What a refused request costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Penalty {
+    /// Offered twice the rate, the limiter still grants the rate.
+    Free,
+    /// Refusals use up tokens: saturating it grants next to nothing. The highest rate without refusals.
+    CostsTokens(Estimate),
+}
+
+/// What a burst uses up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BurstLaw {
+    /// Half of the excess lasts twice as long.
+    Tokens,
+    /// It ends after its time, however much of it was used.
+    Timer,
+}
+
+/// What an op of a size in between costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cost {
+    /// The lower of the two caps: limiters that do not know of each other.
+    OpsAndBytes,
+    /// One resource, used by each op and by each byte.
+    Shared,
+    /// One op for each started unit of so many bytes.
+    Units(f64),
+    /// None of these: predicted and measured ops per second differ by this ratio.
+    Other(f64),
+}
+
+/// Answers, as far as there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Answers {
+    pub penalty: Option<Penalty>,
+    /// Of ops and of bytes. The ratio of the burst's lengths is the measurement.
+    pub burst: [Option<(BurstLaw, f64)>; 2],
+    pub cost: Option<Cost>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Questions {
+    enabled: bool,
+    pub answers: Answers,
+    penalty_asked: bool,
+    burst_asked: [bool; 2],
+    /// Sizes in between with what they gave.
+    cost: Vec<(u64, f64)>,
+    cost_asked: bool,
+}
+
+impl Questions {
+    pub fn new(enabled: bool) -> Self {
+        Self { enabled, ..Self::default() }
+    }
+}
+
+/// Rates between which the highest one without refusals lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bisection {
+    low: f64,
+    high: Option<f64>,
+    offered: f64,
+    left: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Question {
+    /// Twice the plateau is offered.
+    TwiceTheRate(f64),
+    Bisect(Bisection),
+    /// Half of the excess is offered; the cliff of the full drain.
+    HalfExcess {
+        of: Resource,
+        rate: f64,
+        offered: f64,
+        cliff_s: f64,
+    },
+    InBetween,
+}
+
+/// A stretch of load that answers a question.
+#[derive(Debug, Clone)]
+pub(super) struct Trial {
+    question: Question,
+    size_bytes: u64,
+    concurrency: u32,
+    offered_per_s: Option<f64>,
+    length_s: f64,
+    seen: Plateau,
+}
+
+/// Seconds at the end of a trial that count.
+const TAIL_S: f64 = 3.0;
+const TRIAL_S: f64 = 6.0;
+const BISECTIONS: u32 = 7;
+/// A difference beyond this is one.
+const APART: f64 = 0.10;
+/// Units by which limiters are known to count.
+const UNITS: [f64; 6] = [4096.0, 16384.0, 65536.0, 131_072.0, 262_144.0, 1_048_576.0];
+
+impl Trial {
+    pub fn phase(&self) -> String {
+        match self.question {
+            Question::TwiceTheRate(_) => "does a refusal cost tokens: twice the rate is offered".into(),
+            Question::Bisect(b) => {
+                format!("highest rate without refusals: {} op/s offered", crate::words::about(b.offered, 3))
+            }
+            Question::HalfExcess { of, .. } => {
+                format!("is the burst of {} one of tokens or of time", of.name())
+            }
+            Question::InBetween => {
+                format!("what an op of {} costs", plimsoll_model::units::format_size(self.size_bytes))
+            }
+        }
+    }
+
+    /// Mean of ok and share of refusals in the tail.
+    fn tail(&self, dt: f64) -> (f64, f64) {
+        let from = self.seen.ok.len().saturating_sub((TAIL_S / dt).round() as usize);
+        let ok = math::mean(&self.seen.ok[from..]);
+        let refused = math::mean(self.seen.refused.get(from..).unwrap_or_default());
+        (ok, if ok + refused > 0.0 { refused / (ok + refused) } else { 0.0 })
+    }
+}
+
+impl Probe {
+    /// The next question that is open and can be answered within the budget.
+    pub(super) fn ask(&mut self) -> Action {
+        if !self.questions.enabled {
+            return self.finish();
+        }
+        let known = self.outcome();
+        let trial = self.ask_penalty(&known.ops);
+        if let Some(t) = trial {
+            return self.try_it(t);
+        }
+        for of in [Resource::Ops, Resource::Bytes] {
+            if let Some(action) = self.ask_burst(if of == Resource::Ops { &known.ops } else { &known.bytes })
+            {
+                return action;
+            }
+        }
+        match self.ask_cost(&known) {
+            Some(t) => self.try_it(t),
+            None => self.finish(),
+        }
+    }
+
+    fn left_s(&self) -> f64 {
+        self.options.budget_s - self.elapsed_s()
+    }
+
+    /// Asked where most attempts are refused: then a plateau under saturation may not be the rate.
+    fn ask_penalty(&mut self, ops: &Found) -> Option<Trial> {
+        if std::mem::replace(&mut self.questions.penalty_asked, true) {
+            return None;
+        }
+        let refused = ops.drains.iter().filter_map(|d| d.steadiness).map(|s| s.refused).fold(0.0, f64::max);
+        if refused < 0.5 {
+            return None;
+        }
+        let most = ops.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max);
+        let rate = ops.drains.last().map_or(0.0, |d| d.rate);
+        let trial = |question, offered: f64, length_s: f64| Trial {
+            question,
+            size_bytes: self.options.small_bytes,
+            concurrency: self.concurrency_of(Resource::Ops),
+            offered_per_s: Some(offered),
+            length_s,
+            seen: Plateau::default(),
+        };
+        if rate > 0.02 * most {
+            let capacity = match ops.capacity {
+                Capacity::Measured(e) => e.value,
+                Capacity::AtLeast(v) => v,
+                Capacity::NoneSeen => 0.0,
+            };
+            let length_s = (capacity / rate + TRIAL_S).min(40.0);
+            return (length_s < self.left_s())
+                .then(|| trial(Question::TwiceTheRate(rate), 2.0 * rate, length_s));
+        }
+        let b = Bisection { low: 0.0, high: Some(most), offered: 0.25 * most, left: BISECTIONS + 3 };
+        (most > 0.0 && TRIAL_S < self.left_s()).then(|| trial(Question::Bisect(b), b.offered, TRIAL_S))
+    }
+
+    /// A rest until the bucket is full, then half of the excess.
+    fn ask_burst(&mut self, f: &Found) -> Option<Action> {
+        let i = f.resource as usize;
+        if self.questions.burst_asked[i] {
+            return None;
+        }
+        let Capacity::Measured(capacity) = f.capacity else { return None };
+        let (rate, burst) = (f.sustained?.value, f.burst?.value);
+        let full = f
+            .drains
+            .iter()
+            .filter(|d| d.kind == DrainKind::Cliff && d.recovered > Some(0.9 * capacity.value))
+            .filter_map(|d| d.cliff_s)
+            .fold(0.0, f64::max);
+        let rest_s = 1.2 * capacity.value / rate;
+        let longest_s = 2.6 * full + 4.0;
+        let idle_s = self.now_s - self.tracks[i].last_end_s;
+        if full < 4.0 || burst < 1.2 * rate || (rest_s - idle_s).max(0.0) + longest_s > self.left_s() {
+            self.questions.burst_asked[i] = true;
+            return None;
+        }
+        if idle_s < rest_s {
+            // Asked again after it: the state is to choose.
+            return Some(Action::Idle { seconds: rest_s - idle_s });
+        }
+        self.questions.burst_asked[i] = true;
+        let offered = rate + 0.5 * (burst - rate);
+        let size_bytes = self.size_of(f.resource);
+        let per_op = if f.resource == Resource::Bytes { size_bytes as f64 } else { 1.0 };
+        let trial = Trial {
+            question: Question::HalfExcess { of: f.resource, rate, offered, cliff_s: full },
+            size_bytes,
+            concurrency: self.concurrency_of(f.resource),
+            offered_per_s: Some(offered / per_op),
+            length_s: longest_s,
+            seen: Plateau::default(),
+        };
+        Some(self.try_it(trial))
+    }
+
+    /// Two sizes between the caps: at the knee, where a shared resource gives half, and at half as much again, where units show.
+    fn ask_cost(&mut self, known: &Outcome) -> Option<Trial> {
+        if self.questions.cost_asked {
+            return None;
+        }
+        let (ops, bytes) = (known.ops.sustained.map(|e| e.value), known.bytes.sustained.map(|e| e.value));
+        let both = known.ops.cause() != Cause::None && known.bytes.cause() != Cause::None;
+        let (true, Some(ops), Some(bytes)) = (both && !known.one_cap(), ops, bytes) else {
+            self.questions.cost_asked = true;
+            return None;
+        };
+        let step = self.options.small_bytes.clamp(512, 4096);
+        let sizes = [1.0, 1.5].map(|f| ((f * bytes / ops / step as f64).round().max(1.0) as u64) * step);
+        let done = self.questions.cost.len();
+        let cliffs = [&known.ops, &known.bytes].into_iter().flat_map(|f| &f.drains).filter_map(|d| d.cliff_s);
+        let length_s = (1.5 * cliffs.fold(0.0, f64::max) + 8.0).min(90.0);
+        if done >= sizes.len() || length_s > self.left_s() {
+            self.questions.cost_asked = true;
+            self.questions.answers.cost = cost(&self.questions.cost, ops, bytes);
+            return None;
+        }
+        let concurrency = self.concurrency_of(Resource::Ops).max(self.concurrency_of(Resource::Bytes));
+        Some(Trial {
+            question: Question::InBetween,
+            size_bytes: sizes[done],
+            concurrency,
+            offered_per_s: None,
+            length_s,
+            seen: Plateau::default(),
+        })
+    }
+
+    fn try_it(&mut self, t: Trial) -> Action {
+        let action = Action::Load {
+            size_bytes: t.size_bytes,
+            concurrency: t.concurrency,
+            duration_s: t.length_s,
+            dt_s: self.options.dt_s,
+            continues: false,
+            offered_per_s: t.offered_per_s,
+        };
+        self.state = State::Trying(t);
+        action
+    }
+
+    pub(super) fn trial_seen(&mut self, mut t: Trial, seen: Option<&Seen>) -> Action {
+        if let Some(s) = seen {
+            let of = match t.question {
+                Question::HalfExcess { of, .. } => of,
+                _ => Resource::Ops,
+            };
+            t.seen.add(s, of);
+        }
+        self.state = State::Tried(t);
+        Action::Stop
+    }
+
+    pub(super) fn trial_next(&mut self, t: Trial) -> Action {
+        let dt = self.options.dt_s;
+        for (i, track) in self.tracks.iter_mut().enumerate() {
+            (track.last_end_s, track.mark) = (self.now_s, self.used[i]);
+        }
+        let (ok, refused) = t.tail(dt);
+        match t.question {
+            Question::TwiceTheRate(rate) if (ok / rate - 1.0).abs() <= APART => {
+                self.questions.answers.penalty = Some(Penalty::Free);
+            }
+            Question::TwiceTheRate(rate) => {
+                let fine = refused < 0.01;
+                let b = Bisection {
+                    low: if fine { 2.0 * rate } else { 0.0 },
+                    high: (!fine).then_some(2.0 * rate),
+                    offered: 2.0 * rate,
+                    left: BISECTIONS,
+                };
+                return self.bisect(b, t);
+            }
+            Question::Bisect(mut b) => {
+                if refused < 0.01 && ok > 0.9 * b.offered {
+                    b.low = b.offered;
+                } else {
+                    b.high = Some(b.offered);
+                }
+                return self.bisect(b, t);
+            }
+            Question::HalfExcess { of, rate, offered, cliff_s } => {
+                let ratio = second_cliff(&t.seen.x, dt, 0.5 * (rate + offered)) / cliff_s;
+                let law = if (1.6..=2.5).contains(&ratio) {
+                    Some(BurstLaw::Tokens)
+                } else if (0.75..=1.3).contains(&ratio) {
+                    Some(BurstLaw::Timer)
+                } else {
+                    None
+                };
+                self.questions.answers.burst[of as usize] = law.map(|l| (l, ratio));
+            }
+            Question::InBetween => self.questions.cost.push((t.size_bytes, ok)),
+        }
+        self.choose()
+    }
+
+    fn bisect(&mut self, mut b: Bisection, t: Trial) -> Action {
+        let high = b.high.unwrap_or(4.0 * b.low);
+        if b.left == 0 || TRIAL_S > self.left_s() || (b.high.is_some() && high < 1.01 * b.low) {
+            if b.low > 0.0 {
+                let value = if b.high.is_some() { (b.low * high).sqrt() } else { b.low };
+                let e = Estimate { value, low: b.low, high, n_eff: 1.0 };
+                self.questions.answers.penalty = Some(Penalty::CostsTokens(e));
+            }
+            return self.choose();
+        }
+        b.left -= 1;
+        b.offered = if b.high.is_none() {
+            2.0 * b.low
+        } else if b.low > 0.0 {
+            (b.low * high).sqrt()
+        } else {
+            0.5 * high
+        };
+        let (question, offered_per_s) = (Question::Bisect(b), Some(b.offered));
+        self.try_it(Trial { question, offered_per_s, length_s: TRIAL_S, seen: Plateau::default(), ..t })
+    }
+}
+
+/// When the rate fell below `level` for two seconds; the whole length when it did not.
+fn second_cliff(x: &[f64], dt: f64, level: f64) -> f64 {
+    let k = ((1.0 / dt).round() as usize).max(1);
+    let seconds = math::bin_means(x, k);
+    // The first second is the start of the load.
+    let at = (1..seconds.len().saturating_sub(1)).find(|&i| seconds[i] < level && seconds[i + 1] < level);
+    at.unwrap_or(seconds.len()) as f64 * k as f64 * dt
+}
+
+/// Which law of cost the sizes in between follow.
+fn cost(seen: &[(u64, f64)], ops: f64, bytes: f64) -> Option<Cost> {
+    if seen.is_empty() {
+        return None;
+    }
+    let fits = |law: &dyn Fn(f64) -> f64| seen.iter().all(|(s, x)| (x / law(*s as f64) - 1.0).abs() <= APART);
+    let lower = |s: f64| ops.min(bytes / s);
+    if fits(&lower) {
+        return Some(Cost::OpsAndBytes);
+    }
+    if fits(&|s| 1.0 / (1.0 / ops + s / bytes)) {
+        return Some(Cost::Shared);
+    }
+    let unit = UNITS
+        .into_iter()
+        .find(|u| (bytes / (u * ops) - 1.0).abs() <= APART && fits(&|s| ops / (s / u).ceil()));
+    let worst = seen
+        .iter()
+        .map(|(s, x)| x / lower(*s as f64))
+        .fold(1.0, |a: f64, b| if (b - 1.0).abs() > (a - 1.0).abs() { b } else { a });
+    Some(unit.map_or(Cost::Other(worst), Cost::Units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_of_cost_are_told_apart() {
+        let (ops, bytes) = (1000.0, 65_536_000.0);
+        let knee = 65_536;
+        let at = |law: &dyn Fn(f64) -> f64| {
+            cost(&[knee, knee * 3 / 2].map(|s| (s, law(s as f64))), ops, bytes).unwrap()
+        };
+        assert_eq!(at(&|s| ops.min(bytes / s)), Cost::OpsAndBytes);
+        assert_eq!(at(&|s| 1.0 / (1.0 / ops + s / bytes)), Cost::Shared);
+        assert_eq!(at(&|s| ops / (s / 65_536.0).ceil()), Cost::Units(65_536.0));
+        assert!(matches!(at(&|_| 300.0), Cost::Other(r) if r < 0.5));
+        assert_eq!(cost(&[], ops, bytes), None);
+    }
+
+    #[test]
+    fn the_second_cliff_is_where_the_rate_stays_low() {
+        let x: Vec<f64> = (0..200).map(|i| if i < 100 { 750.0 } else { 500.0 }).collect();
+        assert!((second_cliff(&x, 0.2, 600.0) - 20.0).abs() <= 1.0);
+        assert_eq!(second_cliff(&[], 0.2, 600.0), 0.0);
+        assert!((second_cliff(&[750.0; 50], 0.2, 600.0) - 10.0).abs() < 1e-9);
+    }
+}

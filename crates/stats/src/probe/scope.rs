@@ -1,0 +1,142 @@
+//! Whose requests share the limit (`--probe-scope`): one thing at a time is doubled. If the plateau doubles with it, the
+//! limit is per that thing; if it stays, the limit is wider than it.
+
+/// What can be doubled, the narrowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dimension {
+    Connection,
+    Prefix,
+    Bucket,
+    Key,
+    Client,
+}
+
+impl Dimension {
+    pub const ALL: [Self; 5] = [Self::Connection, Self::Prefix, Self::Bucket, Self::Key, Self::Client];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Prefix => "prefix",
+            Self::Bucket => "bucket",
+            Self::Key => "key",
+            Self::Client => "client",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|d| d.name() == name)
+    }
+
+    /// What lets the probe double it.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Self::Connection | Self::Prefix => "",
+            Self::Bucket => "--second-bucket NAME",
+            Self::Key => "--second-profile NAME",
+            Self::Client => "a second machine that runs the same command at the same time",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubling {
+    /// The plateau doubles: the limit is per this.
+    Doubles,
+    /// It stays: the limit is wider.
+    Stays,
+    Undetermined,
+}
+
+impl Doubling {
+    /// `ratio`: plateau with two of them over that with one. Thresholds as designed: 1.8 to 2.2 doubles, 7 % stays.
+    pub fn of(ratio: f64) -> Self {
+        match ratio {
+            r if (1.8..=2.2).contains(&r) => Self::Doubles,
+            r if (r - 1.0).abs() <= 0.07 => Self::Stays,
+            _ => Self::Undetermined,
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Doubles => "the limit is per this",
+            Self::Stays => "the limit is wider",
+            Self::Undetermined => "undetermined",
+        }
+    }
+}
+
+/// What was doubled, and the ratio of the plateaus that came of it.
+pub type Doubled = (Dimension, f64);
+
+/// The scope in one word: the narrowest thing with which the limit doubled; `server` when everything was tried and
+/// nothing did; `unknown` otherwise.
+pub fn scope(seen: &[Doubled]) -> &'static str {
+    let mut seen = seen.to_vec();
+    seen.sort_by_key(|(d, _)| *d);
+    if let Some((d, _)) = seen.iter().find(|(_, r)| Doubling::of(*r) == Doubling::Doubles) {
+        return d.name();
+    }
+    let all_stay = Dimension::ALL
+        .into_iter()
+        .all(|d| seen.iter().any(|(x, r)| *x == d && Doubling::of(*r) == Doubling::Stays));
+    if all_stay { "server" } else { "unknown" }
+}
+
+/// What remains open, with what would settle it.
+pub fn open(seen: &[Doubled]) -> Option<String> {
+    if scope(seen) != "unknown" {
+        return None;
+    }
+    let not = |wanted: Doubling| -> Vec<&'static str> {
+        seen.iter().filter(|(_, r)| Doubling::of(*r) == wanted).map(|(d, _)| d.name()).collect()
+    };
+    let left: Vec<String> = Dimension::ALL
+        .into_iter()
+        .filter(|d| !seen.iter().any(|(x, _)| x == d))
+        .map(|d| format!("{} ({})", d.name(), d.needs()))
+        .collect();
+    let excluded = not(Doubling::Stays);
+    let mut out = if excluded.is_empty() {
+        "The limit's scope is not known.".to_owned()
+    } else {
+        format!("The limit is not per {}.", excluded.join(", nor per "))
+    };
+    let unclear = not(Doubling::Undetermined);
+    if !unclear.is_empty() {
+        out += &format!(" Undetermined for {}: the rate neither stayed nor doubled.", unclear.join(", "));
+    }
+    if !left.is_empty() {
+        out += &format!(" Not tried: {}.", left.join(", "));
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_that_doubles_is_the_scope() {
+        use Dimension::*;
+        assert_eq!(scope(&[(Connection, 1.0), (Key, 2.0), (Bucket, 1.01)]), "key");
+        assert_eq!(scope(&[(Connection, 1.97), (Key, 2.0)]), "connection");
+        assert_eq!(scope(&Dimension::ALL.map(|d| (d, 1.0))), "server");
+        assert_eq!(scope(&[(Connection, 1.0)]), "unknown");
+        assert_eq!(scope(&[(Connection, f64::NAN)]), "unknown");
+        assert_eq!(scope(&[]), "unknown");
+    }
+
+    #[test]
+    fn what_is_open_is_said_with_its_remedy() {
+        use Dimension::*;
+        let text = open(&[(Connection, 1.0), (Prefix, 1.4)]).unwrap();
+        assert!(text.starts_with("The limit is not per connection. Undetermined for prefix"), "{text}");
+        assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("second machine"), "{text}");
+        assert_eq!(open(&[(Key, 2.0)]), None);
+        for d in Dimension::ALL {
+            assert_eq!(Dimension::parse(d.name()), Some(d));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Which operations draw on one bucket (`--probe-shared`): each is loaded alone and then together with the op whose limit
+//! was found. Ops of one bucket share its tokens; ops of two do not notice each other.
+
+/// Whether an op draws on the bucket of the op that was probed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    Shared,
+    Separate,
+    /// It makes the other slower, but not as one bucket would: a resource that both use, or more buckets than one.
+    Undetermined,
+}
+
+impl Sharing {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Shared => "same bucket",
+            Self::Separate => "not the same bucket",
+            Self::Undetermined => "undetermined",
+        }
+    }
+}
+
+/// Rates (ok ops per second) of one pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// The op whose limit was found, by itself.
+    pub first_alone: f64,
+    /// The other by itself.
+    pub other_alone: f64,
+    /// Both at once.
+    pub first: f64,
+    pub other: f64,
+}
+
+/// What belongs to one bucket adds up to it, within this.
+const WITHIN: f64 = 0.08;
+
+impl Pair {
+    /// Share of its own rate that the first op keeps while the other runs.
+    pub fn kept(&self) -> f64 {
+        if self.first_alone > 0.0 { self.first / self.first_alone } else { f64::NAN }
+    }
+
+    /// Use of the bucket by both, if it is one; costs may differ between ops.
+    pub fn together(&self) -> f64 {
+        let other = if self.other_alone > 0.0 { self.other / self.other_alone } else { f64::NAN };
+        self.kept() + other
+    }
+
+    /// Judges the pair. The first op's limit has to be proved: two ops that wait for one CPU add up like this, too.
+    pub fn judge(&self) -> Sharing {
+        let (kept, together) = (self.kept(), self.together());
+        if !(kept.is_finite() && together.is_finite()) {
+            return Sharing::Undetermined;
+        }
+        if kept >= 1.0 - WITHIN {
+            // An op that got nothing through took no tokens either, and says nothing.
+            return if self.other > 0.02 * self.other_alone {
+                Sharing::Separate
+            } else {
+                Sharing::Undetermined
+            };
+        }
+        let of_first = (self.first + self.other) / self.first_alone;
+        // The same cost for both, or the other's own: in either case the whole is one bucket's worth.
+        let whole = |x: f64| (x - 1.0).abs() <= WITHIN;
+        if whole(together) || whole(of_first) { Sharing::Shared } else { Sharing::Undetermined }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn pair(first_alone: f64, other_alone: f64, first: f64, other: f64) -> Sharing {
+        Pair { first_alone, other_alone, first, other }.judge()
+    }
+
+    #[test]
+    fn one_bucket_is_shared_whatever_the_costs() {
+        assert_eq!(pair(800.0, 800.0, 400.0, 401.0), Sharing::Shared);
+        // The other costs five tokens.
+        assert_eq!(pair(800.0, 160.0, 400.0, 80.0), Sharing::Shared);
+        // It gets a third of the tokens.
+        assert_eq!(pair(800.0, 800.0, 530.0, 268.0), Sharing::Shared);
+    }
+
+    #[test]
+    fn two_buckets_do_not_notice_each_other() {
+        assert_eq!(pair(800.0, 300.0, 799.0, 300.0), Sharing::Separate);
+        assert_eq!(pair(800.0, 20_000.0, 790.0, 15_000.0), Sharing::Separate);
+    }
+
+    #[test]
+    fn what_fits_neither_is_open() {
+        // It uses a bucket of its own and this one.
+        assert_eq!(pair(800.0, 300.0, 700.0, 280.0), Sharing::Undetermined);
+        assert_eq!(pair(800.0, 300.0, 800.0, 0.0), Sharing::Undetermined);
+        assert_eq!(pair(0.0, 300.0, 0.0, 1.0), Sharing::Undetermined);
+        assert_eq!(pair(800.0, 0.0, 400.0, 0.0), Sharing::Undetermined);
+    }
+
+    /// Limiters with noise of 1 % in each figure, which is more than six seconds of a limiter show.
+    #[test]
+    fn noise_does_not_mislead() {
+        let mut g = Rng::new(11);
+        for _ in 0..2000 {
+            let mut noisy = |x: f64| x * (1.0 + 0.01 * g.normal());
+            let cost = 1.0 + 4.0 * (noisy(1.0) - 0.97).abs().min(1.0);
+            let (a, b) = (noisy(1000.0), noisy(1000.0 / cost));
+            let shared = pair(a, b, noisy(500.0), noisy(500.0 / cost));
+            assert_ne!(shared, Sharing::Separate);
+            let separate = pair(a, noisy(300.0), noisy(1000.0), noisy(300.0));
+            assert_eq!(separate, Sharing::Separate);
+        }
+    }
+}

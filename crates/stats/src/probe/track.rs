@@ -1,0 +1,70 @@
+//! All that is known of one resource, and when to drain it again.
+
+use super::drain::Micro;
+use super::{Drain, DrainKind};
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Track {
+    pub drains: Vec<Drain>,
+    pub last_end_s: f64,
+    /// Plateau and burst rate, once known.
+    pub rate: Option<f64>,
+    pub burst: Option<f64>,
+    pub micro: Option<Micro>,
+    /// Tokens of this resource used up to the end of its last drain.
+    pub mark: f64,
+    pub done: bool,
+    /// Idle time wanted before the next drain.
+    pub want_s: f64,
+    /// Ops in flight, as the ladder found them; `None`: those of the options.
+    pub concurrency: Option<u32>,
+    /// The ladder ended while the rate still grew: latency, not a limit, may be what is seen.
+    pub still_grew: bool,
+    /// Mean latency on the ladder's first rung, where nothing was refused; seconds.
+    pub unloaded_s: Option<f64>,
+}
+
+impl Track {
+    pub fn most_recovered(&self) -> f64 {
+        self.drains.iter().filter_map(|d| d.recovered).fold(0.0, f64::max)
+    }
+
+    /// Whether to drain again, and after how much idle time.
+    pub fn decide(&mut self, left_s: f64) {
+        let known = self.drains.iter().any(|d| d.recovered.is_some());
+        let Some(r) = self.rate.filter(|r| known && *r > 0.0) else {
+            self.done = self.drains.len() >= 2;
+            self.want_s = 0.0;
+            return;
+        };
+        if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
+            // The bucket may have been empty at the start: one more drain after an idle time, else there is none.
+            self.done = self.drains.len() >= 2;
+            self.want_s = 20.0;
+            return;
+        }
+        let most = self.most_recovered();
+        for d in &mut self.drains {
+            d.would_fill =
+                d.idle_s.filter(|_| d.kind != DrainKind::Unsteady).map(|i| (r - d.taken_per_s) * i);
+        }
+        let have_capacity = self.drains.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most));
+        let have_refill = self.drains.iter().any(Drain::is_unsaturated);
+        if have_capacity && have_refill {
+            self.done = true;
+            return;
+        }
+        let last_width =
+            self.drains.iter().rev().find(|d| d.recovered.is_some()).map_or(0.0, |d| d.recovered_half_width);
+        if have_capacity {
+            // The refill rate needs an idle time that does not fill the bucket, and that can be resolved.
+            let w = 0.4 * most / r;
+            self.done = w * r < 5.0 * last_width || w < 2.0 || self.drains.len() >= 5;
+            self.want_s = w;
+            return;
+        }
+        let growing = self.drains.iter().any(|d| d.would_fill.is_some_and(|f| f > 1.1 * most));
+        self.want_s = 1.8 * most / r * if growing { 1.6 } else { 1.0 } + 5.0;
+        self.done = self.want_s > left_s || self.drains.len() >= 6;
+    }
+}
