@@ -77,6 +77,7 @@ export function chart(spec: Chart): ChartElement {
     svg.setAttribute("aria-hidden", "true");
     place.replaceChildren(svg);
   };
+  place.dataset["follow"] = "";
   place.follow = (w) => {
     if (Math.abs(w - width) < 2) return;
     width = w;
@@ -99,6 +100,15 @@ export function chart(spec: Chart): ChartElement {
   };
   return figure;
 }
+
+/** Paper has a width of its own: drawings made for a wide screen would be shrunk until nobody can read them. */
+const PAPER = 680;
+addEventListener("beforeprint", () => {
+  for (const e of document.querySelectorAll<HTMLElement & { follow?: (w: number) => void }>("[data-follow]")) e.follow?.(Math.min(PAPER, e.closest(".strips") ? PAPER / 2 - 20 : PAPER));
+});
+addEventListener("afterprint", () => {
+  for (const e of document.querySelectorAll<HTMLElement & { follow?: (w: number) => void }>("[data-follow]")) e.follow?.(Math.floor(e.getBoundingClientRect().width));
+});
 
 /** A labelled drop-down. */
 export function choice(label: string, options: string[], pick: (index: number) => void): HTMLElement {

@@ -96,7 +96,7 @@ export interface Scaling {
 }
 
 export interface Comparison {
-  name: string; unit: string; a_name: string; b_name: string; a: number[]; b: number[]; paired: boolean;
+  name: string; unit: string; measure: string; op: string; size_bytes: number; concurrency: number; outcome: string; a_name: string; b_name: string; a: number[]; b: number[]; paired: boolean;
   ratio: Estimate | null; detectable: number | null; verdict: string;
 }
 

@@ -127,6 +127,18 @@ export function logTicks(values: number[]): number[] {
     const v = Number(`${s}e${e}`);
     if (v >= low * 0.999 && v <= high * 1.001) out.push(v);
   }
+  // A range within one step of 1, 2, 5 needs finer ones: an axis with one label says nothing.
+  return out.length >= 3 ? out : finer(low, high);
+}
+
+/** Round numbers evenly spaced between two that are near each other. */
+function finer(low: number, high: number): number[] {
+  if (high <= low * 1.0001) return [low];
+  const rough = (high - low) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((s) => s * power >= rough) ?? 10) * power;
+  const out: number[] = [];
+  for (let i = Math.ceil(low / step); i * step <= high * 1.0001; i++) out.push(Number((i * step).toPrecision(6)));
   return out.length > 0 ? out : [low];
 }
 

@@ -3,8 +3,8 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, choice, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { LoadPoint, Run, Spectrum } from "./feed";
-import { latency, latencyTick, logTicks, percent } from "./format";
-import { table } from "./table";
+import { estimate, latency, latencyTick, logTicks, percent, significant } from "./format";
+import { table, type Table } from "./table";
 
 const CLOCKS: Record<string, string> = { response: "response", service: "service", ttfb: "first byte", submission: "submission" };
 
@@ -105,7 +105,7 @@ function density(run: Run): ChartElement {
     data: () => table("Share of operations by response time", 2, ["line", ">from", ">share"], rows.filter((r) => r.share > 0).map((r) => [r.row, latency(r.ns), percent(r.share)])),
     draw: (width) => Plot.plot({
       ...base(width, 60 + order.length * (order.length > 3 ? 38 : 90)),
-      marginLeft: width < 520 ? 78 : 110,
+      marginLeft: width < 520 ? 90 : 150,
       x: { type: "log" },
       y: { domain: [0, 1.1], axis: null },
       fy: { domain: order, label: null, padding: 0.15 },
@@ -118,10 +118,18 @@ function density(run: Run): ChartElement {
         Plot.ruleX(marks.filter((m) => m.name === "p50"), { fy: "row", x: "ns", stroke: "var(--ink)" }),
         Plot.ruleX(marks.filter((m) => m.name === "p99"), { fy: "row", x: "ns", stroke: "var(--ink)", strokeDasharray: "3 2" }),
         Plot.text(marks, { fy: "row", x: "ns", y: 1.02, text: "name", dx: 4, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 3, fontSize: 10 }),
-        Plot.axisFy({ anchor: "left", tickSize: 0, label: null, textAnchor: "end", lineWidth: 12 }),
+        Plot.axisFy({ anchor: "left", tickSize: 0, label: null, textAnchor: "end", lineWidth: width < 520 ? 8 : 12 }),
       ],
     }),
   });
+}
+
+/** The same in figures, one row per load. */
+export function loadTable(points: LoadPoint[]): Table | null {
+  if (points.length === 0) return null;
+  return table("Latency at fractions of the sustained limit", 1, ["load", ">offered/s", ">achieved/s", ">response p50", ">p99", ">p99.9", ">service p50", ">service p99", ">service p99.9", "held"], points.map((p) => [
+    percent(p.fraction), significant(p.offered_per_s, 4), estimate(p.achieved_per_s), latency(p.response?.p50), latency(p.response?.p99), latency(p.response?.p999),
+    latency(p.service?.p50), latency(p.service?.p99), latency(p.service?.p999), p.sustainable ? "✓\u00a0yes" : "✕\u00a0NO"]));
 }
 
 /** Latency at fractions of the sustained limit: response solid, service dashed. */
@@ -137,8 +145,6 @@ export function loadCurves(points: LoadPoint[]): ChartElement[] {
     note: "Open loop, from the intended start. Dotted, without symbols: service time, which hides the wait.",
     text: `Latency by percentile at ${usable.length} loads. ${usable.map((p) => `${percent(p.fraction)}: p99 ${latency(p.response?.p99)}`).join("; ")}.`,
     keys: usable.map((p, i) => ({ label: `${percent(p.fraction)}${p.sustainable ? "" : " (not sustained)"}`, mark: mark(i), symbol: true })),
-    data: () => table("Latency at fractions of the limit", 1, ["load", ">offered/s", ">response p50", ">p99", ">service p50", ">p99", "held"], usable.map((p) => [
-      percent(p.fraction), p.offered_per_s.toFixed(0), latency(p.response?.p50), latency(p.response?.p99), latency(p.service?.p50), latency(p.service?.p99), p.sustainable ? "yes" : "not sustained"])),
     draw: (width) => spectrumPlot(curves, width),
   })];
 }

@@ -3,8 +3,8 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, spaced, type ChartElement } from "./chart";
 import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
-import { estimate, latency, latencyTick, logTicks, MIB, percent, plain, seconds, significant, size, tick } from "./format";
-import { table } from "./table";
+import { estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
+import { table, type Table } from "./table";
 
 const label = { fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 } as const;
 const tip = { fill: "var(--panel)", stroke: "var(--line)" };
@@ -112,12 +112,12 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
       }),
     });
     const timed = s.points.filter((p) => p.p99_ns);
-    if (timed.length < 2) return [rate];
-    const median = timed.filter((p) => p.p50_ns);
+    const median = s.points.filter((p) => p.p50_ns);
+    if (timed.length < 2 && median.length < 2) return [rate];
     return [rate, chart({
       title: `What that costs in latency: ${s.op_class}`,
-      text: `Latency by operations in flight. ${timed.map((p) => `${p.concurrency}: p99 ${latency(p.p99_ns)}`).join("; ")}.`,
-      keys: [...(median.length ? [{ label: "p50", mark: mark(0), symbol: true }] : []), { label: "p99", mark: mark(1), symbol: true }],
+      text: `Latency by operations in flight. ${s.points.map((p) => `${p.concurrency}: p50 ${latency(p.p50_ns)}, p99 ${latency(p.p99_ns)}`).join("; ")}.`,
+      keys: [...(median.length ? [{ label: "p50", mark: mark(0), symbol: true }] : []), ...(timed.length ? [{ label: "p99", mark: mark(1), symbol: true }] : [])],
       data,
       draw: (width) => Plot.plot({
         ...base(width, 260), x, y: { type: "log" },
@@ -125,6 +125,14 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
       }),
     })];
   });
+}
+
+export function scalingTable(s: Scaling): Table {
+  const [unit, factor] = s.unit === "bytes/s" ? ["MiB/s", 1 / MIB] as const : [s.unit, 1] as const;
+  return table(`Scaling: ${s.name}`, 1, [">nodes", `>${unit}`, ">efficiency", "status"], [
+    ...s.points.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), "measured"]),
+    ...s.predictions.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), p.speculative ? "predicted, speculative" : "predicted"]),
+  ]);
 }
 
 /** Efficiency with its fan; nothing is drawn past 1.5 times what was measured but what is marked speculative. */
@@ -135,15 +143,10 @@ export function scalingCharts(all: Scaling[]): ChartElement[] {
     const predicted: E[] = s.predictions.flatMap((p) => (p.efficiency ? [{ nodes: p.nodes, e: p.efficiency, predicted: true, speculative: p.speculative }] : []));
     const fan = [...measured.slice(-1), ...predicted];
     const both = [...measured, ...predicted];
-    const [unit, factor] = s.unit === "bytes/s" ? ["MiB/s", 1 / MIB] as const : [s.unit, 1] as const;
     return chart({
       title: `Does it scale: ${s.name}`,
-      note: `${s.verdict ? `${s.verdict}. ` : ""}1 is linear. Hollow and shaded: predicted.`,
+      note: `${s.verdict ? `${s.verdict.replaceAll("**", "").replace(/\.$/, "")}. ` : ""}1 is linear. Hollow and shaded: predicted.`,
       text: `Efficiency by nodes. ${both.map((p) => `${p.nodes} nodes: ${estimate(p.e)}${p.predicted ? ", predicted" : ""}`).join("; ")}.`,
-      data: () => table(`Scaling: ${s.name}`, 1, [">nodes", `>${unit}`, ">efficiency", "status"], [
-        ...s.points.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), "measured"]),
-        ...s.predictions.map((p) => [String(p.nodes), estimate(p.per_s, factor), estimate(p.efficiency), p.speculative ? "predicted, speculative" : "predicted"]),
-      ]),
       draw: (width) => Plot.plot({
         ...base(width, 260),
         x: { label: "nodes →", ticks: both.map((p) => p.nodes), tickFormat: String },
@@ -162,15 +165,50 @@ export function scalingCharts(all: Scaling[]): ChartElement[] {
   });
 }
 
+/** Latencies are kept in nanoseconds; nobody reads 12,340,000 ns. */
+function inMilliseconds(c: Comparison): Comparison {
+  if (c.unit !== "ns") return c;
+  const ms = (list: number[]) => list.map((x) => x / 1e6);
+  return { ...c, unit: "ms", a: ms(c.a), b: ms(c.b) };
+}
+
+const geometric = (list: number[]): number => Math.exp(list.reduce((sum, x) => sum + Math.log(x), 0) / list.length);
+const signed = (gain: number): string => `${gain > 0 ? "+" : ""}${(100 * gain).toFixed(1)} %`;
+
+/** How much better A is, a row per size and a column per op and measure; below it each comparison in full. */
+export function comparisonTables(all: Comparison[]): Table[] {
+  const first = all[0];
+  if (!first) return [];
+  const column = (c: Comparison) => `${c.op.toUpperCase()} ${c.measure}`;
+  const row = (c: Comparison) => `${c.size_bytes} ${c.concurrency}`;
+  const order = ["rate", "mean response", "p99 response"];
+  const columns = [...new Set([...all].sort((a, b) => order.indexOf(a.measure) - order.indexOf(b.measure)).map(column))];
+  const rows = [...new Map([...all].sort((a, b) => a.size_bytes - b.size_bytes || a.concurrency - b.concurrency).map((c) => [row(c), c])).values()];
+  const better = (c: Comparison | undefined): string => {
+    if (!c) return "";
+    if (!c.ratio) return MISSING;
+    const text = signed(c.unit === "ns" ? 1 - c.ratio.value : c.ratio.value - 1);
+    return c.outcome === "none seen" ? `(${text})` : text;
+  };
+  const name = sizesLike(all.map((c) => c.size_bytes));
+  const mean = (list: number[], unit: string) => (list.length === 0 ? MISSING : unit === "ns" ? latency(geometric(list)) : `${significant(geometric(list), 4)} ${unit}`);
+  return [
+    ...(first.op ? [table(`How much better ${first.a_name} is than ${first.b_name} (in brackets: not proved)`, 2, [">size", ">in flight", ...columns.map((x) => `>${x}`)],
+      rows.map((r) => [name(r.size_bytes), String(r.concurrency), ...columns.map((x) => better(all.find((c) => column(c) === x && row(c) === row(r))))]))] : []),
+    table("Each comparison", 1, ["what", `>${first.a_name}`, `>${first.b_name}`, ">ratio", ">could see", "verdict"],
+      all.map((c) => [c.name, mean(c.a, c.unit), mean(c.b, c.unit), estimate(c.ratio), c.detectable === null ? "" : percent(c.detectable), c.verdict])),
+  ];
+}
+
 /** Run dots, paired runs joined, and below them the ratio with the smallest difference that could be seen. */
 export function comparisonCharts(all: Comparison[]): ChartElement[] {
-  return all.filter((c) => c.a.length > 0 && c.b.length > 0).flatMap((c) => {
+  return all.filter((c) => c.a.length > 0 && c.b.length > 0).map(inMilliseconds).flatMap((c) => {
     interface Dot { side: string; y: number; i: number }
     const dots: Dot[] = [...c.a.map((y, i) => ({ side: c.a_name, y, i })), ...c.b.map((y, i) => ({ side: c.b_name, y, i }))];
     const pairs = c.paired ? c.a.flatMap((a, i) => (c.b[i] === undefined ? [] : [{ a, b: c.b[i]! }])) : [];
     const runs = chart({
       title: `Is one better: ${c.name}`,
-      note: `${c.verdict}${c.ratio ? `: ${c.a_name} is ${estimate(c.ratio)} times ${c.b_name}` : ""}. A dot is a run${c.paired ? ", a line joins runs made in turn" : ""}.`,
+      note: `${c.verdict}${c.ratio ? `; the ratio is ${estimate(c.ratio)}` : ""}. A dot is a run${c.paired ? ", a line joins runs made in turn" : ""}.`,
       text: `${c.a_name}: ${c.a.map((x) => significant(x)).join(", ")} ${c.unit}; ${c.b_name}: ${c.b.map((x) => significant(x)).join(", ")} ${c.unit}. ${c.verdict}.`,
       keys: [{ label: c.a_name, mark: mark(0), line: false, symbol: true }, { label: c.b_name, mark: mark(1), line: false, symbol: true }],
       data: () => table(`Runs of ${c.name}`, 1, [">run", `>${c.a_name}`, `>${c.b_name}`], Array.from({ length: Math.max(c.a.length, c.b.length) }, (_, i) => [String(i + 1), ...[c.a[i], c.b[i]].map((x) => (x === undefined ? "" : significant(x, 4)))])),

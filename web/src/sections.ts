@@ -3,8 +3,8 @@ import type { ChartElement } from "./chart";
 import { h } from "./dom";
 import type { Finding, Page, Run, Workload } from "./feed";
 import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
-import { loadCurves, spectrumCharts } from "./latency";
-import { bucketCharts, comparisonCharts, saturationCharts, scalingCharts } from "./limits";
+import { loadCurves, loadTable, spectrumCharts } from "./latency";
+import { bucketCharts, comparisonCharts, comparisonTables, saturationCharts, scalingCharts, scalingTable } from "./limits";
 import { modelCharts, movesBytes, sizeTable, sweepCharts } from "./size";
 import { table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
@@ -187,22 +187,37 @@ function limits(run: Run): Section {
   ] };
 }
 
+const tables = (all: (Table | null)[]): HTMLElement[] => all.flatMap((t) => (t ? [tableElement(t, { copy: true })] : []));
+
+/** Rates are drawn; of a long table the rest is drawn when asked for. */
+function comparisons(a: Run["analysis"]): (HTMLElement | null)[] {
+  const most = 4;
+  const rates = a.comparisons.filter((c) => c.measure === "rate" || c.measure === "");
+  const first = (rates.length > 0 ? rates : a.comparisons).slice(0, most);
+  const rest = a.comparisons.filter((c) => !first.includes(c));
+  const drawn = grid(comparisonCharts(first));
+  return [drawn, rest.length > 0 ? unfold(`${rest.length} more comparisons drawn`, () => grid(comparisonCharts(rest)) ?? h("p", {}, "Nothing to draw.")) : null];
+}
+
 function loadAndScale(run: Run): Section {
   const a = run.analysis;
   return { id: "load", title: "Load, scale, comparison", body: [
-    grid(saturationCharts(a.saturations)), grid(loadCurves(a.load_points)), grid(scalingCharts(a.scalings)), grid(comparisonCharts(a.comparisons))] };
+    grid(saturationCharts(a.saturations)), grid(loadCurves(a.load_points)), ...tables([loadTable(a.load_points)]),
+    grid(scalingCharts(a.scalings)), ...tables(a.scalings.map(scalingTable)), ...tables(comparisonTables(a.comparisons)), ...comparisons(a)] };
 }
 
 function validity(run: Run): Section {
   const { summary: s, analysis: a } = run;
   const met = (m: boolean | null) => (m === null ? "undetermined" : m ? "✓\u00a0yes" : "✕\u00a0NO");
+  const [tested, untested] = [a.checks.filter((c) => c.result !== "not tested"), a.checks.filter((c) => c.result === "not tested")];
   const sign: Record<string, string> = { pass: "✓\u00a0pass", fail: "✕\u00a0fail", note: "!\u00a0note" };
   return { id: "validity", title: "Findings and validity", body: [
     findings(run),
     s.expectations.length ? tableElement(table("Expectations", 1, ["expected", "met", ">measured", "reason"], s.expectations.map((e) => [e.text, met(e.met), e.measured === null ? MISSING : plain(e.measured), e.reason]))) : null,
     a.bottlenecks.length ? tableElement(table("What could be the bottleneck", 1, ["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"],
       a.bottlenecks.map((b) => [b.candidate, b.measured, b.threshold, b.time_fraction === null ? "" : percent(b.time_fraction), b.verdict, b.next]))) : null,
-    a.checks.length ? tableElement(table("Validity checks", 1, ["check", "name", "result", ">measured", ">threshold", "remedy"], a.checks.map((c) => [c.code, c.name, sign[c.result] ?? c.result, c.measured, c.threshold, c.remedy]))) : null,
+    tested.length ? tableElement(table("Validity checks", 1, ["check", "name", "result", ">measured", "threshold", "remedy"], tested.map((c) => [c.code, c.name, sign[c.result] ?? c.result, c.measured, c.threshold, c.remedy]))) : null,
+    untested.length ? unfold(`${untested.length} checks that this run could not make`, () => tableElement(table("Checks that were not made", 1, ["check", "name", "threshold", "why"], untested.map((c) => [c.code, c.name, c.threshold, c.remedy])))) : null,
   ] };
 }
 
@@ -220,7 +235,8 @@ function provenance(run: Run): Section {
   ];
   const rerun = run.summary.rerun;
   return { id: "provenance", title: "Environment and provenance", body: [
-    tableElement(table("Environment", 1, ["what", "value"], facts.filter(([, v]) => v !== ""))),
+    // What several runs say together has no environment of its own.
+    e.plimsoll_version ? tableElement(table("Environment", 1, ["what", "value"], facts.filter(([, v]) => v !== ""))) : null,
     rerun ? h("div", { class: "again" }, h("h3", {}, "To repeat this run"), h("pre", { tabindex: 0 }, h("code", {}, rerun))) : null,
     run.plan ? h("details", { class: "data" }, h("summary", {}, "Plan"), h("pre", { tabindex: 0 }, h("code", {}, run.plan))) : null,
   ] };

@@ -219,6 +219,8 @@ pub struct Scaling {
     pub points: Vec<ScalingPoint>,
     /// Predictions; speculative beyond 1.5 times what was measured.
     pub predictions: Vec<ScalingPrediction>,
+    /// Number of nodes with the greatest rate, where crosstalk is surely there.
+    pub peak_nodes: Option<f64>,
     pub verdict: String,
 }
 
@@ -244,6 +246,11 @@ pub struct Comparison {
     /// What is compared: `put 64KiB ops/s`.
     pub name: String,
     pub unit: String,
+    /// `rate`, `mean response` or `p99 response`.
+    pub measure: String,
+    pub op: String,
+    pub size_bytes: u64,
+    pub concurrency: u32,
     pub a_name: String,
     pub b_name: String,
     /// Run means in the order in which they were made; paired by index when `paired`.
@@ -254,7 +261,11 @@ pub struct Comparison {
     pub ratio: Option<Estimate>,
     /// Smallest ratio minus one that this campaign could have seen with 80 % power.
     pub detectable: Option<f64>,
-    /// `A faster`, `A slower`, `no difference larger than x %`, `undetermined`.
+    /// `faster` (A is better), `slower`, `none seen` or `undetermined`.
+    pub outcome: String,
+    /// Whether the difference holds among all that were tested (Holm); null where none was seen.
+    pub holds_among_all: Option<bool>,
+    /// The outcome as a sentence.
     pub verdict: String,
 }
 

@@ -3,7 +3,7 @@
 use crate::args::Context;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
-use crate::commands::{calibrate, compare_exec, cycle, runs_exec, suites, target_exec};
+use crate::commands::{calibrate, compare_exec, cycle, runs_exec, scale_exec, suites, target_exec};
 use crate::fault::{Exit, Fault};
 use crate::measure::{planned, resume};
 
@@ -24,7 +24,7 @@ pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
         Command::Cleanup(c) => runs_exec::cleanup(c),
         Command::Analyze(c) => runs_exec::analyze(c),
         Command::Compare(c) => compare_exec::compare(c),
-        Command::Scale(c) => compare_exec::scale(c),
+        Command::Scale(c) => scale_exec::scale(c),
         Command::Target(c) => target_exec::target(c),
     }
 }

@@ -120,8 +120,12 @@ fn controller_line(controller: &ControllerSpec) -> String {
                 stage_line(template)
             )
         }
-        ControllerSpec::Saturation { template, .. } => {
-            format!("a search for the best concurrency, starting from: {}", stage_line(template))
+        ControllerSpec::Saturation { template, load_points, .. } => {
+            let points = match load_points.len() {
+                0 => String::new(),
+                n => format!(", then latency at {n} fractions of the rate that it found"),
+            };
+            format!("a search for the best concurrency{points}, starting from: {}", stage_line(template))
         }
         ControllerSpec::Limits { template, budget, .. } => {
             format!("a probe for limits that takes at most {budget}, with: {}", stage_line(template))

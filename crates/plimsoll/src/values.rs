@@ -191,6 +191,16 @@ pub fn share(s: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{s}' is not a share: write 0.1% or 0.001, between 0 and 1"))
 }
 
+/// `80%` or `0.8` of a limit; up to twice, to see what overload does.
+pub fn fraction(s: &str) -> Result<f64, String> {
+    let (text, factor) = s.trim().strip_suffix('%').map_or((s.trim(), 1.0), |t| (t.trim(), 0.01));
+    text.parse::<f64>()
+        .map(|v| v * factor)
+        .ok()
+        .filter(|v| *v > 0.0 && *v <= 2.0)
+        .ok_or_else(|| format!("'{s}' is no fraction of a limit: write 80% or 0.8, above 0 and up to 200%"))
+}
+
 /// `tier=standard`.
 pub fn label(s: &str) -> Result<(String, String), String> {
     match s.split_once('=') {

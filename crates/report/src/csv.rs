@@ -117,11 +117,11 @@ fn latency(l: Option<&LatencySummary>) -> [String; 9] {
 }
 
 /// No exponent, no infinity: an exact value's sample size is left empty.
-fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     if !x.is_finite() { String::new() } else { format!("{x}") }
 }
 
-fn row(cells: Vec<String>) -> String {
+pub fn row(cells: Vec<String>) -> String {
     let quote = |c: &String| match c.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", c.replace('"', "\"\"")),
         false => c.clone(),

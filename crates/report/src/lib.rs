@@ -22,6 +22,7 @@ mod support;
 pub mod table;
 mod tables;
 mod terminal;
+pub mod together;
 
 pub use csv::csv;
 pub use group::{Group, GroupKey, groups};

@@ -13,7 +13,7 @@ pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
     let mut out = vec![limits(s, a)];
     out.extend(a.holds.iter().flat_map(|h| &h.cliffs).map(cliff));
     out.extend(a.size_models.iter().map(cells));
-    out.extend([comparisons(a)]);
+    out.extend([differences(a), comparisons(a)]);
     out.extend(a.scalings.iter().map(scaling));
     out.extend(a.saturations.iter().map(saturation));
     out.extend([load_points(a), bottlenecks(a), checks(a)]);
@@ -116,17 +116,76 @@ fn cells(m: &plimsoll_model::analysis::SizeModel) -> Table {
     t.without_empty_columns()
 }
 
+/// How much better A is, by size: a row per size and concurrency, a column per op and measure. Positive: A is better.
+fn differences(a: &Analysis) -> Table {
+    let Some(first) = a.comparisons.first() else { return Table::new("", 1, &[]) };
+    let mut columns: Vec<(&str, &str)> = Vec::new();
+    let mut rows: Vec<(u64, u32)> = Vec::new();
+    for c in &a.comparisons {
+        let (column, row) = ((c.op.as_str(), c.measure.as_str()), (c.size_bytes, c.concurrency));
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    // Rates first, then latencies, as they are read.
+    columns.sort_by_key(|(_, m)| ["rate", "mean response"].iter().position(|x| x == m).unwrap_or(2));
+    rows.sort_unstable();
+    let title = format!("How much better {} is than {}", first.a_name, first.b_name);
+    let named = |(op, measure): &(&str, &str)| format!(">{} {measure}", op.to_uppercase());
+    let mut heads = vec![">size".to_owned(), ">in flight".to_owned()];
+    heads.extend(columns.iter().map(named));
+    let mut t = Table::new(&title, 2, &heads.iter().map(String::as_str).collect::<Vec<_>>());
+    let decimal = number::is_decimal(rows.iter().map(|r| r.0));
+    for (size, concurrency) in rows {
+        let mut row = vec![number::size_among(size, decimal), concurrency.to_string()];
+        for (op, measure) in &columns {
+            let cell = a.comparisons.iter().find(|c| {
+                (c.op.as_str(), c.measure.as_str()) == (*op, *measure)
+                    && (c.size_bytes, c.concurrency) == (size, concurrency)
+            });
+            row.push(cell.map_or(String::new(), better));
+        }
+        t.push(row);
+    }
+    if first.op.is_empty() { Table::new("", 1, &[]) } else { t }
+}
+
+/// `+18 %`, with a mark where nothing is proved. Of a latency, less is better.
+fn better(c: &plimsoll_model::analysis::Comparison) -> String {
+    let Some(r) = c.ratio else { return number::MISSING.into() };
+    let gain = if c.unit == "ns" { 1.0 - r.value } else { r.value - 1.0 };
+    let shown = format!("{:+.1} %", 100.0 * gain);
+    if c.outcome == "none seen" { format!("({shown})") } else { shown }
+}
+
 fn comparisons(a: &Analysis) -> Table {
-    let mut t = Table::new("Comparison", 1, &["what", ">A", ">B", ">A/B", ">could see", "verdict"]);
+    let names = a.comparisons.first().map_or(("A", "B"), |c| (c.a_name.as_str(), c.b_name.as_str()));
+    let heads = [format!(">{}", names.0), format!(">{}", names.1)];
+    let title = if a.comparisons.iter().any(|c| c.outcome == "none seen" && !c.op.is_empty()) {
+        "Comparison (differences in brackets above are not proved)"
+    } else {
+        "Comparison"
+    };
+    let mut t = Table::new(title, 1, &["what", &heads[0], &heads[1], ">ratio", ">could see", "verdict"]);
     for c in &a.comparisons {
         let mean = |v: &[f64]| match v {
             [] => number::MISSING.into(),
-            v => significant((v.iter().map(|x| x.ln()).sum::<f64>() / v.len() as f64).exp(), 4),
+            v => {
+                let x = (v.iter().map(|x| x.ln()).sum::<f64>() / v.len() as f64).exp();
+                if c.unit == "ns" {
+                    format_latency_ns(x)
+                } else {
+                    format!("{} {}", significant(x, 4), c.unit)
+                }
+            }
         };
         t.push(vec![
             c.name.clone(),
-            format!("{} {}", mean(&c.a), c.unit),
-            format!("{} {}", mean(&c.b), c.unit),
+            mean(&c.a),
+            mean(&c.b),
             number::estimate_or_missing(c.ratio.as_ref()),
             c.detectable.map_or(String::new(), number::percent),
             c.verdict.clone(),
@@ -178,7 +237,7 @@ fn load_points(a: &Analysis) -> Table {
         ">p99",
         ">p99.9",
         ">service p50",
-        ">service p99",
+        ">p99",
         "held",
     ];
     let mut t = Table::new("Latency at fractions of the sustained limit", 2, heads);
@@ -197,10 +256,10 @@ fn load_points(a: &Analysis) -> Table {
             of(&p.response, |l| l.p999),
             of(&p.service, |l| l.p50),
             of(&p.service, |l| l.p99),
-            if p.sustainable { "yes".into() } else { "NOT SUSTAINED".into() },
+            if p.sustainable { "yes".into() } else { "NO".into() },
         ]);
     }
-    t
+    t.without_empty_columns()
 }
 
 fn bottlenecks(a: &Analysis) -> Table {
@@ -221,8 +280,9 @@ fn bottlenecks(a: &Analysis) -> Table {
 
 fn checks(a: &Analysis) -> Table {
     let mut t =
-        Table::new("Validity checks", 1, &["check", "name", "result", ">measured", ">threshold", "remedy"]);
-    for c in &a.checks {
+        Table::new("Validity checks", 1, &["check", "name", "result", ">measured", "threshold", "remedy"]);
+    let (untested, tested): (Vec<_>, Vec<_>) = a.checks.iter().partition(|c| c.result == "not tested");
+    for c in tested {
         t.push(vec![
             c.code.clone(),
             c.name.clone(),
@@ -231,6 +291,12 @@ fn checks(a: &Analysis) -> Table {
             c.threshold.clone(),
             c.remedy.clone(),
         ]);
+    }
+    if !untested.is_empty() && !t.rows.is_empty() {
+        let codes: Vec<&str> = untested.iter().map(|c| c.code.as_str()).collect();
+        let mut row = vec!["others".to_owned(), codes.join(", "), "not tested".to_owned()];
+        row.resize(6, String::new());
+        t.push(row);
     }
     t.without_empty_columns()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::Finding;
 use plimsoll_model::finding::Level;
 
 use crate::group::GroupKey;
@@ -26,7 +27,10 @@ pub fn markdown(runs: &[RunReport], by: &[GroupKey]) -> String {
 fn run(out: &mut String, r: &RunReport) {
     let s = &r.summary;
     let _ = writeln!(out, "## {}\n\n{}\n", text(&s.id), emphasised(&terminal::verdict(s)));
-    if tables::is_sweep(s) {
+    // Of a search the tables below say what it found; its steps are in JSON.
+    if tables::is_search(r) {
+        // Nothing here.
+    } else if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).markdown());
     } else {
         out.push_str(&tables::overview(s).markdown());
@@ -56,20 +60,14 @@ fn run(out: &mut String, r: &RunReport) {
     for t in more {
         let _ = writeln!(out, "### {}\n\n{}", text(&t.title), t.markdown());
     }
-    if !s.findings.is_empty() {
-        out.push_str("### Findings\n\n");
-        for (f, others) in terminal::grouped(&s.findings) {
-            let level = match f.level {
-                Level::Invalid => "**INVALID** ",
-                Level::Qualified => "note ",
-                Level::Info => "",
-            };
-            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-            let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", text(w)));
-            let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, text(&f.text));
+    if !r.analysis.advice.is_empty() {
+        out.push_str("### Advice\n\n");
+        for line in &r.analysis.advice {
+            let _ = writeln!(out, "- {}", text(line));
         }
         out.push('\n');
     }
+    findings(out, &s.findings);
     if !s.rerun.is_empty() {
         let _ = writeln!(out, "Again:\n\n    {}\n", s.rerun.replace('\n', " "));
     }
@@ -81,13 +79,31 @@ fn run(out: &mut String, r: &RunReport) {
     );
 }
 
+pub fn findings(out: &mut String, all: &[Finding]) {
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("### Findings\n\n");
+    for (f, others) in terminal::grouped(all) {
+        let level = match f.level {
+            Level::Invalid => "**INVALID** ",
+            Level::Qualified => "note ",
+            Level::Info => "",
+        };
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", text(w)));
+        let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, text(&f.text));
+    }
+    out.push('\n');
+}
+
 /// The verdict's own emphasis stays, everything else is text.
-fn emphasised(s: &str) -> String {
+pub fn emphasised(s: &str) -> String {
     s.split("**").map(text).collect::<Vec<_>>().join("**")
 }
 
 /// User text that must not become markup.
-fn text(s: &str) -> String {
+pub fn text(s: &str) -> String {
     let mut out = String::with_capacity(s.len());
     for c in s.replace('\n', " ").chars() {
         if matches!(c, '<' | '`' | '[' | ']' | '*' | '\\') {

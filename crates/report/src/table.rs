@@ -38,10 +38,10 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Drops columns, key columns excepted, in which no row says anything.
+    /// Drops columns, key columns excepted, in which no row says anything or knows anything.
     pub fn without_empty_columns(mut self) -> Self {
         for i in (self.keys..self.columns.len()).rev() {
-            if self.rows.iter().all(|r| r[i].is_empty()) {
+            if self.rows.iter().all(|r| r[i].is_empty() || r[i] == crate::number::MISSING) {
                 self.columns.remove(i);
                 self.rows.iter_mut().for_each(|r| {
                     r.remove(i);

@@ -17,6 +17,11 @@ pub fn is_sweep(s: &RunSummary) -> bool {
     s.workloads.len() > 1 && (sizes.len() > 1 || s.workloads.len() > 6)
 }
 
+/// Whether the lines are steps of a search, which its own tables show.
+pub fn is_search(r: &RunReport) -> bool {
+    !r.analysis.saturations.is_empty() && r.summary.workloads.len() > 1
+}
+
 /// Objects or blocks: what the words in a table should be.
 pub fn is_block(s: &RunSummary) -> bool {
     let block = |w: &&WorkloadSummary| matches!(w.op.as_str(), "read" | "write" | "fsync" | "trim");

@@ -35,11 +35,11 @@ impl Style {
         }
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
+    pub(crate) fn paint(self, code: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 }
@@ -109,7 +109,11 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
     if found_first {
         analysis(out, s, &r.analysis, style);
     }
-    if tables::is_sweep(s) {
+    if tables::is_search(r) {
+        // The steps are in the search's own tables; JSON and the HTML report have each in full.
+        shared_notes(out, s, style);
+        out.push('\n');
+    } else if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).plain(style.width));
         shared_notes(out, s, style);
         out.push('\n');
@@ -279,7 +283,7 @@ pub fn grouped(all: &[Finding]) -> Vec<(&Finding, usize)> {
     out
 }
 
-fn findings(out: &mut String, all: &[Finding], style: Style) {
+pub fn findings(out: &mut String, all: &[Finding], style: Style) {
     let sorted = grouped(all);
     for (f, others) in &sorted {
         let (word, code) = match f.level {

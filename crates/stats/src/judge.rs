@@ -35,8 +35,10 @@ pub struct WorkloadSeen {
     pub in_system_s: Vec<f64>,
     pub response: Option<LatencySummary>,
     pub service: Option<LatencySummary>,
-    /// Failures by name, for the text.
-    pub verify_mismatches: u64,
+    /// Absent: nothing was verified.
+    pub verify_mismatches: Option<u64>,
+    /// Every mismatch that was looked at was a sound block of another seed.
+    pub of_another_seed: bool,
 }
 
 /// What the workers did, per slice, over all workloads of the stage.
@@ -88,6 +90,8 @@ pub struct Judged {
     pub littles_law: Option<LittlesLaw>,
     pub busy_fraction: Option<f64>,
     pub findings: Vec<Finding>,
+    /// What the checks looked at: of each workload, then of the stage.
+    pub facts: Vec<Facts>,
 }
 
 impl Judged {
@@ -143,15 +147,19 @@ pub fn judge(stage: &StageSeen) -> Judged {
     let busy = (!stage.client.busy.is_empty()).then(|| math::mean(&stage.client.busy));
     let workloads: Vec<WorkloadJudged> = stage.workloads.iter().map(|w| judge_workload(stage, w)).collect();
     let law = stage_law(stage);
+    let mut facts: Vec<Facts> =
+        stage.workloads.iter().zip(&workloads).map(|(w, j)| workload_facts(stage, w, j)).collect();
     let mut findings = Vec::new();
-    for (w, j) in stage.workloads.iter().zip(&workloads) {
-        findings.extend(workload_findings(stage, w, j));
+    for ((w, j), f) in stage.workloads.iter().zip(&workloads).zip(&facts) {
+        findings.extend(workload_findings(w, j, f));
     }
-    findings.extend(validity::check_all(&stage_facts(stage, busy, law)));
+    let whole = stage_facts(stage, busy, law);
+    findings.extend(validity::check_all(&whole));
+    facts.push(whole);
     findings.extend(concurrency_finding(stage, busy));
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
-    Judged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings }
+    Judged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings, facts }
 }
 
 fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
@@ -189,24 +197,32 @@ fn stage_law(stage: &StageSeen) -> Option<Check> {
     })
 }
 
-fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Vec<Finding> {
-    let label = match w.op {
+fn label_of(w: &WorkloadSeen) -> String {
+    match w.op {
         Some(op) if op.name() != w.name => format!("{}/{}", w.name, op.name()),
         _ => w.name.clone(),
-    };
-    let tail = |l: &LatencySummary| l.count as f64 * 0.01;
-    let facts = Facts {
-        workload: Some(label.clone()),
+    }
+}
+
+fn workload_facts(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Facts {
+    Facts {
+        workload: Some(label_of(w)),
         attempts: Some(w.attempts()),
         failed: Some(total(&w.failed)),
         max_error_rate: Some(stage.max_error_rate),
-        verify_mismatches: Some(w.verify_mismatches),
+        verify_mismatches: w.verify_mismatches,
+        of_another_seed: w.of_another_seed,
         offered_per_s: w.offered_per_s,
         achieved_per_s: Some(j.attempts_per_s),
         relative_half_width: j.ops_per_s.known().filter(|e| e.value > 0.0).map(Estimate::relative_half_width),
         ..Facts::default()
-    };
-    let mut out = validity::check_all(&facts);
+    }
+}
+
+fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
+    let label = label_of(w);
+    let tail = |l: &LatencySummary| l.count as f64 * 0.01;
+    let mut out = validity::check_all(facts);
     if let Verdict::Inconclusive(why) = &j.ops_per_s {
         out.push(
             Finding::new("V04", "no_rate", Level::Invalid, format!("No rate: {why}.")).on(label.clone()),

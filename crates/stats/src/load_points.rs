@@ -23,12 +23,17 @@ pub struct LoadPoint {
 
 /// Points for a sustained rate, long enough for `percentile` (0.999: 99.9 %).
 pub fn plan(sustained: &Estimate, percentile: f64) -> Vec<LoadPoint> {
+    plan_at(sustained, &FRACTIONS, percentile)
+}
+
+/// The same at other fractions.
+pub fn plan_at(sustained: &Estimate, fractions: &[f64], percentile: f64) -> Vec<LoadPoint> {
     let base = if sustained.low.is_finite() && sustained.low > 0.0 { sustained.low } else { sustained.value };
     if !(base.is_finite() && base > 0.0) {
         return Vec::new();
     }
     let samples = TAIL / (1.0 - percentile.clamp(0.0, 0.999_999));
-    FRACTIONS
+    fractions
         .iter()
         .map(|&fraction| {
             let rate_per_s = base * fraction;
@@ -62,9 +67,15 @@ pub fn judge(point: &LoadPoint, ended_per_s: f64, backlog: &[f64], dt: f64) -> O
     let hw = student::t95((nb - 2) as f64) * (rss / (nb - 2) as f64 / stt).sqrt();
     let growth = Estimate::symmetric(slope / step_s, hw / step_s, nb as f64);
     let achieved = ended_per_s / point.rate_per_s;
+    // Arrivals by chance: of so many, two standard deviations of a Poisson count more or fewer come.
+    let chance = 2.0 / (point.rate_per_s * backlog.len() as f64 * dt).sqrt();
     // Growth that is sure, and that would add a per cent of the offered rate: a queue without end.
     let grows = growth.low > 0.0 && growth.value > 0.01 * point.rate_per_s;
-    Some(PointVerdict { sustained: achieved >= 0.95 && !grows, achieved, backlog_growth_per_s: growth })
+    Some(PointVerdict {
+        sustained: achieved >= 0.95 - chance && !grows,
+        achieved,
+        backlog_growth_per_s: growth,
+    })
 }
 
 #[cfg(test)]

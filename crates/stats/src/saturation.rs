@@ -59,6 +59,7 @@ pub enum Action {
 pub struct Observation {
     pub ops_per_s: f64,
     pub mean_latency_s: f64,
+    pub p50_s: Option<f64>,
     pub p99_s: Option<f64>,
     /// Failed, not throttled.
     pub error_rate: f64,
@@ -92,6 +93,13 @@ impl Point {
     fn latency_s(&self) -> f64 {
         math::mean(&self.seen.iter().map(|o| o.mean_latency_s).collect::<Vec<_>>())
     }
+
+    /// Median over its measurements of what each showed; the greatest of their 99th percentiles.
+    pub fn percentiles_s(&self) -> (Option<f64>, Option<f64>) {
+        let p50: Vec<f64> = self.seen.iter().filter_map(|o| o.p50_s).collect();
+        let p99 = self.seen.iter().filter_map(|o| o.p99_s).reduce(f64::max);
+        ((!p50.is_empty()).then(|| math::median(&p50)), p99)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +115,8 @@ pub struct Outcome {
     /// Where rate over latency is greatest (Kleinrock's power): the gentle alternative.
     pub knee: Option<u32>,
     pub curve: Vec<Point>,
+    /// Rate of each point of the curve. Its interval is of the spread of all repeats: two of one point know little of it.
+    pub rates: Vec<Estimate>,
     /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
     pub changed: Option<f64>,
 }
@@ -330,6 +340,7 @@ impl Saturation {
                 })
                 .map(|p| p.concurrency),
             curve: self.points.clone(),
+            rates: self.points.iter().map(|p| self.rate_of(p)).collect(),
             changed: self.change(),
         }
     }
@@ -347,8 +358,9 @@ impl Saturation {
 
     fn rate_of(&self, p: &Point) -> Estimate {
         let (sd, df) = self.noise();
-        let hw = student::t95(df) * sd / (p.seen.len() as f64).sqrt();
         let m = p.log_mean();
+        // Nothing was measured twice: there is a value, and no interval.
+        let hw = if sd.is_finite() { student::t95(df) * sd / (p.seen.len() as f64).sqrt() } else { 0.0 };
         Estimate { value: m.exp(), low: (m - hw).exp(), high: (m + hw).exp(), n_eff: p.seen.len() as f64 }
     }
 

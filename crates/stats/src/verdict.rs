@@ -2,23 +2,31 @@
 //! which limit, confidence, what to do next.
 
 use plimsoll_model::summary::{BucketSummary, LimitSummary, RunSummary, WorkloadSummary};
-use plimsoll_model::{Finding, Level};
+use plimsoll_model::{Analysis, Finding, Level, OpKind};
 
 use crate::{validity, words};
 
 /// Workloads that the paragraph names; the table has the others.
 const NAMED: usize = 3;
 
-/// The paragraph. Reads workloads, limits and findings; whatever is absent is left out, never guessed.
-pub fn paragraph(s: &RunSummary) -> String {
+/// How long a load has to be seen before its rate may be called sustained, where the user names no horizon, seconds.
+pub const DEFAULT_GOAL_S: f64 = 600.0;
+
+/// The paragraph. Reads workloads, limits, findings and the analysis; whatever is absent is left out, never guessed.
+/// `goal_s`: the horizon that the user needs.
+pub fn paragraph(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> String {
     let mut out = vec![validity_sentence(&s.findings)];
-    if s.limits.is_empty() {
-        out.extend(sustained(s));
-        out.extend(horizon(s));
+    let goal_s = goal_s.unwrap_or(DEFAULT_GOAL_S);
+    if let Some(found) = a.saturations.first() {
+        out.extend(search::sentences(s, found, &a.load_points, goal_s));
+    } else if s.limits.is_empty() {
+        out.extend(measured(s, a, goal_s));
+        out.extend(horizon(s, goal_s));
     } else {
         for l in &s.limits {
             out.extend(limit_sentences(l, longest(s)));
         }
+        out.extend(kinds(&s.findings));
     }
     out.extend(confidence(&s.findings));
     out.extend(next(s));
@@ -50,21 +58,27 @@ fn place(w: &WorkloadSummary) -> String {
     format!("{} {}", plimsoll_model::units::format_size(w.size_bytes), w.op.to_uppercase())
 }
 
-fn sustained(s: &RunSummary) -> Vec<String> {
+/// "Sustained" is kept for what held one level for as long as the user needs; all else was only measured.
+fn measured(s: &RunSummary, a: &Analysis, goal_s: f64) -> Vec<String> {
+    let held = |line: usize, w: &WorkloadSummary| {
+        w.horizon_s >= goal_s && a.holds.iter().any(|h| h.line == line && h.verdict == "steady")
+    };
     let mut out: Vec<String> = s
         .workloads
         .iter()
+        .enumerate()
         // Syncs that belong to writes have no rate of their own, and need none.
-        .filter(|w| w.op != "fsync" || w.ops_per_s.is_some())
+        .filter(|(_, w)| w.op != "fsync" || w.ops_per_s.is_some())
         .take(NAMED)
-        .map(|w| match &w.ops_per_s {
+        .map(|(i, w)| match &w.ops_per_s {
             None => format!("**Undetermined**: the rate of {} (the findings say why).", place(w)),
             Some(ops) => {
                 let bytes =
                     w.bytes_per_s.filter(|b| b.value > 0.0).map(|b| format!(", {}", words::bytes_rate(&b)));
                 let runs = if w.repeats > 1 { format!(", {} runs", w.repeats) } else { String::new() };
+                let word = if held(i, w) { "Sustained" } else { "Measured" };
                 format!(
-                    "Measured {} of {}{} at {} in flight (95 %{runs}, {} window).",
+                    "{word} {} of {}{} at {} in flight (95 %{runs}, {} window).",
                     words::ops_rate(ops),
                     place(w),
                     bytes.unwrap_or_default(),
@@ -81,14 +95,18 @@ fn sustained(s: &RunSummary) -> Vec<String> {
 }
 
 /// No rate without its horizon: which bucket this does not exclude.
-fn horizon(s: &RunSummary) -> Option<String> {
+fn horizon(s: &RunSummary, goal_s: f64) -> Option<String> {
     let w = s.workloads.iter().max_by(|a, b| a.horizon_s.total_cmp(&b.horizon_s))?;
     let ops = w.ops_per_s.filter(|e| e.value > 0.0)?;
-    Some(format!(
+    let mut out = format!(
         "Seen for {}: a burst that ends later is not excluded (a bucket of more than {} ops, if the sustained rate were half of this).",
         words::span(w.horizon_s),
         words::about(ops.value / 2.0 * w.horizon_s, 2)
-    ))
+    );
+    if w.horizon_s < goal_s {
+        out += &format!(" To call it sustained for {}, it has to be seen that long.", words::span(goal_s));
+    }
+    Some(out)
 }
 
 fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
@@ -114,7 +132,9 @@ fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
         "bytes" => "The limit is on bytes.".into(),
         "latency" => "Latency and concurrency set the rate; no limit was reached.".into(),
         "client" => "The client set the rate; the storage's limit was not reached.".into(),
-        "none" => "No burst was found, so no limiter is proved: a limit without one looks like the storage's own speed.".into(),
+        "none" => "No limiter was found: no burst that ends, no refusals, and no rate that is held more exactly than storage \
+                   does by itself. These are rates of the storage, or of the client."
+            .into(),
         _ => "Which limit binds is undetermined.".into(),
     }));
     if horizon_s > 0.0 {
@@ -123,10 +143,36 @@ fn limit_sentences(l: &LimitSummary, horizon_s: f64) -> Vec<String> {
             words::span(horizon_s)
         ));
     }
-    if l.scope == "unknown" {
-        out.push("Unknown: whether the limit is per bucket, key or client; probe again with another of each, and compare.".into());
+    let is_object = OpKind::parse(&l.op_class).is_some_and(|k| {
+        !matches!(k, OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim | OpKind::Null)
+    });
+    match l.scope.as_str() {
+        "unknown" if is_object && l.binding != "none" => {
+            out.push(
+                "Unknown: whether the limit is per connection, bucket, key or client: --probe-scope tells."
+                    .into(),
+            );
+        }
+        "unknown" => {}
+        "server" => out.push("All that was tried shares the limit.".into()),
+        scope => out.push(format!("The limit is per {scope}.")),
     }
     out
+}
+
+/// What kind of limit it is, as far as that was found out.
+fn kinds(findings: &[Finding]) -> Vec<String> {
+    const SAID: [&str; 7] = [
+        "limit_cause",
+        "limit_window",
+        "limit_tiers",
+        "limit_burst_law",
+        "limit_penalty",
+        "limit_cost",
+        "limit_shared",
+    ];
+    let said = SAID.iter().flat_map(|name| findings.iter().filter(move |f| f.name == *name));
+    said.map(|f| f.text.clone()).collect()
 }
 
 fn bucket_sentence(b: &BucketSummary, op: &str, is_ops: bool) -> String {
@@ -179,9 +225,11 @@ fn confidence(findings: &[Finding]) -> Option<String> {
 
 /// What to do next: the remedy of the first thing that is wrong, else of what was found out.
 fn next(s: &RunSummary) -> Option<String> {
-    let open = s.findings.iter().find(|f| f.name == "open_question" || f.name == "concurrency_bound")?;
+    let says_it = ["open_question", "concurrency_bound", "still_gaining", "client_limited"];
+    let open = s.findings.iter().find(|f| says_it.contains(&f.name.as_str()))?;
     Some(format!("Next: {}", open.text))
 }
 
+mod search;
 #[cfg(test)]
 mod tests;

@@ -74,11 +74,19 @@ impl Plan {
                 }
                 self.check_stage("controller.template", template)
             }
-            Some(
-                ControllerSpec::Saturation { template, .. }
-                | ControllerSpec::Limits { template, .. }
-                | ControllerSpec::Watch { template, .. },
-            ) => self.check_stage("controller.template", template),
+            Some(ControllerSpec::Saturation { template, load_points, .. }) => {
+                if let Some(bad) = load_points.iter().find(|f| !(**f > 0.0 && **f <= 2.0)) {
+                    return Err(invalid(
+                        "controller.load_points",
+                        format!("{bad} is no fraction of a limit"),
+                        "Give fractions above 0 and at most 2, for example [0.5, 0.8, 0.95].",
+                    ));
+                }
+                self.check_stage("controller.template", template)
+            }
+            Some(ControllerSpec::Limits { template, .. } | ControllerSpec::Watch { template, .. }) => {
+                self.check_stage("controller.template", template)
+            }
         }
     }
 

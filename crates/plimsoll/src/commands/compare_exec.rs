@@ -1,50 +1,17 @@
-//! `compare` and `scale`: what several runs say together, in the same forms as a run.
+//! `compare`: two configurations, several runs of each.
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::analysis::{Comparison, Scaling, ScalingPoint, ScalingPrediction};
-use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
-use plimsoll_model::{Analysis, Environment, Estimate, RunSummary, Verdict};
-use plimsoll_report::{RunReport, Style};
-use plimsoll_stats::compare::Difference;
-use plimsoll_stats::{compare, scale};
+use plimsoll_model::analysis::Comparison;
+use plimsoll_model::finding::Level;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Analysis, Finding, Verdict};
+use plimsoll_stats::compare::{self, Difference};
+use plimsoll_stats::validity::{self, Facts};
 
-use super::runs::{CompareCommand, ScaleCommand};
-use crate::args::OutputArgs;
+use super::runs::CompareCommand;
+use super::several::{self, Line, Member, Told, line_of};
 use crate::fault::{Exit, Fault};
-use crate::{output, runs_dir};
-
-/// Which lines of different runs are the same thing: op, size, concurrency.
-type Line = (String, u64, u32);
-
-const BOOTSTRAPS: usize = 1000;
-
-pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
-    let (a, b) = (summaries(&c.a, &c.output)?, summaries(&c.b, &c.output)?);
-    let mut warnings = invalid(a.iter().chain(&b));
-    let mut rows = Vec::new();
-    for line in common_lines(a.iter().chain(&b)) {
-        for (measure, unit, of) in MEASURES {
-            let (va, vb) = (values(&a, &line, *of), values(&b, &line, *of));
-            if va.len() == a.len() && vb.len() == b.len() {
-                rows.push(comparison(&line, measure, unit, va, vb, (&c.a, &c.b)));
-            }
-        }
-    }
-    if rows.is_empty() {
-        return Err(Fault::input(
-            "these runs have no line in common (the same op, size and concurrency, measured in each)",
-            "Compare runs of the same workload.",
-        ));
-    }
-    let said = |r: &&Comparison| !r.verdict.starts_with("undetermined");
-    let decided = rows.iter().filter(said).count();
-    let first = &rows[0];
-    warnings.insert(0, format!("{}: {}", first.name, first.verdict));
-    let analysis = Analysis { comparisons: rows, ..Analysis::default() };
-    print(&c.output, "compare", warnings.join(" "), analysis)?;
-    Ok(if decided == 0 { Exit::Undetermined } else { Exit::Valid })
-}
 
 /// Name, unit and reading of each measure that is compared.
 type Measure = (&'static str, &'static str, fn(&WorkloadSummary) -> Option<f64>);
@@ -54,204 +21,253 @@ const MEASURES: &[Measure] = &[
     ("p99 response", "ns", |w| w.latency_ns.response.as_ref().and_then(|l| l.p99).map(|v| v as f64)),
 ];
 
-fn comparison(
-    line: &Line,
-    measure: &str,
-    unit: &str,
-    a: Vec<f64>,
-    b: Vec<f64>,
-    names: (&[String], &[String]),
-) -> Comparison {
-    let paired = a.len() == b.len();
-    let (ratio, detectable, verdict) = match compare::compare(&a, &b, paired) {
-        Verdict::Known(c) => (Some(c.ratio), Some(c.minimal_detectable), told(&c, unit)),
-        Verdict::Inconclusive(why) => (None, None, format!("undetermined: {why}")),
-    };
-    Comparison {
-        name: format!("{} {measure}", line_name(line)),
-        unit: unit.into(),
-        a_name: names.0.join(" "),
-        b_name: names.1.join(" "),
-        a,
-        b,
-        paired,
-        ratio,
-        detectable,
-        verdict,
-    }
-}
-
-/// Faster and slower for a person: of a latency, less is better.
-fn told(c: &compare::Comparison, unit: &str) -> String {
-    let better = match (c.difference, unit) {
-        (Difference::NoneSeen, _) => return c.text(),
-        (Difference::Greater, "ns") | (Difference::Less, "op/s") => "A is slower",
-        _ => "A is faster",
-    };
-    let mut text = format!("{better}: {}", c.text());
-    if c.bimodal {
-        text.push_str(" Runs fall into more than one group: look at each.");
-    }
-    text
-}
-
-pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
-    let runs = summaries(&c.runs, &c.output)?;
-    let mut warnings = invalid(runs.iter());
-    let mut by_nodes: BTreeMap<u32, Vec<RunSummary>> = BTreeMap::new();
-    for run in runs {
-        let nodes = run.labels.get(&c.label).and_then(|v| v.parse().ok()).filter(|n| *n > 0);
-        let nodes = nodes.ok_or_else(|| {
-            Fault::input(
-                format!("run {} has no number in its label '{}'", run.id, c.label),
-                format!("Make runs with --label {}=4, or name another with --label.", c.label),
-            )
-        })?;
-        by_nodes.entry(nodes).or_default().push(run);
-    }
-    let mut scalings = Vec::new();
-    for line in common_lines(by_nodes.values().flatten()) {
-        let sizes: Vec<(u32, Vec<Estimate>)> = by_nodes
-            .iter()
-            .map(|(n, runs)| (*n, estimates(runs, &line)))
-            .filter(|(_, e)| !e.is_empty())
-            .collect();
-        scalings.push(scaling(&line, &sizes));
-    }
-    if scalings.is_empty() {
-        return Err(Fault::input("these runs have no line in common", "Scale runs of the same workload."));
-    }
-    warnings.splice(0..0, scalings.iter().map(|s| format!("{}: {}", s.name, s.verdict)));
-    let decided = scalings.iter().any(|s| s.points.iter().any(|p| p.efficiency.is_some()));
-    print(&c.output, "scale", warnings.join(" "), Analysis { scalings, ..Analysis::default() })?;
-    Ok(if decided { Exit::Valid } else { Exit::Undetermined })
-}
-
-fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
-    let sizes: Vec<scale::Size> = seen
-        .iter()
-        .map(|(n, runs)| scale::Size { n: f64::from(*n), runs: runs.iter().map(|e| e.value).collect() })
-        .collect();
-    let largest = sizes.iter().map(|s| s.n).fold(1.0, f64::max);
-    let predict = [1.25 * largest, 1.5 * largest, 2.0 * largest];
-    let judged = scale::scaling(&sizes, &predict, BOOTSTRAPS, 1);
-    let mut points = Vec::new();
-    for (i, (nodes, runs)) in seen.iter().enumerate() {
-        let efficiency = i.checked_sub(1).and_then(|i| judged.steps.get(i)?.efficiency.known().copied());
-        points.push(ScalingPoint { nodes: *nodes, per_s: mean_of(runs), efficiency });
-    }
-    let mut told: Vec<String> = judged
-        .steps
-        .iter()
-        .map(|s| match &s.efficiency {
-            Verdict::Known(e) => format!(
-                "from {} to {} nodes {:.0} % of the ideal gain was reached",
-                s.from,
-                s.to,
-                e.value * 100.0
-            ),
-            Verdict::Inconclusive(why) => format!("from {} to {}: undetermined, {why}", s.from, s.to),
-        })
-        .collect();
-    let predictions = match &judged.law {
-        Verdict::Known(law) => law.predictions.iter().map(prediction).collect(),
-        Verdict::Inconclusive(why) => {
-            told.push(format!("no prediction: {why}"));
-            Vec::new()
+pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
+    let sides = Sides::read(c)?;
+    let mut rows = Vec::new();
+    let mut p = Vec::new();
+    for line in several::common_lines(sides.a.iter().chain(&sides.b)) {
+        for measure in MEASURES {
+            let (va, vb) = (values(&sides.a, &line, measure.2), values(&sides.b, &line, measure.2));
+            if va.len() == sides.a.len() && vb.len() == sides.b.len() {
+                let (row, p_value) = sides.comparison(&line, measure, va, vb);
+                rows.push(row);
+                p.push(p_value);
+            }
         }
-    };
-    Scaling {
-        name: line_name(line),
-        unit: "ops/s".into(),
-        points,
-        predictions,
-        verdict: told.join("; ") + ".",
     }
-}
-
-fn prediction(p: &scale::Prediction) -> ScalingPrediction {
-    ScalingPrediction {
-        nodes: p.n.round() as u32,
-        per_s: p.rate,
-        efficiency: None,
-        speculative: p.speculative,
+    if rows.is_empty() {
+        return Err(Fault::input(
+            "these runs have no line in common (the same op, size and concurrency, measured in each)",
+            "Compare runs of the same workload.",
+        ));
     }
-}
-
-/// Mean of runs with the interval between them; of one run, the interval within it.
-fn mean_of(runs: &[Estimate]) -> Estimate {
-    if let [one] = runs {
-        return *one;
-    }
-    let n = runs.len() as f64;
-    let mean = runs.iter().map(|e| e.value).sum::<f64>() / n;
-    let variance = runs.iter().map(|e| (e.value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Estimate::symmetric(mean, plimsoll_stats::student::t95(n - 1.0) * (variance / n).sqrt(), n)
-}
-
-fn estimates(runs: &[RunSummary], line: &Line) -> Vec<Estimate> {
-    runs.iter().filter_map(|r| r.workloads.iter().find(|w| line_of(w) == *line)?.ops_per_s).collect()
-}
-
-fn summaries(names: &[String], output: &OutputArgs) -> Result<Vec<RunSummary>, Fault> {
-    names.iter().map(|n| Ok(runs_dir::find(output.runs_dir.as_deref(), n)?.summary()?)).collect()
-}
-
-fn invalid<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Vec<String> {
-    runs.filter(|r| !r.valid).map(|r| format!("Run {} is invalid: {}", r.id, r.verdict)).collect()
-}
-
-/// Lines that every run has, in the order of the first.
-fn common_lines<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Vec<Line> {
-    let all: Vec<Vec<Line>> = runs.map(|r| r.workloads.iter().map(line_of).collect()).collect();
-    let Some(first) = all.first() else { return Vec::new() };
-    first.iter().filter(|l| all.iter().all(|run| run.contains(l))).cloned().collect()
-}
-
-fn line_of(w: &WorkloadSummary) -> Line {
-    (w.op.clone(), w.size_bytes, w.concurrency)
-}
-
-fn line_name((op, size, concurrency): &Line) -> String {
-    format!("{op} {} x{concurrency}", plimsoll_model::units::format_size(*size))
-}
-
-fn values(runs: &[RunSummary], line: &Line, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {
-    runs.iter().filter_map(|r| of(r.workloads.iter().find(|w| line_of(w) == *line)?)).collect()
-}
-
-fn print(o: &OutputArgs, what: &str, verdict: String, analysis: Analysis) -> Result<(), Fault> {
-    let summary = RunSummary {
-        schema: SCHEMA.into(),
-        id: what.into(),
-        valid: true,
+    hold_together(&mut rows, &p);
+    let decided = rows.iter().any(|r| r.outcome != "undetermined");
+    let verdict = sides.verdict(&rows);
+    let told = Told {
+        what: "compare",
         verdict,
-        findings: Vec::new(),
-        workloads: Vec::new(),
-        limits: Vec::new(),
-        expectations: Vec::new(),
-        labels: BTreeMap::new(),
-        rerun: String::new(),
-        environment: Environment::default(),
+        findings: sides.findings(&rows),
+        analysis: Analysis { comparisons: rows, ..Analysis::default() },
+        runs: sides.ids(),
+        rerun: format!("plimsoll compare {} -- {}", c.a.join(" "), c.b.join(" ")),
     };
-    if let Some(file) = &o.html {
-        let report = RunReport { analysis: analysis.clone(), ..RunReport::of(summary.clone()) };
-        output::write_html(std::path::Path::new(file), &[report], &[])?;
+    let exit = match () {
+        () if !told.is_valid() => Exit::Invalid,
+        () if !decided => Exit::Undetermined,
+        () => Exit::Valid,
+    };
+    told.print(&c.output)?;
+    Ok(exit)
+}
+
+/// Of many comparisons some differ by chance: which hold together (Holm, 5 %).
+fn hold_together(rows: &mut [Comparison], p: &[Option<f64>]) {
+    let known: Vec<f64> = p.iter().flatten().copied().collect();
+    let mut holds = compare::holm(&known).into_iter();
+    for (row, p) in rows.iter_mut().zip(p) {
+        let held = p.and_then(|_| holds.next());
+        row.holds_among_all = held.filter(|_| matches!(row.outcome.as_str(), "faster" | "slower"));
     }
-    if o.json {
-        let json = serde_json::json!({
-            "schema": format!("plimsoll.{what}/1"), "verdict": summary.verdict,
-            "comparisons": analysis.comparisons, "scalings": analysis.scalings,
-        });
-        return output::print(&format!("{json:#}\n"));
+}
+
+/// The runs of both configurations.
+struct Sides {
+    a: Vec<Member>,
+    b: Vec<Member>,
+    a_name: String,
+    b_name: String,
+    /// Run i of A and run i of B were made next to each other, before pair i + 1.
+    in_turn: bool,
+}
+
+impl Sides {
+    fn read(c: &CompareCommand) -> Result<Self, Fault> {
+        let (a, b) = (several::read(&c.a, &c.output)?, several::read(&c.b, &c.output)?);
+        let ids = |side: &[Member]| side.iter().map(|m| m.summary.id.clone()).collect::<Vec<_>>();
+        if let Some(twice) = ids(&a).into_iter().find(|id| ids(&b).contains(id)) {
+            return Err(Fault::input(
+                format!("run {twice} is on both sides"),
+                "Name the runs of one configuration before `--` and those of the other after it.",
+            ));
+        }
+        let (a_name, b_name) = match &c.names[..] {
+            [a, b] => (a.clone(), b.clone()),
+            _ => names(&a, &b),
+        };
+        let in_turn = made_in_turn(&a, &b);
+        Ok(Self { a, b, a_name, b_name, in_turn })
     }
-    let tables = plimsoll_report::limits::tables(&summary, &analysis);
-    let style = Style::for_stdout();
-    let mut out = String::new();
-    for t in &tables {
-        out.push_str(&if o.markdown { t.markdown() } else { t.plain(style.width) });
-        out.push('\n');
+
+    fn ids(&self) -> BTreeMap<String, Vec<String>> {
+        let ids = |side: &[Member]| side.iter().map(|m| m.summary.id.clone()).collect();
+        BTreeMap::from([("a".into(), ids(&self.a)), ("b".into(), ids(&self.b))])
     }
-    let head = plimsoll_report::table::wrap(&summary.verdict, style.width, "", "");
-    output::print(&format!("{head}\n{out}"))
+
+    fn comparison(
+        &self,
+        line: &Line,
+        (measure, unit, _): &Measure,
+        a: Vec<f64>,
+        b: Vec<f64>,
+    ) -> (Comparison, Option<f64>) {
+        let judged = compare::compare(&a, &b, self.in_turn);
+        let p = judged.known().map(|c| c.p);
+        let (ratio, detectable, outcome, verdict) = match judged {
+            Verdict::Known(c) => {
+                let outcome = outcome(&c, unit);
+                (Some(c.ratio), Some(c.minimal_detectable), outcome, self.sentence(&c, measure, outcome))
+            }
+            Verdict::Inconclusive(why) => (None, None, "undetermined", format!("undetermined: {why}")),
+        };
+        let comparison = Comparison {
+            name: format!("{}: {measure}", several::line_name(line)),
+            unit: (*unit).into(),
+            measure: (*measure).into(),
+            op: line.0.clone(),
+            size_bytes: line.1,
+            concurrency: line.2,
+            a_name: self.a_name.clone(),
+            b_name: self.b_name.clone(),
+            a,
+            b,
+            paired: self.in_turn,
+            ratio,
+            detectable,
+            outcome: outcome.into(),
+            holds_among_all: None,
+            verdict,
+        };
+        (comparison, p)
+    }
+
+    /// One comparison for a person. Never "equal": only what would have been seen.
+    fn sentence(&self, c: &compare::Comparison, measure: &str, outcome: &str) -> String {
+        let percent = |x: f64| format!("{:.1} %", 100.0 * x.abs());
+        let r = &c.ratio;
+        let range = format!("95 %: {} to {}", signed_percent(r.low), signed_percent(r.high));
+        let word = match (outcome, measure == "rate") {
+            ("none seen", _) => {
+                return format!(
+                    "no difference larger than {} (it would have been seen in 8 of 10 campaigns; {range})",
+                    percent(c.minimal_detectable)
+                );
+            }
+            ("faster", true) => "faster",
+            ("slower", true) => "slower",
+            ("faster", false) => "lower",
+            _ => "higher",
+        };
+        let mut text = format!("{} is {} {word} ({range})", self.a_name, percent(r.value - 1.0));
+        if c.bimodal {
+            text.push_str("; the runs fall into more than one group: look at each");
+        }
+        text
+    }
+
+    /// The first rate decides what is said first; the table has the others.
+    fn verdict(&self, rows: &[Comparison]) -> String {
+        let (a, b) = (self.a.len(), self.b.len());
+        let how = if self.in_turn { "made in turn, compared in pairs" } else { "not made in turn" };
+        let mut out = format!("{} against {}: {a} and {b} runs, {how}.", self.a_name, self.b_name);
+        for r in rows.iter().filter(|r| r.measure == "rate").take(3) {
+            out += &format!(" {}: **{}**.", r.name, r.verdict);
+        }
+        let rates = rows.iter().filter(|r| r.measure == "rate").count();
+        if rates > 3 {
+            out += &format!(" {} more in the table.", rates - 3);
+        }
+        if !self.in_turn {
+            out += " Next: make the runs in turn (A, B, B, A): a drift of the machine then meets both alike.";
+        }
+        out
+    }
+
+    fn findings(&self, rows: &[Comparison]) -> Vec<Finding> {
+        let mut out = several::invalid(self.a.iter().chain(&self.b));
+        out.extend(self.within(&self.a, &self.a_name));
+        out.extend(self.within(&self.b, &self.b_name));
+        let factor = several::differences(&self.a[0].plan, &self.b[0].plan);
+        let text = match factor.len() {
+            0 => "The plans of both are the same: what differs is not in them.".to_owned(),
+            _ => format!("The plans differ in: {}.", factor.join("; ")),
+        };
+        out.push(Finding::new("F41", "factor", Level::Info, text));
+        for (runs, name) in [(&self.a, &self.a_name), (&self.b, &self.b_name)] {
+            for line in several::common_lines(runs.iter()) {
+                let facts = Facts {
+                    workload: Some(format!("{name}, {}", several::line_name(&line))),
+                    repeats: values(runs, &line, |w| w.ops_per_s.map(|e| e.value)),
+                    ..Facts::default()
+                };
+                out.extend(validity::check_all(&facts));
+            }
+        }
+        let tested = rows.len();
+        let by_chance = rows.iter().filter(|r| r.holds_among_all == Some(false)).count();
+        if by_chance > 0 {
+            let text = format!(
+                "{by_chance} of the differences may be chance: {tested} were tested, and these do not hold together with the \
+                 others (Holm, 5 %). Make more runs."
+            );
+            out.push(Finding::new("F42", "many_tests", Level::Qualified, text));
+        }
+        out.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)));
+        out
+    }
+
+    /// Runs of one side have to be repeats of each other.
+    fn within(&self, side: &[Member], name: &str) -> Option<Finding> {
+        let mut all: Vec<String> =
+            side.iter().skip(1).flat_map(|m| several::differences(&side[0].plan, &m.plan)).collect();
+        all.dedup();
+        (!all.is_empty()).then(|| {
+            let text = format!(
+                "Runs of {name} are no repeats of each other: {}. Compare runs of one plan each.",
+                all.join("; ")
+            );
+            Finding::new("V16", "configuration_differs", Level::Invalid, text)
+        })
+    }
+}
+
+fn outcome(c: &compare::Comparison, unit: &str) -> &'static str {
+    match (c.difference, unit) {
+        (Difference::NoneSeen, _) => "none seen",
+        // Of a latency, less is better.
+        (Difference::Greater, "op/s") | (Difference::Less, "ns") => "faster",
+        _ => "slower",
+    }
+}
+
+/// `+18.2 %`.
+fn signed_percent(ratio: f64) -> String {
+    format!("{:+.1} %", 100.0 * (ratio - 1.0))
+}
+
+fn values(runs: &[Member], line: &Line, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {
+    runs.iter().filter_map(|r| of(r.summary.workloads.iter().find(|w| line_of(w) == *line)?)).collect()
+}
+
+/// What the sides are called: by a label that tells them apart, else A and B.
+fn names(a: &[Member], b: &[Member]) -> (String, String) {
+    let of = |side: &[Member], key: &String| -> Option<String> {
+        let first = side[0].summary.labels.get(key)?;
+        side.iter().all(|m| m.summary.labels.get(key) == Some(first)).then(|| first.clone())
+    };
+    let keys = a[0].summary.labels.keys();
+    keys.filter_map(|k| Some((of(a, k)?, of(b, k)?)))
+        .find(|(x, y)| x != y)
+        .unwrap_or_else(|| ("A".into(), "B".into()))
+}
+
+/// Whether each pair was complete before the next began.
+fn made_in_turn(a: &[Member], b: &[Member]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let start = |m: &Member| m.summary.environment.started_at.clone();
+    let pairs: Vec<(String, String)> = a.iter().zip(b).map(|(x, y)| (start(x), start(y))).collect();
+    // Times are of one form (RFC 3339, UTC), so that their text sorts as they do.
+    pairs.windows(2).all(|w| w[0].0.clone().max(w[0].1.clone()) < w[1].0.clone().min(w[1].1.clone()))
 }

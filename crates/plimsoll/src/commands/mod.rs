@@ -12,6 +12,8 @@ pub mod plan_file;
 pub mod probe;
 pub mod runs;
 pub mod runs_exec;
+pub mod scale_exec;
+mod several;
 pub mod suites;
 pub mod target;
 mod target_block;

@@ -29,6 +29,12 @@ pub struct ReportCommand {
     pub output: OutputArgs,
 }
 
+pub const RUNS_EXAMPLES: &str = "\
+Examples:
+  plimsoll runs list
+  plimsoll runs show last
+  plimsoll runs rm RUN";
+
 #[derive(Debug, Clone, Subcommand)]
 pub enum RunsCommand {
     /// List runs, newest first
@@ -68,7 +74,15 @@ pub struct RemoveRunsArgs {
     pub runs_dir: Option<PathBuf>,
 }
 
+pub const CLEANUP_EXAMPLES: &str = "\
+Examples:
+  plimsoll cleanup last --dry-run
+  plimsoll cleanup RUN
+
+What to remove is in the run's journal. Nothing else is touched.";
+
 #[derive(Debug, Clone, Args)]
+#[command(after_help = CLEANUP_EXAMPLES)]
 pub struct CleanupCommand {
     /// Run: id, directory, or `last`
     #[arg(value_name = "RUN", default_value = "last")]
@@ -81,7 +95,15 @@ pub struct CleanupCommand {
     pub runs_dir: Option<PathBuf>,
 }
 
+pub const ANALYZE_EXAMPLES: &str = "\
+Examples:
+  plimsoll analyze last
+  plimsoll analyze RUN1 RUN2 --json
+
+The raw data of a run stays as it is: a newer plimsoll judges an old run by its newer methods.";
+
 #[derive(Debug, Clone, Args)]
+#[command(after_help = ANALYZE_EXAMPLES)]
 pub struct AnalyzeCommand {
     /// Runs: id, directory, or `last`
     #[arg(value_name = "RUN", required = true)]
@@ -93,9 +115,11 @@ pub struct AnalyzeCommand {
 pub const COMPARE_EXAMPLES: &str = "\
 Examples:
   plimsoll compare A1 A2 A3 -- B1 B2 B3
+  plimsoll compare --names replica3,ec A1 A2 A3 A4 A5 -- B1 B2 B3 B4 B5 \\
+      --html compare.html
 
-Runs are paired in the order given: A1 with B1, A2 with B2. Make them in turn (A, B, A, B), so that
-drift of the machine meets both alike.";
+Make the runs in turn (A, B, B, A), so that a drift of the machine meets both alike: they are then paired \
+in the order given, A1 with B1, A2 with B2. Without --names, a label that tells the two apart names them.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
@@ -106,11 +130,23 @@ pub struct CompareCommand {
     /// Runs of the second configuration
     #[arg(value_name = "B", last = true, required = true)]
     pub b: Vec<String>,
+    /// What to call the two
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    pub names: Vec<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
+pub const SCALE_EXAMPLES: &str = "\
+Examples:
+  # five times, and the same at 8 and 12
+  plimsoll object sweep ... --label nodes=4
+  plimsoll scale RUN... --html scale.html
+
+Efficiency comes first, with no model; predictions need three sizes with three runs each.";
+
 #[derive(Debug, Clone, Args)]
+#[command(after_help = SCALE_EXAMPLES)]
 pub struct ScaleCommand {
     /// Runs, one or more per number of nodes
     #[arg(value_name = "RUN", required = true, num_args = 1..)]

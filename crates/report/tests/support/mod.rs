@@ -477,10 +477,17 @@ pub fn limited_analysis() -> Analysis {
                     speculative,
                 })
                 .to_vec(),
+            peak_nodes: None,
             verdict: "close to linear".into(),
         }],
         comparisons: vec![Comparison {
             name: "put 64 KiB".into(),
+            measure: "rate".into(),
+            op: "put".into(),
+            size_bytes: 65_536,
+            concurrency: 512,
+            outcome: "faster".into(),
+            holds_among_all: Some(true),
             unit: "op/s".into(),
             a_name: "replica 3".into(),
             b_name: "EC 2+2".into(),

@@ -60,8 +60,9 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
         verdict: "consistent with".into(),
         next: s.experiment.into(),
     });
-    let clear = found.cleared.iter().map(|(candidate, what)| Bottleneck {
+    let clear = found.cleared.iter().map(|(candidate, what, mean)| Bottleneck {
         candidate: format!("{} ({what})", candidate.name()),
+        measured: percent(*mean),
         threshold: percent(candidate.threshold()),
         verdict: "clear".into(),
         ..Bottleneck::default()

@@ -7,6 +7,7 @@ use plimsoll_model::{Estimate, Finding};
 use plimsoll_stats::bucket::{self, FitOptions, FitVerdict};
 use plimsoll_stats::steady::{self, SteadyVerdict};
 use plimsoll_stats::throttle::{self, Context, Throttle, ThrottleVerdict};
+use plimsoll_stats::validity::{Facts, SteadyFact};
 use plimsoll_store::{Point, RunData};
 
 use super::line::{Line, Part, horizon_s};
@@ -23,6 +24,20 @@ pub struct Held {
     pub bucket: Option<BucketFit>,
     pub limit: Option<LimitSummary>,
     pub findings: Vec<Finding>,
+}
+
+impl Held {
+    /// What the checks of the window may look at.
+    pub fn facts(&self) -> Facts {
+        let steady = match self.hold.verdict.as_str() {
+            "steady" => SteadyFact::Steady,
+            "drifting" => SteadyFact::Drifting,
+            "unstable" => SteadyFact::Unstable,
+            "throttled" => SteadyFact::Throttled,
+            _ => SteadyFact::Undetermined(self.hold.reason.clone()),
+        };
+        Facts { steady: Some(steady), level_changes: Some(self.hold.cliffs.len()), ..Facts::default() }
+    }
 }
 
 /// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own.

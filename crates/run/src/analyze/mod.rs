@@ -2,14 +2,17 @@
 //!
 //! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
 
+mod advice;
 mod bottlenecks;
 mod cells;
 mod holds;
 mod line;
+mod load_points;
 mod outcome;
 mod reads;
 mod replay;
 mod resources;
+mod search;
 mod seen;
 
 use plimsoll_model::analysis::{self, LineSpan};
@@ -67,16 +70,24 @@ fn judge_data(
         data.plan.controller,
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
+    let mut facts = Vec::new();
     for t in totals {
-        let of_stage = seen::judge_stage(data, t, &lines);
-        findings
-            .extend(of_stage.into_iter().filter(|f| !searched || SPOILS_A_SEARCH.contains(&f.code.as_str())));
+        let (of_stage, looked_at) = seen::judge_stage(data, t, &lines);
+        // At a load point the client's own lag would be taken for the storage's.
+        let timed = search::is_load_point(&lines, t.window.stage);
+        let spoils = |f: &Finding| SPOILS_A_SEARCH.contains(&f.code.as_str()) || timed && f.code == "V06";
+        findings.extend(of_stage.into_iter().filter(|f| !searched || spoils(f)));
+        facts.extend(looked_at.into_iter().map(|f| if searched { of_a_search(f, timed) } else { f }));
     }
-    findings.extend(lines.iter().flat_map(repeat_findings));
+    if !searched {
+        let repeats: Vec<Facts> = lines.iter().filter_map(repeat_facts).collect();
+        findings.extend(repeats.iter().flat_map(validity::check_all));
+        facts.extend(repeats);
+    }
     let mut findings = merge_repeats(findings);
-    findings.extend(run_findings(data, totals, altered));
-    findings
-        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    let whole = run_facts(data, altered);
+    findings.extend(run_findings(data, totals, &whole));
+    facts.push(whole);
     let concluded = replay::conclude(data, totals).unwrap_or_default();
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
@@ -87,16 +98,19 @@ fn judge_data(
         .filter_map(|(i, l)| holds::of_line(i, l, data))
         .collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
+    facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(concluded.findings);
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
+    search::apply(&lines, &mut workloads, &concluded.saturations);
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
         valid: validity::is_valid(&findings),
         verdict: String::new(),
         findings,
-        workloads: lines.iter().map(|l| l.summary(data)).collect(),
+        workloads,
         limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
         expectations: Vec::new(),
         labels: data.plan.labels.clone(),
@@ -104,35 +118,66 @@ fn judge_data(
         environment: data.environment.clone(),
     };
     // A promise that cannot be read was refused before the run began.
+    let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
+    let promised = promised.as_ref().unwrap_or(&summary);
     summary.expectations =
-        data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(&summary))).collect();
-    summary.verdict = plimsoll_stats::verdict::paragraph(&summary);
+        data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(promised))).collect();
     let spans = lines.iter().enumerate().flat_map(|(i, l)| l.spans(i, data)).collect::<Vec<LineSpan>>();
-    let analysis = Analysis {
+    let mut analysis = Analysis {
         schema: analysis::SCHEMA.into(),
         spans,
         saturations: concluded.saturations,
+        advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
         size_models: cells::models(data, &lines),
         bottlenecks: bottlenecks::of_run(data, totals),
+        load_points: load_points::of_run(data, &lines),
+        checks: validity::table(&facts, &summary.findings),
         ..Analysis::default()
     };
+    // A probe knows more of its limits than their figures say.
+    if analysis.advice.is_empty() {
+        analysis.advice = advice::of_run(&summary, &analysis);
+    }
+    let goal_s = data.plan.options.goal.map(|g| g.0.as_secs_f64());
+    summary.verdict = plimsoll_stats::verdict::paragraph(&summary, &analysis, goal_s);
     (summary, analysis)
 }
 
-/// The trend over a line's repeats, and how many there were.
-fn repeat_findings(line: &Line<'_>) -> Vec<Finding> {
+/// A line's repeats, for the trend over them and how many there were.
+fn repeat_facts(line: &Line<'_>) -> Option<Facts> {
     let expected = line.parts.iter().any(|p| p.stage.spec.cell.is_some());
-    if !expected || !line.is_load() {
-        return Vec::new();
-    }
-    validity::check_all(&Facts {
+    (expected && line.is_load()).then(|| Facts {
         workload: Some(line.label()),
         repeats: line.run_means(),
         repeats_expected: true,
         ..Facts::default()
     })
+}
+
+/// Of what was looked at in a step of a search, the part that is judged: what spoils a search.
+fn of_a_search(f: Facts, timed: bool) -> Facts {
+    Facts {
+        workload: f.workload,
+        attempts: f.attempts,
+        failed: f.failed,
+        max_error_rate: f.max_error_rate,
+        verify_mismatches: f.verify_mismatches,
+        of_another_seed: f.of_another_seed,
+        client_busy: f.client_busy,
+        client_core: f.client_core,
+        client_nic: f.client_nic,
+        ceiling_share: f.ceiling_share,
+        steal: f.steal,
+        loopback: f.loopback,
+        late_share: f.late_share.filter(|_| timed),
+        ..Facts::default()
+    }
+}
+
+fn run_facts(data: &RunData, altered: &[String]) -> Facts {
+    Facts { sealed_hash_matches: data.end.is_some().then_some(altered.is_empty()), ..Facts::default() }
 }
 
 /// One finding per code and workload: with repeats, the worst one, which says how often it was found.
@@ -164,11 +209,8 @@ fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// What concerns the run as a whole: how it ended, and whether its files are whole.
-fn run_findings(data: &RunData, totals: &[Totals], altered: &[String]) -> Vec<Finding> {
-    let mut out = validity::check_all(&Facts {
-        sealed_hash_matches: data.end.is_some().then_some(altered.is_empty()),
-        ..Facts::default()
-    });
+fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding> {
+    let mut out = validity::check_all(facts);
     for damage in &data.damage {
         let text =
             format!("A file of the run is damaged: {damage}. What lies behind that is not in these figures.");

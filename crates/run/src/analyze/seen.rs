@@ -1,9 +1,11 @@
 //! A stage's measured window in the form in which stats judges it.
 
+use plimsoll_engine::payload::OTHER_SEED;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
 use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
+use plimsoll_stats::validity::Facts;
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
 use super::line::{Line, horizon_s, mean_size, nominal_size};
@@ -11,15 +13,18 @@ use super::reads::judge_reads;
 use super::resources::Resources;
 use crate::calibrate::ceiling_for;
 
-/// The findings on one stage's window.
-pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> Vec<Finding> {
-    let Some(stage) = data.stages.iter().find(|s| s.index == totals.window.stage) else { return Vec::new() };
+/// The findings on one stage's window, and what the checks looked at.
+pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<Finding>, Vec<Facts>) {
+    let Some(stage) = data.stages.iter().find(|s| s.index == totals.window.stage) else {
+        return Default::default();
+    };
     let seen = stage_seen(data, stage, totals, lines);
-    let mut findings = judge(&seen).findings;
+    let judged = judge(&seen);
+    let mut findings = judged.findings;
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
     findings.extend(judge_reads(data, stage));
-    findings
+    (findings, judged.facts)
 }
 
 fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<'_>]) -> StageSeen {
@@ -108,6 +113,7 @@ fn workload_seen(
     } else {
         0
     };
+    let mismatches = series.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches);
     WorkloadSeen {
         name: lines.iter().find(is_mine).map_or_else(|| spec.name.clone(), |l| l.name.clone()),
         op: Some(series.id.kind),
@@ -123,7 +129,9 @@ fn workload_seen(
         in_system_s: column(&|p| p.in_system_ns as f64 / 1e9),
         response: LatencySummary::of(&series.response),
         service: series.service.as_ref().and_then(LatencySummary::of),
-        verify_mismatches: series.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches),
+        verify_mismatches: (spec.verify || mismatches > 0).then_some(mismatches),
+        of_another_seed: !stage.report.mismatches.is_empty()
+            && stage.report.mismatches.iter().all(|m| m.contains(OTHER_SEED)),
     }
 }
 

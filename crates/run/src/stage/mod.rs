@@ -111,6 +111,8 @@ struct Collector<'a> {
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
+    /// How many they are.
+    window_slices: u64,
     slices: Vec<Slice>,
     warm_marked: bool,
     first_slice: u64,
@@ -131,6 +133,7 @@ impl<'a> Collector<'a> {
             merge: GridMerge::new(workers, first_slice),
             meter: Meter::new(s.grid_ns),
             window: Interval::empty(0),
+            window_slices: 0,
             slices: Vec::new(),
             warm_marked: false,
             first_slice,
@@ -209,6 +212,7 @@ impl<'a> Collector<'a> {
             let planned_end = self.s.planned_ns.map_or(u64::MAX, |p| self.start_ns + p);
             if begin_ns >= self.warm_ns && end_ns <= planned_end && self.stopping.is_none() {
                 self.window.merge(&slice);
+                self.window_slices += 1;
             }
             if self.stopping.is_none() && begin_ns >= planned_end {
                 self.enter(Phase::Draining);
@@ -311,6 +315,8 @@ impl<'a> Collector<'a> {
         sinks.intervals.mark(&Mark::StageEnd { stage, at_ns: end_ns })?;
         let series = std::mem::take(&mut self.window.series);
         let sum = |f: fn(&Series) -> u64| series.iter().map(f).sum::<u64>();
+        // What the series cover: the slices at the edges are not whole.
+        let window_s = (self.window_slices * self.s.grid_ns) as f64 / 1e9;
         (sinks.events)(Event::StageDone {
             stage,
             of: self.s.of,
@@ -318,13 +324,13 @@ impl<'a> Collector<'a> {
             ok: sum(Series::ok),
             throttled: sum(Series::throttled),
             failed: sum(Series::failed),
-            seconds: stop_ns.saturating_sub(self.warm_ns) as f64 / 1e9,
+            seconds: window_s,
         });
         let client = &self.window.client;
         let alive = client.alive_ns as f64;
         let observation = Observation {
             stage: self.s.stage.clone(),
-            window_s: stop_ns.saturating_sub(self.warm_ns) as f64 / 1e9,
+            window_s,
             busy_fraction: if alive > 0.0 {
                 (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0)
             } else {

@@ -107,8 +107,8 @@ pub struct Suspect {
 pub struct Attribution {
     /// Above their threshold in half of the samples or more; client first, then by time.
     pub suspects: Vec<Suspect>,
-    /// Looked at, and not saturated.
-    pub cleared: Vec<(Candidate, String)>,
+    /// Looked at, and not saturated: which, what of it, and its mean.
+    pub cleared: Vec<(Candidate, String, f64)>,
     pub has_server_samples: bool,
     pub text: String,
 }
@@ -139,7 +139,7 @@ pub fn attribute(observed: &[Observed]) -> Attribution {
                 experiment: o.candidate.experiment(),
             });
         } else {
-            cleared.push((o.candidate, o.what.clone()));
+            cleared.push((o.candidate, o.what.clone(), crate::math::mean(&good)));
         }
     }
     suspects.sort_by(|a, b| {

@@ -44,7 +44,10 @@ pub struct Facts {
     pub failed: Option<f64>,
     /// Share of failures that was asked for as acceptable; absent: 0.1 %.
     pub max_error_rate: Option<f64>,
+    /// Absent: nothing was verified.
     pub verify_mismatches: Option<u64>,
+    /// Every mismatch that was looked at was a sound block of another seed: another run's data, not damage.
+    pub of_another_seed: bool,
     pub bytes_sent: Option<f64>,
     pub bytes_acknowledged: Option<f64>,
     pub retried_as_success: Option<u64>,

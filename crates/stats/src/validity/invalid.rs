@@ -47,10 +47,18 @@ pub fn v01_error_rate(f: &Facts) -> Option<Finding> {
 
 pub fn v02_payload(f: &Facts) -> Option<Finding> {
     let n = f.verify_mismatches? as f64;
-    let text = format!(
-        "{n:.0} blocks did not hold what was written. This storage returned wrong data: save the run, and check the \
-         storage before measuring its speed."
-    );
+    let text = if f.of_another_seed {
+        format!(
+            "{n:.0} blocks are not those that were looked for: they are whole, and were written under another seed, by \
+             another run. Nothing follows about the storage. Verify with the --seed of the run that wrote them, or read a \
+             --dataset, which keeps its seed."
+        )
+    } else {
+        format!(
+            "{n:.0} blocks did not hold what was written. This storage returned wrong data: save the run, and check the \
+             storage before measuring its speed."
+        )
+    };
     if n > 0.0 { invalid(f, "V02", "payload_mismatch", n, 0.0, text) } else { None }
 }
 

@@ -10,8 +10,10 @@ use plimsoll_model::Finding;
 mod facts;
 mod invalid;
 mod qualified;
+mod table;
 
 pub use facts::{Durability, Facts, LittlesLawFact, SteadyFact};
+pub use table::table;
 
 type Check = fn(&Facts) -> Option<Finding>;
 

@@ -46,7 +46,7 @@ fn summary() -> RunSummary {
 
 #[test]
 fn a_plain_run() {
-    let t = paragraph(&summary());
+    let t = paragraph(&summary(), &Analysis::default(), None);
     assert!(t.starts_with("VALID. Measured 1,004 ± 6 op/s of 4KiB PUT, 4.112 ± 0.023 MB/s at 16 in flight (95 %, 5 runs, 5 min window)."), "{t}");
     assert!(t.contains("Seen for 20 min: a burst that ends later is not excluded"), "{t}");
 }
@@ -58,11 +58,11 @@ fn an_invalid_run_says_so_first() {
         Finding::new("V07", "client_bound", Level::Invalid, "Client-bound: x."),
         Finding::new("Q01", "horizon", Level::Qualified, "y."),
     ];
-    let t = paragraph(&s);
+    let t = paragraph(&s, &Analysis::default(), None);
     assert!(t.starts_with("[INVALID V07] Client-bound: x."), "{t}");
     assert!(t.contains("Notes: Q01 horizon."), "{t}");
     s.workloads[0].ops_per_s = None;
-    assert!(paragraph(&s).contains("**Undetermined**: the rate of 4KiB PUT"));
+    assert!(paragraph(&s, &Analysis::default(), None).contains("**Undetermined**: the rate of 4KiB PUT"));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_limiter_in_the_order_of_the_methods() {
         binding: "both".into(),
         evidence: vec![],
     }];
-    let t = paragraph(&s);
+    let t = paragraph(&s, &Analysis::default(), None);
     let order = [
         "VALID",
         "Sustained **1,000 ± 6 op/s**",
@@ -101,5 +101,9 @@ fn a_limiter_in_the_order_of_the_methods() {
     assert!(at.is_sorted(), "{t}");
     let ops = s.limits[0].ops_per_s.as_mut().unwrap();
     ops.capacity = Some(Estimate { value: 51_234.0, low: 51_234.0, high: f64::MAX, n_eff: 1.0 });
-    assert!(paragraph(&s).contains("a token bucket of **at least 51,000 ops**"), "{}", paragraph(&s));
+    assert!(
+        paragraph(&s, &Analysis::default(), None).contains("a token bucket of **at least 51,000 ops**"),
+        "{}",
+        paragraph(&s, &Analysis::default(), None)
+    );
 }

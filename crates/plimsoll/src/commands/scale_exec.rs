@@ -1,0 +1,192 @@
+//! `scale`: what more nodes bring, from runs at several sizes of a system.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::analysis::{Scaling, ScalingPoint, ScalingPrediction};
+use plimsoll_model::finding::Level;
+use plimsoll_model::{Analysis, Estimate, Finding, Verdict};
+use plimsoll_stats::{compare, scale};
+
+use super::runs::ScaleCommand;
+use super::several::{self, Line, Member, Told, line_of};
+use crate::fault::{Exit, Fault};
+
+const BOOTSTRAPS: usize = 1000;
+/// From this size on people speak of bytes a second.
+const LARGE: u64 = 256 << 10;
+/// An efficiency that is less well known than this settles nothing.
+const WIDE: f64 = 0.15;
+
+pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
+    let mut by_nodes: BTreeMap<u32, Vec<Member>> = BTreeMap::new();
+    for run in several::read(&c.runs, &c.output)? {
+        let nodes = run.summary.labels.get(&c.label).and_then(|v| v.parse().ok()).filter(|n| *n > 0);
+        let nodes = nodes.ok_or_else(|| {
+            Fault::input(
+                format!("run {} has no number in its label '{}'", run.summary.id, c.label),
+                format!("Make runs with --label {}=4, or name another with --label.", c.label),
+            )
+        })?;
+        by_nodes.entry(nodes).or_default().push(run);
+    }
+    let all = || by_nodes.values().flatten();
+    let scalings: Vec<Scaling> = several::common_lines(all())
+        .iter()
+        .map(|line| {
+            let seen: Vec<(u32, Vec<Estimate>)> = by_nodes
+                .iter()
+                .map(|(n, runs)| (*n, estimates(runs, line)))
+                .filter(|(_, e)| !e.is_empty())
+                .collect();
+            scaling(line, &seen)
+        })
+        .collect();
+    if scalings.is_empty() {
+        return Err(Fault::input("these runs have no line in common", "Scale runs of the same workload."));
+    }
+    let decided = scalings.iter().any(|s| s.points.iter().skip(1).any(|p| p.efficiency.is_some()));
+    let told = Told {
+        what: "scale",
+        verdict: scalings.iter().map(|s| format!("{}: {}", s.name, s.verdict)).collect::<Vec<_>>().join(" "),
+        findings: findings(&by_nodes, &scalings),
+        analysis: Analysis { scalings, ..Analysis::default() },
+        runs: by_nodes
+            .iter()
+            .map(|(n, runs)| (n.to_string(), runs.iter().map(|m| m.summary.id.clone()).collect()))
+            .collect(),
+        rerun: format!("plimsoll scale {} --label {}", c.runs.join(" "), c.label),
+    };
+    let exit = match () {
+        () if !told.is_valid() => Exit::Invalid,
+        () if !decided => Exit::Undetermined,
+        () => Exit::Valid,
+    };
+    told.print(&c.output)?;
+    Ok(exit)
+}
+
+fn findings(by_nodes: &BTreeMap<u32, Vec<Member>>, scalings: &[Scaling]) -> Vec<Finding> {
+    let mut out = several::invalid(by_nodes.values().flatten());
+    let fewest = by_nodes.values().map(Vec::len).min().unwrap_or(0);
+    if fewest < 5 {
+        let text = format!(
+            "{fewest} runs at one size: five of each are the least for a narrow interval, three for any prediction."
+        );
+        out.push(Finding::new("Q02", "few_repeats", Level::Qualified, text).measured(fewest as f64, 5.0));
+    }
+    let wide = |p: &ScalingPoint| p.efficiency.is_some_and(|e| e.relative_half_width() > WIDE);
+    for s in scalings.iter().filter(|s| s.points.iter().any(wide)) {
+        let text = format!(
+            "The efficiency is not known to within {:.0} %: make more or longer runs at each size.",
+            100.0 * WIDE
+        );
+        out.push(Finding::new("Q03", "wide_interval", Level::Qualified, text).on(s.name.clone()));
+    }
+    out.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)));
+    out
+}
+
+fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
+    let (unit, factor) = if line.1 >= LARGE { ("bytes/s", line.1 as f64) } else { ("ops/s", 1.0) };
+    let sizes: Vec<scale::Size> = seen
+        .iter()
+        .map(|(n, runs)| scale::Size {
+            n: f64::from(*n),
+            runs: runs.iter().map(|e| e.value * factor).collect(),
+        })
+        .collect();
+    let largest = sizes.iter().map(|s| s.n).fold(1.0, f64::max);
+    let mut predict = vec![(1.25 * largest).ceil(), (1.5 * largest).floor(), 2.0 * largest];
+    predict.retain(|n| *n > largest);
+    predict.dedup();
+    let judged = scale::scaling(&sizes, &predict, BOOTSTRAPS, 1);
+    let points = seen.iter().zip(&sizes).map(|((nodes, runs), size)| ScalingPoint {
+        nodes: *nodes,
+        per_s: mean_of(runs).scaled(factor),
+        efficiency: against(&sizes[0], size),
+    });
+    let points: Vec<ScalingPoint> = points.collect();
+    let per_node = points[0].per_s.value / sizes[0].n;
+    let mut told: Vec<String> = judged.steps.iter().map(step).collect();
+    let mut peak_nodes = None;
+    let predictions = match &judged.law {
+        Verdict::Known(law) => {
+            peak_nodes = law.peak;
+            told.extend(law.peak.map(|n| {
+                format!(
+                    "more than about {n:.0} nodes would lower the rate (crosstalk, by the scalability law)"
+                )
+            }));
+            told.extend(law.predictions.iter().find(|p| !p.speculative).map(|p| predicted(p, unit)));
+            law.predictions.iter().map(|p| prediction(p, per_node)).collect()
+        }
+        Verdict::Inconclusive(why) => {
+            told.push(format!("no prediction ({why})"));
+            Vec::new()
+        }
+    };
+    Scaling {
+        name: several::line_name(line),
+        unit: unit.into(),
+        points,
+        predictions,
+        peak_nodes,
+        verdict: told.join("; ") + ".",
+    }
+}
+
+fn step(s: &scale::Step) -> String {
+    match &s.efficiency {
+        Verdict::Known(e) => format!(
+            "from {} to {} nodes the rate grew {:.2} times, **{:.0} %** of linear (95 %: {:.0} to {:.0} %)",
+            s.from,
+            s.to,
+            e.value * s.to / s.from,
+            100.0 * e.value,
+            100.0 * e.low,
+            100.0 * e.high
+        ),
+        Verdict::Inconclusive(why) => format!("from {} to {}: undetermined, {why}", s.from, s.to),
+    }
+}
+
+fn predicted(p: &scale::Prediction, unit: &str) -> String {
+    let rate = match unit {
+        "bytes/s" => plimsoll_stats::words::bytes_rate(&p.rate),
+        _ => plimsoll_stats::words::ops_rate(&p.rate),
+    };
+    format!("with {} nodes expect {rate}", p.n)
+}
+
+/// Efficiency against the smallest size, whose own is 1 by definition.
+fn against(first: &scale::Size, size: &scale::Size) -> Option<Estimate> {
+    if size.n <= first.n {
+        return Some(Estimate::exact(1.0));
+    }
+    let ratio = compare::compare(&size.runs, &first.runs, false).known()?.ratio;
+    Some(ratio.scaled(first.n / size.n))
+}
+
+fn prediction(p: &scale::Prediction, per_node: f64) -> ScalingPrediction {
+    ScalingPrediction {
+        nodes: p.n.round() as u32,
+        per_s: p.rate,
+        efficiency: (per_node > 0.0).then(|| p.rate.scaled(1.0 / (p.n * per_node))),
+        speculative: p.speculative,
+    }
+}
+
+/// Mean of runs with the interval between them; of one run, the interval within it.
+fn mean_of(runs: &[Estimate]) -> Estimate {
+    if let [one] = runs {
+        return *one;
+    }
+    let n = runs.len() as f64;
+    let mean = runs.iter().map(|e| e.value).sum::<f64>() / n;
+    let variance = runs.iter().map(|e| (e.value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Estimate::symmetric(mean, plimsoll_stats::student::t95(n - 1.0) * (variance / n).sqrt(), n)
+}
+
+fn estimates(runs: &[Member], line: &Line) -> Vec<Estimate> {
+    runs.iter().filter_map(|r| r.summary.workloads.iter().find(|w| line_of(w) == *line)?.ops_per_s).collect()
+}

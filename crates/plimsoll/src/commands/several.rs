@@ -1,0 +1,190 @@
+//! What `compare` and `scale` have in common: runs read together, and a result in the same forms as a run's.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::finding::Level;
+use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
+use plimsoll_model::{Analysis, Environment, Finding, RunSummary};
+use plimsoll_report::{RunReport, Style};
+
+use crate::args::OutputArgs;
+use crate::fault::Fault;
+use crate::{output, runs_dir};
+
+/// Which lines of different runs are the same thing: op, size, concurrency.
+pub type Line = (String, u64, u32);
+
+pub fn line_of(w: &WorkloadSummary) -> Line {
+    (w.op.clone(), w.size_bytes, w.concurrency)
+}
+
+/// A run as it is compared: what it was asked to do, and what it gave.
+pub struct Member {
+    pub summary: RunSummary,
+    /// Its plan as JSON without what may differ between repeats: name, seed, labels.
+    pub plan: serde_json::Value,
+}
+
+pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault> {
+    names
+        .iter()
+        .map(|n| {
+            let dir = runs_dir::find(output.runs_dir.as_deref(), n)?;
+            let mut plan = serde_json::to_value(dir.plan()?).unwrap_or_default();
+            if let Some(object) = plan.as_object_mut() {
+                ["name", "seed", "labels", "expect"].iter().for_each(|k| drop(object.remove(*k)));
+            }
+            Ok(Member { summary: dir.summary()?, plan })
+        })
+        .collect()
+}
+
+/// Lines that every run has, in the order of the first.
+pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Line> {
+    let all: Vec<Vec<Line>> = runs.map(|r| r.summary.workloads.iter().map(line_of).collect()).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let mut lines: Vec<Line> =
+        first.iter().filter(|l| all.iter().all(|run| run.contains(l))).cloned().collect();
+    lines.dedup();
+    lines
+}
+
+pub fn line_name((op, size, concurrency): &Line) -> String {
+    let size = if *size > 0 { format!(" {}", plimsoll_report::number::size(*size)) } else { String::new() };
+    format!("{op}{size}, {concurrency} in flight")
+}
+
+/// A run that is invalid makes what is concluded from it invalid.
+pub fn invalid<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Finding> {
+    runs.map(|r| &r.summary)
+        .filter(|s| !s.valid)
+        .map(|s| {
+            let mut codes: Vec<&str> =
+                s.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
+            codes.dedup();
+            let text = format!(
+                "Run {} is invalid ({}): nothing follows from it. Leave it out, or make it again.",
+                s.id,
+                codes.join(", ")
+            );
+            Finding::new("F40", "invalid_run", Level::Invalid, text)
+        })
+        .collect()
+}
+
+/// Paths at which two plans differ, with both values.
+pub fn differences(a: &serde_json::Value, b: &serde_json::Value) -> Vec<String> {
+    let mut out = Vec::new();
+    walk("", a, b, &mut out);
+    out
+}
+
+fn walk(path: &str, a: &serde_json::Value, b: &serde_json::Value, out: &mut Vec<String>) {
+    use serde_json::Value;
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match (a, b) {
+        _ if a == b => {}
+        (Value::Object(x), Value::Object(y)) => {
+            let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for k in keys {
+                walk(&below(k), x.get(k).unwrap_or(&Value::Null), y.get(k).unwrap_or(&Value::Null), out);
+            }
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            for (i, (x, y)) in x.iter().zip(y).enumerate() {
+                walk(&format!("{path}[{i}]"), x, y, out);
+            }
+        }
+        _ => out.push(format!("{path} ({} and {})", short(a), short(b))),
+    }
+}
+
+fn short(v: &serde_json::Value) -> String {
+    let text = match v {
+        serde_json::Value::Null => "nothing".to_owned(),
+        serde_json::Value::String(s) => s.clone(),
+        other => other.to_string(),
+    };
+    if text.chars().count() > 60 { text.chars().take(57).collect::<String>() + "..." } else { text }
+}
+
+/// What several runs say together, printed in the form that was asked for.
+pub struct Told {
+    /// `compare` or `scale`.
+    pub what: &'static str,
+    pub verdict: String,
+    pub findings: Vec<Finding>,
+    pub analysis: Analysis,
+    /// Which runs, by side or number of nodes.
+    pub runs: BTreeMap<String, Vec<String>>,
+    pub rerun: String,
+}
+
+impl Told {
+    pub fn is_valid(&self) -> bool {
+        plimsoll_stats::validity::is_valid(&self.findings)
+    }
+
+    pub fn print(self, o: &OutputArgs) -> Result<(), Fault> {
+        let mark = plimsoll_stats::validity::mark(&self.findings);
+        let head = if mark.is_empty() { "VALID.".to_owned() } else { mark };
+        let valid = self.is_valid();
+        let summary = RunSummary {
+            schema: SCHEMA.into(),
+            id: self.what.into(),
+            valid,
+            verdict: format!("{head} {}", self.verdict),
+            findings: self.findings,
+            workloads: Vec::new(),
+            limits: Vec::new(),
+            expectations: Vec::new(),
+            labels: BTreeMap::new(),
+            rerun: self.rerun,
+            environment: Environment::default(),
+        };
+        let report = RunReport { analysis: self.analysis, ..RunReport::of(summary) };
+        if let Some(file) = &o.html {
+            output::write_html(std::path::Path::new(file), std::slice::from_ref(&report), &[])?;
+        }
+        let (summary, analysis) = (&report.summary, &report.analysis);
+        if o.json {
+            let json = serde_json::json!({
+                "schema": format!("plimsoll.{}/1", self.what), "valid": valid, "verdict": summary.verdict,
+                "findings": summary.findings, "runs": self.runs,
+                "comparisons": analysis.comparisons, "scalings": analysis.scalings,
+            });
+            return output::print(&format!("{json:#}\n"));
+        }
+        output::print(&if o.csv {
+            plimsoll_report::together::csv(analysis)
+        } else if o.markdown {
+            plimsoll_report::together::markdown(summary, analysis)
+        } else {
+            plimsoll_report::together::terminal(summary, analysis, Style::for_stdout())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn plans_differ_where_they_differ() {
+        let a = json!({"targets": {"t": {"endpoint": "http://a", "put_headers": {}}}, "stage": [1, 2]});
+        let b =
+            json!({"targets": {"t": {"endpoint": "http://b", "put_headers": {"x": "EC"}}}, "stage": [1, 3]});
+        assert_eq!(
+            differences(&a, &b),
+            [
+                "stage[1] (2 and 3)",
+                "targets.t.endpoint (http://a and http://b)",
+                "targets.t.put_headers.x (nothing and EC)"
+            ]
+        );
+        assert!(differences(&a, &a).is_empty());
+    }
+}
