@@ -132,8 +132,11 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     if let Some(why) = unusable(x, dt) {
         return empty(FitVerdict::Undetermined(why), n as f64 * dt);
     }
-    let pieces = collapse_wander(x, absorb_short(x, dt, seg.pieces, o.min_step), o.min_step);
-    let rates: Vec<f64> = pieces.iter().map(|&(a, b)| math::mean(&x[a..b])).collect();
+    // What the levels look like decides whether they are a limiter's; what was spent where, how large it is.
+    let seen = collapse_wander(x, absorb_short(x, dt, seg.pieces, o.min_step), o.min_step);
+    let pieces = end_of_burst(x, dt, &seen);
+    let means = |p: &[Piece]| p.iter().map(|&(a, b)| math::mean(&x[a..b])).collect::<Vec<f64>>();
+    let rates = means(&pieces);
     let &(post_a, post_b) = pieces.last().expect("a usable series has a piece");
     let post_s = (post_b - post_a) as f64 * dt;
     let guard = part(post_s, GUARD_S, dt);
@@ -161,9 +164,9 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
         out.verdict = FitVerdict::Unsteady("its levels are not a descending staircase".into());
         return out;
     }
-    out.steps = steps(x, dt, &pieces, &rates);
+    out.steps = steps(x, dt, &seen, &means(&seen));
     out.verdict = verdict(&out, post_s, o.min_post_s);
-    let (a, b) = pieces[0];
+    let (a, b) = seen[0];
     let g = part(post_s, START_S, dt).min((b - a) / 4);
     (out.burst, out.burst_half_width) = batch_interval(&x[a + g..(b - 1).max(a + g + 1)], dt, 3.0);
     out.tiers = tiers(x, dt, &pieces, &rates, (r, hr), o.in_flight);
@@ -281,6 +284,34 @@ fn collapse_wander(x: &[f64], mut pieces: Vec<Piece>, min_step: f64) -> Vec<Piec
         let Some(i) = weak else { break };
         pieces[i].1 = pieces[i + 1].1;
         pieces.remove(i + 1);
+    }
+    pieces
+}
+
+/// Seconds after a cliff in which the burst may come back, and the least step (a logarithm) that shows that it does.
+const AGAIN_S: f64 = 10.0;
+const AGAIN_STEP: f64 = 0.25;
+
+/// Moves a cliff behind what is still burst. A stall shortly before the cliff looks like the cliff, and a stall shortly after it
+/// brings its tokens back at the burst's rate: either way the bucket is known to be empty only after the last slice that is
+/// nearer to the level before than to the one after. Counted to the plateau, three such seconds lift its rate by up to 20 %.
+fn end_of_burst(x: &[f64], dt: f64, seen: &[Piece]) -> Vec<Piece> {
+    let mut pieces = seen.to_vec();
+    let reach = (AGAIN_S / dt).round() as usize;
+    for i in 1..pieces.len() {
+        let (a, b) = pieces[i];
+        let (before, after) = (log_level(x, pieces[i - 1]), log_level(x, pieces[i]));
+        if before - after < AGAIN_STEP {
+            continue;
+        }
+        let middle = ((before + after) / 2.0).exp();
+        // The first slices are left out anyway.
+        let from = a + part((b - a) as f64 * dt, GUARD_S, dt);
+        let end = (a + reach).min(a + (b - a) / 2);
+        if let Some(last) = (from..end).rev().find(|&k| x[k] > middle) {
+            pieces[i - 1].1 = last + 1;
+            pieces[i].0 = last + 1;
+        }
     }
     pieces
 }

@@ -1,0 +1,31 @@
+//! Buckets beside stalls: the tokens of a stall come back at the burst's rate, and belong where they were earned.
+
+use plimsoll_stats::bucket::{FitOptions, FitVerdict, fit};
+
+fn series(parts: &[(usize, f64)]) -> Vec<f64> {
+    parts.iter().flat_map(|&(n, v)| std::iter::repeat_n(v, n)).collect()
+}
+
+/// A stall just before the cliff looks like the cliff; the burst that follows it is no plateau.
+#[test]
+fn a_stall_before_the_cliff() {
+    for (stall_s, again_s) in [(2, 3), (3, 2), (4, 2), (5, 2)] {
+        let x = series(&[(20, 1000.0), (stall_s, 260.0), (again_s, 1000.0), (40, 200.0)]);
+        let f = fit(&x, 1.0, &FitOptions::default());
+        assert_eq!(f.verdict, FitVerdict::Bucket, "{f:?}");
+        let t = f.tiers[0];
+        let capacity = (20 + again_s) as f64 * 800.0 + stall_s as f64 * 60.0;
+        assert!((t.rate - 200.0).abs() < 1e-9 && (t.capacity - capacity).abs() < 1e-6, "{t:?}");
+        assert_eq!(t.cliff_s, (20 + stall_s + again_s) as f64);
+    }
+}
+
+/// A stall just after the cliff banks tokens; once they are spent, rate and capacity are what they were.
+#[test]
+fn a_stall_after_the_cliff() {
+    let x = series(&[(20, 1000.0), (3, 200.0), (2, 80.0), (1, 440.0), (40, 200.0)]);
+    let f = fit(&x, 1.0, &FitOptions::default());
+    assert_eq!(f.verdict, FitVerdict::Bucket, "{f:?}");
+    let t = f.tiers[0];
+    assert!((t.rate - 200.0).abs() < 1e-9 && (t.capacity - 16_000.0).abs() < 1e-6, "{t:?}");
+}
