@@ -15,17 +15,32 @@ use crate::commands::probe::{
     LIMITS_EXAMPLES, LimitsArgs, Probed, SPEEDTEST_EXAMPLES, SpeedtestArgs, WATCH_EXAMPLES, WatchArgs,
 };
 use crate::commands::runs::{
-    AnalyzeCommand, CleanupCommand, CompareCommand, ReportCommand, RunsCommand, ScaleCommand,
+    AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
 use crate::commands::target::TargetCommand;
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 valid; 1 bug; 2 bad input or environment; 3 measured, but invalid; 4 an --expect was not met;
-5 undetermined; 130 interrupted. A result is written in each but 1 and 2, to stdout; all else goes to stderr.";
+const HELP: &str = "\
+Examples:
+  plimsoll object put --endpoint embedded --size 4KiB --duration 10s
+  plimsoll block /var/tmp/test.dat --size 1GiB --bs 4KiB --iodepth 16
+  plimsoll report last -o report.html
+
+Each command has more in its own --help.
+
+Exit codes:
+  0    valid
+  1    a bug of plimsoll
+  2    bad input or environment; nothing was measured
+  3    measured, but invalid (or too many failures)
+  4    an --expect was not met
+  5    undetermined: the data does not carry an answer
+  130  interrupted; the result so far is written
+
+Results go to stdout, all else to stderr.";
 
 /// Measures what storage really delivers, and says what limits it.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "plimsoll", version, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(name = "plimsoll", version, after_help = HELP, max_term_width = 110)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -60,7 +75,7 @@ pub enum Command {
     /// Write a report of one or several runs
     Report(ReportCommand),
     /// List, show or remove runs
-    #[command(subcommand)]
+    #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),
     /// Remove what a run left in storage
     Cleanup(CleanupCommand),

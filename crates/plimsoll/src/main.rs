@@ -15,6 +15,8 @@ mod signals;
 mod values;
 
 #[cfg(test)]
+mod help_tests;
+#[cfg(test)]
 mod tests;
 
 use std::process::ExitCode;

@@ -8,9 +8,12 @@ use crate::fault::Fault;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  plimsoll block /var/tmp/test.dat --size 4GiB --pattern randread --bs 4KiB --iodepth 32 --runtime 60s
-  plimsoll block /var/tmp/test.dat --size 4GiB --bs 4KiB,64KiB,512KiB,1MiB,4MiB --iodepth 4 --jobs 4
-  plimsoll block /dev/sdX --pattern randwrite --destroy-data=/dev/disk/by-id/ata-MODEL_SERIAL
+  plimsoll block /var/tmp/test.dat --size 4GiB --pattern randread --bs 4KiB \\
+      --iodepth 32 --runtime 60s
+  plimsoll block /var/tmp/test.dat --size 4GiB \\
+      --bs 4KiB,64KiB,512KiB,1MiB,4MiB --iodepth 4 --jobs 4
+  plimsoll block /dev/sdX --pattern randwrite \\
+      --destroy-data=/dev/disk/by-id/ata-MODEL_SERIAL
 
 A device is written to only when --destroy-data names exactly that device, and never while it is in use.";
 

@@ -15,7 +15,7 @@ Examples:
   plimsoll calibrate
   plimsoll calibrate --duration 2s --json
 
-The figures are kept, and later runs on this machine are held against them: a result near the ceiling is
+The figures are kept, and later runs on this machine are held against them: a result near the ceiling is \
 the client's, not the storage's.";
 
 #[derive(Debug, Clone, Args)]

@@ -11,7 +11,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   plimsoll drive /mnt/disk1 /mnt/disk2 /mnt/disk3 /mnt/disk4
   plimsoll drive /mnt/disk{1..4} --serial --write-only
-  plimsoll drive /mnt/disk1 -i 1 -b 16MiB -f 1GiB        # one stream, as dd would";
+  # one stream, as dd would
+  plimsoll drive /mnt/disk1 -i 1 -b 16MiB -f 1GiB";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]

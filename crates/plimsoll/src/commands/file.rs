@@ -13,8 +13,8 @@ Examples:
   plimsoll file /mnt/data --size 32GiB --threads 8 --iops-duration 60s --json
   plimsoll file --dir /mnt/data --format gobonniego
 
-Three phases a run: write files of twice the memory in 64 KiB blocks, read them, then 512-byte reads and
-writes (nine to one) at random places. Where the original misleads, this corrects it and says so;
+Three phases a run: write files of twice the memory in 64 KiB blocks, read them, then 512-byte reads and \
+writes (nine to one) at random places. Where the original misleads, this corrects it and says so; \
 --original switches corrections off by name.";
 
 #[derive(Debug, Clone, Args)]

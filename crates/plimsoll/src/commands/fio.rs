@@ -14,7 +14,7 @@ Examples:
   plimsoll fio job.fio --set size=4GiB --set runtime=30s --output-format json+
   plimsoll fio job.fio --ignore-unknown --dry-run
 
-The promise is fio's meaning of each key, not its sequence of offsets. A key that is not supported is an
+The promise is fio's meaning of each key, not its sequence of offsets. A key that is not supported is an \
 error with its line, unless --ignore-unknown is given.";
 
 #[derive(Debug, Clone, Args)]
@@ -44,7 +44,7 @@ pub struct FioCommand {
     /// When to show progress
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["always", "never", "auto"], help_heading = "Output")]
     pub eta: String,
-    /// Print the status this often
+    /// Print what was measured so far this often, in the form of --output-format
     #[arg(long, value_name = "TIME", help_heading = "Output")]
     pub status_interval: Option<Span>,
     #[command(flatten)]

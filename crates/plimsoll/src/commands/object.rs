@@ -22,12 +22,16 @@ pub enum ObjectCommand {
     #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
     /// Ask for objects' metadata (HEAD)
+    #[command(after_help = STAT_EXAMPLES)]
     Stat(ReadArgs),
     /// List objects (version 2)
+    #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
     /// Delete objects, one by one or in batches
+    #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
     /// Copy objects inside the bucket
+    #[command(after_help = COPY_EXAMPLES)]
     Copy(ReadArgs),
     /// Upload objects in parts
     #[command(after_help = MULTIPART_EXAMPLES)]
@@ -42,32 +46,68 @@ pub enum ObjectCommand {
 
 const PUT_EXAMPLES: &str = "\
 Examples:
-  plimsoll object put --endpoint http://127.0.0.1:9000 --bucket bench --size 4KiB --concurrency 16 --duration 30s
-  plimsoll object put --endpoint 'http://node{1...4}:9000' --bucket bench --size 1MiB --rate 800/s
-  plimsoll object put --endpoint embedded --tier vultr-standard --size 1MB --expect 'put.ops_per_s >= 590 +-1%'
+  plimsoll object put --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --size 4KiB --concurrency 16 --duration 30s
+  plimsoll object put --endpoint 'http://node{1...4}:9000' --bucket bench \\
+      --size 1MiB --rate 800/s
+  plimsoll object put --endpoint embedded --tier vultr-standard --size 1MB \\
+      --expect 'put.ops_per_s >= 590 +-1%'
 
-Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or from the profile files;
-never from the command line. Sizes: KB is 1000 bytes, KiB is 1024.";
+Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or from the profile \
+files; never from the command line. Sizes: KB is 1000 bytes, KiB is 1024.";
 
 const GET_EXAMPLES: &str = "\
 Examples:
-  plimsoll object get --endpoint http://127.0.0.1:9000 --bucket bench --size 1MiB --objects 500
-  plimsoll object get --endpoint http://127.0.0.1:9000 --bucket bench --size 8MiB --range 64KiB
-  plimsoll object get --endpoint https://s3.example.net --bucket bench --size 4KiB --dataset small --verify";
+  plimsoll object get --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --size 1MiB --objects 500
+  plimsoll object get --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --size 8MiB --range 64KiB
+  plimsoll object get --endpoint https://s3.example.net --bucket bench \\
+      --size 4KiB --dataset small --verify";
+
+const STAT_EXAMPLES: &str = "\
+Examples:
+  plimsoll object stat --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --objects 5000
+  plimsoll object stat --endpoint embedded --keys zipf:1.1 --rate 500/s";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  plimsoll object list --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --objects 5000 --max-keys 1000
+  plimsoll object list --endpoint embedded --prefixes 16 --delimiter /";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  plimsoll object delete --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --objects 20000 --max-ops 20000
+  plimsoll object delete --endpoint embedded --objects 20000 --batch 100
+
+Only objects that plimsoll made for this run are deleted.";
+
+const COPY_EXAMPLES: &str = "\
+Examples:
+  plimsoll object copy --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --size 1MiB --objects 200";
 
 const MULTIPART_EXAMPLES: &str = "\
 Examples:
-  plimsoll object multipart --endpoint http://127.0.0.1:9000 --bucket bench --size 64MiB --part-size 8MiB --part-concurrency 4";
+  plimsoll object multipart --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --size 64MiB --part-size 8MiB --part-concurrency 4";
 
 const MIXED_EXAMPLES: &str = "\
 Examples:
-  plimsoll object mixed --endpoint http://127.0.0.1:9000 --bucket bench --mix get=45,stat=30,put=15,delete=10
-  plimsoll object mixed --endpoint http://127.0.0.1:9000 --bucket bench --mix get=90,list=10 --rate 500/s --arrivals poisson";
+  plimsoll object mixed --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --mix get=45,stat=30,put=15,delete=10
+  plimsoll object mixed --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --mix get=90,list=10 --rate 500/s --arrivals poisson";
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
-  plimsoll object sweep --endpoint http://127.0.0.1:9000 --bucket bench --ops put,get --sizes 4KB,64KB,512KB,1MB,10MB
-  plimsoll object sweep --endpoint embedded --ops get --sizes 4KiB,1MiB --concurrencies 1,16,64 --repeat 5
+  plimsoll object sweep --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --ops put,get --sizes 4KB,64KB,512KB,1MB,10MB
+  plimsoll object sweep --endpoint embedded --ops get --sizes 4KiB,1MiB \\
+      --concurrencies 1,16,64 --repeat 5
   plimsoll run --resume RUN        # goes on with a sweep that was killed";
 
 /// What every object command takes.

@@ -12,7 +12,8 @@ use crate::values;
 pub const EXAMPLES: &str = "\
 Examples:
   plimsoll run plans/sim.toml
-  plimsoll object put --endpoint http://127.0.0.1:9000 --bucket bench --dry-run > plan.toml && plimsoll run plan.toml
+  plimsoll object put --endpoint http://127.0.0.1:9000 --bucket bench \\
+      --dry-run > plan.toml && plimsoll run plan.toml
   plimsoll run --resume last";
 
 #[derive(Debug, Clone, Args)]

@@ -18,10 +18,11 @@ pub enum TargetCommand {
 pub const S3_EXAMPLES: &str = "\
 Examples:
   plimsoll target s3 --listen 127.0.0.1:9000 --data DIR
-  plimsoll target s3 --listen 127.0.0.1:9000 --data DIR --tier vultr-standard --scale 0.1
+  plimsoll target s3 --listen 127.0.0.1:9000 --data DIR \\
+      --tier vultr-standard --scale 0.1
 
-Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones are
-made and printed.";
+Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones \
+are made and printed.";
 
 pub const CANNED_EXAMPLES: &str = "\
 Examples:
@@ -33,7 +34,8 @@ It takes any credentials.";
 pub const BLOCK_EXAMPLES: &str = "\
 Examples:
   plimsoll target block --tier vultr-hdd --size 4GiB
-  plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32     # FILE as the first command prints it";
+  # FILE as the first command prints it
+  plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32";
 
 /// A limiter in front of a server's answers.
 #[derive(Debug, Clone, Args)]

@@ -1,0 +1,96 @@
+//! What the help and the README show: every command in them is one that the parser takes.
+
+use clap::{Command, CommandFactory, Parser};
+
+use crate::cli::Cli;
+
+/// The help of every command, by its whole name; `examples` is its own, or that of the group it is in.
+fn walk(command: &Command, name: &str, inherited: &str, told: &mut Vec<(String, String)>) {
+    let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = if own.is_empty() { inherited.to_owned() } else { own };
+    // What the root says is of no command.
+    let passed_on = if name == "plimsoll" { "" } else { &help };
+    for sub in command.get_subcommands() {
+        walk(sub, &format!("{name} {}", sub.get_name()), passed_on, told);
+    }
+    told.push((name.to_owned(), help));
+}
+
+/// The commands in a text whose examples are indented by `indent`, one a line, `\` at the end going on.
+fn examples(text: &str, indent: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let Some(line) = line.strip_prefix(indent) else {
+            goes_on = false;
+            continue;
+        };
+        if goes_on {
+            let last = found.last_mut().expect("something goes on");
+            last.push_str(line.trim_end_matches('\\'));
+        } else if line.starts_with("plimsoll ") {
+            found.push(line.trim_end_matches('\\').to_owned());
+        } else {
+            continue;
+        }
+        goes_on = line.ends_with('\\');
+    }
+    // A comment; and several commands in a line.
+    let commands = found.iter().flat_map(|l| l.split("  #").next().unwrap_or(l).split(" ; "));
+    commands.flat_map(|l| l.split(" && ")).map(|l| l.trim().to_owned()).collect()
+}
+
+/// As a shell would: quotes keep words together, and a redirection is not the program's.
+fn words(line: &str) -> Vec<String> {
+    let line = line.split(" > ").next().unwrap_or(line);
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().expect("never empty").push(c),
+        }
+    }
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+fn refused(line: &str) -> Option<String> {
+    // `...` and `RUN...` stand for more of the same, in a list and not in a flag.
+    let words = words(line).into_iter().filter(|w| w != "...");
+    Cli::try_parse_from(words).err().map(|e| format!("{line}\n{e}"))
+}
+
+#[test]
+fn every_command_has_examples_and_they_are_commands() {
+    let mut told = Vec::new();
+    walk(&Cli::command(), "plimsoll", "", &mut told);
+    let leaf = |name: &str| !told.iter().any(|(other, _)| other.starts_with(&format!("{name} ")));
+    for (name, help) in told.iter().filter(|(name, _)| leaf(name)) {
+        assert!(!examples(help, "  ").is_empty(), "{name} --help shows no example");
+    }
+    let wrong: Vec<_> =
+        told.iter().flat_map(|(_, h)| examples(h, "  ")).filter_map(|l| refused(&l)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn examples_fit_a_terminal_of_80_columns() {
+    let mut told = Vec::new();
+    walk(&Cli::command(), "plimsoll", "", &mut told);
+    for (name, help) in told {
+        for line in help.lines().filter(|l| l.starts_with("  ")) {
+            assert!(line.chars().count() <= 80, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_are_commands() {
+    let readme = include_str!("../../../README.md");
+    let shown = examples(readme, "    ");
+    assert!(shown.len() > 20, "{shown:?}");
+    let wrong: Vec<_> = shown.iter().filter_map(|l| refused(l)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
