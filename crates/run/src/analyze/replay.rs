@@ -1,7 +1,7 @@
 //! What an active controller found, worked out again from the stored data: the controller is deterministic, so
 //! feeding it what it saw leads it to what it concluded.
 
-use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::plan::{ControllerSpec, Stage, Workload};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
 use crate::control::{self, Conclusion, Observation, Slice, Step};
@@ -16,7 +16,17 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
     let mut seen: Vec<Observation> = Vec::new();
     for stage in data.stages.iter().filter(|s| s.void.is_none()) {
         // Idle steps took their time; the next stage is what was run after them.
-        while let Step::Idle(_) = controller.next(&seen) {}
+        let wanted = loop {
+            match controller.next(&seen) {
+                Step::Idle(_) => {}
+                Step::Run(wanted) => break Some(wanted),
+                Step::Done => break None,
+            }
+        };
+        // A newer method may want to go another way than the one that was run: from there on its figures are not its own.
+        if !wanted.is_some_and(|w| is_same_load(&w, &stage.spec)) {
+            return controller.conclude();
+        }
         let observation = observe(data, stage, totals);
         for slice in &observation.slices {
             if !controller.slice(slice) {
@@ -28,6 +38,14 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
     // The last look: what follows is of no interest, only what was concluded.
     while let Step::Idle(_) = controller.next(&seen) {}
     controller.conclude()
+}
+
+/// Whether two stages load in the same way, whatever they are called.
+fn is_same_load(a: &Stage, b: &Stage) -> bool {
+    let like = |(x, y): (&Workload, &Workload)| {
+        x.mix == y.mix && x.size == y.size && x.concurrency == y.concurrency && x.target == y.target
+    };
+    a.workloads.len() == b.workloads.len() && a.workloads.iter().zip(&b.workloads).all(like)
 }
 
 fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation {

@@ -116,6 +116,8 @@ struct Collector<'a> {
     slices: Vec<Slice>,
     warm_marked: bool,
     first_slice: u64,
+    /// The first slice that the controller has not seen.
+    next_slice: u64,
     phase_since: Instant,
     last_live: Instant,
     stopping: Option<(Instant, bool)>,
@@ -137,6 +139,7 @@ impl<'a> Collector<'a> {
             slices: Vec::new(),
             warm_marked: false,
             first_slice,
+            next_slice: first_slice,
             phase_since: Instant::now(),
             last_live: Instant::now(),
             stopping: None,
@@ -218,6 +221,11 @@ impl<'a> Collector<'a> {
                 self.enter(Phase::Draining);
             }
             let counts = counts_of(&slice);
+            // Workers that all wait through a slice hand over nothing for it: time passed all the same.
+            for _ in self.next_slice..slice.index {
+                go_on &= controller.slice(&Slice::default());
+            }
+            self.next_slice = self.next_slice.max(slice.index + 1);
             self.put(slice.index, counts);
             go_on &= controller.slice(&counts);
             if let Some(text) = controller.remark() {

@@ -99,18 +99,37 @@ fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
     fit(x, dt, &FitOptions { min_post_s, ..FitOptions::default() })
 }
 
+/// What is known when a drain is looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Before {
+    /// No drain of this resource went before.
+    pub first: bool,
+    pub rate: Option<f64>,
+    /// A short burst was seen, and its own cycles showed that there is none: only a cliff ends the next look.
+    pub refuted: bool,
+}
+
+/// Seconds of a first drain after which a burst too short to be a level may end it, as a cliff would: as long as a steady window
+/// has to be, since the plateau is what the burst is held against.
+const SHORT_FIRST_S: f64 = 60.0;
+
 /// Whether `t` seconds of draining have shown the plateau well enough.
-pub fn is_enough(x: &[f64], dt: f64, t: f64, first: bool, known: Option<f64>) -> bool {
+pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
+    let Before { first, rate: known, refuted } = before;
     if t < if first { 25.0 } else { 10.0 } {
         return false;
     }
     if let Some((y, dt)) = by_window(x, dt) {
-        return is_enough(&y, dt, t, first, known);
+        return is_enough(&y, dt, t, before);
     }
     let f = fitted(x, dt, need(first));
     if let Some(tier) = f.tiers.last() {
         let after = t - tier.cliff_s;
         return after >= need(first) && (!first || tier.rate_half_width < 0.02 * tier.rate || after >= 60.0);
+    }
+    if f.verdict == FitVerdict::NoCliff && first && !refuted && t >= SHORT_FIRST_S {
+        let s = ShortBurst::scan(x, dt, None);
+        return s.is_found();
     }
     // A later drain of a known limiter that sits on the known plateau has nothing more to show.
     f.verdict == FitVerdict::NoCliff
@@ -163,7 +182,7 @@ impl Drain {
         }
         let pooled = known.filter(|r| *r > 0.0 && (f.sustained / r - 1.0).abs() < 0.1);
         let s = ShortBurst::scan(x, dt, pooled);
-        let found = s.z > 5.0 && s.recovered > 0.15 * s.rate;
+        let found = s.is_found();
         Self {
             kind: if found { DrainKind::Micro } else { DrainKind::Flat },
             rate: s.rate,
@@ -171,6 +190,14 @@ impl Drain {
             recovered: Some(if found { s.recovered } else { 0.0 }),
             recovered_half_width: 2.0 * s.sd,
             ..blank
+        }
+    }
+
+    /// The cycles of a short burst showed that there is none: it was the storage's own noise.
+    pub(super) fn refute(&mut self) {
+        if self.kind == DrainKind::Micro {
+            self.kind = DrainKind::Flat;
+            self.recovered = Some(0.0);
         }
     }
 
@@ -220,6 +247,9 @@ fn intercept(x: &[f64], dt: f64, from_s: f64, r: f64) -> f64 {
     math::quantile(&e, 0.75)
 }
 
+/// Standard deviations of the work that a burst has to stand above the plateau.
+const FOUND_Z: f64 = 5.0;
+
 /// Scan for a burst too short to be a level: `R(W) = A(W) - r W` over W, against its long-run spread.
 struct ShortBurst {
     rate: f64,
@@ -257,9 +287,17 @@ impl ShortBurst {
                 (z, at) = (score, w);
             }
         }
+        // The burst was looked for in the first half; the plateau is all that came after it.
+        let after = (at + (1.0 / dt).round() as usize).min(half);
+        let (own, hw) = if z > FOUND_Z { batch_interval(&x[after..], dt, 10.0) } else { (own, hw) };
+        let rate = known.unwrap_or(own);
         let end = (at + ((4.0 / dt) as usize).max(4)).min(work.len());
         let e: Vec<f64> = (at.min(end)..end).map(|t| work[t] - rate * t as f64 * dt).collect();
         Self { rate, rate_half_width: hw, recovered: math::quantile(&e, 0.75), sd: spread(at), z }
+    }
+
+    fn is_found(&self) -> bool {
+        self.z > FOUND_Z && self.recovered > 0.15 * self.rate
     }
 }
 

@@ -364,8 +364,8 @@ impl Probe {
         let share = if others > 1 { 0.4 } else { 0.7 };
         let horizon = self.options.horizon_s.min((share * left).max(10.0));
         let t = self.track(of);
-        let first = t.drains.is_empty();
-        let idle_s = (!first).then_some(now - t.last_end_s);
+        let first = t.drains.is_empty() || std::mem::take(&mut t.look_again);
+        let idle_s = (!t.drains.is_empty()).then_some(now - t.last_end_s);
         let taken_per_s = idle_s.filter(|i| *i > 0.0).map_or(0.0, |i| (used - t.mark) / i);
         let limit_s = left.min(if first { horizon } else { LONGEST_REDRAIN_S });
         self.load_on(Draining {
@@ -387,14 +387,16 @@ impl Probe {
     }
 
     fn go_on(&mut self, mut d: Draining, seen: Option<&Seen>) -> Action {
-        match seen {
-            Some(s) => d.seen.add(s, d.of),
-            // No series came back: nothing will ever be known this way.
-            None => d.t = d.limit_s,
-        }
+        // The load ended before it was told to: what was seen until then is all.
+        let Some(s) = seen else {
+            self.state = State::Drained(d);
+            return Action::Stop;
+        };
+        d.seen.add(s, d.of);
         d.t += CHUNK_S;
-        let known = self.tracks[d.of as usize].rate;
-        if d.t >= d.limit_s || drain::is_enough(&d.seen.x, self.options.dt_s, d.t, d.first, known) {
+        let t = &self.tracks[d.of as usize];
+        let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
+        if d.t >= d.limit_s || drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before) {
             self.state = State::Drained(d);
             return Action::Stop;
         }
@@ -417,6 +419,9 @@ impl Probe {
         seen.dt_s = dt;
         t.last_end_s = now;
         t.mark = used;
+        if t.refuted {
+            seen.refute();
+        }
         let usable = seen.kind != DrainKind::Unsteady;
         let was_unsteady = t.drains.first().is_some_and(|q| q.kind == DrainKind::Unsteady);
         let limited = matches!(seen.kind, DrainKind::Cliff | DrainKind::Micro);
@@ -477,10 +482,18 @@ impl Probe {
     fn micro_done(&mut self, m: MicroRun) -> Action {
         let dt = self.options.dt_s;
         let (now, used) = (self.now_s, self.used[m.of as usize]);
+        let horizon_s = self.options.horizon_s;
         let t = self.track(m.of);
         t.last_end_s = now;
         t.mark = used;
-        t.micro = Micro::of(&m.values, &t.drains[0].x, dt, t.rate.unwrap_or(0.0));
+        let rate = t.rate.unwrap_or(0.0);
+        t.micro = Micro::of(&m.values, &t.drains[0].x, dt, rate);
+        let seen_s = t.drains.iter().map(|d| d.length_s).fold(0.0, f64::max);
+        if t.micro.is_some_and(|m| !m.is_real(rate)) && seen_s < horizon_s {
+            t.drains.iter_mut().for_each(Drain::refute);
+            (t.micro, t.refuted, t.look_again) = (None, true, true);
+            (t.done, t.want_s) = (false, 0.0);
+        }
         self.choose()
     }
 }

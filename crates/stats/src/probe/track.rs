@@ -11,6 +11,9 @@ pub(super) struct Track {
     pub rate: Option<f64>,
     pub burst: Option<f64>,
     pub micro: Option<Micro>,
+    /// A short burst was seen, and its cycles showed that there is none: the look that it ended is made again, to the horizon.
+    pub refuted: bool,
+    pub look_again: bool,
     /// Tokens of this resource used up to the end of its last drain.
     pub mark: f64,
     pub done: bool,

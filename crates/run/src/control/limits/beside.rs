@@ -17,8 +17,8 @@ use crate::error::RunError;
 /// Kinds that are tried beside the one that was probed. Copies and uploads in parts leave things behind.
 const KINDS: [OpKind; 5] = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List, OpKind::Delete];
 /// Seconds on the plateau, and before it at the least.
-const MEASURE_S: f64 = 6.0;
-const SETTLE_S: f64 = 2.0;
+const MEASURE_S: f64 = 4.0;
+const SETTLE_S: f64 = 1.5;
 const LONGEST_SETTLE_S: f64 = 60.0;
 /// The first measurement, again at the end: further away, the limiter's state has changed.
 const SAME: f64 = 0.07;
@@ -73,7 +73,7 @@ impl Beside {
     /// Seconds that it will take, as far as that is known before the probe.
     pub fn expected_s(&self) -> f64 {
         let stages = self.wanted(Resource::Ops).len();
-        stages as f64 * (SETTLE_S + MEASURE_S + 1.0)
+        stages as f64 * (SETTLE_S + MEASURE_S + 0.5)
     }
 
     pub fn has_begun(&self) -> bool {
