@@ -1,25 +1,40 @@
 #!/bin/bash
-# fuzz.sh SECONDS [TARGET...]: each fuzz target, or those named, for that long. Stable Rust: coverage by LLVM's own pass, no sanitizer
-# (the parsers are safe code; a panic, a hang or memory without bound is what is looked for).
+# fuzz.sh SECONDS [TARGET...]: each fuzz target, or those named, for that long; as many at once as there are cores.
+# Stable Rust: coverage by LLVM's own pass, no sanitizer (the parsers are safe code; a panic, a hang or memory without
+# bound is what is looked for). What was found stays in fuzz/artifacts/TARGET, what was learnt in fuzz/corpus/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 EACH=${1:-60}
-ONLY=" ${*:2} "
+NAMES=("${@:2}")
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
  -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 # With --target the flags are for the targets alone, not for build scripts and macros.
-cargo build --release --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
+cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
+if [ ${#NAMES[@]} = 0 ]; then NAMES=($(cd fuzz/fuzz_targets && ls ./*.rs | sed 's/.*\///; s/\.rs$//')); fi
+
+# one NAME: its log, and beside it a file `ok` where nothing was found.
+one() {
+  local name=$1 work=fuzz/artifacts/$1 seeds=()
+  mkdir -p "fuzz/corpus/$name" "$work"
+  rm -f "$work.ok"
+  [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
+  "fuzz/target/$TRIPLE/release/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    -artifact_prefix="$work/" -print_final_stats=1 "fuzz/corpus/$name" "${seeds[@]}" >"$work.log" 2>&1 && touch "$work.ok"
+}
+
+cores=$(nproc)
+for name in "${NAMES[@]}"; do
+  while [ "$(jobs -rp | wc -l)" -ge "$cores" ]; do wait -n || true; done
+  one "$name" &
+done
+wait
+
 passed=0; failed=0
-for source in fuzz/fuzz_targets/*.rs; do
-  name=$(basename "$source" .rs)
-  [ "$ONLY" = "  " ] || [[ $ONLY == *" $name "* ]] || continue
-  mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
-  seeds=(); [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
-  if "fuzz/target/$TRIPLE/release/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
-       -artifact_prefix="fuzz/artifacts/$name/" -print_final_stats=1 "fuzz/corpus/$name" "${seeds[@]}" >"fuzz/artifacts/$name.log" 2>&1; then
+for name in "${NAMES[@]}"; do
+  if [ -e "fuzz/artifacts/$name.ok" ]; then
     passed=$((passed + 1))
     echo "fuzz $name: ok, $(sed -n 's/^stat::number_of_executed_units: *//p' "fuzz/artifacts/$name.log") inputs" >&2
   else
