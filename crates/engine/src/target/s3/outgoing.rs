@@ -12,7 +12,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(super) const TLS_WINDOW_BYTES: usize = 256 << 10;
 
 /// Bodies up to this are copied behind their head: the kernel takes one piece of memory faster than several.
-const FLAT_BYTES: u64 = 8 << 10;
+pub(super) const FLAT_BYTES: u64 = 8 << 10;
 
 /// What is to be sent next.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use plimsoll_s3::{Crc, CrcKind, xml};
 use super::config::Config;
 use super::content::Content;
 use super::lane::{Exchange, Lane, Wants};
-use super::outgoing::Source;
+use super::outgoing::{FLAT_BYTES, Source};
 
 /// One request of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,9 @@ impl Writer {
             (Call::Abort, _) => Action::AbortMultipart { upload_id: &upload.id },
             (Call::Single, OpKind::Put) => {
                 object(0, op.length);
+                if op.length <= FLAT_BYTES && config.signing != PayloadSigning::Full {
+                    config.content.prefetch(op.key, 0, op.length);
+                }
                 Action::PutObject
             }
             (Call::Single, OpKind::GetRange) => {

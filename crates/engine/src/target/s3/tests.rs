@@ -17,6 +17,7 @@ mod ops;
 mod server;
 mod tls;
 mod trouble;
+mod water;
 
 use server::Server;
 
