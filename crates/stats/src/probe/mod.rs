@@ -63,7 +63,7 @@ impl Default for Options {
             questions: false,
             dt_s: 0.25,
             budget_s: 900.0,
-            horizon_s: 120.0,
+            horizon_s: 180.0,
         }
     }
 }
