@@ -80,6 +80,9 @@ def test_unknown_keys(plimsoll, job):
     ("rw=read\n", "outside of a section"),
     ("[a]\nrw=up\nsize=1m\n", ":2"),
     ("[a]\nsize=4x\n", ":2"),
+    ("[a]\nrw=read:4k\nsize=1m\n", "gap between sequential blocks"),
+    ("[a]\nrw=randread:8\nsize=1m\n", "before a new random place"),
+    ("[a]\nrw=randtrim\nsize=1m\n", "trims is not supported"),
     ("[a]\ntime_based\nsize=1m\n", "runtime"),
     ("[a]\nfilename=${NO_SUCH_VARIABLE}/x\nsize=1m\n", "NO_SUCH_VARIABLE"),
 ])
@@ -127,6 +130,100 @@ def test_every_field_is_there_as_in_fio_on_the_same_job(plimsoll, job, tmp_path)
     mine, real = (j["jobs"][1]["job options"] for j in (ours, theirs))
     assert {k: mine[k] for k in real if k != "filename"} == {k: v for k, v in real.items() if k != "filename"}
     assert set(theirs["disk_util"][0]) == set(ours["disk_util"][0])
+
+
+def documents(text):
+    """fio prints one JSON document after the other."""
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        one, at = decoder.raw_decode(text, at)
+        found.append(one)
+    return found
+
+
+STATUS = """[global]
+size=4m
+bs=4k
+direct=1
+runtime=3
+time_based=1
+rate_iops=200
+[a]
+rw=randread
+filename={dir}/f
+[b]
+stonewall
+rw=read
+filename={dir}/f
+"""
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_status_is_printed_again_and_again(plimsoll, job, tmp_path, to_file):
+    file = tmp_path / "out.json"
+    r = plimsoll("fio", job(STATUS), "--output-format", "json", "--status-interval", "1s", "--quiet",
+                 *(["--output", file] if to_file else []))
+    assert r.code in (0, 3, 5), r.err
+    seen = documents(file.read_text() if to_file else r.out)
+    assert len(seen) >= 3, "six seconds, a second apart"
+    for document in seen:
+        assert [j["jobname"] for j in document["jobs"]] == ["a", "b"], "jobs that have not begun are listed as well"
+        assert document.keys() == seen[-1].keys()
+    for name in range(2):
+        counts = [d["jobs"][name]["read"]["total_ios"] for d in seen]
+        assert counts == sorted(counts) and counts[-1] > 0
+    assert seen[0]["jobs"][1]["read"]["total_ios"] == 0 < seen[0]["jobs"][0]["read"]["total_ios"]
+
+
+DEPTHS = """[global]
+direct=1
+size=16m
+bs=4k
+time_based=1
+runtime=1
+filename={dir}/f
+[deep]
+ioengine=libaio
+rw=randread
+iodepth=8
+[one]
+stonewall
+ioengine=psync
+rw=randread
+[slow]
+stonewall
+ioengine=libaio
+rw=randread
+iodepth=16
+rate_iops=50
+"""
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_latencies_and_depths_hold_together_as_in_fio(plimsoll, job, tmp_path):
+    theirs_dir = tmp_path / "theirs"
+    theirs_dir.mkdir()
+    theirs_job = tmp_path / "theirs.fio"
+    theirs_job.write_text(DEPTHS.replace("{dir}", str(theirs_dir)))
+    done = subprocess.run(["fio", "--output-format=json", str(theirs_job)], stdout=subprocess.PIPE, check=True)
+    theirs = json.loads(done.stdout[done.stdout.index(b"{"):])
+    ours = plimsoll("fio", job(DEPTHS), "--output-format", "json", "--quiet").summary
+    for a, b in zip(ours["jobs"], theirs["jobs"]):
+        where = a["jobname"]
+        for j in (a, b):
+            x, n = j["read"], j["read"]["total_ios"]
+            # A synchronous engine has no submission of its own: fio leaves it at zero.
+            assert x["slat_ns"]["N"] in (0, n), where
+            assert x["clat_ns"]["N"] == x["lat_ns"]["N"] == n, where
+            assert abs(x["slat_ns"]["mean"] + x["clat_ns"]["mean"] - x["lat_ns"]["mean"]) < 0.02 * x["lat_ns"]["mean"] + 500
+            for part in ("slat_ns", "clat_ns", "lat_ns"):
+                assert x[part]["min"] <= x[part]["mean"] <= x[part]["max"], (where, part)
+            assert x["lat_ns"]["max"] >= x["clat_ns"]["max"], where
+        # Where nearly all ops are submitted at one depth, it is the same one.
+        depth = max(b["iodepth_level"], key=b["iodepth_level"].get)
+        assert b["iodepth_level"][depth] > 90 and a["iodepth_level"][depth] > 90, (where, a["iodepth_level"])
+        assert a["latency_depth"] == b["latency_depth"], where
 
 
 def test_a_public_parser_reads_it(plimsoll, job, tmp_path):

@@ -6,7 +6,9 @@ import signal
 import time
 
 import pytest
-from block_support import MIB, ROOT_ONLY, disk_counters, failing_file, fill, loop_device, measured, sh, unmount
+from block_support import (
+    MIB, ROOT_ONLY, disk_counters, failing_device, failing_file, fill, loop_device, measured, sh, unmount,
+)
 from conftest import wait_until
 
 PATTERNS = {
@@ -96,6 +98,62 @@ def test_what_was_synced_before_a_kill_is_there(plimsoll, background, tmp_path):
     assert r.workload("read")["outcomes"] == {"ok": written // 4096}, r.err
 
 
+def finding(r, code):
+    return next(f for f in r.summary["findings"] if f["code"] == code)
+
+
+def test_a_lost_overwrite_is_named(plimsoll, tmp_path):
+    """The block's stamp is sound and of the same seed; only the record knows that a newer write was acknowledged."""
+    file = tmp_path / "data"
+    flags = ["--size", "8MiB", "--bs", "4KiB", "--seed", 7, "--loops", 1, "--verify", "--warmup", "0s", "--json",
+             "--quiet", "--keep"]
+    measured(plimsoll("block", file, "--pattern", "write", *flags))
+    before = file.read_bytes()
+    measured(plimsoll("block", file, "--pattern", "randwrite", "--iodepth", 8, *flags))
+    after = file.read_bytes()
+    assert all(before[i:i + 4096] != after[i:i + 4096] for i in range(0, len(after), 4096)), "new data each time"
+    good = measured(plimsoll("block", file, "--pattern", "read", *flags))
+    assert good.workload("read")["outcomes"] == {"ok": 2048}
+    assert "F51" not in good.codes(), "there is a record"
+    with open(file, "r+b") as f:
+        f.seek(5 * 4096)
+        f.write(before[5 * 4096:6 * 4096])
+    bad = plimsoll("block", file, "--pattern", "read", *flags)
+    assert bad.code == 3
+    assert bad.workload("read")["outcomes"] == {"ok": 2047, "verify_mismatch": 1}
+    text = finding(bad, "V02")["text"]
+    assert f"{file} at byte {5 * 4096}" in text and "lost write" in text, text
+
+
+def test_what_was_acknowledged_before_a_kill_is_the_newest(plimsoll, background, tmp_path):
+    """Overwrites of a small region, killed in the middle: each block must show the last acknowledged write of it."""
+    file = tmp_path / "data"
+    flags = ["--size", "1MiB", "--bs", "4KiB", "--seed", 11, "--verify", "--warmup", "0s", "--quiet", "--keep"]
+    plimsoll("block", file, "--pattern", "write", "--loops", 1, *flags)
+    old = file.read_bytes()
+    run = background("block", file, "--pattern", "randwrite", "--fsync", 16, "--iodepth", 4, "--runtime", "60s", *flags)
+    pages = range(0, len(old), 4096)
+    wait_until(lambda: sum(file.read_bytes()[i:i + 4096] != old[i:i + 4096] for i in pages) > 200, what="overwrites")
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    check = ["block", file, "--pattern", "read", "--loops", 1, "--json", "--no-layout", *flags]
+    r = plimsoll(*check)
+    assert r.workload("read")["outcomes"] == {"ok": 256}, r.out
+    assert "F51" not in r.codes()
+    file.write_bytes(old)
+    r = plimsoll(*check)
+    lost = r.workload("read")["outcomes"]["verify_mismatch"]
+    assert lost > 190 and "lost write" in finding(r, "V02")["text"]
+
+
+def test_what_is_verified_without_a_record_is_said(plimsoll, tmp_path):
+    file = tmp_path / "data"
+    flags = ["--size", "1MiB", "--loops", 1, "--seed", 3, "--warmup", "0s", "--json", "--quiet", "--keep"]
+    plimsoll("block", file, "--pattern", "write", *flags)
+    r = measured(plimsoll("block", file, "--pattern", "read", "--verify", *flags))
+    assert finding(r, "F51")["level"] == "info"
+
+
 def test_reads_of_holes_are_invalid(plimsoll, tmp_path):
     file = tmp_path / "sparse"
     with open(file, "wb") as f:
@@ -152,6 +210,17 @@ def test_eio_is_counted_and_the_run_ends_as_told(plimsoll, tmp_path):
     assert outcomes["ok"] + outcomes["io_error"] == 2000
     assert outcomes["io_error"] > 0
     assert r.code == 3
+    assert "V01" in r.codes()
+
+
+@ROOT_ONLY
+def test_a_device_that_fails_in_one_place(plimsoll, tmp_path):
+    image = fill(tmp_path / "image", 32 * MIB)
+    with loop_device(image) as loop, failing_device(loop, 32 * MIB, 8 * MIB, 1 * MIB) as device:
+        r = plimsoll("block", device, "--pattern", "read", "--bs", "4KiB", "--loops", 1, "--warmup", "0s", "--json",
+                     "--quiet")
+    assert r.code == 3
+    assert r.workload("read")["outcomes"] == {"ok": 8192 - 256, "io_error": 256}
     assert "V01" in r.codes()
 
 

@@ -109,3 +109,29 @@ def test_the_ceiling_record(plimsoll, tmp_path):
     assert record["schema"] == "plimsoll.ceiling/1"
     assert record["drives"][0]["alone"]["write_bytes_per_s"] > 0
     assert record["total"]["read_bytes_per_s"] > 0
+
+
+def test_a_later_run_is_held_against_the_ceiling(plimsoll, tmp_path):
+    r = plimsoll("drive", tmp_path, "-i", 2, "-b", "1MiB", "-f", "32MiB", "--json", "--quiet")
+    record = json.loads(r.out)
+    file = tmp_path / "ceiling.json"
+    file.write_text(r.out)
+    for ceiling in (file, record["run"]):
+        r = plimsoll("block", tmp_path / "data", "--size", "32MiB", "--pattern", "read", "--bs", "1MiB", "--runtime", "2s",
+                     "--warmup", "0s", "--ceiling", ceiling, "--json", "--quiet")
+        finding = next(f for f in r.summary["findings"] if f["name"] == "held_against_ceiling")
+        reached = r.workload("read")["bytes_per_s"]["value"] / record["drives"][0]["alone"]["read_bytes_per_s"]
+        assert abs(finding["measured"] / reached - 1) < 1e-6
+        assert f"{reached * 100:.0f} % of the ceiling" in r.summary["verdict"]
+        assert r.summary["labels"]["ceiling.run"] == record["run"]
+    r = plimsoll("block", tmp_path / "data", "--size", "32MiB", "--ceiling", "no-such-run", "--quiet")
+    assert r.code == 2 and "no-such-run" in r.err
+
+
+def test_a_size_without_a_unit_is_in_gib(plimsoll, tmp_path):
+    r = plimsoll("file", tmp_path, "--size", "0.015625", "--threads", 2, "--iops-duration", "500ms", "--quiet", "--json",
+                 "--format", "gobonniego")
+    assert r.code in (0, 3, 5), r.err
+    assert json.loads(r.out)["results"][0]["write_bytes"] == 16 * MIB
+    r = plimsoll("file", tmp_path, "--size", "0", "--quiet")
+    assert r.code == 2 and "0.25" in r.err

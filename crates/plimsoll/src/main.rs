@@ -1,6 +1,7 @@
 //! The binary: reads the command line, does what it says, and turns the end into an exit code.
 
 mod args;
+mod ceiling;
 mod cli;
 mod commands;
 mod dispatch;
@@ -12,6 +13,7 @@ mod progress;
 mod rerun;
 mod runs_dir;
 mod signals;
+mod status;
 mod values;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use plimsoll_store::RunDir;
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{dry_run, output, rerun, runs_dir, signals};
+use crate::{ceiling, dry_run, output, rerun, runs_dir, signals};
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
 pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {
@@ -40,7 +40,8 @@ pub fn run_for(
 ) -> Result<Finished, Fault> {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan)) };
-    watched(out, progress, |events| plimsoll_run::execute(plan, &options, events))
+    let plan = ceiling::resolved(plan, out)?;
+    watched(out, progress, |events| plimsoll_run::execute(&plan, &options, events))
 }
 
 /// Goes on with a killed run.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,6 +19,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Progress {
     inner: Mutex<Inner>,
+    /// The run's directory, once it is there.
+    directory: Arc<OnceLock<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -38,15 +41,23 @@ impl Progress {
         } else {
             Inner::Lines { last: None, every: LINE_EVERY }
         };
-        Self { inner: Mutex::new(inner) }
+        Self { inner: Mutex::new(inner), directory: Arc::default() }
+    }
+
+    /// The run's directory, for whoever reads it while it grows.
+    pub fn directory(&self) -> Arc<OnceLock<PathBuf>> {
+        Arc::clone(&self.directory)
     }
 
     /// A line at this distance, on a terminal too (fio's --status-interval).
     pub fn lines_every(every: Duration) -> Self {
-        Self { inner: Mutex::new(Inner::Lines { last: None, every }) }
+        Self { inner: Mutex::new(Inner::Lines { last: None, every }), directory: Arc::default() }
     }
 
     pub fn show(&self, event: &Event) {
+        if let Event::Started { path, .. } = event {
+            let _ = self.directory.set(path.clone());
+        }
         let Ok(mut inner) = self.inner.lock() else { return };
         match &mut *inner {
             Inner::Quiet => {

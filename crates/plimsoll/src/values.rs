@@ -181,6 +181,15 @@ pub fn pacing(rate: Option<Rate>, arrivals: Arrivals, ramp_over: Option<Span>) -
     }
 }
 
+/// A size with its unit, or a number of GiB without one (as GoBonnieGo's `-size`).
+pub fn size_or_gib(s: &str) -> Result<Size, String> {
+    match s.trim().parse::<f64>() {
+        Ok(gib) if gib > 0.0 && gib < 1e9 => Ok(Size((gib * f64::from(1u32 << 30)).round() as u64)),
+        Ok(_) => Err("a size above 0 is needed: for example 0.25 (GiB), or 256MiB".into()),
+        Err(_) => s.parse::<Size>().map_err(|e| e.to_string()),
+    }
+}
+
 /// `0.1%` or `0.001`.
 pub fn share(s: &str) -> Result<f64, String> {
     let (text, factor) = s.trim().strip_suffix('%').map_or((s.trim(), 1.0), |t| (t.trim(), 0.01));

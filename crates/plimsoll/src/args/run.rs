@@ -7,6 +7,7 @@ use plimsoll_model::plan::{PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpe
 use plimsoll_model::units::Span;
 
 use super::Context;
+use crate::ceiling;
 use crate::values::{self, Cpus};
 
 const RUN: &str = "Run";
@@ -42,6 +43,10 @@ pub struct RunArgs {
     /// Mark the run, for example tier=standard; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::label, help_heading = RUN)]
     pub labels: Vec<(String, String)>,
+    /// Hold the run against a ceiling: a run of `plimsoll drive` (or another one), or the file of its --json; the
+    /// result says what part of it was reached
+    #[arg(long, value_name = "RUN|FILE", help_heading = RUN)]
+    pub ceiling: Option<String>,
     /// A promise to check, for example 'get.ops_per_s >= 800 +-1%'; not met is exit code 4; may be repeated
     #[arg(long = "expect", value_name = "PROMISE", help_heading = RUN)]
     pub expect: Vec<String>,
@@ -81,7 +86,7 @@ pub struct OutputArgs {
 impl RunArgs {
     /// A plan with everything but its work.
     pub fn plan(&self, context: &Context, target: (&str, TargetSpec)) -> Plan {
-        Plan {
+        let mut plan = Plan {
             version: PLAN_VERSION,
             name: self.name.clone(),
             seed: self.seed.unwrap_or(context.fresh_seed),
@@ -100,7 +105,9 @@ impl RunArgs {
             targets: BTreeMap::from([(target.0.to_owned(), target.1)]),
             stages: Vec::new(),
             controller: None,
-        }
+        };
+        ceiling::name(&mut plan.labels, self.ceiling.as_ref());
+        plan
     }
 
     /// Lays what was given over a plan that was made elsewhere (a job file), and leaves the rest of it.
@@ -122,6 +129,7 @@ impl RunArgs {
         plan.options.goal = self.goal.or(plan.options.goal);
         plan.options.trace = self.trace.clone().or(plan.options.trace.take());
         plan.labels.extend(self.labels.iter().cloned());
+        ceiling::name(&mut plan.labels, self.ceiling.as_ref());
         plan.expect.extend(self.expect.iter().cloned());
     }
 }

@@ -38,6 +38,9 @@ pub struct DriveCommand {
     /// Seed of data [default: a new one]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Hold the run against a ceiling: a run of `plimsoll drive`, or the file of its --json
+    #[arg(long, value_name = "RUN|FILE")]
+    pub ceiling: Option<String>,
     /// Print what would happen, and do nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -6,6 +6,7 @@ use clap::Args;
 use plimsoll_model::units::{Size, Span};
 
 use crate::args::OutputArgs;
+use crate::values;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -29,8 +30,9 @@ pub struct FileCommand {
     /// Times to run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Bytes of all files together [default: twice the memory]
-    #[arg(long, value_name = "SIZE")]
+    /// Bytes of all files together, for example 32GiB; a number alone is in GiB, as with GoBonnieGo: 0.25
+    /// [default: twice the memory]
+    #[arg(long, value_name = "SIZE", value_parser = values::size_or_gib)]
     pub size: Option<Size>,
     /// Files, each with a thread of its own [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -48,6 +50,9 @@ pub struct FileCommand {
     /// Seed of data and offsets [default: a new one]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Hold the run against a ceiling: a run of `plimsoll drive`, or the file of its --json
+    #[arg(long, value_name = "RUN|FILE")]
+    pub ceiling: Option<String>,
     /// Print what would happen, and do nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -1,6 +1,6 @@
 //! `fio`, `file` and `drive`: plans made from other tools' words, with results in other tools' forms.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use plimsoll_report::fio::{self as fio_report, Format};
 use plimsoll_run::drives::{self, DriveOptions};
@@ -14,7 +14,8 @@ use super::fio::FioCommand;
 use crate::args::Context;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{measure, output};
+use crate::status::{Documents, Status};
+use crate::{ceiling, measure, output};
 
 impl From<FioError> for Fault {
     fn from(e: FioError) -> Self {
@@ -50,23 +51,33 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
         .map_err(|e| Fault::input(e, "Or write plimsoll for its own form."))?;
     let out = &c.run.output;
     let progress = match c.status_interval {
-        Some(every) if c.eta != "never" => Progress::lines_every(every.0),
+        // In its own form the status is a line; fio's forms are documents.
+        Some(every) if formats.is_none() => Progress::lines_every(every.0),
         _ => Progress::new(out.quiet || c.eta == "never"),
     };
-    let finished = measure::run(&plan, out, &progress)?;
-    let Some(formats) = formats else { return measure::show(&finished, out) };
+    let Some(formats) = formats else {
+        if c.output.is_some() {
+            return Err(Fault::input(
+                "--output names a file for fio's formats, and none is asked for",
+                "Add --output-format json+ (or json, or normal); plimsoll's own report goes to --html FILE.",
+            ));
+        }
+        return measure::show(&measure::run(&plan, out, &progress)?, out);
+    };
+    let documents = Documents { formats, file: c.output.clone() };
+    documents.begin()?;
+    let status = c.status_interval.map(|t| Status::start(t.0, documents.clone(), progress.directory()));
+    let finished = measure::run(&plan, out, &progress);
+    drop(status);
+    let finished = finished?;
     let dir = RunDir::open(&finished.path)?;
-    let text = fio_report::render(&fio_report::read(&dir)?, &formats);
-    match &c.output {
-        Some(file) => std::fs::write(file, text).map_err(|e| cannot_write(file, &e))?,
-        None => output::print(&text)?,
-    }
+    documents.write(&fio_report::render(&fio_report::read(&dir)?, &documents.formats))?;
     Ok(Exit::of_code(finished.exit_code))
 }
 
 pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
     let directory = directory(c.dir.as_ref().or(c.directory.as_ref()))?;
-    let made = filebench::plan(
+    let mut made = filebench::plan(
         &FileBenchOptions {
             runs: c.runs,
             size_bytes: c.size.map(|s| s.0),
@@ -78,6 +89,7 @@ pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
         },
         &Host::of(&directory)?,
     )?;
+    ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
     if !c.output.quiet {
         made.notes.iter().for_each(|n| eprintln!("plimsoll: {n}"));
     }
@@ -107,7 +119,8 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
         write_only: c.write_only,
         seed: c.seed.unwrap_or(context.fresh_seed),
     };
-    let made = drives::plan(&options, drives::look_at)?;
+    let mut made = drives::plan(&options, drives::look_at)?;
+    ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
     if c.dry_run {
         return measure::show_plan(&made.plan);
     }
@@ -134,8 +147,4 @@ fn directory(given: Option<&PathBuf>) -> Result<PathBuf, Fault> {
         return Ok(dir.clone());
     }
     Err(Fault::input(format!("{} is no directory", dir.display()), "Name a directory that is there."))
-}
-
-fn cannot_write(file: &Path, e: &std::io::Error) -> Fault {
-    Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another --output.")
 }

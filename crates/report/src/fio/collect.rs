@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::plan::{FioJob, KeyDist, RingChoice, SizeDist, TargetSpec, Workload};
+use plimsoll_model::plan::{FioJob, KeyDist, Pacing, RingChoice, SizeDist, TargetSpec, Workload};
 use plimsoll_model::{OpKind, Plan, Series, SeriesId};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StageData, StoreError, Totals, Window};
 
@@ -30,7 +30,7 @@ pub struct Job {
     /// Run time of all jobs, milliseconds, added up.
     pub runtime_ms: u64,
     pub cpu: Cpu,
-    /// Mean ops in flight per job while there were any.
+    /// Ops in flight per job when one is submitted: the depth in a closed loop, the mean otherwise.
     pub depth: f64,
     /// Ops per system call.
     pub batch: f64,
@@ -92,6 +92,9 @@ pub fn read_until(dir: &RunDir, until_ns: Option<u64>) -> Result<FioReport, Stor
         jobs.extend(stage_jobs(&data, stage, span, total));
     }
     merge_verify(&mut jobs);
+    let elapsed_s = jobs.iter().map(|j| j.elapsed_s).max().unwrap_or(1);
+    let begun = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0) as usize;
+    jobs.extend(data.plan.stages.iter().skip(begun).flat_map(|s| waiting_jobs(&data, s, elapsed_s)));
     let end_ns = spans.iter().map(|s| s.to_ns).max().unwrap_or(0);
     let timestamp_ms = start_ms(&data) + (end_ns / 1_000_000) as i64;
     Ok(FioReport {
@@ -162,6 +165,9 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
             .map(|s| s.in_system_ns)
             .sum();
         let job_ns = longest as f64 * 1e6 * f64::from(jobs);
+        // fio counts the depth when an op is submitted: in a closed loop all the others are there then.
+        let closed = members.iter().all(|i| stage.spec.workloads[*i].pacing == Pacing::Closed);
+        let mean_depth = if job_ns > 0.0 { in_system as f64 / job_ns } else { 0.0 };
         let report = &stage.report;
         Job {
             name: fio.job.clone(),
@@ -180,10 +186,10 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
                 span.to_ns,
                 f64::from(jobs) / f64::from(all_jobs.max(1)),
             ),
-            depth: if job_ns > 0.0 { in_system as f64 / job_ns } else { 0.0 },
+            depth: if closed && mean_depth > 0.0 { f64::from(first.concurrency) } else { mean_depth },
             batch: if report.ring_calls > 0 { report.ops as f64 / report.ring_calls as f64 } else { 1.0 },
             max_depth: first.concurrency,
-            description: describe(data, first, stage),
+            description: describe(data, first, &stage.ring),
             notes: fio.notes.iter().chain(report.failures.iter().map(|f| &f.2)).cloned().collect(),
             read,
             write,
@@ -191,6 +197,39 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
         }
     };
     groups.into_iter().map(make).collect()
+}
+
+/// Jobs that have not begun: fio lists them with zeros. A verify pass is part of its job, not one of its own.
+fn waiting_jobs(data: &RunData, stage: &plimsoll_model::plan::Stage, elapsed_s: u64) -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    let is_pass = |w: &Workload| w.verify && w.name.ends_with(" (verify)");
+    for w in stage.workloads.iter().filter(|w| !is_pass(w)) {
+        let Some(fio) = w.block.as_ref().and_then(|b| b.fio.clone()) else { continue };
+        let more = w.jobs.unwrap_or(1);
+        match jobs.last_mut() {
+            Some(j) if fio.group_reporting && j.group == fio.group => j.jobs += more,
+            _ => jobs.push(Job {
+                name: fio.job,
+                group: fio.group,
+                jobs: more,
+                error: 0,
+                elapsed_s,
+                options: fio.options,
+                percentiles: fio.percentiles,
+                read: Direction::default(),
+                write: Direction::default(),
+                sync: Latency::default(),
+                runtime_ms: 0,
+                cpu: Cpu::default(),
+                depth: 0.0,
+                batch: 1.0,
+                max_depth: w.concurrency,
+                description: describe(data, w, ""),
+                notes: fio.notes,
+            }),
+        }
+    }
+    jobs
 }
 
 fn id(stage: &StageData, workload: usize, kind: OpKind) -> SeriesId {
@@ -321,14 +360,14 @@ fn bounds(s: &SizeDist) -> (u64, u64) {
     }
 }
 
-fn describe(data: &RunData, w: &Workload, stage: &StageData) -> Description {
+fn describe(data: &RunData, w: &Workload, used: &str) -> Description {
     let write = w.block.as_ref().and_then(|b| b.write_size.as_ref()).unwrap_or(&w.size);
     let ring = w.block.as_ref().and_then(|b| b.ring).unwrap_or(data.plan.options.ring);
     Description {
         rw: pattern(w),
         read_sizes: bounds(&w.size),
         write_sizes: bounds(write),
-        engine: if ring == RingChoice::Auto { stage.ring.clone() } else { ring.name().to_owned() },
+        engine: if ring == RingChoice::Auto { used.to_owned() } else { ring.name().to_owned() },
     }
 }
 

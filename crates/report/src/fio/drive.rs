@@ -239,23 +239,12 @@ impl Ceiling {
         Some(out)
     }
 
-    /// Holds a later rate against this ceiling: above it by more than a tenth, one of the two was not the drive.
-    pub fn hold(&self, kind: OpKind, bytes_per_s: f64) -> Option<Finding> {
-        let known = match kind {
-            OpKind::Write => self.total.write_bytes_per_s,
-            _ => self.total.read_bytes_per_s,
-        }?;
-        let share = bytes_per_s / known;
-        let (level, what) = if share > 1.1 {
-            (
-                Level::Qualified,
-                "more than the drives gave: a cache, compression or deduplication is in between",
-            )
-        } else {
-            (Level::Info, "of what the drives gave alone")
-        };
-        let text = format!("{:.0} % {what} (record {}).", share * 100.0, self.run);
-        Some(Finding::new("F10", "held_against_ceiling", level, text).measured(share, 1.1))
+    /// Write and read rates that a load on this path can reach: those of its drive alone, or of all drives at once
+    /// where it is on none of them.
+    pub fn rates_at(&self, path: Option<&std::path::Path>) -> Rates {
+        let under = |d: &&Drive| path.is_some_and(|p| p.starts_with(&d.path));
+        let nearest = self.drives.iter().filter(|d| d.error.is_none()).filter(under);
+        nearest.max_by_key(|d| d.path.len()).map_or(self.total, |d| d.alone)
     }
 }
 
@@ -362,9 +351,10 @@ mod tests {
     }
 
     #[test]
-    fn later_runs_are_held_against_it() {
-        let c = record(vec![], 4);
-        assert_eq!(c.hold(OpKind::Read, 5e9).unwrap().level, Level::Qualified);
-        assert_eq!(c.hold(OpKind::Write, 1e9).unwrap().measured, Some(0.5));
+    fn a_path_on_a_drive_has_that_drive_s_ceiling() {
+        let c = record(vec![drive("/mnt/a", 1e9), drive("/mnt/ab", 3e9)], 4);
+        let at = |p: &str| c.rates_at(Some(std::path::Path::new(p))).write_bytes_per_s;
+        assert_eq!((at("/mnt/a/file"), at("/mnt/ab"), at("/other")), (Some(1e9), Some(3e9), Some(2e9)));
+        assert_eq!(c.rates_at(None), c.total);
     }
 }

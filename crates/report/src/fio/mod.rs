@@ -2,7 +2,7 @@
 //!
 //! Keys and units are those of fio 3.33. What fio measures and we do not is derived and said so, under the key
 //! `plimsoll` that fio does not have: `clat` is our total latency less the mean of the submission, and depths are
-//! those of the mean number in flight.
+//! the job's own in a closed loop, and those of the mean number in flight where a rate is held.
 
 mod collect;
 mod cpu;

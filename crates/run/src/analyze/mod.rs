@@ -3,6 +3,7 @@
 //! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
 
 mod advice;
+pub mod against;
 mod bottlenecks;
 mod cells;
 mod holds;
@@ -104,6 +105,8 @@ fn judge_data(
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     search::apply(&lines, &mut workloads, &concluded.saturations);
+    let reached = against::findings(&data.plan.labels, &lines, &workloads);
+    findings.extend(reached.iter().cloned());
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
@@ -142,6 +145,9 @@ fn judge_data(
     }
     let goal_s = data.plan.options.goal.map(|g| g.0.as_secs_f64());
     summary.verdict = plimsoll_stats::verdict::paragraph(&summary, &analysis, goal_s);
+    for f in reached {
+        summary.verdict.push_str(&format!(" {}", f.text));
+    }
     (summary, analysis)
 }
 

@@ -110,7 +110,7 @@ pub fn missing(workload: &str, path: &Path) -> Finding {
          there is no record of what was written last. Write with --verify, from the same runs directory, to have one.",
         path.display()
     );
-    Finding::new("F20", "verified_without_record", Level::Info, text).on(workload)
+    Finding::new("F51", "verified_without_record", Level::Info, text).on(workload)
 }
 
 #[cfg(test)]

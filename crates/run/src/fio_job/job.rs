@@ -373,10 +373,21 @@ fn unknown(a: &Assignment) -> FioError {
 
 fn pattern(r: &Reader<'_>) -> Result<(Pattern, bool), FioError> {
     use Pattern::{Read, ReadWrite, Write};
-    if r.text.contains(':') {
+    if let Some((pattern, more)) = r.text.split_once(':') {
+        let (what, remedy) = if pattern.trim().starts_with("rand") {
+            ("a number of I/Os before a new random place", "Leave out the number")
+        } else {
+            ("a gap between sequential blocks", "Leave out the gap")
+        };
         return r.fail(
-            "a stride or a count after the pattern is not supported",
-            "Write the pattern alone, for example rw=randread.",
+            format!("{what} (':{more}') is not supported"),
+            format!("{remedy}: rw={}.", pattern.trim()),
+        );
+    }
+    if r.text.contains("trim") {
+        return r.fail(
+            "a pattern that trims is not supported",
+            "Use read, write, rw or their random forms; blkdiscard trims a device before a run.",
         );
     }
     r.word(&[

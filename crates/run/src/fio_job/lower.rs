@@ -345,7 +345,7 @@ impl Lowering<'_> {
             jobs: Some(threads),
             pacing,
             stop: self.stop(job, threads)?,
-            verify: job.verify && job.reads(),
+            verify: job.verify,
             data: DataSpec {
                 compressible: f64::from(job.compress_percent) / 100.0,
                 dedupable: f64::from(job.dedupe_percent) / 100.0,

@@ -1,0 +1,87 @@
+//! `--ceiling`: the record that a run is held against. It is resolved before the run and written into its plan, so that
+//! the run says what it was held against wherever it goes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::Plan;
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_report::fio::{self, Ceiling, Rates};
+use plimsoll_run::analyze::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
+use plimsoll_store::RunDir;
+
+use crate::args::OutputArgs;
+use crate::fault::Fault;
+use crate::runs_dir;
+
+/// Ops whose bytes come from the storage, and go to it.
+const READS: [&str; 3] = ["read", "get", "get_range"];
+const WRITES: [&str; 3] = ["write", "put", "multipart"];
+
+/// Marks a plan with the record that was named on the command line.
+pub fn name(labels: &mut BTreeMap<String, String>, record: Option<&String>) {
+    labels.extend(record.map(|r| (LABEL.to_owned(), r.clone())));
+}
+
+/// The plan with the record's rates in its labels, where it names one.
+pub fn resolved(plan: &Plan, out: &OutputArgs) -> Result<Plan, Fault> {
+    let Some(given) = plan.labels.get(LABEL) else { return Ok(plan.clone()) };
+    let (run, rates) = rates_of(given, out, common_path(plan).as_deref())?;
+    let mut plan = plan.clone();
+    let mut add = |label: &str, value: String| plan.labels.insert(label.to_owned(), value);
+    add(RUN_LABEL, run);
+    for (label, rate) in [(READ_LABEL, rates.read_bytes_per_s), (WRITE_LABEL, rates.write_bytes_per_s)] {
+        if let Some(rate) = rate {
+            add(label, format!("{rate:.0}"));
+        }
+    }
+    Ok(plan)
+}
+
+/// The place of all targets, where it is one.
+fn common_path(plan: &Plan) -> Option<PathBuf> {
+    let mut places = plan.targets.values().map(|t| match t {
+        TargetSpec::Block(b) => Some(b.path.as_str()),
+        TargetSpec::Files(f) => Some(f.directory.as_str()),
+        _ => None,
+    });
+    let first = places.next()??;
+    places.all(|p| p == Some(first)).then(|| std::path::absolute(first).ok()).flatten()
+}
+
+fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(String, Rates), Fault> {
+    if Path::new(given).is_file() {
+        let text = std::fs::read_to_string(given)
+            .map_err(|e| Fault::input(format!("--ceiling {given}: {e}"), "Check its permissions."))?;
+        let record: Ceiling = serde_json::from_str(&text).map_err(|e| {
+            Fault::input(
+                format!("--ceiling {given} is no ceiling record: {e}"),
+                "Make one with `plimsoll drive DIR --json > FILE`, or name a run.",
+            )
+        })?;
+        return Ok((record.run.clone(), record.rates_at(path)));
+    }
+    let dir = runs_dir::find(out.runs_dir.as_deref(), given)?;
+    if dir.plan()?.labels.get("suite").is_some_and(|s| s == plimsoll_run::drives::SUITE) {
+        let record = fio::ceiling(&dir)?;
+        return Ok((dir.id(), record.rates_at(path)));
+    }
+    Ok((dir.id(), best_of(&dir)?))
+}
+
+/// Of any other run: the highest rates that it measured.
+fn best_of(dir: &RunDir) -> Result<Rates, Fault> {
+    let summary = dir.summary()?;
+    let best = |ops: [&str; 3]| {
+        let rates = summary.workloads.iter().filter(|w| ops.contains(&w.op.as_str()));
+        rates.filter_map(|w| w.bytes_per_s.map(|e| e.value)).reduce(f64::max)
+    };
+    let rates = Rates { write_bytes_per_s: best(WRITES), read_bytes_per_s: best(READS) };
+    if rates == Rates::default() {
+        return Err(Fault::input(
+            format!("--ceiling {}: the run measured no rate of bytes", dir.id()),
+            "Name a run of `plimsoll drive`, or one that read or wrote.",
+        ));
+    }
+    Ok(rates)
+}
