@@ -210,6 +210,16 @@ pub fn fraction(s: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{s}' is no fraction of a limit: write 80% or 0.8, above 0 and up to 200%"))
 }
 
+/// `replica3,ec`.
+pub fn two_names(s: &str) -> Result<(String, String), String> {
+    match s.split_once(',') {
+        Some((a, b)) if !a.trim().is_empty() && !b.trim().is_empty() => {
+            Ok((a.trim().into(), b.trim().into()))
+        }
+        _ => Err(format!("'{s}' does not name two: write for example replica3,ec")),
+    }
+}
+
 /// `tier=standard`.
 pub fn label(s: &str) -> Result<(String, String), String> {
     match s.split_once('=') {

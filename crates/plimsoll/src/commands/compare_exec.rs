@@ -91,10 +91,7 @@ impl Sides {
                 "Name the runs of one configuration before `--` and those of the other after it.",
             ));
         }
-        let (a_name, b_name) = match &c.names[..] {
-            [a, b] => (a.clone(), b.clone()),
-            _ => names(&a, &b),
-        };
+        let (a_name, b_name) = c.names.clone().unwrap_or_else(|| names(&a, &b));
         let in_turn = made_in_turn(&a, &b);
         Ok(Self { a, b, a_name, b_name, in_turn })
     }

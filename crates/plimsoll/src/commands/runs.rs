@@ -90,6 +90,9 @@ pub struct CleanupCommand {
     /// Say what would be removed, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Remove as well what the run was told to keep (--keep)
+    #[arg(long)]
+    pub kept: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,
@@ -115,8 +118,8 @@ pub struct AnalyzeCommand {
 pub const COMPARE_EXAMPLES: &str = "\
 Examples:
   plimsoll compare A1 A2 A3 -- B1 B2 B3
-  plimsoll compare --names replica3,ec A1 A2 A3 A4 A5 -- B1 B2 B3 B4 B5 \\
-      --html compare.html
+  plimsoll compare --names replica3,ec --html compare.html \\
+      A1 A2 A3 A4 A5 -- B1 B2 B3 B4 B5
 
 Make the runs in turn (A, B, B, A), so that a drift of the machine meets both alike: they are then paired \
 in the order given, A1 with B1, A2 with B2. Without --names, a label that tells the two apart names them.";
@@ -131,8 +134,8 @@ pub struct CompareCommand {
     #[arg(value_name = "B", last = true, required = true)]
     pub b: Vec<String>,
     /// What to call the two
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
-    pub names: Vec<String>,
+    #[arg(long, value_name = "A,B", value_parser = crate::values::two_names)]
+    pub names: Option<(String, String)>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

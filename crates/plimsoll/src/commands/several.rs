@@ -26,6 +26,12 @@ pub struct Member {
 }
 
 pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault> {
+    if let Some(option) = names.iter().find(|n| n.starts_with('-')) {
+        return Err(Fault::input(
+            format!("'{option}' stands where a run is expected"),
+            "Write options before the runs: plimsoll compare --json A... -- B...",
+        ));
+    }
     names
         .iter()
         .map(|n| {

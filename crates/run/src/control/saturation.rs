@@ -264,6 +264,21 @@ fn verdict(out: &saturation::Outcome) -> &'static str {
     }
 }
 
+/// The answer for programs: the verdict says it in words.
+fn best(out: &saturation::Outcome) -> Option<Finding> {
+    let (c, rate) = (out.c95?, out.rate?);
+    let text = format!(
+        "{c} in flight give {:.0} ops/s, 95 % or more of the most that was seen; more in flight only wait longer.",
+        rate.value
+    );
+    let mut f = Finding::new("F20", "best_concurrency", Level::Info, text).measured(f64::from(c), 0.0);
+    f.threshold = None;
+    f.evidence = vec![("ops per second".into(), format!("{:.1}", rate.value))];
+    f.evidence.extend(out.latency_s.map(|s| ("mean latency".into(), format!("{:.3} ms", 1e3 * s))));
+    f.evidence.extend(out.knee.map(|k| ("greatest rate over latency".into(), format!("{k} in flight"))));
+    Some(f)
+}
+
 /// What keeps the search's answer from being the storage's, with what to do. The answer itself is in the verdict.
 fn finding(out: &saturation::Outcome) -> Option<Finding> {
     if let Some(change) = out.changed {
@@ -276,7 +291,7 @@ fn finding(out: &saturation::Outcome) -> Option<Finding> {
     }
     let top = out.curve.last().map_or(0, |p| p.concurrency);
     let (name, level, text) = match out.ended {
-        Ended::Saturated => return None,
+        Ended::Saturated => return best(out),
         Ended::AtMaximum => (
             "still_gaining",
             Level::Qualified,
