@@ -74,7 +74,12 @@ def main():
                        for i in range(3)]
             for t in threads:
                 t.start()
+            # Some writes in each round on a disk of any speed, and the kill at no fixed distance from one.
+            before = sum(s for s, _ in state.values())
+            deadline = time.monotonic() + 30
             time.sleep(0.3 + 0.1 * round_no)
+            while sum(s for s, _ in state.values()) < before + 6 and time.monotonic() < deadline:
+                time.sleep(0.013)
             server.kill()
             for t in threads:
                 t.join()

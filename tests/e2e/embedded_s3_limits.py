@@ -47,6 +47,19 @@ def run(server, seconds, workers, call):
     return counts["ok"] / seconds, counts["refused"] / seconds
 
 
+def holds(name, want, upper, measure, attempts=3):
+    """The limiter lets no more through than was set, in each attempt; that it lets as much through is seen in one of
+    a few, since a machine that is busy with something else may ask too little."""
+    seen = []
+    for _ in range(attempts):
+        rate, refused_rate = measure()
+        assert rate <= want * upper, f"{name}: {rate} of {want} per s"
+        seen.append(rate)
+        if rate >= want * 0.92:
+            return rate, refused_rate
+    raise AssertionError(f"{name}: {seen}, and never the {want} per s that were set")
+
+
 def head(s3, _):
     s3.head_bucket(Bucket="bkt")
 
@@ -71,9 +84,8 @@ def main():
         for answer in ("delay", "429"):
             text = f"[[limit]]\nunit='ops'\nrate_per_s=50\ncapacity=10\nanswer='{answer}'\n"
             server = Server(data, "--no-sync", "--limits", limits(d, text))
-            good, bad = run(server, 4, 10, head)
+            good, bad = holds(answer, 50, 1.03, lambda: run(server, 4, 10, head))
             server.stop()
-            assert abs(good / 50 - 1) < 0.03, f"{answer}: {good} ops/s"
             assert (bad > 0) == (answer == "429"), (answer, bad)
             print(f"ok {answer}: {good:.2f} of 50 ops/s, {bad:.0f}/s refused", flush=True)
 
@@ -81,11 +93,11 @@ def main():
         body = os.urandom(200_000)
         text = "[[limit]]\nunit='bytes'\nrate_per_s='4 MB'\n"
         server = Server(data, "--no-sync", "--limits", limits(d, text))
-        rate, _ = run(server, 4, 8, lambda c, i: c.put_object(Bucket="bkt", Key=f"k{i}", Body=body))
-        assert abs(rate / 20 - 1) < 0.08, f"PUT {rate / 5} MB/s"
+        put = lambda c, i: c.put_object(Bucket="bkt", Key=f"k{i}", Body=body)  # noqa: E731
+        rate, _ = holds("PUT", 20, 1.08, lambda: run(server, 4, 8, put))
         print(f"ok bytes in: {rate / 5:.2f} of 4 MB/s")
-        rate, _ = run(server, 4, 8, lambda c, i: c.get_object(Bucket="bkt", Key=f"k{i}")["Body"].read())
-        assert abs(rate / 20 - 1) < 0.08, f"GET {rate / 5} MB/s"
+        get = lambda c, i: c.get_object(Bucket="bkt", Key=f"k{i}")["Body"].read()  # noqa: E731
+        rate, _ = holds("GET", 20, 1.08, lambda: run(server, 4, 8, get))
         print(f"ok bytes out: {rate / 5:.2f} of 4 MB/s")
         server.stop()
 

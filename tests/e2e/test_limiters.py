@@ -18,15 +18,32 @@ def rate(result, op):
     return w["ops_per_s"]["value"]
 
 
-def test_nginx_limit_req(plimsoll, minio):
-    b = new_bucket(minio)
-    limit = start("nginx-limit.sh", minio.endpoint.removeprefix("http://"), "200", "20", "429")
-    try:
+def held(measure, want, rel, attempts=3):
+    """A limiter lets no more through than its rate, in each attempt. That it lets as much through is seen in one of a
+    few: a machine or disk that is busy elsewhere may make less of it."""
+    seen = []
+    for _ in range(attempts):
+        seen.append(measure())
+        assert seen[-1] <= want * (1 + rel), seen
+        if seen[-1] >= want * (1 - rel):
+            return
+    raise AssertionError(f"{seen}, and never the {want} that were set")
+
+
+def test_nginx_limit_req(plimsoll, embedded):
+    # Before a server that does not sync: a slow disk must not be the limit.
+    b = new_bucket(embedded)
+    limit = start("nginx-limit.sh", embedded.endpoint.removeprefix("http://"), "200", "20", "429")
+
+    def measure():
         r = plimsoll("object", "put", "--endpoint", limit["endpoint"], "--bucket", b.name, "--size", "1KiB",
-                     "--concurrency", "8", "--warmup", "1s", "--duration", "8s", "--json", server=minio)
-        assert rate(r, "put") == pytest.approx(200, rel=0.02)
+                     "--concurrency", "8", "--warmup", "1s", "--duration", "8s", "--json", server=embedded)
         assert r.workload("put")["outcomes"]["http_429"] > 100
         assert b.keys() == []
+        return rate(r, "put")
+
+    try:
+        held(measure, 200, 0.02)
     finally:
         stop(limit["dir"])
 
@@ -34,9 +51,9 @@ def test_nginx_limit_req(plimsoll, minio):
 @pytest.mark.parametrize("size,ops", [("4KiB", 40.0), ("1MiB", 30.0)])
 def test_a_tier_of_the_embedded_server(plimsoll, size, ops):
     """A twentieth of 800 op/s and 600 MiB/s: small objects meet the first, large ones the second."""
-    r = plimsoll("object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
-                 "--size", size, "--concurrency", "16", "--warmup", "3s", "--duration", "8s", "--json")
-    assert rate(r, "put") == pytest.approx(ops, rel=0.04)
+    flags = ["object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
+             "--size", size, "--concurrency", "16", "--warmup", "3s", "--duration", "8s", "--json"]
+    held(lambda: rate(plimsoll(*flags), "put"), ops, 0.04)
 
 
 def test_the_plan_of_a_tier_meets_its_promise(plimsoll, tmp_path):
