@@ -121,3 +121,70 @@ stop = { duration = "90s" }
     assert!(free.summary.limits.is_empty(), "{:?}", free.summary.limits);
     assert_eq!(RunDir::open(&free.path).unwrap().analysis().unwrap().holds[0].verdict, "steady");
 }
+
+/// A simulated storage with this limiter, and a probe of it.
+fn probe(root: &std::path::Path, target: &str, controller: &str, op: &str) -> Finished {
+    run(
+        root,
+        &format!(
+            "version = 1\nseed = 2\n[targets.s]\nkind = \"sim\"\nbase = \"4ms\"\nspread = 0.3\nstream = \"200MB/s\"\n{target}\n\
+             [controller]\nkind = \"limits\"\n{controller}\n[controller.template]\n[[controller.template.workload]]\n\
+             name = \"w\"\nmix = {{ {op} = 1 }}\nconcurrency = 8\n"
+        ),
+    )
+}
+
+#[test]
+fn refusals_prove_a_limit_without_a_burst_and_the_ladder_reaches_it() {
+    let dir = tempfile::tempdir().unwrap();
+    // Eight in flight reach 2,000 ops/s at most; the limit is above that.
+    let target = "reject = true\n[targets.s.ops]\nsustained_per_s = 3000.0\ncapacity = 300.0";
+    let f = probe(dir.path(), target, "budget = \"4m\"", "stat");
+    let limit = &f.summary.limits[0];
+    let ops = limit.ops_per_s.as_ref().unwrap();
+    assert!((ops.sustained.unwrap().value / 3000.0 - 1.0).abs() < 0.01, "{limit:?}");
+    assert_eq!((limit.binding.as_str(), &limit.bytes_per_s), ("ops", &None), "{}", f.summary.verdict);
+    let has = |name: &str| f.summary.findings.iter().any(|x| x.name == name);
+    assert!(has("limit_cause") && has("limit_penalty"), "{}", f.summary.verdict);
+    let analysis = RunDir::open(&f.path).unwrap().analysis().unwrap();
+    assert!(analysis.advice.iter().any(|a| a.contains("--rps-limit 3000") || a.contains("--rps-limit 29")), "{:?}", analysis.advice);
+    assert_eq!(analysis.buckets.len(), 1);
+}
+
+#[test]
+fn storage_without_a_limiter_has_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = probe(dir.path(), "servers = 24", "budget = \"5m\"", "put");
+    let limit = &f.summary.limits[0];
+    assert!(["none", "latency"].contains(&limit.binding.as_str()), "{}", f.summary.verdict);
+    assert!(limit.knee_bytes.is_none());
+}
+
+#[test]
+fn ops_of_one_bucket_share_it_and_more_connections_change_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = "reject = true\n[targets.s.ops]\nsustained_per_s = 300.0\ncapacity = 30.0";
+    let f = probe(dir.path(), target, "budget = \"6m\"\nprobe_shared = true\nprobe_scope = true", "get");
+    let limit = &f.summary.limits[0];
+    let said = |name: &str| -> &str {
+        limit.evidence.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text.as_str())
+    };
+    for op in ["put", "stat", "list", "delete"] {
+        assert!(said(&format!("shared with {op}")).starts_with("same bucket"), "{limit:?}");
+    }
+    assert!(said("scope: connection").ends_with("wider"), "{limit:?}");
+    assert_eq!(limit.scope, "unknown");
+    // The same stored data leads to the same conclusion.
+    let again = plimsoll_run::analyze::analyze(&RunDir::open(&f.path).unwrap()).unwrap();
+    assert_eq!(again.limits, f.summary.limits);
+}
+
+#[test]
+fn a_goal_beyond_what_was_seen_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = "reject = true\n[targets.s.ops]\nsustained_per_s = 300.0\ncapacity = 30.0";
+    let plan = format!("{target}\n[options]\ngoal = \"1h\"");
+    let f = probe(dir.path(), &plan, "budget = \"3m\"", "stat");
+    let q = f.summary.findings.iter().find(|x| x.code == "Q01").expect("a short horizon");
+    assert!(q.text.contains("--budget") && q.measured < q.threshold, "{q:?}");
+}

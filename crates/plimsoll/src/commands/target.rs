@@ -22,7 +22,8 @@ Examples:
       --tier vultr-standard --scale 0.1
 
 Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones \
-are made and printed.";
+are made and printed. A second pair is accepted when PLIMSOLL_SECOND_ACCESS_KEY_ID and
+PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.";
 
 pub const CANNED_EXAMPLES: &str = "\
 Examples:

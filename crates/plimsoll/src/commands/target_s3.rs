@@ -32,14 +32,27 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
     Ok(Exit::Valid)
 }
 
-/// From the variables that clients use, so that both sides can be started from one shell; else new ones are made.
+/// From the variables that clients use, so that both sides can be started from one shell; else new ones are made. A second
+/// pair, for limits that are per access key, has names of its own.
 fn credentials() -> Result<Vec<Credentials>, Fault> {
+    let first = pair("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")?;
+    let second = pair("PLIMSOLL_SECOND_ACCESS_KEY_ID", "PLIMSOLL_SECOND_SECRET_ACCESS_KEY")?;
+    if first.is_none() && second.is_some() {
+        return Err(Fault::input(
+            "a second pair of credentials is set, and no first one",
+            "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, too.",
+        ));
+    }
+    Ok(first.into_iter().chain(second).collect())
+}
+
+fn pair(id: &str, secret: &str) -> Result<Option<Credentials>, Fault> {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    match (set("AWS_ACCESS_KEY_ID"), set("AWS_SECRET_ACCESS_KEY")) {
-        (Some(access_key), Some(secret_key)) => Ok(vec![Credentials { access_key, secret_key }]),
-        (None, None) => Ok(Vec::new()),
+    match (set(id), set(secret)) {
+        (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),
+        (None, None) => Ok(None),
         _ => Err(Fault::input(
-            "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set",
+            format!("only one of {id} and {secret} is set"),
             "Set both, or none to have a pair made.",
         )),
     }

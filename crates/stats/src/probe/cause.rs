@@ -32,8 +32,11 @@ pub struct Steadiness {
     pub seconds: f64,
     /// Largest less smallest distance of the work done from the straight line, in seconds of the rate.
     pub wander_s: f64,
-    /// The same in units: ops, or large ops for bytes.
+    /// The same in ops; infinite for bytes, which move in pieces smaller than an op.
     pub wander_ops: f64,
+    /// Mean square change of that distance over a sixth of the plateau, over that of two slices: what wanders by chance goes
+    /// the further the longer it goes; what is held comes back.
+    pub growth: f64,
     /// Share of attempts that were refused.
     pub refused: f64,
     /// Mean latency of what ended, seconds.
@@ -45,7 +48,11 @@ const LEAST_S: f64 = 10.0;
 /// A limiter makes a stall good as far as its bucket allows, often a tenth of a second. Storage whose rate varies by
 /// 1 % from second to second wanders by 0.07 s in 20 s, and by more over longer times.
 const HELD_S: f64 = 0.04;
-const HELD_OPS: f64 = 3.0;
+const HELD_OPS: f64 = 2.5;
+/// By chance alone it is 8 and more for the shortest plateau; what is held stays near 1.
+const HELD_GROWTH: f64 = 3.0;
+const LOOSE_S: f64 = 0.5;
+const LOOSE_GROWTH: f64 = 1.5;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
 const REFUSED_WANDER_S: f64 = 0.5;
 const REFUSED: f64 = 0.01;
@@ -55,16 +62,14 @@ impl Steadiness {
     pub fn of(x: &[f64], dt: f64, unit: f64, refused: f64, latency_s: f64) -> Self {
         let rate = math::mean(x);
         let work = math::cumulative(x, dt);
-        let (mut low, mut high) = (0.0f64, 0.0f64);
-        for (i, w) in work.iter().enumerate() {
-            let d = w - rate * i as f64 * dt;
-            (low, high) = (low.min(d), high.max(d));
-        }
-        let wander = high - low;
+        let away: Vec<f64> = work.iter().enumerate().map(|(i, w)| w - rate * i as f64 * dt).collect();
+        let low = away.iter().copied().fold(0.0, f64::min);
+        let wander = away.iter().copied().fold(0.0, f64::max) - low;
         Self {
             seconds: x.len() as f64 * dt,
             wander_s: if rate > 0.0 { wander / rate } else { f64::INFINITY },
             wander_ops: if unit > 0.0 { wander / unit } else { f64::INFINITY },
+            growth: growth(&away),
             refused,
             latency_s,
         }
@@ -77,16 +82,27 @@ impl Steadiness {
         if self.refused >= REFUSED && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds) {
             return Cause::Refusals;
         }
-        if self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS {
-            return Cause::Held;
-        }
-        Cause::None
+        let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= HELD_GROWTH;
+        // Buffers on the way fill and empty: further away, but no further in the long run.
+        let loosely = self.wander_s <= LOOSE_S && self.growth <= LOOSE_GROWTH;
+        if exactly || loosely { Cause::Held } else { Cause::None }
     }
 
     /// Half width of the mean rate, relative: the line's ends are off by no more than the wander.
     pub fn relative_half_width(&self) -> f64 {
         if self.seconds > 0.0 { self.wander_s / self.seconds } else { f64::INFINITY }
     }
+}
+
+fn growth(away: &[f64]) -> f64 {
+    let change = |lag: usize| {
+        let n = away.len().saturating_sub(lag);
+        let sum: f64 = away[lag.min(away.len())..].iter().zip(away).map(|(b, a)| (b - a) * (b - a)).sum();
+        if n > 0 { sum / n as f64 } else { f64::NAN }
+    };
+    let (short, long) = (change(1).max(change(2)), change(away.len() / 6));
+    // What does not move at all is held.
+    if long <= 1e-18 { 0.0 } else { long / short.max(1e-18) }
 }
 
 #[cfg(test)]
@@ -112,6 +128,10 @@ mod tests {
         assert_eq!(Steadiness::of(&own, 0.2, 1.0, 0.3, 0.01).cause(), Cause::Refusals);
         assert_eq!(Steadiness::of(&held[..10], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
         assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
+        // A fast server whose ops vary by 10 % each: it wanders little, and further the longer it goes.
+        let fast: Vec<f64> = (0..600).map(|_| 2400.0 + 5.0 * g.normal() / 0.2f64.sqrt()).collect();
+        let s = Steadiness::of(&fast, 0.2, 1.0, 0.0, 0.01);
+        assert!(s.wander_s < 0.1 && s.cause() == Cause::None, "{s:?}");
         // Ten ops a second: whole ops are all that can be seen.
         let slow: Vec<f64> = (0..200).map(|i| if i % 2 == 0 { 10.0 } else { 5.0 }).collect();
         assert_eq!(Steadiness::of(&slow, 0.2, 1.0, 0.0, 1.0).cause(), Cause::Held);

@@ -127,9 +127,9 @@ pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
         let after = t - tier.cliff_s;
         return after >= need(first) && (!first || tier.rate_half_width < 0.02 * tier.rate || after >= 60.0);
     }
-    if f.verdict == FitVerdict::NoCliff && first && !refuted && t >= SHORT_FIRST_S {
-        let s = ShortBurst::scan(x, dt, None);
-        return s.is_found();
+    if first {
+        let short = f.verdict == FitVerdict::NoCliff && !refuted && t >= SHORT_FIRST_S;
+        return short && ShortBurst::scan(x, dt, None).is_found(EARLY_Z);
     }
     // A later drain of a known limiter that sits on the known plateau has nothing more to show.
     f.verdict == FitVerdict::NoCliff
@@ -182,7 +182,7 @@ impl Drain {
         }
         let pooled = known.filter(|r| *r > 0.0 && (f.sustained / r - 1.0).abs() < 0.1);
         let s = ShortBurst::scan(x, dt, pooled);
-        let found = s.is_found();
+        let found = s.is_found(FOUND_Z);
         Self {
             kind: if found { DrainKind::Micro } else { DrainKind::Flat },
             rate: s.rate,
@@ -212,7 +212,8 @@ impl Drain {
         let (ok, refused, latency) = (part(&seen.ok), part(&seen.refused), part(&seen.latency_s));
         let (n_ok, n_refused): (f64, f64) = (ok.iter().sum(), refused.iter().sum());
         let x = part(&seen.x);
-        let unit = if n_ok > 0.0 { x.iter().sum::<f64>() / n_ok } else { 0.0 };
+        // Bytes move in pieces smaller than an op.
+        let unit = if x == ok { 1.0 } else { 0.0 };
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
         let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
         self.window = fixed_window(&x, dt);
@@ -249,6 +250,8 @@ fn intercept(x: &[f64], dt: f64, from_s: f64, r: f64) -> f64 {
 
 /// Standard deviations of the work that a burst has to stand above the plateau.
 const FOUND_Z: f64 = 5.0;
+/// The same to end a drain early: it is looked at every five seconds, and noise has that many chances.
+const EARLY_Z: f64 = 8.0;
 
 /// Scan for a burst too short to be a level: `R(W) = A(W) - r W` over W, against its long-run spread.
 struct ShortBurst {
@@ -296,8 +299,8 @@ impl ShortBurst {
         Self { rate, rate_half_width: hw, recovered: math::quantile(&e, 0.75), sd: spread(at), z }
     }
 
-    fn is_found(&self) -> bool {
-        self.z > FOUND_Z && self.recovered > 0.15 * self.rate
+    fn is_found(&self, z: f64) -> bool {
+        self.z > z && self.recovered > 0.15 * self.rate
     }
 }
 

@@ -35,7 +35,13 @@ fn both_buckets_are_found_and_measured() {
 fn no_limiter_is_no_bucket() {
     let o = drive::probe(&mut Fluid::new(3, 3000.0, 600e6, 0.002, 30e6), Options::default());
     assert!(!o.ops.is_bucket() && !o.bytes.is_bucket());
-    assert!(o.ops.open[0].contains("not excluded") && o.ops.not_excluded(1000.0) > 2000.0 * 100.0);
+    assert!(
+        o.ops.open[0].contains("not excluded") && o.ops.not_excluded(1000.0) > 2000.0 * 100.0,
+        "{:?} {} {:?}",
+        o.ops.sustained,
+        o.ops.horizon_s,
+        o.ops.open
+    );
 }
 
 #[test]
@@ -87,7 +93,9 @@ fn the_summary_says_what_was_found_and_what_is_open() {
     assert_eq!((s.binding.as_str(), s.scope.as_str()), ("both", "unknown"));
     let knee = s.knee_bytes.unwrap();
     assert!((knee.value / 200e3 - 1.0).abs() < 0.03 && knee.contains(200e3), "{knee:?}");
-    assert_eq!(s.evidence.len(), o.ops.drains.len() + o.bytes.drains.len());
+    let drains = s.evidence.iter().filter(|(name, _)| name.contains(" drain ")).count();
+    assert_eq!(drains, o.ops.drains.len() + o.bytes.drains.len());
+    assert!(s.evidence.iter().any(|(name, text)| name == "ops: why a limit" && text.contains("burst")));
     assert!(s.ops_per_s.unwrap().capacity.is_some());
     let none = drive::probe(&mut Fluid::new(3, 3000.0, 600e6, 0.002, 30e6), Options::default());
     assert_eq!(none.summary("s3", "put").binding, "none");
