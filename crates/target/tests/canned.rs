@@ -94,9 +94,11 @@ fn bodies_that_are_kept_come_back() {
     let (status, _, part) = ask(&mut s, "GET /b/k HTTP/1.1\r\nRange: bytes=250000-259999\r\n\r\n");
     assert_eq!((status, &part[..]), (206, &body[250_000..260_000]));
     assert!(ask(&mut s, "HEAD /b/k HTTP/1.1\r\n\r\n").1.contains("Content-Length: 300000\r\n"));
-    assert_eq!(ask(&mut s, "GET /b/other HTTP/1.1\r\n\r\n").2.len(), 7, "what was not PUT is canned");
+    assert_eq!(ask(&mut s, "GET /b/other HTTP/1.1\r\n\r\n").0, 404, "what was not PUT is not there");
+    let (_, _, list) = ask(&mut s, "GET /b?list-type=2&prefix= HTTP/1.1\r\n\r\n");
+    assert!(String::from_utf8_lossy(&list).contains("<Key>k</Key>"));
     assert_eq!(ask(&mut s, "DELETE /b/k HTTP/1.1\r\n\r\n").0, 204);
-    assert_eq!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").2.len(), 7);
+    assert_eq!(ask(&mut s, "GET /b/k HTTP/1.1\r\n\r\n").0, 404);
     // More than there is room for.
     s.write_all(format!("PUT /b/k HTTP/1.1\r\nContent-Length: {}\r\n\r\n", 2 << 20).as_bytes()).unwrap();
     s.write_all(&vec![b'x'; 2 << 20]).unwrap();

@@ -38,6 +38,12 @@ impl<'a> Answer<'a> {
         let in_scope = shared.options.fault_scope == super::FaultScope::All || head.has_key();
         let fault = if in_scope && !shared.dealer.is_empty() { shared.dealer.next() } else { None };
         let mut body = match fault {
+            None if env.keep.is_some()
+                && matches!((kind, self.content), (Kind::Get | Kind::Head, Body::Pool(_))) =>
+            {
+                response::error(self.out, 404, "", kind == Kind::Head, &env);
+                (0, 0)
+            }
             None => response::good(self.out, head, kind, &env),
             Some(fault) => self.faulty(fault, head, kind, &env, &mut after, cx),
         };

@@ -3,13 +3,14 @@
 use super::answer::Answer;
 use super::io::Io;
 use super::keep::Kept;
+use super::limits::Limits;
 use super::pool::Body;
 use super::request::{ChunkSkipper, Head, Method, Parsed};
 use super::response::{self, Env, Kind, kind_of};
 use super::stats::{Counters, add};
 use super::{Continue, Shared};
 use crate::clock::now_ns;
-use crate::limiter::{Caller, Direction, OpClass, Ticket, Verdict};
+use crate::limiter::Direction;
 use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -69,6 +70,13 @@ pub(crate) enum After {
     Reset,
 }
 
+/// Why the body of a request is read: a batch delete in this bucket (`/bucket`), or a PUT that is kept (`/bucket/key`).
+#[derive(Debug)]
+enum Purpose {
+    DeleteMany(String),
+    Keep(String),
+}
+
 #[derive(Debug)]
 pub(crate) struct Conn {
     io: Io,
@@ -87,12 +95,10 @@ pub(crate) struct Conn {
     body: (u64, u64),
     /// Its bytes, when they are not the pool's.
     kept: Option<Kept>,
-    /// Under which path the body of this PUT is kept.
-    keep_as: Option<Vec<u8>>,
     after: After,
     trickle: bool,
-    /// Body of a request that has to be read: a batch delete, or a PUT that is kept.
-    collect: Option<Vec<u8>>,
+    /// Body of a request that has to be read, and what for.
+    collect: Option<(Purpose, Vec<u8>)>,
     /// Not before this time does anything happen; 0 when nothing is awaited.
     pause_until: u64,
     /// When the answer in hand was due to leave, while it has not begun to; 0 without a delay.
@@ -100,20 +106,6 @@ pub(crate) struct Conn {
     /// The wake-up that the worker's timer already holds.
     armed: u64,
     limits: Limits,
-}
-
-/// What the limiter said about the request in hand.
-#[derive(Debug, Default)]
-struct Limits {
-    ticket: Ticket,
-    /// The answer may not begin before this.
-    go_at_ns: u64,
-    /// Body bytes that are charged and may leave.
-    paid_out: u64,
-    latency_ns: u64,
-    /// The client's address and the number of this connection, as limits may be per client or per connection.
-    client: String,
-    connection: u64,
 }
 
 impl Conn {
@@ -133,7 +125,6 @@ impl Conn {
             sent: 0,
             body: (0, 0),
             kept: None,
-            keep_as: None,
             due_ns: 0,
             after: After::Keep,
             trickle: false,
@@ -252,10 +243,10 @@ impl Conn {
                 let kind = kind_of(&head);
                 count(cx.counters, kind, head.method);
                 self.served += 1;
-                self.kept = match kind {
-                    Kind::Get | Kind::Head => cx.shared.keep.get(head.path),
-                    _ => None,
-                };
+                let keeps = cx.shared.keep.is_on();
+                let path = if keeps { response::decode(head.path) } else { String::new() };
+                let reads = keeps && matches!(kind, Kind::Get | Kind::Head);
+                self.kept = if reads { cx.shared.keep.get(&path) } else { None };
                 let content = match &self.kept {
                     Some(bytes) => Body::Kept(bytes),
                     None => Body::Pool(&cx.shared.pool),
@@ -279,15 +270,17 @@ impl Conn {
                 }
                 let whole =
                     stall || self.out.starts_with(b"HTTP/1.1 4") || self.out.starts_with(b"HTTP/1.1 5");
-                self.keep_as =
-                    (cx.shared.keep.is_on() && kind == Kind::Put && !whole).then(|| head.path.to_vec());
-                if self.keep_as.is_some() && head.chunked {
-                    return self.refuse(cx, 501);
-                }
-                if kind == Kind::Delete && !whole {
-                    cx.shared.keep.delete(head.path);
-                }
-                self.collect = (kind == Kind::DeleteMany && !whole || self.keep_as.is_some()).then(Vec::new);
+                self.collect = match kind {
+                    _ if whole => None,
+                    Kind::Put if keeps && head.chunked => return self.refuse(cx, 501),
+                    Kind::Put if keeps => Some((Purpose::Keep(path), Vec::new())),
+                    Kind::DeleteMany => Some((Purpose::DeleteMany(path), Vec::new())),
+                    Kind::Delete if keeps => {
+                        cx.shared.keep.delete(&path);
+                        None
+                    }
+                    _ => None,
+                };
                 if stall {
                     self.out.clear();
                     self.phase = Phase::Stalled;
@@ -399,23 +392,23 @@ impl Conn {
 
     /// Keeps body bytes where the answer depends on them; false when there are too many.
     fn collect_bytes(&mut self, from: usize, n: usize) -> bool {
-        let Some(kept) = &mut self.collect else { return true };
-        kept.extend_from_slice(&self.input[from..from + n]);
-        self.keep_as.is_some() || kept.len() <= MAX_COLLECT_BYTES
+        let Some((purpose, body)) = &mut self.collect else { return true };
+        body.extend_from_slice(&self.input[from..from + n]);
+        matches!(purpose, Purpose::Keep(_)) || body.len() <= MAX_COLLECT_BYTES
     }
 
     fn on_answer(&mut self, cx: &Cx<'_>) -> Flow {
-        match (self.collect.take(), self.keep_as.take()) {
-            (Some(body), Some(path)) => {
+        match self.collect.take() {
+            Some((Purpose::Keep(path), body)) => {
                 if !cx.shared.keep.put(path, body) {
                     return self.refuse(cx, 507);
                 }
             }
-            (Some(request), None) => {
+            Some((Purpose::DeleteMany(bucket), request)) => {
                 self.out.clear();
-                response::delete_many(&mut self.out, &request, &env(cx));
+                response::delete_many(&mut self.out, &request, &bucket, &env(cx));
             }
-            _ => {}
+            None => {}
         }
         self.phase = Phase::Send;
         let delay_ns = cx.shared.delay_ns + self.limits.latency_ns;
@@ -541,52 +534,10 @@ impl Conn {
     }
 }
 
-impl Limits {
-    /// Asks the limiter; a refusal is (status, seconds to wait).
-    fn admit(&mut self, head: &Head<'_>, kind: Kind, cx: &Cx<'_>) -> Option<(u16, u64)> {
-        let gate = cx.shared.gate.as_ref()?;
-        (self.ticket, self.go_at_ns, self.paid_out, self.latency_ns) = (Ticket::default(), 0, 0, 0);
-        let class = class_of(kind)?;
-        let bucket = head.path.get(1..).unwrap_or_default().split(|&b| b == b'/').next().unwrap_or_default();
-        let text = |b| std::str::from_utf8(b).unwrap_or_default();
-        let caller = Caller {
-            class,
-            access_key: text(head.access_key),
-            bucket: text(bucket),
-            client: &self.client,
-            connection: self.connection,
-        };
-        match gate.admit(&caller) {
-            Verdict::Reject { status, retry_after_s, .. } => Some((status, retry_after_s)),
-            Verdict::Go { at_ns, ticket } => {
-                let bytes =
-                    if class == OpClass::Get { cx.shared.options.body_bytes } else { head.content_length };
-                (self.ticket, self.go_at_ns) = (ticket, at_ns);
-                self.latency_ns = gate.latency_ns(class, bytes);
-                None
-            }
-        }
-    }
-}
-
-/// `/__stats` is nobody's operation.
-fn class_of(kind: Kind) -> Option<OpClass> {
-    Some(match kind {
-        Kind::Get => OpClass::Get,
-        Kind::Head => OpClass::Head,
-        Kind::Put | Kind::Part => OpClass::Put,
-        Kind::Copy => OpClass::Copy,
-        Kind::Multipart => OpClass::Multipart,
-        Kind::Delete | Kind::DeleteMany => OpClass::Delete,
-        Kind::List => OpClass::List,
-        Kind::Bucket => OpClass::Bucket,
-        Kind::Stats => return None,
-    })
-}
-
 pub(crate) fn env<'a>(cx: &'a Cx<'_>) -> Env<'a> {
     let o = &cx.shared.options;
-    Env { date: cx.date, body_bytes: o.body_bytes, list_keys: o.list_keys, server: &o.server }
+    let keep = cx.shared.keep.is_on().then_some(&cx.shared.keep);
+    Env { date: cx.date, body_bytes: o.body_bytes, list_keys: o.list_keys, server: &o.server, keep }
 }
 
 fn count(c: &Counters, kind: Kind, method: Method) {

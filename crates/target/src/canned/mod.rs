@@ -9,6 +9,7 @@ mod conn;
 mod fault;
 mod io;
 mod keep;
+mod limits;
 mod pool;
 mod request;
 mod response;
@@ -51,7 +52,7 @@ pub struct CannedOptions {
     pub threads: usize,
     /// Fixed time between the last byte of a request and the first byte of its answer.
     pub delay: Duration,
-    /// Keep bodies that are PUT, up to so many bytes in all, and answer GET with them; 0 keeps none.
+    /// Keep bodies that are PUT, up to so many bytes in all, and answer GET, HEAD and LIST with them; 0 keeps none.
     pub keep_bytes: u64,
     /// How long a thread polls for more after work, before it sleeps.
     pub spin: Duration,
@@ -187,7 +188,11 @@ impl Drop for Handle {
 }
 
 /// Serves on `listener` with threads of its own; the answer comes at once.
-pub fn serve(listener: TcpListener, options: CannedOptions) -> Result<Handle, CannedError> {
+pub fn serve(listener: TcpListener, mut options: CannedOptions) -> Result<Handle, CannedError> {
+    if options.keep_bytes > 0 && options.server == CannedOptions::default().server {
+        // By the other name clients know that nothing is kept, and prepare nothing.
+        options.server = String::from("PlimsollKeeping");
+    }
     let threads = options.threads.max(1);
     let addr = listener.local_addr()?;
     // BBR, the default of many systems, paces: every 64 KiB then waits for a timer and wakes the client, and the

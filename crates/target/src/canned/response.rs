@@ -1,5 +1,6 @@
 //! Answers: plausible S3 heads and XML for each kind of request, written into the connection's own buffer.
 
+use super::keep::Keep;
 use super::request::{Head, Method};
 use std::io::Write;
 
@@ -57,6 +58,8 @@ pub(crate) struct Env<'a> {
     pub body_bytes: u64,
     pub list_keys: u64,
     pub server: &'a str,
+    /// Where bodies are, if they are kept.
+    pub keep: Option<&'a Keep>,
 }
 
 /// The body that follows the head from the pool: (offset, bytes).
@@ -217,6 +220,9 @@ fn list(h: &Head<'_>, env: &Env<'_>) -> String {
             "<ListPartsResult {NS}><Bucket>{bucket}</Bucket><Key>{key}</Key><IsTruncated>false</IsTruncated></ListPartsResult>"
         );
     }
+    if let Some(keep) = env.keep {
+        return list_kept(h, keep, &bucket);
+    }
     let prefix = escape(&decode(h.query_value(b"prefix").unwrap_or_default()));
     let max = h.query_value(b"max-keys").and_then(super::request::number).unwrap_or(1_000);
     let n = env.list_keys.min(max);
@@ -233,17 +239,45 @@ fn list(h: &Head<'_>, env: &Env<'_>) -> String {
     body
 }
 
+/// A page of what is kept. The continuation token is the last key of the page before.
+fn list_kept(h: &Head<'_>, keep: &Keep, bucket: &str) -> String {
+    let text = |name: &[u8]| decode(h.query_value(name).unwrap_or_default());
+    let prefix = text(b"prefix");
+    let after = text(b"continuation-token").max(text(b"start-after"));
+    let max = h.query_value(b"max-keys").and_then(super::request::number).unwrap_or(1_000).min(1_000);
+    let (page, more) = keep.list(bucket, &prefix, &after, max as usize);
+    let mut body = format!(
+        "<ListBucketResult {NS}><Name>{bucket}</Name><Prefix>{}</Prefix><KeyCount>{}</KeyCount><MaxKeys>{max}</MaxKeys><IsTruncated>{more}</IsTruncated>",
+        escape(&prefix),
+        page.len()
+    );
+    if let (true, Some((last, _))) = (more, page.last()) {
+        body.push_str(&format!("<NextContinuationToken>{}</NextContinuationToken>", escape(last)));
+    }
+    for (key, bytes) in &page {
+        body.push_str(&format!(
+            "<Contents><Key>{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>{ETAG}</ETag><Size>{bytes}</Size><StorageClass>STANDARD</StorageClass></Contents>",
+            escape(key)
+        ));
+    }
+    body.push_str("</ListBucketResult>");
+    body
+}
+
 /// The answer to a batch delete: every `<Key>` of the request, as it was written there.
-pub(crate) fn delete_many(out: &mut Vec<u8>, request: &[u8], env: &Env<'_>) {
+pub(crate) fn delete_many(out: &mut Vec<u8>, request: &[u8], bucket: &str, env: &Env<'_>) {
     let text = String::from_utf8_lossy(request);
     let mut body = format!("<DeleteResult {NS}>");
-    if !text.contains("<Quiet>true</Quiet>") {
-        for piece in text.split("<Key>").skip(1) {
-            if let Some(end) = piece.find("</Key>") {
-                body.push_str("<Deleted><Key>");
-                body.push_str(&piece[..end]);
-                body.push_str("</Key></Deleted>");
-            }
+    let quiet = text.contains("<Quiet>true</Quiet>");
+    for piece in text.split("<Key>").skip(1) {
+        let Some(end) = piece.find("</Key>") else { continue };
+        if !quiet {
+            body.push_str("<Deleted><Key>");
+            body.push_str(&piece[..end]);
+            body.push_str("</Key></Deleted>");
+        }
+        if let Some(keep) = env.keep {
+            keep.delete(&format!("{}/{}", bucket.trim_end_matches('/'), unescape(&piece[..end])));
         }
     }
     body.push_str("</DeleteResult>");
@@ -268,7 +302,7 @@ fn bucket_and_key(path: &[u8]) -> (String, String) {
     (escape(&decode(bucket)), escape(&decode(key)))
 }
 
-fn decode(v: &[u8]) -> String {
+pub(crate) fn decode(v: &[u8]) -> String {
     let mut out = Vec::with_capacity(v.len());
     let mut at = 0;
     while at < v.len() {
@@ -304,6 +338,14 @@ fn escape(s: &str) -> String {
     out
 }
 
+fn unescape(s: &str) -> String {
+    s.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&amp;", "&")
+}
+
 fn s3_error(status: u16) -> (&'static str, &'static str) {
     match status {
         400 => ("BadRequest", "The request could not be understood."),
@@ -313,6 +355,8 @@ fn s3_error(status: u16) -> (&'static str, &'static str) {
         416 => ("InvalidRange", "The requested range is not satisfiable."),
         429 => ("TooManyRequests", "Please reduce your request rate."),
         503 => ("SlowDown", "Please reduce your request rate."),
+        501 => ("NotImplemented", "Bodies in chunks are not kept."),
+        507 => ("InsufficientStorage", "There is no room to keep this body."),
         _ => ("InternalError", "We encountered an internal error. Please try again."),
     }
 }
@@ -331,7 +375,9 @@ fn reason(status: u16) -> &'static str {
         417 => "Expectation Failed",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
         503 => "Service Unavailable",
+        507 => "Insufficient Storage",
         500 => "Internal Server Error",
         _ => "Status",
     }
@@ -344,7 +390,7 @@ mod tests {
 
     fn answer(raw: &str) -> (String, PoolBody) {
         let Parsed::Complete(h) = Head::parse(raw.as_bytes()) else { panic!("head") };
-        let env = Env { date: "D", body_bytes: 100, list_keys: 2, server: "S" };
+        let env = Env { date: "D", body_bytes: 100, list_keys: 2, server: "S", keep: None };
         let mut out = Vec::new();
         let body = good(&mut out, &h, kind_of(&h), &env);
         (String::from_utf8(out).unwrap(), body)
@@ -384,12 +430,35 @@ mod tests {
 
     #[test]
     fn a_batch_delete_names_its_keys() {
-        let env = Env { date: "D", body_bytes: 1, list_keys: 0, server: "S" };
+        let env = Env { date: "D", body_bytes: 1, list_keys: 0, server: "S", keep: None };
         let mut out = Vec::new();
         let request = b"<Delete><Object><Key>a&amp;b</Key></Object><Object><Key>c</Key></Object></Delete>";
-        delete_many(&mut out, request, &env);
+        delete_many(&mut out, request, "/b", &env);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.matches("<Deleted>").count(), 2);
         assert!(text.contains("<Key>a&amp;b</Key>"));
+    }
+
+    #[test]
+    fn what_is_kept_is_listed_and_deleted_by_name() {
+        let keep = Keep::new(100);
+        for key in ["a&b", "c", "d"] {
+            keep.put(format!("/b/{key}"), vec![0; 3]);
+        }
+        let env = Env { date: "D", body_bytes: 1, list_keys: 9, server: "S", keep: Some(&keep) };
+        let page = |query: &str| {
+            let raw = format!("GET /b?list-type=2&{query} HTTP/1.1\r\n\r\n");
+            let Parsed::Complete(h) = Head::parse(raw.as_bytes()) else { panic!("head") };
+            list(&h, &env)
+        };
+        let first = page("max-keys=2");
+        assert!(
+            first.contains("<IsTruncated>true</IsTruncated><NextContinuationToken>c</NextContinuationToken>")
+        );
+        assert!(first.contains("<Key>a&amp;b</Key>") && first.contains("<Size>3</Size>"));
+        assert!(page("continuation-token=c").contains("<KeyCount>1</KeyCount>"));
+        let request = b"<Delete><Quiet>true</Quiet><Object><Key>a&amp;b</Key></Object></Delete>";
+        delete_many(&mut Vec::new(), request, "/b", &env);
+        assert!(page("").contains("<KeyCount>2</KeyCount>"));
     }
 }
