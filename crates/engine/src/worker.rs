@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use plimsoll_model::plan::RingChoice;
 use plimsoll_model::{OpKind, Outcome};
 
 use crate::api::{StopCause, WorkerSpec};
@@ -99,7 +100,9 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             ops: OpCursor::new(&spec.source, spec.share),
             pace: PaceCursor::new(spec.pacer, spec.pace_share),
             open_loop: spec.pacer.is_open(),
-            track_submission: spec.series.iter().any(|s| s.shape.submission),
+            // A synchronous call is submission and completion in one: fio does not tell them apart there either.
+            track_submission: R::CHOICE != RingChoice::Psync
+                && spec.series.iter().any(|s| s.shape.submission),
             late_tolerance_ns,
             start_ns: 0,
             end_ns: u64::MAX,
