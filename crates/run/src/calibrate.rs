@@ -19,6 +19,12 @@ pub const CEILING_FORMAT: &str = "plimsoll.ceiling/1";
 /// Sizes that are measured against the canned server; costs in between follow a line.
 const SIZES: [u64; 2] = [4096, 1 << 20];
 
+/// A ceiling whose interval is wider than this to either side is none to hold a result against: a run counts as limited
+/// by the client from 90 % of it on.
+const WIDE: f64 = 0.1;
+/// Each is measured so often at most, each time twice as long, until it is narrow enough.
+const ATTEMPTS: u32 = 3;
+
 /// The file in the state directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
@@ -31,6 +37,9 @@ pub struct Calibration {
     pub made_at: String,
     /// Of one thread, ops per second: `null`, `get 4096`, `put 1048576`, ...
     pub ops_per_s: BTreeMap<String, Estimate>,
+    /// Those that stayed too wide: shown, and not held against any run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wide: Vec<String>,
 }
 
 /// Where it is kept: `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll`.
@@ -48,7 +57,26 @@ pub fn ceiling() -> BTreeMap<String, f64> {
     if c.format != CEILING_FORMAT || (c.cpu_model, c.cpu_count) != (here.cpu_model, here.cpu_count) {
         return BTreeMap::new();
     }
-    c.ops_per_s.into_iter().map(|(name, e)| (name, e.value)).collect()
+    c.ops_per_s
+        .into_iter()
+        .filter(|(name, _)| !c.wide.contains(name))
+        .map(|(name, e)| (name, e.value))
+        .collect()
+}
+
+/// Measures until the interval is narrow enough, each time twice as long. Gives the narrowest, and whether it will do.
+fn narrow(mut measure: impl FnMut(u32) -> Result<Estimate, RunError>) -> Result<(Estimate, bool), RunError> {
+    let mut best: Option<Estimate> = None;
+    for attempt in 0..ATTEMPTS {
+        let e = measure(attempt)?;
+        let narrower = |b: Estimate| e.relative_half_width() < b.relative_half_width();
+        let kept = best.filter(|b| !narrower(*b)).unwrap_or(e);
+        if kept.relative_half_width() <= WIDE {
+            return Ok((kept, true));
+        }
+        best = Some(kept);
+    }
+    best.map(|e| (e, false)).ok_or_else(|| RunError::Bug("no attempt was made".into()))
 }
 
 /// Measures the ceilings, `duration` each, and keeps them.
@@ -58,24 +86,24 @@ pub fn calibrate(
     mut events: impl FnMut(Event),
 ) -> Result<Calibration, RunError> {
     let mut ops_per_s = BTreeMap::new();
+    let mut wide = Vec::new();
     // The runs themselves are of no further use.
     let scratch = std::env::temp_dir().join(format!("plimsoll-calibrate-{}", std::process::id()));
     let options =
         Options { root: scratch.clone(), run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
-    let mut cases = vec![("null".to_owned(), null_plan(duration))];
+    let mut cases = vec![("null".to_owned(), OpKind::Null, 0)];
     for kind in [OpKind::Get, OpKind::Put] {
-        for size in SIZES {
-            cases.push((format!("{kind} {size}"), canned_plan(kind, size, duration)));
-        }
+        cases.extend(SIZES.iter().map(|size| (format!("{kind} {size}"), kind, *size)));
     }
-    let result = cases.into_iter().try_for_each(|(name, plan)| {
-        let plan = Plan::from_toml(&plan).map_err(|e| RunError::Bug(format!("calibration plan: {e}")))?;
-        events(Event::Message(format!("measuring {name}")));
-        let finished = execute(&plan, &options, &mut events)?;
-        let line = finished.summary.workloads.first().and_then(|w| w.ops_per_s);
-        let estimate = line.filter(|e| e.value > 0.0).ok_or_else(|| {
-            RunError::input(format!("'{name}' gave no rate"), "Run it again on a quiet machine, or longer")
+    let result = cases.into_iter().try_for_each(|(name, kind, size)| {
+        let (estimate, narrow) = narrow(|attempt| {
+            let again = if attempt > 0 { " again, and longer: the interval was too wide" } else { "" };
+            events(Event::Message(format!("measuring {name}{again}")));
+            once(&options, (kind, size, duration * (1 << attempt)), &mut events)
         })?;
+        if !narrow {
+            wide.push(name.clone());
+        }
         ops_per_s.insert(name, estimate);
         if options.interrupt.is_requested() { Err(RunError::Interrupted) } else { Ok(()) }
     });
@@ -92,9 +120,25 @@ pub fn calibrate(
         commit: options.commit.clone(),
         made_at: jiff::Timestamp::now().to_string(),
         ops_per_s,
+        wide,
     };
     keep(&calibration)?;
     Ok(calibration)
+}
+
+/// One measurement of one case.
+fn once(
+    options: &Options,
+    (kind, size, duration): (OpKind, u64, Duration),
+    events: &mut dyn FnMut(Event),
+) -> Result<Estimate, RunError> {
+    let text = if kind == OpKind::Null { null_plan(duration) } else { canned_plan(kind, size, duration) };
+    let plan = Plan::from_toml(&text).map_err(|e| RunError::Bug(format!("calibration plan: {e}")))?;
+    let finished = execute(&plan, options, &mut *events)?;
+    let line = finished.summary.workloads.first().and_then(|w| w.ops_per_s);
+    line.filter(|e| e.value > 0.0).ok_or_else(|| {
+        RunError::input(format!("'{kind}' gave no rate"), "Run it again on a quiet machine, or longer")
+    })
 }
 
 fn keep(c: &Calibration) -> Result<(), RunError> {
@@ -171,6 +215,16 @@ mod tests {
         ] {
             Plan::from_toml(&plan).unwrap();
         }
+    }
+
+    #[test]
+    fn what_stays_wide_is_marked() {
+        let of = |half: f64| Estimate::symmetric(100.0, half, 10.0);
+        let widths = |list: &'static [f64]| move |i: u32| Ok(of(list[i as usize]));
+        assert_eq!(narrow(widths(&[5.0])).unwrap(), (of(5.0), true), "once is enough");
+        assert_eq!(narrow(widths(&[50.0, 9.0])).unwrap(), (of(9.0), true));
+        assert_eq!(narrow(widths(&[50.0, 20.0, 30.0])).unwrap(), (of(20.0), false));
+        assert!(narrow(|_| Err(RunError::Interrupted)).is_err());
     }
 
     #[test]

@@ -29,8 +29,16 @@ pub fn cleanup(
         }
         let TargetSpec::S3(s3) = spec else { continue };
         if s3.endpoints.iter().any(|e| e == target::EMBEDDED) {
-            // Its data goes as a whole, with the server.
-            forget_embedded(&mut journal, name)?;
+            match s3.embedded.as_ref().and_then(|e| e.data.as_ref()) {
+                // Its data goes as a whole, with the server.
+                None => forget_embedded(&mut journal, name)?,
+                // A directory of the user's: the server is started over it once more.
+                Some(_) => {
+                    let (store, server) = target::embedded_admin(s3, &mut journal)?;
+                    left.extend(bucket_things(&store, &mut journal, name, (false, interrupt), &mut events)?);
+                    server.stop(&mut journal)?;
+                }
+            }
             continue;
         }
         let store = target::admin_for(s3)?;

@@ -56,6 +56,13 @@ pub enum CredentialsError {
     Profile { profile: String, problem: String },
 }
 
+impl CredentialsError {
+    /// Its text is `problem: remedy`.
+    pub fn names_remedy(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Half { .. } | Self::NoProfile { .. })
+    }
+}
+
 /// Settings of one profile, from both files.
 type Settings = BTreeMap<String, String>;
 

@@ -108,6 +108,16 @@ impl Journal {
         self.write(&Line::Kept { id })
     }
 
+    /// What was kept by the user's wish is to go now: it is pending again. How many things there are.
+    pub fn take_back_kept(&mut self) -> Result<usize, StoreError> {
+        let things = kept(&self.path)?;
+        let count = things.len();
+        for thing in things {
+            self.creating(thing)?;
+        }
+        Ok(count)
+    }
+
     /// What is still there, the latest first: the order in which to clean up.
     pub fn pending(&self) -> Vec<(u64, Thing)> {
         self.open.iter().rev().map(|(id, t)| (*id, t.clone())).collect()
@@ -136,19 +146,27 @@ pub fn pending(path: &Path) -> Result<Vec<(u64, Thing)>, StoreError> {
     Ok(replay(path, &text)?.0.into_iter().rev().collect())
 }
 
-/// What was kept by the user's wish.
+/// What was kept by the user's wish, in the order in which it was made.
 pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
-    let text = read_text(path).map_err(StoreError::io("read", path))?;
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("read", path)(e)),
+    };
     let mut created = BTreeMap::new();
-    let mut kept = Vec::new();
+    let mut kept: BTreeMap<u64, Thing> = BTreeMap::new();
     for line in text.lines().filter_map(|l| serde_json::from_str::<Line>(l).ok()) {
         match line {
-            Line::Created { id, thing } => drop(created.insert(id, thing)),
-            Line::Kept { id } => kept.extend(created.remove(&id)),
+            Line::Created { id, thing } => {
+                // Taken back: from here on it is kept no more.
+                kept.retain(|_, k| *k != thing);
+                created.insert(id, thing);
+            }
+            Line::Kept { id } => kept.extend(created.remove(&id).map(|thing| (id, thing))),
             Line::Header { .. } | Line::Removed { .. } => {}
         }
     }
-    Ok(kept)
+    Ok(kept.into_values().collect())
 }
 
 /// Whether a process holds the journal: the run is going on.
@@ -209,6 +227,32 @@ fn torn(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_kept_can_be_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        assert!(kept(&path).unwrap().is_empty());
+        let mut j = Journal::open(&path).unwrap();
+        for thing in things() {
+            let id = j.creating(thing).unwrap();
+            if id == 0 {
+                j.removed(id).unwrap();
+            }
+        }
+        // The latest first, as at the end of a run.
+        for (id, _) in j.pending() {
+            j.kept(id).unwrap();
+        }
+        assert_eq!(kept(&path).unwrap(), things()[1..]);
+        assert_eq!(j.take_back_kept().unwrap(), 2);
+        let pending: Vec<Thing> = j.pending().into_iter().rev().map(|(_, t)| t).collect();
+        assert_eq!((pending, kept(&path).unwrap()), (things()[1..].to_vec(), Vec::new()));
+        let (id, _) = j.pending()[0];
+        j.removed(id).unwrap();
+        assert_eq!(j.take_back_kept().unwrap(), 0, "gone is gone");
+        assert_eq!(super::pending(&path).unwrap().len(), 1);
+    }
 
     fn things() -> Vec<Thing> {
         vec![

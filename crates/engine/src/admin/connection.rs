@@ -1,7 +1,7 @@
 //! One blocking HTTP/1.1 connection, plain or TLS, opened when it is needed and again when it was lost.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 
 use super::{AdminSetup, parse_error};
+use crate::target::s3::config::addresses_of;
 use crate::target::s3::tls;
 
 /// A complete answer.
@@ -173,13 +174,10 @@ impl Connection {
 
     fn connect(&self) -> Result<Stream, Lost> {
         let Self { host, port, shown, .. } = self;
-        let addresses: Vec<_> = (host.as_str(), *port)
-            .to_socket_addrs()
-            .map_err(|e| {
-                let message = format!("cannot find the host '{host}' of {shown}: {e}");
-                Lost::unreached(message, "Check the name, or the network")
-            })?
-            .collect();
+        let addresses = addresses_of(host, *port).map_err(|e| {
+            let message = format!("cannot find the host '{host}' of {shown}: {e}");
+            Lost::unreached(message, "Check the name, or the network")
+        })?;
         let mut last = None;
         for a in &addresses {
             match TcpStream::connect_timeout(a, self.timeout) {

@@ -201,7 +201,8 @@ impl StorageArgs {
             tier: self.tier.clone(),
             limits: self.limits.clone(),
             scale: self.scale,
-            data: self.data.clone(),
+            // Clean-up may be called from another directory.
+            data: self.data.as_ref().map(|d| absolute(d)),
             no_sync: self.no_sync,
         };
         if spec == EmbeddedSpec::default() {
@@ -218,6 +219,10 @@ impl StorageArgs {
         }
         Ok(Some(spec))
     }
+}
+
+fn absolute(path: &str) -> String {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |p| p.to_string_lossy().into_owned())
 }
 
 fn check_endpoint(url: &str) -> Result<(), Fault> {

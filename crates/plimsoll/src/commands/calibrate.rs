@@ -36,21 +36,30 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
     let made = plimsoll_run::calibrate(&options, c.duration.0, |e| progress.show(&e));
     progress.finish();
     let made = made?;
+    for name in &made.wide {
+        eprintln!(
+            "plimsoll: the interval of '{name}' stayed too wide: it is not held against any run. Calibrate again on a \
+             quiet machine, or with a longer --duration"
+        );
+    }
+    // What cannot be used is not told as a ceiling.
+    let exit = if made.wide.is_empty() { Exit::Valid } else { Exit::Undetermined };
     if c.output.json {
         let json = serde_json::to_string_pretty(&made).expect("a calibration is plain data");
         output::print(&(json + "\n"))?;
-        return Ok(Exit::Valid);
+        return Ok(exit);
     }
     let mut table =
         Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
     for (name, e) in &made.ops_per_s {
         let time = plimsoll_model::units::format_latency_ns(1e9 / e.value.max(f64::MIN_POSITIVE));
-        table.push(vec![name.clone(), plimsoll_report::number::estimate(e), time]);
+        let shown = if made.wide.contains(name) { format!("{name} (too wide)") } else { name.clone() };
+        table.push(vec![shown, plimsoll_report::number::estimate(e), time]);
     }
     output::print(&if c.output.markdown {
         table.markdown()
     } else {
         table.plain(Style::for_stdout().width)
     })?;
-    Ok(Exit::Valid)
+    Ok(exit)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use plimsoll_report::GroupKey;
+use plimsoll_store::journal::{self, Thing};
 use plimsoll_store::rundir::{self, RunEntry, RunState};
 
 use super::runs::{
@@ -69,6 +70,18 @@ fn table(runs: &[RunEntry]) -> String {
     out
 }
 
+/// Things for a person: what is in a bucket by its place, files by their path.
+fn words(things: &[Thing]) -> String {
+    let one = |thing: &Thing| match thing {
+        Thing::Bucket { bucket, .. } => format!("bucket '{bucket}'"),
+        Thing::Prefix { bucket, prefix, .. } => format!("'{prefix}' in bucket '{bucket}'"),
+        Thing::Upload { bucket, key, .. } => format!("an upload of '{key}' in bucket '{bucket}'"),
+        Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } => path.display().to_string(),
+        Thing::Process { pid, .. } => format!("process {pid}"),
+    };
+    things.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 fn first_sentence(text: &str) -> String {
     text.split_inclusive(". ").next().unwrap_or(text).trim().chars().take(100).collect()
 }
@@ -113,20 +126,34 @@ fn badness(exit: Exit) -> u8 {
     }
 }
 
-/// Finishes what a killed run left.
+/// Finishes what a killed run left, and with `--kept` what a run was told to keep.
 pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     let dir = runs_dir::find(c.runs_dir.as_deref(), &c.run)?;
-    let pending = plimsoll_store::journal::pending(&dir.journal_path())?;
-    if pending.is_empty() {
+    let mut things: Vec<Thing> =
+        journal::pending(&dir.journal_path())?.into_iter().map(|(_, thing)| thing).collect();
+    let kept = journal::kept(&dir.journal_path())?;
+    if c.kept {
+        things.extend(kept);
+    } else if !kept.is_empty() {
+        eprintln!(
+            "plimsoll: run {id} kept {} by wish; `plimsoll cleanup {id} --kept` removes it",
+            words(&kept),
+            id = dir.id()
+        );
+    }
+    if things.is_empty() {
         eprintln!("plimsoll: run {} left nothing behind", dir.id());
         return Ok(Exit::Valid);
     }
     if c.dry_run {
-        for (_, thing) in &pending {
+        for thing in &things {
             let json = serde_json::to_string(thing).expect("a thing is plain data");
             output::print(&format!("{json}\n"))?;
         }
         return Ok(Exit::Valid);
+    }
+    if c.kept {
+        dir.journal()?.take_back_kept()?;
     }
     signals::install(signals::Role::Run);
     let progress = Progress::new(false);

@@ -4,7 +4,7 @@ mod files;
 mod s3;
 
 pub use files::{FilesTarget, with_records};
-pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect};
+pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect, embedded_admin};
 
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};

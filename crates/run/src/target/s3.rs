@@ -9,7 +9,7 @@ use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, Trouble};
 use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
-use plimsoll_model::plan::{Addressing, PayloadSigning, S3Target, SizeDist, Workload};
+use plimsoll_model::plan::{Addressing, EmbeddedSpec, PayloadSigning, S3Target, SizeDist, Workload};
 use plimsoll_model::{OpKind, Outcome};
 use plimsoll_model::{Plan, plan::DataSpec};
 use plimsoll_s3::classify::classify_code;
@@ -141,7 +141,11 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
         return Ok(Access { endpoints: endpoint, credentials, region, target: target.clone() });
     }
     let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
-        RunError::input(e.to_string(), "A secret is never taken from the command line or the plan")
+        let text = e.to_string();
+        match text.split_once(": ").filter(|_| e.names_remedy()) {
+            Some((problem, remedy)) => RunError::input(problem, capital(remedy)),
+            None => RunError::input(text, "A secret is never taken from the command line or the plan"),
+        }
     })?;
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
@@ -155,6 +159,12 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
     };
     let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
     Ok(Access { endpoints, credentials: found.credentials, region, target: target.clone() })
+}
+
+/// A sentence's beginning.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 /// The endpoint where the command line names none: of the environment, or of the profile.
@@ -347,6 +357,16 @@ pub fn admin_for(target: &S3Target) -> Result<AdminStore, RunError> {
     AdminStore::new(&access(target, None)?)
 }
 
+/// The same for an embedded server over a directory that outlives it: without its limits, for the clean-up.
+pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(AdminStore, Server), RunError> {
+    let data = target.embedded.as_ref().and_then(|e| e.data.clone());
+    let spec = EmbeddedSpec { data, ..EmbeddedSpec::default() };
+    let exe = std::env::current_exe().unwrap_or_else(|_| "plimsoll".into());
+    let server = server::start_s3(&exe, &spec, &target.bucket, journal)?;
+    let store = AdminStore::new(&access(target, Some(&server))?)?;
+    Ok((store, server))
+}
+
 impl AdminStore {
     /// `Server` header, as far as it was seen.
     fn server(&self) -> Option<String> {
@@ -387,7 +407,14 @@ fn fault(e: AdminError) -> StoreFault {
 
 impl ObjectStore for AdminStore {
     fn bucket_exists(&self) -> Result<bool, StoreFault> {
-        self.0.borrow_mut().bucket_exists().map_err(fault)
+        self.0.borrow_mut().bucket_exists().map_err(|e| match e.trouble {
+            // A listing cannot lack an object: this is no S3 server, or not at its root.
+            Trouble::NotFound => StoreFault::Other(Told {
+                what: e.message,
+                remedy: "Check the endpoint: what answers there does not speak S3".into(),
+            }),
+            _ => fault(e),
+        })
     }
     fn create_bucket(&self) -> Result<(), StoreFault> {
         self.0.borrow_mut().create_bucket().map(drop).map_err(fault)

@@ -1,7 +1,7 @@
 //! What all workers of one S3 target share: endpoints with their addresses, credentials, TLS, and how objects look.
 //! Made once before the stage; names are resolved and certificates read here, never on the hot path.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use plimsoll_model::plan::{Addressing, OnThrottle, PayloadSigning, S3Target};
@@ -137,6 +137,18 @@ impl Config {
     }
 }
 
+/// All addresses of a name. Names under `localhost` are this machine, also where the resolver does not know that
+/// (RFC 6761, 6.3): `bucket.localhost` is what virtual-host addressing makes of a server on this machine.
+pub(crate) fn addresses_of(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    match (host, port).to_socket_addrs() {
+        Ok(all) => Ok(all.collect()),
+        Err(_) if host.ends_with(".localhost") => {
+            Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()])
+        }
+        Err(e) => Err(e),
+    }
+}
+
 fn server(
     endpoint: Endpoint,
     bucket: &str,
@@ -150,12 +162,9 @@ fn server(
     }
     let bucket = virtual_host.then_some(bucket);
     let host = bucket.map_or_else(|| endpoint.host.clone(), |b| format!("{b}.{}", endpoint.host));
-    let addresses: Vec<SocketAddr> = (host.as_str(), endpoint.port)
-        .to_socket_addrs()
-        .map_err(|e| {
-            format!("cannot find the host '{host}' of {endpoint}: {e}. Check the name, or the network.")
-        })?
-        .collect();
+    let addresses = addresses_of(&host, endpoint.port).map_err(|e| {
+        format!("cannot find the host '{host}' of {endpoint}: {e}. Check the name, or the network.")
+    })?;
     if addresses.is_empty() {
         return Err(format!("the host '{host}' of {endpoint} has no address"));
     }
