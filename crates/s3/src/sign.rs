@@ -1,8 +1,8 @@
 //! Signature Version 4: who signs, and the few hashes that a request costs.
 //!
 //! A signature is two SHA-256 computations: one over the canonical request, one HMAC over the string to sign.
-//! The signing key depends only on day, region and secret, so its HMAC state is kept (`ring::hmac::Key` holds
-//! the hashed inner and outer pads), and the date text is written once a second.
+//! The signing key depends only on day, region and secret, and the first lines of the string to sign on the second:
+//! the HMAC state behind both is kept, and the date text is written once a second.
 //! Source: AWS, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
 
 use std::fmt;
@@ -86,10 +86,8 @@ pub struct Signer {
     date: [u8; 16],
     /// `YYYYMMDD/region/s3/aws4_request`
     scope: Vec<u8>,
-    /// The string to sign, rebuilt in place: its first three lines change once a second.
-    to_sign: Vec<u8>,
-    /// Where in `to_sign` the hash of the canonical request goes.
-    hash_at: usize,
+    /// Under the key, after the first three lines of the string to sign: they change once a second.
+    begun: hmac::Context,
 }
 
 impl fmt::Debug for Signer {
@@ -103,16 +101,16 @@ impl fmt::Debug for Signer {
 
 impl Signer {
     pub fn new(credentials: Credentials, region: impl Into<String>) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"");
         let mut s = Self {
             credentials,
             region: region.into(),
             day: u64::MAX,
-            key: hmac::Key::new(hmac::HMAC_SHA256, b""),
+            begun: hmac::Context::with_key(&key),
+            key,
             second: u64::MAX,
             date: [0; 16],
             scope: Vec::with_capacity(64),
-            to_sign: Vec::with_capacity(192),
-            hash_at: 0,
         };
         s.at(0);
         s
@@ -160,20 +158,17 @@ impl Signer {
             self.scope.extend_from_slice(self.region.as_bytes());
             self.scope.extend_from_slice(b"/s3/aws4_request");
         }
-        self.to_sign.clear();
-        self.to_sign.extend_from_slice(b"AWS4-HMAC-SHA256\n");
-        self.to_sign.extend_from_slice(&self.date);
-        self.to_sign.push(b'\n');
-        self.to_sign.extend_from_slice(&self.scope);
-        self.to_sign.push(b'\n');
-        self.hash_at = self.to_sign.len();
-        self.to_sign.extend_from_slice(&[b'0'; 64]);
+        self.begun = hmac::Context::with_key(&self.key);
+        for part in [b"AWS4-HMAC-SHA256\n", &self.date[..], b"\n", &self.scope, b"\n"] {
+            self.begun.update(part);
+        }
     }
 
     /// The signature, in hex, of a canonical request at the time set by [`Self::at`].
     pub fn sign(&mut self, canonical_request: &[u8]) -> [u8; 64] {
-        self.to_sign[self.hash_at..].copy_from_slice(&hex32(&sha256(canonical_request)));
-        let tag = hmac::sign(&self.key, &self.to_sign);
+        let mut context = self.begun.clone();
+        context.update(&hex32(&sha256(canonical_request)));
+        let tag = context.sign();
         let mut out = [0; 32];
         out.copy_from_slice(tag.as_ref());
         hex32(&out)

@@ -72,72 +72,44 @@ impl EpollRing {
         }
     }
 
-    fn attempt(&mut self, fd: i32, op: &RingOp) -> Tried {
-        self.syscalls += 1;
-        // By number, since the C library's functions are points where a thread may be cancelled, and prepare for it
-        // at each call (1 % of a 4 KiB exchange).
-        // SAFETY: `push`'s contract: the memory is valid until the completion was reaped. No address is passed.
-        let n = unsafe {
-            match *op {
-                RingOp::Connect { addr, addr_len, .. } => return connect(fd, addr, addr_len),
-                RingOp::SendMsg { msg, flags, .. } => {
-                    libc::syscall(libc::SYS_sendmsg, fd, msg, flags | libc::MSG_NOSIGNAL)
-                }
-                RingOp::Send { ptr, len, flags, .. } => {
-                    let flags = flags | libc::MSG_NOSIGNAL;
-                    libc::syscall(libc::SYS_sendto, fd, ptr, len as usize, flags, 0usize, 0usize)
-                }
-                RingOp::Recv { ptr, len, flags, .. } => {
-                    let flags = flags & !libc::MSG_WAITALL;
-                    libc::syscall(libc::SYS_recvfrom, fd, ptr, len as usize, flags, 0usize, 0usize)
-                }
-                _ => return Tried::Ended(-libc::EOPNOTSUPP),
-            }
-        };
-        if n >= 0 {
-            return Tried::Ended(n as i32);
-        }
-        match errno() {
-            libc::EAGAIN | libc::EINTR => Tried::NotYet,
-            e => Tried::Ended(-e),
-        }
-    }
-
     /// Tries what is listed and ready.
     fn work(&mut self) {
         while let Some(sock) = self.todo.pop() {
-            let i = sock as usize;
-            self.sockets[i].listed = false;
-            let s = self.sockets[i];
+            let s = &mut self.sockets[sock as usize];
+            s.listed = false;
             if s.writable
-                && let Some((token, op)) = s.write
+                && let Some((token, op)) = &s.write
             {
-                match self.attempt(s.fd, &op) {
+                let token = *token;
+                self.syscalls += 1;
+                match attempt(s.fd, op) {
                     Tried::Ended(result) => {
-                        self.sockets[i].write = None;
+                        s.write = None;
                         self.done.push_back(Completion { token, result });
                     }
-                    Tried::NotYet => self.sockets[i].writable = false,
+                    Tried::NotYet => s.writable = false,
                 }
             }
             if s.readable
-                && let Some((token, op)) = s.read
+                && let Some((token, op)) = &s.read
             {
-                match self.attempt(s.fd, &op) {
+                let token = *token;
+                self.syscalls += 1;
+                match attempt(s.fd, op) {
                     Tried::Ended(result) => {
-                        self.sockets[i].read = None;
                         // A read that filled less than it could has emptied the socket: the next one
                         // would only be told to wait. An end of stream or an error stays readable.
-                        if let RingOp::Recv { len, .. } = op
+                        if let RingOp::Recv { len, .. } = *op
                             && result > 0
                             && (result as u32) < len
-                            && !self.sockets[i].ended
+                            && !s.ended
                         {
-                            self.sockets[i].readable = false;
+                            s.readable = false;
                         }
+                        s.read = None;
                         self.done.push_back(Completion { token, result });
                     }
-                    Tried::NotYet => self.sockets[i].readable = false,
+                    Tried::NotYet => s.readable = false,
                 }
             }
         }
@@ -181,6 +153,38 @@ impl EpollRing {
         }
         self.events.clear();
         Ok(())
+    }
+}
+
+/// Makes the call of an op whose socket is ready.
+#[inline]
+fn attempt(fd: i32, op: &RingOp) -> Tried {
+    // By number, since the C library's functions are points where a thread may be cancelled, and prepare for it
+    // at each call (1 % of a 4 KiB exchange).
+    // SAFETY: `push`'s contract: the memory is valid until the completion was reaped. No address is passed.
+    let n = unsafe {
+        match *op {
+            RingOp::Connect { addr, addr_len, .. } => return connect(fd, addr, addr_len),
+            RingOp::SendMsg { msg, flags, .. } => {
+                libc::syscall(libc::SYS_sendmsg, fd, msg, flags | libc::MSG_NOSIGNAL)
+            }
+            RingOp::Send { ptr, len, flags, .. } => {
+                let flags = flags | libc::MSG_NOSIGNAL;
+                libc::syscall(libc::SYS_sendto, fd, ptr, len as usize, flags, 0usize, 0usize)
+            }
+            RingOp::Recv { ptr, len, flags, .. } => {
+                let flags = flags & !libc::MSG_WAITALL;
+                libc::syscall(libc::SYS_recvfrom, fd, ptr, len as usize, flags, 0usize, 0usize)
+            }
+            _ => return Tried::Ended(-libc::EOPNOTSUPP),
+        }
+    };
+    if n >= 0 {
+        return Tried::Ended(n as i32);
+    }
+    match errno() {
+        libc::EAGAIN | libc::EINTR => Tried::NotYet,
+        e => Tried::Ended(-e),
     }
 }
 
