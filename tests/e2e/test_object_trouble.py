@@ -1,5 +1,6 @@
 """Servers that reject, break, vanish; runs that are stopped and killed."""
 
+import hashlib
 import http.server
 import json
 import os
@@ -10,7 +11,9 @@ import time
 import urllib.request
 
 import pytest
-from conftest import BIN, drop_bucket, new_bucket, script_server, start, stop, wait_until
+from conftest import (
+    BIN, Server, drop_bucket, end, new_bucket, script_server, start, start_target, stop, wait_until,
+)
 
 CANNED = ["--bucket", "b", "--size", "4KiB", "--warmup", "0s", "--concurrency", "8", "--json"]
 
@@ -94,6 +97,7 @@ def denying(code):
 
 @pytest.mark.parametrize("code,exit_code", [
     ("AccessDenied", 3), ("", 3), ("InvalidAccessKeyId", 2), ("SignatureDoesNotMatch", 2), ("ExpiredToken", 2),
+    ("RequestTimeTooSkewed", 2),
 ])
 def test_a_server_that_denies_all_is_measured_and_wrong_keys_are_bad_input(plimsoll, code, exit_code):
     server = denying(code)
@@ -107,7 +111,8 @@ def test_a_server_that_denies_all_is_measured_and_wrong_keys_are_bad_input(plims
             assert plimsoll("cleanup", "last", env=keys).code == 0, "nothing was left"
         else:
             assert (result.code, result.out) == (2, ""), result.err
-            assert "fix: " in result.err and "AWS_" in result.err, result.err
+            told = "clock" if code == "RequestTimeTooSkewed" else "AWS_"
+            assert "fix: " in result.err and told in result.err, result.err
     finally:
         server.shutdown()
 
@@ -279,6 +284,37 @@ def test_kill_9_leaves_a_readable_run_and_cleanup_restores_the_bucket(background
     assert cleaned.code == 0, cleaned.err
     assert b.keys() == ["before"] and b.uploads() == []
     assert plimsoll("runs", "rm", "last").code == 0
+
+
+def test_kill_9_of_the_embedded_server_leaves_no_torn_object(background, plimsoll, tmp_path):
+    """Sixteen uploads in flight when it dies: what is listed afterwards is whole, and nothing else is left."""
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s" * 16}
+    flags = ["--data", str(tmp_path / "data")]
+    process, facts = start_target("s3", "--listen", "127.0.0.1:0", *flags, env=keys)
+    server = Server("embedded", facts["endpoint"], "k", "s" * 16)
+    b = new_bucket(server)
+    run = background("object", "put", *b.flags(), "--size", "100KB..3MB", "--signing", "full", "--concurrency", "16",
+                     "--warmup", "0s", "--duration", "60s", server=server)
+    wait_until(lambda: len(b.keys()) > 40, what="objects")
+    process.kill()
+    process.wait()
+    run.kill()
+    run.wait()
+    address = facts["endpoint"].removeprefix("http://")
+    process, _ = start_target("s3", "--listen", address, *flags, env=keys)
+    try:
+        listed = b.client.list_objects_v2(Bucket=b.name)["Contents"]
+        assert len(listed) > 40
+        for o in listed:
+            got = b.client.get_object(Bucket=b.name, Key=o["Key"])
+            body = got["Body"].read()
+            assert len(body) == o["Size"] == got["ContentLength"], o
+            assert hashlib.md5(body).hexdigest() == o["ETag"].strip('"'), f"{o['Key']} is torn"
+        assert os.listdir(tmp_path / "data" / "tmp") == []
+        cleaned = plimsoll("cleanup", "last", server=server)
+        assert cleaned.code == 0 and b.keys() == [], cleaned.err
+    finally:
+        end(process)
 
 
 def test_a_second_ctrl_c_aborts(background, canned):

@@ -125,9 +125,10 @@ pub fn line(event: &Event) -> String {
         Event::Preparing { what, unit, done, total, elapsed } => {
             let share = *done as f64 / (*total).max(1) as f64;
             format!(
-                "preparing {what}: {} of {} {unit} ({:.0} %), {}{}",
-                significant(*done as f64, 3),
-                significant(*total as f64, 3),
+                "preparing {what}: {} of {} {} ({:.0} %), {}{}",
+                amount(*done, unit),
+                amount(*total, unit),
+                if *unit == "bytes" { "MiB" } else { unit },
                 share * 100.0,
                 clock(*elapsed),
                 left(*elapsed, share),
@@ -167,6 +168,15 @@ pub fn line(event: &Event) -> String {
             Some(t) => format!("cleaning up: {done} of {t} removed"),
             None => format!("cleaning up: {done} removed"),
         },
+    }
+}
+
+/// A number of things, exact as long as it is short; bytes as MiB.
+fn amount(n: u64, unit: &str) -> String {
+    match (unit, n) {
+        ("bytes", _) => significant(n as f64 / f64::from(1 << 20), 3),
+        (_, 0..1000) => n.to_string(),
+        _ => significant(n as f64, 3),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct S3Target {
     pub bucket: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Profile of the AWS configuration files; environment variables come first, as in the AWS tools.
+    /// Profile of the AWS configuration files. As in the AWS tools, its keys come before those of the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     #[serde(default)]
