@@ -398,17 +398,17 @@ impl Conn {
     }
 
     fn on_answer(&mut self, cx: &Cx<'_>) -> Flow {
-        match self.collect.take() {
-            Some((Purpose::Keep(path), body)) => {
-                if !cx.shared.keep.put(path, body) {
-                    return self.refuse(cx, 507);
-                }
-            }
+        let there_is_room = match self.collect.take() {
+            Some((Purpose::Keep(path), body)) => cx.shared.keep.put(path, body),
             Some((Purpose::DeleteMany(bucket), request)) => {
                 self.out.clear();
                 response::delete_many(&mut self.out, &request, &bucket, &env(cx));
+                true
             }
-            None => {}
+            None => true,
+        };
+        if !there_is_room {
+            return self.refuse(cx, 507);
         }
         self.phase = Phase::Send;
         let delay_ns = cx.shared.delay_ns + self.limits.latency_ns;
