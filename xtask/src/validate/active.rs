@@ -85,7 +85,7 @@ fn measured(f: &Found) -> Option<plimsoll_model::Estimate> {
 }
 
 pub fn rows(s: &Settings) -> Vec<Row> {
-    let mut out = table("active", &s.each(40, s.systems(400), fluid), true);
+    let mut out = table("active", &s.each(40, s.systems(1250), fluid), true);
     out.extend(table(
         "active, whole requests queued",
         &s.each(41, s.systems(50), |x| requests(x, false)),
@@ -129,7 +129,7 @@ fn table(name: &str, cases: &[Case], goals: bool) -> Vec<Row> {
     let near = |t: &Truth| t.capacity / (t.burst - t.rate) <= Options::default().horizon_s;
     let (h, n) = hits(present.iter().map(|(t, f)| near(t).then(|| f.is_bucket())));
     out.push(Row::share(
-        "– – of those whose cliff lies within the horizon of 120 s",
+        format!("– – of those whose cliff lies within the horizon of {:.0} s", Options::default().horizon_s),
         h,
         n,
         share(Goal::AtLeast(0.995)),
