@@ -7,6 +7,9 @@ use super::{Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::student;
 
+/// Least relative half width of a rate.
+const LEAST_HALF_WIDTH: f64 = 0.001;
+
 /// How much of the capacity is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Capacity {
@@ -208,7 +211,9 @@ fn sustained(t: &Track) -> Option<Estimate> {
     });
     if let Some((value, hw)) = held.min_by(|a, b| a.1.total_cmp(&b.1)) {
         let own = seen.iter().map(|d| d.rate_half_width).fold(f64::INFINITY, f64::min);
-        return Some(Estimate::symmetric(value, hw.min(own), rates.len() as f64));
+        // Slices have edges, and clocks differ: no rate is known better than this.
+        let half = hw.min(own).max(LEAST_HALF_WIDTH * value);
+        return Some(Estimate::symmetric(value, half, rates.len() as f64));
     }
     let widths: Vec<f64> = seen.iter().map(|d| d.rate_half_width).filter(|w| w.is_finite()).collect();
     let own = if widths.is_empty() { f64::INFINITY } else { math::quantile(&widths, 0.25) };
@@ -218,7 +223,7 @@ fn sustained(t: &Track) -> Option<Estimate> {
     } else {
         0.0
     };
-    Some(Estimate::symmetric(value, own.max(between), rates.len() as f64))
+    Some(Estimate::symmetric(value, own.max(between).max(LEAST_HALF_WIDTH * value), rates.len() as f64))
 }
 
 fn burst(t: &Track) -> Option<Estimate> {
