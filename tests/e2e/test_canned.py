@@ -34,7 +34,7 @@ def test_a_body_that_nobody_wrote_is_no_verified_body(plimsoll, canned):
 
 
 def test_the_server_tells_the_delays_that_it_applied(plimsoll, canned):
-    server = canned("--delay", "5ms")
+    server = canned("--delay", "5ms", "--body", "200KiB")
     result = plimsoll("object", "get", "--endpoint", server.endpoint, "--duration", "2s", *WORK, server=server)
     told = stats(server)["delay_ns"]
     assert told["count"] >= 100 and 5_000_000 <= told["p50"] <= told["p99"] <= told["max"], told
