@@ -257,3 +257,11 @@ def test_verify_in_a_job_file_reads_back(plimsoll, job):
     assert r.code in (0, 3, 5), r.err
     assert r.summary["jobs"][0]["write"]["total_ios"] == 128
     assert r.summary["jobs"][0]["read"]["total_ios"] == 128
+
+
+def test_several_files_take_turns(plimsoll, job, tmp_path):
+    r = plimsoll("fio", job("[s]\nrw=write\nsize=8m\nbs=64k\nverify=md5\nfilename={dir}/a:{dir}/b\n"), "--keep",
+                 "--output-format", "json", "--quiet")
+    assert r.code in (0, 3, 5), r.err
+    assert r.summary["jobs"][0]["write"]["total_ios"] == r.summary["jobs"][0]["read"]["total_ios"] == 128
+    assert [(tmp_path / f).stat().st_size for f in "ab"] == [4 << 20, 4 << 20], "the size is divided among them"

@@ -157,6 +157,9 @@ pub struct TlsSpec {
 #[serde(deny_unknown_fields)]
 pub struct BlockTarget {
     pub path: String,
+    /// More devices or files, used in turn with the first; size and offset are those of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// Size of a file to lay out; absent: the device's or file's own size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,

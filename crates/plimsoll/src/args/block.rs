@@ -155,6 +155,7 @@ impl BlockArgs {
     pub fn target(&self) -> TargetSpec {
         TargetSpec::Block(BlockTarget {
             path: self.path.clone(),
+            also: Vec::new(),
             size: self.size,
             offset: self.offset,
             buffered: self.buffered,

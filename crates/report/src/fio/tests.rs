@@ -52,6 +52,7 @@ fn workload(name: &str, group: u32, merged: bool, write: bool) -> Workload {
 fn run(dir: &std::path::Path, workloads: Vec<Workload>) -> RunDir {
     let stage = Stage { name: None, warmup: Span(Duration::ZERO), workloads: workloads.clone(), cell: None };
     let target = BlockTarget {
+        also: Vec::new(),
         path: "/dev/x".into(),
         size: None,
         offset: None,

@@ -86,6 +86,7 @@ fn plan_of(target: TargetSpec, w: Workload) -> Plan {
 
 fn file(path: &Path, size: Option<u64>) -> BlockTarget {
     BlockTarget {
+        also: Vec::new(),
         path: path.display().to_string(),
         size: size.map(Size),
         offset: None,

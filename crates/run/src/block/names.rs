@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_model::plan::TargetSpec;
 
-/// Files of job `job`: the one file or device of a block target, or the job's own share of a file set.
+/// Files of job `job`: the file or device (or several) of a block target, or the job's own share of a file set.
 pub fn paths_of_job(name: &str, target: &TargetSpec, job: u32) -> Vec<PathBuf> {
     match target {
-        TargetSpec::Block(b) => vec![PathBuf::from(&b.path)],
+        TargetSpec::Block(b) => std::iter::once(&b.path).chain(&b.also).map(PathBuf::from).collect(),
         TargetSpec::Files(f) => {
             let stem = f.stem.as_deref().unwrap_or(name);
             (0..f.files).map(|i| Path::new(&f.directory).join(format!("{stem}.{job}.{i}"))).collect()

@@ -62,7 +62,8 @@ pub struct Job {
     pub size: Option<Amount>,
     pub io_size: Option<Amount>,
     pub file_size: Option<(u64, u64)>,
-    pub filename: Option<String>,
+    /// One or several; none: fio's own names in the directory.
+    pub filename: Vec<String>,
     pub directory: Option<String>,
     pub nrfiles: u32,
     pub offset: Amount,
@@ -118,7 +119,7 @@ impl Job {
             size: None,
             io_size: None,
             file_size: None,
-            filename: None,
+            filename: Vec::new(),
             directory: None,
             nrfiles: 1,
             offset: Amount::Bytes(0),
@@ -267,7 +268,7 @@ impl Job {
                 let (a, b) = (r.size(a)?, r.size(b)?);
                 self.file_size = Some((a.min(b), a.max(b)));
             }
-            "filename" => self.filename = Some(filename(r)?),
+            "filename" => self.filename = filenames(r)?,
             "directory" => {
                 if r.text.contains(':') {
                     return r.fail("lists several directories", "Write one job per directory.");
@@ -337,9 +338,10 @@ impl Job {
             ));
             self.iodepth = 1;
         }
-        if self.filename.is_some() && self.nrfiles > 1 {
+        let named = self.filename.len() as u32;
+        if named > 0 && self.nrfiles > 1 && self.nrfiles != named {
             return Err(self.error(
-                "filename names one file, nrfiles asks for more",
+                format!("filename names {named} of the {} files that nrfiles asks for", self.nrfiles),
                 "Remove nrfiles, or use directory in place of filename.",
             ));
         }
@@ -449,14 +451,15 @@ fn distribution(r: &Reader<'_>) -> Result<KeyDist, FioError> {
     }
 }
 
-/// One file name; fio separates several by colons, and `\:` is a colon in a name.
-fn filename(r: &Reader<'_>) -> Result<String, FioError> {
+/// File names; fio separates several by colons, and `\:` is a colon in a name.
+fn filenames(r: &Reader<'_>) -> Result<Vec<String>, FioError> {
     let plain = r.text.replace("\\:", "\u{0}");
-    if plain.contains(':') {
-        return r.fail("lists several files", "Write one job per file; jobs without stonewall run together.");
+    let names: Vec<String> = plain.split(':').map(|n| n.trim().replace('\u{0}', ":")).collect();
+    if names.iter().any(String::is_empty) {
+        return r.fail("has an empty name", "Name a file or a block device, several with colons in between.");
     }
-    match plain.replace('\u{0}', ":") {
-        name if name.is_empty() => r.fail("is empty", "Name a file or a block device."),
-        name => Ok(name),
+    if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
+        return r.fail(format!("names {} twice", twice.1), "Name each file once.");
     }
+    Ok(names)
 }

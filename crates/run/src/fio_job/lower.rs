@@ -119,8 +119,8 @@ impl Lowering<'_> {
         self.warmup(job);
         // Clones are workloads of their own, so that each is reported by itself; in a group, or with
         // files that the engine spreads over its workers, they are one workload with several threads.
-        let own_files = job.filename.is_none();
-        let merged = job.nrfiles > 1 || (job.group_reporting && !own_files);
+        let own_files = job.filename.is_empty();
+        let merged = own_files && job.nrfiles > 1 || (job.group_reporting && !own_files);
         let (workloads, threads) = if merged { (1, job.numjobs) } else { (job.numjobs, 1) };
         for clone in 0..workloads {
             let target = self.target(job, clone)?;
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         if job.randseed.is_some_and(|s| s != self.seed) {
             notes.push(format!("randseed: one seed rules the run ({}).", self.seed));
         }
-        if job.name == "FIOJOB" && job.filename.as_deref() == Some("/mnt/vbs/fio.raw") && job.numjobs == 16 {
+        if job.name == "FIOJOB" && job.filename == ["/mnt/vbs/fio.raw"] && job.numjobs == 16 {
             notes.push(
                 "This is the job file of Vultr's article. Its numjobs=16 differs from the article's text, \
                  whose tables were made with 4 jobs: use --set numjobs=4 to compare with them."
@@ -178,14 +178,14 @@ impl Lowering<'_> {
 
     /// Names the target of a clone, making it if there is none like it yet.
     fn target(&mut self, job: &Job, clone: u32) -> Result<String, FioError> {
-        let (name, spec) = match &job.filename {
-            Some(f) => (job.name.clone(), self.file_target(job, &in_directory(job, f))?),
-            None if job.nrfiles > 1 => (job.name.clone(), self.files_target(job)?),
-            None => {
+        let (name, spec) = match job.filename.as_slice() {
+            [_, ..] => (job.name.clone(), self.named_target(job)?),
+            [] if job.nrfiles > 1 => (job.name.clone(), self.files_target(job)?),
+            [] => {
                 // fio's own naming: job name, clone, number of the file.
                 let f = format!("{}.{clone}.0", job.name.replace('/', "_"));
                 let name = if job.numjobs > 1 { format!("{}.{clone}", job.name) } else { job.name.clone() };
-                (name, self.file_target(job, &in_directory(job, &f))?)
+                (name, TargetSpec::Block(self.file_target(job, &in_directory(job, &f))?))
             }
         };
         let mut unique = name.clone();
@@ -198,7 +198,33 @@ impl Lowering<'_> {
         Ok(unique)
     }
 
-    fn file_target(&self, job: &Job, path: &Path) -> Result<TargetSpec, FioError> {
+    /// The files or devices that `filename` names. fio divides a size of the job among them.
+    fn named_target(&self, job: &Job) -> Result<TargetSpec, FioError> {
+        let count = job.filename.len() as u64;
+        let mut each = job.clone();
+        if let (Some(Amount::Bytes(all)), None) = (job.size, job.file_size) {
+            let block =
+                max_bytes(&job.block.distribution(false)).max(max_bytes(&job.block.distribution(true)));
+            each.size = Some(Amount::Bytes(if count > 1 { all / count / block * block } else { all }));
+        }
+        let targets: Vec<BlockTarget> = job
+            .filename
+            .iter()
+            .map(|f| self.file_target(&each, &in_directory(job, f)))
+            .collect::<Result<_, _>>()?;
+        let mut all = targets[0].clone();
+        if let Some(other) = targets.iter().find(|t| (t.size, t.offset) != (all.size, all.offset)) {
+            return Err(job.error(
+                format!("{} and {} are not of one size", all.path, other.path),
+                "Add size= (it is divided among them), or write one job for each.",
+            ));
+        }
+        all.layout = targets.iter().any(|t| t.layout);
+        all.also = targets[1..].iter().map(|t| t.path.clone()).collect();
+        Ok(TargetSpec::Block(all))
+    }
+
+    fn file_target(&self, job: &Job, path: &Path) -> Result<BlockTarget, FioError> {
         let kind = self.probe.kind(path);
         let (exists, device) = match kind {
             PathKind::Missing => (None, false),
@@ -230,15 +256,16 @@ impl Lowering<'_> {
             ));
         }
         let needs_data = job.reads() || job.overwrite || job.verify;
-        Ok(TargetSpec::Block(BlockTarget {
+        Ok(BlockTarget {
             path: path.display().to_string(),
+            also: Vec::new(),
             size: Some(Size(size)),
             offset: (offset > 0).then_some(Size(offset)),
             buffered: !job.direct,
             destroy_data: self.options.destroy_data.clone(),
             layout: needs_data && !fixed,
             invalidate: job.invalidate,
-        }))
+        })
     }
 
     fn files_target(&self, job: &Job) -> Result<TargetSpec, FioError> {

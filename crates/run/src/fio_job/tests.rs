@@ -78,6 +78,19 @@ fn block(p: &Plan, name: &str) -> plimsoll_model::plan::BlockTarget {
 }
 
 #[test]
+fn several_files_share_the_size_and_take_turns() {
+    let l = lower(
+        &jobs("[a]\nsize=10m\nbs=64k\nfilename=/t/x:/t/y\\:z:/t/w\n").unwrap().jobs,
+        &LowerOptions::default(),
+        &Fake::default(),
+    );
+    let b = block(&l.unwrap().plan, "a");
+    assert_eq!((b.path.as_str(), b.also), ("/t/x", vec!["/t/y:z".to_owned(), "/t/w".to_owned()]));
+    // Whole blocks: a third of 10 MiB is 53.3 of them.
+    assert_eq!(b.size, Some(Size(53 * 65536)));
+}
+
+#[test]
 fn the_article_s_job_file_is_accepted_as_it_stands() {
     let l = lower(&jobs(VULTR).unwrap().jobs, &LowerOptions::default(), &Fake::default()).unwrap();
     assert_eq!(l.plan.stages.len(), 1);
@@ -130,7 +143,9 @@ fn bad_files_say_where() {
         ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", "more than 100"),
         ("[a]\nsize=1m\nrandom_distribution=zoned:50/50\n", "distribution"),
         ("[a]\nsize=1m\nioengine=rdma\n", "libaio, io_uring, psync"),
-        ("[a]\nsize=1m\nfilename=/dev/x:/dev/y\n", "several files"),
+        ("[a]\nsize=1m\nfilename=/t/x::/t/y\n", "empty name"),
+        ("[a]\nsize=1m\nfilename=/t/x:/t/x\n", "twice"),
+        ("[a]\nsize=1m\nfilename=/t/x:/t/y\nnrfiles=3\n", "names 2 of the 3 files"),
         ("[a]\nsize=50%\n", "not known yet"),
         ("[a]\nsize=1m\nrate_process=poisson\n", "no rate"),
         ("[a]\ninclude nowhere.fio\n", "cannot be read"),
@@ -317,7 +332,7 @@ fn synchronous_engines_have_one_in_flight() {
 fn variables_and_keywords() {
     let env = Environ::from_pairs([("D".into(), "/data".into())]).with_keyword("$pagesize", "4096");
     let j = jobs_with("[a]\nfilename=${D}/x\nsize=8*$pagesize\n", &ParseOptions::default(), &env).unwrap();
-    assert_eq!(j.jobs[0].filename.as_deref(), Some("/data/x"));
+    assert_eq!(j.jobs[0].filename, ["/data/x"]);
     assert_eq!(j.jobs[0].size, Some(Amount::Bytes(32768)));
 }
 

@@ -50,7 +50,8 @@ impl FilesTarget {
                 let length = b.size.map(|s| s.0).or_else(|| known().map(|k| k.saturating_sub(offset_bytes)));
                 match length {
                     Some(length_bytes) if length_bytes > 0 => {
-                        Ok(Region { files: 1, offset_bytes, length_bytes })
+                        let files = 1 + b.also.len() as u32;
+                        Ok(Region { files, offset_bytes, length_bytes })
                     }
                     _ => Err(RunError::input(
                         format!("{}: there is nothing to read or write", b.path),
