@@ -75,22 +75,17 @@ pub fn parse_size(s: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// The shortest exact way to write a size: binary when it divides, else decimal, else bytes.
+/// The shortest exact way to write a size, binary or decimal: 4KiB, 512KB (which is 500KiB, too), 1MB; else bytes.
 pub fn format_size(bytes: u64) -> String {
     const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     const DECIMAL: [(&str, u64); 4] =
         [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
-    if bytes > 0 {
-        for ((bu, bf), (du, df)) in BINARY.into_iter().zip(DECIMAL) {
-            if bytes.is_multiple_of(bf) {
-                return format!("{}{bu}", bytes / bf);
-            }
-            if bytes.is_multiple_of(df) {
-                return format!("{}{du}", bytes / df);
-            }
-        }
-    }
-    format!("{bytes}B")
+    let in_units = |units: [(&str, u64); 4]| {
+        let (unit, factor) = units.into_iter().find(|(_, f)| bytes > 0 && bytes.is_multiple_of(*f))?;
+        Some(format!("{}{unit}", bytes / factor))
+    };
+    let shortest = [BINARY, DECIMAL].into_iter().filter_map(in_units).min_by_key(String::len);
+    shortest.unwrap_or_else(|| format!("{bytes}B"))
 }
 
 /// A duration such as `30s`, `1h30m`, `250ms`. A bare number is refused.
@@ -320,6 +315,9 @@ mod tests {
             5_555_555_555_555_555_555,
         ] {
             assert_eq!(parse_size(&format_size(b)), Ok(b), "{b}");
+        }
+        for shortest in ["4KiB", "512KB", "1MiB", "1MB", "64MB", "1000MiB", "10GiB", "12345B"] {
+            assert_eq!(format_size(parse_size(shortest).unwrap()), shortest);
         }
         for s in
             ["30s", "1h30m", "250ms", "5400s", "0s", "17ns", "2d", "5555555555555555555ns", "0.1s", "1.5h"]
