@@ -201,8 +201,16 @@ impl Drain {
         }
     }
 
+    /// A burst that buffers on the way explain is none; a larger one is not known better than they are large.
+    pub(super) fn hide(&mut self, buffered: f64) {
+        if self.kind == DrainKind::Micro && self.recovered.is_some_and(|r| r <= buffered) {
+            (self.kind, self.recovered) = (DrainKind::Flat, Some(0.0));
+        }
+        self.recovered_half_width = self.recovered_half_width.hypot(buffered);
+    }
+
     /// Looks at the part after the cliff, or at the second half.
-    pub(super) fn judge_plateau(&mut self, seen: &Plateau, dt: f64) {
+    pub(super) fn judge_plateau(&mut self, seen: &Plateau, dt: f64, of: Resource) {
         let n = seen.x.len();
         let from = match self.cliff_s {
             Some(s) => (((s + 2.0) / dt) as usize).min(n),
@@ -216,7 +224,8 @@ impl Drain {
         let unit = if x == ok { 1.0 } else { 0.0 };
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
         let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
-        self.window = fixed_window(&x, dt);
+        // Bytes that fill and empty buffers come in bursts, too.
+        self.window = fixed_window(&x, dt).filter(|_| of == Resource::Ops || share >= 0.01);
         // Whoever holds a rate exactly has it known exactly; the usual interval needs longer plateaus than a short probe has.
         if !self.rate_half_width.is_finite() {
             self.rate_half_width = if x.len() >= 20 { Mean::of(&x).half_width } else { f64::INFINITY };

@@ -76,8 +76,10 @@ impl Probe {
         if l.now.is_some() && refused <= REFUSED && grew && !at_top {
             return self.rung(Ladder { concurrency: next, before: Some(rate), now: None, ..l });
         }
+        // Large ops that do not gain by being more only fill buffers.
+        let fewer = l.of == Resource::Bytes && !grew && l.concurrency > 1;
         let t = self.track(l.of);
-        t.concurrency = Some(l.concurrency);
+        t.concurrency = Some(if fewer { l.concurrency / 2 } else { l.concurrency });
         t.still_grew = at_top && grew && refused <= REFUSED && l.before.is_some();
         self.choose()
     }

@@ -40,6 +40,8 @@ pub struct Options {
     pub concurrency: u32,
     /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
     pub most: [u32; 2],
+    /// Bytes of one op that buffers on the way may take up at once: a burst of so many for each op in flight is none.
+    pub buffered_bytes: u64,
     /// Whether the op moves bytes: without, there is no bytes bucket to look for.
     pub moves_bytes: bool,
     /// What kind of limiter it is, beside its figures: what refusals cost, burst by tokens or by time, cost of a size.
@@ -59,6 +61,7 @@ impl Default for Options {
             large_bytes: 8 << 20,
             concurrency: 256,
             most: [0; 2],
+            buffered_bytes: 0,
             moves_bytes: true,
             questions: false,
             dt_s: 0.25,
@@ -126,6 +129,8 @@ impl Resource {
 /// Seconds of load between two looks.
 const CHUNK_S: f64 = 5.0;
 const ALIGN: u64 = 4096;
+/// Large ops that are as many as small ones for this long meet the same cap.
+const OTHER_CAP_S: f64 = 25.0;
 const PILOT_S: f64 = 4.0;
 const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
@@ -396,11 +401,20 @@ impl Probe {
         d.t += CHUNK_S;
         let t = &self.tracks[d.of as usize];
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
-        if d.t >= d.limit_s || drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before) {
+        let enough = drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before);
+        if d.t >= d.limit_s || enough || (d.t >= OTHER_CAP_S && self.is_other_cap(&d)) {
             self.state = State::Drained(d);
             return Action::Stop;
         }
         self.load_on(d)
+    }
+
+    /// Large ops have come down to the rate of small ones: it is the same cap, and bytes are not what it counts.
+    fn is_other_cap(&self, d: &Draining) -> bool {
+        let Some(ops) = self.tracks[Resource::Ops as usize].rate.filter(|r| *r > 0.0) else { return false };
+        let tail = d.seen.ok.len().saturating_sub((10.0 / self.options.dt_s) as usize);
+        let last = math::mean(&d.seen.ok[tail..]);
+        d.of == Resource::Bytes && d.t >= OTHER_CAP_S && (last / ops - 1.0).abs() < 0.05
     }
 
     fn finish_drain(&mut self, d: Draining) -> Action {
@@ -408,9 +422,18 @@ impl Probe {
         let dt = self.options.dt_s;
         let (now, used) = (self.now_s, self.used[of as usize]);
         let left = self.options.budget_s - self.elapsed_s();
+        // What the way to the storage takes up at the start is no burst of its.
+        let hidden = match of {
+            Resource::Ops => 0.0,
+            Resource::Bytes => {
+                f64::from(self.concurrency_of(of)) * self.options.buffered_bytes.min(self.large_bytes) as f64
+            }
+        };
+        let other_cap = self.is_other_cap(&d);
         let t = self.track(of);
         let mut seen = Drain::of(&d.seen.x, dt, d.first, t.rate);
-        seen.judge_plateau(&d.seen, dt);
+        seen.judge_plateau(&d.seen, dt, of);
+        seen.hide(hidden);
         seen.idle_s = d.idle_s;
         seen.taken_per_s = d.taken_per_s;
         seen.length_s = d.t;
@@ -431,6 +454,8 @@ impl Probe {
         }
         t.drains.push(seen);
         t.decide(left);
+        // More drains would only keep the other's bucket from filling.
+        t.done |= other_cap;
         // A short burst is believed only after cycles of its own; a cliff needs none.
         let micro = t.done
             && t.rate.is_some_and(|r| r > 0.0)

@@ -25,6 +25,8 @@ use shape::{Shape, seconds};
 const LONGEST_S: f64 = 4.0 * 3600.0;
 /// A burst that ends later is not excluded, unless the user's goal is further away.
 const HORIZON_S: f64 = 120.0;
+/// What the buffers of a connection hold at most, as Linux sizes them by itself (tcp_wmem).
+const SOCKET_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub struct Limits {
@@ -70,6 +72,8 @@ impl Limits {
             concurrency: shape.concurrency,
             most: if climbs { shape.most } else { [0; 2] },
             moves_bytes: shape.moves_bytes,
+            // Uploads count as they leave: sockets take up megabytes that have not moved yet.
+            buffered_bytes: if shape.is_s3 { SOCKET_BYTES } else { 0 },
             questions: true,
             // A multiple of the grid, near to what the method was tuned with.
             dt_s: (0.2 / slice_s).round().max(1.0) * slice_s,
