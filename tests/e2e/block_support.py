@@ -122,8 +122,9 @@ def disk_counters(device):
     raise AssertionError(f"{device} is not in /proc/diskstats")
 
 
-# Findings that come from a busy machine or a short run, not from what is tested.
-CIRCUMSTANCES = {"V04", "V07", "V14", "V22"}
+# Findings that come from a busy machine or a short run, not from what is tested. V13: where a busy disk takes tens of
+# milliseconds for an op, those that cross an edge of a window of half a second are a tenth of all.
+CIRCUMSTANCES = {"V04", "V07", "V13", "V14", "V22"}
 
 
 def measured(r, *expected):
