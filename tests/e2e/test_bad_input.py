@@ -10,6 +10,14 @@ CASES = {
         ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "b"], ["127.0.0.1:1"]),
     "unknown host": (
         ["object", "put", "--endpoint", "http://no-such-host.invalid", "--bucket", "b"], ["no-such-host.invalid"]),
+    "a range that no object has": (
+        ["object", "get", "--endpoint", "http://h", "--bucket", "bkt", "--size", "1KiB", "--range", "4KiB"],
+        ["4KiB", "1KiB"]),
+    "no such profile": (
+        ["object", "put", "--endpoint", "http://h", "--bucket", "bkt", "--profile", "nobody"], ["nobody", "--profile"]),
+    "not a bucket": (["object", "put", "--endpoint", "http://h", "--bucket", "b/c"], ["--prefix"]),
+    "an op that is none": (["object", "mixed", "--endpoint", "http://h", "--bucket", "bkt", "--mix", "get=1,fetch=1"],
+                           ["fetch", "get-range"]),
     "no such plan": (["run", "/nonexistent.toml"], ["/nonexistent.toml"]),
     "no such run": (["runs", "show", "nothing"], ["nothing"]),
     "no such directory": (["file", "/nonexistent/dir", "--size", "1MiB"], ["/nonexistent/dir"]),

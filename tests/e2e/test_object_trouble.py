@@ -395,5 +395,23 @@ def test_retry_after_is_obeyed_to_the_second(plimsoll, canned):
     assert 16 < pause["http_503"] < record["http_503"], (pause, record)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_disk_that_is_full_of_trace_is_told_and_the_bucket_is_cleaned(plimsoll, embedded, tmp_path):
+    b = new_bucket(embedded)
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)
+    try:
+        result = plimsoll("object", "put", *b.flags(), "--size", "1KiB", "--max-ops", "8000", "--warmup", "0s",
+                          "--trace", small / "trace.csv", server=embedded)
+        assert (result.code, result.out) == (2, ""), result.err
+        assert "--trace" in result.err and "No space left" in result.err, result.err
+        assert b.keys() == []
+        assert plimsoll("runs", "show", "last", "--json").workload("put")["outcomes"]["ok"] > 0, "what was seen is kept"
+    finally:
+        subprocess.run(["umount", small], check=True)
+        drop_bucket(b)
+
+
 def test_the_binary_is_there():
     assert BIN.exists()

@@ -22,6 +22,10 @@ impl From<StoreError> for Fault {
             StoreError::Dir { path, problem, remedy } => {
                 Fault::input(format!("{}: {problem}", path.display()), format!("{remedy}."))
             }
+            StoreError::Io { doing, .. } if doing.ends_with("the trace") => Fault::input(
+                e.to_string(),
+                "Name another file with --trace: one that is there already is never overwritten.",
+            ),
             e if e.is_no_space() => {
                 Fault::input(e.to_string(), "Free space, or choose another place with --runs-dir DIR.")
             }

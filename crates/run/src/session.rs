@@ -21,7 +21,7 @@ use crate::prepare;
 use crate::sample::{Sampler, Source};
 use crate::stage::{self, Setting, Sinks, StageEnd};
 use crate::target::{self, FilesTarget, Place, Ready, S3Ready};
-use crate::trace::{Names, TraceWriter};
+use crate::trace::{Names, StageNames, TraceWriter};
 use crate::{cleanup, lower};
 
 /// Name of the one agent of a run on one machine.
@@ -317,7 +317,12 @@ impl Session {
             interrupt: self.interrupt,
         };
         self.next_stage += 1;
+        let begun_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
         let end = stage::run(setting, &mut sinks, controller)?;
+        let took_ns = end.end_ns.saturating_sub(begun_ns);
+        if !simulated && !end.interrupted && !controller.ends_stages() {
+            lower::used_up(stage, took_ns).into_iter().for_each(|text| (sinks.events)(Event::Message(text)));
+        }
         if simulated {
             self.virtual_ns = end.end_ns.div_ceil(1_000_000_000) * 1_000_000_000;
         }
@@ -499,9 +504,8 @@ impl Session {
     /// Cleans up, closes the files and seals the run. Gives what could not be removed.
     pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         drop(self.sampler.take());
-        if let Some(trace) = self.trace.take() {
-            trace.finish()?;
-        }
+        // A trace that could not be written must not keep the rest from being ended: it is told last.
+        let traced = self.trace.take().map_or(Ok(()), TraceWriter::finish);
         let left = self.take_down(events)?;
         let mut env = self.run.env()?;
         env.environment = self.environment;
@@ -515,6 +519,7 @@ impl Session {
         if self.next_stage > 0 {
             self.run.seal(end)?;
         }
+        traced?;
         Ok(left)
     }
 
@@ -572,24 +577,4 @@ struct Preparation {
     count: u64,
     manifest: Option<(String, Manifest)>,
     key: (String, u64, u64),
-}
-
-/// Names for the trace.
-#[derive(Debug, Default)]
-struct StageNames {
-    endpoints: Vec<String>,
-    keys: Option<plimsoll_engine::target::s3::keys::KeyNames>,
-}
-
-impl Names for StageNames {
-    fn endpoint(&self, index: u16) -> &str {
-        self.endpoints.get(usize::from(index)).map_or("", String::as_str)
-    }
-
-    fn key(&self, record: &plimsoll_model::trace::OpRecord, out: &mut String) {
-        match &self.keys {
-            Some(names) => out.push_str(&names.key(record.key)),
-            None => out.push_str(&record.key.to_string()),
-        }
-    }
 }

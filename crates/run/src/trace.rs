@@ -18,6 +18,26 @@ pub trait Names {
     fn key(&self, record: &OpRecord, out: &mut String);
 }
 
+/// Names of one stage's endpoints and objects.
+#[derive(Debug, Default)]
+pub struct StageNames {
+    pub endpoints: Vec<String>,
+    pub keys: Option<plimsoll_engine::target::s3::keys::KeyNames>,
+}
+
+impl Names for StageNames {
+    fn endpoint(&self, index: u16) -> &str {
+        self.endpoints.get(usize::from(index)).map_or("", String::as_str)
+    }
+
+    fn key(&self, record: &OpRecord, out: &mut String) {
+        match &self.keys {
+            Some(names) => out.push_str(&names.key(record.key)),
+            None => out.push_str(&record.key.to_string()),
+        }
+    }
+}
+
 /// Writes the lines, packed with zstd where the file's name ends in `.zst`.
 pub struct TraceWriter {
     out: Out,

@@ -2,6 +2,7 @@
 
 use super::{ControllerSpec, PLAN_VERSION, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
 use crate::OpKind;
+use crate::units::Size;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -71,6 +72,14 @@ impl Plan {
                         "a sweep without ops, sizes or repeats does nothing",
                         "Give ops, sizes and repeat of at least one.",
                     ));
+                }
+                if ops.contains(&OpKind::GetRange) {
+                    let smallest = sizes.iter().min_by_key(|s| s.0).copied().unwrap_or(Size(0));
+                    let ranged = |w: &Workload| {
+                        let mix = [(OpKind::GetRange, 1)].into();
+                        check_range("controller", &Workload { mix, ..w.clone() }, &SizeDist::Fixed(smallest))
+                    };
+                    template.workloads.iter().try_for_each(ranged)?;
                 }
                 self.check_stage("controller.template", template)
             }
@@ -149,6 +158,7 @@ impl Plan {
             return Err(invalid(place, "concurrency and jobs of 0 do nothing", "Write 1 or more."));
         }
         check_size(place, &w.size)?;
+        check_range(place, w, &w.size)?;
         if let Pacing::Ramp { over, .. } = &w.pacing
             && over.0.is_zero()
         {
@@ -183,6 +193,24 @@ fn check_size(place: &str, size: &SizeDist) -> Result<(), PlanError> {
             }
             Ok(())
         }
+    }
+}
+
+/// A range that no object has would be cut to what there is, and told as what was asked for.
+fn check_range(place: &str, w: &Workload, size: &SizeDist) -> Result<(), PlanError> {
+    let largest = match size {
+        SizeDist::Fixed(s) => s.0,
+        SizeDist::Uniform { max, .. } | SizeDist::LogNormal { max, .. } => max.0,
+        SizeDist::Weighted(list) => list.iter().map(|(s, _)| s.0).max().unwrap_or(0),
+    };
+    let ranged = w.mix.get(&OpKind::GetRange).is_some_and(|n| *n > 0);
+    match w.object.as_ref().and_then(|o| o.range) {
+        Some(range) if ranged && range.0 > largest => Err(invalid(
+            place,
+            format!("a range of {range} is more than an object of {} has", Size(largest)),
+            "Read less, or make the objects larger.",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -230,6 +258,10 @@ stop = { duration = "30s" }
         assert!(e.contains("line 14") && e.contains("concurency"), "{e}");
         let e = Plan::from_toml(&GOOD.replace("get = 45", "read = 45")).unwrap_err().to_string();
         assert!(e.contains("workload 'w'") && e.contains("no op 'read'"), "{e}");
+        let ranged = GOOD.replace("get = 45", "get-range = 45") + "object = { range = \"65KiB\" }\n";
+        let e = Plan::from_toml(&ranged).unwrap_err().to_string();
+        assert!(e.contains("workload 'w'") && e.contains("65KiB is more than an object of 64KiB"), "{e}");
+        assert!(Plan::from_toml(&ranged.replace("65KiB", "64KiB")).is_ok());
         let e = Plan::from_toml(&GOOD.replace("\"64KiB\"", "\"64k\"")).unwrap_err().to_string();
         assert!(e.contains("line"), "{e}");
     }

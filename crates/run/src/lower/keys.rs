@@ -6,7 +6,7 @@
 //! right behind them. So a mix that puts at least as often as it deletes never deletes what is not there.
 
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::Workload;
+use plimsoll_model::plan::{ObjectOptions, Stage, Workload};
 
 /// First number of objects that are not of a data set; each workload of each stage has a range of its own.
 const VICTIMS: u64 = plimsoll_engine::target::s3::keys::DATASET_NUMBERS;
@@ -33,11 +33,7 @@ fn reads(kind: OpKind) -> bool {
 
 /// The objects of workload `workload` of stage `stage`, served by `workers` threads.
 pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPlan {
-    let objects = w
-        .object
-        .as_ref()
-        .map_or_else(|| plimsoll_model::plan::ObjectOptions::default().objects, |o| o.objects)
-        .max(1);
+    let objects = w.object.as_ref().map_or_else(|| ObjectOptions::default().objects, |o| o.objects).max(1);
     let batch = u64::from(w.object.as_ref().map_or(1, |o| o.delete_batch).max(1));
     let weight = |pick: fn(OpKind) -> bool| -> u64 {
         w.mix.iter().filter(|(k, _)| pick(**k)).map(|(_, n)| u64::from(*n)).sum()
@@ -59,6 +55,26 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
         fresh_first: victims_first + victims,
         most_ops,
     }
+}
+
+/// Workloads that deleted all that there was to delete before their time was over, in words for the user.
+pub fn used_up(stage: &Stage, took_ns: u64) -> Vec<String> {
+    let told = |w: &Workload| {
+        let objects = w.object.as_ref().map_or_else(|| ObjectOptions::default().objects, |o| o.objects);
+        key_plan(w, 0, 0, 1).most_ops?;
+        let planned_ns = w.stop.duration?.as_ns() + super::warmup_ns(stage);
+        // A tenth: a run that was nearly as long as it should be needs no more objects.
+        (took_ns < planned_ns / 10 * 9).then(|| {
+            format!(
+                "{}: all objects that were prepared for it were deleted after {:.1} s. For a longer run prepare more: \
+                 --objects {}",
+                w.name,
+                took_ns as f64 / 1e9,
+                objects.saturating_mul(planned_ns.div_ceil(took_ns.max(1)))
+            )
+        })
+    };
+    stage.workloads.iter().filter_map(told).collect()
 }
 
 /// Objects that a long search or watch writes over and over, so that it does not fill the storage: enough that no two
@@ -102,6 +118,23 @@ mod tests {
         assert_eq!(mixed.fresh_first, mixed.victims_first + 100);
         let greedy = key_plan(&workload("get = 5, put = 1, delete = 4", 100), 0, 0, 4);
         assert_eq!(greedy.most_ops, Some(250));
+    }
+
+    #[test]
+    fn a_run_that_ran_out_of_objects_says_how_many_it_needs() {
+        let stage = |mix: &str| {
+            let mut w = workload(mix, 100);
+            w.stop.duration = Some(plimsoll_model::units::Span(std::time::Duration::from_secs(9)));
+            let warmup = plimsoll_model::units::Span(std::time::Duration::from_secs(1));
+            Stage { name: None, warmup, workloads: vec![w], cell: None }
+        };
+        let told = used_up(&stage("delete = 1"), 500_000_000);
+        assert!(
+            told.len() == 1 && told[0].contains("after 0.5 s") && told[0].contains("--objects 2000"),
+            "{told:?}"
+        );
+        assert!(used_up(&stage("delete = 1"), 9_900_000_000).is_empty());
+        assert!(used_up(&stage("put = 1, delete = 1"), 500_000_000).is_empty(), "it makes its own");
     }
 
     #[test]
