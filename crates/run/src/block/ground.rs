@@ -194,6 +194,12 @@ impl Ground {
             self.hold(need)?;
             return self.fits_device(need).map(|()| None);
         }
+        if need.path.is_dir() {
+            return Err(RunError::input(
+                format!("{} is a directory", need.path.display()),
+                "Name a file in it, with --size, or measure the directory with `plimsoll file`",
+            ));
+        }
         if need.fresh && self.made.contains_key(&need.path) {
             remove(&need.path)?;
             self.full.remove(&need.path);
@@ -257,6 +263,12 @@ impl Ground {
                     "Give a size, for example --size 1GiB, so that it is laid out",
                 ));
             }
+            if in_device_tree(&need.path) {
+                return Err(RunError::input(
+                    format!("{}: there is no such device", need.path.display()),
+                    "See lsblk for those that there are. A file here would lie in memory",
+                ));
+            }
             self.directory(&need.path, journal)?;
             entry = Some(journal.creating(Thing::File { path: need.path.clone() })?);
         }
@@ -311,6 +323,9 @@ impl Ground {
             {
                 findings.push(reads::unwritten(&need.workload, &shown, n, length));
             }
+        }
+        if lies_in_memory(&need.path) {
+            findings.push(reads::in_memory(&need.workload, &shown));
         }
         if need.invalidate && need.reads {
             // What stays in the cache shows in the kernel's counts after the stage.
@@ -424,6 +439,12 @@ pub fn known_size(path: &Path) -> Option<u64> {
     safety::device::size_bytes(path).or_else(|| fs::metadata(path).ok().map(|m| m.len()))
 }
 
+/// In the tree of device nodes, where a new file would lie in memory: a mistyped device, not a place for a file. Shared
+/// memory below it is one.
+fn in_device_tree(path: &Path) -> bool {
+    path.parent().is_some_and(|p| p.starts_with("/dev") && !p.starts_with("/dev/shm"))
+}
+
 fn remove(path: &Path) -> Result<(), RunError> {
     marker::remove(path).map_err(|e| {
         RunError::input(format!("{} cannot be removed: {e}", path.display()), "Remove it by hand")
@@ -483,6 +504,14 @@ fn check_space(jobs: &[LayoutJob], needs: &[Need]) -> Result<(), RunError> {
         }
     }
     Ok(())
+}
+
+/// tmpfs and ramfs: the page cache is the file, and direct I/O is no more than a word there.
+fn lies_in_memory(path: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    let is_file = fs::metadata(path).is_ok_and(|m| m.is_file());
+    is_file && rustix::fs::statfs(path).is_ok_and(|s| [TMPFS, RAMFS].contains(&(s.f_type as u64)))
 }
 
 /// Bytes that this user may still write to the file system of `path` (which must exist).

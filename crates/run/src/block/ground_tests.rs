@@ -98,6 +98,18 @@ fn file(path: &Path, size: Option<u64>) -> BlockTarget {
 }
 
 #[test]
+fn a_device_that_is_not_there_is_no_file_to_be_made() {
+    let mut b = Bench::new();
+    for path in ["/dev/plimsoll-no-such-disk", "/dev/disk/by-id/plimsoll-no-such-disk"].map(Path::new) {
+        let plan = plan_of(TargetSpec::Block(file(path, Some(MIB))), workload(OpKind::Read));
+        let told = b.prepare(&plan).unwrap_err().to_string();
+        assert!(told.contains("there is no such device"), "{told}");
+        assert!(!path.exists());
+    }
+    assert_eq!(b.pending(), []);
+}
+
+#[test]
 fn a_missing_file_is_made_laid_out_once_and_in_the_journal() {
     let mut b = Bench::new();
     let path = b.path("data");
@@ -178,6 +190,23 @@ fn file_sets_have_directories_and_begin_anew_when_asked() {
     let things = b.pending();
     assert_eq!(things.iter().filter(|t| matches!(t, Thing::File { .. })).count(), 4);
     assert_eq!(things.iter().filter(|t| matches!(t, Thing::Directory { .. })).count(), 2);
+}
+
+#[test]
+fn a_directory_is_no_file_and_memory_is_no_storage() {
+    let mut b = Bench::new();
+    let plan = plan_of(TargetSpec::Block(file(&b.path("."), None)), workload(OpKind::Read));
+    let told = b.prepare(&plan).unwrap_err().to_string();
+    assert!(told.contains("is a directory"), "{told}");
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = memory.path().join("f");
+    fs::write(&path, vec![1; MIB as usize]).unwrap();
+    let plan = plan_of(TargetSpec::Block(file(&path, None)), workload(OpKind::Read));
+    let (findings, _) = b.prepare(&plan).unwrap();
+    assert!(
+        findings.iter().any(|f| f.name == "memory_file_system" && f.level == Level::Qualified),
+        "{findings:?}"
+    );
 }
 
 #[test]
