@@ -407,7 +407,7 @@ def test_a_disk_that_is_full_of_trace_is_told_and_the_bucket_is_cleaned(plimsoll
         assert (result.code, result.out) == (2, ""), result.err
         assert "--trace" in result.err and "No space left" in result.err, result.err
         assert b.keys() == []
-        assert plimsoll("runs", "show", "last", "--json").workload("put")["outcomes"]["ok"] > 0, "what was seen is kept"
+        assert plimsoll("analyze", "last", "--json").workload("put")["outcomes"]["ok"] > 0, "what was seen is kept"
     finally:
         subprocess.run(["umount", small], check=True)
         drop_bucket(b)
