@@ -148,6 +148,12 @@ where
     }
 }
 
+/// Why sockets are not on io_uring unless it is asked for. Linux 6.18, loopback, 4 KiB GET, medians of three: epoll made 12 %
+/// more ops at one in flight (p50 27 us, not 31), 19 % at 4, 7 % at 64 and 13 % at 256, for 2 to 17 % less CPU time an op;
+/// at 1 MiB 3 to 4 % more. An op on a socket waits for its data in any case: io_uring saves the system calls, and spends
+/// more on arming and firing its polls.
+const AUTO_FOR_SOCKETS: &str = "measured as fast as io_uring or faster for sockets, and allowed everywhere";
+
 fn on_sockets<T>(
     spec: &WorkerSpec,
     setting: &Setting,
@@ -163,24 +169,9 @@ where
             with::<UringRing, T>(spec, setting, outlet, line, built, ("io_uring", "asked for"))
         }
         RingChoice::Epoll => with::<EpollRing, T>(spec, setting, outlet, line, built, ("epoll", "asked for")),
-        RingChoice::Auto => match probe::<UringRing>() {
-            Ok(()) => with::<UringRing, T>(
-                spec,
-                setting,
-                outlet,
-                line,
-                built,
-                ("io_uring", "the fastest that this kernel has"),
-            ),
-            Err(e) => with::<EpollRing, T>(
-                spec,
-                setting,
-                outlet,
-                line,
-                built,
-                ("epoll", &format!("no io_uring ({e})")),
-            ),
-        },
+        RingChoice::Auto => {
+            with::<EpollRing, T>(spec, setting, outlet, line, built, ("epoll", AUTO_FOR_SOCKETS))
+        }
         other => Err(give_up(
             line,
             setting,
