@@ -55,15 +55,15 @@ const UNITS: [string, number][] = [
   ["TiB", 2 ** 40], ["TB", 1e12], ["GiB", 2 ** 30], ["GB", 1e9], ["MiB", 2 ** 20], ["MB", 1e6], ["KiB", 1024], ["KB", 1000],
 ];
 
-/** The shortest exact form: 4 KiB, 64 KB; binary where it divides, else decimal, else bytes. */
+/** The shortest exact form: 4 KiB, 64 KB, 512 KB; binary of two that are as long, bytes where neither divides. */
 export function size(bytes: number): string {
-  for (let i = 0; i < UNITS.length; i += 2) {
-    for (const [unit, f] of [UNITS[i]!, UNITS[i + 1]!]) if (bytes > 0 && bytes % f === 0) return `${group(String(bytes / f))} ${unit}`;
-  }
-  return `${group(String(Math.round(bytes)))} B`;
+  const within = (binary: boolean) => UNITS.filter(([name]) => name.includes("i") === binary).find(([, f]) => bytes > 0 && bytes % f === 0);
+  const forms = [within(true), within(false)].flatMap((u) => (u ? [`${bytes / u[1]} ${u[0]}`] : [])).sort((a, b) => a.length - b.length);
+  const [number, unit] = (forms[0] ?? `${Math.round(bytes)} B`).split(" ") as [string, string];
+  return `${group(number)} ${unit}`;
 }
 
-/** Writes sizes as their neighbours are written: 512,000 bytes are 512 KB beside 64 KB, 500 KiB beside 4 KiB. */
+/** Writes sizes as their neighbours are written: 1,000,000 bytes beside 1,500 are 1,000 KB where nothing larger divides both. */
 export function sizesLike(all: number[]): (bytes: number) => string {
   const decimal = all.some((b) => b >= 1000 && b % 1000 === 0 && b % 1024 !== 0);
   return (b) => {

@@ -145,7 +145,7 @@ export function scalingCharts(all: Scaling[]): ChartElement[] {
     const both = [...measured, ...predicted];
     return chart({
       title: `Does it scale: ${s.name}`,
-      note: `${s.verdict ? `${s.verdict.replaceAll("**", "").replace(/\.$/, "")}. ` : ""}1 is linear. Hollow and shaded: predicted.`,
+      note: "Rate per node against the fewest nodes; 1 is linear. Hollow and shaded: predicted.",
       text: `Efficiency by nodes. ${both.map((p) => `${p.nodes} nodes: ${estimate(p.e)}${p.predicted ? ", predicted" : ""}`).join("; ")}.`,
       draw: (width) => Plot.plot({
         ...base(width, 260),
@@ -179,7 +179,7 @@ const signed = (gain: number): string => `${gain > 0 ? "+" : ""}${(100 * gain).t
 export function comparisonTables(all: Comparison[]): Table[] {
   const first = all[0];
   if (!first) return [];
-  const column = (c: Comparison) => `${c.op.toUpperCase()} ${c.measure}`;
+  const column = (c: Comparison) => `${c.op.toUpperCase()} ${c.measure.replace("response", "time")}`;
   const row = (c: Comparison) => `${c.size_bytes} ${c.concurrency}`;
   const order = ["rate", "mean response", "p99 response"];
   const columns = [...new Set([...all].sort((a, b) => order.indexOf(a.measure) - order.indexOf(b.measure)).map(column))];

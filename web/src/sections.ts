@@ -243,13 +243,16 @@ function provenance(run: Run): Section {
 }
 
 export function runSections(run: Run): Section[] {
+  // What several runs say together has no lines of its own.
+  const together = run.summary.workloads.length === 0 && run.analysis.comparisons.length + run.analysis.scalings.length > 0;
+  const loadFirst = together || run.analysis.saturations.length > 0;
   const all: Section[] = [
     // A search is read for what it found; its steps are the evidence and come after.
-    ...(run.analysis.saturations.length > 0 ? [loadAndScale(run)] : []),
-    ...(run.summary.limits.length > 0 ? [limits(run), results(run), validity(run)] : [results(run), validity(run), limits(run)]),
+    ...(loadFirst ? [loadAndScale(run)] : []),
+    ...(together ? [validity(run)] : run.summary.limits.length > 0 ? [limits(run), results(run), validity(run)] : [results(run), validity(run), limits(run)]),
     { id: "time", title: "Over time", body: [column(overTime(run))] },
     { id: "latency", title: "Latency distribution", body: [grid(spectrumCharts(run))] },
-    ...(run.analysis.saturations.length > 0 ? [] : [loadAndScale(run)]),
+    ...(loadFirst ? [] : [loadAndScale(run)]),
     { id: "resources", title: "Client and system resources", body: [resourceStrips(run)] },
     provenance(run),
   ];

@@ -134,7 +134,8 @@ fn differences(a: &Analysis) -> Table {
     columns.sort_by_key(|(_, m)| ["rate", "mean response"].iter().position(|x| x == m).unwrap_or(2));
     rows.sort_unstable();
     let title = format!("How much better {} is than {}", first.a_name, first.b_name);
-    let named = |(op, measure): &(&str, &str)| format!(">{} {measure}", op.to_uppercase());
+    let short = |m: &str| m.replace("mean response", "mean time").replace("p99 response", "p99 time");
+    let named = |(op, measure): &(&str, &str)| format!(">{} {}", op.to_uppercase(), short(measure));
     let mut heads = vec![">size".to_owned(), ">in flight".to_owned()];
     heads.extend(columns.iter().map(named));
     let mut t = Table::new(&title, 2, &heads.iter().map(String::as_str).collect::<Vec<_>>());
@@ -263,7 +264,8 @@ fn load_points(a: &Analysis) -> Table {
 }
 
 fn bottlenecks(a: &Analysis) -> Table {
-    let heads = &["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"];
+    let next = crate::tables::NEXT_EXPERIMENT;
+    let heads = &["candidate", ">measured", ">threshold", ">time above", "verdict", next];
     let mut t = Table::new("What could be the bottleneck", 1, heads);
     for b in &a.bottlenecks {
         t.push(vec![
@@ -275,7 +277,7 @@ fn bottlenecks(a: &Analysis) -> Table {
             b.next.clone(),
         ]);
     }
-    t
+    t.without_empty_columns()
 }
 
 fn checks(a: &Analysis) -> Table {

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(size(65_536), "64 KiB");
         assert_eq!(
             (size_among(512_000, false), size_among(512_000, true)),
-            ("500 KiB".into(), "512 KB".into())
+            ("512 KB".into(), "512 KB".into())
         );
         assert!(is_decimal([4000, 512_000]) && !is_decimal([512_000, 4096]));
         let knee = Estimate { value: 209_900.0, low: 194_600.0, high: 240_000.0, n_eff: 8.0 };

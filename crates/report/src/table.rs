@@ -51,6 +51,12 @@ impl Table {
         self
     }
 
+    /// Takes a column out: its texts, each with the first cell of its row.
+    pub fn take_column(&mut self, i: usize) -> Vec<(String, String)> {
+        self.columns.remove(i);
+        self.rows.iter_mut().map(|r| (r[0].clone(), r.remove(i))).collect()
+    }
+
     /// Plain text. Too wide a table is split into several that repeat the key columns.
     pub fn plain(&self, width: usize) -> String {
         let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();

@@ -11,6 +11,9 @@ use crate::number::{self, MIB};
 use crate::run::RunReport;
 use crate::table::Table;
 
+/// Head of the column that says what would settle a question.
+pub const NEXT_EXPERIMENT: &str = "next experiment";
+
 /// Whether the run is a sweep, best shown as one table of sizes by ops.
 pub fn is_sweep(s: &RunSummary) -> bool {
     let sizes: BTreeSet<u64> = s.workloads.iter().map(|w| w.size_bytes).collect();

@@ -235,9 +235,15 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
     if !expected.rows.is_empty() {
         all.push(expected);
     }
-    for t in all {
+    for mut t in all {
+        // An experiment is a sentence: in a column of its own it would push the table apart.
+        let next = t.columns.iter().position(|(name, _)| name == tables::NEXT_EXPERIMENT);
+        let sentences = next.map_or_else(Vec::new, |i| t.take_column(i));
         let _ = writeln!(out, "{}", style.bold(&t.title));
         out.push_str(&t.plain(style.width));
+        for (candidate, text) in sentences.iter().filter(|(_, text)| !text.is_empty()) {
+            out.push_str(&wrap(&format!("{candidate}: {text}."), style.width, "To tell: ", "  "));
+        }
         out.push('\n');
     }
     for l in &s.limits {

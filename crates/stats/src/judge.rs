@@ -298,8 +298,9 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     let c = f64::from(w.concurrency.max(1));
     let next = (c * 4.0).round();
     let text = format!(
-        "The concurrency set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} ops/s \
-         (Little's law), and no op waited for another. Try --concurrency {next:.0}.",
+        "The concurrency may have set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} \
+         ops/s (Little's law), and no op took much longer than another. Try --concurrency {next:.0}: a rate that rises \
+         proves it; one that stays is a limit that holds all ops back alike.",
         plimsoll_model::units::format_latency_ns(l.mean),
         c / time_s
     );

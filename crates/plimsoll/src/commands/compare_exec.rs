@@ -46,6 +46,7 @@ pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
     let verdict = sides.verdict(&rows);
     let told = Told {
         what: "compare",
+        title: format!("{} against {}", sides.a_name, sides.b_name),
         verdict,
         findings: sides.findings(&rows),
         analysis: Analysis { comparisons: rows, ..Analysis::default() },
@@ -239,7 +240,9 @@ fn outcome(c: &compare::Comparison, unit: &str) -> &'static str {
 
 /// `+18.2 %`.
 fn signed_percent(ratio: f64) -> String {
-    format!("{:+.1} %", 100.0 * (ratio - 1.0))
+    let tenths = (1000.0 * (ratio - 1.0)).round();
+    // No negative zero.
+    format!("{:+.1} %", if tenths == 0.0 { 0.0 } else { tenths / 10.0 })
 }
 
 fn values(runs: &[Member], line: &Line, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {

@@ -47,7 +47,8 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
     let decided = scalings.iter().any(|s| s.points.iter().skip(1).any(|p| p.efficiency.is_some()));
     let told = Told {
         what: "scale",
-        verdict: scalings.iter().map(|s| format!("{}: {}", s.name, s.verdict)).collect::<Vec<_>>().join(" "),
+        title: format!("Scaling by {}", c.label),
+        verdict: verdict(&scalings),
         findings: findings(&by_nodes, &scalings),
         analysis: Analysis { scalings, ..Analysis::default() },
         runs: by_nodes
@@ -63,6 +64,16 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
     };
     told.print(&c.output)?;
     Ok(exit)
+}
+
+/// The first two; the tables have the others.
+fn verdict(scalings: &[Scaling]) -> String {
+    let mut out: Vec<String> =
+        scalings.iter().take(2).map(|s| format!("{}: {}", s.name, s.verdict)).collect();
+    if scalings.len() > 2 {
+        out.push(format!("{} more in the tables.", scalings.len() - 2));
+    }
+    out.join(" ")
 }
 
 fn findings(by_nodes: &BTreeMap<u32, Vec<Member>>, scalings: &[Scaling]) -> Vec<Finding> {

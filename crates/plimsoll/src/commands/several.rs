@@ -120,6 +120,8 @@ fn short(v: &serde_json::Value) -> String {
 pub struct Told {
     /// `compare` or `scale`.
     pub what: &'static str,
+    /// Head of the report.
+    pub title: String,
     pub verdict: String,
     pub findings: Vec<Finding>,
     pub analysis: Analysis,
@@ -135,11 +137,17 @@ impl Told {
 
     pub fn print(self, o: &OutputArgs) -> Result<(), Fault> {
         let mark = plimsoll_stats::validity::mark(&self.findings);
-        let head = if mark.is_empty() { "VALID.".to_owned() } else { mark };
+        let notes = self.findings.iter().filter(|f| f.level == Level::Qualified).count();
+        let head = match notes {
+            _ if !mark.is_empty() => mark,
+            0 => "VALID.".to_owned(),
+            1 => "VALID (1 note).".to_owned(),
+            n => format!("VALID ({n} notes)."),
+        };
         let valid = self.is_valid();
         let summary = RunSummary {
             schema: SCHEMA.into(),
-            id: self.what.into(),
+            id: self.title,
             valid,
             verdict: format!("{head} {}", self.verdict),
             findings: self.findings,

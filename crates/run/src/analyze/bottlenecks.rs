@@ -60,10 +60,11 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
         verdict: "consistent with".into(),
         next: s.experiment.into(),
     });
-    let clear = found.cleared.iter().map(|(candidate, what, mean)| Bottleneck {
-        candidate: format!("{} ({what})", candidate.name()),
-        measured: percent(*mean),
-        threshold: percent(candidate.threshold()),
+    let clear = found.cleared.iter().map(|c| Bottleneck {
+        candidate: format!("{} ({})", c.candidate.name(), c.what),
+        measured: percent(c.mean),
+        time_fraction: Some(c.time_fraction),
+        threshold: percent(c.candidate.threshold()),
         verdict: "clear".into(),
         ..Bottleneck::default()
     });

@@ -24,7 +24,21 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
     findings.extend(judge_reads(data, stage));
+    name_the_cell(stage, lines, &mut findings);
     (findings, judged.facts)
+}
+
+/// Of several cells, what is wrong with a stage is wrong with its own line: the others stand.
+fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
+    let here = |l: &&Line<'_>| l.kind.is_some() && l.parts.iter().any(|p| p.stage.index == stage.index);
+    let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
+    let [only] = mine[..] else { return };
+    if stage.spec.cell.is_none() || lines.len() < 2 {
+        return;
+    }
+    for f in findings.iter_mut().filter(|f| f.workload.is_none() && f.level == Level::Invalid) {
+        f.workload = Some(only.label());
+    }
 }
 
 fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<'_>]) -> StageSeen {

@@ -103,12 +103,22 @@ pub struct Suspect {
     pub experiment: &'static str,
 }
 
+/// A candidate that is not the bottleneck.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cleared {
+    pub candidate: Candidate,
+    pub what: String,
+    /// Share of samples at or above the threshold: less than half.
+    pub time_fraction: f64,
+    pub mean: f64,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
     /// Above their threshold in half of the samples or more; client first, then by time.
     pub suspects: Vec<Suspect>,
-    /// Looked at, and not saturated: which, what of it, and its mean.
-    pub cleared: Vec<(Candidate, String, f64)>,
+    /// Looked at, and not saturated for half of the time.
+    pub cleared: Vec<Cleared>,
     pub has_server_samples: bool,
     pub text: String,
 }
@@ -139,7 +149,8 @@ pub fn attribute(observed: &[Observed]) -> Attribution {
                 experiment: o.candidate.experiment(),
             });
         } else {
-            cleared.push((o.candidate, o.what.clone(), crate::math::mean(&good)));
+            let mean = crate::math::mean(&good);
+            cleared.push(Cleared { candidate: o.candidate, what: o.what.clone(), time_fraction, mean });
         }
     }
     suspects.sort_by(|a, b| {
