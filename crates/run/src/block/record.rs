@@ -26,15 +26,22 @@ fn file_in(place: &Path) -> PathBuf {
     place.join("generations")
 }
 
-/// A file is the same while its inode and birth time are; a device while its number and size are.
+/// A file is the same while its inode and birth time are; a device while its serial number (a loop device: its file) and
+/// its size are. Device numbers are given to others when a device is taken away.
 pub fn identity_of(path: &Path, seed: u64) -> std::io::Result<Identity> {
     let meta = fs::metadata(path)?;
-    if DeviceInfo::of(path).is_ok() {
-        let size = super::known_size(path).unwrap_or(0);
-        return Ok(Identity { file: [meta.rdev(), 0, size], seed });
+    if let Ok(device) = DeviceInfo::of(path) {
+        let behind = device.backing_file.as_deref().map(identity_of_file).transpose()?;
+        let serial = behind.map_or_else(|| first_object(Path::new(&device.serial)), |[_, inode, _]| inode);
+        return Ok(Identity { file: [meta.rdev(), serial, device.size_bytes], seed });
     }
+    Ok(Identity { file: identity_of_file(path)?, seed })
+}
+
+fn identity_of_file(path: &Path) -> std::io::Result<[u64; 3]> {
+    let meta = fs::metadata(path)?;
     let born = meta.created().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-    Ok(Identity { file: [meta.dev(), meta.ino(), born.map_or(0, |t| t.as_nanos() as u64)], seed })
+    Ok([meta.dev(), meta.ino(), born.map_or(0, |t| t.as_nanos() as u64)])
 }
 
 /// The machine's present life, as two words.

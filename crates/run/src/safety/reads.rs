@@ -49,6 +49,15 @@ pub fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
     Some(Finding::new("V08", "page_cache_reads", level, text).measured(share, SHARE).on(workload))
 }
 
+/// A file of a file system that lives in memory.
+pub fn in_memory(workload: &str, path: &str) -> Finding {
+    let text = format!(
+        "{path} lies in memory (tmpfs or ramfs): these figures are those of memory and kernel, not of storage. \
+         Name a file on the storage that is meant."
+    );
+    Finding::new("V08", "memory_file_system", Level::Qualified, text).on(workload)
+}
+
 /// Reads of a region that was never written.
 pub fn unwritten(workload: &str, path: &str, unwritten: u64, length: u64) -> Finding {
     let share = unwritten as f64 / length.max(1) as f64;
