@@ -45,6 +45,8 @@ pub struct Steadiness {
 
 /// A plateau shorter than this says nothing about how exactly a rate is held.
 const LEAST_S: f64 = 10.0;
+/// Refusals say it themselves.
+const LEAST_REFUSED_S: f64 = 4.0;
 /// A limiter makes a stall good as far as its bucket allows, often a tenth of a second. Storage whose rate varies by
 /// 1 % from second to second wanders by 0.07 s in 20 s, and by more over longer times.
 const HELD_S: f64 = 0.04;
@@ -76,10 +78,11 @@ impl Steadiness {
     }
 
     pub fn cause(&self) -> Cause {
-        if self.seconds < LEAST_S || !self.wander_s.is_finite() {
+        let refused = self.refused >= REFUSED;
+        if self.seconds < if refused { LEAST_REFUSED_S } else { LEAST_S } || !self.wander_s.is_finite() {
             return Cause::None;
         }
-        if self.refused >= REFUSED && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds) {
+        if refused && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds) {
             return Cause::Refusals;
         }
         let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= HELD_GROWTH;

@@ -255,6 +255,11 @@ fn capacity(t: &Track) -> Capacity {
     if seen.iter().all(|d| matches!(d.kind, DrainKind::Flat | DrainKind::Unsteady)) {
         return Capacity::NoneSeen;
     }
+    // A short burst that was seen once, at the start, is the storage's own beginning as likely as a bucket.
+    let once = seen.iter().filter(|d| d.kind == DrainKind::Micro).count() == 1;
+    if once && seen.iter().all(|d| d.kind != DrainKind::Cliff) {
+        return Capacity::NoneSeen;
+    }
     let most = t.most_recovered();
     let full: Vec<&Drain> = seen.iter().filter(|d| d.recovered > Some(0.93 * most)).copied().collect();
     if !seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most)) {
@@ -286,7 +291,11 @@ fn open_questions(f: &Found, o: &Options) -> Vec<String> {
         out.push(format!("no rate of {unit} was seen to hold: more of the budget is needed"));
         return out;
     };
+    let once = f.drains.iter().any(|d| d.kind == DrainKind::Micro);
     match f.capacity {
+        Capacity::NoneSeen if once => out.push(format!(
+            "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about 60 s more would tell"
+        )),
         Capacity::NoneSeen => out.push(format!(
             "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; a horizon of {:.0} s \
              would exclude one ten times as large",
