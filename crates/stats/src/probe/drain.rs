@@ -209,12 +209,13 @@ impl Drain {
         self.recovered_half_width = self.recovered_half_width.hypot(buffered);
     }
 
-    /// Looks at the part after the cliff, or at the second half.
+    /// Looks at the part after the cliff, or at the last two thirds.
     pub(super) fn judge_plateau(&mut self, seen: &Plateau, dt: f64, of: Resource) {
         let n = seen.x.len();
         let from = match self.cliff_s {
             Some(s) => (((s + 2.0) / dt) as usize).min(n),
-            None => n / 2,
+            // The start is the way's: connections, buffers.
+            None => n / 3,
         };
         let part = |v: &[f64]| v.get(from.min(v.len())..).unwrap_or_default().to_vec();
         let (ok, refused, latency) = (part(&seen.ok), part(&seen.refused), part(&seen.latency_s));
