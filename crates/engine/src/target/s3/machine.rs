@@ -195,19 +195,8 @@ impl Machine {
         result: i32,
     ) -> Step {
         let lane = (tag >> 2) as usize;
-        let i = slot as usize * self.lanes_per_slot + lane;
-        let mut side = side(
-            &mut self.conns,
-            &self.servers,
-            &self.config,
-            self.servers_per_lane,
-            ring,
-            &self.slots,
-            slot,
-            lane,
-            self.lanes_per_slot,
-        );
-        let progress = self.lanes[i].complete(tag & 3, result, &mut side);
+        let (at_work, mut side) = self.lane_with_side(ring, slot, lane);
+        let progress = at_work.complete(tag & 3, result, &mut side);
         self.advance(ring, (now_ns, sink), slot, lane, progress)
     }
 
@@ -246,19 +235,9 @@ impl Machine {
         );
         self.calls[i] = call;
         self.began_ns[i] = now_ns;
-        let mut side = side(
-            &mut self.conns,
-            &self.servers,
-            &self.config,
-            self.servers_per_lane,
-            ring,
-            &self.slots,
-            slot,
-            lane,
-            self.lanes_per_slot,
-        );
-        let progress = self.lanes[i].begin(exchange, &mut side);
-        if self.lanes[i].awaits_continue {
+        let (at_work, mut side) = self.lane_with_side(ring, slot, lane);
+        let progress = at_work.begin(exchange, &mut side);
+        if at_work.awaits_continue {
             self.wake_ns = self.wake_ns.min(now_ns + self.continue_ns);
         }
         progress
@@ -270,19 +249,29 @@ impl Machine {
             if !self.lanes[i].active {
                 continue;
             }
-            let mut side = side(
-                &mut self.conns,
-                &self.servers,
-                &self.config,
-                self.servers_per_lane,
-                ring,
-                &self.slots,
-                slot,
-                lane,
-                self.lanes_per_slot,
-            );
-            self.lanes[i].cancel(why, &mut side);
+            let (at_work, mut side) = self.lane_with_side(ring, slot, lane);
+            at_work.cancel(why, &mut side);
         }
+    }
+
+    /// A lane, and what it works with beside it.
+    pub(super) fn lane_with_side<'a, R: Ring>(
+        &'a mut self,
+        ring: &'a mut R,
+        slot: u32,
+        lane: usize,
+    ) -> (&'a mut Lane, Side<'a, R>) {
+        let server = self.slots[slot as usize].server;
+        let i = slot as usize * self.lanes_per_slot + lane;
+        let side = Side {
+            ring,
+            conn: &mut self.conns[i * self.servers_per_lane + server],
+            server: &self.servers[server],
+            content: &self.config.content,
+            slot,
+            lane: lane as u32,
+        };
+        (&mut self.lanes[i], side)
     }
 
     fn is_quiet(&self, slot: u32) -> bool {
@@ -516,31 +505,6 @@ impl Machine {
 
 pub(super) fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, String> {
     Heads::new(endpoint, config.credentials.clone(), &config.region, &config.heads).map_err(|e| e.to_string())
-}
-
-/// What one lane works with. A function of the parts, so that the lane itself can be borrowed beside it.
-#[allow(clippy::too_many_arguments, reason = "splits the machine's borrow; called in four places")]
-pub(super) fn side<'a, R: Ring>(
-    conns: &'a mut [Conn],
-    servers: &'a [Server],
-    config: &'a Config,
-    servers_per_lane: usize,
-    ring: &'a mut R,
-    slots: &[Slot],
-    slot: u32,
-    lane: usize,
-    lanes_per_slot: usize,
-) -> Side<'a, R> {
-    let server = slots[slot as usize].server;
-    let i = slot as usize * lanes_per_slot + lane;
-    Side {
-        ring,
-        conn: &mut conns[i * servers_per_lane + server],
-        server: &servers[server],
-        content: &config.content,
-        slot,
-        lane: lane as u32,
-    }
 }
 
 impl Slot {

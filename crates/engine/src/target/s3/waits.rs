@@ -4,7 +4,7 @@
 use plimsoll_model::Outcome;
 use plimsoll_model::plan::OnThrottle;
 
-use super::machine::{Machine, Phase, side};
+use super::machine::{Machine, Phase};
 use crate::ring::Ring;
 
 /// The first and the longest pause after a throttled answer without `Retry-After`, nanoseconds.
@@ -52,19 +52,8 @@ impl Machine {
     }
 
     fn stop_awaiting<R: Ring>(&mut self, ring: &mut R, slot: u32, lane: usize) -> bool {
-        let i = slot as usize * self.lanes_per_slot + lane;
-        let mut side = side(
-            &mut self.conns,
-            &self.servers,
-            &self.config,
-            self.servers_per_lane,
-            ring,
-            &self.slots,
-            slot,
-            lane,
-            self.lanes_per_slot,
-        );
-        self.lanes[i].stop_awaiting(&mut side)
+        let (lane, mut side) = self.lane_with_side(ring, slot, lane);
+        lane.stop_awaiting(&mut side)
     }
 
     /// When the slot may go on after a throttled answer.
