@@ -27,7 +27,9 @@ def own_network():
     """Starts this program again in a network namespace of its own; says so, or why not."""
     if os.environ.get(INSIDE):
         return
-    enter = ["unshare", "--map-root-user", "--net", "sh", "-c",
+    # Only who is not root needs a user namespace for it.
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    enter = ["unshare", *user, "--net", "sh", "-c",
              'ip link set lo up && sysctl -qw net.ipv4.tcp_congestion_control=reno && exec "$@"', "sh"]
     if subprocess.run([*enter, "true"], stderr=subprocess.DEVNULL).returncode == 0:
         print("network: a namespace of its own, Reno for all", flush=True)
