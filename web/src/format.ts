@@ -63,7 +63,7 @@ export function size(bytes: number): string {
   return `${group(number)} ${unit}`;
 }
 
-/** Writes sizes as their neighbours are written: 1,000,000 bytes beside 1,500 are 1,000 KB where nothing larger divides both. */
+/** Writes sizes in one family: in powers of 1000 as soon as one of them has no binary form. */
 export function sizesLike(all: number[]): (bytes: number) => string {
   const decimal = all.some((b) => b >= 1000 && b % 1000 === 0 && b % 1024 !== 0);
   return (b) => {
