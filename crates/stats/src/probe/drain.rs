@@ -81,6 +81,8 @@ impl Plateau {
     }
 }
 
+/// A rate above the known one by this factor is still the burst's.
+const CUT_OFF: f64 = 1.15;
 const NEED_FIRST_S: f64 = 20.0;
 const NEED_AGAIN_S: f64 = 8.0;
 
@@ -198,6 +200,13 @@ impl Drain {
         if self.kind == DrainKind::Micro {
             self.kind = DrainKind::Flat;
             self.recovered = Some(0.0);
+        }
+    }
+
+    /// A later drain that stays well above the known rate was cut off before its burst had ended: it shows no plateau.
+    pub(super) fn was_cut_off(&mut self, known: Option<f64>) {
+        if self.kind == DrainKind::Flat && known.is_some_and(|r| r > 0.0 && self.rate > CUT_OFF * r) {
+            (self.kind, self.recovered) = (DrainKind::Unsteady, None);
         }
     }
 

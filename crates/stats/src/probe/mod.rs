@@ -434,6 +434,8 @@ impl Probe {
         let mut seen = Drain::of(&d.seen.x, dt, d.first, t.rate);
         seen.judge_plateau(&d.seen, dt, of);
         seen.hide(hidden);
+        let known = t.rate.filter(|_| !d.first && t.drains.iter().any(|q| q.kind == DrainKind::Cliff));
+        seen.was_cut_off(known);
         seen.idle_s = d.idle_s;
         seen.taken_per_s = d.taken_per_s;
         seen.length_s = d.t;

@@ -143,11 +143,15 @@ impl Outcome {
 
     /// Whether this resource has a limiter of its own, as far as the evidence goes.
     pub fn is_limited(&self, r: Resource) -> bool {
-        let (found, other) = match r {
-            Resource::Ops => (&self.ops, Resource::Bytes),
-            Resource::Bytes => (&self.bytes, Resource::Ops),
+        let found = match r {
+            Resource::Ops => &self.ops,
+            Resource::Bytes => &self.bytes,
         };
-        found.cause() != Cause::None && self.seen_twice() != Some(other)
+        match self.seen_twice() {
+            // One cap was seen under both loads: what either shows of it counts.
+            Some(cap) => cap == r && self.ops.cause().min(self.bytes.cause()) != Cause::None,
+            None => found.cause() != Cause::None,
+        }
     }
 
     /// Sustained ops per second, where they are a limit.
@@ -246,9 +250,9 @@ fn capacity(t: &Track) -> Capacity {
         if !m.is_real(t.rate.unwrap_or(f64::INFINITY)) {
             return Capacity::NoneSeen;
         }
-        // Beside the spread of the cycles: the first seconds of a drain are coarse, by 4 % of such a bucket in the median of simulations.
+        // Beside the spread of the cycles: the first seconds of a drain are coarse against such a bucket (simulated).
         let chance = student::t95(m.cycles as f64 - 1.0) * m.spread / (m.cycles as f64).sqrt();
-        let hw = chance.hypot(0.085 * m.capacity);
+        let hw = chance.hypot(0.04 * m.capacity);
         return Capacity::Measured(Estimate::symmetric(m.capacity, hw, m.cycles as f64));
     }
     let seen: Vec<&Drain> = t.drains.iter().filter(|d| d.recovered.is_some()).collect();
