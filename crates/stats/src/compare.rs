@@ -119,20 +119,14 @@ fn welch(la: &[f64], lb: &[f64]) -> (f64, f64, f64) {
     (math::mean(la) - math::mean(lb), (va + vb).sqrt(), welch_df((va, k), (vb, l)))
 }
 
-/// Degrees of freedom of the sum of two variances of means, each with its number of runs.
+/// Degrees of freedom of the sum of two variances of means, each with its number of runs (Satterthwaite 1946, Welch 1947).
 ///
-/// Satterthwaite's `v^2 / sum(v_i^2 / n_i)` puts squares of estimates where squares of variances belong. With few runs they
-/// are too large, so that the interval is too wide: with 3 against 3 like runs it covers 96.5 %. Where the numbers of runs
-/// are equal, their unbiased estimates are used instead (Welch 1947: `v^2 / sum(v_i^2 / (n_i + 2)) - 2` with `n_i` degrees
-/// of freedom each), never more than both samples have: 95.8 % for like runs, 93.3 to 95 % when one side spreads 2 to 5 times as
-/// much. With unequal numbers that would cover less than it says, and the older formula stays.
+/// With 3 against 3 runs it covers 96.5 % if both spread alike, 94.8 % if one spreads three times as much, 94.2 % if five times
+/// (simulated, 200,000 pairs each). Welch's other formula, with unbiased estimates of the squared variances, covers 95.8, 93.8
+/// and 93.3 %, and 91.4 % with 3 against 10 runs: an interval that is a little too wide for like runs was preferred.
 fn welch_df((va, k): (f64, f64), (vb, l): (f64, f64)) -> f64 {
-    let (v, most) = (va + vb, k + l - 2.0);
-    if v <= 0.0 {
-        return most;
-    }
-    let with = |more: f64| v * v / (va * va / (k - 1.0 + more) + vb * vb / (l - 1.0 + more));
-    if k == l { (with(2.0) - 2.0).clamp(k - 1.0, most) } else { with(0.0) }
+    let v = va + vb;
+    if v > 0.0 { v * v / (va * va / (k - 1.0) + vb * vb / (l - 1.0)) } else { k + l - 2.0 }
 }
 
 /// Bootstrap over runs (or pairs), percentiles; the seed is fixed.
@@ -259,8 +253,6 @@ mod tests {
     fn degrees_of_freedom() {
         assert_eq!(welch_df((1.0, 3.0), (1.0, 3.0)), 4.0);
         assert!((welch_df((1.0, 3.0), (0.0, 3.0)) - 2.0).abs() < 1e-12);
-        assert!((welch_df((1.0, 5.0), (0.25, 5.0)) - 6.8235).abs() < 1e-3);
-        // Unequal numbers: Satterthwaite's.
         assert!((welch_df((1.0, 3.0), (1.0, 9.0)) - 6.4).abs() < 1e-12);
         assert_eq!(welch_df((0.0, 3.0), (0.0, 4.0)), 5.0);
     }

@@ -88,8 +88,9 @@ impl Fluid {
     /// Ops that the limiters let through of `want`.
     fn allow(&mut self, want: f64, size: f64, jitter: f64) -> f64 {
         let mut allow = want;
+        // A bucket that is drained does not run over: what comes in a step can be used in it, and only what is left is capped.
         for b in &mut self.buckets {
-            b.level = b.capacity.min(b.level + b.rate_per_s * jitter * STEP_S);
+            b.level += b.rate_per_s * jitter * STEP_S;
             allow = allow.min(b.level / b.charges.cost(size));
         }
         if let Some(t) = &mut self.timer {
@@ -100,7 +101,7 @@ impl Fluid {
             }
         }
         for b in &mut self.buckets {
-            b.level -= allow * b.charges.cost(size);
+            b.level = b.capacity.min(b.level - allow * b.charges.cost(size));
         }
         allow
     }

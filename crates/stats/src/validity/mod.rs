@@ -55,8 +55,10 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// Everything that the facts show to be wrong or in need of a remark, V before Q, in order of code.
+/// A fact that is no number is one that is not known: its check is left out.
 pub fn check_all(facts: &Facts) -> Vec<Finding> {
-    CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
+    let is_known = |f: &Finding| ![f.measured, f.threshold].iter().flatten().any(|v| v.is_nan());
+    CHECKS.iter().filter_map(|(_, check)| check(facts)).filter(is_known).collect()
 }
 
 /// The codes that exist.

@@ -94,7 +94,7 @@ fn a_limiter_in_the_order_of_the_methods() {
         "210 ± 4 MB/s",
         "205 KB",
         "Seen for 20 min",
-        "per bucket, key or client",
+        "per connection, bucket, key or client",
     ];
     let at: Vec<usize> =
         order.iter().map(|w| t.find(w).unwrap_or_else(|| panic!("{w} is not in: {t}"))).collect();
