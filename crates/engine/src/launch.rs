@@ -150,9 +150,10 @@ where
 
 /// Why sockets are not on io_uring unless it is asked for. Linux 6.18, loopback, 4 KiB GET, medians of three: epoll made 12 %
 /// more ops at one in flight (p50 27 us, not 31), 19 % at 4, 7 % at 64 and 13 % at 256, for 2 to 17 % less CPU time an op;
-/// at 1 MiB 3 to 4 % more. An op on a socket waits for its data in any case: io_uring saves the system calls, and spends
-/// more on arming and firing its polls.
-const AUTO_FOR_SOCKETS: &str = "measured as fast as io_uring or faster for sockets, and allowed everywhere";
+/// at 16 in flight, and at 1 MiB, neither was more than 6 % ahead, now the one and now the other. Why is a guess: an op on a
+/// socket waits for its data in any case, so that io_uring saves system calls, and arms and fires a poll for each.
+const AUTO_FOR_SOCKETS: &str =
+    "for sockets as fast as io_uring, faster with few or many in flight, and allowed everywhere";
 
 fn on_sockets<T>(
     spec: &WorkerSpec,
