@@ -4,6 +4,7 @@
 //! is compared: `batch_half_width`, and capacities within their interval.
 
 use plimsoll_stats::bucket::{FitOptions, FitVerdict, fit, min_bucket};
+use plimsoll_stats::math::{line, mean};
 use plimsoll_stats::segment::{Options, batch_interval, noise, segment};
 use plimsoll_stats::steady::steady;
 use serde_json::Value;
@@ -106,6 +107,7 @@ fn traps_do_not_fool_us() {
         .filter(|f| f["name"].as_str().is_some_and(|n| n.starts_with("trap")))
         .collect();
     assert!(traps.len() >= 5);
+    let mut fooled_fio = 0;
     for f in traps {
         let (x, dt) = series(&f);
         let fitted = fit(&x, dt, &FitOptions::default());
@@ -113,11 +115,21 @@ fn traps_do_not_fool_us() {
         assert!((fitted.sustained / 1000.0 - 1.0).abs() < 0.02, "{}: {}", f["name"], fitted.sustained);
         let s = steady(&x, dt).mean.expect("a steady window after the cliff");
         assert!((s.value / 1000.0 - 1.0).abs() < 0.02, "{}: {s:?}", f["name"]);
+        // They are traps: both rules stop before the cliff (seven segments of a second within 7.5 % of the last after 15 s; a slope
+        // of less than 0.3 % a second over 30 s after a ramp of 10 s).
+        let cliff = fitted.tiers[0].cliff_s as usize;
+        let warp =
+            (16..=x.len()).find(|&t| x[t - 7..t].iter().all(|v| (v - x[t - 1]).abs() <= 0.075 * x[t - 1]));
+        assert!(warp.is_some_and(|t| t < cliff), "{}: {warp:?}", f["name"]);
+        let slope = |y: &[f64]| line(y).0 / mean(y);
+        let fio = (40..=x.len()).find(|&t| slope(&x[t - 30..t]).abs() < 0.003);
+        fooled_fio += usize::from(fio.is_some_and(|t| t < cliff));
         // Cut before the cliff, the honest answer is a bound, never a limit.
         let before = (fitted.tiers[0].cliff_s * 0.8) as usize;
         let early = fit(&x[..before], dt, &FitOptions::default());
         assert!(early.tiers.is_empty() && early.not_excluded(1000.0) > 0.0, "{}", f["name"]);
     }
+    assert!(fooled_fio >= 4, "{fooled_fio}");
 }
 
 #[test]
