@@ -2,6 +2,7 @@
 
 mod support;
 
+use plimsoll_run::Finished;
 use plimsoll_store::RunDir;
 use support::run;
 
@@ -147,7 +148,11 @@ fn refusals_prove_a_limit_without_a_burst_and_the_ladder_reaches_it() {
     let has = |name: &str| f.summary.findings.iter().any(|x| x.name == name);
     assert!(has("limit_cause") && has("limit_penalty"), "{}", f.summary.verdict);
     let analysis = RunDir::open(&f.path).unwrap().analysis().unwrap();
-    assert!(analysis.advice.iter().any(|a| a.contains("--rps-limit 3000") || a.contains("--rps-limit 29")), "{:?}", analysis.advice);
+    assert!(
+        analysis.advice.iter().any(|a| a.contains("--rps-limit 3000") || a.contains("--rps-limit 29")),
+        "{:?}",
+        analysis.advice
+    );
     assert_eq!(analysis.buckets.len(), 1);
 }
 
