@@ -138,7 +138,8 @@ def test_which_ops_share_the_limit(plimsoll, tmp_path):
     seen = {name.removeprefix("shared with "): text.split(":")[0] for name, text in limit["evidence"]
             if name.startswith("shared with ")}
     assert seen.pop("stat") == "same bucket", limit["evidence"]
-    assert seen and set(seen.values()) == {"not the same bucket"}, limit["evidence"]
+    # A server that is busy with unlimited deletes may slow the others: undetermined, then, but never shared.
+    assert len(seen) == 3 and "same bucket" not in seen.values(), limit["evidence"]
     assert any(f["name"] == "limit_shared" and "stat: on the same bucket" in f["text"] for f in r.summary["findings"])
 
 

@@ -170,17 +170,19 @@ impl Beside {
         self.rates.get(at).map(Vec::as_slice)
     }
 
-    /// The plateau by itself; `None` where it was not the same at the end.
-    fn alone(&self) -> Option<f64> {
+    /// The plateau by itself: the higher of both looks, since a stall takes from a limit's rate and nothing adds to it.
+    /// And whether both agree.
+    fn alone(&self) -> Option<(f64, bool)> {
         let list = self.list.as_ref()?;
-        let both: Vec<f64> = list
+        let looks: Vec<f64> = list
             .iter()
             .zip(&self.rates)
             .filter(|(w, _)| **w == What::Alone)
             .filter_map(|(_, r)| r.first().copied())
             .collect();
-        let (first, last) = (*both.first()?, *both.last()?);
-        (first > 0.0 && (last / first - 1.0).abs() <= SAME).then_some(0.5 * (first + last))
+        let (first, last) = (*looks.first()?, *looks.last()?);
+        let most = first.max(last);
+        (most > 0.0).then(|| (most, first.min(last) >= (1.0 - SAME) * most))
     }
 
     /// Writes what was found into the limit's summary.
@@ -192,12 +194,12 @@ impl Beside {
         if self.rates.is_empty() {
             return;
         }
-        let Some(alone) = self.alone() else {
-            let text = "The plateau was not the same at the end as at the start: what shares the limit, and its scope, remain \
-                        undetermined. Probe again when the storage is quiet.";
-            findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
-            return;
-        };
+        let Some((alone, same)) = self.alone() else { return };
+        if !same {
+            let text = "The plateau was lower at one end of these measurements than at the other: what is undetermined may be \
+                        so for that. Probe again when the storage is quiet.";
+            findings.push(Finding::new("F49", "limit_unquiet", Level::Info, text));
+        }
         if self.asked.shared {
             self.conclude_shared(alone, limit, findings);
         }
