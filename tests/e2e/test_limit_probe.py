@@ -49,7 +49,7 @@ def test_nginx_limits_operations(plimsoll, embedded):
     limit = start("nginx-limit.sh", embedded.endpoint.removeprefix("http://"), "100", "20", "429")
     try:
         r = plimsoll("limits", "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "stat", "--budget",
-                     "45s", "--json", server=embedded)
+                     "75s", "--json", server=embedded)
         found = limit_of(r)
         assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
         assert found["binding"] == "ops" and found["bytes_per_s"] is None, r.summary["verdict"]
