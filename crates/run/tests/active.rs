@@ -112,7 +112,7 @@ stop = { duration = "90s" }
     assert!((bucket.capacity.unwrap().value / 15_000.0 - 1.0).abs() < 0.03, "{bucket:?}");
     assert!(f.summary.findings.iter().any(|x| x.name == "cliff"));
     assert_eq!(f.summary.limits.len(), 1);
-    assert!(f.summary.verdict.contains("200") || f.summary.verdict.contains("20"), "{}", f.summary.verdict);
+    assert!(f.summary.verdict.contains("a token bucket of"), "{}", f.summary.verdict);
 
     // The same storage without a limiter: nothing is claimed.
     let plan = std::fs::read_to_string(f.path.join("plan.toml")).unwrap();

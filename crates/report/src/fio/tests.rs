@@ -154,7 +154,7 @@ fn the_figures_are_those_of_the_run() {
         1000
     );
     assert_eq!(v["jobs"][0]["latency_us"]["1000"], 100.0);
-    assert_eq!(v["jobs"][0]["iodepth_level"]["2"], 100.0, "2 in flight on the mean");
+    assert_eq!(v["jobs"][0]["iodepth_level"]["4"], 100.0, "a closed loop keeps its depth");
     assert_eq!(v["jobs"][0]["write"]["total_ios"], 0);
     assert_eq!(v["jobs"][0]["job options"]["iodepth"], "4");
     assert_eq!(v["global options"], serde_json::json!({"bs": "4k"}), "flags without a value are left out");
