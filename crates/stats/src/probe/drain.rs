@@ -366,3 +366,20 @@ impl Micro {
             && self.capacity > 0.15 * rate
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A burst that has not ended is no plateau, however flat it is.
+    #[test]
+    fn a_burst_that_goes_on_is_not_enough() {
+        let before = Before { first: false, rate: Some(300.0), refuted: false };
+        assert!(!is_enough(&[900.0; 50], 0.2, 10.0, before));
+        let mut x = vec![900.0; 50];
+        x[0] = 450.0;
+        assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
+        x[0] = 1800.0;
+        assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
+    }
+}
