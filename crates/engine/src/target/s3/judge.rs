@@ -4,7 +4,8 @@ use plimsoll_model::{Op, OpKind, Outcome};
 use plimsoll_s3::classify::{classify, classify_code, is_checksum_refusal};
 use plimsoll_s3::xml::{self, DeleteResult, DocumentError, ErrorDocument};
 
-use super::lane::{Ended, Lane, Why};
+use super::exchange::{Ended, Why};
+use super::lane::Lane;
 use super::request::Call;
 
 /// The outcome of an exchange, and words for the first of its class.

@@ -5,15 +5,14 @@
 //! request goes out once more, on a new connection, if not a byte of an answer came.
 
 use plimsoll_model::Outcome;
+use plimsoll_s3::Crc;
 use plimsoll_s3::response::{BodyLeft, Event, Malformed, ResponseParser};
-use plimsoll_s3::{Crc, CrcKind};
 
-use super::config::Server;
-use super::conn::Conn;
-use super::content::{Content, Difference};
+use super::content::Difference;
+use super::exchange::{Ended, Exchange, Progress, Side, TAG_CONNECT, TAG_RECEIVE, TAG_SEND, Wants, Why};
 use super::outgoing::{Message, Outgoing};
 use super::water::LowWater;
-use crate::ring::{Ring, RingOp, Token};
+use crate::ring::{Ring, RingOp};
 
 /// Bytes that one discarding receive may take: as they move they are counted.
 const DISCARD_BYTES: u64 = 1 << 20;
@@ -24,70 +23,9 @@ const SMALL_BODY: u64 = 16 * 1024;
 /// What is kept of bodies that are read for their meaning.
 const MAX_TEXT: usize = 1 << 20;
 
-pub(super) const TAG_CONNECT: u32 = 0;
-pub(super) const TAG_SEND: u32 = 1;
-pub(super) const TAG_RECEIVE: u32 = 2;
-
 const CONNECT: u8 = 1 << TAG_CONNECT;
 const SEND: u8 = 1 << TAG_SEND;
 const RECEIVE: u8 = 1 << TAG_RECEIVE;
-
-/// What is done with the body of a successful answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// Counted and thrown away, in the kernel where that is possible.
-    Nothing,
-    /// Kept: it is XML that says how the op went.
-    Text,
-    /// An object's bytes from `base` on, to be compared.
-    Compare { object: u64, base: u64 },
-}
-
-/// What a lane is asked to do, beside what is in its [`Outgoing`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Exchange {
-    pub head_request: bool,
-    pub wants: Wants,
-    /// Bytes of body expected; 0 when that is not known.
-    pub expected: u64,
-    /// Check the body against the answer's checksum.
-    pub checksum: Option<CrcKind>,
-}
-
-/// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// A complete answer: see the lane's parser, counts and text.
-    Answered,
-    Failed(Outcome, Why),
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    Connect(i32),
-    Socket,
-    Send(i32),
-    Receive(i32),
-    Malformed(Malformed),
-    Tls,
-    Cancelled,
-}
-
-/// What one completion came to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Progress {
-    /// Body bytes, sent or received.
-    pub moved: u64,
-    /// The head of the answer came with this.
-    pub head: bool,
-    pub ended: Option<Ended>,
-    pub reconnected: bool,
-}
-
-impl Progress {
-    const NOTHING: Self = Self { moved: 0, head: false, ended: None, reconnected: false };
-}
 
 /// What comes when the ring has let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,23 +33,6 @@ enum After {
     Nothing,
     Resend,
     End(Ended),
-}
-
-/// What a lane needs from outside for each step.
-pub(super) struct Side<'a, R> {
-    pub ring: &'a mut R,
-    pub conn: &'a mut Conn,
-    pub server: &'a Server,
-    pub content: &'a Content,
-    pub slot: u32,
-    /// Number of the lane in its slot.
-    pub lane: u32,
-}
-
-impl<R: Ring> Side<'_, R> {
-    fn token(&self, kind: u32) -> Token {
-        Token::new(self.slot, self.lane << 2 | kind)
-    }
 }
 
 #[derive(Debug)]
@@ -149,8 +70,6 @@ pub(super) struct Lane {
     pub sent_checksum: plimsoll_s3::checksum::Base64Crc,
 }
 
-const IDLE: Exchange = Exchange { head_request: false, wants: Wants::Nothing, expected: 0, checksum: None };
-
 impl Lane {
     /// `reads`: bodies are looked at, so the buffer should be large.
     pub fn new((tls, reads): (bool, bool), closes: bool, text_room: usize) -> Self {
@@ -158,7 +77,7 @@ impl Lane {
         Self {
             out: Outgoing::new(tls, text_room),
             parser: ResponseParser::new(),
-            exchange: IDLE,
+            exchange: Exchange::IDLE,
             body_bytes: 0,
             discarded: 0,
             text: Vec::with_capacity(8 << 10),

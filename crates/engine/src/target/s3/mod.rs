@@ -1,11 +1,12 @@
 //! The S3 target: HTTP/1.1 exchanges on the ring.
 //!
-//! From outside in: [`machine`] turns ops into exchanges, [`lane`] drives one exchange over one [`conn`]ection,
+//! From outside in: [`machine`] turns ops into exchanges, [`lane`] drives one [`exchange`] over one [`conn`]ection,
 //! [`outgoing`] is what it sends, [`request`] writes it, [`judge`] says what the answer means.
 
 pub mod config;
 mod conn;
 pub mod content;
+mod exchange;
 mod judge;
 pub mod keys;
 mod lane;

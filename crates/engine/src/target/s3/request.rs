@@ -9,7 +9,8 @@ use plimsoll_s3::{Crc, CrcKind, xml};
 
 use super::config::Config;
 use super::content::Content;
-use super::lane::{Exchange, Lane, Wants};
+use super::exchange::{Exchange, Wants};
+use super::lane::Lane;
 use super::outgoing::{FLAT_BYTES, Source};
 
 /// One request of an op.
