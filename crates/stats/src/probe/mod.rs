@@ -132,6 +132,9 @@ const ALIGN: u64 = 4096;
 /// Large ops that are as many as small ones for this long meet the same cap.
 const OTHER_CAP_S: f64 = 25.0;
 const PILOT_S: f64 = 4.0;
+/// The pilot goes on until so many large ops have ended, or for this long: a slow limiter lets few of them through.
+const PILOT_OPS: f64 = 16.0;
+const LONGEST_PILOT_S: f64 = 20.0;
 const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
 const MICRO_CYCLES: usize = 6;
@@ -141,7 +144,7 @@ const MICRO_DT_S: f64 = 0.1;
 #[derive(Debug, Clone)]
 enum State {
     Start,
-    Pilot,
+    Pilot(Plateau),
     Choose,
     Wait(Resource),
     Rung(Ladder),
@@ -208,7 +211,7 @@ impl Probe {
     /// One phrase for a progress line.
     pub fn phase(&self) -> String {
         match &self.state {
-            State::Start | State::Pilot => "pilot: what size moves bytes best".into(),
+            State::Start | State::Pilot(_) => "pilot: what size moves bytes best".into(),
             State::Rung(l) | State::RungEnd(l) => {
                 format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
@@ -242,10 +245,7 @@ impl Probe {
         }
         match std::mem::replace(&mut self.state, State::Choose) {
             State::Start => self.start_pilot(),
-            State::Pilot => {
-                self.choose_size(last.seen.as_ref());
-                Action::Stop
-            }
+            State::Pilot(p) => self.pilot_seen(p, last.seen.as_ref()),
             State::Choose => self.choose(),
             State::Wait(r) => self.start_drain(r),
             State::Rung(l) => self.rung_seen(l, last.seen.as_ref()),
@@ -297,20 +297,38 @@ impl Probe {
         if !self.options.moves_bytes {
             return self.choose();
         }
-        self.state = State::Pilot;
+        self.pilot(Plateau::default())
+    }
+
+    fn pilot(&mut self, seen: Plateau) -> Action {
+        let continues = !seen.x.is_empty();
+        self.state = State::Pilot(seen);
         Action::Load {
             size_bytes: self.options.large_bytes,
             concurrency: PILOT_CONCURRENCY.min(self.options.concurrency),
             duration_s: PILOT_S,
             dt_s: self.options.dt_s,
-            continues: false,
+            continues,
             offered_per_s: None,
         }
     }
 
+    fn pilot_seen(&mut self, mut pilot: Plateau, seen: Option<&Seen>) -> Action {
+        if let Some(s) = seen.filter(|s| !s.ops_per_s.is_empty()) {
+            pilot.add(s, Resource::Bytes);
+            let dt = self.options.dt_s;
+            let ended = pilot.ok.iter().sum::<f64>() * dt;
+            let longest = LONGEST_PILOT_S.min(0.1 * self.options.budget_s);
+            if ended < PILOT_OPS && (pilot.x.len() as f64 + 0.5) * dt + PILOT_S <= longest {
+                return self.pilot(pilot);
+            }
+        }
+        self.choose_size(&pilot.x);
+        Action::Stop
+    }
+
     /// As large as possible, but at least 20 ops a second, so that a slice holds several.
-    fn choose_size(&mut self, seen: Option<&Seen>) {
-        let x = seen.map_or(&[][..], |s| &s.bytes_per_s);
+    fn choose_size(&mut self, x: &[f64]) {
         let rate = math::mean(&x[4.min(x.len())..]);
         let low = (64.0 * 1024.0f64).min(self.options.large_bytes as f64);
         let wanted = (rate / 20.0).clamp(low, self.options.large_bytes as f64) as u64;

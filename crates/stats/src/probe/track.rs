@@ -27,6 +27,9 @@ pub(super) struct Track {
     pub unloaded_s: Option<f64>,
 }
 
+/// Idle time after a drain without a burst.
+const REST_S: f64 = 20.0;
+
 impl Track {
     pub fn most_recovered(&self) -> f64 {
         self.drains.iter().filter_map(|d| d.recovered).fold(0.0, f64::max)
@@ -41,9 +44,11 @@ impl Track {
             return;
         };
         if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
-            // The bucket may have been empty at the start: one more drain after an idle time, else there is none.
-            self.done = self.drains.len() >= 2;
-            self.want_s = 20.0;
+            // The bucket may have been empty at the start: one more drain after an idle time, else there is none. Time in
+            // which the other's ops kept it empty is no idle time.
+            let rested = |d: &Drain| d.idle_s.is_some_and(|i| (r - d.taken_per_s) * i >= 0.5 * REST_S * r);
+            self.done = self.drains.iter().any(rested) || self.drains.len() >= 4;
+            self.want_s = REST_S;
             return;
         }
         let most = self.most_recovered();
