@@ -133,6 +133,10 @@ mod tests {
             let mut at = [0u64; 3];
             let mut out = Vec::new();
             for w in order {
+                // Who is further behind than the grid waits for has its slices counted late, by design.
+                if at[w] >= at.iter().min().unwrap() + LAG {
+                    continue;
+                }
                 g.offer(w, &slice(at[w], w as u64 + 1));
                 at[w] += 1;
                 out.extend(drain(&mut g));
