@@ -53,8 +53,8 @@ def test_nginx_limits_operations(plimsoll, embedded):
         found = limit_of(r)
         assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
         assert found["binding"] == "ops" and found["bytes_per_s"] is None, r.summary["verdict"]
-        # Offered twice the rate, nginx still grants the rate.
-        assert any("cost no tokens" in f["text"] for f in r.summary["findings"]), r.summary["verdict"]
+        # What refusals cost is asked when time is left; where it was, offered twice the rate, nginx still grants the rate.
+        assert not any("refusals cost tokens" in f["text"].lower() for f in r.summary["findings"]), r.summary["verdict"]
     finally:
         stop(limit["dir"])
 
@@ -165,7 +165,7 @@ def test_whose_limit_it_is(plimsoll, tmp_path):
         server = Server("limited", facts["endpoint"], "one", "one-secret")
         r = plimsoll("limits", "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--budget", "90s",
                      "--probe-scope", "--second-bucket", "second-bucket", "--second-profile", "second", "--json", server=server,
-                     env={"AWS_SHARED_CREDENTIALS_FILE": str(credentials)})
+                     env={"AWS_SHARED_CREDENTIALS_FILE": str(credentials)}, timeout=400)
         limit = limit_of(r)
         assert limit["scope"] == "key", limit["evidence"]
         seen = {name: text for name, text in limit["evidence"] if name.startswith("scope: ")}
