@@ -10,7 +10,7 @@ import subprocess
 import json
 
 import pytest
-from conftest import BIN, Server, end, new_bucket, start, start_target, stop
+from conftest import BIN, new_bucket, start, stop
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -141,37 +141,6 @@ def test_which_ops_share_the_limit(plimsoll, tmp_path):
     # A server that is busy with unlimited deletes may slow the others: undetermined, then, but never shared.
     assert len(seen) == 3 and "same bucket" not in seen.values(), limit["evidence"]
     assert any(f["name"] == "limit_shared" and "stat: on the same bucket" in f["text"] for f in r.summary["findings"])
-
-
-PER_KEY = """name = "per-key"
-kind = "object"
-[[limit]]
-unit = "ops"
-rate_per_s = 30
-scope = "access-key"
-"""
-
-
-def test_whose_limit_it_is(plimsoll, tmp_path):
-    limits = tmp_path / "limits.toml"
-    limits.write_text(PER_KEY)
-    credentials = tmp_path / "credentials"
-    credentials.write_text("[second]\naws_access_key_id = two\naws_secret_access_key = two-secret\n")
-    keys = {"AWS_ACCESS_KEY_ID": "one", "AWS_SECRET_ACCESS_KEY": "one-secret",
-            "PLIMSOLL_SECOND_ACCESS_KEY_ID": "two", "PLIMSOLL_SECOND_SECRET_ACCESS_KEY": "two-secret"}
-    process, facts = start_target("s3", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--no-sync",
-                                  "--limits", str(limits), "--bucket", "first-bucket", "--bucket", "second-bucket", env=keys)
-    try:
-        server = Server("limited", facts["endpoint"], "one", "one-secret")
-        r = plimsoll("limits", "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--budget", "90s",
-                     "--probe-scope", "--second-bucket", "second-bucket", "--second-profile", "second", "--json", server=server,
-                     env={"AWS_SHARED_CREDENTIALS_FILE": str(credentials)}, timeout=400)
-        limit = limit_of(r)
-        assert limit["scope"] == "key", limit["evidence"]
-        seen = {name: text for name, text in limit["evidence"] if name.startswith("scope: ")}
-        assert all("wider" in seen[f"scope: {d}"] for d in ("connection", "prefix", "bucket")), seen
-    finally:
-        end(process)
 
 
 def test_questions_that_cannot_be_asked_are_refused(plimsoll, tmp_path):
