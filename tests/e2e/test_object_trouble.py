@@ -218,35 +218,34 @@ def test_a_server_killed_and_restarted_in_mid_run(background, own_minio):
     assert "left behind" not in err and b.keys() == [], (err, b.keys()[:5])
 
 
-def test_a_server_that_comes_back_after_the_run_is_cleaned_all_the_same(background, own_minio):
-    server = own_minio
+def a_run_whose_server_went_away(background, server):
+    """Its bucket, the run, which waits to clean up, and a reader of what it says next."""
     b = new_bucket(server)
     run = background("object", "put", *b.flags(), "--duration", "4s", *PUT_FOR, server=server)
     wait_until(lambda: len(b.keys()) > 20, what="objects")
     os.kill(server.pid, signal.SIGKILL)
     says = reader(run.stderr)
     says("cleaning up has to wait")
-    restart(server)
+    return b, run, says
+
+
+def test_a_server_that_comes_back_after_the_run_is_cleaned_all_the_same(background, own_minio):
+    b, run, says = a_run_whose_server_went_away(background, own_minio)
+    restart(own_minio)
     assert run.wait(timeout=120) == 3
     assert b.keys() == []
 
 
 def test_a_server_that_stays_away_is_told_and_cleanup_finishes_later(background, own_minio, plimsoll):
-    server = own_minio
-    b = new_bucket(server)
-    run = background("object", "put", *b.flags(), "--duration", "3s", *PUT_FOR, server=server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
-    os.kill(server.pid, signal.SIGKILL)
-    says = reader(run.stderr)
-    says("cleaning up has to wait")
+    b, run, says = a_run_whose_server_went_away(background, own_minio)
     # Nobody has to sit the minute out.
     run.send_signal(signal.SIGINT)
     says("left behind")
     assert run.wait(timeout=60) in (3, 130)
     assert json.loads(run.stdout.read())["workloads"][0]["outcomes"]["ok"] > 0, "the result is written"
-    restart(server)
+    restart(own_minio)
     assert len(b.keys()) > 20
-    cleaned = plimsoll("cleanup", "last", server=server)
+    cleaned = plimsoll("cleanup", "last", server=own_minio)
     assert cleaned.code == 0, cleaned.err
     assert b.keys() == []
 

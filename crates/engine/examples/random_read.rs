@@ -2,17 +2,16 @@
 //! program around it. `random_read FILE [seconds] [depth] [block] [io_uring|libaio|psync] [direct] [split]`
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_engine::{
-    Clock, DataSeed, Dist, FileOrder, KindSpec, Next, OpSource, Output, Pacer, Place, SeriesSpec, Share,
-    SizeSpec, StageSpec, StopRule, SyncRule, TargetConfig, WorkerSpec, start,
+    Clock, DataSeed, Dist, FileOrder, KindSpec, OpSource, Pacer, Place, SeriesSpec, Share, SizeSpec,
+    StageSpec, StopRule, SyncRule, TargetConfig, WorkerSpec, start,
 };
+use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::RingChoice;
-use plimsoll_model::{Interval, OpKind};
 
 fn stage(path: PathBuf, args: &[String]) -> Result<StageSpec, Box<dyn std::error::Error>> {
     let number = |i: usize, default: u64| args.get(i).map_or(Ok(default), |s| s.parse());
@@ -75,19 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (path, rest) =
         args.split_first().ok_or("usage: random_read FILE [seconds] [depth] [block] [ring]")?;
     let running = start(stage(path.into(), rest)?)?;
-    let mut all = Interval::empty(0);
-    loop {
-        match running.next(Duration::from_secs(5)) {
-            Next::Output(output) => {
-                if let Output::Interval { interval, .. } = &output {
-                    all.merge(interval);
-                }
-                running.recycle(output);
-            }
-            Next::Nothing => {}
-            Next::Ended => break,
-        }
-    }
+    let all = running.merged();
     for end in running.join() {
         if let Some(e) = end.error {
             return Err(e.into());

@@ -4,17 +4,16 @@
 //! `PLIMSOLL_BENCH_NO_RECORD=1` in the environment nothing is recorded, for the cost of recording: ops are those begun.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_engine::target::s3::{Config, Content, KeyNames, Layout, Options, Setup};
 use plimsoll_engine::{
-    Clock, DataSeed, Dist, KindSpec, Next, OpSource, Output, Pacer, Place, SeriesSpec, Share, SizeSpec,
-    StageSpec, StopRule, SyncRule, TargetConfig, WorkerSpec, start,
+    Clock, DataSeed, Dist, KindSpec, OpSource, Pacer, Place, SeriesSpec, Share, SizeSpec, StageSpec,
+    StopRule, SyncRule, TargetConfig, WorkerSpec, start,
 };
+use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::{DataSpec, PayloadSigning, Plan, RingChoice, S3Target, TargetSpec};
-use plimsoll_model::{Interval, OpKind};
 use plimsoll_s3::{Credentials, Endpoint};
 
 type Failed = Box<dyn std::error::Error>;
@@ -96,19 +95,7 @@ fn main() -> Result<(), Failed> {
         args.split_first().ok_or("usage: s3_loop ENDPOINT get|put [bytes] [seconds] [concurrency] [ring]")?;
     let (stage, kind) = stage(endpoint, rest)?;
     let running = start(stage)?;
-    let mut all = Interval::empty(0);
-    loop {
-        match running.next(Duration::from_secs(5)) {
-            Next::Output(output) => {
-                if let Output::Interval { interval, .. } = &output {
-                    all.merge(interval);
-                }
-                running.recycle(output);
-            }
-            Next::Nothing => {}
-            Next::Ended => break,
-        }
-    }
+    let all = running.merged();
     for end in running.join() {
         if let Some(e) = end.error {
             return Err(e.into());

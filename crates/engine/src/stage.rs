@@ -6,6 +6,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use plimsoll_model::Interval;
 
 use crate::api::{Clock, Output, StageSpec, StopCause, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
@@ -171,6 +172,23 @@ impl RunningStage {
         {
             // Full, or its worker is gone: then it is not needed.
             let _ = back.try_send(output);
+        }
+    }
+
+    /// Takes all output until the workers end: their slices merged into one.
+    pub fn merged(&self) -> Interval {
+        let mut all = Interval::empty(0);
+        loop {
+            match self.next(Duration::MAX) {
+                Next::Output(output) => {
+                    if let Output::Interval { interval, .. } = &output {
+                        all.merge(interval);
+                    }
+                    self.recycle(output);
+                }
+                Next::Nothing => {}
+                Next::Ended => return all,
+            }
         }
     }
 

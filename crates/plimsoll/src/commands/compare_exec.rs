@@ -53,13 +53,7 @@ pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
         runs: sides.ids(),
         rerun: format!("plimsoll compare {} -- {}", c.a.join(" "), c.b.join(" ")),
     };
-    let exit = match () {
-        () if !told.is_valid() => Exit::Invalid,
-        () if !decided => Exit::Undetermined,
-        () => Exit::Valid,
-    };
-    told.print(&c.output)?;
-    Ok(exit)
+    told.print(&c.output, decided)
 }
 
 /// Of many comparisons some differ by chance: which hold together (Holm, 5 %).

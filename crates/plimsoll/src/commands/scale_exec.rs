@@ -57,13 +57,7 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
             .collect(),
         rerun: format!("plimsoll scale {} --label {}", c.runs.join(" "), c.label),
     };
-    let exit = match () {
-        () if !told.is_valid() => Exit::Invalid,
-        () if !decided => Exit::Undetermined,
-        () => Exit::Valid,
-    };
-    told.print(&c.output)?;
-    Ok(exit)
+    told.print(&c.output, decided)
 }
 
 /// The first two; the tables have the others.

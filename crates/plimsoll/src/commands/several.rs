@@ -8,7 +8,7 @@ use plimsoll_model::{Analysis, Environment, Finding, RunSummary};
 use plimsoll_report::{RunReport, Style};
 
 use crate::args::OutputArgs;
-use crate::fault::Fault;
+use crate::fault::{Exit, Fault};
 use crate::{output, runs_dir};
 
 /// Which lines of different runs are the same thing: op, size, concurrency.
@@ -131,11 +131,8 @@ pub struct Told {
 }
 
 impl Told {
-    pub fn is_valid(&self) -> bool {
-        plimsoll_stats::validity::is_valid(&self.findings)
-    }
-
-    pub fn print(self, o: &OutputArgs) -> Result<(), Fault> {
+    /// Prints it; the exit says whether it may be believed, then whether anything was `decided`.
+    pub fn print(self, o: &OutputArgs, decided: bool) -> Result<Exit, Fault> {
         let mark = plimsoll_stats::validity::mark(&self.findings);
         let notes = self.findings.iter().filter(|f| f.level == Level::Qualified).count();
         let head = match notes {
@@ -144,7 +141,7 @@ impl Told {
             1 => "VALID (1 note).".to_owned(),
             n => format!("VALID ({n} notes)."),
         };
-        let valid = self.is_valid();
+        let valid = plimsoll_stats::validity::is_valid(&self.findings);
         let summary = RunSummary {
             schema: SCHEMA.into(),
             id: self.title,
@@ -169,15 +166,25 @@ impl Told {
                 "findings": summary.findings, "runs": self.runs,
                 "comparisons": analysis.comparisons, "scalings": analysis.scalings,
             });
-            return output::print(&format!("{json:#}\n"));
+            output::print(&format!("{json:#}\n"))?;
+        } else {
+            output::print(&Self::text(o, summary, analysis))?;
         }
-        output::print(&if o.csv {
+        Ok(match (valid, decided) {
+            (false, _) => Exit::Invalid,
+            (true, false) => Exit::Undetermined,
+            (true, true) => Exit::Valid,
+        })
+    }
+
+    fn text(o: &OutputArgs, summary: &RunSummary, analysis: &Analysis) -> String {
+        if o.csv {
             plimsoll_report::together::csv(analysis)
         } else if o.markdown {
             plimsoll_report::together::markdown(summary, analysis)
         } else {
             plimsoll_report::together::terminal(summary, analysis, Style::for_stdout())
-        })
+        }
     }
 }
 

@@ -4,22 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_target::block::{BlockError, BlockOptions, Export, start};
-use plimsoll_target::limiter::LimitSet;
 
 use super::target::BlockServerArgs;
-use super::target_s3::limits_refused;
+use super::target_s3::limit_set;
 use crate::fault::{Exit, Fault};
 use crate::{output, signals};
 
 pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
-    let set = match (&a.tier, &a.limits) {
-        (Some(tier), _) => LimitSet::tier(tier),
-        (None, Some(file)) => LimitSet::read(file),
-        (None, None) => {
-            return Err(Fault::input("no limits are named", "Give --tier vultr-hdd, or --limits FILE."));
-        }
-    };
-    let limits = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
+    let limits = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)?
+        .ok_or_else(|| Fault::input("no limits are named", "Give --tier vultr-hdd, or --limits FILE."))?;
     let name = limits.name.clone();
     let dir = Directory::make(a.data.as_deref())?;
     let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };

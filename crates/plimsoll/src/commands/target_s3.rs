@@ -1,6 +1,8 @@
 //! `target s3`: the embedded S3 server, until SIGINT or SIGTERM.
 
-use plimsoll_target::limiter::{LimitSet, LimitsError, TierKind};
+use std::path::Path;
+
+use plimsoll_target::limiter::{LimitSet, TierKind};
 use plimsoll_target::s3::{Credentials, S3Options, S3ServerError, spawn};
 
 use super::target::{LimitArgs, S3ServerArgs};
@@ -60,12 +62,7 @@ fn pair(id: &str, secret: &str) -> Result<Option<Credentials>, Fault> {
 
 /// The limits of a tier, or of a file; none without either.
 pub fn object_limits(a: &LimitArgs) -> Result<Option<LimitSet>, Fault> {
-    let set = match (&a.tier, &a.limits) {
-        (Some(tier), _) => LimitSet::tier(tier),
-        (None, Some(file)) => LimitSet::read(file),
-        (None, None) => return Ok(None),
-    };
-    let set = set.and_then(|s| s.scaled(a.scale)).map_err(limits_refused)?;
+    let Some(set) = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)? else { return Ok(None) };
     if set.kind == TierKind::Block {
         return Err(Fault::input(
             format!("'{}' is a tier of blocks, not of objects", set.name),
@@ -75,9 +72,17 @@ pub fn object_limits(a: &LimitArgs) -> Result<Option<LimitSet>, Fault> {
     Ok(Some(set))
 }
 
-pub fn limits_refused(e: LimitsError) -> Fault {
-    let tiers = LimitSet::tier_names().collect::<Vec<_>>().join(", ");
-    Fault::input(e.to_string(), format!("Tiers are {tiers}; --limits reads a file of your own."))
+/// The limits of a tier, else of a file, times a factor; none without either.
+pub fn limit_set(tier: Option<&str>, file: Option<&Path>, factor: f64) -> Result<Option<LimitSet>, Fault> {
+    let set = match (tier, file) {
+        (Some(tier), _) => LimitSet::tier(tier),
+        (None, Some(file)) => LimitSet::read(file),
+        (None, None) => return Ok(None),
+    };
+    set.and_then(|s| s.scaled(factor)).map(Some).map_err(|e| {
+        let tiers = LimitSet::tier_names().collect::<Vec<_>>().join(", ");
+        Fault::input(e.to_string(), format!("Tiers are {tiers}; --limits reads a file of your own."))
+    })
 }
 
 fn refused(e: S3ServerError) -> Fault {
