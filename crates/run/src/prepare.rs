@@ -12,8 +12,10 @@ use crate::event::Event;
 use crate::interrupt::Interrupt;
 use crate::stage::{Port, Step, engine_error};
 
-/// Rounds over what was refused (throttled, timed out) until preparation gives up.
+/// Rounds over what was refused (throttled, timed out), none of which got anything through, until preparation gives up.
 const ROUNDS: u32 = 20;
+/// After the first of them, and after one that got something through.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Ranges of keys that one round repeats; more wait for the next.
 const RANGES: usize = 64;
 
@@ -37,8 +39,9 @@ pub fn run(
     workers.iter_mut().for_each(|w| w.trace = objects);
     let template = workers.first().cloned();
     let mut progress = Progress { job, done: 0, since: Instant::now(), last: None };
-    let mut pause = Duration::from_millis(200);
-    for round in 0..ROUNDS {
+    let mut pause = FIRST_PAUSE;
+    let (mut round, mut before) = (0, usize::MAX);
+    loop {
         let (ends, refused) = once(workers, &mut progress, events, interrupt)?;
         if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
             return Err(engine_error(error));
@@ -59,7 +62,10 @@ pub fn run(
         if let Some(f) = hopeless {
             return Err(failed(job.what, &f.text));
         }
-        if round + 1 == ROUNDS {
+        // A limiter that lets some through at a time needs patience, not more room.
+        (round, pause) = if refused.len() < before { (0, FIRST_PAUSE) } else { (round + 1, pause) };
+        before = refused.len();
+        if round == ROUNDS {
             let text = failure.map_or_else(|| "it was throttled each time".to_owned(), |f| f.text.clone());
             return Err(failed(job.what, &text));
         }
@@ -67,7 +73,6 @@ pub fn run(
         pause = (pause * 2).min(Duration::from_secs(5));
         workers = repeats(template, &refused);
     }
-    Ok(())
 }
 
 fn failed(what: &str, text: &str) -> RunError {

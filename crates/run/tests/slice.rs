@@ -48,6 +48,22 @@ fn a_simulated_run_tells_the_truth() {
     assert!(on_disk.altered_files().unwrap().is_empty());
 }
 
+/// Ops that take longer than a slice leave slices of which no worker has anything to say: they are time, too.
+#[test]
+fn slices_without_an_op_count_as_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = SIM.replace("base = \"2ms\"", "base = \"350ms\"").replace("duration = \"10s\"", "duration = \"35s\"");
+    let mut done = None;
+    execute(&Plan::from_toml(&slow).unwrap(), &options(dir.path()), |e| {
+        if let Event::StageDone { ok, seconds, .. } = e {
+            done = Some((ok, seconds));
+        }
+    })
+    .unwrap();
+    let (ok, seconds) = done.unwrap();
+    assert!((seconds - 35.0).abs() < 0.5 && ok.abs_diff(1600) <= 32, "{ok} in {seconds} s");
+}
+
 #[test]
 fn the_same_plan_gives_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();

@@ -68,6 +68,15 @@ impl Meter {
                 *sum += n;
             }
         }
+        self.push(r);
+    }
+
+    /// A slice in which nothing ended, and of which nothing was handed over: it is a part of the last second, too.
+    pub fn pass(&mut self) {
+        self.push(Recent::default());
+    }
+
+    fn push(&mut self, r: Recent) {
         let keep = (1_000_000_000 / self.grid_ns.max(1)).max(1) as usize;
         if self.recent.len() >= keep {
             self.recent.pop_front();

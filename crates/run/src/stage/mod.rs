@@ -158,12 +158,8 @@ impl<'a> Collector<'a> {
         let at = |worker: u16| ids.iter().position(|w| *w == worker).unwrap_or(0);
         let mut port = Port::new(running);
         while let Some(step) = port.next(Duration::from_millis(50)) {
-            match step {
-                Step::Output(output) => {
-                    self.take(&output, at, sinks)?;
-                    port.recycle(output);
-                }
-                Step::Nothing => {}
+            if let Step::Output(output) = &step {
+                self.take(output, at, sinks)?;
             }
             let go_on = self.store(sinks, controller)?;
             if !go_on && self.stopping.is_none() {
@@ -172,6 +168,10 @@ impl<'a> Collector<'a> {
                 self.stopped_early = true;
             }
             self.obey(sinks, &mut port);
+            // Only now: simulated workers wait for it, and so a stop comes at the slice that asked for it.
+            if let Step::Output(output) = step {
+                port.recycle(output);
+            }
             self.show(sinks);
         }
         let ends = port.join();
@@ -192,7 +192,7 @@ impl<'a> Collector<'a> {
             Output::Trace(chunk) => {
                 if let Some((writer, names)) = &mut sinks.trace {
                     for record in &chunk.records {
-                        writer.record(record, *names)?;
+                        writer.record(record, *names);
                     }
                 }
             }
@@ -211,20 +211,21 @@ impl<'a> Collector<'a> {
                 self.enter(Phase::Measuring);
             }
             sinks.intervals.interval(self.s.index, &slice)?;
+            // Workers that all wait through a slice hand over nothing for it: time passed all the same.
+            for index in self.next_slice..slice.index {
+                self.meter.pass();
+                self.window_slices += u64::from(self.in_window(index));
+                go_on &= controller.slice(&Slice::default());
+            }
             self.meter.add(&slice);
-            let planned_end = self.s.planned_ns.map_or(u64::MAX, |p| self.start_ns + p);
-            if begin_ns >= self.warm_ns && end_ns <= planned_end && self.stopping.is_none() {
+            if self.in_window(slice.index) {
                 self.window.merge(&slice);
                 self.window_slices += 1;
             }
-            if self.stopping.is_none() && begin_ns >= planned_end {
+            if self.stopping.is_none() && begin_ns >= self.planned_end_ns() {
                 self.enter(Phase::Draining);
             }
             let counts = counts_of(&slice);
-            // Workers that all wait through a slice hand over nothing for it: time passed all the same.
-            for _ in self.next_slice..slice.index {
-                go_on &= controller.slice(&Slice::default());
-            }
             self.next_slice = self.next_slice.max(slice.index + 1);
             self.put(slice.index, counts);
             go_on &= controller.slice(&counts);
@@ -235,6 +236,16 @@ impl<'a> Collector<'a> {
             self.merge.recycle(slice);
         }
         Ok(go_on)
+    }
+
+    fn planned_end_ns(&self) -> u64 {
+        self.s.planned_ns.map_or(u64::MAX, |p| self.start_ns + p)
+    }
+
+    /// Whether a slice counts: all of it lies behind the warm-up and before the end.
+    fn in_window(&self, index: u64) -> bool {
+        let (begin_ns, end_ns) = (index * self.s.grid_ns, (index + 1) * self.s.grid_ns);
+        begin_ns >= self.warm_ns && end_ns <= self.planned_end_ns() && self.stopping.is_none()
     }
 
     /// Slices have their place by number: one in which nothing was seen is empty, not missing.
