@@ -54,6 +54,8 @@ pub(super) struct Questions {
     pub answers: Answers,
     penalty_asked: bool,
     burst_asked: [bool; 2],
+    /// The rest before it was given: clocks round, and a rest that ends an ulp too soon must not be asked for again.
+    burst_rested: [bool; 2],
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
@@ -210,14 +212,20 @@ impl Probe {
             .fold(0.0, f64::max);
         let rest_s = 1.2 * capacity.value / rate;
         let longest_s = 2.6 * full + 4.0;
-        let idle_s = self.now_s - self.tracks[i].last_end_s;
+        // No time is known better than a slice of the series.
+        let idle_s = self.now_s - self.tracks[i].last_end_s + self.options.dt_s;
         if full < 4.0 || burst < 1.2 * rate || (rest_s - idle_s).max(0.0) + longest_s > self.left_s() {
             self.questions.burst_asked[i] = true;
             return None;
         }
         if idle_s < rest_s {
+            // Who could not wait for so long once cannot do it the second time.
+            if std::mem::replace(&mut self.questions.burst_rested[i], true) {
+                self.questions.burst_asked[i] = true;
+                return None;
+            }
             // Asked again after it: the state is to choose.
-            return Some(Action::Idle { seconds: rest_s - idle_s });
+            return Some(Action::Idle { seconds: rest_s - idle_s + self.options.dt_s });
         }
         self.questions.burst_asked[i] = true;
         let offered = rate + 0.5 * (burst - rate);

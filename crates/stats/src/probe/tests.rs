@@ -3,7 +3,7 @@
 use super::*;
 use crate::simulate::events::Events;
 use crate::simulate::fluid::Fluid;
-use crate::simulate::{Bucket, Charges, drive};
+use crate::simulate::{Bucket, Charges, Load, System, drive};
 
 fn both(seed: u64) -> Fluid {
     let mut s = Fluid::new(seed, 3000.0, 600e6, 0.002, 30e6);
@@ -83,6 +83,42 @@ fn an_executor_that_sees_nothing_ends_with_reasons() {
         assert_eq!(p.next(&last), Action::Done);
         let o = p.outcome();
         assert!(!o.ops.is_bucket() && !o.ops.open.is_empty(), "{:?}", o.ops);
+    }
+}
+
+/// Sums of times round: a rest can end an ulp before what was asked for, and was then asked for again for ever.
+#[test]
+fn a_clock_that_rounds_keeps_no_probe_from_its_end() {
+    let options = Options { questions: true, budget_s: 1200.0, ..Options::default() };
+    for i in 0..12 {
+        let mut s = both(1);
+        let mut p = Probe::new(options);
+        let mut now = 1.0 / f64::from(2 * i + 3) + 1000.0 * f64::from(i);
+        let (mut last, mut rests) = (Observation { now_s: now, seen: None }, 0);
+        let actions = (0..2000).find(|_| {
+            let seen = match p.next(&last) {
+                Action::Done => return true,
+                Action::Stop => None,
+                Action::Idle { seconds } => {
+                    rests += 1;
+                    assert!(seconds > 1e-3, "a rest of {seconds} s is none");
+                    s.idle(seconds);
+                    // Less than was asked for, as a rounded sum is; in the last cases by much, as an interrupted sleep is.
+                    now += seconds * if i < 8 { 1.0 - 1e-15 } else { 0.5 };
+                    None
+                }
+                Action::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, .. } => {
+                    now += duration_s;
+                    let size_bytes = size_bytes as f64;
+                    Some(s.run(&Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s }))
+                }
+            };
+            last = Observation { now_s: now, seen };
+            false
+        });
+        assert!(actions.is_some(), "case {i}: no end after {rests} rests");
+        let tokens = p.outcome().answers.burst.iter().flatten().any(|(l, _)| *l == BurstLaw::Tokens);
+        assert!(tokens || i >= 8, "case {i}: {:?}", p.outcome().answers);
     }
 }
 
