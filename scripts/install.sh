@@ -135,7 +135,7 @@ s3_servers() {
 }
 
 python_tests() {
-  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, fio_plot' 2>/dev/null && return
+  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, xdist, fio_plot' 2>/dev/null && return
   say "python: what scripts/pins/tests.txt names"
   python3 -m venv .local/venv
   .local/venv/bin/pip install -q -r scripts/pins/tests.txt >&2

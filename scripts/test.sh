@@ -47,8 +47,9 @@ SUMMARY='^test result:' counted cargo cargo test --workspace --locked --no-fail-
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted web scripts/web-tests.sh
 step "build: release" cargo build --release --locked -p plimsoll
 # Real servers on a machine that stalls for seconds: what fails is tried once more, and listed; failing twice is a failure.
+# Three files at a time: most of their time is waiting for a limit.
 SUMMARY='[0-9]+ (passed|failed|error).* in [0-9.]+' counted e2e .local/venv/bin/python -m pytest -q --maxfail=25 \
-  --reruns 1 -rR -p no:cacheprovider tests/e2e
+  -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 -rR -p no:cacheprovider tests/e2e
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
 
 say "done"
