@@ -10,6 +10,7 @@ use plimsoll_model::{Interval, Op, OpKind, Outcome, Series, SeriesId};
 
 use crate::api::{Output, SeriesSpec, TraceChunk, WorkerSpec};
 use crate::target::Done;
+use crate::worker::ThreadTimes;
 
 /// Empty slices that a worker has beside the one it fills: the collector may lag this far.
 pub const SPARE_SLICES: usize = 8;
@@ -88,7 +89,7 @@ pub struct Recorder {
     in_flight: u64,
     changed_ns: u64,
     slice_began_ns: u64,
-    cpu_began_ns: u64,
+    thread_began: ThreadTimes,
     spun_ns: u64,
     /// Op-nanoseconds that ops were counted in flight while they were still being prepared.
     prepared_ns: u64,
@@ -145,7 +146,7 @@ impl Recorder {
             in_flight: 0,
             changed_ns: 0,
             slice_began_ns: 0,
-            cpu_began_ns: 0,
+            thread_began: ThreadTimes::default(),
             spun_ns: 0,
             prepared_ns: 0,
             starved: 0,
@@ -156,11 +157,11 @@ impl Recorder {
     }
 
     /// The worker's life begins.
-    pub(crate) fn start(&mut self, now_ns: u64, cpu_ns: u64) {
+    pub(crate) fn start(&mut self, now_ns: u64, times: ThreadTimes) {
         self.slice.index = now_ns / self.grid_ns;
         self.changed_ns = now_ns;
         self.slice_began_ns = now_ns;
-        self.cpu_began_ns = cpu_ns;
+        self.thread_began = times;
     }
 
     /// End of the current slice.
@@ -324,26 +325,28 @@ impl Recorder {
     }
 
     /// Hands the slice over when its edge has come, or at the end, and goes on in an empty one.
-    /// `cpu_ns` reads the thread's CPU time; it is called once a slice.
+    /// `times` reads the thread's times; it is called once a slice.
     #[inline]
-    pub(crate) fn turn(&mut self, now_ns: u64, at_end: bool, cpu_ns: impl FnOnce() -> u64) {
+    pub(crate) fn turn(&mut self, now_ns: u64, at_end: bool, times: impl FnOnce() -> ThreadTimes) {
         if now_ns >= self.edge_ns() || at_end {
-            self.hand_over(now_ns, cpu_ns());
+            self.hand_over(now_ns, times());
         }
     }
 
-    fn hand_over(&mut self, now_ns: u64, cpu_now_ns: u64) {
+    fn hand_over(&mut self, now_ns: u64, times: ThreadTimes) {
         self.change(now_ns);
         let client = &mut self.slice.client;
         client.workers = 1;
         let prepared_ns = u128::from(std::mem::take(&mut self.prepared_ns));
         client.in_flight_ns = client.in_flight_ns.saturating_sub(prepared_ns);
         client.alive_ns = now_ns.saturating_sub(self.slice_began_ns);
-        client.cpu_ns = cpu_now_ns.saturating_sub(self.cpu_began_ns);
+        let began = std::mem::replace(&mut self.thread_began, times);
+        client.cpu_ns = times.cpu_ns.saturating_sub(began.cpu_ns);
+        client.run_wait_ns = times.run_wait_ns.saturating_sub(began.run_wait_ns);
+        client.cpu_turns = times.cpu_turns.saturating_sub(began.cpu_turns);
         let worked_ns = client.cpu_ns.saturating_sub(self.spun_ns);
         client.waited_ns = client.alive_ns.saturating_sub(worked_ns);
         self.slice_began_ns = now_ns;
-        self.cpu_began_ns = cpu_now_ns;
         self.spun_ns = 0;
         let mut next = self.empty();
         next.reset(now_ns / self.grid_ns);

@@ -12,6 +12,11 @@ use crate::ring::{Completions, Ring};
 use crate::source::{Numbered, OpCursor, sync_op};
 use crate::target::{Context, Done, Step, Target};
 
+mod clock;
+
+use clock::ThreadClock;
+pub(crate) use clock::ThreadTimes;
+
 /// In an open loop the last stretch before an intended start is polled: a sleeping thread wakes late.
 const SPIN_NS: u64 = 60_000;
 /// Completions taken in one turn.
@@ -67,8 +72,7 @@ pub(crate) struct Worker<'a, R, T> {
     pub last_submit_ns: u64,
     pub begun_ops: u64,
     aborting_since_ns: Option<u64>,
-    /// Reads the thread's CPU time; zero on a virtual clock, so that its results are exact.
-    cpu_clock: fn() -> u64,
+    clock: ThreadClock,
 }
 
 /// Which writes are durable.
@@ -129,13 +133,13 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             last_submit_ns: 0,
             begun_ops: 0,
             aborting_since_ns: None,
-            cpu_clock: thread_cpu_ns,
+            clock: ThreadClock::of_this_thread(),
         }
     }
 
     /// Times come from a virtual clock: CPU time is not part of them.
     pub fn without_cpu_clock(mut self) -> Self {
-        self.cpu_clock = || 0;
+        self.clock = ThreadClock::Stopped;
         self
     }
 
@@ -144,7 +148,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         self.start_ns = start_ns;
         self.end_ns = after_ns.map_or(u64::MAX, |t| start_ns.saturating_add(t));
         self.now_ns = self.ring.now_ns();
-        self.recorder.start(self.now_ns, (self.cpu_clock)());
+        self.recorder.start(self.now_ns, self.clock.read());
         if let Some(t) = self.target.timeout_ns() {
             self.timeout_check_ns = self.now_ns + t / 16;
         }
@@ -442,7 +446,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         if self.aborting_since_ns.is_none() && self.control.abort.load(Relaxed) {
             self.abort();
         }
-        self.recorder.turn(self.now_ns, false, self.cpu_clock);
+        self.recorder.turn(self.now_ns, false, || self.clock.read());
     }
 
     /// Reads the virtual clock.
@@ -553,7 +557,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             self.reap();
         }
         self.now_ns = self.now_ns.max(self.ring.now_ns());
-        self.recorder.turn(self.now_ns, true, self.cpu_clock);
+        self.recorder.turn(self.now_ns, true, || self.clock.read());
         Ok(())
     }
 
@@ -573,12 +577,6 @@ fn files_of(spec: &WorkerSpec) -> u64 {
         crate::api::TargetConfig::Block(c) | crate::api::TargetConfig::Files(c) => c.paths.len() as u64,
         _ => 0,
     }
-}
-
-/// CPU time of this thread.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 #[cfg(test)]

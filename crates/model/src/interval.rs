@@ -174,6 +174,11 @@ pub struct ClientCounts {
     pub waited_ns: u64,
     /// Thread CPU time, summed over workers.
     pub cpu_ns: u64,
+    /// Time that workers were ready to run and waited for a CPU, summed (`/proc/thread-self/schedstat`); 0 where
+    /// the kernel does not say. Each waking costs some microseconds of it: see `cpu_turns`.
+    pub run_wait_ns: u64,
+    /// How often workers got a CPU.
+    pub cpu_turns: u64,
     /// In-flight ops integrated over the slice (op-nanoseconds): mean in flight is this over its length.
     pub in_flight_ns: u128,
     /// Ops submitted later than intended by more than the tolerance because the worker was busy.
@@ -188,6 +193,8 @@ impl ClientCounts {
         self.alive_ns = self.alive_ns.saturating_add(other.alive_ns);
         self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.run_wait_ns = self.run_wait_ns.saturating_add(other.run_wait_ns);
+        self.cpu_turns = self.cpu_turns.saturating_add(other.cpu_turns);
         self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
         self.late_ops = self.late_ops.saturating_add(other.late_ops);
         self.reconnects = self.reconnects.saturating_add(other.reconnects);

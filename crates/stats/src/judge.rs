@@ -7,7 +7,7 @@ use plimsoll_model::summary::{LatencySummary, LittlesLaw};
 use plimsoll_model::{Estimate, Finding, Interval, Level, OpKind, SeriesId, Verdict};
 
 use crate::littles_law::{self, Check, Sums};
-use crate::validity::{self, Facts, LittlesLawFact};
+use crate::validity::{self, Facts, LittlesLawFact, Turns};
 use crate::{math, rate};
 
 /// One op kind of one workload in the measured window: counts per slice.
@@ -49,7 +49,13 @@ pub struct ClientSeen {
     /// Mean ops in flight.
     pub in_flight: Vec<f64>,
     pub late_ops: f64,
-    /// Busiest core, share of the network interface, of the calibrated ceiling, steal: 0 to 1 where known.
+    /// What the workers waited for a CPU, per slice; empty: not known.
+    pub turns: Vec<Turns>,
+    pub workers: f64,
+    /// Shares of this machine's CPU time that other work, and this process, used.
+    pub others_cpu: Option<f64>,
+    pub own_cpu: Option<f64>,
+    /// Most that the client used of a core, share of the network interface, of the calibrated ceiling, steal: 0 to 1 where known.
     pub busiest_core: Option<f64>,
     pub nic_share: Option<f64>,
     pub ceiling_share: Option<f64>,
@@ -267,6 +273,12 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
         client_is_subject: stage.client_is_subject,
         client_busy: busy,
         client_core: stage.client.busiest_core,
+        cpu_wait: validity::cpu_wait(
+            &stage.client.turns,
+            stage.client.workers,
+            stage.client.others_cpu,
+            stage.client.own_cpu,
+        ),
         client_nic: stage.client.nic_share,
         ceiling_share: stage.client.ceiling_share,
         steal: stage.client.steal,

@@ -155,17 +155,24 @@ impl SparseInterval {
         for s in &self.series {
             encode_series(s, out);
         }
+        put_u64(out, self.client.run_wait_ns);
+        put_u64(out, self.client.cpu_turns);
     }
 
     /// Reads what [`Self::encode`] wrote. Series come in id order, whatever the bytes say.
     pub fn decode(c: &mut Cursor<'_>) -> Result<Self, StoreError> {
         let index = c.u64("slice index")?;
-        let client = decode_client(c)?;
+        let mut client = decode_client(c)?;
         let n = c.count("number of series")?;
         let mut series: Vec<SparseSeries> = (0..n).map(|_| decode_series(c)).collect::<Result<_, _>>()?;
         series.sort_by_key(|s| s.id);
         if series.windows(2).any(|w| w[0].id == w[1].id) {
             return Err(StoreError::Record("series id (twice in a slice)"));
+        }
+        // Runs of before these were kept end here.
+        if !c.is_empty() {
+            client.run_wait_ns = c.u64("wait for a CPU")?;
+            client.cpu_turns = c.u64("turns on a CPU")?;
         }
         Ok(Self { index, series, client })
     }
@@ -186,7 +193,16 @@ fn decode_client(c: &mut Cursor<'_>) -> Result<ClientCounts, StoreError> {
     let (alive_ns, waited_ns, cpu_ns) = (next()?, next()?, next()?);
     let (late_ops, reconnects) = (next()?, next()?);
     let in_flight_ns = c.u128(WHAT)?;
-    Ok(ClientCounts { workers, alive_ns, waited_ns, cpu_ns, in_flight_ns, late_ops, reconnects })
+    Ok(ClientCounts {
+        workers,
+        alive_ns,
+        waited_ns,
+        cpu_ns,
+        in_flight_ns,
+        late_ops,
+        reconnects,
+        ..ClientCounts::default()
+    })
 }
 
 fn encode_series(s: &SparseSeries, out: &mut Vec<u8>) {

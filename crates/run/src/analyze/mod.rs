@@ -18,7 +18,7 @@ mod seen;
 
 use plimsoll_model::analysis::{self, LineSpan};
 use plimsoll_model::plan::ControllerSpec;
-use plimsoll_model::{Analysis, Finding, Level, RunSummary, summary};
+use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
@@ -118,7 +118,7 @@ fn judge_data(
         expectations: Vec::new(),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
-        environment: data.environment.clone(),
+        environment: Environment { findings: Vec::new(), ..data.environment.clone() },
     };
     // A promise that cannot be read was refused before the run began.
     let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
@@ -173,6 +173,7 @@ fn of_a_search(f: Facts, timed: bool) -> Facts {
         of_another_seed: f.of_another_seed,
         client_busy: f.client_busy,
         client_core: f.client_core,
+        cpu_wait: f.cpu_wait,
         client_nic: f.client_nic,
         ceiling_share: f.ceiling_share,
         steal: f.steal,
@@ -222,6 +223,7 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             format!("A file of the run is damaged: {damage}. What lies behind that is not in these figures.");
         out.push(Finding::new("F10", "damaged_file", Level::Qualified, text));
     }
+    out.extend(data.environment.findings.iter().cloned());
     match data.end.as_deref() {
         None => {
             let text = "The run was killed before its end: these figures are of what had been recorded. \

@@ -14,7 +14,11 @@ pub struct Resources {
     /// Share of the machine's CPU time that was used, and that was stolen.
     pub system_cpu: Option<f64>,
     pub steal: Option<f64>,
+    /// The most of one core that this process can have used: what its threads used in all, and the interrupts there.
     pub busiest_core: Option<f64>,
+    /// Shares of the machine's CPU time that other processes and the kernel, and this process, used.
+    pub others_cpu: Option<f64>,
+    pub own_cpu: Option<f64>,
     /// Share of the fastest interface's speed, of those whose speed is known.
     pub nic_share: Option<f64>,
 }
@@ -28,17 +32,22 @@ impl Resources {
         let seconds = (b.at_ns - a.at_ns) as f64 / 1e9;
         // Samples lie up to a second outside the window: counts are scaled to the window's length.
         let scale = (to_ns.saturating_sub(from_ns)) as f64 / 1e9 / seconds;
-        let cores: Vec<[f64; 3]> =
+        let cores: Vec<[f64; 4]> =
             a.cpus.iter().zip(&b.cpus).filter_map(|(a, b)| core_shares(a, b)).collect();
         let mean = |i: usize| {
             (!cores.is_empty()).then(|| cores.iter().map(|c| c[i]).sum::<f64>() / cores.len() as f64)
         };
+        let process_cpu_s = b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / 1e9;
+        let own_cores = process_cpu_s / seconds;
+        let own_cpu = (!cores.is_empty()).then(|| (own_cores / cores.len() as f64).min(1.0));
         Self {
-            process_cpu_s: Some(b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / 1e9 * scale),
+            process_cpu_s: Some(process_cpu_s * scale),
             rss_bytes: inside.map(|s| s.process_rss_bytes).max().unwrap_or(0),
             system_cpu: mean(0),
             steal: mean(1),
-            busiest_core: cores.iter().map(|c| c[0]).reduce(f64::max),
+            busiest_core: cores.iter().map(|c| c[0].min(own_cores + c[3])).reduce(f64::max),
+            others_cpu: mean(0).zip(own_cpu).map(|(used, own)| (used - own).max(0.0)),
+            own_cpu,
             nic_share: nic_share(a, b, nics, seconds),
         }
     }
@@ -51,12 +60,12 @@ fn around<'a>(samples: &[&'a Sample], from_ns: u64, to_ns: u64) -> Option<(&'a S
     (last.at_ns > first.at_ns).then_some((*first, *last))
 }
 
-/// [used, stolen, idle] shares of one CPU between two samples.
-fn core_shares(a: &[u64; 6], b: &[u64; 6]) -> Option<[f64; 3]> {
+/// [used, stolen, idle, interrupts] shares of one CPU between two samples.
+fn core_shares(a: &[u64; 6], b: &[u64; 6]) -> Option<[f64; 4]> {
     let d: Vec<f64> = a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a) as f64).collect();
     let total: f64 = d.iter().sum();
     // Order: user, system, iowait, irq, steal, idle. Waiting for I/O is idle time of the CPU.
-    (total > 0.0).then(|| [(d[0] + d[1] + d[3]) / total, d[4] / total, (d[2] + d[5]) / total])
+    (total > 0.0).then(|| [(d[0] + d[1] + d[3]) / total, d[4] / total, (d[2] + d[5]) / total, d[3] / total])
 }
 
 fn nic_share(a: &Sample, b: &Sample, speeds: &BTreeMap<String, Option<u64>>, seconds: f64) -> Option<f64> {
@@ -88,7 +97,9 @@ mod tests {
         let nics = [("eth0".to_owned(), Some(10_000)), ("lo".to_owned(), None)].into();
         let r = Resources::of(&samples, &nics, 2_000_000_000, 4_000_000_000);
         assert_eq!(r.process_cpu_s, Some(1.0));
-        assert_eq!(r.busiest_core, Some(0.8));
+        // 0.8 of the core was used, 0.5 by this process: the rest is other work's.
+        assert_eq!((r.busiest_core, r.own_cpu), (Some(0.5), Some(0.25)));
+        assert!((r.others_cpu.unwrap() - 0.15).abs() < 1e-9);
         assert_eq!((r.system_cpu, r.steal), (Some(0.4), Some(0.05)));
         assert_eq!(r.nic_share, Some(0.1));
     }

@@ -5,7 +5,7 @@ use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
 use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
-use plimsoll_stats::validity::Facts;
+use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
 use super::line::{Line, horizon_s, mean_size, nominal_size};
@@ -60,9 +60,16 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         }
         client.in_flight.push(c.in_flight_ns as f64 / 1e9 / dt_s);
         client.late_ops += c.late_ops as f64;
+        client.turns.push(Turns {
+            alive_s: alive / 1e9,
+            wait_s: c.run_wait_ns as f64 / 1e9,
+            turns: c.cpu_turns as f64,
+        });
     }
     // With the storage on this machine its cores are busy for both; the workers' own share tells the client apart.
     client.busiest_core = r.busiest_core.filter(|_| !loopback && !virtual_time);
+    client.workers = f64::from(stage.workers);
+    (client.others_cpu, client.own_cpu) = (r.others_cpu, r.own_cpu);
     client.nic_share = r.nic_share;
     client.steal = r.steal;
     client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);

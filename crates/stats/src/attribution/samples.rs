@@ -9,7 +9,7 @@ use super::{Candidate, Observed};
 /// Shares over time, between neighbouring samples of one host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Shares {
-    /// Busiest core, all cores, and steal: 0 to 1.
+    /// The most of a core that the client can have had (interrupts and steal there included), all cores, and steal: 0 to 1.
     pub busiest_core: Vec<f64>,
     pub all_cores: Vec<f64>,
     pub steal: Vec<f64>,
@@ -57,7 +57,8 @@ pub fn shares(samples: &[Sample], nic_bits_per_s: &BTreeMap<String, f64>) -> Sha
 }
 
 fn cpu(out: &mut Shares, a: &Sample, b: &Sample, dt_ns: f64) {
-    out.process_cores.push(b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / dt_ns);
+    let own = b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / dt_ns;
+    out.process_cores.push(own);
     let (mut most, mut busy_sum, mut all_sum, mut steal_sum) = (0.0f64, 0.0, 0.0, 0.0);
     for (x, y) in a.cpus.iter().zip(&b.cpus) {
         let d: Vec<f64> = x.iter().zip(y).map(|(p, q)| q.saturating_sub(*p) as f64).collect();
@@ -65,7 +66,8 @@ fn cpu(out: &mut Shares, a: &Sample, b: &Sample, dt_ns: f64) {
         // user, system, irq and steal are busy; iowait and idle are not.
         let busy = d[0] + d[1] + d[3] + d[4];
         if all > 0.0 {
-            most = most.max(busy / all);
+            // What other processes used of a core is not the client's: it can have had no more than it used in all.
+            most = most.max((busy / all).min(own + (d[3] + d[4]) / all));
         }
         busy_sum += busy;
         all_sum += all;

@@ -22,6 +22,16 @@ pub struct LittlesLawFact {
     pub edge: f64,
 }
 
+/// Time for which workers were ready to run and had no CPU, beyond what each waking costs anyway.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuWait {
+    pub total_s: f64,
+    /// Share of the workers' time.
+    pub share: f64,
+    /// Part of the wait that was for other work, not for threads of the client itself: 0 to 1; absent: not known.
+    pub for_others: Option<f64>,
+}
+
 /// What the steady-state method said.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SteadyFact {
@@ -76,8 +86,10 @@ pub struct Facts {
     pub client_is_subject: bool,
     /// Share of time in which the busiest workers did not wait.
     pub client_busy: Option<f64>,
-    /// Busiest core of the client host.
+    /// Of the client host's cores, the most that the client itself can have used of one.
     pub client_core: Option<f64>,
+    /// How long the workers were ready to run and had no CPU.
+    pub cpu_wait: Option<CpuWait>,
     /// Share of the network interface's speed.
     pub client_nic: Option<f64>,
     /// Share of the calibrated ceiling of this machine.

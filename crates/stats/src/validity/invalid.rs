@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Finding, Level};
 
-use super::{Facts, SteadyFact};
+use super::{Facts, SteadyFact, cpu_wait};
 use crate::{littles_law, math, student};
 
 /// Share of workers' time beyond which the client, not the storage, is what was measured.
@@ -123,11 +123,21 @@ pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
 
 pub fn v06_schedule_lag(f: &Facts) -> Option<Finding> {
     let late = f.late_share.filter(|s| *s > 0.01)?;
-    let text = format!(
-        "{} of the ops were sent late because the client was busy (1 % is allowed). Use more threads or cores, or \
-         offer less.",
-        percent(late)
-    );
+    // Late is what came 10 ms after its time: when others had the CPU, the client could not be in time.
+    let waited = f.cpu_wait.filter(|w| cpu_wait::others_took_it(w) && w.share >= late / 2.0);
+    let text = match waited {
+        Some(w) => format!(
+            "{} of the ops were sent late (1 % is allowed), because other work on this machine took the client's CPU: \
+             {}. Stop what else runs here, or give the client cores of its own.",
+            percent(late),
+            cpu_wait::said(&w)
+        ),
+        None => format!(
+            "{} of the ops were sent late because the client was busy (1 % is allowed). Use more threads or cores, or \
+             offer less.",
+            percent(late)
+        ),
+    };
     invalid(f, "V06", "schedule_lag", late, 0.01, text)
 }
 
@@ -139,13 +149,14 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
     let remedy = "This rate is the client's, not the storage's. Use more threads or more client machines.";
     let rules = [
         (f.client_busy, CLIENT_BUSY, "the workers were busy", "of their time"),
-        (f.client_core, CLIENT_CORE, "one of the client's cores was busy", "of its time"),
+        (f.client_core, CLIENT_CORE, "one of this machine's cores was busy with the client", "of its time"),
         (f.client_nic, NIC_SHARE, "the client's network interface carried", "of its speed"),
         (f.ceiling_share, CEILING_SHARE, "the rate reached", "of what this machine can generate at all"),
     ];
-    let (value, limit, what, of) = rules
+    let full = rules
         .into_iter()
-        .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)))?;
+        .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)));
+    let Some((value, limit, what, of)) = full else { return cpu_wait::taken(f) };
     let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
     invalid(f, "V07", "client_bound", value, limit, text)
 }

@@ -7,12 +7,14 @@
 
 use plimsoll_model::Finding;
 
+mod cpu_wait;
 mod facts;
 mod invalid;
 mod qualified;
 mod table;
 
-pub use facts::{Durability, Facts, LittlesLawFact, SteadyFact};
+pub use cpu_wait::{Turns, cpu_wait};
+pub use facts::{CpuWait, Durability, Facts, LittlesLawFact, SteadyFact};
 pub use table::table;
 
 type Check = fn(&Facts) -> Option<Finding>;

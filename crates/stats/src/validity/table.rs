@@ -92,10 +92,12 @@ const ROWS: &[Row] = &[
     Row {
         code: "V07",
         name: "client busy",
-        threshold: "below 85 % (workers), 90 % (a core, the calibrated ceiling), 92 % (network)",
+        threshold: "below 85 % (workers, what others took from them included), 90 % (a core, the calibrated ceiling), 92 % (network)",
         needs: "samples of this machine",
         seen: |f| {
-            let known = [f.client_busy, f.client_core, f.client_nic, f.ceiling_share];
+            let taken = f.cpu_wait.map_or(0.0, |w| w.share * w.for_others.unwrap_or(1.0));
+            let workers = f.client_busy.map(|b| (b + taken).min(1.0));
+            let known = [workers, f.client_core, f.client_nic, f.ceiling_share];
             share(known.into_iter().flatten().reduce(f64::max))
         },
     },

@@ -43,8 +43,14 @@ pub fn slice(stage: u32, index: u64, n: u64, seed: u64) -> Interval {
     s.bytes_ok = n * 4096;
     s.bytes_moved = n * 4096 + 17;
     s.endpoints[1] = EndpointCounts { ok: n, bytes_ok: n * 4096, ..EndpointCounts::default() };
-    let client =
-        ClientCounts { workers: 1, alive_ns: GRID_NS, waited_ns: seed % GRID_NS, ..ClientCounts::default() };
+    let client = ClientCounts {
+        workers: 1,
+        alive_ns: GRID_NS,
+        waited_ns: seed % GRID_NS,
+        run_wait_ns: seed % 977,
+        cpu_turns: n,
+        ..ClientCounts::default()
+    };
     Interval { index, series: vec![s], client }
 }
 
