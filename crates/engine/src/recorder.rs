@@ -67,6 +67,9 @@ pub(crate) struct InFlight {
 pub(crate) struct Outlet {
     pub full: Sender<Output>,
     pub empty: Receiver<Output>,
+    /// On the simulated clock each slice is waited for until it comes back: simulated time runs thousands of times faster than
+    /// whoever looks at the slices, and a stop would else come minutes late, by chance more or less.
+    pub lockstep: bool,
 }
 
 /// Records one worker.
@@ -86,6 +89,8 @@ pub struct Recorder {
     slice: Box<Interval>,
     trace: Vec<OpRecord>,
     outlet: Option<Outlet>,
+    /// What came back in lockstep.
+    spare: Option<Output>,
     in_flight: u64,
     changed_ns: u64,
     slice_began_ns: u64,
@@ -143,6 +148,7 @@ impl Recorder {
             specs,
             trace: Vec::with_capacity(if spec.trace { TRACE_ROOM } else { 0 }),
             outlet,
+            spare: None,
             in_flight: 0,
             changed_ns: 0,
             slice_began_ns: 0,
@@ -357,10 +363,17 @@ impl Recorder {
             let records = std::mem::replace(&mut self.trace, Vec::with_capacity(TRACE_ROOM));
             let _ = outlet.full.send(Output::Trace(TraceChunk { worker: self.worker, records }));
         }
-        let _ = outlet.full.send(Output::Interval { worker: self.worker, interval: full });
+        let sent = outlet.full.send(Output::Interval { worker: self.worker, interval: full });
+        if outlet.lockstep && sent.is_ok() {
+            // An error: nobody gives back any more.
+            self.spare = outlet.empty.recv().ok();
+        }
     }
 
     fn empty(&mut self) -> Box<Interval> {
+        if let Some(Output::Interval { interval, .. }) = self.spare.take() {
+            return interval;
+        }
         if let Some(outlet) = &self.outlet {
             while let Ok(back) = outlet.empty.try_recv() {
                 if let Output::Interval { interval, .. } = back {

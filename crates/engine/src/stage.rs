@@ -66,11 +66,13 @@ pub fn start(spec: StageSpec) -> Result<RunningStage, EngineError> {
     for w in &spec.workers {
         // Room for more than the first spares: giving back never waits.
         let (back, empty) = bounded(4 * SPARE_SLICES);
-        for spare in spares(w) {
+        let lockstep = matches!(spec.clock, Clock::Virtual { .. });
+        // In lockstep one slice is out at a time, and the first that is handed over needs one to go on in.
+        for spare in spares(w).into_iter().take(if lockstep { 1 } else { SPARE_SLICES }) {
             let _ = back.try_send(spare);
         }
         empties.push((w.worker, back));
-        outlets.push(Outlet { full: full.clone(), empty });
+        outlets.push(Outlet { full: full.clone(), empty, lockstep });
     }
     drop(full);
     let (started_ns, threads) = match spec.clock {
@@ -205,8 +207,10 @@ impl RunningStage {
     /// Waits for the workers. Output that was not taken is lost.
     pub fn join(self) -> Vec<WorkerEnd> {
         drop(self.full);
-        let mut ends: Vec<WorkerEnd> = Vec::with_capacity(self.empties.len());
-        let (mut ids, mut broken) = (self.empties.iter().map(|(w, _)| *w), Vec::new());
+        // Who waits for a slice to come back, waits no longer.
+        let ids: Vec<u16> = self.empties.into_iter().map(|(w, _)| w).collect();
+        let mut ends: Vec<WorkerEnd> = Vec::with_capacity(ids.len());
+        let (mut ids, mut broken) = (ids.into_iter(), Vec::new());
         for t in self.threads {
             match t.join() {
                 Ok(list) => ends.extend(list),
