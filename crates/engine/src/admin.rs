@@ -34,6 +34,16 @@ pub struct AdminSetup {
     pub timeout: Duration,
 }
 
+/// What a server says of how it keeps an object; empty where it says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// `AES256`, `aws:kms`.
+    pub encryption: String,
+    /// Encrypted with the customer's key (SSE-C).
+    pub customer_key: bool,
+    pub storage_class: String,
+}
+
 /// The kind of trouble, for callers that react to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
@@ -172,6 +182,16 @@ impl Admin {
             Err(e) if matches!(e.trouble, Trouble::NotFound | Trouble::NoSuchBucket) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// How the object is kept.
+    pub fn stored(&mut self, key: &str) -> Result<Stored, AdminError> {
+        let head = self.request(&Action::HeadObject, key, b"")?.head;
+        Ok(Stored {
+            encryption: head.encryption.to_string_lossy().into_owned(),
+            customer_key: head.customer_key,
+            storage_class: head.storage_class.to_string_lossy().into_owned(),
+        })
     }
 
     /// Removes one object; removing what is not there is no error.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Finding;
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Environment {
@@ -29,6 +31,10 @@ pub struct Environment {
     pub servers: BTreeMap<String, String>,
     /// How the payload was signed, whether bodies were discarded in the kernel, TLS version: by name.
     pub notes: BTreeMap<String, String>,
+    /// What was found beside the measurement, of the run as a whole: the storage does not confirm what uploads ask
+    /// for, the trace could not be written. A summary has them among its findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Ceiling of this machine as a load generator, when it was calibrated: name to value.
     pub ceiling: BTreeMap<String, f64>,
     /// Device under test: path, model, serial, size, file system, scheduler.

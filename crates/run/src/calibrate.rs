@@ -79,12 +79,21 @@ fn narrow(mut measure: impl FnMut(u32) -> Result<Estimate, RunError>) -> Result<
     best.map(|e| (e, false)).ok_or_else(|| RunError::Bug("no attempt was made".into()))
 }
 
+/// Shorter than this no rate can be told from few slices of 100 ms.
+pub const SHORTEST: Duration = Duration::from_millis(500);
+
 /// Measures the ceilings, `duration` each, and keeps them.
 pub fn calibrate(
     options: &Options,
     duration: Duration,
     mut events: impl FnMut(Event),
 ) -> Result<Calibration, RunError> {
+    if duration < SHORTEST {
+        return Err(RunError::input(
+            format!("{} is too short to measure a ceiling in", Span(duration)),
+            format!("Give --duration {} or more; 2s is usual", Span(SHORTEST)),
+        ));
+    }
     let mut ops_per_s = BTreeMap::new();
     let mut wide = Vec::new();
     // The runs themselves are of no further use.

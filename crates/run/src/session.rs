@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Clock, DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::{ControllerSpec, OnThrottle, Stage, TargetSpec, Workload};
-use plimsoll_model::{Environment, Finding, Plan};
+use plimsoll_model::{Environment, Finding, Level, Plan};
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
 use crate::block::{Ground, LayoutJob, layout_workers};
@@ -206,6 +206,18 @@ impl Session {
         let signing = serde_json::to_value(ready.access().target.signing).unwrap_or_default();
         let signing = signing.as_str().unwrap_or_default().to_owned();
         self.environment.notes.insert("payload signing".into(), signing);
+        if !ready.unconfirmed().is_empty() {
+            let said = ready.unconfirmed().join(" ");
+            let text = format!("{said} What was measured is most likely the storage without it.");
+            self.found(Finding::new("Q11", "unconfirmed", Level::Qualified, text));
+        }
+    }
+
+    /// Something of the run as a whole. A resumed run may find the same again.
+    fn found(&mut self, finding: Finding) {
+        if !self.environment.findings.contains(&finding) {
+            self.environment.findings.push(finding);
+        }
     }
 
     fn start_sampler(&mut self, resumed: bool) -> Result<(), RunError> {
@@ -434,6 +446,7 @@ impl Session {
             compressible: w.data.compressible,
             dedupable: w.data.dedupable,
             signing: signing.as_str().unwrap_or_default().to_owned(),
+            kept_as: objects::kept_as(&s3.access().target),
         }
     }
 
@@ -504,8 +517,11 @@ impl Session {
     /// Cleans up, closes the files and seals the run. Gives what could not be removed.
     pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         drop(self.sampler.take());
-        // A trace that could not be written must not keep the rest from being ended: it is told last.
-        let traced = self.trace.take().map_or(Ok(()), TraceWriter::finish);
+        if let Some(problem) = self.trace.take().and_then(TraceWriter::finish) {
+            let text = format!("The trace is not complete: {problem}. The figures do not depend on it.");
+            events(Event::Message(text.clone()));
+            self.found(Finding::new("F13", "trace_incomplete", Level::Qualified, text));
+        }
         let left = self.take_down(events)?;
         let mut env = self.run.env()?;
         env.environment = self.environment;
@@ -519,7 +535,6 @@ impl Session {
         if self.next_stage > 0 {
             self.run.seal(end)?;
         }
-        traced?;
         Ok(left)
     }
 

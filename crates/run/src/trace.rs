@@ -47,6 +47,8 @@ pub struct TraceWriter {
     index: u64,
     line: Vec<u8>,
     name: String,
+    /// Why nothing more is written. A trace that fails must not end the measurement.
+    failed: Option<String>,
 }
 
 enum Out {
@@ -77,12 +79,17 @@ impl TraceWriter {
             index: 0,
             line: HEADER.as_bytes().to_vec(),
             name: String::new(),
+            failed: None,
         };
-        w.write()?;
+        w.write().map_err(io)?;
         Ok(w)
     }
 
-    pub fn record(&mut self, r: &OpRecord, names: &dyn Names) -> Result<(), StoreError> {
+    /// Adds a line. After a failure nothing more is written; [`Self::finish`] tells of it.
+    pub fn record(&mut self, r: &OpRecord, names: &dyn Names) {
+        if self.failed.is_some() {
+            return;
+        }
         self.name.clear();
         names.key(r, &mut self.name);
         self.line.clear();
@@ -107,24 +114,26 @@ impl TraceWriter {
             r.done_ns.saturating_sub(r.submitted_ns),
         );
         self.index += 1;
-        self.write()
+        self.failed = self.write().err().map(|e| e.to_string());
     }
 
-    fn write(&mut self) -> Result<(), StoreError> {
-        let result = match &mut self.out {
+    fn write(&mut self) -> std::io::Result<()> {
+        match &mut self.out {
             Out::Plain(w) => w.write_all(&self.line),
             Out::Packed(w) => w.write_all(&self.line),
-        };
-        result.map_err(|source| StoreError::Io { doing: "write the trace", path: self.path.clone(), source })
+        }
     }
 
-    /// Ends the file; lines are complete only after this.
-    pub fn finish(self) -> Result<(), StoreError> {
-        let io = |source| StoreError::Io { doing: "write the trace", path: self.path.clone(), source };
-        match self.out {
-            Out::Plain(mut w) => w.flush().map_err(io),
-            Out::Packed(w) => w.finish().and_then(|mut w| w.flush()).map_err(io),
-        }
+    /// Ends the file; lines are complete only after this. Gives what went wrong, if anything did.
+    pub fn finish(self) -> Option<String> {
+        let Self { out, path, failed, .. } = self;
+        let ended = match out {
+            // What a failed write left in the buffer would be tried again, and fail again.
+            Out::Plain(mut w) => w.flush(),
+            Out::Packed(w) => w.finish().and_then(|mut w| w.flush()),
+        };
+        let problem = failed.or_else(|| ended.err().map(|e| e.to_string()))?;
+        Some(format!("writing {} failed ({problem})", path.display()))
     }
 }
 
@@ -181,13 +190,43 @@ mod tests {
     }
 
     #[test]
+    fn a_full_disk_ends_the_trace_and_is_told() {
+        // /dev/full takes nothing, as a full disk does; `create` makes new files only.
+        for packed in [false, true] {
+            let file = BufWriter::with_capacity(
+                64,
+                std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap(),
+            );
+            let out = if packed {
+                Out::Packed(Box::new(zstd::Encoder::new(file, 3).unwrap()))
+            } else {
+                Out::Plain(file)
+            };
+            let path = PathBuf::from("/dev/full");
+            let start = jiff::Timestamp::UNIX_EPOCH;
+            let mut w = TraceWriter {
+                out,
+                path,
+                start,
+                index: 0,
+                line: Vec::new(),
+                name: String::new(),
+                failed: None,
+            };
+            (0..100).for_each(|_| w.record(&record(), &Plain));
+            let told = w.finish().unwrap();
+            assert!(told.contains("/dev/full") && told.contains("No space left"), "{told}");
+        }
+    }
+
+    #[test]
     fn lines_are_as_documented() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["t.csv", "t.csv.zst"] {
             let path = dir.path().join(name);
             let mut w = TraceWriter::create(&path, jiff::Timestamp::UNIX_EPOCH).unwrap();
-            w.record(&record(), &Plain).unwrap();
-            w.finish().unwrap();
+            w.record(&record(), &Plain);
+            assert_eq!(w.finish(), None);
             let bytes = std::fs::read(&path).unwrap();
             let text = if name.ends_with("zst") { zstd::decode_all(&bytes[..]).unwrap() } else { bytes };
             assert_eq!(

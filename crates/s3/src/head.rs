@@ -12,7 +12,7 @@ use crate::uri::{encode_path, encode_query, push_decimal};
 mod options;
 mod template;
 
-pub use options::{HeadOptions, HeaderError};
+pub use options::{HeadOptions, HeaderError, customer_key_problem};
 use template::{Slot, Template, Values};
 
 /// What is asked of the server. Strings are raw; they are encoded here.

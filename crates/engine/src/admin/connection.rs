@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_model::units::Span;
 use plimsoll_s3::response::{Event, ResponseHead, ResponseParser};
 use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -13,6 +14,9 @@ use rustls_pki_types::ServerName;
 use super::{AdminSetup, parse_error};
 use crate::target::s3::config::addresses_of;
 use crate::target::s3::tls;
+
+/// Three attempts of TCP (at 0, 1 and 3 s). Who has not taken a connection by then is away.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// A complete answer.
 #[derive(Debug)]
@@ -131,7 +135,7 @@ impl Connection {
         match (sent, received) {
             // A server may refuse and close before it took all of the body: its answer counts.
             (_, Ok(answer)) => Ok(answer),
-            (Err(e), _) | (Ok(()), Err(e)) => Err(lost(&shown, &e)),
+            (Err(e), _) | (Ok(()), Err(e)) => Err(lost(&shown, &e, self.timeout)),
         }
     }
 
@@ -180,13 +184,13 @@ impl Connection {
         })?;
         let mut last = None;
         for a in &addresses {
-            match TcpStream::connect_timeout(a, self.timeout) {
+            match TcpStream::connect_timeout(a, self.timeout.min(CONNECT)) {
                 Ok(tcp) => {
                     let setup = tcp
                         .set_read_timeout(Some(self.timeout))
                         .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
                         .and_then(|()| tcp.set_nodelay(true));
-                    setup.map_err(|e| lost(shown, &e))?;
+                    setup.map_err(|e| lost(shown, &e, self.timeout))?;
                     return self.wrap(tcp);
                 }
                 Err(e) => last = Some((a, e)),
@@ -223,13 +227,13 @@ impl Connection {
 }
 
 /// A connection that was there and broke.
-fn lost(shown: &str, e: &io::Error) -> Lost {
+fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
     match e.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost {
-            was_open: true,
-            message: format!("{shown} did not answer in time"),
-            remedy: "Check that it is not overloaded, and that it is an S3 server that listens there",
-        },
+        // Not tried again at once: each attempt would cost the whole time-out.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost::unreached(
+            format!("{shown} took the connection and did not answer within {}", Span(timeout)),
+            "Check that it is not overloaded, and that it is an S3 server that listens there",
+        ),
         // A TLS error shows only now, with the handshake, and does not go away by trying again.
         io::ErrorKind::InvalidData => tls_trouble(shown, e),
         _ => Lost {

@@ -60,6 +60,7 @@ impl Plan {
                 "Write a share, for example 0.001 for 0.1 %.",
             ));
         }
+        self.check_headers()?;
         for (i, stage) in self.stages.iter().enumerate() {
             self.check_stage(&format!("stage {}", i + 1), stage)?;
         }
@@ -97,6 +98,23 @@ impl Plan {
                 self.check_stage("controller.template", template)
             }
         }
+    }
+
+    /// A plan is kept with each run and shown in its report: no key may be in it.
+    fn check_headers(&self) -> Result<(), PlanError> {
+        for (name, target) in &self.targets {
+            let TargetSpec::S3(s3) = target else { continue };
+            let secret = |h: &&String| h.to_ascii_lowercase().contains("server-side-encryption-customer-");
+            if let Some(header) = s3.put_headers.keys().find(secret) {
+                return Err(invalid(
+                    format!("targets.{name}"),
+                    format!("'{header}' carries a key, and a plan is kept and shown"),
+                    "Write the key (base64 of 32 bytes) into a file, and name it with --sse-c-key-file FILE, \
+                     or sse_c_key_file in a plan.",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The target of a workload: the named one, or the only one.
@@ -262,6 +280,9 @@ stop = { duration = "30s" }
         let e = Plan::from_toml(&ranged).unwrap_err().to_string();
         assert!(e.contains("workload 'w'") && e.contains("65KiB is more than an object of 64KiB"), "{e}");
         assert!(Plan::from_toml(&ranged.replace("65KiB", "64KiB")).is_ok());
+        let secret = "put_headers = { X-Amz-Server-Side-Encryption-Customer-Key = \"AAAA\" }\n[[stage]]";
+        let e = Plan::from_toml(&GOOD.replace("[[stage]]", secret)).unwrap_err().to_string();
+        assert!(e.contains("sse_c_key_file") && !e.contains("AAAA"), "{e}");
         let e = Plan::from_toml(&GOOD.replace("\"64KiB\"", "\"64k\"")).unwrap_err().to_string();
         assert!(e.contains("line"), "{e}");
     }

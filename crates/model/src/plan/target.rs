@@ -58,6 +58,9 @@ pub struct S3Target {
     /// Headers added to each upload: storage class, server-side encryption, metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_headers: BTreeMap<String, String>,
+    /// File with the key of SSE-C: base64 of 32 bytes. The key itself is never in a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sse_c_key_file: Option<String>,
     #[serde(default)]
     pub checksum: Checksum,
     /// Limiter and latency of the embedded server, when an endpoint is `embedded`.

@@ -71,6 +71,9 @@ pub struct StorageArgs {
     /// Key of aws:kms encryption
     #[arg(long, value_name = "ID", requires = "sse", help_heading = REQUESTS)]
     pub sse_kms_key_id: Option<String>,
+    /// File with a key of your own for encryption (SSE-C): base64 of 32 bytes, as `openssl rand -base64 32` writes it
+    #[arg(long, value_name = "FILE", conflicts_with = "sse", help_heading = REQUESTS)]
+    pub sse_c_key_file: Option<String>,
     /// Header added to each upload, for example 'x-amz-meta-owner: lab'; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = REQUESTS)]
     pub headers: Vec<(String, String)>,
@@ -139,6 +142,8 @@ impl StorageArgs {
             keep_alive: !self.no_keep_alive,
             expect_continue: self.expect_continue,
             put_headers: self.put_headers(),
+            // Clean-up may be called from another directory.
+            sse_c_key_file: self.sse_c_key_file.as_ref().map(|f| absolute(f)),
             checksum: self.checksum,
             embedded: self.embedded(embedded)?,
             endpoints,
@@ -201,7 +206,6 @@ impl StorageArgs {
             tier: self.tier.clone(),
             limits: self.limits.clone(),
             scale: self.scale,
-            // Clean-up may be called from another directory.
             data: self.data.as_ref().map(|d| absolute(d)),
             no_sync: self.no_sync,
         };

@@ -3,7 +3,7 @@
 //! A named data set lives under a prefix of its own with a marker and, once it is complete, a manifest. It belongs
 //! to no run: it stays until its owner deletes it.
 
-use plimsoll_model::plan::SizeDist;
+use plimsoll_model::plan::{S3Target, SizeDist};
 use serde::{Deserialize, Serialize};
 
 use super::MARKER;
@@ -27,6 +27,25 @@ pub struct Manifest {
     pub dedupable: f64,
     /// Stamped blocks, or slices of the pool.
     pub signing: String,
+    /// Encryption and storage class that the uploads asked for; reading one kind is no measurement of another.
+    #[serde(default)]
+    pub kept_as: String,
+}
+
+/// [`Manifest::kept_as`] of a target. Of a customer's key only that there is one.
+pub fn kept_as(target: &S3Target) -> String {
+    let asked = |n: &&String| ["x-amz-server-side", "x-amz-storage-class"].iter().any(|p| n.starts_with(p));
+    let mut parts: Vec<String> = target
+        .put_headers
+        .iter()
+        .map(|(n, v)| (n.to_ascii_lowercase(), v))
+        .filter(|(n, _)| asked(&n) && !n.contains("customer"))
+        .map(|(n, v)| format!("{n}: {v}"))
+        .collect();
+    if target.sse_c_key_file.is_some() {
+        parts.push("the customer's key".into());
+    }
+    parts.join(", ")
 }
 
 /// How far a data set is.
@@ -119,6 +138,7 @@ mod tests {
             compressible: 0.0,
             dedupable: 0.0,
             signing: "unsigned".into(),
+            kept_as: String::new(),
         }
     }
 

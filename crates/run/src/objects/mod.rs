@@ -13,7 +13,9 @@ mod store;
 
 pub use area::{Area, nothing_is_allowed, open_area, with_slash};
 pub use cleanup::{Cleaned, clean};
-pub use dataset::{DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset};
+pub use dataset::{
+    DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,
+};
 pub use patience::{Clock, Waiting};
 pub use store::{ListPage, ObjectStore, StoreFault, Told, Upload};
 

@@ -1,5 +1,6 @@
 //! Targets of a plan, made ready: what a run sets up before its first stage and takes down after its last.
 
+mod asked;
 mod files;
 mod s3;
 

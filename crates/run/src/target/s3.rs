@@ -21,6 +21,7 @@ use crate::error::RunError;
 use crate::lower::KeyPlan;
 use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Told, Upload, dataset_prefix};
 use crate::server::{self, Server};
+use crate::target::asked;
 
 /// The word that stands for the embedded server in a plan.
 pub const EMBEDDED: &str = "embedded";
@@ -50,6 +51,8 @@ pub struct S3Ready {
     prefix: String,
     /// Why nothing may be done here, in the server's words: measured all the same.
     refused: Option<String>,
+    /// What was asked of the storage, and not confirmed by it: a sentence each.
+    unconfirmed: Vec<String>,
     admin: AdminStore,
     server: Option<Server>,
     content: RefCell<Vec<(ContentKey, Arc<Content>)>>,
@@ -95,8 +98,31 @@ pub fn connect(
             area = Some(objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id)?);
         }
     }
+    if area.is_some() {
+        others_answer(&access)?;
+    }
     let prefix = objects::with_slash(&prefix);
-    Ok(S3Ready { access, area, prefix, refused, admin, server, content: RefCell::default() })
+    let unconfirmed = if area.is_some() { admin.unconfirmed(&access.target, &prefix) } else { Vec::new() };
+    Ok(S3Ready { access, area, prefix, refused, unconfirmed, admin, server, content: RefCell::default() })
+}
+
+/// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
+/// turn a part of all ops into failures.
+fn others_answer(access: &Access) -> Result<(), RunError> {
+    const LEAVE_OUT: &str =
+        "Correct this endpoint, or leave it out: all endpoints have to serve the same bucket";
+    for endpoint in access.endpoints.iter().skip(1) {
+        let store = AdminStore::of(access, endpoint)?;
+        let bucket = &access.target.bucket;
+        match store.bucket_exists() {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(RunError::input(format!("{endpoint} has no bucket '{bucket}'"), LEAVE_OUT));
+            }
+            Err(e) => return Err(RunError::input(e.to_string(), e.remedy().unwrap_or(LEAVE_OUT))),
+        }
+    }
+    Ok(())
 }
 
 /// The server that the plan's endpoint asks for, if it asks for one.
@@ -130,6 +156,7 @@ fn start_server(
 
 /// Credentials from the server that we started, else from where the AWS tools look.
 fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError> {
+    let wire = asked::with_customer_key(target)?;
     if let Some(server) = server {
         let endpoint = parse_endpoints(std::slice::from_ref(&server.ready.endpoint))?;
         let credentials = Credentials {
@@ -138,7 +165,7 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
             session_token: None,
         };
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
-        return Ok(Access { endpoints: endpoint, credentials, region, target: target.clone() });
+        return Ok(Access { endpoints: endpoint, credentials, region, target: wire });
     }
     let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
         let text = e.to_string();
@@ -158,7 +185,7 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
         (list, _) => parse_endpoints(list)?,
     };
     let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
-    Ok(Access { endpoints, credentials: found.credentials, region, target: target.clone() })
+    Ok(Access { endpoints, credentials: found.credentials, region, target: wire })
 }
 
 /// A sentence's beginning.
@@ -239,6 +266,11 @@ impl S3Ready {
     /// Why nothing may be done here, where the server denies everything.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
+    }
+
+    /// What was asked of the storage, and not confirmed by it.
+    pub fn unconfirmed(&self) -> &[String] {
+        &self.unconfirmed
     }
 
     pub fn access(&self) -> &Access {
@@ -350,7 +382,9 @@ fn size_word(size: &SizeDist) -> String {
 
 /// The engine's blocking client as an [`ObjectStore`].
 #[derive(Debug)]
-pub struct AdminStore(RefCell<Admin>);
+///
+/// The second part names the headers that uploads carry beside those of S3 itself, if there are any.
+pub struct AdminStore(RefCell<Admin>, Option<String>);
 
 /// A client for cleaning up: the same access, later.
 pub fn admin_for(target: &S3Target) -> Result<AdminStore, RunError> {
@@ -378,6 +412,10 @@ impl AdminStore {
             .endpoints
             .first()
             .ok_or_else(|| RunError::input("no endpoint is named", "Name one with --endpoint"))?;
+        Self::of(access, endpoint)
+    }
+
+    fn of(access: &Access, endpoint: &Endpoint) -> Result<Self, RunError> {
         let setup = AdminSetup {
             endpoint: endpoint.clone(),
             credentials: access.credentials.clone(),
@@ -389,7 +427,20 @@ impl AdminStore {
             timeout: access.target.timeout.0.min(Duration::from_secs(30)),
         };
         let admin = Admin::new(setup).map_err(|e| RunError::input(e.message, "Correct the plan's target"))?;
-        Ok(Self(RefCell::new(admin)))
+        Ok(Self(RefCell::new(admin), asked::named(&access.target)))
+    }
+
+    /// What of encryption and storage class the server does not say of our marker.
+    fn unconfirmed(&self, target: &S3Target, prefix: &str) -> Vec<String> {
+        if !asked::asks(target) {
+            return Vec::new();
+        }
+        match self.0.borrow_mut().stored(&format!("{prefix}{}", objects::MARKER)) {
+            Ok(stored) => asked::unconfirmed(target, &stored),
+            Err(e) => {
+                vec![format!("Whether the server did what uploads ask for is not known: {}.", e.message)]
+            }
+        }
     }
 }
 
@@ -426,7 +477,17 @@ impl ObjectStore for AdminStore {
         })
     }
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
-        self.0.borrow_mut().put(key, body).map_err(fault)
+        let wanted = self.1.as_ref().map(|names| {
+            format!("Correct or leave out what uploads ask for ({names}), or use a server that knows it")
+        });
+        self.0.borrow_mut().put(key, body).map_err(|e| match (e.trouble, wanted) {
+            // An upload cannot lack its object: something that it names is not there (a key of encryption).
+            (Trouble::NotFound | Trouble::Other | Trouble::Refused, Some(remedy)) if e.remedy.is_empty() => {
+                StoreFault::Other(Told { what: e.message, remedy })
+            }
+            (Trouble::NotFound, _) => StoreFault::Other(Told { what: e.message, remedy: e.remedy }),
+            _ => fault(e),
+        })
     }
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         self.0.borrow_mut().get(key).map_err(fault)

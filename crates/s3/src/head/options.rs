@@ -87,13 +87,13 @@ impl Extra {
         let bad = |problem: &str| HeaderError { name: name("key"), problem: problem.into() };
         let key = find(&self.sse_c, &name("key"))
             .ok_or_else(|| bad("is missing beside the other SSE-C headers"))?;
-        let raw = STANDARD.decode(&key).map_err(|_| bad("is not base64"))?;
-        if raw.len() != 32 {
-            return Err(bad("must be base64 of 32 bytes (AES-256)"));
+        if let Some(problem) = customer_key_problem(&key) {
+            return Err(bad(problem));
         }
         if find(&self.sse_c, &name("algorithm")).is_none() {
             self.sse_c.push((name("algorithm"), "AES256".into()));
         }
+        let raw = STANDARD.decode(&key).map_err(|_| bad("is not base64"))?;
         let md5 = String::from_utf8_lossy(&content_md5(&raw)).into_owned();
         match find(&self.sse_c, &name("key-md5")) {
             None => self.sse_c.push((name("key-md5"), md5)),
@@ -113,6 +113,15 @@ impl Extra {
         self.sse_c
             .iter()
             .map(|(n, v)| (n.replacen("x-amz-server-side", "x-amz-copy-source-server-side", 1), v.clone()))
+    }
+}
+
+/// What is wrong with a customer's key (SSE-C); none: it can be sent. Never says what the key is.
+pub fn customer_key_problem(key: &str) -> Option<&'static str> {
+    match STANDARD.decode(key) {
+        Ok(raw) if raw.len() == 32 => None,
+        Ok(_) => Some("must be base64 of 32 bytes (AES-256)"),
+        Err(_) => Some("is not base64"),
     }
 }
 

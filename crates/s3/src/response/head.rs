@@ -65,6 +65,12 @@ pub struct ResponseHead {
     pub bucket_region: Text<32>,
     pub crc32c: Text<32>,
     pub crc64nvme: Text<32>,
+    /// `x-amz-server-side-encryption`: how the object is encrypted.
+    pub encryption: Text<16>,
+    /// The object is encrypted with the customer's key (SSE-C).
+    pub customer_key: bool,
+    /// Absent: STANDARD.
+    pub storage_class: Text<32>,
     /// `Retry-After` in seconds, when it is a number; a date is turned into one by [`Self::retry_after_s`].
     pub retry_after: RetryAfter,
     /// `Date`, Unix seconds.
@@ -95,6 +101,9 @@ impl ResponseHead {
         self.bucket_region.clear();
         self.crc32c.clear();
         self.crc64nvme.clear();
+        self.encryption.clear();
+        self.customer_key = false;
+        self.storage_class.clear();
         self.retry_after = RetryAfter::Absent;
         self.date_unix_s = None;
         self.content_range_total = None;
@@ -171,8 +180,11 @@ impl ResponseHead {
             16 if is("x-amz-request-id") => self.request_id.set(value),
             17 if is("transfer-encoding") => self.coding(value)?,
             19 if is("x-amz-bucket-region") => self.bucket_region.set(value),
+            19 if is("x-amz-storage-class") => self.storage_class.set(value.trim_ascii()),
             21 if is("x-amz-checksum-crc32c") => self.crc32c.set(value.trim_ascii()),
             24 if is("x-amz-checksum-crc64nvme") => self.crc64nvme.set(value.trim_ascii()),
+            28 if is("x-amz-server-side-encryption") => self.encryption.set(value.trim_ascii()),
+            47 if is("x-amz-server-side-encryption-customer-algorithm") => self.customer_key = true,
             _ => {}
         }
         Ok(false)

@@ -104,6 +104,7 @@ impl Case {
             keep_alive: true,
             expect_continue: false,
             put_headers: Default::default(),
+            sse_c_key_file: None,
             checksum: Default::default(),
             embedded: None,
         };
