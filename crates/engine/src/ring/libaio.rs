@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 
 use plimsoll_model::plan::RingChoice;
 
@@ -257,12 +256,6 @@ impl Ring for LibaioRing {
             out.push(c.token, c.result);
         }
     }
-
-    fn socket_open(&mut self, _sock: u32, _peer: &SocketAddr) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
-    }
-
-    fn socket_close(&mut self, _sock: u32) {}
 
     fn syscalls(&self) -> u64 {
         self.syscalls

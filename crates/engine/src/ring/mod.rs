@@ -194,10 +194,13 @@ pub trait Ring: Sized {
 
     /// Makes a stream socket for the family of `peer` under the number `sock`, ready for
     /// [`RingOp::Connect`], with `TCP_NODELAY`. Replaces none: close the old one first.
-    fn socket_open(&mut self, sock: SockId, peer: &SocketAddr) -> io::Result<()>;
+    /// Rings for files have none: `EOPNOTSUPP`.
+    fn socket_open(&mut self, _sock: SockId, _peer: &SocketAddr) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+    }
 
     /// Closes the socket. Its ops must have completed (cancel them first).
-    fn socket_close(&mut self, sock: SockId);
+    fn socket_close(&mut self, _sock: SockId) {}
 
     /// A receive on this socket need not end before so many bytes are there, or the stream ends (`SO_RCVLOWAT`);
     /// 1, as new sockets have it: at once. What is received may still be less.

@@ -1,7 +1,6 @@
 //! psync: pread and pwrite, one at a time, in the worker's own thread. Depth 1, files only.
 
 use std::io;
-use std::net::SocketAddr;
 
 use plimsoll_model::plan::RingChoice;
 
@@ -105,12 +104,6 @@ impl Ring for PsyncRing {
             out.push(c.token, c.result);
         }
     }
-
-    fn socket_open(&mut self, _sock: u32, _peer: &SocketAddr) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
-    }
-
-    fn socket_close(&mut self, _sock: u32) {}
 
     fn syscalls(&self) -> u64 {
         self.syscalls

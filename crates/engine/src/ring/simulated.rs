@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::net::SocketAddr;
 
 use plimsoll_model::plan::RingChoice;
 
-use super::{Completions, Ring, RingError, RingOp, RingSpec, SockId, Token, monotonic_ns, sleep_until};
+use super::{Completions, Ring, RingError, RingOp, RingSpec, Token, monotonic_ns, sleep_until};
 
 /// The ring of the simulated target: time jumps from event to event, to the nanosecond.
 #[derive(Debug)]
@@ -87,12 +86,6 @@ impl Ring for VirtualRing {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    fn socket_open(&mut self, _sock: SockId, _peer: &SocketAddr) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
-    }
-
-    fn socket_close(&mut self, _sock: SockId) {}
-
     fn syscalls(&self) -> u64 {
         0
     }
@@ -145,12 +138,6 @@ impl Ring for MemoryRing {
             out.push(token, 0);
         }
     }
-
-    fn socket_open(&mut self, _sock: SockId, _peer: &SocketAddr) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
-    }
-
-    fn socket_close(&mut self, _sock: SockId) {}
 
     fn syscalls(&self) -> u64 {
         self.syscalls
