@@ -43,6 +43,8 @@ pub struct Drain {
     pub cliff_s: Option<f64>,
     /// Idle time before it; `None` for the first.
     pub idle_s: Option<f64>,
+    /// Time since this resource was loaded last: the idle time, and before a first drain what went before it.
+    pub rest_s: f64,
     /// Tokens per second that other phases took meanwhile.
     pub taken_per_s: f64,
     /// Tokens that the idle time brings at the plateau's rate.
@@ -154,6 +156,7 @@ impl Drain {
             recovered_half_width: f64::INFINITY,
             cliff_s: None,
             idle_s: None,
+            rest_s: 0.0,
             taken_per_s: 0.0,
             would_fill: None,
             start_s: 0.0,

@@ -78,7 +78,9 @@ impl Probe {
         }
         // Large ops that do not gain by being more only fill buffers.
         let fewer = l.of == Resource::Bytes && !grew && l.concurrency > 1;
+        let (now, used) = (self.now_s, self.used[l.of as usize]);
         let t = self.track(l.of);
+        (t.last_end_s, t.mark) = (now, used);
         t.concurrency = Some(if fewer { l.concurrency / 2 } else { l.concurrency });
         t.still_grew = at_top && grew && refused <= REFUSED && l.before.is_some();
         self.choose()

@@ -40,6 +40,8 @@ pub struct Options {
     pub concurrency: u32,
     /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
     pub most: [u32; 2],
+    /// Bytes that travel with each op beside its own (headers): under one cap on bytes, small ops move the fewer for them.
+    pub overhead_bytes: u64,
     /// Bytes of one op that buffers on the way may take up at once: a burst of so many for each op in flight is none.
     pub buffered_bytes: u64,
     /// Whether the op moves bytes: without, there is no bytes bucket to look for.
@@ -61,6 +63,7 @@ impl Default for Options {
             large_bytes: 8 << 20,
             concurrency: 256,
             most: [0; 2],
+            overhead_bytes: 0,
             buffered_bytes: 0,
             moves_bytes: true,
             questions: false,
@@ -164,7 +167,9 @@ struct Draining {
     of: Resource,
     first: bool,
     idle_s: Option<f64>,
-    /// Tokens per second that others took during the idle time.
+    /// Time since the resource was loaded last, also before a first drain.
+    rest_s: f64,
+    /// Tokens per second that others took during that time.
     taken_per_s: f64,
     limit_s: f64,
     start_s: f64,
@@ -187,6 +192,8 @@ pub struct Probe {
     started_s: f64,
     now_s: f64,
     large_bytes: u64,
+    /// Small ops meet the cap on bytes: they drain that bucket in finer grains than large ones.
+    small_for_bytes: bool,
     used: [f64; 2],
     tracks: [Track; 2],
     questions: Questions,
@@ -203,6 +210,7 @@ impl Probe {
             started_s: 0.0,
             now_s: 0.0,
             large_bytes: options.large_bytes,
+            small_for_bytes: false,
             used: [0.0; 2],
             tracks,
         }
@@ -266,15 +274,20 @@ impl Probe {
         Outcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options, &self.questions)
     }
 
+    /// Whose ops drain it.
+    fn drained_by(&self, r: Resource) -> Resource {
+        if self.small_for_bytes { Resource::Ops } else { r }
+    }
+
     fn size_of(&self, r: Resource) -> u64 {
-        match r {
+        match self.drained_by(r) {
             Resource::Ops => self.options.small_bytes,
             Resource::Bytes => self.large_bytes,
         }
     }
 
     fn concurrency_of(&self, r: Resource) -> u32 {
-        self.tracks[r as usize].concurrency.unwrap_or(self.options.concurrency)
+        self.tracks[self.drained_by(r) as usize].concurrency.unwrap_or(self.options.concurrency)
     }
 
     fn closed_load(&self, r: Resource, duration_s: f64, dt_s: f64, continues: bool) -> Action {
@@ -365,7 +378,10 @@ impl Probe {
         }
         let wait = |r: Resource| {
             let t = &self.tracks[r as usize];
-            (t.want_s - (self.now_s - t.last_end_s)).max(0.0)
+            // What the other's ops took is rest that was not.
+            let taken_s =
+                t.rate.filter(|r| *r > 0.0).map_or(0.0, |rate| (self.used[r as usize] - t.mark) / rate);
+            (t.want_s - (self.now_s - t.last_end_s - taken_s).max(0.0)).max(0.0)
         };
         let r = open.iter().copied().min_by(|a, b| wait(*a).total_cmp(&wait(*b))).expect("not empty");
         let seconds = wait(r);
@@ -388,13 +404,15 @@ impl Probe {
         let horizon = self.options.horizon_s.min((share * left).max(10.0));
         let t = self.track(of);
         let first = t.drains.is_empty() || std::mem::take(&mut t.look_again);
-        let idle_s = (!t.drains.is_empty()).then_some(now - t.last_end_s);
-        let taken_per_s = idle_s.filter(|i| *i > 0.0).map_or(0.0, |i| (used - t.mark) / i);
+        let rest_s = now - t.last_end_s;
+        let idle_s = (!t.drains.is_empty()).then_some(rest_s);
+        let taken_per_s = if rest_s > 0.0 { (used - t.mark) / rest_s } else { 0.0 };
         let limit_s = left.min(if first { horizon } else { LONGEST_REDRAIN_S });
         self.load_on(Draining {
             of,
             first,
             idle_s,
+            rest_s,
             taken_per_s,
             limit_s,
             start_s: now,
@@ -420,19 +438,46 @@ impl Probe {
         let t = &self.tracks[d.of as usize];
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let enough = drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before);
-        if d.t >= d.limit_s || enough || (d.t >= OTHER_CAP_S && self.is_other_cap(&d)) {
+        if d.t >= d.limit_s || enough || self.other_cap(&d).is_some() {
             self.state = State::Drained(d);
             return Action::Stop;
         }
         self.load_on(d)
     }
 
-    /// Large ops have come down to the rate of small ones: it is the same cap, and bytes are not what it counts.
-    fn is_other_cap(&self, d: &Draining) -> bool {
-        let Some(ops) = self.tracks[Resource::Ops as usize].rate.filter(|r| *r > 0.0) else { return false };
-        let tail = d.seen.ok.len().saturating_sub((10.0 / self.options.dt_s) as usize);
-        let last = math::mean(&d.seen.ok[tail..]);
-        d.of == Resource::Bytes && d.t >= OTHER_CAP_S && (last / ops - 1.0).abs() < 0.05
+    /// Large ops have come down to the rate of small ones, in ops or in bytes: it is the same cap, and this is what it counts.
+    fn other_cap(&self, d: &Draining) -> Option<Resource> {
+        let ops = self.tracks[Resource::Ops as usize].rate.filter(|r| *r > 0.0)?;
+        if d.of != Resource::Bytes || d.t < OTHER_CAP_S || self.small_for_bytes {
+            return None;
+        }
+        let tail = |v: &[f64]| math::mean(&v[v.len().saturating_sub((10.0 / self.options.dt_s) as usize)..]);
+        if (tail(&d.seen.ok) / ops - 1.0).abs() < 0.05 {
+            return Some(Resource::Ops);
+        }
+        let (small, bytes) = (ops * self.options.small_bytes as f64, tail(&d.seen.x));
+        (small < bytes * 1.05 && bytes * 0.95 < small + ops * self.options.overhead_bytes as f64)
+            .then_some(Resource::Bytes)
+    }
+
+    /// One cap was seen under both loads: the other's bucket, if there is one, is out of reach.
+    fn settle_other(&mut self, cap: Resource) {
+        match cap {
+            // More drains would only keep the ops bucket from filling.
+            Resource::Ops => self.track(Resource::Bytes).done = true,
+            Resource::Bytes => {
+                self.track(Resource::Ops).done = true;
+                let small = self.options.small_bytes as f64;
+                let rate = self.tracks[Resource::Ops as usize].rate.map(|r| r * small);
+                let bytes = self.track(Resource::Bytes);
+                if let (Some(rate), Some(of_large)) = (rate, bytes.rate)
+                    && (rate / of_large - 1.0).abs() < 0.05
+                {
+                    bytes.rate = Some(rate);
+                    self.small_for_bytes = true;
+                }
+            }
+        }
     }
 
     fn finish_drain(&mut self, d: Draining) -> Action {
@@ -447,7 +492,7 @@ impl Probe {
                 f64::from(self.concurrency_of(of)) * self.options.buffered_bytes.min(self.large_bytes) as f64
             }
         };
-        let other_cap = self.is_other_cap(&d);
+        let other_cap = self.other_cap(&d);
         let t = self.track(of);
         let mut seen = Drain::of(&d.seen.x, dt, d.first, t.rate);
         seen.judge_plateau(&d.seen, dt, of);
@@ -455,6 +500,7 @@ impl Probe {
         let known = t.rate.filter(|_| !d.first && t.drains.iter().any(|q| q.kind == DrainKind::Cliff));
         seen.was_cut_off(known);
         seen.idle_s = d.idle_s;
+        seen.rest_s = d.rest_s;
         seen.taken_per_s = d.taken_per_s;
         seen.length_s = d.t;
         seen.x = d.seen.x;
@@ -474,8 +520,10 @@ impl Probe {
         }
         t.drains.push(seen);
         t.decide(left);
-        // More drains would only keep the other's bucket from filling.
-        t.done |= other_cap;
+        if let Some(cap) = other_cap {
+            self.settle_other(cap);
+        }
+        let t = self.track(of);
         // A short burst is believed only after cycles of its own; a cliff needs none.
         let micro = t.done
             && t.rate.is_some_and(|r| r > 0.0)
@@ -528,11 +576,15 @@ impl Probe {
         let dt = self.options.dt_s;
         let (now, used) = (self.now_s, self.used[m.of as usize]);
         let horizon_s = self.options.horizon_s;
+        // The plateau that the same ops have seen.
+        let per_op = if self.drained_by(m.of) == m.of { 1.0 } else { self.options.small_bytes as f64 };
+        let first = self.tracks[self.drained_by(m.of) as usize].drains.first();
+        let plateau: Vec<f64> = first.map_or(&[][..], |d| &d.x).iter().map(|x| x * per_op).collect();
         let t = self.track(m.of);
         t.last_end_s = now;
         t.mark = used;
         let rate = t.rate.unwrap_or(0.0);
-        t.micro = Micro::of(&m.values, &t.drains[0].x, dt, rate);
+        t.micro = Micro::of(&m.values, &plateau, dt, rate);
         let seen_s = t.drains.iter().map(|d| d.length_s).fold(0.0, f64::max);
         if t.micro.is_some_and(|m| !m.is_real(rate)) && seen_s < horizon_s {
             t.drains.iter_mut().for_each(Drain::refute);

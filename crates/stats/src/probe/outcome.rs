@@ -10,6 +10,9 @@ use crate::student;
 /// Least relative half width of a rate.
 const LEAST_HALF_WIDTH: f64 = 0.001;
 
+/// Rates of one cap, seen under two loads, differ by less than this.
+const NEAR: f64 = 0.08;
+
 /// How much of the capacity is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Capacity {
@@ -95,6 +98,8 @@ pub struct Outcome {
     /// Size of the large ops, as the pilot chose it.
     pub large_bytes: u64,
     pub small_bytes: u64,
+    /// Bytes that travel with each op beside its own.
+    pub overhead_bytes: u64,
     /// Whether a bytes bucket was looked for.
     pub moves_bytes: bool,
     pub answers: Answers,
@@ -115,6 +120,7 @@ impl Outcome {
             bytes: found(Resource::Bytes, &tracks[1], o),
             large_bytes,
             small_bytes: o.small_bytes,
+            overhead_bytes: o.overhead_bytes,
             moves_bytes: o.moves_bytes,
             answers,
             elapsed_s,
@@ -123,7 +129,36 @@ impl Outcome {
         if let Some(Penalty::CostsTokens(rate)) = answers.penalty {
             out.ops.sustained = Some(rate);
         }
+        out.pool_one_cap();
         out
+    }
+
+    /// One cap on bytes that both loads met is known as well as the better of both knows it; headers that are not counted
+    /// would make it seem lower.
+    fn pool_one_cap(&mut self) {
+        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
+            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
+        else {
+            return;
+        };
+        let small = ops.scaled(self.small_bytes as f64);
+        let same = (small.value / bytes.value - 1.0).abs() < 0.05;
+        if same && small.relative_half_width() < bytes.relative_half_width() {
+            self.bytes.sustained = Some(small);
+        }
+    }
+
+    /// What says that this resource has a limiter: where one cap was seen under both loads, what either shows of it counts.
+    pub fn cause_of(&self, r: Resource) -> Cause {
+        let found = match r {
+            Resource::Ops => &self.ops,
+            Resource::Bytes => &self.bytes,
+        };
+        match self.seen_twice() {
+            Some(cap) if cap == r => self.ops.cause().min(self.bytes.cause()),
+            Some(_) => Cause::None,
+            None => found.cause(),
+        }
     }
 
     /// Small and large ops came to the same number of ops, or of bytes, per second: one cap was seen twice.
@@ -134,24 +169,20 @@ impl Outcome {
     /// The resource whose cap was seen under the other's load, too.
     pub fn seen_twice(&self) -> Option<Resource> {
         let (o, b) = (self.ops.sustained?.value, self.bytes.sustained?.value);
-        let near = |x: f64, y: f64| y > 0.0 && (x / y - 1.0).abs() < 0.08;
+        let near = |x: f64, y: f64| y > 0.0 && (x / y - 1.0).abs() < NEAR;
         if near(b / self.large_bytes as f64, o) {
             return Some(Resource::Ops);
         }
-        near(o * self.small_bytes as f64, b).then_some(Resource::Bytes)
+        // Who refuses ops counts ops; a link counts headers, too.
+        let overhead = if self.ops.refused() < 0.01 { self.overhead_bytes as f64 } else { 0.0 };
+        let small = o * self.small_bytes as f64;
+        (b > 0.0 && small / b < 1.0 + NEAR && (small + o * overhead) / b > 1.0 - NEAR)
+            .then_some(Resource::Bytes)
     }
 
     /// Whether this resource has a limiter of its own, as far as the evidence goes.
     pub fn is_limited(&self, r: Resource) -> bool {
-        let found = match r {
-            Resource::Ops => &self.ops,
-            Resource::Bytes => &self.bytes,
-        };
-        match self.seen_twice() {
-            // One cap was seen under both loads: what either shows of it counts.
-            Some(cap) => cap == r && self.ops.cause().min(self.bytes.cause()) != Cause::None,
-            None => found.cause() != Cause::None,
-        }
+        self.cause_of(r) != Cause::None
     }
 
     /// Sustained ops per second, where they are a limit.
@@ -196,7 +227,7 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
     };
     // What was not looked for is no question.
     if resource == Resource::Ops || o.moves_bytes {
-        f.open = open_questions(&f, o);
+        f.open = open_questions(&f);
     }
     f
 }
@@ -288,7 +319,7 @@ fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
     Some(Estimate::symmetric(r / idle + d.taken_per_s, d.recovered_half_width / idle, 1.0))
 }
 
-fn open_questions(f: &Found, o: &Options) -> Vec<String> {
+fn open_questions(f: &Found) -> Vec<String> {
     let unit = f.resource.name();
     let mut out = Vec::new();
     let Some(s) = f.sustained else {
@@ -301,10 +332,11 @@ fn open_questions(f: &Found, o: &Options) -> Vec<String> {
             "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about 60 s more would tell"
         )),
         Capacity::NoneSeen => out.push(format!(
-            "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; a horizon of {:.0} s \
-             would exclude one ten times as large",
+            "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; --goal {:.0}s with \
+             --budget {:.0}s would look ten times as long",
             f.horizon_s,
-            10.0 * o.horizon_s
+            10.0 * f.horizon_s,
+            (25.0 * f.horizon_s + 60.0).round()
         )),
         Capacity::AtLeast(least) => out.push(format!(
             "the capacity of the {unit} bucket is at least what was seen: about {:.0} s more of idle time and draining \

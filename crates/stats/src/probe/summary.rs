@@ -67,7 +67,7 @@ impl Outcome {
         let mut out = Vec::new();
         for f in self.looked_for() {
             let unit = f.resource.name();
-            out.push((format!("{unit}: why a limit"), f.cause().words().into()));
+            out.push((format!("{unit}: why a limit"), self.cause_of(f.resource).words().into()));
             out.push((format!("{unit}: in flight"), f.concurrency.to_string()));
             for (i, d) in f.drains.iter().enumerate() {
                 out.push((format!("{unit} drain {}", i + 1), drain_words(d)));
@@ -88,7 +88,9 @@ impl Outcome {
         if let Some(r) = self.seen_twice() {
             out.push(self.hidden(r));
         }
-        out.extend(self.looked_for().into_iter().flat_map(|f| &f.open).map(|q| {
+        // What lies out of reach behind the other's limit is told as such, not as a question.
+        let hidden = |f: &&Found| self.seen_twice().is_none_or(|cap| cap == f.resource);
+        out.extend(self.looked_for().into_iter().filter(hidden).flat_map(|f| &f.open).map(|q| {
             let mut c = q.chars();
             let text: String = c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default();
             Finding::new("F03", "open_question", Level::Info, text + ".")
@@ -121,7 +123,8 @@ impl Outcome {
                 significant(1e3 * s.wander_s, 2)
             )
         });
-        let text = format!("The limit on {unit} shows by {}: {how}{held}.", f.cause().words());
+        let text =
+            format!("The limit on {unit} shows by {}: {how}{held}.", self.cause_of(f.resource).words());
         out.push(Finding::new("F40", "limit_cause", Level::Info, text));
         if let Some((period_s, units)) = f.window() {
             let (amount, unit) = if f.resource == Resource::Ops {
@@ -203,8 +206,9 @@ impl Outcome {
                 self.bytes.sustained.map_or("unknown".into(), |e| words::bytes_rate(&e))
             ),
             Resource::Bytes => format!(
-                "A limit on operations was not reached: ops of {} come to the same bytes per second as large ones.",
-                format_size(self.small_bytes)
+                "A limit on operations was not reached: ops of {} come to the same bytes per second as large ones{}.",
+                format_size(self.small_bytes),
+                if self.overhead_bytes > 0 { ", with their headers" } else { "" }
             ),
         };
         Finding::new("F45", "limit_hidden", Level::Info, text)
@@ -236,7 +240,11 @@ impl Outcome {
             Some(r) => f.resource == r,
             None => true,
         };
-        self.looked_for().iter().filter(hidden).map(|f| f.fit(target, op_class)).collect()
+        self.looked_for()
+            .iter()
+            .filter(hidden)
+            .map(|f| f.fit(target, op_class, self.cause_of(f.resource)))
+            .collect()
     }
 }
 
@@ -286,16 +294,16 @@ impl Found {
         }
     }
 
-    fn status(&self) -> &'static str {
+    fn status(&self, cause: Cause) -> &'static str {
         match self.capacity {
             Capacity::Measured(_) => "measured",
             Capacity::AtLeast(_) => "bound",
-            Capacity::NoneSeen if self.cause() != Cause::None => "no burst seen",
+            Capacity::NoneSeen if cause != Cause::None => "no burst seen",
             Capacity::NoneSeen => "no limit seen",
         }
     }
 
-    fn fit(&self, target: &str, op_class: &str) -> BucketFit {
+    fn fit(&self, target: &str, op_class: &str, cause: Cause) -> BucketFit {
         let b = self.bucket();
         let rate = b.refill.or(b.sustained).filter(|r| r.value > 0.0);
         BucketFit {
@@ -311,7 +319,7 @@ impl Found {
                 .zip(rate)
                 .filter(|(c, _)| c.high < f64::MAX)
                 .map(|(c, r)| c.scaled(1.0 / r.value)),
-            status: self.status().into(),
+            status: self.status(cause).into(),
             drains: self.drains.iter().map(curve).collect(),
             recoveries: self.drains.iter().filter_map(recovery).collect(),
             frontier: Vec::new(),

@@ -46,7 +46,7 @@ impl Track {
         if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
             // The bucket may have been empty at the start: one more drain after an idle time, else there is none. Time in
             // which the other's ops kept it empty is no idle time.
-            let rested = |d: &Drain| d.idle_s.is_some_and(|i| (r - d.taken_per_s) * i >= 0.5 * REST_S * r);
+            let rested = |d: &Drain| (r - d.taken_per_s) * d.rest_s >= 0.5 * REST_S * r;
             self.done = self.drains.iter().any(rested) || self.drains.len() >= 4;
             self.want_s = REST_S;
             return;

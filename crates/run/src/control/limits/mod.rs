@@ -27,6 +27,8 @@ const LONGEST_S: f64 = 4.0 * 3600.0;
 const HORIZON_S: f64 = 120.0;
 /// What the buffers of a connection hold at most, as Linux sizes them by itself (tcp_wmem).
 const SOCKET_BYTES: u64 = 4 << 20;
+/// Heads of a request and its response, and the headers of their packets, take up less than this of a link.
+const HEADER_BYTES: u64 = 2048;
 
 #[derive(Debug)]
 pub struct Limits {
@@ -72,8 +74,9 @@ impl Limits {
             concurrency: shape.concurrency,
             most: if climbs { shape.most } else { [0; 2] },
             moves_bytes: shape.moves_bytes,
-            // Uploads count as they leave: sockets take up megabytes that have not moved yet.
-            buffered_bytes: if shape.is_s3 { SOCKET_BYTES } else { 0 },
+            overhead_bytes: if shape.is_s3 { HEADER_BYTES } else { 0 },
+            // Uploads count as they leave: sockets take up megabytes that have not moved yet. Downloads count as they come.
+            buffered_bytes: if shape.is_s3 && shape.uploads { SOCKET_BYTES } else { 0 },
             questions: true,
             // A multiple of the grid, near to what the method was tuned with.
             dt_s: (0.2 / slice_s).round().max(1.0) * slice_s,

@@ -17,8 +17,8 @@ const LARGE_OBJECT: u64 = 8 << 20;
 const FIRST_RUNG: u32 = 16;
 const LAST_RUNG: [u32; 2] = [256, 64];
 /// Objects that are prepared to be read: a limiter does not mind a cache, and preparing takes its tokens.
-const MOST_OBJECTS: u64 = 256;
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_OBJECTS: u64 = 64;
+const MOST_BYTES: u64 = 64 << 20;
 
 pub fn seconds(s: f64) -> Span {
     Span(Duration::from_secs_f64(s.max(0.0)))
@@ -34,6 +34,8 @@ pub struct Shape {
     pub concurrency: u32,
     pub most: [u32; 2],
     pub moves_bytes: bool,
+    /// Whether some of the ops send a body.
+    pub uploads: bool,
     pub is_block: bool,
     pub is_s3: bool,
 }
@@ -64,6 +66,8 @@ impl Shape {
             concurrency: if asked > 1 { asked } else { FIRST_RUNG },
             most: LAST_RUNG,
             moves_bytes: kinds().any(OpKind::moves_bytes),
+            uploads: kinds()
+                .any(|k| k.moves_bytes() && !matches!(k, OpKind::Get | OpKind::GetRange | OpKind::Copy)),
             is_block,
             is_s3: matches!(target, TargetSpec::S3(_)),
             template,
