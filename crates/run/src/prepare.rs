@@ -2,10 +2,12 @@
 //!
 //! The engine does it, at the speed of a measurement; nothing of it is recorded but its progress.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_engine::{Clock, Output, StageSpec, StopRule, WorkerEnd, WorkerSpec};
+use plimsoll_engine::{Clock, Output, StageSpec, StopRule, TargetConfig, WorkerEnd, WorkerSpec};
 use plimsoll_model::Outcome;
+use plimsoll_model::plan::OnThrottle;
 
 use crate::error::RunError;
 use crate::event::Event;
@@ -99,6 +101,10 @@ fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
     let worker = |(i, (first, count)): (usize, &(u64, u64))| {
         let mut w = template.clone();
         w.worker = i as u16;
+        // The pause between rounds is the backoff: all who were refused together would come back together.
+        if let TargetConfig::S3(c) = &mut w.target {
+            Arc::make_mut(c).on_throttle = OnThrottle::Record;
+        }
         w.share = plimsoll_engine::Share::WHOLE;
         w.pace_share = plimsoll_engine::Share::WHOLE;
         w.slots = 1;

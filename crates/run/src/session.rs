@@ -45,7 +45,7 @@ pub struct Session {
     /// Where the simulated clock stands.
     virtual_ns: u64,
     next_stage: u32,
-    /// Key prefixes and ranges whose objects are there.
+    /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
 
@@ -415,7 +415,9 @@ impl Session {
             // A named data set holds what is read; what is deleted is the run's own.
             let named = named.as_ref().filter(|_| first == 0);
             let prefix = named.map_or(&names.prefix, |(_, prefix)| prefix);
-            let key = (prefix.clone(), first, count);
+            // Over more prefixes, the same numbers have other keys.
+            let prefixes = w.object.as_ref().map_or(1, |o| o.prefixes.max(1));
+            let key = (format!("{prefix} {prefixes}"), first, count);
             if count == 0 || self.prepared.contains(&key) {
                 continue;
             }
