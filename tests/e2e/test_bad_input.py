@@ -18,6 +18,10 @@ CASES = {
     "not a bucket": (["object", "put", "--endpoint", "http://h", "--bucket", "b/c"], ["--prefix"]),
     "an op that is none": (["object", "mixed", "--endpoint", "http://h", "--bucket", "bkt", "--mix", "get=1,fetch=1"],
                            ["fetch", "get-range"]),
+    "a calibration that is too short": (["calibrate", "--duration", "50ms"], ["--duration 500ms"]),
+    "no such key file": (
+        ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--sse-c-key-file", "/nonexistent.key"],
+        ["/nonexistent.key", "openssl rand"]),
     "no such plan": (["run", "/nonexistent.toml"], ["/nonexistent.toml"]),
     "no such run": (["runs", "show", "nothing"], ["nothing"]),
     "no such directory": (["file", "/nonexistent/dir", "--size", "1MiB"], ["/nonexistent/dir"]),

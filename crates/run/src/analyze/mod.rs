@@ -6,6 +6,7 @@ mod advice;
 pub mod against;
 mod bottlenecks;
 mod cells;
+mod closed;
 mod holds;
 mod line;
 mod load_points;
@@ -88,6 +89,7 @@ fn judge_data(
     let mut findings = merge_repeats(findings);
     let whole = run_facts(data, altered);
     findings.extend(run_findings(data, totals, &whole));
+    findings.extend(closed::finding(&data.plan, totals));
     facts.push(whole);
     let concluded = replay::conclude(data, totals).unwrap_or_default();
     // A probe drains and rests on purpose: its own conclusion stands for its series.

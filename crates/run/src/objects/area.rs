@@ -104,7 +104,7 @@ pub fn with_slash(prefix: &str) -> String {
     if prefix.is_empty() || prefix.ends_with('/') { prefix.to_owned() } else { format!("{prefix}/") }
 }
 
-fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
+pub fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
     let usual = match fault {
         StoreFault::NoSuchBucket => "Make it first, or let plimsoll make it with --create-bucket",
         StoreFault::Denied(_) | StoreFault::Forbidden(_) => {

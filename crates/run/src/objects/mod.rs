@@ -11,7 +11,7 @@ mod memory;
 mod patience;
 mod store;
 
-pub use area::{Area, nothing_is_allowed, open_area, with_slash};
+pub use area::{Area, bucket_error, nothing_is_allowed, open_area, with_slash};
 pub use cleanup::{Cleaned, clean};
 pub use dataset::{
     DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,

@@ -94,12 +94,12 @@ pub fn connect(
         {
             refused = Some(told.to_string());
         }
-        _ => {
+        // One time-out is enough.
+        Err(fault) if fault.may_pass() => return Err(objects::bucket_error(&target.bucket, &fault)),
+        reached => {
+            others_answer(&access, reached == Ok(true))?;
             area = Some(objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id)?);
         }
-    }
-    if area.is_some() {
-        others_answer(&access)?;
     }
     let prefix = objects::with_slash(&prefix);
     let unconfirmed = if area.is_some() { admin.unconfirmed(&access.target, &prefix) } else { Vec::new() };
@@ -107,17 +107,19 @@ pub fn connect(
 }
 
 /// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
-/// turn a part of all ops into failures.
-fn others_answer(access: &Access) -> Result<(), RunError> {
+/// turn a part of all ops into failures. Before anything is made, so that nothing is left where one does not.
+fn others_answer(access: &Access, exists: bool) -> Result<(), RunError> {
     const LEAVE_OUT: &str =
         "Correct this endpoint, or leave it out: all endpoints have to serve the same bucket";
     for endpoint in access.endpoints.iter().skip(1) {
         let store = AdminStore::of(access, endpoint)?;
         let bucket = &access.target.bucket;
         match store.bucket_exists() {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(RunError::input(format!("{endpoint} has no bucket '{bucket}'"), LEAVE_OUT));
+            Ok(there) if there == exists => {}
+            Ok(there) => {
+                let has = if there { "has" } else { "lacks" };
+                let text = format!("{endpoint} {has} bucket '{bucket}', unlike {}", access.endpoints[0]);
+                return Err(RunError::input(text, LEAVE_OUT));
             }
             Err(e) => return Err(RunError::input(e.to_string(), e.remedy().unwrap_or(LEAVE_OUT))),
         }

@@ -1,0 +1,29 @@
+//! Connections that the server closes again and again: each op then pays for a new one, which is a property of the server
+//! (or of a proxy before it) that the figures show and no figure names.
+
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::{Finding, Level, Plan};
+use plimsoll_store::Totals;
+
+/// From this share of ops on that needed a new connection.
+const OFTEN: f64 = 0.5;
+/// Fewer ops say nothing: each slot's first connection is a new one.
+const LEAST_OPS: u64 = 100;
+
+/// Said where keep-alive was asked for and not granted.
+pub fn finding(plan: &Plan, totals: &[Totals]) -> Option<Finding> {
+    let keeps = |t: &TargetSpec| !matches!(t, TargetSpec::S3(s3) if !s3.keep_alive);
+    if !plan.targets.values().all(keeps) {
+        return None;
+    }
+    let opened: u64 = totals.iter().map(|t| t.client.reconnects).sum();
+    let ops: u64 = totals.iter().flat_map(|t| &t.series).map(|s| s.outcomes.iter().sum::<u64>()).sum();
+    let share = opened as f64 / ops.max(1) as f64;
+    (ops >= LEAST_OPS && share >= OFTEN).then(|| {
+        let text = format!(
+            "The server closes its connections: {opened} new ones were needed for {ops} requests. Their cost is part of \
+             every figure here. Other clients meet the same, unless a setting of the server or of a proxy allows keep-alive."
+        );
+        Finding::new("F05", "connections_closed", Level::Info, text).measured(share, OFTEN)
+    })
+}
