@@ -70,31 +70,45 @@ impl SparseHistogram {
             self.buckets.clone_from(&other.buckets);
             return;
         }
-        let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
-        let (mut a, mut b) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
-        loop {
-            match (a.peek(), b.peek()) {
-                (Some(x), Some(y)) if x.0 == y.0 => {
-                    merged.push((x.0, x.1.saturating_add(y.1)));
-                    a.next();
-                    b.next();
+        // The sum of hours against one slice: nearly all of the slice's buckets are there, and the sum is not made anew for it.
+        let missing = self.add_known(&other.buckets);
+        if missing.is_empty() {
+            return;
+        }
+        let mut merged = Vec::with_capacity(self.buckets.len() + missing.len());
+        let (mut a, mut b) = (self.buckets.iter().peekable(), missing.iter().peekable());
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            let first = if x.0 < y.0 { a.next() } else { b.next() };
+            merged.extend(first.copied());
+        }
+        merged.extend(a.chain(b).copied());
+        self.buckets = merged;
+    }
+
+    /// Counts the buckets that are here already; the others, ascending.
+    fn add_known(&mut self, other: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let mut missing = Vec::new();
+        let mut from = 0;
+        for (low, n) in other {
+            // Neighbours in a slice are seldom far apart in the sum: the step doubles until it is past.
+            let mut step = 1;
+            while self.buckets.get(from + step).is_some_and(|b| b.0 < *low) {
+                from += step;
+                step *= 2;
+            }
+            let end = (from + step + 1).min(self.buckets.len());
+            match self.buckets[from..end].binary_search_by_key(low, |b| b.0) {
+                Ok(i) => {
+                    from += i;
+                    self.buckets[from].1 = self.buckets[from].1.saturating_add(*n);
                 }
-                (Some(x), Some(y)) if x.0 < y.0 => {
-                    merged.push(**x);
-                    a.next();
+                Err(i) => {
+                    from = (from + i).min(self.buckets.len() - 1);
+                    missing.push((*low, *n));
                 }
-                (_, Some(y)) => {
-                    merged.push(**y);
-                    b.next();
-                }
-                (Some(x), None) => {
-                    merged.push(**x);
-                    a.next();
-                }
-                (None, None) => break,
             }
         }
-        self.buckets = merged;
+        missing
     }
 
     /// Adds it into a dense histogram.
