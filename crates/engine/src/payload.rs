@@ -2,12 +2,16 @@
 //! seed. A stamp at the head of each granule says which object, which offset and which writing of it;
 //! the rest is a slice of a shared random pool that follows from the stamp.
 
+mod check;
+
 use std::sync::OnceLock;
 
 use plimsoll_model::plan::DataSpec;
 
 use crate::api::DataSeed;
 use crate::rng;
+
+pub use check::OTHER_SEED;
 
 /// Distance of stamps where all sizes and offsets are multiples of it, and otherwise.
 pub const GRANULE: usize = 4096;
@@ -66,10 +70,11 @@ impl Payload {
         }
     }
 
-    /// Fills `block`, which is written at `offset` of `object` for the `generation`-th time.
+    /// Fills `block`, which is written at `offset` of `object` for the `generation`-th time. `fine`: others write smaller
+    /// blocks, or elsewhere than at multiples of [`GRANULE`], to the same object.
     #[inline]
-    pub fn fill(&self, block: &mut [u8], object: u64, offset: u64, generation: u64) {
-        let granule = if (block.len() as u64 | offset).is_multiple_of(GRANULE as u64) {
+    pub fn fill(&self, block: &mut [u8], object: u64, offset: u64, generation: u64, fine: bool) {
+        let granule = if !fine && (block.len() as u64 | offset).is_multiple_of(GRANULE as u64) {
             GRANULE
         } else {
             SMALL_GRANULE
@@ -123,177 +128,10 @@ impl Payload {
         }
         s
     }
-
-    /// Checks what was read at `offset` of `object`, against whichever writing of it the stamps name. Of a read
-    /// that begins inside a granule, the part before the first stamp must be of the pool: whose it is cannot
-    /// be told, that it is ours and whole can.
-    pub fn check(&self, block: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
-        self.check_each(block, object, offset, |_, _| Ok(()))
-    }
-
-    /// The same; `judge` is asked about each granule that is sound: where it is in the block, and its generation.
-    /// Granules that repeat others carry none.
-    pub fn check_each(
-        &self,
-        block: &[u8],
-        object: u64,
-        offset: u64,
-        mut judge: impl FnMut(usize, u64) -> Result<(), Difference>,
-    ) -> Result<(), Difference> {
-        let mut at = 0;
-        while at < block.len() {
-            let here = offset + at as u64;
-            let rest = &block[at..];
-            if rest.len() < STAMP_BYTES {
-                break;
-            }
-            let head = head_of(rest);
-            if head[0] != MAGIC && !here.is_multiple_of(GRANULE as u64) && at == 0 {
-                let len = (GRANULE - (here % GRANULE as u64) as usize).min(rest.len());
-                self.check_middle(&rest[..len], object, here)?;
-                at = len;
-                continue;
-            }
-            let len =
-                self.check_one(rest, head, object, here).map_err(|d| Difference { at: at + d.at, ..d })?;
-            if (head[1], head[2]) == (object, here) {
-                judge(at, head[3])?;
-            }
-            at += len;
-        }
-        Ok(())
-    }
-
-    /// Checks the granule at the start of `rest`; its length.
-    fn check_one(&self, rest: &[u8], head: [u64; 6], object: u64, offset: u64) -> Result<usize, Difference> {
-        let granule = head[4] ^ self.seed;
-        let found = Stamp { object: head[1], offset: head[2], generation: head[3], granule };
-        let wanted = self.identity(Stamp { object, offset, ..found });
-        let sound = head[0] == MAGIC
-            && matches!(granule as usize, GRANULE | SMALL_GRANULE)
-            && head[5] == self.check_of(found);
-        if !sound || (found.object, found.offset) != (wanted.object, wanted.offset) {
-            return Err(Difference {
-                at: 0,
-                expected: format!("the stamp of object {object}, offset {offset}"),
-                found: describe(rest, head),
-            });
-        }
-        let len = (granule as usize).min(rest.len());
-        let body = self.body(found, granule as usize);
-        match body[STAMP_BYTES..len].iter().zip(&rest[STAMP_BYTES..len]).position(|(a, b)| a != b) {
-            None => Ok(len),
-            Some(i) => {
-                let at = STAMP_BYTES + i;
-                Err(Difference { at, expected: hex(&body[at..len]), found: hex(&rest[at..len]) })
-            }
-        }
-    }
-}
-
-/// The middle of a granule.
-impl Payload {
-    /// Checks a part of a granule that begins a multiple of the slices' step behind its stamp.
-    fn check_middle(&self, piece: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
-        let Some((at, word)) = first_word(piece) else {
-            // Zeros throughout: a pool that compresses to nothing has such pieces, another has none.
-            let zeros_are_ours = self.pool.chunks(piece.len().max(1)).any(|c| c.iter().all(|b| *b == 0));
-            return if zeros_are_ours { Ok(()) } else { Err(stranger(piece, object, offset)) };
-        };
-        let places = self.places.get_or_init(|| places_of(&self.pool));
-        let from = places.partition_point(|(w, _)| *w < word);
-        // Words of the pool are random, so that as a rule there is one place; all of them are tried.
-        let candidates = places[from..].iter().take_while(|(w, _)| *w == word).filter_map(|(_, place)| {
-            let start = (*place as usize).checked_sub(at)?;
-            self.pool.get(start..start + piece.len())
-        });
-        let mut nearest: Option<usize> = None;
-        for ours in candidates {
-            match ours.iter().zip(piece).position(|(a, b)| a != b) {
-                None => return Ok(()),
-                Some(i) => nearest = nearest.max(Some(i)),
-            }
-        }
-        match nearest {
-            None => Err(stranger(piece, object, offset)),
-            Some(at) => Err(Difference {
-                at,
-                expected: "the rest of the random data before it".into(),
-                found: hex(&piece[at..]),
-            }),
-        }
-    }
-}
-
-fn stranger(piece: &[u8], object: u64, offset: u64) -> Difference {
-    let expected = format!("a stamp of object {object}, offset {offset}, or data of this seed");
-    Difference { at: 0, expected, found: describe(piece, head_of(piece)) }
-}
-
-/// The first word that is not zero, at a multiple of the slices' step, and where it is.
-fn first_word(piece: &[u8]) -> Option<(usize, u64)> {
-    (0..piece.len()).step_by(SLICE_STEP).find_map(|at| match word_at(piece, at) {
-        Some(0) | None => None,
-        Some(word) => Some((at, word)),
-    })
-}
-
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn places_of(pool: &[u8]) -> Vec<(u64, u32)> {
-    let mut places: Vec<(u64, u32)> = (0..pool.len())
-        .step_by(SLICE_STEP)
-        .filter_map(|at| Some((word_at(pool, at).filter(|w| *w != 0)?, at as u32)))
-        .collect();
-    places.sort_unstable();
-    places
-}
-
-fn head_of(block: &[u8]) -> [u64; 6] {
-    let mut words = [0; 6];
-    for (word, bytes) in words.iter_mut().zip(block.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-    }
-    words
 }
 
 fn check_word(seed: u64, s: Stamp) -> u64 {
     rng::mix(seed ^ rng::mix(s.object ^ rng::mix(s.offset ^ rng::mix(s.generation ^ s.granule))))
-}
-
-/// Whether the head is a sound stamp under some seed: the stamp itself tells which it would have to be.
-fn is_sound_elsewhere(head: [u64; 6]) -> bool {
-    [GRANULE as u64, SMALL_GRANULE as u64].into_iter().any(|granule| {
-        let stamp = Stamp { object: head[1], offset: head[2], generation: head[3], granule };
-        head[5] == check_word(head[4] ^ granule, stamp)
-    })
-}
-
-/// What is said of a block whose stamp is sound, but made with another seed. Whoever judges a run looks for it: such a
-/// block is no damage.
-pub const OTHER_SEED: &str = "it was written under another seed";
-
-fn describe(block: &[u8], head: [u64; 6]) -> String {
-    if head[0] == MAGIC {
-        let (object, offset) = (head[1], head[2]);
-        return if is_sound_elsewhere(head) {
-            format!(
-                "a whole stamp of object {object}, offset {offset} (if these are right, {OTHER_SEED}: verify with the --seed of the run that wrote it)"
-            )
-        } else {
-            format!("a damaged stamp of object {object}, offset {offset}")
-        };
-    }
-    if block[..block.len().min(SMALL_GRANULE)].iter().all(|b| *b == 0) {
-        return "zeros".into();
-    }
-    format!("no stamp: {}", hex(block))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 fn make_pool(seed: u64, compressible: f64) -> Vec<u8> {
@@ -330,7 +168,7 @@ mod tests {
             let p = payload(DataSpec { dedupable, ..DataSpec::default() });
             let unit = if small { SMALL_GRANULE } else { GRANULE };
             let mut block = vec![0; blocks * unit];
-            p.fill(&mut block, 3, first * unit as u64, generation);
+            p.fill(&mut block, 3, first * unit as u64, generation, false);
             prop_assert_eq!(p.check(&block, 3, first * unit as u64), Ok(()));
             let from = (part % blocks) * SMALL_GRANULE;
             prop_assert_eq!(p.check(&block[from..], 3, first * unit as u64 + from as u64), Ok(()));
@@ -340,7 +178,7 @@ mod tests {
         fn a_flipped_bit_is_found_where_it_is(at in 0usize..8192, bit in 0u8..8) {
             let p = payload(DataSpec::default());
             let mut block = vec![0; 8192];
-            p.fill(&mut block, 1, 8192, 5);
+            p.fill(&mut block, 1, 8192, 5, false);
             block[at] ^= 1 << bit;
             let d = p.check(&block, 1, 8192).unwrap_err();
             prop_assert!(d.at == at || at % GRANULE < STAMP_BYTES && d.at == at - at % GRANULE);
@@ -353,7 +191,7 @@ mod tests {
         fn damage_inside_a_granule_is_found(unit in 1usize..8, at in 0usize..512, bit in 0u8..8, compressible in prop_oneof![Just(0.0), Just(0.5)]) {
             let p = payload(DataSpec { compressible, ..DataSpec::default() });
             let mut granule = vec![0; 4096];
-            p.fill(&mut granule, 1, 8192, 5);
+            p.fill(&mut granule, 1, 8192, 5, false);
             let piece = &mut granule[unit * 512..][..512];
             let offset = 8192 + unit as u64 * 512;
             prop_assert_eq!(p.check(piece, 1, offset), Ok(()));
@@ -362,16 +200,71 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Blocks of many sizes over each other are all ours, read in any part; and damage to them is found.
+        #[test]
+        fn writes_over_parts_of_others_are_no_damage(
+            writes in proptest::collection::vec((0usize..64, 1usize..24, any::<bool>()), 1..40),
+            from in 0usize..64, len in 1usize..64, at: usize, bit in 0u8..8,
+        ) {
+            const UNITS: usize = 64;
+            let p = payload(DataSpec::default());
+            let mut disk = vec![0; UNITS * SMALL_GRANULE];
+            p.fill(&mut disk, 1, 0, 0, false);
+            for (i, (first, units, whole)) in writes.iter().enumerate() {
+                // Half of them are whole granules, where they can overlap small ones.
+                let (first, units) = if *whole { (first / 8 * 8, units.next_multiple_of(8)) } else { (*first, *units) };
+                let to = (first + units).min(UNITS);
+                let block = &mut disk[first * SMALL_GRANULE..to * SMALL_GRANULE];
+                p.fill(block, 1, (first * SMALL_GRANULE) as u64, 1 + i as u64, false);
+            }
+            let to = (from + len).min(UNITS);
+            let read = &mut disk[from * SMALL_GRANULE..to * SMALL_GRANULE];
+            let offset = (from * SMALL_GRANULE) as u64;
+            prop_assert_eq!(p.check(read, 1, offset), Ok(()));
+            let at = at % read.len();
+            read[at] ^= 1 << bit;
+            prop_assert!(p.check(read, 1, offset).is_err(), "a flipped bit at {}", at);
+        }
+    }
+
+    /// Each piece is judged by the writing that it is of.
+    #[test]
+    fn a_small_write_inside_a_granule_is_told_from_the_rest_of_it() {
+        let p = payload(DataSpec::default());
+        let mut block = vec![0; 4096];
+        p.fill(&mut block, 1, 8192, 5, false);
+        p.fill(&mut block[1024..1536], 1, 9216, 6, false);
+        let mut seen = Vec::new();
+        let note = |at, len, generation| {
+            seen.push((at, len, generation));
+            Ok(())
+        };
+        p.check_each(&block, 1, 8192, note).unwrap();
+        assert_eq!(seen, [(0, 1024, 5), (1024, 512, 6), (1536, 2560, 5)]);
+        // Its head gone, the rest is ours, and of no writing that could be told.
+        p.fill(&mut block[..512], 1, 8192, 7, false);
+        seen.clear();
+        let note = |at, len, generation| {
+            seen.push((at, len, generation));
+            Ok(())
+        };
+        p.check_each(&block, 1, 8192, note).unwrap();
+        assert_eq!(seen, [(0, 512, 7), (512, 512, 0), (1024, 512, 6), (1536, 2560, 0)]);
+    }
+
     #[test]
     fn small_blocks_that_lost_their_stamp_are_named() {
         let p = payload(DataSpec::default());
         assert_eq!(p.check(&[0; 512], 1, 512).unwrap_err().found, "zeros");
         assert!(p.check(&[7; 512], 1, 512).is_err());
         let mut block = vec![0; 512];
-        p.fill(&mut block, 1, 512, 0);
+        p.fill(&mut block, 1, 512, 0, false);
         block[0] ^= 1;
         assert!(p.check(&block, 1, 512).is_err());
-        p.fill(&mut block, 1, 1024, 0);
+        p.fill(&mut block, 1, 1024, 0, false);
         assert!(p.check(&block, 1, 512).unwrap_err().found.contains("offset 1024"));
     }
 
@@ -380,9 +273,9 @@ mod tests {
         let (p, other) =
             (payload(DataSpec::default()), Payload::new(DataSeed { seed: 8, ..DataSeed::default() }));
         let mut block = vec![0; 4096];
-        other.fill(&mut block, 1, 4096, 0);
+        other.fill(&mut block, 1, 4096, 0, false);
         assert!(p.check(&block, 1, 4096).unwrap_err().found.contains(OTHER_SEED));
-        p.fill(&mut block, 1, 4096, 0);
+        p.fill(&mut block, 1, 4096, 0, false);
         block[24] ^= 1;
         assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("damaged"));
     }
@@ -392,7 +285,7 @@ mod tests {
         let p = payload(DataSpec::default());
         assert_eq!(p.check(&[0; 4096], 1, 0).unwrap_err().found, "zeros");
         let mut block = vec![0; 4096];
-        p.fill(&mut block, 2, 4096, 0);
+        p.fill(&mut block, 2, 4096, 0, false);
         assert!(p.check(&block, 1, 4096).unwrap_err().found.contains("object 2, offset 4096"));
     }
 
@@ -403,7 +296,7 @@ mod tests {
         for generation in 0..4 {
             for i in 0..64 {
                 let mut block = vec![0; 4096];
-                p.fill(&mut block, 1, i * 4096, generation);
+                p.fill(&mut block, 1, i * 4096, generation, false);
                 assert!(seen.insert(block));
             }
         }

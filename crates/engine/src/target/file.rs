@@ -11,7 +11,7 @@ use plimsoll_model::{Op, OpKind, Outcome};
 use super::{Built, Context, Done, Step, Target};
 use crate::api::{FileConfig, WorkerSpec};
 use crate::error::EngineError;
-use crate::payload::{Difference, Payload};
+use crate::payload::{Difference, GRANULE, Payload, SMALL_GRANULE};
 use crate::recorder::Mismatch;
 use crate::ring::{Ring, RingOp, RingSpec, Token};
 use crate::source::FDATASYNC;
@@ -91,6 +91,8 @@ pub struct FileTarget {
     buffers: Buffers,
     payload: Payload,
     verify: bool,
+    /// Somebody writes other than whole granules to the files.
+    fine: bool,
     ops: Vec<Op>,
     /// Bytes of the slot's op that have moved: a short read or write goes on.
     moved: Vec<u32>,
@@ -139,15 +141,24 @@ impl History {
         }
     }
 
-    fn judge(&self, slot: u32, op: &Op, at: usize, found: u64) -> Result<(), Difference> {
+    /// Of `len` bytes at `at` of what was read, that show the writing `found`.
+    fn judge(&self, slot: u32, op: &Op, (at, len): (usize, usize), found: u64) -> Result<(), Difference> {
         let Some(record) = self.written.get(op.key as usize) else { return Ok(()) };
-        let place = ((op.offset + at as u64) / record.unit() - op.offset / record.unit()) as usize;
-        let expected = self.expected[slot as usize * self.per_slot + place];
-        if !written::is_lost(expected, found) {
+        let unit = record.unit();
+        // Without a stamp nothing is told, unless all that the record knows of has one in each of its units.
+        if found == 0 && unit > SMALL_GRANULE as u64 {
             return Ok(());
         }
+        let (from, to) = (op.offset + at as u64, op.offset + (at + len) as u64);
+        let first = op.offset / unit;
+        let words = &self.expected[slot as usize * self.per_slot..];
+        let lost = (from / unit..to.div_ceil(unit))
+            .map(|u| (u, words[(u - first) as usize]))
+            .find(|(_, expected)| written::is_lost(*expected, found));
+        let Some((unit_lost, expected)) = lost else { return Ok(()) };
+        let at = (unit_lost * unit).max(from) - op.offset;
         Err(Difference {
-            at,
+            at: at as usize,
             expected: format!("{}, or a later one", written::describe(expected)),
             found: format!(
                 "{}: a lost write (it was acknowledged, and older content is there)",
@@ -181,6 +192,7 @@ impl FileTarget {
             buffers,
             payload: Payload::new(spec.data),
             verify: spec.verify,
+            fine: config.written.iter().any(|w| w.unit() < GRANULE as u64),
             ops: vec![Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 }; slots],
             moved: vec![0; slots],
             direct: !config.buffered,
@@ -215,9 +227,9 @@ impl FileTarget {
         // SAFETY: the slot's op has just completed.
         let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
         let history = &self.history;
-        let judge = |at: usize, found: u64| match history.per_slot {
+        let judge = |at: usize, len: usize, found: u64| match history.per_slot {
             0 => Ok(()),
-            _ => history.judge(slot, &op, at, found),
+            _ => history.judge(slot, &op, (at, len), found),
         };
         match self.payload.check_each(block, self.first_object + op.key, op.offset, judge) {
             Ok(()) => Outcome::Ok,
@@ -304,7 +316,7 @@ impl<R: Ring> Target<R> for FileTarget {
                 None => n,
             };
             self.history.generations[slot as usize] = generation;
-            self.payload.fill(block, self.first_object + op.key, op.offset, generation);
+            self.payload.fill(block, self.first_object + op.key, op.offset, generation, self.fine);
         } else if op.kind == OpKind::Read {
             self.history.remember(slot, op);
         }
