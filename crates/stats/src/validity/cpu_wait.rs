@@ -61,6 +61,11 @@ pub(super) fn said(w: &CpuWait) -> String {
     )
 }
 
+/// Whether it is long enough to be told of any load.
+pub(super) fn is_told(w: &CpuWait) -> bool {
+    w.share >= TOLD
+}
+
 /// Whether most of the wait was for work that is not the client's.
 pub(super) fn others_took_it(w: &CpuWait) -> bool {
     w.for_others.is_none_or(|o| o >= 0.5)
@@ -177,6 +182,11 @@ mod tests {
         assert!(f.text.contains("40.0 ms") && f.text.contains("above about p99.6 "), "{}", f.text);
         assert_eq!(taken(&with(0.02, Some(0.0))).unwrap().level, Level::Qualified);
         assert!(taken(&with(0.0001, Some(0.0))).is_none());
+        // A core that others filled is not the client's limit.
+        let full = Facts { client_core: Some(0.99), ..with(0.2, None) };
+        assert_eq!(super::super::invalid::v07_client_bound(&full).unwrap().name, "cpu_taken");
+        let full = Facts { client_core: Some(0.99), ..with(0.001, None) };
+        assert_eq!(super::super::invalid::v07_client_bound(&full).unwrap().name, "client_bound");
         let here = Facts { loopback: Some(true), ..with(0.2, None) };
         assert!(taken(&here).is_none());
     }

@@ -147,9 +147,16 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
         return None;
     }
     let remedy = "This rate is the client's, not the storage's. Use more threads or more client machines.";
+    // Where others had the CPU while workers wanted it, a full core says nothing of the client.
+    let contended = f.cpu_wait.is_some_and(|w| cpu_wait::is_told(&w) && cpu_wait::others_took_it(&w));
     let rules = [
         (f.client_busy, CLIENT_BUSY, "the workers were busy", "of their time"),
-        (f.client_core, CLIENT_CORE, "one of this machine's cores was busy with the client", "of its time"),
+        (
+            f.client_core.filter(|_| !contended),
+            CLIENT_CORE,
+            "one of this machine's cores was busy with the client",
+            "of its time",
+        ),
         (f.client_nic, NIC_SHARE, "the client's network interface carried", "of its speed"),
         (f.ceiling_share, CEILING_SHARE, "the rate reached", "of what this machine can generate at all"),
     ];
