@@ -111,18 +111,9 @@ pub fn groups(runs: &[RunReport], by: &[GroupKey]) -> Vec<Group> {
     found.into_iter().map(|(keys, members)| group(keys, &members)).collect()
 }
 
-/// What is wrong with one cell of a sweep spoils that cell; what is wrong with the run spoils all of it.
-fn is_valid(s: &plimsoll_model::RunSummary, w: &WorkloadSummary) -> bool {
-    let mine = [w.name.clone(), format!("{}/{}", w.name, w.op)];
-    let is_bad = |f: &&plimsoll_model::Finding| f.level == plimsoll_model::finding::Level::Invalid;
-    let bad: Vec<_> = s.findings.iter().filter(is_bad).collect();
-    let elsewhere = |f: &&plimsoll_model::Finding| f.workload.as_ref().is_some_and(|on| !mine.contains(on));
-    s.valid || !bad.is_empty() && bad.iter().all(elsewhere)
-}
-
 fn group(keys: Vec<Part>, members: &[(&RunReport, &WorkloadSummary)]) -> Group {
     let valid: Vec<&WorkloadSummary> =
-        members.iter().filter(|(r, w)| is_valid(&r.summary, w)).map(|(_, w)| *w).collect();
+        members.iter().filter(|(r, w)| is_line_valid(&r.summary, w)).map(|(_, w)| *w).collect();
     let ops: Vec<Estimate> = valid.iter().filter_map(|w| w.ops_per_s).collect();
     let bytes: Vec<Estimate> = valid.iter().filter_map(|w| w.bytes_per_s).collect();
     let percentile = |pick: fn(&plimsoll_model::summary::LatencySummary) -> Option<u64>| {

@@ -257,7 +257,11 @@ fn load_points(a: &Analysis) -> Table {
             of(&p.response, |l| l.p999),
             of(&p.service, |l| l.p50),
             of(&p.service, |l| l.p99),
-            if p.sustainable { "yes".into() } else { "NO".into() },
+            match (&p.invalid[..], p.sustainable) {
+                ([], true) => "yes".into(),
+                ([], false) => "NO".into(),
+                (codes, _) => format!("[INVALID {}]", codes.join(" ")),
+            },
         ]);
     }
     t.without_empty_columns()

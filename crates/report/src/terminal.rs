@@ -122,8 +122,14 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
             out.push_str(&tables::overview(s).plain(style.width));
             out.push('\n');
         }
+        let same = Same::of(&s.workloads);
         for w in &s.workloads {
-            workload(out, s, w, style);
+            workload(out, s, w, &same, style);
+        }
+        if same != Same::default() {
+            let _ = writeln!(out, "{}", style.bold("All of them together"));
+            same.write(out, &s.workloads[0], style);
+            out.push('\n');
         }
     }
     if !found_first {
@@ -145,36 +151,83 @@ fn labels(s: &RunSummary) -> String {
     format!("Run {}{marks}", s.id)
 }
 
-fn workload(out: &mut String, s: &RunSummary, w: &WorkloadSummary, style: Style) {
-    let _ = writeln!(out, "{}", style.bold(&lines::label(w, &s.workloads)));
-    let body = style.width.saturating_sub(2);
-    let mut line = |name: &str, text: &str| {
-        out.push_str(&wrap(text, style.width, &format!("  {name:<11}"), &" ".repeat(13)));
-    };
-    let rate = w.ops_per_s.as_ref().map_or("not known; a finding says why".into(), |e| {
-        format!("{} {}", number::estimate(e), if tables::is_block(s) { "IOPS" } else { "op/s" })
-    });
-    line("rate", &rate);
-    if tables::moves_bytes(w)
-        && let Some(b) = &w.bytes_per_s
-    {
-        let (mib, mb) = (number::estimate(&b.scaled(1.0 / MIB)), number::value(&b.scaled(1.0 / MB)));
-        line("throughput", &format!("{mib} MiB/s ({mb} MB/s)"));
+/// What is the same for each line of a result (the ops of a mix share slots, workers and connections), and is said once.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Same<'a> {
+    load: bool,
+    law: bool,
+    client: bool,
+    notes: Vec<&'a str>,
+}
+
+impl<'a> Same<'a> {
+    fn of(all: &'a [WorkloadSummary]) -> Self {
+        let [first, rest @ ..] = all else { return Self::default() };
+        let each = |equal: &dyn Fn(&WorkloadSummary) -> bool| !rest.is_empty() && rest.iter().all(equal);
+        let shared = |n: &&String| each(&|w| w.notes.contains(n));
+        Self {
+            load: each(&|w| tables::conditions(w) == tables::conditions(first)),
+            law: first.littles_law.is_some() && each(&|w| law(w) == law(first)),
+            client: each(&|w| tables::client(w) == tables::client(first)),
+            notes: first.notes.iter().filter(shared).map(String::as_str).collect(),
+        }
     }
-    line("load", &tables::conditions(w));
-    line("ops", &tables::outcomes(w));
-    if let Some(l) = &w.littles_law {
-        let text = format!(
+
+    /// What all lines share.
+    fn write(&self, out: &mut String, any: &WorkloadSummary, style: Style) {
+        if self.load {
+            line(out, style, "load", &tables::conditions(any));
+        }
+        if self.law {
+            law(any).iter().for_each(|text| line(out, style, "Little", text));
+        }
+        if self.client {
+            line(out, style, "client", &tables::client(any));
+        }
+        self.notes.iter().for_each(|text| line(out, style, "note", text));
+    }
+}
+
+fn law(w: &WorkloadSummary) -> Option<String> {
+    w.littles_law.as_ref().map(|l| {
+        format!(
             "{} in flight, rate x time gives {} (off by {})",
             plimsoll_model::units::significant(l.in_flight, 4),
             plimsoll_model::units::significant(l.rate_times_time, 4),
             number::percent(l.error.abs())
-        );
-        line("Little", &text);
+        )
+    })
+}
+
+fn line(out: &mut String, style: Style, name: &str, text: &str) {
+    out.push_str(&wrap(text, style.width, &format!("  {name:<11}"), &" ".repeat(13)));
+}
+
+fn workload(out: &mut String, s: &RunSummary, w: &WorkloadSummary, same: &Same<'_>, style: Style) {
+    let _ = writeln!(out, "{}", style.bold(&lines::label(w, &s.workloads)));
+    let body = style.width.saturating_sub(2);
+    let rate = w.ops_per_s.as_ref().map_or("not known; a finding says why".into(), |e| {
+        format!("{} {}", number::estimate(e), if tables::is_block(s) { "IOPS" } else { "op/s" })
+    });
+    line(out, style, "rate", &rate);
+    if tables::moves_bytes(w)
+        && let Some(b) = &w.bytes_per_s
+    {
+        let (mib, mb) = (number::estimate(&b.scaled(1.0 / MIB)), number::value(&b.scaled(1.0 / MB)));
+        line(out, style, "throughput", &format!("{mib} MiB/s ({mb} MB/s)"));
     }
-    line("client", &tables::client(w));
-    for note in &w.notes {
-        line("note", note);
+    if !same.load {
+        line(out, style, "load", &tables::conditions(w));
+    }
+    line(out, style, "ops", &tables::outcomes(w));
+    if !same.law {
+        law(w).iter().for_each(|text| line(out, style, "Little", text));
+    }
+    if !same.client {
+        line(out, style, "client", &tables::client(w));
+    }
+    for note in w.notes.iter().filter(|n| !same.notes.contains(&n.as_str())) {
+        line(out, style, "note", note);
     }
     for table in [tables::latencies(w), tables::endpoints(w)] {
         let few = table.title == "By endpoint" && table.rows.len() < 2;

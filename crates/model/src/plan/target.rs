@@ -65,7 +65,7 @@ pub struct S3Target {
     pub checksum: Checksum,
     /// Limiter and latency of the embedded server, when an endpoint is `embedded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub embedded: Option<EmbeddedSpec>,
+    pub embedded: Option<Box<EmbeddedSpec>>,
 }
 
 fn default_timeout() -> Span {

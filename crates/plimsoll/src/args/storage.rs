@@ -145,7 +145,7 @@ impl StorageArgs {
             // Clean-up may be called from another directory.
             sse_c_key_file: self.sse_c_key_file.as_ref().map(|f| absolute(f)),
             checksum: self.checksum,
-            embedded: self.embedded(embedded)?,
+            embedded: self.embedded(embedded)?.map(Box::new),
             endpoints,
         }))
     }

@@ -52,6 +52,7 @@ fn environment() -> Environment {
         notes: BTreeMap::from([("payload".into(), "unsigned, random, unique per block".into())]),
         ceiling: BTreeMap::from([("get_4KiB_ops_per_s".into(), 66_800.0)]),
         devices: BTreeMap::new(),
+        findings: Vec::new(),
     }
 }
 
@@ -374,6 +375,7 @@ pub fn limited_analysis() -> Analysis {
             offered_per_s: 998.0 * fraction,
             achieved_per_s: Some(Estimate::symmetric(998.0 * fraction, 3.0, 30.0)),
             sustainable: fraction < 0.95,
+            invalid: vec![],
             response: LatencySummary::of(&response),
             service: LatencySummary::of(&service),
             response_spectrum: spectrum(&response),

@@ -170,6 +170,7 @@ fn fill(interval: &mut Interval, s: &Script, t: f64, rng: &mut Rng) {
         in_flight_ns: 16 * u128::from(GRID_NS),
         late_ops: 0,
         reconnects: 0,
+        ..ClientCounts::default()
     };
 }
 

@@ -2,6 +2,7 @@
 
 use plimsoll_model::Sample;
 use plimsoll_model::analysis::Bottleneck;
+use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::sample::Role;
 use plimsoll_stats::attribution::shares;
 use plimsoll_stats::attribution::{Candidate, Observed, attribute};
@@ -11,6 +12,8 @@ use plimsoll_store::{RunData, Totals};
 pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
     let mut observed: Vec<Observed> = Vec::new();
     let here = data.plan.targets.values().any(super::seen::is_loopback);
+    let over_network =
+        data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_)) && !super::seen::is_loopback(t));
     for t in totals {
         let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
         let inside: Vec<Sample> = data
@@ -21,10 +24,17 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
             .collect();
         let speeds =
             data.environment.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
-        let mut of_host = shares(&inside, &speeds.collect()).of_client();
+        let shares = shares(&inside, &speeds.collect());
+        let mut of_host = shares.of_client();
+        if !over_network {
+            // What this machine sends elsewhere, and sends again, is not of this run.
+            of_host.retain(|o| !matches!(o.candidate, Candidate::NetworkPath | Candidate::ClientNic));
+        }
         if here {
             // The storage works on the same cores: only the workers' own share tells the client apart.
             of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+            let what = "this machine's, which client and storage share".to_owned();
+            of_host.push(Observed { candidate: Candidate::ServerCpu, what, samples: shares.all_cores });
         }
         merge(&mut observed, of_host);
         let c = &t.client;
