@@ -45,13 +45,16 @@ pub enum Next {
 pub(crate) struct StartLine {
     ready: Barrier,
     at_ns: OnceLock<u64>,
+    grid_ns: u64,
 }
 
 impl StartLine {
-    /// Waits for the others; the time of the start, since the epoch.
+    /// Waits for the others; the time of the start, since the epoch. It is an edge of the grid: a first slice in which the load
+    /// is on for a part only would count as a whole one, and a bucket seem smaller by what it refills in the rest.
     pub(crate) fn wait(&self, epoch_ns: u64) -> u64 {
         self.ready.wait();
-        *self.at_ns.get_or_init(|| monotonic_ns() - epoch_ns + HEAD_START_NS)
+        let soon = || monotonic_ns() - epoch_ns + HEAD_START_NS;
+        *self.at_ns.get_or_init(|| soon().next_multiple_of(self.grid_ns))
     }
 }
 
@@ -121,7 +124,8 @@ fn spawn_real(
     outlets: Vec<Outlet>,
     control: &Arc<Control>,
 ) -> Result<(u64, Threads), EngineError> {
-    let line = Arc::new(StartLine { ready: Barrier::new(spec.workers.len() + 1), at_ns: OnceLock::new() });
+    let ready = Barrier::new(spec.workers.len() + 1);
+    let line = Arc::new(StartLine { ready, at_ns: OnceLock::new(), grid_ns: spec.grid_ns });
     let mut threads = Vec::with_capacity(spec.workers.len());
     for (w, outlet) in spec.workers.iter().zip(outlets) {
         let (w, setting, line) = (w.clone(), setting(spec, control), Arc::clone(&line));

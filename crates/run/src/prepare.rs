@@ -151,7 +151,8 @@ fn once(
 ) -> Result<(Vec<WorkerEnd>, Vec<u64>), RunError> {
     let spec = StageSpec {
         epoch_ns: plimsoll_engine::ring::monotonic_ns(),
-        grid_ns: 100_000_000,
+        // A round begins on its grid, and there are many.
+        grid_ns: 20_000_000,
         clock: Clock::Real,
         late_tolerance_ns: u64::MAX,
         workers,
