@@ -278,6 +278,9 @@ pub struct LoadPoint {
     pub offered_per_s: f64,
     pub achieved_per_s: Option<Estimate>,
     pub sustainable: bool,
+    /// Codes of what makes this point invalid; the others stand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<String>,
     pub response: Option<crate::summary::LatencySummary>,
     pub service: Option<crate::summary::LatencySummary>,
     /// (quantile, nanoseconds) for the percentile spectrum.

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use plimsoll_model::Estimate;
 use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_stats::validity::is_line_valid;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{ReportError, RunReport};

@@ -58,6 +58,7 @@ pub fn sweep(s: &RunSummary) -> Table {
             ">Throttled",
             ">Failed",
             "Step",
+            "Validity",
         ],
     );
     let steps = has_steps(s);
@@ -80,9 +81,16 @@ pub fn sweep(s: &RunSummary) -> Table {
             if throttled > 0 { number::count(throttled) } else { String::new() },
             if failed > 0 { number::count(failed) } else { String::new() },
             if steps { w.name.clone() } else { String::new() },
+            spoiled(s, w),
         ]);
     }
     t.without_empty_columns()
+}
+
+/// What makes this line invalid beside the others, as a mark.
+fn spoiled(s: &RunSummary, w: &WorkloadSummary) -> String {
+    let bad: Vec<_> = plimsoll_stats::validity::spoiled_by(s, w).cloned().collect();
+    plimsoll_stats::validity::mark(&bad)
 }
 
 /// Whether lines are told apart by their names only: the steps of a search, which are read in their own order.
@@ -94,7 +102,8 @@ pub fn has_steps(s: &RunSummary) -> bool {
 /// One row per line, for runs that are no sweep.
 pub fn overview(s: &RunSummary) -> Table {
     let rate = if is_block(s) { ">IOPS" } else { ">op/s" };
-    let heads = &["workload", rate, ">MiB/s", ">MB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed"];
+    let heads =
+        &["workload", rate, ">MiB/s", ">MB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed", "validity"];
     let mut t = Table::new("Results", 1, heads);
     for w in &s.workloads {
         let response = w.latency_ns.response.as_ref();
@@ -113,6 +122,7 @@ pub fn overview(s: &RunSummary) -> Table {
             latency(response.and_then(|l| l.p999)),
             shown(throttled(w)),
             shown(failed(w)),
+            spoiled(s, w),
         ]);
     }
     t.without_empty_columns()

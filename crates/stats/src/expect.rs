@@ -12,6 +12,8 @@ use std::fmt;
 use plimsoll_model::summary::{Expectation, LatencySummary, RunSummary, WorkloadSummary};
 use plimsoll_model::units;
 
+use crate::validity;
+
 const FORM: &str = "write it like 'get.ops_per_s >= 800 +-1%', 'put.p99 <= 20ms' or 'error_rate <= 0.1%'";
 
 /// Why a promise can't be read, and how to write it.
@@ -230,7 +232,7 @@ impl Expect {
             return self.answer(None, None, format!("no workload of this run is {named}"));
         }
         let mut worst: Option<(Option<bool>, Option<f64>, String)> = None;
-        for w in chosen {
+        for w in &chosen {
             let (met, measured, reason) = self.check_one(w);
             // Missed beats undetermined beats met.
             let rank = |m: Option<bool>| match m {
@@ -243,7 +245,8 @@ impl Expect {
             }
         }
         let (met, measured, reason) = worst.unwrap_or((None, None, "nothing was measured".into()));
-        if !summary.valid && met == Some(true) {
+        let valid = summary.valid && chosen.iter().all(|w| validity::is_line_valid(summary, w));
+        if !valid && met == Some(true) {
             return self.answer(None, measured, format!("{reason}, but the result is invalid"));
         }
         self.answer(met, measured, reason)

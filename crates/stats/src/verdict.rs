@@ -15,7 +15,7 @@ pub const DEFAULT_GOAL_S: f64 = 600.0;
 /// The paragraph. Reads workloads, limits, findings and the analysis; whatever is absent is left out, never guessed.
 /// `goal_s`: the horizon that the user needs.
 pub fn paragraph(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> String {
-    let mut out = vec![validity_sentence(&s.findings)];
+    let mut out = vec![validity_sentence(s)];
     let goal_s = goal_s.unwrap_or(DEFAULT_GOAL_S);
     if let Some(found) = a.saturations.first() {
         out.extend(search::sentences(s, found, &a.load_points, goal_s));
@@ -34,17 +34,35 @@ pub fn paragraph(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> String {
     out.join(" ")
 }
 
-fn validity_sentence(findings: &[Finding]) -> String {
-    let notes = findings.iter().filter(|f| f.level == Level::Qualified).count();
-    if !validity::is_valid(findings) {
-        let first = findings.iter().find(|f| f.level == Level::Invalid).map_or("", |f| f.text.as_str());
-        return format!("{} {first}", validity::mark(findings));
+fn validity_sentence(s: &RunSummary) -> String {
+    let notes = s.findings.iter().filter(|f| f.level == Level::Qualified).count();
+    let mut bad = s.findings.iter().filter(|f| f.level == Level::Invalid);
+    if !s.valid {
+        return format!("{} {}", validity::mark(&s.findings), bad.next().map_or("", |f| f.text.as_str()));
     }
+    let cells = spoiled(s);
+    let but = match cells.as_slice() {
+        [] => String::new(),
+        [one] => format!(", but not {one}"),
+        [first, rest @ ..] => format!(", but not {first} and {} more", rest.len()),
+    };
+    let because = bad.next().filter(|_| !but.is_empty()).map_or(String::new(), |f| format!(" {}", f.text));
     match notes {
-        0 => "VALID.".into(),
-        1 => "VALID (1 note).".into(),
-        n => format!("VALID ({n} notes)."),
+        0 => format!("VALID{but}.{because}"),
+        1 => format!("VALID (1 note){but}.{because}"),
+        n => format!("VALID ({n} notes){but}.{because}"),
     }
+}
+
+/// Cells of a valid run that are not: name and mark, each once.
+fn spoiled(s: &RunSummary) -> Vec<String> {
+    let cell = |w: &WorkloadSummary| {
+        let bad: Vec<Finding> = validity::spoiled_by(s, w).cloned().collect();
+        (!bad.is_empty()).then(|| format!("{} {}", w.name, validity::mark(&bad)))
+    };
+    let mut out: Vec<String> = s.workloads.iter().filter_map(cell).collect();
+    out.dedup();
+    out
 }
 
 fn longest(s: &RunSummary) -> f64 {

@@ -6,6 +6,7 @@ use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
 use plimsoll_model::{Analysis, Environment, Finding, RunSummary};
 use plimsoll_report::{RunReport, Style};
+use plimsoll_stats::validity;
 
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
@@ -47,7 +48,12 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
 
 /// Lines that every run has, in the order of the first.
 pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Line> {
-    let all: Vec<Vec<Line>> = runs.map(|r| r.summary.workloads.iter().map(line_of).collect()).collect();
+    // A cell that is invalid in one run has nothing to be compared with.
+    let usable = |s: &RunSummary, w: &WorkloadSummary| !s.valid || validity::is_line_valid(s, w);
+    let lines = |r: &Member| -> Vec<Line> {
+        r.summary.workloads.iter().filter(|w| usable(&r.summary, w)).map(line_of).collect()
+    };
+    let all: Vec<Vec<Line>> = runs.map(lines).collect();
     let Some(first) = all.first() else { return Vec::new() };
     let mut lines: Vec<Line> =
         first.iter().filter(|l| all.iter().all(|run| run.contains(l))).cloned().collect();

@@ -3,7 +3,7 @@
 use plimsoll_model::analysis::LoadPoint;
 use plimsoll_model::plan::{ControllerSpec, Pacing};
 use plimsoll_model::summary::LatencySummary;
-use plimsoll_model::{Estimate, Histogram};
+use plimsoll_model::{Estimate, Finding, Histogram, Level};
 use plimsoll_stats::load_points::{self, PointVerdict};
 use plimsoll_store::{Point, RunData, Totals};
 
@@ -11,16 +11,17 @@ use super::line::Line;
 use crate::control::load_point_of;
 
 /// One point per stage that offered a fraction of the rate found, in the order of the plan.
-pub fn of_run(data: &RunData, lines: &[Line<'_>]) -> Vec<LoadPoint> {
+pub fn of_run(data: &RunData, lines: &[Line<'_>], findings: &[Finding]) -> Vec<LoadPoint> {
     let Some(ControllerSpec::Saturation { load_points: fractions, .. }) = &data.plan.controller else {
         return Vec::new();
     };
-    let mut points: Vec<LoadPoint> = lines.iter().filter_map(|l| point(data, l, fractions)).collect();
+    let mut points: Vec<LoadPoint> =
+        lines.iter().filter_map(|l| point(data, l, fractions, findings)).collect();
     points.sort_by(|a, b| a.fraction.total_cmp(&b.fraction));
     points
 }
 
-fn point(data: &RunData, line: &Line<'_>, fractions: &[f64]) -> Option<LoadPoint> {
+fn point(data: &RunData, line: &Line<'_>, fractions: &[f64], findings: &[Finding]) -> Option<LoadPoint> {
     let part = line.parts.first()?;
     let fraction = *fractions.get(load_point_of(&part.stage.spec)?)?;
     let Pacing::Poisson(rate) = &part.spec().pacing else { return None };
@@ -32,7 +33,10 @@ fn point(data: &RunData, line: &Line<'_>, fractions: &[f64]) -> Option<LoadPoint
     let (response, service) = (merged(part.totals, line, false), merged(part.totals, line, true));
     let achieved = summary.ops_per_s;
     let verdict = judge(data, line, rate.0, fraction, achieved);
+    let label = line.label();
+    let is_mine = |f: &&Finding| f.level == Level::Invalid && f.workload.as_ref() == Some(&label);
     Some(LoadPoint {
+        invalid: findings.iter().filter(is_mine).map(|f| f.code.clone()).collect(),
         op_class: line.op_name().into(),
         fraction,
         offered_per_s: rate.0,

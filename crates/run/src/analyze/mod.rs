@@ -109,10 +109,11 @@ fn judge_data(
     search::apply(&lines, &mut workloads, &concluded.saturations);
     let reached = against::findings(&data.plan.labels, &lines, &workloads);
     findings.extend(reached.iter().cloned());
+    let cells = search::cells(&lines, searched);
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
-        valid: validity::is_valid(&findings),
+        valid: validity::is_run_valid(&findings, &cells, !searched),
         verdict: String::new(),
         findings,
         workloads,
@@ -137,7 +138,7 @@ fn judge_data(
         holds: held.into_iter().map(|h| h.hold).collect(),
         size_models: cells::models(data, &lines),
         bottlenecks: bottlenecks::of_run(data, totals),
-        load_points: load_points::of_run(data, &lines),
+        load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
         ..Analysis::default()
     };

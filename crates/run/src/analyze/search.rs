@@ -42,6 +42,19 @@ pub fn of_the_best(s: &RunSummary, lines: &[Line<'_>], found: &[Saturation]) -> 
     (!out.workloads.is_empty()).then_some(out)
 }
 
+/// Labels of the lines that stand beside each other: what is wrong with one of them is wrong with that one. Of a search they
+/// are its load points; its other steps lead to one answer together.
+pub fn cells(lines: &[Line<'_>], searched: bool) -> Vec<String> {
+    let is_cell = |l: &&Line<'_>| {
+        let spec = &l.parts[0].stage.spec;
+        if searched { load_point_of(spec).is_some() } else { spec.cell.is_some() }
+    };
+    let mut labels: Vec<String> = lines.iter().filter(is_cell).map(Line::label).collect();
+    labels.dedup();
+    // One alone has no others that could stand.
+    if labels.len() > 1 || searched { labels } else { Vec::new() }
+}
+
 /// A load point, at which the client's own lag counts.
 pub fn is_load_point(lines: &[Line<'_>], stage: u32) -> bool {
     lines

@@ -30,7 +30,10 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
 
 /// Of several cells, what is wrong with a stage is wrong with its own line: the others stand.
 fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
-    let here = |l: &&Line<'_>| l.kind.is_some() && l.parts.iter().any(|p| p.stage.index == stage.index);
+    // Of a mix the total stands for the cell.
+    let whole = stage.spec.workloads.first().is_some_and(|w| w.mix.values().filter(|n| **n > 0).count() > 1);
+    let here =
+        |l: &&Line<'_>| l.kind.is_none() == whole && l.parts.iter().any(|p| p.stage.index == stage.index);
     let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
     let [only] = mine[..] else { return };
     if stage.spec.cell.is_none() || lines.len() < 2 {

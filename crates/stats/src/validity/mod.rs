@@ -5,7 +5,8 @@
 //! Each finding carries the measured value, the threshold, and what to change. Sources: SNIA PTS, SPC-1,
 //! SPECstorage 2020, MLPerf Storage, IO500 (see METHODOLOGY.md, table of anchors).
 
-use plimsoll_model::Finding;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Finding, Level, RunSummary};
 
 mod cpu_wait;
 mod facts;
@@ -70,11 +71,8 @@ pub fn codes() -> impl Iterator<Item = &'static str> {
 
 /// The mark inside a result line, as IO500 prints it: `[INVALID V07 V13]`, or nothing.
 pub fn mark(findings: &[Finding]) -> String {
-    let mut codes: Vec<&str> = findings
-        .iter()
-        .filter(|f| f.level == plimsoll_model::Level::Invalid)
-        .map(|f| f.code.as_str())
-        .collect();
+    let mut codes: Vec<&str> =
+        findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
     codes.sort_unstable();
     codes.dedup();
     if codes.is_empty() { String::new() } else { format!("[INVALID {}]", codes.join(" ")) }
@@ -82,7 +80,31 @@ pub fn mark(findings: &[Finding]) -> String {
 
 /// Whether nothing makes the result invalid.
 pub fn is_valid(findings: &[Finding]) -> bool {
-    findings.iter().all(|f| f.level != plimsoll_model::Level::Invalid)
+    findings.iter().all(|f| f.level != Level::Invalid)
+}
+
+/// Whether a run of many cells is valid: what is wrong with one cell voids that cell, and with all of them the run.
+/// `cells`: the labels by which findings name them; `needed`: a run that is nothing but its cells is void without them.
+pub fn is_run_valid(findings: &[Finding], cells: &[String], needed: bool) -> bool {
+    let bad = || findings.iter().filter(|f| f.level == Level::Invalid);
+    let confined = |f: &Finding| f.workload.as_ref().is_some_and(|on| cells.contains(on));
+    let spoilt = |cell: &String| bad().any(|f| f.workload.as_ref() == Some(cell));
+    bad().all(confined) && !(needed && !cells.is_empty() && cells.iter().all(spoilt))
+}
+
+/// What makes one line of a run invalid, whatever it is of the run.
+pub fn spoiled_by<'a>(s: &'a RunSummary, w: &WorkloadSummary) -> impl Iterator<Item = &'a Finding> {
+    let mine = [w.name.clone(), format!("{}/{}", w.name, w.op)];
+    s.findings
+        .iter()
+        .filter(move |f| f.level == Level::Invalid && f.workload.as_ref().is_some_and(|on| mine.contains(on)))
+}
+
+/// Whether a line may be used: nothing is wrong with it, nor with the run, but for what is wrong with other lines.
+pub fn is_line_valid(s: &RunSummary, w: &WorkloadSummary) -> bool {
+    let bad: Vec<&Finding> = s.findings.iter().filter(|f| f.level == Level::Invalid).collect();
+    spoiled_by(s, w).next().is_none()
+        && (s.valid || !bad.is_empty() && bad.iter().all(|f| f.workload.is_some()))
 }
 
 #[cfg(test)]

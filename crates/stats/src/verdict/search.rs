@@ -76,9 +76,17 @@ fn points(load: &[LoadPoint]) -> Option<String> {
         let text = words::about(100.0 * p.fraction, 3);
         format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
     };
-    let Some(p) = load.iter().filter(|p| p.sustainable).max_by(|a, b| a.fraction.total_cmp(&b.fraction))
+    let Some(p) = load
+        .iter()
+        .filter(|p| p.sustainable && p.invalid.is_empty())
+        .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
     else {
-        return (!load.is_empty()).then(|| "In open loop none of the load points held.".into());
+        let text = if load.iter().all(|p| p.invalid.is_empty()) {
+            "In open loop none of the load points held."
+        } else {
+            "In open loop no load point that is valid held."
+        };
+        return (!load.is_empty()).then(|| text.into());
     };
     let (response, service) = (p.response.as_ref()?, p.service.as_ref()?);
     let mut out = format!(
@@ -92,7 +100,8 @@ fn points(load: &[LoadPoint]) -> Option<String> {
         out +=
             &format!(", 99th percentile {} ({})", format_latency_ns(r as f64), format_latency_ns(s as f64));
     }
-    let failed: Vec<String> = load.iter().filter(|p| !p.sustainable).map(share).collect();
+    let failed: Vec<String> =
+        load.iter().filter(|p| !p.sustainable && p.invalid.is_empty()).map(share).collect();
     if !failed.is_empty() {
         out += &format!("; {} did not hold", failed.join(" and "));
     }

@@ -58,6 +58,7 @@ fn an_invalid_run_says_so_first() {
         Finding::new("V07", "client_bound", Level::Invalid, "Client-bound: x."),
         Finding::new("Q01", "horizon", Level::Qualified, "y."),
     ];
+    s.valid = false;
     let t = paragraph(&s, &Analysis::default(), None);
     assert!(t.starts_with("[INVALID V07] Client-bound: x."), "{t}");
     assert!(t.contains("Notes: Q01 horizon."), "{t}");
@@ -106,4 +107,33 @@ fn a_limiter_in_the_order_of_the_methods() {
         "{}",
         paragraph(&s, &Analysis::default(), None)
     );
+}
+
+/// What is wrong with one cell is said of that cell, and the others stand.
+#[test]
+fn one_bad_cell_voids_itself() {
+    let mut s = summary();
+    let cell = |name: &str| WorkloadSummary { name: name.into(), ..s.workloads[0].clone() };
+    s.workloads = vec![cell("put 4KiB c1"), cell("put 4KiB c16")];
+    let late =
+        Finding::new("V06", "schedule_lag", Level::Invalid, "Ops were sent late.").on("put 4KiB c16/put");
+    s.findings = vec![late];
+    let cells = ["put 4KiB c1/put", "put 4KiB c16/put"].map(String::from);
+    let valid = |f: &[Finding], needed| validity::is_run_valid(f, &cells, needed);
+    assert!(valid(&s.findings, true));
+    s.valid = true;
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.starts_with("VALID, but not put 4KiB c16 [INVALID V06]. Ops were sent late. Measured"), "{t}");
+    assert!(validity::is_line_valid(&s, &s.workloads[0]) && !validity::is_line_valid(&s, &s.workloads[1]));
+    // An expectation of a cell that is void is not met, and that of the other is.
+    let expect = |name: &str| {
+        format!("{name}.ops_per_s >= 900").parse::<crate::expect::Expect>().unwrap().check(&s).met
+    };
+    assert_eq!((expect("put 4KiB c1/put"), expect("put 4KiB c16/put")), (Some(true), None));
+    // All of them, or something that is wrong with the run, void the run.
+    let other = Finding::new("V01", "error_rate", Level::Invalid, "Errors.").on("put 4KiB c1/put");
+    let all = [s.findings[0].clone(), other];
+    assert!(!valid(&all, true) && valid(&all, false));
+    let hash = Finding::new("V23", "hash", Level::Invalid, "A file was altered.");
+    assert!(!valid(&[hash], false));
 }
