@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
 use plimsoll_model::{Estimate, Outcome};
+use plimsoll_stats::validity;
 
 use crate::run::RunReport;
 
@@ -73,11 +74,14 @@ pub fn csv(runs: &[RunReport]) -> String {
 }
 
 fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
-    let invalid = r.summary.findings.iter().filter(|f| f.level == Level::Invalid);
+    // What is wrong with another line is no fault of this one; what is wrong with the run is each one's.
+    let of_run = r.summary.findings.iter().filter(|f| f.level == Level::Invalid && f.workload.is_none());
+    let codes: BTreeSet<&str> =
+        of_run.chain(validity::spoiled_by(&r.summary, w)).map(|f| f.code.as_str()).collect();
     vec![
         r.summary.id.clone(),
-        r.summary.valid.to_string(),
-        invalid.map(|f| f.code.as_str()).collect::<Vec<_>>().join(" "),
+        validity::is_line_valid(&r.summary, w).to_string(),
+        codes.into_iter().collect::<Vec<_>>().join(" "),
         w.name.clone(),
         w.op.clone(),
         w.size_bytes.to_string(),

@@ -1,5 +1,6 @@
 //! The result on a terminal: verdict, a table per workload, findings. Colour only repeats what words say.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
@@ -241,17 +242,43 @@ fn workload(out: &mut String, s: &RunSummary, w: &WorkloadSummary, same: &Same<'
     out.push('\n');
 }
 
+/// A note without the share that it names as `(N %)`, and that share.
+fn without_share(note: &str) -> (String, Option<u32>) {
+    let found = note.split_once('(').and_then(|(before, rest)| {
+        let (share, after) = rest.split_once(" %)")?;
+        Some((format!("{before}({SHARE}){after}"), share.parse().ok()?))
+    });
+    found.map_or_else(|| (note.to_owned(), None), |(kind, share)| (kind, Some(share)))
+}
+
+const SHARE: &str = "share";
+
+/// The note again, with the range of its shares.
+fn with_shares(kind: &str, shares: &BTreeSet<u32>) -> String {
+    let range = match (shares.first(), shares.last()) {
+        (Some(low), Some(high)) if low == high => format!("({low} %)"),
+        (Some(low), Some(high)) => format!("({low} % to {high} %)"),
+        _ => return kind.to_owned(),
+    };
+    kind.replace(&format!("({SHARE})"), &range)
+}
+
 /// Notes that hold for a whole sweep are said once; others name their line.
 fn shared_notes(out: &mut String, s: &RunSummary, style: Style) {
-    let mut said: Vec<&str> = Vec::new();
+    let mut said: Vec<String> = Vec::new();
     for w in &s.workloads {
         for note in &w.notes {
-            if said.contains(&note.as_str()) {
+            let (kind, _) = without_share(note);
+            if said.contains(&kind) {
                 continue;
             }
-            said.push(note);
+            let alike = |n: &&String| without_share(n).0 == kind;
             let having: Vec<&WorkloadSummary> =
-                s.workloads.iter().filter(|o| o.notes.contains(note)).collect();
+                s.workloads.iter().filter(|o| o.notes.iter().any(|n| alike(&n))).collect();
+            let shares =
+                having.iter().flat_map(|o| o.notes.iter().filter(alike)).filter_map(|n| without_share(n).1);
+            let note = with_shares(&kind, &shares.collect());
+            said.push(kind);
             let mut ops: Vec<&str> = having.iter().map(|w| w.op.as_str()).collect();
             ops.dedup();
             let whom = if having.len() == s.workloads.len() {

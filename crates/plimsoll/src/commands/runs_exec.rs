@@ -64,7 +64,7 @@ fn table(runs: &[RunEntry]) -> String {
         if r.cleanup_due > 0 && r.state != RunState::Running {
             about.push(format!("{} to clean up", r.cleanup_due));
         }
-        about.extend(r.verdict.as_deref().map(first_sentence));
+        about.extend(r.verdict.as_deref().map(in_a_line));
         let _ = writeln!(out, "{:wide$}  {state:7}  {}", r.id, about.join("  "));
     }
     out
@@ -82,9 +82,20 @@ fn words(things: &[Thing]) -> String {
     things.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn first_sentence(text: &str) -> String {
-    text.split_inclusive(". ").next().unwrap_or(text).trim().chars().take(100).collect()
+/// Of a verdict: whether it is valid, and the first figure; where there is none, what is wrong.
+fn in_a_line(text: &str) -> String {
+    let parts = if text.starts_with('[') { text.split_once("] ") } else { text.split_once(". ") };
+    let Some((status, rest)) = parts else { return text.chars().take(LINE).collect() };
+    let close = if text.starts_with('[') { "]" } else { "" };
+    let sentences: Vec<&str> = rest.split(". ").collect();
+    let figure = |s: &&&str| ["Measured ", "Sustained "].iter().any(|w| s.starts_with(w));
+    let told = sentences.iter().find(figure).or(sentences.first()).copied().unwrap_or_default();
+    let told = told.split(" (95 %").next().unwrap_or(told).trim_end_matches('.');
+    format!("{status}{close}  {told}").chars().take(LINE).collect()
 }
+
+/// Characters of a verdict in a list.
+const LINE: usize = 120;
 
 fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
@@ -168,4 +179,22 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
         format!("not removed: {}", left.join("; ")),
         "Correct what is named, and run this again.",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_a_line;
+
+    #[test]
+    fn a_list_says_what_was_measured() {
+        let valid = "VALID (2 notes). Measured 320 ± 150 op/s of 4KiB PUT, 1.3 ± 0.6 MB/s at 16 in flight (95 %, 1.9 s window). Seen for 2.5 s.";
+        assert_eq!(
+            in_a_line(valid),
+            "VALID (2 notes)  Measured 320 ± 150 op/s of 4KiB PUT, 1.3 ± 0.6 MB/s at 16 in flight"
+        );
+        let invalid = "[INVALID V13] Little's law is off by 8.3 %: 3.99 against 4.33. Either one. Measured 4 ± 1 op/s of 4KB PUT at 4 in flight (95 %).";
+        assert_eq!(in_a_line(invalid), "[INVALID V13]  Measured 4 ± 1 op/s of 4KB PUT at 4 in flight");
+        assert_eq!(in_a_line("[INVALID V04] None succeeded. Run longer."), "[INVALID V04]  None succeeded");
+        assert_eq!(in_a_line("UNDETERMINED"), "UNDETERMINED");
+    }
 }

@@ -139,7 +139,7 @@ pub struct Told {
 impl Told {
     /// Prints it; the exit says whether it may be believed, then whether anything was `decided`.
     pub fn print(self, o: &OutputArgs, decided: bool) -> Result<Exit, Fault> {
-        let mark = plimsoll_stats::validity::mark(&self.findings);
+        let mark = validity::mark(&self.findings);
         let notes = self.findings.iter().filter(|f| f.level == Level::Qualified).count();
         let head = match notes {
             _ if !mark.is_empty() => mark,

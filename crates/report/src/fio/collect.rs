@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::plan::{FioJob, KeyDist, Pacing, RingChoice, SizeDist, TargetSpec, Workload};
+use plimsoll_model::plan::{
+    FIO_READS, FIO_WRITES, FioJob, KeyDist, Pacing, RingChoice, SizeDist, TargetSpec, Workload,
+};
 use plimsoll_model::{OpKind, Plan, Series, SeriesId};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StageData, StoreError, Totals, Window};
 
@@ -142,11 +144,14 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
             Some((f, members)) if f.group_reporting && fio.group_reporting && f.group == fio.group => {
                 members.push(i);
             }
+            // The other half of the same job.
+            Some((_, members)) if is_second_half(stage, i) => members.push(i),
             _ => groups.push((fio, vec![i])),
         }
     }
     let make = |(fio, members): (FioJob, Vec<usize>)| {
-        let jobs: u32 = members.iter().map(|i| stage.spec.workloads[*i].jobs.unwrap_or(1)).sum();
+        let whole = members.iter().filter(|i| !is_second_half(stage, **i));
+        let jobs: u32 = whole.map(|i| stage.spec.workloads[*i].jobs.unwrap_or(1)).sum();
         let first = &stage.spec.workloads[members[0]];
         let series = |kind| merged(data, stage, span, total, &members, kind);
         let (read, write) = (series(OpKind::Read), series(OpKind::Write));
@@ -199,10 +204,17 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
     groups.into_iter().map(make).collect()
 }
 
+/// Whether the workload is the writes of the job whose reads are the workload before it.
+fn is_second_half(stage: &StageData, workload: usize) -> bool {
+    let name = |i: usize, end: &str| stage.spec.workloads.get(i).and_then(|w| w.name.strip_suffix(end));
+    let Some(reads) = workload.checked_sub(1) else { return false };
+    name(workload, FIO_WRITES).is_some_and(|writes| name(reads, FIO_READS) == Some(writes))
+}
+
 /// Jobs that have not begun: fio lists them with zeros. A verify pass is part of its job, not one of its own.
 fn waiting_jobs(data: &RunData, stage: &plimsoll_model::plan::Stage, elapsed_s: u64) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
-    let is_pass = |w: &Workload| w.verify && w.name.ends_with(" (verify)");
+    let is_pass = |w: &Workload| w.verify && w.name.ends_with(" (verify)") || w.name.ends_with(FIO_WRITES);
     for w in stage.workloads.iter().filter(|w| !is_pass(w)) {
         let Some(fio) = w.block.as_ref().and_then(|b| b.fio.clone()) else { continue };
         let more = w.jobs.unwrap_or(1);

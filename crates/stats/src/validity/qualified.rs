@@ -39,7 +39,8 @@ pub fn q03_wide_interval(f: &Facts) -> Option<Finding> {
     let longer = (w / 0.10).powi(2);
     let text = if longer.is_finite() && longer < 1000.0 {
         format!(
-            "The interval is +-{shown} wide (10 % is the most). About {longer:.1} times the duration would do."
+            "The interval is +-{shown} wide (10 % is the most). About {} times the duration would do.",
+            crate::words::about(longer, 2)
         )
     } else {
         format!("The interval is +-{shown} wide (10 % is the most). Run longer.")
