@@ -240,6 +240,14 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
             format!("None of {:.0} ops succeeded: there is no throughput.", w.attempts())
         };
         out.push(Finding::new("V04", "nothing_succeeded", Level::Invalid, text).on(label.clone()));
+    } else if let Some(w) = facts.relative_half_width.filter(|w| *w >= 1.0) {
+        let text = "The interval of the rate reaches from nothing to more than twice the value: that is no rate. Run \
+                    longer, or find out what disturbs it.";
+        out.push(
+            Finding::new("V04", "no_rate", Level::Invalid, text)
+                .measured(if w.is_finite() { w } else { f64::MAX }, 1.0)
+                .on(label.clone()),
+        );
     }
     if let Some(l) = w.response.as_ref().filter(|l| l.p99.is_none()) {
         let text = format!("{} ops are too few for a 99th percentile (10 beyond it are needed).", l.count);

@@ -147,7 +147,7 @@ impl Told {
             1 => "VALID (1 note).".to_owned(),
             n => format!("VALID ({n} notes)."),
         };
-        let valid = plimsoll_stats::validity::is_valid(&self.findings);
+        let valid = validity::is_valid(&self.findings);
         let summary = RunSummary {
             schema: SCHEMA.into(),
             id: self.title,
