@@ -53,6 +53,8 @@ const HELD_S: f64 = 0.04;
 const HELD_OPS: f64 = 2.5;
 /// By chance alone it is 8 and more for the shortest plateau; what is held stays near 1.
 const HELD_GROWTH: f64 = 3.0;
+/// Times that the latency has to fit into a sixth of the plateau for averages over it to wander by chance: 4 and more then.
+const LAGS: usize = 4;
 const LOOSE_S: f64 = 0.5;
 const LOOSE_GROWTH: f64 = 1.5;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
@@ -61,7 +63,20 @@ const REFUSED: f64 = 0.01;
 
 impl Steadiness {
     /// `x`: units per second of the plateau; `unit`: one op in those units.
+    ///
+    /// Ops count when they end. Where a limiter lets them through together they end together, as often as their latency is long:
+    /// the work then goes in steps of all that is in flight, which hide how it is held, and would hide as well how storage
+    /// wanders. So it is averaged over a latency, where the plateau is long enough for that.
     pub fn of(x: &[f64], dt: f64, unit: f64, refused: f64, latency_s: f64) -> Self {
+        let lag = Some((latency_s / dt).round() as usize).filter(|k| *k > 1 && x.len() / 6 >= LAGS * k);
+        let smooth: Vec<f64>;
+        let x = match lag {
+            Some(k) => {
+                smooth = x.windows(k).map(math::mean).collect();
+                &smooth
+            }
+            None => x,
+        };
         let rate = math::mean(x);
         let work = math::cumulative(x, dt);
         let away: Vec<f64> = work.iter().enumerate().map(|(i, w)| w - rate * i as f64 * dt).collect();
@@ -71,7 +86,7 @@ impl Steadiness {
             seconds: x.len() as f64 * dt,
             wander_s: if rate > 0.0 { wander / rate } else { f64::INFINITY },
             wander_ops: if unit > 0.0 { wander / unit } else { f64::INFINITY },
-            growth: growth(&away),
+            growth: growth(&away, lag.unwrap_or(2)),
             refused,
             latency_s,
         }
@@ -97,13 +112,14 @@ impl Steadiness {
     }
 }
 
-fn growth(away: &[f64]) -> f64 {
+/// `lag`: slices over which the series was averaged, else two.
+fn growth(away: &[f64], lag: usize) -> f64 {
     let change = |lag: usize| {
         let n = away.len().saturating_sub(lag);
         let sum: f64 = away[lag.min(away.len())..].iter().zip(away).map(|(b, a)| (b - a) * (b - a)).sum();
         if n > 0 { sum / n as f64 } else { f64::NAN }
     };
-    let (short, long) = (change(1).max(change(2)), change(away.len() / 6));
+    let (short, long) = (change(1).max(change(2)).max(change(lag)), change(away.len() / 6));
     // What does not move at all is held.
     if long <= 1e-18 { 0.0 } else { long / short.max(1e-18) }
 }
@@ -135,6 +151,21 @@ mod tests {
         let fast: Vec<f64> = (0..600).map(|_| 2400.0 + 5.0 * g.normal() / 0.2f64.sqrt()).collect();
         let s = Steadiness::of(&fast, 0.2, 1.0, 0.0, 0.01);
         assert!(s.wander_s < 0.1 && s.cause() == Cause::None, "{s:?}");
+        // 32 uploads in flight at 20 a second, all let through together: steps of 1.6 s, which are the limiter's way.
+        let steps: Vec<f64> = [0.0, 0.0, 20.0, 40.0, 40.0, 40.0, 15.0, 5.0].repeat(29);
+        let s = Steadiness::of(&steps, 0.2, 0.0, 0.0, 1.6);
+        assert!(s.wander_s < 0.1 && s.cause() == Cause::Held, "{s:?}");
+        // The same steps of storage whose rate varies by 1 % over seconds: they do not hide that it wanders.
+        let mut slow_noise = 0.0;
+        let wandering: Vec<f64> = steps
+            .iter()
+            .map(|v| {
+                slow_noise += 0.05 * (0.075 * g.normal() - slow_noise);
+                v * (1.0 + slow_noise)
+            })
+            .collect();
+        let s = Steadiness::of(&wandering, 0.2, 0.0, 0.0, 1.6);
+        assert_eq!(s.cause(), Cause::None, "{s:?}");
         // Ten ops a second: whole ops are all that can be seen.
         let slow: Vec<f64> = (0..200).map(|i| if i % 2 == 0 { 10.0 } else { 5.0 }).collect();
         assert_eq!(Steadiness::of(&slow, 0.2, 1.0, 0.0, 1.0).cause(), Cause::Held);
