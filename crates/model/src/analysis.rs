@@ -171,8 +171,11 @@ pub struct SizeModel {
     /// v.
     pub stream_bytes_per_s: Option<Estimate>,
     pub p: Option<f64>,
-    /// What p says: two independent limiters, one shared resource, or open; `neither cap binds`; `not monotone`.
+    /// What p says: two independent limiters, one shared resource, or open; `neither cap binds`; `not monotone`;
+    /// `undetermined: REASON` where the cells carry no model.
     pub reading: String,
+    /// Runs of each cell. From one, how much runs differ is assumed, not measured.
+    pub repeats: u32,
     pub cells: Vec<Cell>,
 }
 

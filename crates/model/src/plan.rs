@@ -342,6 +342,7 @@ pub enum ControllerSpec {
         #[serde(default)]
         concurrencies: Vec<u32>,
         #[serde(default = "one")]
+        /// Empty: a pilot looks where the caps are, and chooses sizes around the knee and concurrencies that saturate.
         repeat: u32,
     },
     /// Finds the concurrency beyond which throughput no longer grows.

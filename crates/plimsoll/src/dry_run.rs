@@ -114,9 +114,12 @@ fn stop_text(stop: &Stop) -> String {
 fn controller_line(controller: &ControllerSpec) -> String {
     match controller {
         ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat } => {
-            let cells = ops.len() * sizes.len() * concurrencies.len().max(1);
+            let cells = match sizes.len() {
+                0 => "the cells that a pilot chooses".to_owned(),
+                n => format!("{} cells", ops.len() * n * concurrencies.len().max(1)),
+            };
             format!(
-                "a sweep of {cells} cells, each {repeat} times in random order; each cell: {}",
+                "a sweep of {cells}, each {repeat} times in random order; each cell: {}",
                 stage_line(template)
             )
         }

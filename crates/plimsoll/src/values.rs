@@ -190,6 +190,17 @@ pub fn size_or_gib(s: &str) -> Result<Size, String> {
     }
 }
 
+/// A size of a sweep, or `auto`: `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellSize(pub Option<Size>);
+
+pub fn cell_size(s: &str) -> Result<CellSize, String> {
+    if s.trim() == "auto" {
+        return Ok(CellSize(None));
+    }
+    s.parse::<Size>().map(|s| CellSize(Some(s))).map_err(|e| e.to_string())
+}
+
 /// `0.1%` or `0.001`.
 pub fn share(s: &str) -> Result<f64, String> {
     let (text, factor) = s.trim().strip_suffix('%').map_or((s.trim(), 1.0), |t| (t.trim(), 0.01));

@@ -17,6 +17,7 @@ pub const DEFAULT_GOAL_S: f64 = 600.0;
 pub fn paragraph(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> String {
     let mut out = vec![validity_sentence(s)];
     let goal_s = goal_s.unwrap_or(DEFAULT_GOAL_S);
+    out.extend(a.size_models.iter().flat_map(sizes::sentences));
     if let Some(found) = a.saturations.first() {
         out.extend(search::sentences(s, found, &a.load_points, goal_s));
     } else if s.limits.is_empty() {
@@ -249,5 +250,6 @@ fn next(s: &RunSummary) -> Option<String> {
 }
 
 mod search;
+mod sizes;
 #[cfg(test)]
 mod tests;

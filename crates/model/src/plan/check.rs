@@ -67,11 +67,18 @@ impl Plan {
         match &self.controller {
             None => Ok(()),
             Some(ControllerSpec::Sweep { template, ops, sizes, repeat, .. }) => {
-                if ops.is_empty() || sizes.is_empty() || *repeat == 0 {
+                if ops.is_empty() || *repeat == 0 {
                     return Err(invalid(
                         "controller",
-                        "a sweep without ops, sizes or repeats does nothing",
-                        "Give ops, sizes and repeat of at least one.",
+                        "a sweep without ops or repeats does nothing",
+                        "Give ops, and repeat of at least one.",
+                    ));
+                }
+                if sizes.is_empty() && !ops.iter().all(|op| matches!(op, OpKind::Put | OpKind::Get)) {
+                    return Err(invalid(
+                        "controller.sizes",
+                        "a sweep finds its own sizes for put and get only",
+                        "Name the sizes, or sweep put and get.",
                     ));
                 }
                 if ops.contains(&OpKind::GetRange) {

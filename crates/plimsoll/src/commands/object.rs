@@ -9,7 +9,7 @@ use plimsoll_model::units::Size;
 
 use crate::args::{Context, LoadArgs, PreparedArgs, RunArgs, StorageArgs};
 use crate::fault::Fault;
-use crate::values::{self, Mix};
+use crate::values::{self, CellSize, Mix};
 
 const HEADING: &str = "Operation";
 
@@ -108,6 +108,8 @@ Examples:
       --ops put,get --sizes 4KB,64KB,512KB,1MB,10MB
   plimsoll object sweep --endpoint embedded --ops get --sizes 4KiB,1MiB \\
       --concurrencies 1,16,64 --repeat 5
+  plimsoll object sweep --endpoint embedded --ops get --sizes auto \\
+      --repeat 3 --duration 10s
   plimsoll run --resume RUN        # goes on with a sweep that was killed";
 
 /// What every object command takes.
@@ -249,10 +251,12 @@ pub struct SweepArgs {
     #[arg(long, value_name = "OP,...", default_value = "put,get", value_delimiter = ',',
           value_parser = values::op_kind, help_heading = HEADING)]
     pub ops: Vec<OpKind>,
-    /// Sizes to measure
-    #[arg(long, value_name = "SIZE,...", default_value = "4KB,64KB,512KB,1MB,10MB", value_delimiter = ',', help_heading = HEADING)]
-    pub sizes: Vec<Size>,
-    /// Concurrencies to measure [default: that of --concurrency]
+    /// Sizes to measure; auto: a short pilot looks where the caps on operations and bytes are, and measures around the
+    /// size at which they meet
+    #[arg(long, value_name = "SIZE,...", default_value = "4KB,64KB,512KB,1MB,10MB", value_delimiter = ',',
+          value_parser = values::cell_size, help_heading = HEADING)]
+    pub sizes: Vec<CellSize>,
+    /// Concurrencies to measure [default: that of --concurrency; with --sizes auto those that saturate]
     #[arg(long, value_name = "N,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..), help_heading = HEADING)]
     pub concurrencies: Vec<u32>,
@@ -328,18 +332,21 @@ impl SweepArgs {
             .ops
             .first()
             .ok_or_else(|| Fault::input("--ops is empty", "Name an op, for example put."))?;
-        let size = *self
-            .sizes
-            .first()
-            .ok_or_else(|| Fault::input("--sizes is empty", "Name a size, for example 4KB."))?;
-        let mut work = Work::of(first, &SizeDist::Fixed(size));
+        if self.sizes.is_empty() {
+            return Err(Fault::input("--sizes is empty", "Name a size, for example 4KB."));
+        }
+        let sizes: Vec<Size> = self.sizes.iter().filter_map(|s| s.0).collect();
+        if !sizes.is_empty() && sizes.len() < self.sizes.len() {
+            return Err(Fault::input("--sizes names sizes and auto", "Name the sizes, or write auto alone."));
+        }
+        let mut work = Work::of(first, &SizeDist::Fixed(sizes.first().copied().unwrap_or(Size(4096))));
         work.name = "sweep".into();
         self.every.apply(&mut work);
         let mut plan = self.common.run.plan(context, ("storage", self.common.storage.target(context)?));
         plan.controller = Some(ControllerSpec::Sweep {
             template: Box::new(work.stage(&self.common.load)?),
             ops: self.ops.clone(),
-            sizes: self.sizes.clone(),
+            sizes,
             concurrencies: self.concurrencies.clone(),
             repeat: self.repeat,
         });

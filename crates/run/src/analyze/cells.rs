@@ -1,67 +1,81 @@
 //! A sweep's cells to the limit model: which cap binds at which size and concurrency.
 
-use plimsoll_model::Verdict;
 use plimsoll_model::analysis::{Cell, SizeModel};
+use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{OpKind, RunSummary, Verdict};
 use plimsoll_stats::limit_model::{self, Cap, Options};
+use plimsoll_stats::validity;
+use plimsoll_store::{RunData, StageData};
 
 use super::line::Line;
-use plimsoll_model::plan::ControllerSpec;
-use plimsoll_store::RunData;
 
-/// One model per op kind of a sweep; none where the cells do not carry one.
-pub fn models(data: &RunData, lines: &[Line<'_>]) -> Vec<SizeModel> {
+/// A step of the pilot that chose the cells of a sweep: it is none of them.
+pub fn is_pilot(data: &RunData, stage: &StageData) -> bool {
+    matches!(data.plan.controller, Some(ControllerSpec::Sweep { .. })) && stage.spec.cell.is_none()
+}
+
+/// One model per op kind of a sweep. Where the cells do not carry one, its reading says why, and what would.
+pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<SizeModel> {
     if !matches!(data.plan.controller, Some(ControllerSpec::Sweep { .. })) {
         return Vec::new();
     }
-    let mut ops: Vec<&'static str> = lines.iter().filter(|l| l.kind.is_some()).map(Line::op_name).collect();
+    let has_cells = |l: &&Line<'_>| l.kind.is_some_and(OpKind::moves_bytes);
+    let mut ops: Vec<&'static str> = lines.iter().filter(has_cells).map(Line::op_name).collect();
     ops.sort_unstable();
     ops.dedup();
-    ops.into_iter().filter_map(|op| model(data, lines, op)).collect()
+    ops.into_iter().map(|op| model(data, lines, summary, op)).collect()
 }
 
-fn model(data: &RunData, lines: &[Line<'_>], op: &str) -> Option<SizeModel> {
+/// Cells that are invalid are left out.
+fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
     let slices_per_s = 1e9 / data.grid_ns as f64;
-    let mine: Vec<(&Line<'_>, limit_model::Cell)> = lines
+    let usable = |(l, w): &(&Line<'_>, &WorkloadSummary)| {
+        l.op_name() == op && (!summary.valid || validity::is_line_valid(summary, w))
+    };
+    let mine: Vec<(&Line<'_>, &WorkloadSummary)> =
+        lines.iter().zip(&summary.workloads).filter(usable).collect();
+    let cells: Vec<limit_model::Cell> = mine
         .iter()
-        .filter(|l| l.op_name() == op)
-        .map(|l| {
-            let summary = l.summary(data);
-            let cell = limit_model::Cell {
-                size_bytes: summary.size_bytes as f64,
-                concurrency: f64::from(summary.concurrency),
-                ops_per_s: l.run_means().iter().map(|m| m * slices_per_s).collect(),
-            };
-            (l, cell)
+        .map(|(l, w)| limit_model::Cell {
+            size_bytes: w.size_bytes as f64,
+            concurrency: f64::from(w.concurrency),
+            ops_per_s: l.run_means().iter().map(|m| m * slices_per_s).collect(),
         })
         .collect();
-    let cells: Vec<limit_model::Cell> = mine.iter().map(|(_, c)| c.clone()).collect();
-    let Verdict::Known(m) = limit_model::analyse(&cells, Options::default()) else { return None };
+    let repeats = mine.iter().map(|(l, _)| l.parts.len()).min().unwrap_or(0) as u32;
+    let target = mine.first().and_then(|(l, _)| l.parts[0].spec().target.clone()).unwrap_or_default();
+    let blank = SizeModel { target, op_class: op.to_owned(), repeats, ..SizeModel::default() };
+    let m = match limit_model::analyse(&cells, Options::default()) {
+        Verdict::Known(m) => m,
+        Verdict::Inconclusive(why) => return SizeModel { reading: format!("undetermined: {why}"), ..blank },
+    };
     let at_least = |c: &Cap| match c {
         Cap::AtLeast(v) => Some(*v),
         Cap::Value(_) => None,
     };
-    let shown = mine.iter().zip(&m.cells).filter_map(|((l, c), limit)| {
+    // The model's cells are those that have a rate, in order.
+    let has_rate = |c: &&(&(&Line<'_>, &WorkloadSummary), &limit_model::Cell)| c.1.is_usable();
+    let with_rate: Vec<_> = mine.iter().zip(&cells).collect();
+    let shown = with_rate.iter().filter(has_rate).zip(&m.cells).filter_map(|(((_, w), _), limit)| {
         Some(Cell {
-            size_bytes: c.size_bytes as u64,
-            concurrency: c.concurrency as u32,
-            ops_per_s: l.summary(data).ops_per_s?,
+            size_bytes: w.size_bytes,
+            concurrency: w.concurrency,
+            ops_per_s: w.ops_per_s?,
             predicted: Some(limit.predicted_ops_per_s),
             binding: limit.binding.name().into(),
             room: Some(1.0 + limit.room),
         })
     });
-    Some(SizeModel {
-        target: mine.first().and_then(|(l, _)| l.parts[0].spec().target.clone()).unwrap_or_default(),
-        op_class: op.to_owned(),
+    SizeModel {
         ops_per_s: m.ops_cap.value(),
         ops_at_least: at_least(&m.ops_cap),
         bytes_per_s: m.bytes_cap.value(),
         bytes_at_least: at_least(&m.bytes_cap),
         knee_bytes: m.knee_bytes,
-        base_ns: None,
-        stream_bytes_per_s: None,
         p: Some(m.exponent),
         reading: m.reading().into(),
         cells: shown.collect(),
-    })
+        ..blank
+    }
 }

@@ -42,8 +42,12 @@ pub fn analyze(run: &RunDir) -> Result<RunSummary, StoreError> {
 /// Judges a run without writing anything.
 pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
     let data = run.load(&LoadOptions::default())?;
-    let windows: Vec<Window> =
-        data.stages.iter().filter(|s| s.void.is_none()).filter_map(|s| s.window(data.grid_ns)).collect();
+    let windows: Vec<Window> = data
+        .stages
+        .iter()
+        .filter(|s| s.void.is_none() && !cells::is_pilot(&data, s))
+        .filter_map(|s| s.window(data.grid_ns))
+        .collect();
     // Each stage's window, and (for stages that end by work) everything that it did, in one pass over the files.
     let extents: Vec<Window> = data
         .stages
@@ -136,7 +140,7 @@ fn judge_data(
         advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
-        size_models: cells::models(data, &lines),
+        size_models: cells::models(data, &lines, &summary),
         bottlenecks: bottlenecks::of_run(data, totals),
         load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
@@ -247,7 +251,7 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             ));
         }
     }
-    for s in data.stages.iter().filter(|s| s.void.is_none()) {
+    for s in data.stages.iter().filter(|s| s.void.is_none() && !cells::is_pilot(data, s)) {
         if totals.iter().all(|t| t.window.stage != s.index) {
             let when =
                 if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one slice of the grid" };
@@ -263,6 +267,9 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
     }
     if data.stages.iter().all(|s| s.void.is_some()) {
         let text = "No stage was measured to its end.";
+        out.push(Finding::new("V04", "nothing_measured", Level::Invalid, text));
+    } else if data.stages.iter().all(|s| s.void.is_some() || cells::is_pilot(data, s)) {
+        let text = "The pilot of the sweep saw no rate, and so there were no cells. Try one size first (plimsoll object put).";
         out.push(Finding::new("V04", "nothing_measured", Level::Invalid, text));
     }
     out

@@ -1,11 +1,13 @@
 //! What decides the next stage: a fixed list, a sweep, or a search that looks at what was seen so far.
 
+mod adaptive;
 mod fixed;
 mod limits;
 mod saturation;
 mod sweep;
 mod watch;
 
+pub use adaptive::Adaptive;
 pub use fixed::Fixed;
 pub use limits::{Asked, Limits};
 pub use saturation::{Saturation, Wish, load_point_of, rung_of};
@@ -113,6 +115,9 @@ pub trait Controller: Send {
 pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
     match &plan.controller {
         None => Ok(Box::new(Fixed::new(plan.stages.clone()))),
+        Some(ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat }) if sizes.is_empty() => {
+            Ok(Box::new(Adaptive::new(template, ops, concurrencies, *repeat, plan.seed)))
+        }
         Some(ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat }) => {
             Ok(Box::new(Sweep::new(template, ops, sizes, concurrencies, *repeat, plan.seed)))
         }

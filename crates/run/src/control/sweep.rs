@@ -35,6 +35,11 @@ impl Sweep {
                 cells.extend(concurrencies.iter().map(|c| (*op, *size, *c)));
             }
         }
+        Self::of_cells(template, &cells, repeat, seed)
+    }
+
+    /// These cells, each `repeat` times.
+    pub fn of_cells(template: &Stage, cells: &[(OpKind, Size, u32)], repeat: u32, seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x5377_6565_7021);
         let mut stages = Vec::with_capacity(cells.len() * repeat as usize);
         for repeat in 0..repeat {
@@ -47,7 +52,7 @@ impl Sweep {
 }
 
 /// The template with one op, one size and one concurrency in each of its workloads.
-fn stage_of(template: &Stage, cell: (OpKind, Size, u32), index: u32, repeat: u32) -> Stage {
+pub(super) fn stage_of(template: &Stage, cell: (OpKind, Size, u32), index: u32, repeat: u32) -> Stage {
     let (op, size, concurrency) = cell;
     let mut stage = template.clone();
     stage.cell = Some(Cell { index, repeat });

@@ -28,6 +28,17 @@ pub struct Cell {
     pub ops_per_s: Vec<f64>,
 }
 
+impl Cell {
+    /// Whether the model can use it: everything is a positive number.
+    pub fn is_usable(&self) -> bool {
+        let ok = |v: &f64| v.is_finite() && *v > 0.0;
+        ok(&self.size_bytes)
+            && ok(&self.concurrency)
+            && !self.ops_per_s.is_empty()
+            && self.ops_per_s.iter().all(ok)
+    }
+}
+
 /// What limits a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binding {
@@ -163,21 +174,13 @@ struct Data {
 
 impl Data {
     fn of(cells: &[Cell]) -> Result<Self, String> {
-        let ok = |v: &f64| v.is_finite() && *v > 0.0;
-        let good: Vec<&Cell> = cells
-            .iter()
-            .filter(|c| {
-                ok(&c.size_bytes)
-                    && ok(&c.concurrency)
-                    && !c.ops_per_s.is_empty()
-                    && c.ops_per_s.iter().all(ok)
-            })
-            .collect();
+        let good: Vec<&Cell> = cells.iter().filter(|c| c.is_usable()).collect();
         let s: Vec<f64> = good.iter().map(|c| c.size_bytes).collect();
         let sizes = s.iter().any(|v| *v != s[0]);
         if good.len() < 6 || !sizes {
             return Err(format!(
-                "{} cells with a rate are too few for a limit model: 6 of at least two sizes are needed",
+                "{} cells with a rate are too few for a limit model: 6 of at least two sizes are needed (more --sizes or --concurrencies, or \
+                 --sizes auto)",
                 good.len()
             ));
         }

@@ -137,3 +137,46 @@ fn one_bad_cell_voids_itself() {
     let hash = Finding::new("V23", "hash", Level::Invalid, "A file was altered.");
     assert!(!valid(&[hash], false));
 }
+
+#[test]
+fn a_sweep_says_which_cap_binds_or_why_not() {
+    let e = |v: f64| Some(Estimate::symmetric(v, 0.01 * v, 4.0));
+    let m = plimsoll_model::analysis::SizeModel {
+        op_class: "get".into(),
+        ops_per_s: e(1000.0),
+        bytes_per_s: e(200e6),
+        knee_bytes: e(200e3),
+        repeats: 3,
+        ..Default::default()
+    };
+    let said = |m: plimsoll_model::analysis::SizeModel| {
+        paragraph(&summary(), &Analysis { size_models: vec![m], ..Analysis::default() }, None)
+    };
+    let t = said(m.clone());
+    assert!(
+        t.contains("GET comes to at most **1,000 ± 10 op/s**, and to at most **200.0 ± 2.0 MB/s** (95 %)."),
+        "{t}"
+    );
+    assert!(
+        t.contains("GET below **200 KB** (198 to 202) is limited by operations") && !t.contains("--repeat"),
+        "{t}"
+    );
+    let t = said(plimsoll_model::analysis::SizeModel { repeats: 1, ..m.clone() });
+    assert!(t.contains("rest on 1 run of each cell") && t.contains("--repeat 3"), "{t}");
+    let open = plimsoll_model::analysis::SizeModel {
+        bytes_per_s: None,
+        bytes_at_least: Some(150e6),
+        knee_bytes: None,
+        ..m
+    };
+    let t = said(open);
+    assert!(
+        t.contains("to at least 150 MB/s") && t.contains("**Undetermined**: below which size of GET"),
+        "{t}"
+    );
+    let none = plimsoll_model::analysis::SizeModel {
+        reading: "undetermined: 3 cells are too few".into(),
+        ..Default::default()
+    };
+    assert!(said(none).contains("(3 cells are too few)"));
+}
