@@ -189,6 +189,10 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     pub fn drive(&mut self) -> std::io::Result<()> {
         while !self.is_over() {
             self.begin_due();
+            // The end came with nothing in flight: there is nothing to wait for, least of all the grid's next edge.
+            if self.is_over() {
+                break;
+            }
             self.submit_and_wait()?;
             self.reap();
         }
