@@ -242,6 +242,10 @@ pub struct BlockOptions {
     pub fio: Option<FioJob>,
 }
 
+/// Ends of the names of the two workloads of a fio job whose reads and writes run side by side: reports put them together.
+pub const FIO_READS: &str = " (reads)";
+pub const FIO_WRITES: &str = " (writes)";
+
 /// What fio's own reports say of a job, and a plan does not: its names, its group, its options as written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -338,11 +342,11 @@ pub enum ControllerSpec {
     Sweep {
         template: Box<Stage>,
         ops: Vec<OpKind>,
+        /// Empty: a pilot looks where the caps are, and chooses sizes around the knee and concurrencies that saturate.
         sizes: Vec<Size>,
         #[serde(default)]
         concurrencies: Vec<u32>,
         #[serde(default = "one")]
-        /// Empty: a pilot looks where the caps are, and chooses sizes around the knee and concurrencies that saturate.
         repeat: u32,
     },
     /// Finds the concurrency beyond which throughput no longer grows.

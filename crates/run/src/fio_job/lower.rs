@@ -14,7 +14,7 @@ use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use super::block_size::{max_bytes, mean_bytes};
 use super::job::{Amount, Job, RateProcess};
 use super::probe::{PathKind, PathProbe};
-use super::{FioError, Pattern};
+use super::{FioError, Pattern, directions};
 
 /// What the command line adds to the job file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -124,12 +124,15 @@ impl Lowering<'_> {
         let (workloads, threads) = if merged { (1, job.numjobs) } else { (job.numjobs, 1) };
         for clone in 0..workloads {
             let target = self.target(job, clone)?;
-            let workload = self.workload(job, clone, workloads, threads, &target)?;
-            let draft = self.stages.last_mut().expect("a stage was opened above");
-            if job.verify && job.do_verify && job.pattern == Pattern::Write {
-                draft.verify.push(verify_pass(&workload));
+            for (part, name) in directions::parts(job)? {
+                let mut workload = self.workload(&part, clone, workloads, threads, &target)?;
+                workload.name.push_str(name);
+                let draft = self.stages.last_mut().expect("a stage was opened above");
+                if job.verify && job.do_verify && job.pattern == Pattern::Write {
+                    draft.verify.push(verify_pass(&workload));
+                }
+                draft.stage.workloads.push(workload);
             }
-            draft.stage.workloads.push(workload);
         }
         Ok(())
     }
@@ -476,7 +479,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Operations per million seconds of reads and writes of one clone, where a rate was written.
-fn per_direction_rates(job: &Job) -> [Option<u64>; 2] {
+pub(super) fn per_direction_rates(job: &Job) -> [Option<u64>; 2] {
     const PER: f64 = 1e6;
     let of = |i: usize| {
         let mean = mean_bytes(&job.block.distribution(i == 1)).max(1.0);
@@ -493,13 +496,8 @@ fn pacing(job: &Job, threads: u32, read: &SizeDist, write: &SizeDist) -> Result<
         Pattern::Write => rates[1],
         Pattern::ReadWrite => match rates {
             [Some(r), Some(w)] => Some(r.saturating_add(w)),
-            [None, None] => None,
-            _ => {
-                return Err(job.error(
-                    "a rate for one direction of a mixed job is not supported",
-                    "Give a rate for both, for example rate_iops=100,50, or split it into two jobs.",
-                ));
-            }
+            // With a rate for one direction only, the other is a workload of its own.
+            _ => None,
         },
     };
     let Some(total_ops) = total_ops else {

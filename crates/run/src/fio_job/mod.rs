@@ -5,6 +5,7 @@
 
 mod arith;
 mod block_size;
+mod directions;
 mod error;
 mod job;
 mod keys;

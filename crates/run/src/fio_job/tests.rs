@@ -139,7 +139,7 @@ fn bad_files_say_where() {
         ("[a]\nrw=read\nsize=1m\ntime_based\n", "time_based has no runtime"),
         ("[a]\nsize=1k\nbs=4k\n", "less than a block"),
         ("[a]\nsize=1m\nrate=1m\nrate_iops=5\n", "exclude each other"),
-        ("[a]\nsize=1m\nrw=randrw\nrate_iops=5,\n", "one direction"),
+        ("[a]\nsize=1m\nrw=randrw\nrate_iops=5,\n", "only one direction"),
         ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", "more than 100"),
         ("[a]\nsize=1m\nrandom_distribution=zoned:50/50\n", "distribution"),
         ("[a]\nsize=1m\nioengine=rdma\n", "libaio, io_uring, psync"),
@@ -258,6 +258,45 @@ fn rates_and_mixes() {
     assert_eq!(m.pacing, Pacing::Constant(OpsRate(400.0)));
     assert_eq!(m.mix[&OpKind::Read], 3 * m.mix[&OpKind::Write]);
     assert_eq!(w("rw=write\nrate=,512k\n").pacing, Pacing::Bytes(BytesRate(524288.0)));
+}
+
+#[test]
+fn a_direction_without_a_rate_is_not_held_by_the_other() {
+    let text = "[a]\nsize=1g\nrw=randrw\nbs=4k,64k\niodepth=8\nioengine=libaio\ntime_based\nruntime=9\nfsync=7\nverify=md5\n";
+    let halves = |more: &str| plan(&format!("{text}{more}\n")).stages[0].workloads.clone();
+    let w = halves("rate=,50m");
+    assert_eq!((w[0].name.as_str(), w[1].name.as_str()), ("a (reads)", "a (writes)"));
+    assert_eq!(
+        (w[0].pacing.clone(), w[1].pacing.clone()),
+        (Pacing::Closed, Pacing::Bytes(BytesRate(52428800.0)))
+    );
+    assert_eq!(
+        (w[0].size.clone(), w[1].size.clone()),
+        (SizeDist::Fixed(Size(4096)), SizeDist::Fixed(Size(65536)))
+    );
+    assert_eq!((w[0].mix.len(), w[1].mix.get(&OpKind::Write)), (1, Some(&1)));
+    assert_eq!(w.iter().map(|w| w.block.as_ref().unwrap().fsync).collect::<Vec<_>>(), [0, 7]);
+    assert_eq!((w[0].target.clone(), w[0].concurrency, w[0].verify), (w[1].target.clone(), 8, true));
+    assert!(
+        w[0].block
+            .as_ref()
+            .unwrap()
+            .fio
+            .as_ref()
+            .unwrap()
+            .notes
+            .iter()
+            .any(|n| n.contains("the writes have a rate"))
+    );
+    let w = halves("rate_iops=1000,\nrate_process=poisson\nnumjobs=2");
+    assert_eq!(w.len(), 4);
+    assert_eq!(
+        (w[2].pacing.clone(), w[3].pacing.clone()),
+        (Pacing::Poisson(OpsRate(1000.0)), Pacing::Closed)
+    );
+    let w = halves("rate=100m,50m");
+    assert_eq!(w[0].pacing, Pacing::Bytes(BytesRate(104857600.0)));
+    assert_eq!(w[1].pacing, Pacing::Bytes(BytesRate(52428800.0)));
 }
 
 #[test]
