@@ -52,7 +52,8 @@ fn a_simulated_run_tells_the_truth() {
 #[test]
 fn slices_without_an_op_count_as_time() {
     let dir = tempfile::tempdir().unwrap();
-    let slow = SIM.replace("base = \"2ms\"", "base = \"350ms\"").replace("duration = \"10s\"", "duration = \"35s\"");
+    let slow =
+        SIM.replace("base = \"2ms\"", "base = \"350ms\"").replace("duration = \"10s\"", "duration = \"35s\"");
     let mut done = None;
     execute(&Plan::from_toml(&slow).unwrap(), &options(dir.path()), |e| {
         if let Event::StageDone { ok, seconds, .. } = e {
@@ -62,6 +63,17 @@ fn slices_without_an_op_count_as_time() {
     .unwrap();
     let (ok, seconds) = done.unwrap();
     assert!((seconds - 35.0).abs() < 0.5 && ok.abs_diff(1600) <= 32, "{ok} in {seconds} s");
+}
+
+/// A burst of three seconds has no interval: what was written has to be readable even so.
+#[test]
+fn a_short_burst_leaves_a_summary_that_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "base = \"2ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 450.0";
+    let plan = SIM.replace("base = \"2ms\"", bucket).replace("warmup = \"2s\"", "").replace("10s", "40s");
+    let f = run(dir.path(), &plan);
+    assert_eq!(f.summary.limits.len(), 1, "{}", f.summary.verdict);
+    assert_eq!(RunDir::open(&f.path).unwrap().summary().unwrap().limits, f.summary.limits);
 }
 
 #[test]

@@ -191,13 +191,13 @@ fn passive_bucket(line: &Line<'_>, fit: &bucket::BucketFit, x: &[f64], dt: f64, 
         target: line.parts[0].spec().target.clone().unwrap_or_default(),
         op_class: line.op_name().into(),
         unit: "undetermined".into(),
-        sustained_per_s: Some(Estimate::symmetric(sustained, fit.sustained_half_width, 1.0)),
-        burst_per_s: Some(Estimate::symmetric(fit.burst, fit.burst_half_width, 1.0)),
-        capacity: slowest.map(|t| Estimate::symmetric(t.capacity, t.capacity_half_width, 1.0)),
+        sustained_per_s: known(sustained, fit.sustained_half_width),
+        burst_per_s: known(fit.burst, fit.burst_half_width),
+        capacity: slowest.and_then(|t| known(t.capacity, t.capacity_half_width)),
         refill_per_s: None,
         full_again_s: slowest
             .filter(|_| sustained > 0.0)
-            .map(|t| Estimate::symmetric(t.capacity / sustained, t.capacity_half_width / sustained, 1.0)),
+            .and_then(|t| known(t.capacity / sustained, t.capacity_half_width / sustained)),
         // How full it was at the start is not known: what came out is what it held at the least.
         status: "bound".into(),
         drains: vec![analysis::Drain {
@@ -213,15 +213,20 @@ fn passive_bucket(line: &Line<'_>, fit: &bucket::BucketFit, x: &[f64], dt: f64, 
     }
 }
 
+/// What has no interval is not told: a burst of a second or two has none.
+fn known(value: f64, half_width: f64) -> Option<Estimate> {
+    (value.is_finite() && half_width.is_finite()).then(|| Estimate::symmetric(value, half_width, 1.0))
+}
+
 fn limit(line: &Line<'_>, fit: &bucket::BucketFit, throttle: &Throttle) -> LimitSummary {
-    let capacity = fit.tiers.last().map(|t| Estimate::symmetric(t.capacity, t.capacity_half_width, 1.0));
+    let capacity = fit.tiers.last().and_then(|t| known(t.capacity, t.capacity_half_width));
     LimitSummary {
         target: line.parts[0].spec().target.clone().unwrap_or_default(),
         op_class: line.op_name().into(),
         scope: "unknown".into(),
         ops_per_s: Some(BucketSummary {
-            sustained: Some(Estimate::symmetric(fit.sustained, fit.sustained_half_width, 1.0)),
-            burst: Some(Estimate::symmetric(fit.burst, fit.burst_half_width, 1.0)),
+            sustained: known(fit.sustained, fit.sustained_half_width),
+            burst: known(fit.burst, fit.burst_half_width),
             capacity,
             refill: None,
         }),

@@ -124,9 +124,9 @@ impl Limits {
             let ended = sum(|s| s.ok + s.throttled);
             let time_s = part.iter().map(|s| s.in_system_ns).sum::<u128>() as f64 / 1e9;
             seen.ops_per_s.push(sum(|s| s.ok) / seen.dt_s);
-            // Bodies of refused uploads move, too, and no limiter charges them. A few refusals weigh less than counting
+            // Bodies of refused uploads move, too, and no limiter charges them; of downloads nothing moves that is refused. A few refusals weigh less than counting
             // bytes only when an op has ended.
-            let refused = sum(|s| s.throttled) > 0.1 * ended;
+            let refused = self.shape.uploads && sum(|s| s.throttled) > 0.1 * ended;
             let bytes = if refused { sum(|s| s.bytes_ok) } else { sum(|s| s.bytes_moved) };
             seen.bytes_per_s.push(bytes / seen.dt_s);
             seen.rejected_per_s.push(sum(|s| s.throttled) / seen.dt_s);
