@@ -37,3 +37,23 @@ impl From<StoreError> for Fault {
         }
     }
 }
+
+/// A run that was killed has no result yet: it is judged by what it recorded. One that is still going has none to show.
+pub fn judged(dir: &RunDir) -> Result<(), Fault> {
+    if dir.summary_is_there() {
+        return Ok(());
+    }
+    let id = dir.id();
+    if dir.is_running() {
+        return Err(Fault::input(format!("run {id} is still going"), "Wait for its end, or stop it."));
+    }
+    let nothing = |e: StoreError| {
+        Fault::input(
+            format!("run {id} recorded nothing that could be shown: {e}"),
+            format!("Remove it with: plimsoll cleanup {id} ; plimsoll runs rm {id}"),
+        )
+    };
+    plimsoll_run::analyze::analyze(dir).map_err(nothing)?;
+    eprintln!("plimsoll: run {id} did not come to its end; this is what it recorded");
+    Ok(())
+}

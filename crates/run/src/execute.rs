@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_model::{Plan, RunSummary};
-use plimsoll_stats::expect::Expect;
+use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::{OpKind, Plan, RunSummary};
+use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::ENV_FORMAT;
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
@@ -102,12 +103,13 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let completed: Vec<_> = data.stages.iter().filter(is_complete).map(|s| s.spec.clone()).collect();
     let cut: Vec<u32> = data.stages.iter().filter(|s| !is_complete(s)).map(|s| s.index).collect();
     let mut controller = control::of_plan(&plan)?;
+    let planned = controller.total();
     controller.resume(&completed)?;
     run.unseal()?;
     let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
-    let session = Session::resume(&run, &plan, options, last_ns, next_stage, &cut, &mut events)?;
+    let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events)?;
     drive(session, controller, &run, options, &mut events)
 }
 
@@ -115,12 +117,45 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
 pub fn check(plan: &Plan) -> Result<(), RunError> {
     plan.validate()?;
     for text in &plan.expect {
-        text.parse::<Expect>().map_err(|e| RunError::input(e.to_string(), "Correct the expectation"))?;
+        let expect: Expect = text
+            .parse()
+            .map_err(|e: ExpectError| RunError::input(e.to_string(), "Correct the expectation"))?;
+        can_be_met(plan, &expect)?;
     }
     for stage in &plan.stages {
         crate::target::is_virtual(plan, stage)?;
     }
     Ok(())
+}
+
+/// An expectation of an op that the plan does not do would be told as undetermined, after the whole run.
+fn can_be_met(plan: &Plan, expect: &Expect) -> Result<(), RunError> {
+    let Some(selector) = expect.selector() else { return Ok(()) };
+    let mut known: Vec<String> = Vec::new();
+    match &plan.controller {
+        Some(ControllerSpec::Sweep { ops, .. }) => known.extend(ops.iter().map(|k| k.name().to_owned())),
+        // Searches name their own lines.
+        Some(_) => return Ok(()),
+        None => {}
+    }
+    for w in plan.stages.iter().flat_map(|s| &s.workloads) {
+        known.push(w.name.clone());
+        known.extend(w.mix.iter().filter(|(_, n)| **n > 0).map(|(k, _)| k.name().to_owned()));
+    }
+    if known.iter().any(|k| k == OpKind::Multipart.name()) {
+        known.push(OpKind::UploadPart.name().into());
+    }
+    known.sort();
+    known.dedup();
+    // Cells of a sweep, `total` of a mix and `NAME/op` have names of their own: only a bare op can be told to be missing.
+    let is_op = OpKind::parse(selector).is_some();
+    if !is_op || known.iter().any(|k| k == selector) {
+        return Ok(());
+    }
+    Err(RunError::input(
+        format!("'{}': this run has no {selector}, only {}", expect.text, known.join(", ")),
+        "Correct the expectation",
+    ))
 }
 
 fn begin(

@@ -21,7 +21,7 @@ use crate::prepare;
 use crate::sample::{Sampler, Source};
 use crate::stage::{self, Setting, Sinks, StageEnd};
 use crate::target::{self, FilesTarget, Place, Ready, S3Ready};
-use crate::trace::{Names, StageNames, TraceWriter};
+use crate::trace::{self, Names, StageNames, TraceWriter};
 use crate::{cleanup, lower};
 
 /// Name of the one agent of a run on one machine.
@@ -45,6 +45,9 @@ pub struct Session {
     /// Where the simulated clock stands.
     virtual_ns: u64,
     next_stage: u32,
+    /// Of a resumed run: stages that were cut off and are run again, and how many stages there are in all.
+    again: u32,
+    planned: Option<u32>,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -74,14 +77,14 @@ impl Session {
         Ok(session)
     }
 
-    /// `cut`: stages that the kill cut off.
+    /// `cut`: stages that the kill cut off. `planned`: how many the whole plan has.
     pub fn resume(
         run: &RunDir,
         plan: &Plan,
         options: &Options,
         last_ns: u64,
         next_stage: u32,
-        cut: &[u32],
+        (cut, planned): (&[u32], Option<u32>),
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, RunError> {
         let mut intervals = run.resume_intervals(AGENT)?;
@@ -103,6 +106,8 @@ impl Session {
         }
         intervals.mark(&Mark::Resumed { at_ns: now_ns })?;
         let mut session = Self::new(run, plan, options, (journal, intervals, epoch_ns), next_stage, now_ns)?;
+        session.again = cut.len() as u32;
+        session.planned = planned;
         session.open(options, Some(()), events)?;
         Ok(session)
     }
@@ -130,6 +135,8 @@ impl Session {
             epoch_ns,
             virtual_ns,
             next_stage,
+            again: 0,
+            planned: None,
             prepared: BTreeSet::new(),
         })
     }
@@ -166,7 +173,7 @@ impl Session {
         if let Some(file) = &self.plan.options.trace {
             let start = self.environment.started_at.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
             self.trace =
-                Some(TraceWriter::create(&trace_path(file, resumed.is_some(), self.next_stage), start)?);
+                Some(TraceWriter::create(&trace::path_for(file, resumed.is_some(), self.next_stage), start)?);
         }
         self.ground.check_all(&self.plan)
     }
@@ -320,7 +327,8 @@ impl Session {
             clock,
             warmup_ns,
             planned_ns: lower::planned_ns(stage).filter(|_| !controller.ends_stages()),
-            of: controller.total().map(|t| t.max(index + 1)),
+            of: self.planned.or_else(|| controller.total()).map(|t| t.max(index + 1 - self.again)),
+            again: self.again,
         };
         let mut sinks = Sinks {
             intervals: &mut self.intervals,
@@ -573,17 +581,6 @@ fn beside(plan: &Plan, name: &str) -> bool {
     match &plan.controller {
         Some(ControllerSpec::Limits { scope_targets, .. }) => scope_targets.values().any(|t| t == name),
         _ => false,
-    }
-}
-
-/// A resumed run writes a trace of its own: what the killed one left of it is torn, and is not overwritten.
-fn trace_path(file: &str, resumed: bool, next_stage: u32) -> std::path::PathBuf {
-    let path = std::path::PathBuf::from(file);
-    match path.file_name() {
-        Some(name) if resumed => {
-            path.with_file_name(format!("from-stage-{next_stage}-{}", name.to_string_lossy()))
-        }
-        _ => path,
     }
 }
 

@@ -137,6 +137,17 @@ impl TraceWriter {
     }
 }
 
+/// A resumed run writes a trace of its own: what the killed one left of it is torn, and is not overwritten.
+pub fn path_for(file: &str, resumed: bool, next_stage: u32) -> PathBuf {
+    let path = PathBuf::from(file);
+    match path.file_name() {
+        Some(name) if resumed => {
+            path.with_file_name(format!("from-stage-{next_stage}-{}", name.to_string_lossy()))
+        }
+        _ => path,
+    }
+}
+
 /// warp's names of ops where it has one.
 fn warp_name(r: &OpRecord) -> String {
     use plimsoll_model::OpKind::{GetRange, Multipart, UploadPart};

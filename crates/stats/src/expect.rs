@@ -252,6 +252,11 @@ impl Expect {
         self.answer(met, measured, reason)
     }
 
+    /// The op or workload that is meant; none: all of them.
+    pub fn selector(&self) -> Option<&str> {
+        self.selector.as_deref()
+    }
+
     fn answer(&self, met: Option<bool>, measured: Option<f64>, reason: String) -> Expectation {
         Expectation { text: self.text.clone(), met, measured, reason }
     }

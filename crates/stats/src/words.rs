@@ -3,7 +3,7 @@
 use plimsoll_model::Estimate;
 use plimsoll_model::units::significant;
 
-/// `1,004 +- 6`: the half width to two digits at most, the value to the same place. Just the value when it is exact.
+/// `1,004 ± 6`, or `160 (80 to 290)` where the sides differ: the half width to two digits at most, the value to the same place. Just the value when it is exact.
 pub fn plus_minus(e: &Estimate) -> String {
     let hw = e.half_width();
     if !e.value.is_finite() {
@@ -13,8 +13,19 @@ pub fn plus_minus(e: &Estimate) -> String {
         return significant(e.value, 4);
     }
     // One digit of the half width, two when the first is a 1 or 2.
-    let first = 10f64.powf(hw.log10().floor());
-    let step = if hw / first < 3.0 { first / 10.0 } else { first };
+    let step_of = |width: f64| {
+        let first = 10f64.powf(width.log10().floor());
+        if width / first < 3.0 { first / 10.0 } else { first }
+    };
+    let (below, above) = (e.value - e.low, e.high - e.value);
+    if below.min(above) > 0.0 && below.max(above) > 1.5 * below.min(above) {
+        // As sharp as its shorter side, and the value keeps its first digit.
+        let step = step_of(below.min(above)).min(10f64.powf(e.value.abs().log10().floor()));
+        let decimals = (-step.log10().floor()).max(0.0) as i32;
+        let at = |x: f64| fixed((x / step).round() * step, decimals);
+        return format!("{} ({} to {})", at(e.value), at(e.low), at(e.high));
+    }
+    let step = step_of(hw);
     // A half width that is whole but for the last bit stays as it is.
     let hw = (hw / step - 1e-9).ceil() * step;
     let value = (e.value / step).round() * step;
@@ -99,6 +110,12 @@ mod tests {
         ] {
             assert_eq!(plus_minus(&Estimate::symmetric(value, hw, 9.0)), want);
         }
+        let lopsided = |value: f64, low: f64, high: f64| {
+            plus_minus(&Estimate { low, high, ..Estimate::symmetric(value, 1.0, 3.0) })
+        };
+        assert_eq!(lopsided(156.0, 84.0, 286.0), "160 (80 to 290)");
+        assert_eq!(lopsided(0.4, 0.1, 1.4), "0.4 (0.1 to 1.4)");
+        assert_eq!(lopsided(400.0, 40.0, 4100.0), "400 (0 to 4,100)");
         assert_eq!(plus_minus(&Estimate::exact(f64::NAN)), "n/a");
         assert_eq!((about(602_400.0, 2), about(0.0123, 2)), ("600,000".into(), "0.012".into()));
     }

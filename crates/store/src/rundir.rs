@@ -172,6 +172,16 @@ impl RunDir {
         write_json(&self.path.join("summary.json"), summary)
     }
 
+    /// Whether a process works on it now.
+    pub fn is_running(&self) -> bool {
+        journal::is_locked(&self.journal_path())
+    }
+
+    /// Whether the run was judged.
+    pub fn summary_is_there(&self) -> bool {
+        self.path.join("summary.json").is_file()
+    }
+
     pub fn summary(&self) -> Result<RunSummary, StoreError> {
         let path = self.path.join("summary.json");
         let summary: RunSummary = read_json(&path)?;
@@ -366,7 +376,7 @@ fn list_dirs(root: &Path) -> Result<Vec<RunDir>, StoreError> {
 fn entry(run: &RunDir) -> RunEntry {
     let plan = run.plan().ok();
     let summary = run.summary().ok();
-    let state = match (journal::is_locked(&run.journal_path()), run.sealed()) {
+    let state = match (run.is_running(), run.sealed()) {
         (true, _) => RunState::Running,
         (false, Ok(Some(_))) => RunState::Sealed,
         _ => RunState::Unfinished,

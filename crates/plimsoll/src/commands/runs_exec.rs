@@ -16,6 +16,7 @@ use crate::{output, runs_dir, signals};
 pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
     let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
+    dirs.iter().try_for_each(runs_dir::judged)?;
     let by = c.by.iter().map(|k| k.parse()).collect::<Result<Vec<GroupKey>, _>>()?;
     let mut out = c.output.clone();
     if let Some(file) = &c.html_file {
@@ -99,6 +100,7 @@ const LINE: usize = 120;
 
 fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
+    runs_dir::judged(&dir)?;
     output::print_runs(&[dir], &[], &a.output)?;
     Ok(Exit::Valid)
 }
@@ -158,8 +160,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     }
     if c.dry_run {
         for thing in &things {
-            let json = serde_json::to_string(thing).expect("a thing is plain data");
-            output::print(&format!("{json}\n"))?;
+            output::print(&format!("{}\n", words(std::slice::from_ref(thing))))?;
         }
         return Ok(Exit::Valid);
     }

@@ -45,6 +45,8 @@ pub struct Setting<'a> {
     pub planned_ns: Option<u64>,
     /// How many stages there will be.
     pub of: Option<u32>,
+    /// Stages of a killed run that count again: what is shown is the place among those that are kept.
+    pub again: u32,
 }
 
 /// Where a stage's data goes.
@@ -304,7 +306,7 @@ impl<'a> Collector<'a> {
         };
         (sinks.events)(Event::Live(Box::new(Live {
             phase: self.meter.phase(),
-            stage: self.s.index,
+            stage: self.s.index - self.s.again,
             stages: self.s.of,
             title: title(self.s.stage),
             elapsed,
@@ -337,7 +339,7 @@ impl<'a> Collector<'a> {
         // What the series cover: the slices at the edges are not whole.
         let window_s = (self.window_slices * self.s.grid_ns) as f64 / 1e9;
         (sinks.events)(Event::StageDone {
-            stage,
+            stage: stage - self.s.again,
             of: self.s.of,
             title: title(self.s.stage),
             ok: sum(Series::ok),
