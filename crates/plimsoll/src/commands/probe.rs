@@ -107,12 +107,15 @@ Examples:
   plimsoll limits object --endpoint https://s3.example.net --bucket bench \\
       --op put --size 4KiB --budget 10m
   plimsoll limits object --endpoint embedded --tier vultr-standard \\
-      --probe-shared
+      --size 4KiB..1MiB --probe-shared
   plimsoll limits block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 \\
       --goal 1h
 
 The probe drives the storage to its limit, lets it rest, and drives it again. It says what it found \
-(sustained and burst rate, capacity, refill), and what it could not settle within the budget.";
+(sustained and burst rate, capacity, refill), and what it could not settle within the budget.
+
+It needs small ops to find a limit on operations, and large ones to find a limit on bytes. --size 4KiB names the small \
+ones, --size 1MiB (256 KiB or more) the large ones, --size 4KiB..1MiB both; what is not named is the probe's choice.";
 
 #[derive(Debug, Clone, Args)]
 pub struct LimitsArgs {

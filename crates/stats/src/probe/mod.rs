@@ -36,6 +36,8 @@ pub struct Options {
     /// Size of ops for the ops bucket, and the largest for the bytes bucket.
     pub small_bytes: u64,
     pub large_bytes: u64,
+    /// The user named the size of large ops: it is kept, however few of them end in a slice.
+    pub keep_large: bool,
     /// Ops in flight that saturate, or from which a ladder of doublings starts.
     pub concurrency: u32,
     /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
@@ -61,6 +63,7 @@ impl Default for Options {
         Self {
             small_bytes: 1024,
             large_bytes: 8 << 20,
+            keep_large: false,
             concurrency: 256,
             most: [0; 2],
             overhead_bytes: 0,
@@ -307,7 +310,7 @@ impl Probe {
     }
 
     fn start_pilot(&mut self) -> Action {
-        if !self.options.moves_bytes {
+        if !self.options.moves_bytes || self.options.keep_large {
             return self.choose();
         }
         self.pilot(Plateau::default())

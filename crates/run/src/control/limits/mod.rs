@@ -48,6 +48,8 @@ pub struct Limits {
     probed: usize,
     goal_s: Option<f64>,
     budget_s: f64,
+    /// The sizes were told.
+    told: bool,
 }
 
 /// What the user asked for beside the figures.
@@ -71,6 +73,7 @@ impl Limits {
         let options = Options {
             small_bytes: shape.small_bytes,
             large_bytes: shape.large_bytes,
+            keep_large: shape.named[1],
             concurrency: shape.concurrency,
             most: if climbs { shape.most } else { [0; 2] },
             moves_bytes: shape.moves_bytes,
@@ -95,6 +98,7 @@ impl Limits {
             probed: 0,
             goal_s,
             budget_s,
+            told: false,
         })
     }
 
@@ -203,6 +207,11 @@ impl Controller for Limits {
         }
     }
 
+    fn remark(&mut self) -> Option<String> {
+        (self.shape.moves_bytes && !std::mem::replace(&mut self.told, true))
+            .then(|| format!("probing with {}", self.shape.sizes()))
+    }
+
     fn ends_stages(&self) -> bool {
         true
     }
@@ -223,6 +232,9 @@ impl Controller for Limits {
         let op = w.mix.keys().next().map_or("", |k: &OpKind| k.name());
         let outcome = self.probe.outcome();
         let mut limit = outcome.summary(target, op);
+        if self.shape.moves_bytes {
+            limit.evidence.push(("sizes".into(), self.shape.sizes()));
+        }
         let mut findings = outcome.findings();
         self.beside.conclude(&mut limit, &mut findings);
         findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));

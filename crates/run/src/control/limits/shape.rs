@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_model::plan::{ObjectOptions, SizeDist, Stage, TargetSpec, Workload};
-use plimsoll_model::units::{Size, Span};
+use plimsoll_model::units::{Size, Span, format_size};
 use plimsoll_model::{OpKind, Plan};
 
 use crate::error::RunError;
@@ -20,6 +20,19 @@ const LAST_RUNG: [u32; 2] = [256, 64];
 const MOST_OBJECTS: u64 = 64;
 const MOST_BYTES: u64 = 64 << 20;
 
+/// Smallest and largest size that a distribution names.
+fn ends(size: &SizeDist) -> (u64, u64) {
+    match size {
+        SizeDist::Fixed(s) => (s.0, s.0),
+        SizeDist::Uniform { min, max } => (min.0, max.0),
+        SizeDist::Weighted(list) => {
+            let of = |f: fn(u64, u64) -> u64| list.iter().map(|(s, _)| s.0).reduce(f).unwrap_or(1);
+            (of(u64::min), of(u64::max))
+        }
+        SizeDist::LogNormal { median, max, .. } => (median.0, max.0),
+    }
+}
+
 pub fn seconds(s: f64) -> Span {
     Span(Duration::from_secs_f64(s.max(0.0)))
 }
@@ -31,6 +44,8 @@ pub struct Shape {
     pub large_bytes: u64,
     /// The size that the user asked about.
     pub asked_bytes: u64,
+    /// Whether the user named the size of small and of large ops: what is named is what is probed.
+    pub named: [bool; 2],
     pub concurrency: u32,
     pub most: [u32; 2],
     pub moves_bytes: bool,
@@ -47,21 +62,21 @@ impl Shape {
         };
         let (_, target) = plan.target_of(w)?;
         let is_block = matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_));
-        let asked_bytes = match &w.size {
-            SizeDist::Fixed(s) => s.0,
-            other => crate::lower::size_spec(other, 1).max_bytes(),
-        };
+        let (least, asked_bytes) = ends(&w.size);
         let smallest = if is_block { 4096 } else { 1024 };
         let asked = w.concurrency * w.jobs.unwrap_or(1);
+        // One size is that of small ops or of large ones; two (4KiB..1MiB) are both.
+        let named = [least < asked_bytes || asked_bytes < LARGE, least < asked_bytes || asked_bytes >= LARGE];
         let kinds = || w.mix.iter().filter(|(_, n)| **n > 0).map(|(k, _)| *k);
         Ok(Self {
-            small_bytes: if asked_bytes < LARGE { asked_bytes.max(1) } else { smallest },
+            small_bytes: if named[0] { least.max(1) } else { smallest },
             large_bytes: match asked_bytes {
-                s if s >= LARGE => s,
+                s if named[1] => s,
                 _ if is_block => LARGE_BLOCK,
                 _ => LARGE_OBJECT,
             },
             asked_bytes,
+            named,
             // The default of a plan is 1, with which nothing is saturated.
             concurrency: if asked > 1 { asked } else { FIRST_RUNG },
             most: LAST_RUNG,
@@ -72,6 +87,15 @@ impl Shape {
             is_s3: matches!(target, TargetSpec::S3(_)),
             template,
         })
+    }
+
+    /// With which sizes the probe works, and whose choice they are.
+    pub fn sizes(&self) -> String {
+        let name = |i: usize, bytes: u64| {
+            let whose = if self.named[i] { "" } else { " (the probe's choice)" };
+            format!("{}{whose}", format_size(bytes))
+        };
+        format!("small ops of {}, large ops of {}", name(0, self.small_bytes), name(1, self.large_bytes))
     }
 
     pub fn workload(&self) -> &Workload {
@@ -92,5 +116,35 @@ impl Shape {
             }
         }
         stage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(size: &str) -> Shape {
+        let text = format!(
+            "version = 1\n[targets.s]\nkind = \"sim\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = {{ put = 1 }}\nsize = {size}\n"
+        );
+        let plan = Plan::from_toml(&text).unwrap();
+        let stage = plan.stages[0].clone();
+        Shape::of(&plan, stage).unwrap()
+    }
+
+    #[test]
+    fn sizes_that_are_named_are_those_that_are_probed() {
+        let sizes = |s: &str| {
+            let s = shape(s);
+            (s.small_bytes, s.large_bytes, s.named)
+        };
+        assert_eq!(sizes("\"4KiB\""), (4096, LARGE_OBJECT, [true, false]));
+        assert_eq!(sizes("\"1MiB\""), (1024, 1 << 20, [false, true]));
+        assert_eq!(sizes("\"200KiB\""), (200 << 10, LARGE_OBJECT, [true, false]));
+        assert_eq!(
+            sizes("{ uniform = { min = \"16KiB\", max = \"64KiB\" } }"),
+            (16 << 10, 64 << 10, [true, true])
+        );
+        assert_eq!(shape("\"4KiB\"").sizes(), "small ops of 4KiB, large ops of 8MiB (the probe's choice)");
     }
 }
