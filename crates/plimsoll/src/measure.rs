@@ -90,7 +90,9 @@ pub fn show(finished: &Finished, out: &OutputArgs) -> Result<Exit, Fault> {
 impl From<RunError> for Fault {
     fn from(e: RunError) -> Self {
         match e {
-            RunError::Input { problem, remedy } => Fault::input(problem, remedy + "."),
+            RunError::Input { problem, remedy } => {
+                Fault::input(problem, remedy.trim_end_matches('.').to_owned() + ".")
+            }
             RunError::Plan(e) => e.into(),
             RunError::Store(e) => e.into(),
             RunError::Interrupted => Fault {

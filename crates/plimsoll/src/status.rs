@@ -1,13 +1,14 @@
 //! `--status-interval`: what has been measured so far, in fio's formats, again and again while the run goes on.
 //!
-//! The run's own directory is read: what is in it is whole up to its last frame (a second old at most).
+//! The run's own directory is read: what is in it is whole up to its last frame (a second old at most). A document shows the
+//! run up to its due time, and so it is written when that has been recorded: somewhat later, and complete.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_report::fio::{self, Format};
 use plimsoll_store::RunDir;
@@ -36,9 +37,10 @@ impl Documents {
         append().map_err(|e| cannot_write(file, &e))
     }
 
-    /// The run as far as it is recorded; `None` before there is anything.
-    fn so_far(&self, run: &Path) -> Option<String> {
-        let report = fio::read(&RunDir::open(run).ok()?).ok()?;
+    /// The run up to a time since its start; `None` before there is anything.
+    fn until(&self, run: &Path, time: Duration) -> Option<String> {
+        let until_ns = u64::try_from(time.as_nanos()).ok();
+        let report = fio::read_until(&RunDir::open(run).ok()?, until_ns).ok()?;
         let any = report.jobs.iter().any(|j| j.read.total_ios + j.write.total_ios > 0);
         any.then(|| fio::render(&report, &self.formats))
     }
@@ -47,6 +49,11 @@ impl Documents {
 fn cannot_write(file: &Path, e: &std::io::Error) -> Fault {
     Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another --output.")
 }
+
+/// After this, what was measured is on disk: a frame holds a second at most, and slices wait for the slowest worker.
+const RECORDED_AFTER: Duration = Duration::from_millis(1300);
+/// How often it is looked whether the run has begun.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Writes a document at this distance, until it is dropped.
 #[derive(Debug)]
@@ -60,12 +67,31 @@ impl Status {
         let (stop, stopped) = channel::<()>();
         let every = every.max(Duration::from_millis(100));
         let body = move || {
-            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                let text = run.get().and_then(|dir| documents.so_far(dir));
-                // A reader that went away is told at the end, with the result.
-                if text.is_some_and(|t| documents.write(&t).is_err()) {
+            let ended = |wait| stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+            let dir = loop {
+                match run.get() {
+                    Some(dir) => break dir,
+                    None if ended(LOOK) => return,
+                    None => {}
+                }
+            };
+            let began = Instant::now();
+            // A reader that went away is told at the end, with the result.
+            let write = |time| documents.until(dir, time).is_none_or(|text| documents.write(&text).is_ok());
+            let mut due = every;
+            loop {
+                if ended((due + RECORDED_AFTER).saturating_sub(began.elapsed())) {
+                    break;
+                }
+                if !write(due) {
                     return;
                 }
+                due += every;
+            }
+            // The run has ended: those that were due before that, and are recorded now. The last is the result itself.
+            let end = began.elapsed();
+            while due + LOOK < end && write(due) {
+                due += every;
             }
         };
         // Without a thread there is no status; the result comes all the same.

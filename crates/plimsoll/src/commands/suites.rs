@@ -20,7 +20,7 @@ use crate::{ceiling, measure, output};
 impl From<FioError> for Fault {
     fn from(e: FioError) -> Self {
         let place = if e.line == 0 { e.file } else { format!("{}:{}", e.file, e.line) };
-        Fault::input(format!("{place}: {}", e.problem), e.remedy + ".")
+        Fault::input(format!("{place}: {}", e.problem), e.remedy.trim_end_matches('.').to_owned() + ".")
     }
 }
 

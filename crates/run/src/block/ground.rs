@@ -61,6 +61,8 @@ struct Need {
     invalidate: bool,
     fresh: bool,
     verify: bool,
+    /// A set of files may have a directory of its own made for it.
+    own_directory: bool,
     destroy_data: Option<String>,
     /// Block sizes and alignments that direct I/O must allow.
     units: Vec<(&'static str, u64)>,
@@ -160,6 +162,8 @@ impl Ground {
                     self.fits_device(&need)?;
                 } else if need.path.symlink_metadata().is_ok() {
                     safety::prepare_file(&need.path, need.writes, need.destroy_data.as_deref(), &self.run)?;
+                } else {
+                    missing_directory(&need)?;
                 }
             }
         }
@@ -269,7 +273,7 @@ impl Ground {
                     "See lsblk for those that there are. A file here would lie in memory",
                 ));
             }
-            self.directory(&need.path, journal)?;
+            self.directory(need, journal)?;
             entry = Some(journal.creating(Thing::File { path: need.path.clone() })?);
         }
         let made = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), &self.run);
@@ -283,19 +287,16 @@ impl Ground {
         Ok(fate)
     }
 
-    /// Makes missing directories above a file.
-    fn directory(&self, path: &Path, journal: &mut Journal) -> Result<(), RunError> {
-        let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
-        let missing: Vec<&Path> = parent.ancestors().take_while(|p| !p.exists()).collect();
-        for dir in missing.into_iter().rev().filter(|d| !d.as_os_str().is_empty()) {
-            let id = journal.creating(Thing::Directory { path: dir.to_owned() })?;
-            if let Err(e) = fs::create_dir(dir) {
-                journal.removed(id)?;
-                return Err(RunError::input(
-                    format!("{} cannot be made: {e}", dir.display()),
-                    "Choose a directory that you may write to",
-                ));
-            }
+    /// Makes the directory that a set of files is to have for itself. Any other that is missing is a mistyped one.
+    fn directory(&self, need: &Need, journal: &mut Journal) -> Result<(), RunError> {
+        let Some(dir) = missing_directory(need)? else { return Ok(()) };
+        let id = journal.creating(Thing::Directory { path: dir.to_owned() })?;
+        if let Err(e) = fs::create_dir(dir) {
+            journal.removed(id)?;
+            return Err(RunError::input(
+                format!("{} cannot be made: {e}", dir.display()),
+                "Choose a directory that you may write to",
+            ));
         }
         Ok(())
     }
@@ -333,6 +334,24 @@ impl Ground {
         }
         Ok(())
     }
+}
+
+/// The directory of the file, if it is missing and may be made.
+fn missing_directory(need: &Need) -> Result<Option<&Path>, RunError> {
+    let present = |p: &Path| p.as_os_str().is_empty() || p.exists();
+    let Some(dir) = need.path.parent().filter(|p| !present(p)) else { return Ok(None) };
+    let above = dir.parent().is_none_or(present);
+    if need.own_directory && above {
+        return Ok(Some(dir));
+    }
+    let missing = dir.ancestors().take_while(|p| !present(p)).last().unwrap_or(dir);
+    Err(RunError::input(
+        format!("{}: there is no directory {}", need.path.display(), missing.display()),
+        format!(
+            "Make it first (mkdir -p {}), or correct the path",
+            if need.own_directory { dir.parent().unwrap_or(dir) } else { dir }.display()
+        ),
+    ))
 }
 
 /// Merges what the workloads of a stage do to each path.
@@ -388,6 +407,7 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
         invalidate,
         fresh: options.fresh,
         verify: w.verify,
+        own_directory: matches!(target, TargetSpec::Files(_)),
         destroy_data,
         units,
         data: w.data,

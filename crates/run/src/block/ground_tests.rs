@@ -164,7 +164,7 @@ fn refusals_leave_nothing_behind() {
 #[test]
 fn file_sets_have_directories_and_begin_anew_when_asked() {
     let mut b = Bench::new();
-    let dir = b.path("a/b");
+    let dir = b.path("a");
     let target = TargetSpec::Files(FilesTarget {
         directory: dir.display().to_string(),
         stem: Some("s".into()),
@@ -189,7 +189,30 @@ fn file_sets_have_directories_and_begin_anew_when_asked() {
     assert_ne!(fs::read(&first).unwrap(), b"from the first run");
     let things = b.pending();
     assert_eq!(things.iter().filter(|t| matches!(t, Thing::File { .. })).count(), 4);
-    assert_eq!(things.iter().filter(|t| matches!(t, Thing::Directory { .. })).count(), 2);
+    assert_eq!(things.iter().filter(|t| matches!(t, Thing::Directory { .. })).count(), 1);
+}
+
+#[test]
+fn a_mistyped_directory_is_an_error_and_is_not_made() {
+    let mut b = Bench::new();
+    let (one, two) = (b.path("no"), b.path("no/where"));
+    let of_file = |dir: &Path| TargetSpec::Block(file(&dir.join("f"), Some(MIB)));
+    for dir in [&one, &two] {
+        let told = b.prepare(&plan_of(of_file(dir), workload(OpKind::Write))).unwrap_err().to_string();
+        assert!(told.contains("there is no directory") && told.contains("mkdir -p"), "{told}");
+    }
+    let set = TargetSpec::Files(FilesTarget {
+        directory: two.display().to_string(),
+        stem: None,
+        files: 1,
+        file_size: Size(MIB),
+        buffered: true,
+        layout: false,
+        invalidate: true,
+    });
+    assert!(b.prepare(&plan_of(set, workload(OpKind::Write))).is_err(), "one level only");
+    assert!(!one.exists());
+    assert_eq!(b.pending(), []);
 }
 
 #[test]

@@ -155,12 +155,10 @@ const MAX_BYTES: u64 = 16 << 20;
 
 fn read_text(path: &Path, name: &str, line: u32) -> Result<String, FioError> {
     let cannot = |e: String| {
-        FioError::at(
-            name,
-            line,
-            format!("{} cannot be read: {e}", path.display()),
-            "Give the path of a fio job file.",
-        )
+        let shown = path.display().to_string();
+        let what =
+            if shown == name { "it cannot be read".to_owned() } else { format!("{shown} cannot be read") };
+        FioError::at(name, line, format!("{what}: {e}"), "Give the path of a fio job file")
     };
     // Only a job file itself can be standard input; an include must be a file, and cannot be endless.
     let bytes = if path == Path::new("-") && line == 0 {
