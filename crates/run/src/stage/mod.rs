@@ -101,7 +101,13 @@ pub fn run(
 }
 
 pub fn engine_error(e: plimsoll_engine::EngineError) -> RunError {
-    RunError::Engine(e.to_string())
+    // Most of its messages end with what to use instead: that is the remedy.
+    let text = e.to_string();
+    let split = ["; use ", ": use "].into_iter().find_map(|at| text.rsplit_once(at));
+    match split {
+        Some((problem, other)) => RunError::input(problem, format!("Use {other}")),
+        None => RunError::Engine(text),
+    }
 }
 
 /// Follows a running stage.
