@@ -95,8 +95,9 @@ fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
 }
 
 fn rates(w: &WorkloadSummary) -> Vec<String> {
+    // A wide interval reaches below zero; a rate does not.
     let estimate = |e: &Option<Estimate>| {
-        e.map_or([const { String::new() }; 4], |e| [e.value, e.low, e.high, e.n_eff].map(number))
+        e.map_or([const { String::new() }; 4], |e| [e.value, e.low.max(0.0), e.high, e.n_eff].map(number))
     };
     let mut out = estimate(&w.ops_per_s).to_vec();
     out.extend(estimate(&w.bytes_per_s));

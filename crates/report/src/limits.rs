@@ -61,8 +61,11 @@ pub fn limits(s: &RunSummary, a: &Analysis) -> Table {
 fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&BucketFit>) -> Vec<String> {
     let (factor, rate, tokens) =
         if unit == "bytes" { (1.0 / MB, "MB/s", "MB") } else { (1.0, "op/s", "ops") };
-    let with = |e: &Option<Estimate>, unit: &str| {
-        e.map_or("undetermined".into(), |e| format!("{} {unit}", number::estimate(&e.scaled(factor))))
+    let with = |e: &Option<Estimate>, unit: &str| match e {
+        None => "undetermined".into(),
+        // A bound is an interval without an upper end.
+        Some(e) if e.high >= f64::MAX => format!("at least {} {unit}", significant(e.value * factor, 3)),
+        Some(e) => format!("{} {unit}", number::estimate(&e.scaled(factor))),
     };
     let full = fit.and_then(|f| f.full_again_s).or_else(|| {
         let (capacity, refill) = (b.capacity?, b.refill.or(b.sustained)?);
@@ -305,4 +308,26 @@ fn checks(a: &Analysis) -> Table {
         t.push(row);
     }
     t.without_empty_columns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_told_as_one() {
+        let bound = Estimate { value: 90.2e6, low: 90.2e6, high: f64::MAX, n_eff: 1.0 };
+        let b = BucketSummary { capacity: Some(bound), ..BucketSummary::default() };
+        let l = LimitSummary {
+            target: String::new(),
+            op_class: "get".into(),
+            scope: String::new(),
+            ops_per_s: None,
+            bytes_per_s: Some(b.clone()),
+            knee_bytes: None,
+            binding: String::new(),
+            evidence: Vec::new(),
+        };
+        assert_eq!(limit_row(&l, "bytes", &b, None)[3], "at least 90.2 MB");
+    }
 }

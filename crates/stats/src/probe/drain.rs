@@ -81,6 +81,17 @@ impl Plateau {
         self.refused.extend_from_slice(&s.rejected_per_s);
         self.latency_s.extend_from_slice(&s.latency_s);
     }
+
+    /// Time of an op that waits with all others in flight: they may end together, once in such a time. None where some are
+    /// refused: those do not wait.
+    pub fn wave_s(&self) -> f64 {
+        let half = |v: &[f64]| math::mean(&v[v.len() / 2..]);
+        if self.ok.is_empty() || half(&self.refused) > 0.01 * half(&self.ok) {
+            0.0
+        } else {
+            half(&self.latency_s)
+        }
+    }
 }
 
 /// A rate above the known one by this factor is still the burst's.
@@ -92,9 +103,17 @@ fn need(first: bool) -> f64 {
     if first { NEED_FIRST_S } else { NEED_AGAIN_S }
 }
 
-/// A quota per window leaves whole slices empty, which no level survives: such a series is seen window by window.
-fn by_window(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
-    let (period_s, _) = fixed_window(&x[x.len() / 2..], dt)?;
+/// A quota per window leaves whole slices empty, and for longer than ops that end together do by themselves (`wave_s`).
+fn window(x: &[f64], dt: f64, wave_s: f64) -> Option<(f64, f64)> {
+    let found = fixed_window(x, dt)?;
+    let low = 0.05 * math::mean(x);
+    let silence = x.split(|v| *v >= low).map(<[f64]>::len).max().unwrap_or(0);
+    (wave_s <= 0.0 || silence as f64 * dt > 2.0 * wave_s + dt).then_some(found)
+}
+
+/// No level survives a quota per window: such a series is seen window by window.
+fn by_window(x: &[f64], dt: f64, wave_s: f64) -> Option<(Vec<f64>, f64)> {
+    let (period_s, _) = window(&x[x.len() / 2..], dt, wave_s)?;
     let k = ((period_s / dt).round() as usize).max(1);
     Some((math::bin_means(x, k), k as f64 * dt))
 }
@@ -111,6 +130,8 @@ pub(super) struct Before {
     pub rate: Option<f64>,
     /// A short burst was seen, and its own cycles showed that there is none: only a cliff ends the next look.
     pub refuted: bool,
+    /// See [`Plateau::wave_s`].
+    pub wave_s: f64,
 }
 
 /// Seconds of a first drain after which a burst too short to be a level may end it, as a cliff would: as long as a steady window
@@ -119,11 +140,11 @@ const SHORT_FIRST_S: f64 = 60.0;
 
 /// Whether `t` seconds of draining have shown the plateau well enough.
 pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
-    let Before { first, rate: known, refuted } = before;
+    let Before { first, rate: known, refuted, wave_s } = before;
     if t < if first { 25.0 } else { 10.0 } {
         return false;
     }
-    if let Some((y, dt)) = by_window(x, dt) {
+    if let Some((y, dt)) = by_window(x, dt, wave_s) {
         return is_enough(&y, dt, t, before);
     }
     let f = fitted(x, dt, need(first));
@@ -142,9 +163,10 @@ pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
 }
 
 impl Drain {
-    pub fn of(x: &[f64], dt: f64, first: bool, known: Option<f64>) -> Self {
-        if let Some((y, dt)) = by_window(x, dt) {
-            return Self::of(&y, dt, first, known);
+    pub(super) fn of(x: &[f64], dt: f64, before: Before) -> Self {
+        let Before { first, rate: known, wave_s, .. } = before;
+        if let Some((y, dt)) = by_window(x, dt, wave_s) {
+            return Self::of(&y, dt, before);
         }
         let f = fitted(x, dt, need(first).min(15.0));
         let blank = Self {
@@ -238,7 +260,7 @@ impl Drain {
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
         let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
         // Bytes that fill and empty buffers come in bursts, too.
-        self.window = fixed_window(&x, dt).filter(|_| of == Resource::Ops || share >= 0.01);
+        self.window = window(&x, dt, seen.wave_s()).filter(|_| of == Resource::Ops || share >= 0.01);
         // Whoever holds a rate exactly has it known exactly; the usual interval needs longer plateaus than a short probe has.
         if !self.rate_half_width.is_finite() {
             self.rate_half_width = if x.len() >= 20 { Mean::of(&x).half_width } else { f64::INFINITY };
@@ -377,12 +399,21 @@ mod tests {
     /// A burst that has not ended is no plateau, however flat it is.
     #[test]
     fn a_burst_that_goes_on_is_not_enough() {
-        let before = Before { first: false, rate: Some(300.0), refuted: false };
+        let before = Before { first: false, rate: Some(300.0), refuted: false, wave_s: 0.0 };
         assert!(!is_enough(&[900.0; 50], 0.2, 10.0, before));
         let mut x = vec![900.0; 50];
         x[0] = 450.0;
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
         x[0] = 1800.0;
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
+    }
+
+    /// 32 in flight behind a limiter of 100/s that lets them end together: slices are empty, and it is no quota per window.
+    #[test]
+    fn ops_that_end_together_are_no_quota() {
+        let waves: Vec<f64> = (0..200).map(|i| if i % 3 == 0 { 300.0 } else { 0.0 }).collect();
+        assert!(window(&waves, 0.2, 0.0).is_some() && window(&waves, 0.2, 0.32).is_none());
+        let quota: Vec<f64> = (0..200).map(|i| if i % 10 == 0 { 1000.0 } else { 0.0 }).collect();
+        assert!(window(&quota, 0.2, 0.32).is_some());
     }
 }

@@ -296,7 +296,13 @@ fn capacity(t: &Track) -> Capacity {
         return Capacity::NoneSeen;
     }
     let most = t.most_recovered();
-    let full: Vec<&Drain> = seen.iter().filter(|d| d.recovered > Some(0.93 * most)).copied().collect();
+    // How full it was before the first drain is not known.
+    let rested = seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.93 * most));
+    let full: Vec<&Drain> = seen
+        .iter()
+        .filter(|d| d.recovered > Some(0.93 * most) && (d.idle_s.is_some() || !rested))
+        .copied()
+        .collect();
     if !seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most)) {
         return Capacity::AtLeast(most);
     }
@@ -314,7 +320,11 @@ fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
         Capacity::AtLeast(v) => v,
         Capacity::NoneSeen => return None,
     };
-    let d = t.drains.iter().rev().find(|d| d.is_unsaturated() && d.recovered < Some(0.9 * cap))?;
+    let d = t
+        .drains
+        .iter()
+        .rev()
+        .find(|d| d.is_unsaturated() && d.recovered < Some(0.9 * cap) && d.idle_s > Some(0.0))?;
     let (idle, r) = (d.idle_s?, d.recovered?);
     Some(Estimate::symmetric(r / idle + d.taken_per_s, d.recovered_half_width / idle, 1.0))
 }
