@@ -120,7 +120,7 @@ export function choice(label: string, options: string[], pick: (index: number) =
 /** Margins and style that all drawings share. */
 export function base(width: number, height: number): Plot.PlotOptions {
   return {
-    width, height, marginLeft: 52, marginRight: 16, marginBottom: 36, marginTop: 22,
+    width, height, marginLeft: 56, marginRight: 16, marginBottom: 36, marginTop: 22,
     style: { background: "none", fontFamily: "inherit", fontSize: "12px", color: "var(--ink)", overflow: "visible" },
   };
 }

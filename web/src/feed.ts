@@ -2,7 +2,8 @@
 // dashboard will push the same shapes again and again. Nothing else in this page knows which it is.
 // The types mirror crates/report/src/page.rs (plimsoll.page/1) and the model's summary and analysis.
 
-export interface Estimate { value: number; low: number; high: number; n_eff: number | null }
+/** Null: an end that is not bounded, or an exact value. */
+export interface Estimate { value: number; low: number | null; high: number | null; n_eff: number | null }
 
 export type Level = "info" | "qualified" | "invalid";
 

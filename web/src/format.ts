@@ -31,7 +31,8 @@ export function significant(x: number, digits = 3): string {
 
 export function estimate(e: Estimate | null | undefined, factor = 1): string {
   if (!e || !Number.isFinite(e.value)) return MISSING;
-  const [value, low, high] = [e.value * factor, e.low * factor, e.high * factor];
+  // An interval without an end is written as null.
+  const [value, low, high] = [e.value * factor, (e.low ?? -Infinity) * factor, (e.high ?? Infinity) * factor];
   const half = (high - low) / 2;
   if (!Number.isFinite(half) || half < 0) return `${significant(value)} (interval unknown)`;
   if (half === 0) return significant(value, 4);
@@ -169,3 +170,7 @@ export const isFailure = (outcome: string): boolean => outcome !== "ok" && outco
 export function sumOutcomes(outcomes: Record<string, number>, pick: (name: string) => boolean): number {
   return Object.entries(outcomes).reduce((sum, [name, n]) => sum + (pick(name) ? n : 0), 0);
 }
+
+/** Ends of an interval as they can be drawn: one that is not bounded has no length. */
+export const low = (e: Estimate): number => e.low ?? e.value;
+export const high = (e: Estimate): number => e.high ?? e.value;

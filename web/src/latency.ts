@@ -103,24 +103,30 @@ function density(run: Run): ChartElement {
       return `${run.labels[s.line]}: most common near ${latency(peak[0])}, highest ${latency(s.max_ns)}`;
     }).join("; ")}.`,
     data: () => table("Share of operations by response time", 2, ["line", ">from", ">share"], rows.filter((r) => r.share > 0).map((r) => [r.row, latency(r.ns), percent(r.share)])),
-    draw: (width) => Plot.plot({
-      ...base(width, 60 + order.length * (order.length > 3 ? 38 : 90)),
-      marginLeft: width < 520 ? 90 : 150,
-      x: { type: "log" },
-      y: { domain: [0, 1.1], axis: null },
-      fy: { domain: order, label: null, padding: 0.15 },
-      marks: [
-        Plot.gridX(spaced(logTicks(rows.map((r) => r.ns)), width - 130, 56)),
-        Plot.axisX(spaced(logTicks(rows.map((r) => r.ns)), width - 130, 56), { label: "response time →", text: latencyTick, anchor: "bottom" }),
-        Plot.areaY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", fill: "var(--s1)", fillOpacity: 0.35 }),
-        Plot.lineY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", stroke: "var(--s1)", strokeWidth: 1.2 }),
-        Plot.ruleY(order, { fy: (d: string) => d, y: () => 0, stroke: "var(--line)" }),
-        Plot.ruleX(marks.filter((m) => m.name === "p50"), { fy: "row", x: "ns", stroke: "var(--ink)" }),
-        Plot.ruleX(marks.filter((m) => m.name === "p99"), { fy: "row", x: "ns", stroke: "var(--ink)", strokeDasharray: "3 2" }),
-        Plot.text(marks, { fy: "row", x: "ns", y: 1.02, text: "name", dx: 4, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 3, fontSize: 10 }),
-        Plot.axisFy({ anchor: "left", tickSize: 0, label: null, textAnchor: "end", lineWidth: width < 520 ? 8 : 12 }),
-      ],
-    }),
+    draw: (width) => {
+      const ticks = spaced(logTicks(rows.map((r) => r.ns)), width - 80, 56);
+      return Plot.plot({
+        ...base(width, 60 + order.length * (order.length > 3 ? 54 : 100)),
+        marginLeft: 30, marginRight: 30,
+        x: { type: "log" },
+        // Above each row there is room for its name: beside the rows a long one would not fit on a phone.
+        y: { domain: [0, order.length > 3 ? 1.9 : 1.5], axis: null },
+        fy: { domain: order, label: null, padding: 0.1, axis: null },
+        marks: [
+          Plot.gridX(ticks),
+          Plot.axisX(ticks, { label: "response time →", text: latencyTick, anchor: "bottom" }),
+          Plot.areaY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", fill: "var(--s1)", fillOpacity: 0.35 }),
+          Plot.lineY(rows, { fy: "row", x: "ns", y: "height", curve: "step-after", stroke: "var(--s1)", strokeWidth: 1.2 }),
+          Plot.ruleY(order, { fy: (d: string) => d, y: () => 0, stroke: "var(--line)" }),
+          Plot.ruleX(marks.filter((m) => m.name === "p50"), { fy: "row", x: "ns", y1: 0, y2: 1.1, stroke: "var(--ink)" }),
+          Plot.ruleX(marks.filter((m) => m.name === "p99"), { fy: "row", x: "ns", y1: 0, y2: 1.1, stroke: "var(--ink)", strokeDasharray: "3 2" }),
+          // To the left of one line and to the right of the other, so that near ones do not run into each other.
+          Plot.text(marks.filter((m) => m.name === "p50"), { fy: "row", x: "ns", y: 1, text: "name", dx: -4, textAnchor: "end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 3, fontSize: 10 }),
+          Plot.text(marks.filter((m) => m.name === "p99"), { fy: "row", x: "ns", y: 1, text: "name", dx: 4, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 3, fontSize: 10 }),
+          Plot.text(order, { fy: (d: string) => d, frameAnchor: "top-left", text: (d: string) => d, dx: -28, dy: 1, textAnchor: "start", lineAnchor: "top", lineWidth: (width - 24) / 12, textOverflow: "ellipsis-end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 3 }),
+        ],
+      });
+    },
   });
 }
 

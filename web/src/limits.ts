@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, spaced, type ChartElement } from "./chart";
 import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
-import { estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
+import { high, low, estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
 import { table, type Table } from "./table";
 
 const label = { fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 } as const;
@@ -74,7 +74,7 @@ function recovery(f: BucketFit): ChartElement[] {
       marks: [
         Plot.ruleY([0], { stroke: "var(--line)" }),
         ...(refill ? [Plot.line([[0, 0], [corner, Math.min(B ?? Infinity, refill * corner) * factor], ...(B ? [[end, B * factor]] : [])] as [number, number][], { stroke: "var(--ink)", strokeDasharray: "7 4" })] : []),
-        Plot.link(f.recoveries, { x1: "idle_s", x2: "idle_s", y1: (x: R) => x.tokens.low * factor, y2: (x: R) => x.tokens.high * factor, stroke: "var(--ink)" }),
+        Plot.link(f.recoveries, { x1: "idle_s", x2: "idle_s", y1: (x: R) => low(x.tokens) * factor, y2: (x: R) => high(x.tokens) * factor, stroke: "var(--ink)" }),
         Plot.dot(f.recoveries, { x: "idle_s", y: (x: R) => x.tokens.value * factor, r: 5, stroke: "var(--s1)", strokeWidth: 2, fill: (x: R) => (x.saturated ? "var(--bg)" : "var(--s1)") }),
         Plot.tip(f.recoveries, Plot.pointer({ x: "idle_s", y: (x: R) => x.tokens.value * factor, title: (x: R) => `${seconds(x.idle_s)} idle\n${estimate(x.tokens, factor)} ${unit}`, ...tip } as Plot.TipOptions)),
       ],
@@ -96,7 +96,7 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
     const words = s.points.map((p) => `${p.concurrency} in flight: ${significant(p.ops_per_s.value)} per second`).join("; ");
     const rate = chart({
       title: `How many in flight: ${s.op_class} ${size(s.size_bytes)}`,
-      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${plain(s.c95.value, 3)}${s.c95.low < s.c95.high ? ` (${plain(s.c95.low, 3)} to ${plain(s.c95.high, 3)})` : ""} in flight` : ""}.`,
+      note: `${s.verdict}${s.c95 ? `; 95 % of the plateau from ${plain(s.c95.value, 3)}${low(s.c95) < high(s.c95) ? ` (${plain(low(s.c95), 3)} to ${plain(high(s.c95), 3)})` : ""} in flight` : ""}.`,
       text: `Rate by operations in flight. ${words}.`,
       data,
       draw: (width) => Plot.plot({
@@ -104,7 +104,7 @@ export function saturationCharts(all: Saturation[]): ChartElement[] {
         marks: [
           ...axis(width), ...band, Plot.ruleY([0], { stroke: "var(--line)" }),
           ...(s.plateau_per_s ? [Plot.ruleY([s.plateau_per_s.value], { stroke: "var(--muted)", strokeDasharray: "8 3" })] : []),
-          Plot.link(s.points, { x1: "concurrency", x2: "concurrency", y1: (p: P) => p.ops_per_s.low, y2: (p: P) => p.ops_per_s.high, stroke: "var(--ink)" }),
+          Plot.link(s.points, { x1: "concurrency", x2: "concurrency", y1: (p: P) => low(p.ops_per_s), y2: (p: P) => high(p.ops_per_s), stroke: "var(--ink)" }),
           ...line(s.points, mark(0), (p) => p.concurrency, (p) => p.ops_per_s.value, { symbols: true }),
           ...(s.c95 ? [Plot.text([s.c95.value], { x: (v: number) => v, frameAnchor: "bottom", dy: -6, text: () => "95 % here", ...label })] : []),
           Plot.tip(s.points, Plot.pointer({ x: "concurrency", y: (p: P) => p.ops_per_s.value, title: (p: P) => `${p.concurrency} in flight\n${estimate(p.ops_per_s)} op/s`, ...tip } as Plot.TipOptions)),
@@ -150,15 +150,15 @@ export function scalingCharts(all: Scaling[]): ChartElement[] {
       draw: (width) => Plot.plot({
         ...base(width, 260),
         x: { label: "nodes →", ticks: both.map((p) => p.nodes), tickFormat: String },
-        y: { label: "↑ efficiency", grid: true, domain: [Math.min(0.6, ...both.map((p) => p.e.low)), Math.max(1.1, ...both.map((p) => p.e.high))] },
+        y: { label: "↑ efficiency", grid: true, domain: [Math.min(0.6, ...both.map((p) => low(p.e))), Math.max(1.1, ...both.map((p) => high(p.e)))] },
         marks: [
           Plot.ruleY([1], { stroke: "var(--muted)", strokeDasharray: "8 3" }),
-          Plot.areaY(fan, { x: "nodes", y1: (p: E) => p.e.low, y2: (p: E) => p.e.high, fill: "var(--s1)", fillOpacity: 0.15 }),
+          Plot.areaY(fan, { x: "nodes", y1: (p: E) => low(p.e), y2: (p: E) => high(p.e), fill: "var(--s1)", fillOpacity: 0.15 }),
           Plot.line(fan, { x: "nodes", y: (p: E) => p.e.value, stroke: "var(--s1)", strokeDasharray: "4 4" }),
           Plot.line(measured, { x: "nodes", y: (p: E) => p.e.value, stroke: "var(--s1)", strokeWidth: 2 }),
-          Plot.link(both, { x1: "nodes", x2: "nodes", y1: (p: E) => p.e.low, y2: (p: E) => p.e.high, stroke: "var(--ink)" }),
+          Plot.link(both, { x1: "nodes", x2: "nodes", y1: (p: E) => low(p.e), y2: (p: E) => high(p.e), stroke: "var(--ink)" }),
           Plot.dot(both, { x: "nodes", y: (p: E) => p.e.value, r: 5, stroke: "var(--s1)", strokeWidth: 2, fill: (p: E) => (p.predicted ? "var(--bg)" : "var(--s1)") }),
-          Plot.text(predicted.filter((p) => p.speculative), { x: "nodes", y: (p: E) => p.e.high, dy: -8, textAnchor: "end", text: () => "speculative", ...label, fontWeight: 400 }),
+          Plot.text(predicted.filter((p) => p.speculative), { x: "nodes", y: (p: E) => high(p.e), dy: -8, textAnchor: "end", text: () => "speculative", ...label, fontWeight: 400 }),
         ],
       }),
     });
@@ -232,7 +232,7 @@ export function comparisonCharts(all: Comparison[]): ChartElement[] {
       text: `${c.a_name} divided by ${c.b_name}: ${estimate(ratio)}. One would mean no difference.`,
       draw: (width) => Plot.plot({
         ...base(width, 100),
-        x: { label: "ratio →", grid: true, domain: [Math.min(0.95, ratio.low * 0.98), Math.max(1.05, ratio.high * 1.02)] },
+        x: { label: "ratio →", grid: true, domain: [Math.min(0.95, low(ratio) * 0.98), Math.max(1.05, high(ratio) * 1.02)] },
         y: { axis: null, domain: [0, 1] },
         marks: [
           Plot.rect(band, { x1: "low", x2: "high", fill: "var(--event)" }),

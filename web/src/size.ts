@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { Estimate, Run, SizeModel, Workload } from "./feed";
-import { estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
+import { high, low, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
 import { table, type Table } from "./table";
 
 interface Cell { size: number; rate: Estimate; group: string; binding?: string }
@@ -52,9 +52,9 @@ function plot(width: number, groups: [string, Cell[]][], options: { unit: string
     y: { type: "log" },
     marks: [
       ...logAxis("x", spaced(sizes, width - 76, 58), "size →", options.labels, false),
-      ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), c.rate.high * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
+      ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), high(c.rate) * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
       ...options.extra,
-      Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(c.rate.low, c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => c.rate.high * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
+      Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => high(c.rate) * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
       ...groups.flatMap(([, cells], i) => line(cells, mark(i), (c) => c.size, y, { symbols: true })),
       Plot.tip(all, Plot.pointer({ x: "size", y, fill: "var(--panel)", stroke: "var(--line)",
         title: (c: Cell) => `${c.group}, ${options.labels(c.size)}\n${estimate(c.rate, options.factor(c))} ${options.unit}${c.binding ? `\nlimited by ${c.binding}` : ""}` } as Plot.TipOptions)),

@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, choice, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
 import type { Hold, Resource, Run, Series } from "./feed";
-import { bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
+import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
 import { ORDER } from "./size";
 import { table, tableElement, type Table } from "./table";
@@ -88,7 +88,7 @@ function held(holds: Hold[], factor: number): Plot.Markish[] {
   const horizon = holds.map((x) => x.horizon_s);
   return [
     Plot.rect(holds.flatMap((x) => x.events), { x1: (e: [number, number]) => e[0], x2: (e: [number, number]) => e[1], fill: "var(--event)" }),
-    Plot.rect(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.low * factor, y2: (l: Hold["levels"][0]) => l.per_s.high * factor, fill: "var(--ink)", fillOpacity: 0.18 }),
+    Plot.rect(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => low(l.per_s) * factor, y2: (l: Hold["levels"][0]) => high(l.per_s) * factor, fill: "var(--ink)", fillOpacity: 0.18 }),
     Plot.link(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.value * factor, y2: (l: Hold["levels"][0]) => l.per_s.value * factor, stroke: "var(--ink)", strokeWidth: 1.6 }),
     Plot.text(levels, { x: "start_s", y: (l: Hold["levels"][0]) => l.per_s.value * factor, text: (l: Hold["levels"][0]) => estimate(l.per_s, factor), dy: -9, dx: 6, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 }),
     Plot.ruleX(cliffs, { x: "at_s", stroke: "var(--bad)", strokeWidth: 1.6, strokeDasharray: "5 3" }),

@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     pub value: f64,
-    /// Lower end of the 95 % interval.
+    /// Lower end of the 95 % interval. Null in JSON: unbounded (of a single observation, for example).
+    #[serde(deserialize_with = "null_is_minus_infinite")]
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
-    /// Upper end of the 95 % interval.
+    /// Upper end of the 95 % interval. Null in JSON: unbounded.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// Effective sample size: autocorrelated samples count for less than their number. Null in JSON: exact.
     #[serde(deserialize_with = "null_is_infinite")]
@@ -19,9 +23,13 @@ pub struct Estimate {
     pub n_eff: f64,
 }
 
-/// JSON has no infinity: an exact value's sample size is written as null and read back as what it was.
+/// JSON has no infinity: it is written as null, and read back as what it was.
 fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
+}
+
+fn null_is_minus_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::NEG_INFINITY))
 }
 
 impl Estimate {
@@ -64,9 +72,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exact_value_survives_json() {
-        let e = Estimate::exact(800.0);
-        let text = serde_json::to_string(&e).unwrap();
-        assert_eq!(serde_json::from_str::<Estimate>(&text).unwrap(), e);
+    fn what_has_no_number_survives_json() {
+        let of_one = Estimate::symmetric(161.0, f64::INFINITY, 1.0);
+        for e in [Estimate::exact(800.0), of_one] {
+            let text = serde_json::to_string(&e).unwrap();
+            assert_eq!(serde_json::from_str::<Estimate>(&text).unwrap(), e);
+        }
     }
 }

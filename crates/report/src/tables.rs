@@ -289,17 +289,19 @@ pub fn expectations(s: &RunSummary) -> Table {
 /// One row per group of `--by`.
 pub fn groups(all: &[Group], by: &[GroupKey]) -> Table {
     let mut heads: Vec<String> = by.iter().map(GroupKey::name).collect();
-    heads.extend([">Lines", ">op/s", ">MiB/s", ">p50", ">p99", "Left out"].map(String::from));
+    heads.extend([">op/s", ">MiB/s", ">p50", ">p99", ">Lines", "Left out"].map(String::from));
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut t = Table::new("Runs side by side", by.len(), &heads);
+    let several = all.iter().any(|g| g.lines > 1);
     for g in all {
         let mut row = g.keys.clone();
         row.extend([
-            g.lines.to_string(),
             number::estimate_or_missing(g.ops_per_s.as_ref()),
             g.bytes_per_s.map_or(number::MISSING.into(), |b| number::estimate(&b.scaled(1.0 / MIB))),
             latency(g.p50_ns),
             latency(g.p99_ns),
+            // Where each row is one line, its number says nothing.
+            if several { g.lines.to_string() } else { String::new() },
             if g.left_out > 0 { format!("{} invalid", g.left_out) } else { String::new() },
         ]);
         t.push(row);

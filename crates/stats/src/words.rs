@@ -22,15 +22,22 @@ pub fn plus_minus(e: &Estimate) -> String {
         // As sharp as its shorter side, and the value keeps its first digit.
         let step = step_of(below.min(above)).min(10f64.powf(e.value.abs().log10().floor()));
         let decimals = (-step.log10().floor()).max(0.0) as i32;
-        let at = |x: f64| fixed((x / step).round() * step, decimals);
+        let at = |x: f64| fixed(to_step(x, step), decimals);
         return format!("{} ({} to {})", at(e.value), at(e.low), at(e.high));
     }
     let step = step_of(hw);
     // A half width that is whole but for the last bit stays as it is.
     let hw = (hw / step - 1e-9).ceil() * step;
-    let value = (e.value / step).round() * step;
+    let value = to_step(e.value, step);
     let decimals = (-step.log10().floor()).max(0.0) as i32;
     format!("{} ± {}", fixed(value, decimals), fixed(hw, decimals))
+}
+
+/// Rounded to a power of ten, as the tables of a report round: 40.15 to 0.1 is 40.2, though 40.15 / 0.1 is below 401.5.
+fn to_step(x: f64, step: f64) -> f64 {
+    let places = -step.log10().round() as i32;
+    let scale = 10f64.powi(places.abs());
+    if places > 0 { (x * scale).round() / scale } else { (x / scale).round() * scale }
 }
 
 /// With this many decimals, and thousands separated.
@@ -105,6 +112,7 @@ mod tests {
             (60_012.0, 991.0, "60,000 ± 1,000"),
             (0.012_34, 0.000_5, "0.0123 ± 0.0005"),
             (210.4, 3.7, "210 ± 4"),
+            (40.15, 0.31, "40.2 ± 0.4"),
             (800.0, 0.0, "800.0"),
             (800.0, f64::INFINITY, "800.0"),
         ] {

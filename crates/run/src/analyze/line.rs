@@ -66,17 +66,20 @@ pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals], whole: &'a [Totals]
 /// Two stages may have workloads of one name: the stage's name, or its number, tells them apart.
 fn make_names_unique(lines: &mut [Line<'_>]) {
     let keys: Vec<_> = lines.iter().map(|l| (l.name.clone(), l.kind)).collect();
+    let stages: Vec<_> =
+        lines.iter().map(|l| (l.parts[0].stage.index, l.parts[0].stage.spec.name.clone())).collect();
     for (i, line) in lines.iter_mut().enumerate() {
         if keys.iter().filter(|k| **k == keys[i]).count() > 1 {
-            let stage = line.parts[0].stage;
-            let stage_name = stage.spec.name.clone().unwrap_or_else(|| format!("stage {}", stage.index + 1));
-            let same_stage_name = |s: &&StageData| s.spec.name == stage.spec.name;
-            let prefix = if stage.spec.name.is_some() && !same_stage_name(&stage) {
-                stage_name
-            } else {
-                format!("{stage_name} ({})", stage.index + 1)
+            let (index, stage_name) = &stages[i];
+            let alone = stages.iter().all(|(other, name)| other == index || name != stage_name);
+            let prefix = match stage_name {
+                Some(name) if alone => name.clone(),
+                Some(name) => format!("{name} ({})", index + 1),
+                None => format!("stage {}", index + 1),
             };
-            line.name = format!("{prefix}/{}", line.name);
+            // A workload that is named after its op says nothing that the line's op does not.
+            let plain = line.name == line.op_name();
+            line.name = if plain { prefix } else { format!("{prefix}/{}", line.name) };
         }
     }
 }
