@@ -89,8 +89,13 @@ impl Status {
                 due += every;
             }
             // The run has ended: those that were due before that, and are recorded now. The last is the result itself.
-            let end = began.elapsed();
-            while due + LOOK < end && write(due) {
+            let at = |report: Result<fio::FioReport, _>| report.map_or(0, |r| r.timestamp_ms);
+            let Ok(run) = RunDir::open(dir) else { return };
+            let end_ms = at(fio::read(&run));
+            let before_the_end = |due: Duration| {
+                u64::try_from(due.as_nanos()).is_ok_and(|ns| at(fio::read_until(&run, Some(ns))) < end_ms)
+            };
+            while due < began.elapsed() && before_the_end(due) && write(due) {
                 due += every;
             }
         };

@@ -83,7 +83,7 @@ pub const NEUTRAL: &[(&str, &str)] = &[
     ("unit_base", "both units are printed"),
     ("randrepeat", "the seed rules: see randseed"),
     ("allrandrepeat", "the seed rules: see randseed"),
-    ("fallocate", "files are written in full before they are read"),
+    ("fallocate", "files are written in full before they are read, and allocated before they are written"),
     ("create_serialize", "layout is not measured"),
     ("create_fsync", "layout is always synced"),
     ("scramble_buffers", "blocks are unique in any case"),
