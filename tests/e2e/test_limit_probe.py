@@ -1,18 +1,31 @@
 """`plimsoll limits` on limiters that are known: what it finds is what was set, and it names the right cap.
 
 Low rates, so that a loaded machine does not matter: a limiter holds its rate whatever the CPU does, and a stall of less than
-its bucket is made good. Longer probes, with full-size tiers, are in METHODOLOGY.md.
+its bucket is made good. For the same reason the probes run beside each other, in lanes: a probe waits, most of the time. Longer
+probes, with full-size tiers, are in METHODOLOGY.md.
 """
 
+import json
 import os
 import shutil
 import subprocess
-import json
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from conftest import BIN, new_bucket, start, stop
+from conftest import BIN, Result, Server, end, new_bucket, start, start_target, stop
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+NEEDS_QEMU = pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
+NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
+NEEDS_TC = pytest.mark.skipif(not shutil.which("tc"), reason="needs iproute2")
+
+
+def limits(tmp, *args, env=None, before=()):
+    """Runs the probe to its end."""
+    line = [*before, str(BIN), "limits", *map(str, args), "--json", "--quiet", "--runs-dir", str(tmp / "runs")]
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=400,
+                          env=os.environ | (env or {}))
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def limit_of(r):
@@ -32,92 +45,56 @@ def names(r):
     return {f["name"] for f in r.summary["findings"]}
 
 
-def test_a_tier_has_both_limits(plimsoll):
+def probe_tier(tmp, _embedded):
     """A twentieth of 800 op/s and 600 MiB/s, with the default command: neither has a burst that could prove it."""
-    r = plimsoll("limits", "object", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05",
-                 "--no-sync", "--budget", "60s", "--json")
-    limit = limit_of(r)
-    assert sustained(limit, "ops") == pytest.approx(40, rel=0.03), r.summary["verdict"]
-    assert sustained(limit, "bytes") == pytest.approx(30 * 2**20, rel=0.05), r.summary["verdict"]
-    assert limit["binding"] == "both", r.summary["verdict"]
-    assert limit["knee_bytes"]["value"] == pytest.approx(786_432, rel=0.07)
-    assert "limit_cause" in names(r)
+    return limits(tmp, "object", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
+                  "--budget", "60s")
 
 
-def test_nginx_limits_operations(plimsoll, embedded):
+def probe_nginx(tmp, embedded):
     b = new_bucket(embedded)
     limit = start("nginx-limit.sh", embedded.endpoint.removeprefix("http://"), "100", "20", "429")
     try:
-        r = plimsoll("limits", "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "stat", "--budget",
-                     "75s", "--json", server=embedded)
-        found = limit_of(r)
-        assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
-        assert found["binding"] == "ops" and found["bytes_per_s"] is None, r.summary["verdict"]
-        # What refusals cost is asked when time is left; where it was, offered twice the rate, nginx still grants the rate.
-        assert not any("refusals cost tokens" in f["text"].lower() for f in r.summary["findings"]), r.summary["verdict"]
+        return limits(tmp, "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "stat", "--budget", "45s",
+                      env=embedded.env())
     finally:
         stop(limit["dir"])
 
 
-@ROOT_ONLY
-@pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
-def test_the_burst_law_of_qemu(plimsoll):
-    """300/s for 4 s leaks at 100/s: 1,200 tokens, which last 6 s. Large I/O meets the same cap."""
-    limits = '{"iops-total":100,"iops-total-max":300,"iops-total-max-length":4}'
-    disk = start("qsd.sh", limits, "64M")
+def probe_qemu_ops(tmp, _embedded):
+    """300/s for 2 s leaks at 100/s: 600 tokens, which last 3 s. Large I/O meets the same cap."""
+    disk = start("qsd.sh", '{"iops-total":100,"iops-total-max":300,"iops-total-max-length":2}', "64M")
     try:
-        r = plimsoll("limits", "block", disk["path"], "--no-layout", "--budget", "200s", "--json", timeout=300)
-        found = limit_of(r)
-        assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
-        capacity = found["ops_per_s"]["capacity"]
-        assert capacity and capacity["value"] == pytest.approx(1200, rel=0.1), r.summary["verdict"]
-        assert found["ops_per_s"]["burst"]["value"] == pytest.approx(300, rel=0.1)
-        assert found["binding"] == "ops", r.summary["verdict"]
+        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "120s")
     finally:
         stop(disk["dir"])
 
 
-@ROOT_ONLY
-@pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
-def test_kernel_blkio_has_both_limits(runs):
+def probe_qemu_bytes(tmp, _embedded):
+    """4 MB/s, and 12 MB at once: small and large I/O meet the same cap."""
+    disk = start("qsd.sh", '{"bps-total":4000000,"bps-total-max":12000000}', "64M")
+    try:
+        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "180s")
+    finally:
+        stop(disk["dir"])
+
+
+def probe_blkio(tmp, _embedded):
     disk = start("blkio.sh", "100", "0", "10000000", "0", "64M")
     try:
-        line = [str(BIN), "limits", "block", disk["path"], "--no-layout", "--budget", "120s", "--json", "--quiet",
-                "--runs-dir", str(runs)]
-        inside = ["sh", "-c", f'echo $$ > {disk["cgroup"]}/cgroup.procs; exec "$@"', "sh", *line]
-        done = subprocess.run(inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
-        summary = json.loads(done.stdout)
-        limit = summary["limits"][0]
-        assert sustained(limit, "ops") == pytest.approx(100, rel=0.03), summary["verdict"]
-        assert sustained(limit, "bytes") == pytest.approx(10_000_000, rel=0.05), summary["verdict"]
-        assert limit["binding"] == "both", summary["verdict"]
+        into = ["sh", "-c", f'echo $$ > {disk["cgroup"]}/cgroup.procs; exec "$@"', "sh"]
+        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "90s", before=into)
     finally:
         stop(disk["dir"])
 
 
-@ROOT_ONLY
-@pytest.mark.skipif(not shutil.which("tc"), reason="needs iproute2")
-def test_a_link_limits_bytes(runs):
+def probe_tbf(tmp, _embedded):
     net = start("tbf.sh", "50mbit")
     try:
-        done = subprocess.run(
-            ["ip", "netns", "exec", net["netns"], str(BIN), "limits", "object", "--endpoint", "embedded", "--no-sync",
-             "--budget", "80s", "--json", "--quiet", "--runs-dir", str(runs)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=150)
-        summary = json.loads(done.stdout)
-        limit = summary["limits"][0]
-        # Headers are on the link, too, and not in the figure.
-        assert sustained(limit, "bytes") == pytest.approx(6_250_000, rel=0.05), summary["verdict"]
-        # Socket buffers of 30 connections hold seconds of such a link: whether it is seen to be held takes a longer probe.
-        assert limit["binding"] != "ops" and limit["bytes_per_s"]["capacity"] is None, summary["verdict"]
+        return limits(tmp, "object", "--endpoint", "embedded", "--no-sync", "--budget", "60s",
+                      before=["ip", "netns", "exec", net["netns"]])
     finally:
         stop(net["dir"])
-
-
-def test_plain_minio_has_no_limiter(plimsoll, minio_bucket):
-    r = plimsoll("limits", "object", *minio_bucket.flags(), "--concurrency", "4", "--budget", "30s", "--json",
-                 server=minio_bucket.server)
-    assert limit_of(r)["binding"] in ("none", "latency", "undetermined"), r.summary["verdict"]
 
 
 CHARGED = """name = "shared"
@@ -129,11 +106,146 @@ charges = ["get", "head"]
 """
 
 
-def test_which_ops_share_the_limit(plimsoll, tmp_path):
-    limits = tmp_path / "limits.toml"
-    limits.write_text(CHARGED)
-    r = plimsoll("limits", "object", "--endpoint", "embedded", "--limits", str(limits), "--no-sync", "--op", "get",
-                 "--budget", "120s", "--probe-shared", "--json", timeout=240)
+def probe_shared(tmp, _embedded):
+    file = tmp / "limits.toml"
+    file.write_text(CHARGED)
+    return limits(tmp, "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
+                  "--budget", "80s", "--probe-shared")
+
+
+PER_KEY = """name = "per-key"
+kind = "object"
+[[limit]]
+unit = "ops"
+rate_per_s = 40
+scope = "access-key"
+"""
+
+
+def probe_scope(tmp, _embedded):
+    file = tmp / "limits.toml"
+    file.write_text(PER_KEY)
+    credentials = tmp / "credentials"
+    credentials.write_text("[second]\naws_access_key_id = two\naws_secret_access_key = two-secret\n")
+    keys = {"AWS_ACCESS_KEY_ID": "one", "AWS_SECRET_ACCESS_KEY": "one-secret",
+            "PLIMSOLL_SECOND_ACCESS_KEY_ID": "two", "PLIMSOLL_SECOND_SECRET_ACCESS_KEY": "two-secret"}
+    process, facts = start_target("s3", "--listen", "127.0.0.1:0", "--data", str(tmp / "data"), "--no-sync", "--limits", str(file),
+                                  "--bucket", "first-bucket", "--bucket", "second-bucket", env=keys)
+    try:
+        server = Server("limited", facts["endpoint"], "one", "one-secret")
+        env = server.env() | {"AWS_SHARED_CREDENTIALS_FILE": str(credentials)}
+        return limits(tmp, "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--budget", "60s",
+                      "--probe-scope", "--second-bucket", "second-bucket", "--second-profile", "second", env=env)
+    finally:
+        end(process)
+
+
+# What is refused comes back at once and takes some CPU: one lane. What delays costs nothing.
+LANES = [
+    {"test_whose_limit_it_is": probe_scope, "test_which_ops_share_the_limit": probe_shared,
+     "test_nginx_limits_operations": probe_nginx},
+    {"test_the_burst_law_of_qemu": probe_qemu_ops, "test_a_link_limits_bytes": probe_tbf},
+    {"test_a_burst_of_bytes_of_qemu": probe_qemu_bytes},
+    {"test_kernel_blkio_has_both_limits": probe_blkio, "test_a_tier_has_both_limits": probe_tier},
+]
+
+
+class Probed:
+    """The probes of the tests that were chosen, at work; a test waits for its own."""
+
+    def __init__(self, pool, chosen, tmp, embedded):
+        self.results = {name: Future() for lane in LANES for name in lane if name in chosen}
+        self.lanes = [pool.submit(self.work, lane, tmp, embedded) for lane in LANES]
+
+    def work(self, lane, tmp, embedded):
+        for name, probe in lane.items():
+            if name in self.results:
+                try:
+                    self.results[name].set_result(probe(tmp(name), embedded))
+                except BaseException as e:  # It is the test's, whatever it is.
+                    self.results[name].set_exception(e)
+
+    def of(self, request):
+        return self.results[request.node.originalname].result()
+
+    def wait(self):
+        for lane in self.lanes:
+            lane.result()
+
+
+@pytest.fixture(scope="module")
+def probed(request, tmp_path_factory, embedded):
+    mine = [i for i in request.session.items if i.path == request.path]
+    chosen = {i.originalname for i in mine if not any(m.args[0] for m in i.iter_markers("skipif"))}
+    with ThreadPoolExecutor(len(LANES)) as pool:
+        yield Probed(pool, chosen, tmp_path_factory.mktemp, embedded)
+
+
+def test_a_tier_has_both_limits(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert sustained(limit, "ops") == pytest.approx(40, rel=0.03), r.summary["verdict"]
+    assert sustained(limit, "bytes") == pytest.approx(30 * 2**20, rel=0.05), r.summary["verdict"]
+    assert limit["binding"] == "both", r.summary["verdict"]
+    assert limit["knee_bytes"]["value"] == pytest.approx(786_432, rel=0.07)
+    assert "limit_cause" in names(r)
+
+
+def test_nginx_limits_operations(probed, request):
+    r = probed.of(request)
+    found = limit_of(r)
+    assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
+    assert found["binding"] == "ops" and found["bytes_per_s"] is None, r.summary["verdict"]
+    # What refusals cost is asked when time is left; where it was, offered twice the rate, nginx still grants the rate.
+    assert not any("refusals cost tokens" in f["text"].lower() for f in r.summary["findings"]), r.summary["verdict"]
+
+
+@ROOT_ONLY
+@NEEDS_QEMU
+def test_the_burst_law_of_qemu(probed, request):
+    r = probed.of(request)
+    found = limit_of(r)
+    assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
+    capacity = found["ops_per_s"]["capacity"]
+    assert capacity and capacity["value"] == pytest.approx(600, rel=0.1), r.summary["verdict"]
+    assert found["ops_per_s"]["burst"]["value"] == pytest.approx(300, rel=0.1)
+    assert found["binding"] == "ops", r.summary["verdict"]
+
+
+@ROOT_ONLY
+@NEEDS_QEMU
+def test_a_burst_of_bytes_of_qemu(probed, request):
+    r = probed.of(request)
+    found = limit_of(r)
+    assert sustained(found, "bytes") == pytest.approx(4_000_000, rel=0.03), r.summary["verdict"]
+    capacity = found["bytes_per_s"]["capacity"]
+    assert capacity and capacity["value"] == pytest.approx(12_000_000, rel=0.1), r.summary["verdict"]
+    assert found["binding"] == "bytes" and found["ops_per_s"] is None, r.summary["verdict"]
+
+
+@ROOT_ONLY
+@NEEDS_BLKIO
+def test_kernel_blkio_has_both_limits(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert sustained(limit, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
+    assert sustained(limit, "bytes") == pytest.approx(10_000_000, rel=0.05), r.summary["verdict"]
+    assert limit["binding"] == "both", r.summary["verdict"]
+
+
+@ROOT_ONLY
+@NEEDS_TC
+def test_a_link_limits_bytes(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    # Headers are on the link, too, and not in the figure.
+    assert sustained(limit, "bytes") == pytest.approx(6_250_000, rel=0.05), r.summary["verdict"]
+    # Socket buffers of 30 connections hold seconds of such a link: whether it is seen to be held takes a longer probe.
+    assert limit["binding"] != "ops" and limit["bytes_per_s"]["capacity"] is None, r.summary["verdict"]
+
+
+def test_which_ops_share_the_limit(probed, request):
+    r = probed.of(request)
     limit = limit_of(r)
     seen = {name.removeprefix("shared with "): text.split(":")[0] for name, text in limit["evidence"]
             if name.startswith("shared with ")}
@@ -141,6 +253,22 @@ def test_which_ops_share_the_limit(plimsoll, tmp_path):
     # A server that is busy with unlimited deletes may slow the others: undetermined, then, but never shared.
     assert len(seen) == 3 and "same bucket" not in seen.values(), limit["evidence"]
     assert any(f["name"] == "limit_shared" and "stat: on the same bucket" in f["text"] for f in r.summary["findings"])
+
+
+def test_whose_limit_it_is(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert limit["scope"] == "key", limit["evidence"]
+    seen = {name: text for name, text in limit["evidence"] if name.startswith("scope: ")}
+    assert all("wider" in seen[f"scope: {d}"] for d in ("connection", "prefix", "bucket")), seen
+
+
+def test_plain_minio_has_no_limiter(probed, tmp_path, minio_bucket):
+    # It takes all CPU that there is: alone.
+    probed.wait()
+    r = limits(tmp_path, "object", *minio_bucket.flags(), "--concurrency", "4", "--budget", "30s",
+               env=minio_bucket.server.env())
+    assert limit_of(r)["binding"] in ("none", "latency", "undetermined"), r.summary["verdict"]
 
 
 def test_questions_that_cannot_be_asked_are_refused(plimsoll, tmp_path):
