@@ -53,6 +53,7 @@ pub fn sweep(s: &RunSummary) -> Table {
             ">In flight",
             rate,
             ">Throughput (MiB/s)",
+            ">Mean",
             ">p50",
             ">p99",
             ">Throttled",
@@ -76,6 +77,8 @@ pub fn sweep(s: &RunSummary) -> Table {
                 (_, false) => "-".into(),
                 (b, true) => b.map_or(number::MISSING.into(), |b| rate_with_interval(&b.scaled(1.0 / MIB))),
             },
+            // As the published tables of block storage have it: there it is what concurrency and rate come to.
+            response.filter(|_| is_block(s)).map_or(String::new(), |l| format_latency_ns(l.mean)),
             latency(response.and_then(|l| l.p50)),
             latency(response.and_then(|l| l.p99)),
             if throttled > 0 { number::count(throttled) } else { String::new() },
