@@ -72,16 +72,25 @@ pub struct Step {
     pub over_noise: f64,
     /// Spread of such slices after it over that before: a limiter flattens.
     pub noise_ratio: f64,
+    /// The same of what changes from one second to the next. Noise that wanders slowly spreads less in a short level than in a
+    /// long one, and looks flatter there; from second to second it changes as much as before.
+    pub jump_ratio: f64,
 }
+
+/// Changes from second to second that are less than this share of those before are a limiter's: in half a minute of the same
+/// noise they are so in less than one case of a hundred.
+const CALMER: f64 = 0.65;
 
 impl Step {
     /// Whether slow noise could have made it. A limiter flattens: a step with a flatter level after it may be half as
     /// clear, and a small one
     /// without is none, unless it stands clear of single slices too.
     fn is_weak(&self) -> bool {
-        let flatter = self.noise_ratio < 0.5 && self.over_wander >= 2.0;
+        let flatter = self.noise_ratio < 0.5 && self.jump_ratio < CALMER && self.over_wander >= 2.0;
+        // Clear of both sides: a level that is calm before and not after was calm by chance.
+        let over_both = self.over_noise / self.noise_ratio.max(1.0);
         (self.over_wander < 4.0 && !flatter)
-            || (self.height < 0.25 && self.noise_ratio > 0.5 && self.over_noise < 8.0)
+            || (self.height < 0.25 && self.noise_ratio > 0.5 && over_both < 8.0)
     }
 }
 
@@ -355,15 +364,30 @@ fn wander(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
 }
 
 /// Robust spread of the logarithm of means over a second.
-fn fine(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
-    let v: Vec<f64> = math::bin_means(&x[a..b], ((1.0 / dt).round() as usize).max(1))
-        .into_iter()
-        .map(|v| v.max(1e-9).ln())
-        .collect();
-    // Half of the middle two thirds; slow rates come in whole ops, which hide a spread of less than half of one.
+fn fine(x: &[f64], dt: f64, piece: Piece) -> f64 {
+    spread(&log_seconds(x, dt, piece)).max(whole_op(x, dt, piece))
+}
+
+/// Robust spread of what that logarithm changes by from one second to the next.
+fn jump(x: &[f64], dt: f64, piece: Piece) -> f64 {
+    let d: Vec<f64> = log_seconds(x, dt, piece).windows(2).map(|w| w[1] - w[0]).collect();
+    spread(&d).max(whole_op(x, dt, piece))
+}
+
+fn log_seconds(x: &[f64], dt: f64, (a, b): Piece) -> Vec<f64> {
     let k = ((1.0 / dt).round() as usize).max(1);
-    let whole = 0.5 * quantum(&x[a..b]) / k as f64 / math::mean(&x[a..b]).max(1e-9);
-    ((math::quantile(&v, 0.84) - math::quantile(&v, 0.16)) / 2.0).max(whole)
+    math::bin_means(&x[a..b], k).into_iter().map(|v| v.max(1e-9).ln()).collect()
+}
+
+/// Half of the middle two thirds.
+fn spread(v: &[f64]) -> f64 {
+    if v.is_empty() { 0.0 } else { (math::quantile(v, 0.84) - math::quantile(v, 0.16)) / 2.0 }
+}
+
+/// Slow rates come in whole ops, which hide a spread of less than half of one.
+fn whole_op(x: &[f64], dt: f64, (a, b): Piece) -> f64 {
+    let k = ((1.0 / dt).round() as usize).max(1);
+    0.5 * quantum(&x[a..b]) / k as f64 / math::mean(&x[a..b]).max(1e-9)
 }
 
 /// Least difference between values: one op over the slice where ops are counted, next to nothing elsewhere.
@@ -380,11 +404,13 @@ fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<Step> {
             let height = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
             let slow = wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1])).max(1e-3);
             let (before, after) = (fine(x, dt, pieces[i]).max(1e-3), fine(x, dt, pieces[i + 1]).max(1e-3));
+            let jumps = |p: Piece| jump(x, dt, p).max(1e-3);
             Step {
                 height,
                 over_wander: height / slow,
                 over_noise: height / before,
                 noise_ratio: after / before,
+                jump_ratio: jumps(pieces[i + 1]) / jumps(pieces[i]),
             }
         })
         .collect()

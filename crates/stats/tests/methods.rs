@@ -11,7 +11,8 @@ use plimsoll_stats::probe;
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::saturation::{self, Saturation};
 use plimsoll_stats::scale::{Size, scaling};
-use plimsoll_stats::simulate::Seen;
+use plimsoll_stats::simulate::fluid::Fluid;
+use plimsoll_stats::simulate::{Load, Seen, System};
 use plimsoll_stats::throttle::{self, Context, ThrottleVerdict};
 use plimsoll_stats::validity::{Facts, LittlesLawFact, check_all};
 use proptest::prelude::*;
@@ -380,5 +381,25 @@ proptest! {
         if let Some(v) = judge_point(&point, ended, &backlog, dt) {
             prop_assert!(v.backlog_growth_per_s.value.is_finite() || backlog.iter().any(|b| b.abs() > 1e200) || !(1e-200..=1e200).contains(&dt), "{v:?}");
         }
+    }
+}
+
+/// Slow noise in a short level looks flatter than in a long one, and a level can be calm by chance: neither is a limiter. Eight of
+/// 20,000 series without one were taken for one so.
+#[test]
+fn slow_noise_makes_no_limiter() {
+    for i in [683, 3893, 4654, 6586, 7947, 8378, 8485, 10482] {
+        let seed = 1_077_000_000 + i;
+        let mut g = Rng::new(seed);
+        let p = g.log_between(20.0, 20_000.0);
+        let mut s = Fluid::new(seed ^ 0xabcd, p, 1e15, 64.0 / p / 3.0, 1e12);
+        s.cv = g.between(0.01, 0.10);
+        s.stall_rate = if g.uniform() < 0.5 { 0.01 } else { 0.0 };
+        s.tau_s = g.log_between(1.0, 30.0);
+        s.drift_per_h = g.between(-0.3, 0.3);
+        let duration_s = g.log_between(60.0, 1200.0).floor();
+        let load = Load { size_bytes: 4096.0, concurrency: 64, duration_s, dt_s: 1.0, offered_per_s: None };
+        let f = fit(&s.run(&load).ops_per_s, 1.0, &FitOptions::default());
+        assert!(!f.verdict.is_limiter(), "{seed}: {:?} {:?}", f.verdict, f.steps);
     }
 }
