@@ -43,6 +43,13 @@ const toCurve = (s: Spectrum, label: string, index: number): Curve => ({
   points: s.quantiles.map(([q, ns]) => ({ q, ns, beyond: 1 / (1 - q) })),
 });
 
+/** More curves than colours and dashes can tell apart are not drawn, and that is said. */
+const MOST = 7;
+const many = (run: Run): string => {
+  const lines = new Set(run.spectra.map((s) => s.line)).size;
+  return lines > MOST ? ` At most ${MOST} of ${lines} lines are drawn at a time.` : "";
+};
+
 /** Spectra of one op at a time when a run has many lines. */
 export function spectrumCharts(run: Run): ChartElement[] {
   if (run.spectra.length === 0) return [];
@@ -51,7 +58,7 @@ export function spectrumCharts(run: Run): ChartElement[] {
   const choices = split ? ops : ["all"];
   let op = choices[0]!;
   const curves = (): Curve[] => {
-    const lines = [...new Set(run.spectra.filter((s) => !split || run.summary.workloads[s.line]?.op === op).map((s) => s.line))].slice(0, 7);
+    const lines = [...new Set(run.spectra.filter((s) => !split || run.summary.workloads[s.line]?.op === op).map((s) => s.line))].slice(0, MOST);
     const kinds = lines.length > 3 ? ["response"] : ["response", "service", "ttfb"];
     return lines.flatMap((l) => kinds.flatMap((kind) => {
       const s = run.spectra.find((x) => x.line === l && x.kind === kind);
@@ -67,7 +74,7 @@ export function spectrumCharts(run: Run): ChartElement[] {
   const keys = (): Key[] => curves().map((c) => ({ label: c.label, mark: c.dashed ? { ...mark(c.index), dash: "1 3" } : mark(c.index), symbol: !c.dashed }));
   const figure: ChartElement = chart({
     title: "Latency by percentile",
-    note: "Hollow symbols: fewer than ten operations lie beyond, so that the value may be chance.",
+    note: `Hollow symbols: fewer than ten operations lie beyond, so that the value may be chance.${many(run)}`,
     text: text(),
     keys: keys(),
     ...(split ? { controls: choice("Operation", ops, (i) => { op = ops[i]!; figure.redraw(keys(), text()); }) } : {}),

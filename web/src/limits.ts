@@ -29,7 +29,7 @@ function cumulative(f: BucketFit): ChartElement[] {
   const drains = all.map((d) => ({ ...d, work: d.work.filter(([t]) => t <= end) }));
   const text = `Cumulative work of ${drains.length} drains.${B && r ? ` After the bucket of ${estimate(f.capacity, factor)} ${unit} is empty, work follows ${significant(r * factor)} ${unit} per second.` : ""}`;
   return [chart({
-    title: `How big is the bucket: ${f.op_class} ${f.unit}`,
+    title: `How big is the bucket: ${named(f)}`,
     note: B && r ? "Dashed: capacity + sustained rate × time. A full bucket's curve rises above the rate's slope by its capacity, and then runs along the line." : "Work done since each drain began.",
     text,
     keys: drains.map((d, i) => ({ label: `drain at ${seconds(d.start_s)}`, mark: mark(i) })),
@@ -53,6 +53,9 @@ function cumulative(f: BucketFit): ChartElement[] {
   })];
 }
 
+/** An op and what is limited of it, where that is known. */
+const named = (f: BucketFit): string => (f.unit === "undetermined" ? f.op_class : `${f.op_class} ${f.unit}`);
+
 /** Tokens that came back over idle time, with min(B, refill x idle). */
 function recovery(f: BucketFit): ChartElement[] {
   if (f.recoveries.length === 0) return [];
@@ -63,7 +66,7 @@ function recovery(f: BucketFit): ChartElement[] {
   type R = BucketFit["recoveries"][0];
   const corner = B && refill ? Math.min(end, B / refill) : end;
   return [chart({
-    title: `How fast it refills: ${f.op_class} ${f.unit}`,
+    title: `How fast it refills: ${named(f)}`,
     note: "Filled: still filling, which gives the refill rate. Hollow: full again, which gives the capacity.",
     text: `Tokens recovered by idle time. ${f.recoveries.map((x) => `${seconds(x.idle_s)} idle: ${estimate(x.tokens, factor)} ${unit}${x.saturated ? ", full" : ""}`).join("; ")}.`,
     data: () => table("Tokens recovered by idle time", 1, [">idle, s", `>${unit}`, "full"], f.recoveries.map((x) => [x.idle_s.toFixed(1), estimate(x.tokens, factor), x.saturated ? "yes" : "no"])),

@@ -45,6 +45,7 @@ pub fn in_flight(rate_per_s: f64, latency_s: f64) -> u32 {
 pub fn advice(k: &Known) -> Vec<String> {
     let mut out = Vec::new();
     let clients = f64::from(k.clients.max(1));
+    let who = if clients > 1.0 { format!("{clients:.0} clients") } else { "one client".to_owned() };
     if let (Some(ops), Some(bytes)) = (k.ops_per_s, k.bytes_per_s) {
         let knee = bytes / ops;
         let (unit, f) = words::bytes_unit(knee);
@@ -61,15 +62,16 @@ pub fn advice(k: &Known) -> Vec<String> {
         let c = in_flight(rate, latency);
         let each = (f64::from(c) / clients).ceil();
         out.push(format!(
-            "{c} requests in flight are enough ({} op/s times {}, by Little's law): more only wait.",
+            "{} enough ({} op/s times {}, by Little's law): more only wait.",
+            if c == 1 { "1 request in flight is".to_owned() } else { format!("{c} requests in flight are") },
             significant(rate, 4),
             plimsoll_model::units::format_latency_ns(latency * 1e9)
         ));
         out.push(if k.is_block {
-            format!("With {clients:.0} client(s): fio --iodepth={each:.0} (of all jobs together).")
+            format!("With {who}: fio --iodepth={each:.0} (of all jobs together).")
         } else {
             format!(
-                "With {clients:.0} client(s): s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
+                "With {who}: s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
             )
         });
     }
@@ -82,7 +84,8 @@ pub fn advice(k: &Known) -> Vec<String> {
         return out;
     }
     out.push(format!(
-        "To stay below the limit with {clients:.0} client(s): warp --rps-limit {each:.0}, rclone --tpslimit {each:.0} on each."
+        "To stay below the limit with {who}: warp --rps-limit {each:.0}, rclone --tpslimit {each:.0}{}.",
+        if clients > 1.0 { " on each" } else { "" }
     ));
     if k.refuses && k.ops_per_s.is_some_and(|o| o <= 1.05 * rate) {
         out.push(

@@ -184,7 +184,7 @@ fn weight(code: &str) -> &'static str {
 fn passive_bucket(line: &Line<'_>, fit: &bucket::BucketFit, x: &[f64], dt: f64, offset_s: f64) -> BucketFit {
     let work = plimsoll_stats::math::cumulative(x, dt);
     let every = work.len().div_ceil(400).max(1);
-    let points = work.iter().enumerate().step_by(every).map(|(i, w)| ((i + 1) as f64 * dt, *w)).collect();
+    let points = work.iter().enumerate().step_by(every).map(|(i, w)| (i as f64 * dt, *w)).collect();
     let slowest = fit.tiers.last();
     let sustained = fit.sustained;
     BucketFit {
