@@ -56,6 +56,18 @@ fn whole_requests_and_429s() {
     assert!((measured(&o.bytes) / 800e6 - 1.0).abs() < 0.03, "{:?}", o.bytes.capacity);
 }
 
+/// A disk with a limit on bytes only: small ops meet it, too, and it is one bucket.
+#[test]
+fn a_cap_on_bytes_is_found_under_both_loads() {
+    let mut s = Fluid::new(5, 50_000.0, 1e9, 0.0002, 5e7);
+    s.buckets = vec![Bucket::new(Charges::Bytes, 20e6, 40e6)];
+    let o = drive::probe(&mut s, Options { small_bytes: 4096, large_bytes: 512 << 10, ..Options::default() });
+    assert_eq!((o.seen_twice(), o.binding()), (Some(Resource::Bytes), "bytes"), "{:?}", o.evidence());
+    assert!((o.bytes.sustained.unwrap().value / 20e6 - 1.0).abs() < 0.02, "{:?}", o.bytes.sustained);
+    assert!((measured(&o.bytes) / 40e6 - 1.0).abs() < 0.1, "{:?}", o.bytes.capacity);
+    assert!(o.ops.drains.len() == 1 && o.findings().iter().all(|f| !f.text.contains("burst of ops")));
+}
+
 #[test]
 fn an_executor_that_sees_nothing_ends_with_reasons() {
     for seen in [
