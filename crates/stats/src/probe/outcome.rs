@@ -3,6 +3,7 @@
 use plimsoll_model::Estimate;
 
 use super::questions::{Answers, Penalty, Questions};
+use super::track::LEAST_REST_S;
 use super::{Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::student;
@@ -353,7 +354,8 @@ fn open_questions(f: &Found) -> Vec<String> {
              would settle it",
             (1.8 * least / s.value * 1.6 + 30.0).max(30.0)
         )),
-        Capacity::Measured(c) if f.refill.is_none() => out.push(format!(
+        // A bucket that fills within seconds shows its refill in no rest: more time would not help.
+        Capacity::Measured(c) if f.refill.is_none() && 0.4 * c.value >= LEAST_REST_S * s.value => out.push(format!(
             "the refill rate of the {unit} bucket was not measured by itself (while it is drained, tokens come at the \
              sustained rate): about {:.0} s more would do",
             (0.4 * c.value / s.value).max(2.0) + 40.0

@@ -30,6 +30,9 @@ pub(super) struct Track {
 /// Idle time after a drain without a burst.
 const REST_S: f64 = 20.0;
 
+/// A shorter rest tells nothing of the refill.
+pub(super) const LEAST_REST_S: f64 = 2.0;
+
 impl Track {
     pub fn most_recovered(&self) -> f64 {
         self.drains.iter().filter_map(|d| d.recovered).fold(0.0, f64::max)
@@ -67,7 +70,7 @@ impl Track {
         if have_capacity {
             // The refill rate needs an idle time that does not fill the bucket, and that can be resolved.
             let w = 0.4 * most / r;
-            self.done = w * r < 5.0 * last_width || w < 2.0 || self.drains.len() >= 5;
+            self.done = w * r < 5.0 * last_width || w < LEAST_REST_S || self.drains.len() >= 5;
             self.want_s = w;
             return;
         }
