@@ -243,6 +243,18 @@ impl Probe {
         self.now_s - self.started_s
     }
 
+    /// The load that ended began at `at_s`, later than it was asked for: making it ready takes time, and so long the bucket rested.
+    pub fn began(&mut self, at_s: f64) {
+        let State::Drained(d) = &mut self.state else { return };
+        let late_s = at_s - d.start_s;
+        if late_s > 0.0 {
+            let taken = d.taken_per_s * d.rest_s;
+            (d.start_s, d.rest_s) = (at_s, d.rest_s + late_s);
+            d.idle_s = d.idle_s.map(|i| i + late_s);
+            d.taken_per_s = taken / d.rest_s;
+        }
+    }
+
     /// What to do after `last` was seen. Call it first with an observation that carries only the time.
     pub fn next(&mut self, last: &Observation) -> Action {
         if matches!(self.state, State::Start) {

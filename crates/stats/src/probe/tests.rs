@@ -68,6 +68,27 @@ fn a_cap_on_bytes_is_found_under_both_loads() {
     assert!(o.ops.drains.len() == 1 && o.findings().iter().all(|f| !f.text.contains("burst of ops")));
 }
 
+/// A load that took half a second to make ready left the bucket that much more rest.
+#[test]
+fn a_load_that_begins_late_is_more_rest() {
+    let mut p = Probe::new(Options::default());
+    p.state = State::Drained(Draining {
+        of: Resource::Ops,
+        first: false,
+        idle_s: Some(4.0),
+        rest_s: 4.0,
+        taken_per_s: 9.0,
+        limit_s: 60.0,
+        start_s: 100.0,
+        t: 0.0,
+        seen: Plateau::default(),
+    });
+    p.began(100.5);
+    p.began(99.0);
+    let State::Drained(d) = &p.state else { panic!("{:?}", p.state) };
+    assert_eq!((d.start_s, d.idle_s, d.rest_s, d.taken_per_s), (100.5, Some(4.5), 4.5, 8.0));
+}
+
 #[test]
 fn an_executor_that_sees_nothing_ends_with_reasons() {
     for seen in [

@@ -166,6 +166,7 @@ impl Controller for Limits {
     fn next(&mut self, seen: &[Observation]) -> Step {
         if let Some(last) = seen.last() {
             self.now_s = self.now_s.max(last.end_s);
+            self.probe.began(last.start_s);
         }
         self.load = None;
         self.chunk.clear();
