@@ -35,7 +35,8 @@ export function estimate(e: Estimate | null | undefined, factor = 1): string {
   const [value, low, high] = [e.value * factor, (e.low ?? -Infinity) * factor, (e.high ?? Infinity) * factor];
   const half = (high - low) / 2;
   if (!Number.isFinite(half) || half < 0) return `${significant(value)} (interval unknown)`;
-  if (half === 0) return significant(value, 4);
+  // One that is but the rounding of its arithmetic is none.
+  if (half <= 1e-9 * Math.abs(value)) return significant(value, 4);
   const [below, above] = [value - low, high - value];
   // A lopsided interval is as sharp as its shorter side, and the value always keeps its first digit.
   const lopsided = Math.max(below, above) > 1.5 * Math.min(below, above);

@@ -228,14 +228,15 @@ export function comparisonCharts(all: Comparison[]): ChartElement[] {
     });
     if (!c.ratio) return [runs];
     const { ratio } = c;
-    const band = c.detectable === null ? [] : [{ low: 1 / (1 + c.detectable), high: 1 + c.detectable }];
+    const domain = [Math.min(0.95, low(ratio) * 0.98), Math.max(1.05, high(ratio) * 1.02)] as const;
+    const band = c.detectable === null ? [] : [{ low: Math.max(1 / (1 + c.detectable), domain[0]), high: Math.min(1 + c.detectable, domain[1]) }];
     return [runs, chart({
       title: `Ratio ${c.a_name} / ${c.b_name}`,
       note: c.detectable === null ? "With its 95 % interval." : `With its 95 % interval. Shaded: differences below ${percent(c.detectable)}, which these runs could not have seen.`,
       text: `${c.a_name} divided by ${c.b_name}: ${estimate(ratio)}. One would mean no difference.`,
       draw: (width) => Plot.plot({
         ...base(width, 100),
-        x: { label: "ratio →", grid: true, domain: [Math.min(0.95, low(ratio) * 0.98), Math.max(1.05, high(ratio) * 1.02)] },
+        x: { label: "ratio →", grid: true, domain },
         y: { axis: null, domain: [0, 1] },
         marks: [
           Plot.rect(band, { x1: "low", x2: "high", fill: "var(--event)" }),

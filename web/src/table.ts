@@ -53,11 +53,13 @@ export function tableElement(t: Table, options: { copy?: boolean; caption?: bool
   const id = uniqueId("table");
   const cell = (r: string[]) => h("tr", {}, ...r.map((text, i) => {
     const right = t.heads[i]?.right ? "number" : null;
-    return i < t.keys ? h("th", { scope: "row", class: right }, text) : h("td", { class: right }, text);
+    // A long name may break on a phone, so that the figures beside it are seen.
+    const long = text.length > 20 ? "long" : null;
+    return i < t.keys ? h("th", { scope: "row", class: right ?? long }, text) : h("td", { class: right }, text);
   }));
   const facts = t.heads.length === 2 && !t.heads[1]?.right;
   const element = h("table", { class: facts ? "facts" : null },
-    h("caption", { id, class: options.caption === false ? "offscreen" : null }, t.title),
+    h("caption", { id, class: options.caption === false ? "offscreen" : null }, h("span", {}, t.title)),
     h("thead", {}, h("tr", {}, ...t.heads.map((x) => h("th", { scope: "col", class: x.right ? "number" : null }, x.text)))),
     h("tbody", {}, ...t.rows.map(cell)));
   const scroller = h("div", { class: "scroll", role: "region", "aria-labelledby": id, tabindex: 0 }, element);

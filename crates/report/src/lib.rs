@@ -29,7 +29,7 @@ pub use group::{Group, GroupKey, groups};
 pub use html::{HTML_IS_INTERACTIVE, html};
 pub use markdown::markdown;
 pub use run::{ReportError, RunReport, read};
-pub use terminal::{Style, terminal};
+pub use terminal::{Style, findings, terminal};
 
 /// The run summary as JSON: the contract with programs. Several runs are an array.
 pub fn json(runs: &[RunReport]) -> String {

@@ -21,7 +21,7 @@ pub fn estimate(e: &Estimate) -> String {
     if !half.is_finite() || half < 0.0 {
         return format!("{} (interval unknown)", significant(e.value, 3));
     }
-    if half == 0.0 {
+    if is_exact(e) {
         return exact(e.value);
     }
     let (below, above) = (e.value - e.low, e.high - e.value);
@@ -39,11 +39,16 @@ pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
 /// Only the value, with the digits that its interval carries.
 pub fn value(e: &Estimate) -> String {
     let half = e.half_width();
-    if half > 0.0 && half.is_finite() && e.value.is_finite() {
+    if !is_exact(e) && half > 0.0 && half.is_finite() && e.value.is_finite() {
         at(e.value, decimals(e))
     } else {
         exact(e.value)
     }
+}
+
+/// No interval, or one that is but the rounding of its arithmetic.
+fn is_exact(e: &Estimate) -> bool {
+    e.half_width().abs() <= 1e-9 * e.value.abs()
 }
 
 /// A count or a configured limit: whole if it is.

@@ -64,7 +64,9 @@ pub fn sweep(s: &RunSummary) -> Table {
     );
     let steps = has_steps(s);
     let concurrencies: BTreeSet<u32> = s.workloads.iter().map(|w| w.concurrency).collect();
-    for w in sorted(s) {
+    // One sync at the end of a file is part of the writes' time, and has no rate of its own.
+    let rows = sorted(s).into_iter().filter(|w| w.op != "fsync" || w.ops_per_s.is_some());
+    for w in rows {
         let moves = moves_bytes(w);
         let response = w.latency_ns.response.as_ref();
         let (throttled, failed) = (throttled(w), failed(w));

@@ -9,7 +9,8 @@ pub fn plus_minus(e: &Estimate) -> String {
     if !e.value.is_finite() {
         return "n/a".into();
     }
-    if !(hw.is_finite() && hw > 0.0) {
+    // One that is but the rounding of its arithmetic is none.
+    if !(hw.is_finite() && hw > 1e-9 * e.value.abs()) {
         return significant(e.value, 4);
     }
     // One digit of the half width, two when the first is a 1 or 2.

@@ -177,7 +177,9 @@ impl Ceiling {
 
     /// dperf's two tables, with each drive alone beside its part of the whole.
     pub fn table(&self) -> String {
-        let several = self.drives.len() > 1;
+        // With --serial nothing ran at the same time: there is no total.
+        let has_total = self.total != Rates::default();
+        let several = self.drives.len() > 1 && has_total;
         let mut rows = vec![if several {
             ["PATH", "WRITE", "READ", "WRITE (ALL)", "READ (ALL)", ""].map(str::to_owned).to_vec()
         } else {
@@ -193,13 +195,15 @@ impl Ceiling {
         }
         let mut out = boxed(&rows);
         let mark = if self.failed().is_empty() { "" } else { " *" };
-        out.push_str(&boxed(&[
-            vec!["TotalWRITE".into(), "TotalREAD".into()],
-            vec![
-                format!("{}{mark}", mib(self.total.write_bytes_per_s)),
-                format!("{}{mark}", mib(self.total.read_bytes_per_s)),
-            ],
-        ]));
+        if has_total {
+            out.push_str(&boxed(&[
+                vec!["TotalWRITE".into(), "TotalREAD".into()],
+                vec![
+                    format!("{}{mark}", mib(self.total.write_bytes_per_s)),
+                    format!("{}{mark}", mib(self.total.read_bytes_per_s)),
+                ],
+            ]));
+        }
         if several {
             let w = mib(self.total_while_all_ran.write_bytes_per_s);
             let r = mib(self.total_while_all_ran.read_bytes_per_s);
@@ -210,7 +214,12 @@ impl Ceiling {
             );
         }
         for d in self.failed() {
-            let _ = writeln!(out, "* without {}: {}", d.path, d.error.as_deref().unwrap_or_default());
+            let why = d.error.as_deref().unwrap_or_default();
+            let _ = if has_total {
+                writeln!(out, "* without {}: {why}", d.path)
+            } else {
+                writeln!(out, "✗ {}: {why}", d.path)
+            };
         }
         out
     }

@@ -33,7 +33,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
         if here {
             // The storage works on the same cores: only the workers' own share tells the client apart.
             of_host.retain(|o| o.candidate != Candidate::ClientCpu);
-            let what = "this machine's, which client and storage share".to_owned();
+            let what = "this machine, shared with the client".to_owned();
             of_host.push(Observed { candidate: Candidate::ServerCpu, what, samples: shares.all_cores });
         }
         merge(&mut observed, of_host);
