@@ -34,8 +34,10 @@ impl Probe {
                 let left_s = self.options.budget_s - self.elapsed_s();
                 let bytes = self.track(Resource::Bytes);
                 // Small ops, with headers that nobody counted, kept it empty: that was no rest.
-                bytes.drains.iter_mut().for_each(|d| d.rest_s = 0.0);
-                bytes.decide(left_s);
+                if let [only] = &mut bytes.drains[..] {
+                    only.rest_s = 0.0;
+                    bytes.decide(left_s);
+                }
                 if let (Some(rate), Some(of_large)) = (rate, bytes.rate)
                     && (rate / of_large - 1.0).abs() < 0.05
                 {
