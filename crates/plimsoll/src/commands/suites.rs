@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use plimsoll_model::{Finding, Level};
+use plimsoll_report::Style;
 use plimsoll_report::fio::{self as fio_report, Format};
 use plimsoll_run::drives::{self, DriveOptions};
 use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
@@ -125,7 +127,9 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
         return measure::show_plan(&made.plan);
     }
     let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
-    let ceiling = fio_report::ceiling(&RunDir::open(&finished.path)?)?;
+    let dir = RunDir::open(&finished.path)?;
+    let ceiling = fio_report::ceiling(&dir)?;
+    let findings = of_work_that_was_given(plimsoll_report::read(&dir, 1)?.summary.findings);
     if c.output.json {
         output::print(&ceiling.json())?;
     } else if c.output.csv || c.output.markdown {
@@ -133,11 +137,45 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
     } else {
         let mut text = ceiling.table();
         text.extend(ceiling.dd().map(|lines| format!("\n{lines}")));
+        if !findings.is_empty() {
+            text.push('\n');
+            plimsoll_report::findings(&mut text, &findings, Style::for_stdout());
+        }
         output::print(&text)?;
     }
-    let exit = Exit::of_code(finished.exit_code);
     // A drive that failed is in no total, so that the result does not hold for all that was asked.
-    Ok(if ceiling.failed().is_empty() || exit == Exit::Interrupted { exit } else { Exit::Invalid })
+    let spoiled = !ceiling.failed().is_empty() || findings.iter().any(|f| f.level == Level::Invalid);
+    Ok(match Exit::of_code(finished.exit_code) {
+        Exit::Valid | Exit::Invalid | Exit::Undetermined => {
+            if spoiled {
+                Exit::Invalid
+            } else {
+                Exit::Valid
+            }
+        }
+        other => other,
+    })
+}
+
+/// What is to be said of a given amount of work over the time that it took. There is no interval in that, so that what
+/// makes one impossible (V04, Q03, ...) makes nothing of it invalid; that the rate was uneven is still said.
+fn of_work_that_was_given(findings: Vec<Finding>) -> Vec<Finding> {
+    let of_an_interval = ["V04", "V13", "V14", "V21", "Q01", "Q02", "Q03"];
+    let mut out: Vec<Finding> = Vec::new();
+    for mut f in findings {
+        let told = f.level != Level::Info && !of_an_interval.contains(&f.code.as_str());
+        if f.name == "no_rate" && !out.iter().any(|o| o.name == "uneven") {
+            f.name = "uneven".into();
+            f.level = Level::Qualified;
+            f.text = "The rate was uneven while it ran, or it ran too briefly to tell: another run may come out otherwise. Use \
+                      a larger --filesize."
+                .into();
+            out.push(f);
+        } else if told {
+            out.push(f);
+        }
+    }
+    out
 }
 
 /// An existing directory: a missing one is a mistyped one.

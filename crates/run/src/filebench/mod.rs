@@ -71,8 +71,8 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
             format!(
                 "{}: {} are needed, {} are free",
                 o.directory.display(),
-                format_size(needed as u64),
-                format_size(host.free_bytes.unwrap_or(0))
+                about(needed as u64),
+                about(host.free_bytes.unwrap_or(0))
             ),
             "Free some space, or give a smaller --size (results below twice the memory are partly cached ones)",
         ));
@@ -98,6 +98,12 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
     };
     plan.validate()?;
     Ok(FileBenchPlan { plan, notes: notes(o, host, mode, each * u64::from(threads)) })
+}
+
+/// A size that nobody chose, for people.
+fn about(bytes: u64) -> String {
+    const GIB: f64 = (1u64 << 30) as f64;
+    format!("{} GiB", plimsoll_model::units::significant(bytes as f64 / GIB, 3))
 }
 
 /// How the cache is kept out of the read figures.
@@ -129,7 +135,7 @@ fn notes(o: &FileBenchOptions, host: &Host, mode: CacheMode, total: u64) -> Vec<
         out.push(format!(
             "size: {} is less than twice the memory ({}); the cache may hold part of it.",
             format_size(total),
-            format_size(2 * host.memory_bytes)
+            about(2 * host.memory_bytes)
         ));
     }
     out

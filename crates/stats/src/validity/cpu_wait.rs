@@ -99,7 +99,7 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
             " Response times above about p{} are this machine's, not the storage's.",
             kept(taken)
         )),
-        _ => text.push_str(" Rate and latencies carry that."),
+        _ => text.push_str(" Latencies carry that, and the rate where nothing else held it."),
     }
     text.push_str(" Stop what else runs here, or give the client cores of its own.");
     Some(found(f, "V07", "cpu_taken", level, text).measured(measured, limit))
