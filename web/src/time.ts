@@ -92,7 +92,7 @@ function held(holds: Hold[], factor: number): Plot.Markish[] {
     Plot.link(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.value * factor, y2: (l: Hold["levels"][0]) => l.per_s.value * factor, stroke: "var(--ink)", strokeWidth: 1.6 }),
     Plot.text(levels, { x: "start_s", y: (l: Hold["levels"][0]) => l.per_s.value * factor, text: (l: Hold["levels"][0]) => estimate(l.per_s, factor), dy: -9, dx: 6, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 }),
     Plot.ruleX(cliffs, { x: "at_s", stroke: "var(--bad)", strokeWidth: 1.6, strokeDasharray: "5 3" }),
-    Plot.text(cliffs, { x: "at_s", frameAnchor: "top", text: (c: Hold["cliffs"][0]) => `falls at ${seconds(c.at_s)}`, dx: 6, dy: 2, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.text(cliffs, { x: "at_s", frameAnchor: "top", text: (c: Hold["cliffs"][0]) => `falls at ${seconds(c.at_s)}`, dx: 6, dy: -9, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
     Plot.ruleX(horizon, { stroke: "var(--ink)", strokeWidth: 2.5 }),
     Plot.text(horizon, { x: (x: number) => x, frameAnchor: "bottom", text: () => "seen to here", dx: -5, dy: -5, textAnchor: "end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
   ];

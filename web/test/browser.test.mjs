@@ -41,6 +41,26 @@ async function withReport(name, options, check, drawn = true) {
   await context.close();
 }
 
+/** In the page: texts of charts that reach out of their drawing or lie on one another, and a page that scrolls sideways. */
+function unreadable() {
+  const bad = [];
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > room) bad.push(`the page is ${document.documentElement.scrollWidth} wide, of ${room}`);
+  for (const svg of document.querySelectorAll(".drawing svg")) {
+    const chart = svg.closest("figure.chart")?.querySelector("h3, h4")?.textContent;
+    const box = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((e) => [e.textContent, e.getBoundingClientRect()]).filter(([t, r]) => t.trim() && r.width > 0);
+    texts.forEach(([t, r], i) => {
+      if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1) bad.push(`${chart}: '${t}' is cut off`);
+      for (const [u, q] of texts.slice(i + 1)) {
+        const [w, h] = [Math.min(r.right, q.right) - Math.max(r.left, q.left), Math.min(r.bottom, q.bottom) - Math.max(r.top, q.top)];
+        if (w > 2 && h > 3) bad.push(`${chart}: '${t}' lies on '${u}'`);
+      }
+    });
+  }
+  return bad;
+}
+
 const titles = (page, selector) => page.$$eval(selector, (all) => all.map((e) => e.textContent));
 
 describe("a report of a limit", () => {
@@ -190,6 +210,14 @@ describe("other reports", () => {
       if (name === "mixed") assert.ok((await titles(page, "table caption")).includes("Results at a glance"));
       await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
     }, false));
+  }
+
+  for (const name of ["limited", "sweep"]) for (const [device, width] of [["desk", 1200], ["phone", 380]]) {
+    it(`has no label cut off or under another: ${name}, ${device}`, () => withReport(name, { viewport: { width, height: 800 } }, async (page) => {
+      // Charts below the fold are drawn with the rest; a frame lets the observer do it.
+      await page.waitForTimeout(300);
+      assert.deepEqual(await page.evaluate(unreadable), []);
+    }));
   }
 
   it("says what is wrong when its data is damaged", async () => {
