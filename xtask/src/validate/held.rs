@@ -14,8 +14,8 @@ fn options() -> Options {
     Options { budget_s: 300.0, horizon_s: 120.0, concurrency: 64, dt_s: 0.2, ..Options::default() }
 }
 
-/// A system whose speed wanders, with or without limiters that let no burst through.
-fn fluid(seed: u64, limited: bool) -> Outcome {
+/// A system whose speed wanders, with or without limiters that let no burst through; and whether it stalls now and then.
+fn fluid(seed: u64, limited: bool) -> (bool, Outcome) {
     let mut g = Rng::new(seed);
     let (p_o, knee) = (g.log_between(100.0, 20_000.0), g.log_between(32e3, 1.05e6));
     let p_b = p_o * knee;
@@ -28,7 +28,7 @@ fn fluid(seed: u64, limited: bool) -> Outcome {
         s.buckets.push(Bucket::new(Charges::Ops, r_o, r_o * g.log_between(0.01, 0.1)));
         s.buckets.push(Bucket::new(Charges::Bytes, r_b, r_b * g.log_between(0.01, 0.1)));
     }
-    drive::probe(&mut s, options())
+    (s.stall_rate > 0.0, drive::probe(&mut s, options()))
 }
 
 /// Whole requests on a server whose service times vary by chance.
@@ -47,20 +47,24 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     };
     let any = |c: Cause| c != Cause::None;
     let held = |c: Cause| c == Cause::Held;
-    let free = s.each(43, s.systems(400), |x| fluid(x, false));
+    let free = s.each(43, s.systems(400), |x| fluid(x, false).1);
     let whole = s.each(44, s.systems(200), requests);
     let limited = s.each(45, s.systems(200), |x| fluid(x, true));
     let goal = Goal::AtMost(0.02);
+    let (stalls, none): (Vec<_>, Vec<_>) = limited.into_iter().partition(|(stalls, _)| *stalls);
+    let of_limited = |name: &str, all: Vec<(bool, Outcome)>| {
+        let all: Vec<Outcome> = all.into_iter().map(|(_, o)| o).collect();
+        Row::share(name, of(&all, &any), 2 * all.len(), Goal::None)
+    };
     vec![
         Row::share("no limiter, speed that wanders: called held", of(&free, &held), 2 * free.len(), goal),
         Row::share("– called limited for any cause", of(&free, &any), 2 * free.len(), goal),
         Row::share("no limiter, whole requests: called held", of(&whole, &held), 2 * whole.len(), goal),
         Row::share("– called limited for any cause", of(&whole, &any), 2 * whole.len(), goal),
-        Row::share(
-            "limiter without a burst, no refusals: called limited",
-            of(&limited, &any),
-            2 * limited.len(),
-            Goal::None,
+        of_limited("limiter without a burst or refusals: called limited", none),
+        of_limited(
+            "– where the storage stalls for 1 to 3 s now and then, more than the bucket makes good",
+            stalls,
         ),
     ]
 }

@@ -55,6 +55,8 @@ const HELD_OPS: f64 = 2.5;
 const HELD_GROWTH: f64 = 3.0;
 /// Times that the latency has to fit into a sixth of the plateau for averages over it to wander by chance: 4 and more then.
 const LAGS: usize = 4;
+/// Less is rounding.
+const RESOLUTION_S: f64 = 1e-6;
 const LOOSE_S: f64 = 0.5;
 const LOOSE_GROWTH: f64 = 1.5;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
@@ -86,7 +88,8 @@ impl Steadiness {
             seconds: x.len() as f64 * dt,
             wander_s: if rate > 0.0 { wander / rate } else { f64::INFINITY },
             wander_ops: if unit > 0.0 { wander / unit } else { f64::INFINITY },
-            growth: growth(&away, lag.unwrap_or(2)),
+            // Sums round: what moves by less than a microsecond of the rate does not move, and its growth is arithmetic's own.
+            growth: if wander <= RESOLUTION_S * rate { 0.0 } else { growth(&away, lag.unwrap_or(2)) },
             refused,
             latency_s,
         }
@@ -144,6 +147,8 @@ mod tests {
             })
             .collect();
         assert_eq!(Steadiness::of(&held, 0.2, 1.0, 0.0, 0.01).cause(), Cause::Held);
+        // A rate that is held to the last digit, in bytes: what is left are rounded sums.
+        assert_eq!(Steadiness::of(&[67_066_382.440_997_99; 400], 0.2, 0.0, 0.0, 0.01).cause(), Cause::Held);
         assert_eq!(Steadiness::of(&own, 0.2, 1.0, 0.3, 0.01).cause(), Cause::Refusals);
         assert_eq!(Steadiness::of(&held[..10], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
         assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
