@@ -31,6 +31,8 @@ export function significant(x: number, digits = 3): string {
 
 export function estimate(e: Estimate | null | undefined, factor = 1): string {
   if (!e || !Number.isFinite(e.value)) return MISSING;
+  // A lower bound has the largest of all numbers as its upper end.
+  if ((e.high ?? 0) >= Number.MAX_VALUE) return `at least ${significant(e.value * factor)}`;
   // An interval without an end is written as null.
   const [value, low, high] = [e.value * factor, (e.low ?? -Infinity) * factor, (e.high ?? Infinity) * factor];
   const half = (high - low) / 2;
