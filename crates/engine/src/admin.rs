@@ -391,7 +391,12 @@ impl Admin {
             (_, Outcome::Http5xx) if a.head.status != 501 => Trouble::Failing,
             _ => Trouble::Other,
         };
-        AdminError { trouble, message: explained.what, remedy: explained.remedy }
+        let mut remedy = explained.remedy;
+        // What servers of HTTPS answer to plain HTTP, in their own ways, and never as S3.
+        if a.head.status == 400 && e.code.is_empty() && !self.setup.endpoint.tls && remedy.is_empty() {
+            remedy = "It does not answer as S3 does: if it speaks TLS there, use https://".into();
+        }
+        AdminError { trouble, message: explained.what, remedy }
     }
 
     fn document(&self, a: &Answer, e: DocumentError) -> AdminError {

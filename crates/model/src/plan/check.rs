@@ -182,6 +182,9 @@ impl Plan {
         if w.concurrency == 0 || w.jobs == Some(0) {
             return Err(invalid(place, "concurrency and jobs of 0 do nothing", "Write 1 or more."));
         }
+        if w.stop.duration.is_some_and(|d| d.0.is_zero()) {
+            return Err(invalid(place, "a duration of 0 measures nothing", "Write a duration such as 30s."));
+        }
         check_size(place, &w.size)?;
         check_range(place, w, &w.size)?;
         if let Pacing::Ramp { over, .. } = &w.pacing

@@ -202,6 +202,9 @@ fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
     for f in findings.iter_mut() {
         match f.name.as_str() {
             "error_rate" | "nothing_succeeded" => {
+                if let Some((what, text)) = evidence.first().filter(|_| !told) {
+                    f.text.push_str(&format!(" The first: {what}: {}.", text.trim_end_matches('.')));
+                }
                 f.evidence.extend(evidence.iter().cloned());
                 told = true;
             }
