@@ -196,3 +196,33 @@ fn a_goal_beyond_what_was_seen_is_said() {
     let q = f.summary.findings.iter().find(|x| x.code == "Q01").expect("a short horizon");
     assert!(q.text.contains("--budget") && q.measured < q.threshold, "{q:?}");
 }
+
+#[test]
+fn a_sweep_finds_its_own_sizes_and_says_which_cap_binds() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = |sizes: &str| {
+        format!(
+            "version = 1\nseed = 3\n[targets.s]\nkind = \"sim\"\nbase = \"5ms\"\nstream = \"50MB/s\"\nreject = false\n\
+             [targets.s.ops]\nsustained_per_s = 1000.0\ncapacity = 10.0\n\
+             [targets.s.bytes]\nsustained_per_s = 200000000.0\ncapacity = 1000000.0\n\
+             [controller]\nkind = \"sweep\"\nops = [\"get\"]\nsizes = {sizes}\nrepeat = 1\n\
+             [controller.template]\nwarmup = \"1s\"\n[[controller.template.workload]]\n\
+             name = \"w\"\nmix = {{ get = 1 }}\nconcurrency = 16\nstop = {{ duration = \"4s\" }}\n"
+        )
+    };
+    let f = run(dir.path(), &plan("[]"));
+    let model = RunDir::open(&f.path).unwrap().analysis().unwrap().size_models.remove(0);
+    let knee = model.knee_bytes.expect("a knee").value;
+    assert!((knee / 200e3 - 1.0).abs() < 0.05, "{model:?}");
+    assert_eq!(f.summary.workloads.len(), 24, "the pilot's steps are no cells");
+    assert!(
+        f.summary.verdict.contains("is limited by operations, above it by bytes"),
+        "{}",
+        f.summary.verdict
+    );
+    assert!(f.summary.verdict.contains("1 run of each cell"), "{}", f.summary.verdict);
+    // Cells that carry no model: why, and what would.
+    let few = run(dir.path(), &plan("[\"4KiB\", \"1MiB\"]"));
+    assert!(few.summary.verdict.contains("2 cells with a rate are too few"), "{}", few.summary.verdict);
+    assert!(few.summary.verdict.contains("--sizes auto"), "{}", few.summary.verdict);
+}
