@@ -95,8 +95,10 @@ pub fn read_until(dir: &RunDir, until_ns: Option<u64>) -> Result<FioReport, Stor
     }
     merge_verify(&mut jobs);
     let elapsed_s = jobs.iter().map(|j| j.elapsed_s).max().unwrap_or(1);
-    let begun = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0) as usize;
-    jobs.extend(data.plan.stages.iter().skip(begun).flat_map(|s| waiting_jobs(&data, s, elapsed_s)));
+    // Of what has not begun to be measured by then, there are zeros.
+    let waiting =
+        data.plan.stages.iter().zip(0u32..).filter(|(_, i)| spans.iter().all(|s| s.window.stage != *i));
+    jobs.extend(waiting.flat_map(|(s, _)| waiting_jobs(&data, s, elapsed_s)));
     let end_ns = spans.iter().map(|s| s.to_ns).max().unwrap_or(0);
     let timestamp_ms = start_ms(&data) + (end_ns / 1_000_000) as i64;
     Ok(FioReport {

@@ -85,7 +85,7 @@ fn where_the_cache_stays_direct_reads_go_round_it() {
 #[test]
 fn space_and_size_are_checked_first() {
     let e = plan(&options(), &Host { free_bytes: Some(GIB), ..host() }).unwrap_err().to_string();
-    assert!(e.contains("are needed") && e.contains("1GiB are free"), "{e}");
+    assert!(e.contains("are needed") && e.contains("1.00 GiB are free"), "{e}");
     let e = plan(&FileBenchOptions { size_bytes: Some(1000), ..options() }, &host()).unwrap_err();
     assert!(e.to_string().contains("less than a block"));
     let small = plan(&FileBenchOptions { size_bytes: Some(GIB), ..options() }, &host()).unwrap();
