@@ -22,6 +22,11 @@ CASES = {
     "no such key file": (
         ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--sse-c-key-file", "/nonexistent.key"],
         ["/nonexistent.key", "openssl rand"]),
+    "a promise of an op that is not done": (
+        ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--expect", "get.ops_per_s > 1"],
+        ["no get, only put"]),
+    "a duration of nothing": (
+        ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--duration", "0s"], ["measures nothing"]),
     "no such plan": (["run", "/nonexistent.toml"], ["/nonexistent.toml"]),
     "no such run": (["runs", "show", "nothing"], ["nothing"]),
     "no such directory": (["file", "/nonexistent/dir", "--size", "1MiB"], ["/nonexistent/dir"]),

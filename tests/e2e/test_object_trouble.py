@@ -415,6 +415,23 @@ def test_a_disk_that_is_full_of_trace_does_not_cost_the_result(plimsoll, embedde
         drop_bucket(b)
 
 
+def test_a_killed_sweep_is_shown_and_goes_on_in_its_own_count(plimsoll, background, minio_bucket):
+    b = minio_bucket
+    run = background("object", "sweep", *b.flags(), "--ops", "put,get", "--sizes", "4KB,64KB", "--objects", "10",
+                     "--duration", "2s", "--warmup", "0s", "--concurrency", "2", server=b.server)
+    says = reader(run.stderr)
+    says("stage 2/4 done")
+    run.kill()
+    run.wait()
+    shown = plimsoll("runs", "show", "last", "--json")
+    assert shown.code == 0 and "F11" in shown.codes(), shown.err
+    assert len(shown.summary["workloads"]) >= 2
+    assert "clean up" in plimsoll("runs", "list").out
+    resumed = plimsoll("run", "--resume", "last", server=b.server)
+    assert "stage 3/4 done" in resumed.err and "stage 4/4 done" in resumed.err, resumed.err
+    assert "stage 5" not in resumed.err and b.keys() == [], resumed.err
+
+
 def test_each_endpoint_is_reached_before_the_start(plimsoll, minio_bucket, embedded):
     """One that is not there, and one that is another server: neither may turn a part of the ops into failures."""
     b = minio_bucket
