@@ -103,7 +103,7 @@ pub struct StorageArgs {
     /// A tier with known limits, for example vultr-standard (`plimsoll target s3 --help` lists them)
     #[arg(long, value_name = "TIER", help_heading = EMBEDDED)]
     pub tier: Option<String>,
-    /// A limits file in place of a tier
+    /// A limits file in place of a tier (`plimsoll target s3 --help` shows its form)
     #[arg(long, value_name = "FILE", conflicts_with = "tier", help_heading = EMBEDDED)]
     pub limits: Option<String>,
     /// Multiply the tier's rates and capacities, for example 0.1 on a small machine

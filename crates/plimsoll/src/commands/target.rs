@@ -23,7 +23,18 @@ Examples:
 
 Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones \
 are made and printed. A second pair is accepted when PLIMSOLL_SECOND_ACCESS_KEY_ID and
-PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.";
+PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.
+
+A file for --limits (each [[limit]] is a token bucket; answer: 429, 503, delay or queue):
+  name = \"mine\"
+  kind = \"object\"
+  description = \"60 op/s after a burst of 900\"
+  [[limit]]
+  unit = \"ops\"
+  rate_per_s = 60
+  capacity = 900
+  scope = \"server\"
+  answer = \"503\"";
 
 pub const CANNED_EXAMPLES: &str = "\
 Examples:
@@ -44,7 +55,7 @@ pub struct LimitArgs {
     /// A tier with known limits
     #[arg(long, value_name = "TIER")]
     pub tier: Option<String>,
-    /// A limits file in place of a tier
+    /// A limits file in place of a tier; its form is below
     #[arg(long, value_name = "FILE", conflicts_with = "tier")]
     pub limits: Option<PathBuf>,
     /// Multiply the tier's rates and capacities
