@@ -20,8 +20,10 @@ const MOST: u32 = 256;
 /// A step of the pilot: it looks for factors of four, not for percents.
 const PILOT_S: f64 = 4.0;
 const PILOT_WARMUP_S: f64 = 1.0;
-/// Objects of a size that are prepared to be read hold no more than this, and are at least so many.
-const MOST_BYTES: u64 = 256 << 20;
+/// Objects of a size that are prepared to be read are no more than this, and hold no more, but are at least so many: preparing
+/// takes a limiter's tokens, and there are eight sizes of them.
+const MOST_OBJECTS: u64 = 128;
+const MOST_BYTES: u64 = 128 << 20;
 const LEAST_OBJECTS: u64 = 8;
 const LARGEST_BYTES: u64 = 64 << 20;
 
@@ -135,7 +137,7 @@ fn bounded(mut stage: Stage) -> Stage {
         let size = crate::analyze::mean_size(&w.size).max(1);
         let objects = w.object.get_or_insert_with(ObjectOptions::default);
         if objects.dataset.is_none() {
-            objects.objects = objects.objects.min((MOST_BYTES / size).max(LEAST_OBJECTS));
+            objects.objects = objects.objects.min(MOST_OBJECTS).min((MOST_BYTES / size).max(LEAST_OBJECTS));
         }
     }
     stage
