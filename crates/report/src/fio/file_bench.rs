@@ -74,7 +74,7 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
         _ => None,
     });
     let threads = data.plan.stages.first().and_then(|s| s.workloads.first()?.jobs).unwrap_or(1);
-    let runs = runs_of(&phases, start);
+    let runs = runs_of(&phases, start, data.end.as_deref() == Some("interrupted"));
     let iops_stage = data.plan.stages.iter().find(|s| s.name.as_deref() == Some("iops"));
     let iops_duration = iops_stage.and_then(|s| s.workloads.first()?.stop.duration);
     let series = |f: fn(&FileRun) -> f64| runs.iter().map(f).collect::<Vec<f64>>();
@@ -103,10 +103,11 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
     })
 }
 
-/// Only runs whose three phases are there and count.
-fn runs_of(phases: &[Phase], start: jiff::Timestamp) -> Vec<FileRun> {
-    let last = phases.iter().map(|p| p.repeat).max().map_or(0, |r| r + 1);
-    (0..last)
+/// Only runs whose three phases are there and count. The one that was interrupted is none beside others.
+fn runs_of(phases: &[Phase], start: jiff::Timestamp, interrupted: bool) -> Vec<FileRun> {
+    let begun = phases.iter().map(|p| p.repeat).max().map_or(0, |r| r + 1);
+    let whole = if interrupted && begun > 1 { begun - 1 } else { begun };
+    (0..whole)
         .filter_map(|run| {
             let phase =
                 |name: &str| phases.iter().find(|p| p.repeat == run && p.name == name && p.void.is_none());

@@ -492,6 +492,10 @@ fn extend(path: &Path, end: u64, allocate: bool) -> Result<(), RunError> {
         }
     };
     grow().map_err(|e: std::io::Error| {
+        if e.raw_os_error() == Some(libc::ENOSPC) {
+            let have = fs::metadata(path).map_or(0, |m| std::os::unix::fs::MetadataExt::blocks(&m) * 512);
+            return too_full(path, end.saturating_sub(have), free_bytes(path).unwrap_or(0));
+        }
         RunError::input(
             format!("{} cannot grow to {}: {e}", path.display(), format_size(end)),
             "Choose a smaller size, or a file system that allows such files",
@@ -527,18 +531,17 @@ fn check_space(jobs: &[LayoutJob], needs: &[Need]) -> Result<(), RunError> {
     for (bytes, path) in wanted.into_values() {
         let free = free_bytes(&path);
         if free.is_some_and(|f| bytes > f) {
-            return Err(RunError::input(
-                format!(
-                    "{}: {} are needed, {} are free",
-                    path.display(),
-                    format_size(bytes),
-                    format_size(free.unwrap_or(0))
-                ),
-                "Free some space, or choose a smaller size",
-            ));
+            return Err(too_full(&path, bytes, free.unwrap_or(0)));
         }
     }
     Ok(())
+}
+
+fn too_full(path: &Path, needed: u64, free: u64) -> RunError {
+    RunError::input(
+        format!("{}: {} are needed, {} are free", path.display(), format_size(needed), format_size(free)),
+        "Free some space, or choose a smaller size",
+    )
 }
 
 /// tmpfs and ramfs: the page cache is the file, and direct I/O is no more than a word there.
