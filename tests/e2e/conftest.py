@@ -105,7 +105,7 @@ def start(script, *args, env=None):
 
 
 def stop(directory):
-    subprocess.run(["bash", str(SERVERS / "stop.sh"), directory], check=False, timeout=60)
+    subprocess.run(["bash", str(SERVERS / "stop.sh"), directory], check=False, timeout=300)
 
 
 def script_server(name, script, **env):

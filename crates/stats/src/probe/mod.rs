@@ -142,7 +142,11 @@ const PILOT_OPS: f64 = 16.0;
 const LONGEST_PILOT_S: f64 = 20.0;
 const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
+/// Least length of a first drain, if the budget has it.
+const LEAST_FIRST_S: f64 = 20.0;
 const MICRO_CYCLES: usize = 6;
+/// So many cycles are worth a tenth more than the budget, once they have begun.
+const LEAST_CYCLES: usize = 3;
 const MICRO_LOAD_S: f64 = 6.0;
 const MICRO_DT_S: f64 = 0.1;
 
@@ -414,8 +418,10 @@ impl Probe {
         let (now, used) = (self.now_s, self.used[of as usize]);
         // A first look at one bucket leaves time for one at the other, and for a second one.
         let others = self.tracks.iter().filter(|t| !t.done && t.drains.is_empty()).count();
-        let share = if others > 1 { 0.4 } else { 0.7 };
-        let horizon = self.options.horizon_s.min((share * left).max(10.0));
+        let (share, most) = if others > 1 { (0.3, 0.4) } else { (0.5, 0.7) };
+        // So long that a rate can be seen to be held, where there is so much time.
+        let wanted = (share * left).max(LEAST_FIRST_S.min(most * left));
+        let horizon = self.options.horizon_s.min(wanted.max(10.0));
         let t = self.track(of);
         let first = t.drains.is_empty() || std::mem::take(&mut t.look_again);
         let rest_s = now - t.last_end_s;
@@ -518,10 +524,15 @@ impl Probe {
         self.choose()
     }
 
+    fn micro_budget_s(&self, m: &MicroRun) -> f64 {
+        let more = if (1..LEAST_CYCLES).contains(&m.values.len()) { 1.1 } else { 1.0 };
+        more * self.options.budget_s
+    }
+
     fn micro_idle(&mut self, m: MicroRun) -> Action {
         let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
         let seconds = 1.5 * m.recovered / rate + 1.0;
-        if self.elapsed_s() > self.options.budget_s || !seconds.is_finite() {
+        if self.elapsed_s() > self.micro_budget_s(&m) || !seconds.is_finite() {
             return self.micro_done(m);
         }
         self.state = State::MicroIdle(m);
@@ -548,7 +559,7 @@ impl Probe {
     }
 
     fn micro_next(&mut self, m: MicroRun) -> Action {
-        if m.values.len() < MICRO_CYCLES && self.elapsed_s() <= self.options.budget_s {
+        if m.values.len() < MICRO_CYCLES && self.elapsed_s() <= self.micro_budget_s(&m) {
             return self.micro_idle(m);
         }
         self.micro_done(m)
