@@ -69,7 +69,8 @@ fn slices_without_an_op_count_as_time() {
 #[test]
 fn a_short_burst_leaves_a_summary_that_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
-    let bucket = "base = \"2ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 450.0";
+    let bucket =
+        "base = \"2ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 450.0";
     let plan = SIM.replace("base = \"2ms\"", bucket).replace("warmup = \"2s\"", "").replace("10s", "40s");
     let f = run(dir.path(), &plan);
     assert_eq!(f.summary.limits.len(), 1, "{}", f.summary.verdict);
@@ -134,10 +135,13 @@ fn promises_decide_the_exit_code() {
     let with = |e: &str| run(dir.path(), &SIM.replace("seed = 7", &format!("seed = 7\nexpect = [\"{e}\"]")));
     assert_eq!(with("get.ops_per_s >= 7900").exit_code, 0);
     assert_eq!(with("get.ops_per_s >= 8100").exit_code, 4);
-    assert_eq!(with("put.ops_per_s >= 1").exit_code, 5);
-    let bad = Plan::from_toml(&SIM.replace("seed = 7", "seed = 7\nexpect = [\"fast\"]")).unwrap();
-    let e = execute(&bad, &options(dir.path()), |_| {}).unwrap_err();
-    assert_eq!(e.exit_code(), 2, "{e}");
+    // Too few ops for that quantile: nothing says whether it holds.
+    assert_eq!(with("get.p9999 <= 1s").exit_code, 5);
+    for bad in ["fast", "put.ops_per_s >= 1"] {
+        let plan = SIM.replace("seed = 7", &format!("seed = 7\nexpect = [\"{bad}\"]"));
+        let e = execute(&Plan::from_toml(&plan).unwrap(), &options(dir.path()), |_| {}).unwrap_err();
+        assert_eq!(e.exit_code(), 2, "{bad}: {e}");
+    }
 }
 
 #[test]
