@@ -195,6 +195,8 @@ pub struct WorkerEnd {
     /// Ops that the ring never gave back after an abort (a hung device); their memory is leaked on purpose.
     pub abandoned: u32,
     pub mismatches: u64,
+    /// Verified reads that did not show what was expected, and prove nothing: a write to the same place crossed them.
+    pub crossed_reads: u64,
     /// The first of them.
     pub first_mismatches: Vec<Mismatch>,
     /// First error of each outcome, with its text.

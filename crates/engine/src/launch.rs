@@ -20,6 +20,7 @@ use crate::target::null::NullTarget;
 use crate::target::s3::S3Worker;
 use crate::target::sim::SimWorker;
 use crate::target::{Built, Target};
+use crate::underway::Underway;
 use crate::worker::{Control, Worker};
 
 /// What the workers of a stage share.
@@ -29,6 +30,8 @@ pub(crate) struct Setting {
     pub grid_ns: u64,
     pub late_tolerance_ns: u64,
     pub control: Arc<Control>,
+    /// Where reads are verified while somebody writes.
+    pub underway: Option<Arc<Underway>>,
 }
 
 pub(crate) fn is_virtual(target: &TargetConfig) -> bool {
@@ -43,10 +46,12 @@ pub(crate) fn run(spec: WorkerSpec, setting: Setting, outlet: Outlet, line: &Sta
     }
     let end = match &spec.target {
         TargetConfig::Null => null(&spec, &setting, outlet, line),
-        TargetConfig::Block(c) | TargetConfig::Files(c) => match FileTarget::build(&spec, c) {
-            Ok(built) => on_files(&spec, &setting, outlet, line, built),
-            Err(e) => Err(give_up(line, &setting, e)),
-        },
+        TargetConfig::Block(c) | TargetConfig::Files(c) => {
+            match FileTarget::build(&spec, c, setting.underway.clone()) {
+                Ok(built) => on_files(&spec, &setting, outlet, line, built),
+                Err(e) => Err(give_up(line, &setting, e)),
+            }
+        }
         TargetConfig::S3(c) => match S3Worker::build(&spec, c, setting.epoch_ns) {
             Ok(built) => on_sockets(&spec, &setting, outlet, line, built),
             Err(e) => Err(give_up(line, &setting, e)),
@@ -242,6 +247,7 @@ fn end_of<R: Ring, T: Target<R>>(
         ops: w.begun_ops,
         abandoned: w.in_flight(),
         mismatches: w.recorder.mismatches,
+        crossed_reads: w.target.crossed_reads(),
         first_mismatches: w.recorder.first_mismatches.clone(),
         errors: w.recorder.errors.clone(),
         synced_through: w.synced_through(),

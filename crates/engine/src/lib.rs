@@ -15,6 +15,7 @@ pub mod rng;
 pub mod source;
 mod stage;
 pub mod target;
+mod underway;
 mod worker;
 pub mod written;
 

@@ -6,13 +6,14 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use plimsoll_model::Interval;
+use plimsoll_model::{Interval, OpKind};
 
-use crate::api::{Clock, Output, StageSpec, StopCause, WorkerEnd, WorkerSpec};
+use crate::api::{Clock, Output, StageSpec, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
 use crate::launch::{self, Setting};
 use crate::recorder::{Outlet, SPARE_SLICES, spares};
 use crate::ring::monotonic_ns;
+use crate::underway::Underway;
 use crate::worker::Control;
 
 /// From the last worker's being ready to the first op: all threads are awake by then.
@@ -108,8 +109,18 @@ fn check(spec: &StageSpec) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn setting(spec: &StageSpec, control: &Arc<Control>) -> Setting {
+/// Needed where files are verified while somebody writes to files; who does not verify does not pay for it.
+fn underway(spec: &StageSpec) -> Option<Arc<Underway>> {
+    let does = |w: &WorkerSpec, kinds: &[OpKind]| w.source.kinds.iter().any(|k| kinds.contains(&k.kind));
+    let on_files = |w: &&WorkerSpec| matches!(w.target, TargetConfig::Block(_) | TargetConfig::Files(_));
+    let mut workers = spec.workers.iter().filter(on_files);
+    let reads = workers.clone().any(|w| w.verify && does(w, &[OpKind::Read]));
+    (reads && workers.any(|w| does(w, &[OpKind::Write, OpKind::Trim]))).then(Underway::new)
+}
+
+fn setting(spec: &StageSpec, control: &Arc<Control>, underway: &Option<Arc<Underway>>) -> Setting {
     Setting {
+        underway: underway.clone(),
         epoch_ns: spec.epoch_ns,
         grid_ns: spec.grid_ns,
         late_tolerance_ns: spec.late_tolerance_ns,
@@ -127,8 +138,9 @@ fn spawn_real(
     let ready = Barrier::new(spec.workers.len() + 1);
     let line = Arc::new(StartLine { ready, at_ns: OnceLock::new(), grid_ns: spec.grid_ns });
     let mut threads = Vec::with_capacity(spec.workers.len());
+    let underway = underway(spec);
     for (w, outlet) in spec.workers.iter().zip(outlets) {
-        let (w, setting, line) = (w.clone(), setting(spec, control), Arc::clone(&line));
+        let (w, setting, line) = (w.clone(), setting(spec, control, &underway), Arc::clone(&line));
         let worker = w.worker;
         let body = move || vec![launch::run(w, setting, outlet, &line)];
         let thread = Builder::new().name(format!("worker-{worker}")).spawn(body);
@@ -149,7 +161,7 @@ fn spawn_virtual(
     outlets: Vec<Outlet>,
     control: &Arc<Control>,
 ) -> Result<JoinHandle<Vec<WorkerEnd>>, EngineError> {
-    let setting = setting(&spec, control);
+    let setting = setting(&spec, control, &None);
     Builder::new()
         .name("virtual-clock".into())
         .spawn(move || launch::run_virtual(spec.workers, &setting, start_ns, outlets))
@@ -259,6 +271,7 @@ impl WorkerEnd {
             ops: 0,
             abandoned: 0,
             mismatches: 0,
+            crossed_reads: 0,
             first_mismatches: Vec::new(),
             errors: Vec::new(),
             synced_through: 0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{MIB, file, run, stage, total, worker};
 use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::written::{Identity, Written};
-use plimsoll_engine::{Clock, Dist, StopRule, SyncRule, TargetConfig};
+use plimsoll_engine::{Clock, Dist, Place, SizeSpec, StopRule, SyncRule, TargetConfig};
 use plimsoll_model::plan::RingChoice;
 use plimsoll_model::{OpKind, Outcome};
 
@@ -39,9 +39,7 @@ fn what_is_written_is_what_is_read() {
         f.write_all_at(&[0xff; 1], 5 * 4096 + 1000).unwrap();
         read.stop = StopRule { loops: Some(1), ..StopRule::default() };
         read.source.kinds[0].place = match read.source.kinds[0].place.clone() {
-            plimsoll_engine::Place::Region {
-                files, order, offset_bytes, length_bytes, align_bytes, ..
-            } => plimsoll_engine::Place::Region {
+            Place::Region { files, order, offset_bytes, length_bytes, align_bytes, .. } => Place::Region {
                 files,
                 order,
                 offset_bytes,
@@ -57,6 +55,37 @@ fn what_is_written_is_what_is_read() {
         assert_eq!(reads.ok(), 255);
         assert_eq!(ends[0].first_mismatches[0].offset_bytes, 5 * 4096 + 1000);
     }
+}
+
+/// Reads that cross writes of other jobs see mixtures: these are no damage, and damage beside them is found.
+#[test]
+fn a_read_that_a_write_crosses_is_no_damage() {
+    const BLOCK: u64 = 65536;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    run(stage(Clock::Real, vec![worker(OpKind::Write, file(&path, true), MIB, Dist::Sequential)]));
+    let damaged = MIB / 2 + 4096 + 1000;
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[0xff], damaged).unwrap();
+
+    let job = |n: u16, kind, region_bytes, ops| {
+        let mut w = worker(kind, file(&path, true), region_bytes, Dist::Uniform);
+        (w.worker, w.source.seed, w.slots) = (n, u64::from(n), 8);
+        w.source.kinds[0].size = SizeSpec::Fixed(BLOCK);
+        if let Place::Region { align_bytes, .. } = &mut w.source.kinds[0].place {
+            *align_bytes = 512;
+        }
+        (w.verify, w.stop) = (kind == OpKind::Read, StopRule { ops: Some(ops), ..StopRule::default() });
+        w
+    };
+    // The writers stay in the first two blocks' place.
+    let writers = (0..2).map(|n| job(n, OpKind::Write, 2 * BLOCK, 8000));
+    let readers =
+        [(2, 2 * BLOCK, 8000), (3, MIB, 2000)].map(|(n, bytes, ops)| job(n, OpKind::Read, bytes, ops));
+    let (_, ends) = run(stage(Clock::Real, writers.chain(readers).collect()));
+    assert_eq!(ends[2].first_mismatches, [], "of {} reads that were crossed", ends[2].crossed_reads);
+    assert!(ends[3].mismatches > 0);
+    let elsewhere: Vec<_> = ends[3].first_mismatches.iter().filter(|m| m.offset_bytes != damaged).collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
 
 /// With a record of what was written last, older content is a lost write, though its stamp is sound.

@@ -15,6 +15,7 @@ use crate::payload::{Difference, GRANULE, Payload, SMALL_GRANULE};
 use crate::recorder::Mismatch;
 use crate::ring::{Ring, RingOp, RingSpec, Token};
 use crate::source::FDATASYNC;
+use crate::underway::Underway;
 use crate::written::{self, Written};
 
 /// Buffers are aligned to this: no device asks for more than its logical block, which is smaller.
@@ -99,6 +100,43 @@ pub struct FileTarget {
     direct: bool,
     /// What was written last, where a record is kept or held against.
     history: History,
+    crossing: Option<Crossing>,
+}
+
+/// What crosses the reads of this worker.
+#[derive(Debug)]
+struct Crossing {
+    underway: Arc<Underway>,
+    /// Of the read in each slot: what was under way before it began, a word for each line.
+    noted: Vec<u64>,
+    per_slot: usize,
+    /// Reads that were not judged.
+    reads: u64,
+}
+
+impl Crossing {
+    fn begin(&mut self, slot: u32, object: u64, op: &Op) {
+        let noted = &mut self.noted[slot as usize * self.per_slot..][..self.per_slot];
+        match op.kind {
+            OpKind::Read => self.underway.note(object, op.offset, op.length, noted),
+            OpKind::Write | OpKind::Trim => self.underway.begin(object, op.offset, op.length),
+            _ => {}
+        }
+    }
+
+    fn end(&self, object: u64, op: &Op) {
+        if matches!(op.kind, OpKind::Write | OpKind::Trim) {
+            self.underway.end(object, op.offset, op.length);
+        }
+    }
+
+    /// Whether a write to the same place crossed the slot's read: what it shows is then no sign of damage.
+    fn crossed(&mut self, slot: u32, object: u64, op: &Op) -> bool {
+        let noted = &self.noted[slot as usize * self.per_slot..][..self.per_slot];
+        let crossed = self.underway.crossed(object, op.offset, op.length, noted);
+        self.reads += u64::from(crossed);
+        crossed
+    }
 }
 
 /// The records of the files, and what the ops in flight have to do with them.
@@ -169,7 +207,12 @@ impl History {
 }
 
 impl FileTarget {
-    pub fn build(spec: &WorkerSpec, config: &FileConfig) -> Result<Built<Self>, EngineError> {
+    /// `underway`: what all who write to the stage's files share, where reads of them are verified meanwhile.
+    pub fn build(
+        spec: &WorkerSpec,
+        config: &FileConfig,
+        underway: Option<Arc<Underway>>,
+    ) -> Result<Built<Self>, EngineError> {
         let writes = spec.source.kinds.iter().any(|k| matches!(k.kind, OpKind::Write | OpKind::Trim));
         let files = config.paths.iter().map(|p| open(p, config, writes)).collect::<Result<Vec<_>, _>>()?;
         let each = spec.source.kinds.iter().map(|k| k.size.max_bytes()).max().unwrap_or(0);
@@ -197,6 +240,10 @@ impl FileTarget {
             moved: vec![0; slots],
             direct: !config.buffered,
             history: History::new(spec, &config.written, each),
+            crossing: underway.map(|underway| {
+                let per_slot = Underway::lines_of(each);
+                Crossing { underway, noted: vec![0; per_slot * slots], per_slot, reads: 0 }
+            }),
         };
         Ok(Built { target, ring })
     }
@@ -222,6 +269,55 @@ impl FileTarget {
         unsafe { cx.ring.push(Token::new(slot, 0), ring_op) };
     }
 
+    #[inline]
+    fn completed<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32, result: i32) -> Step {
+        let op = self.ops[slot as usize];
+        if result < 0 {
+            return match -result {
+                libc::EINTR | libc::EAGAIN => {
+                    self.push(cx, slot);
+                    Step::MORE
+                }
+                errno => {
+                    self.history.generations[slot as usize] = 0;
+                    self.failed(cx, slot, errno)
+                }
+            };
+        }
+        if !matches!(op.kind, OpKind::Read | OpKind::Write) {
+            return Step::Done(Done::at_once(
+                Outcome::Ok,
+                if op.kind == OpKind::Trim { op.length } else { 0 },
+            ));
+        }
+        let now_moved = result as u32;
+        self.moved[slot as usize] += now_moved;
+        let left = op.length as u32 - self.moved[slot as usize];
+        if left > 0 && now_moved > 0 {
+            self.push(cx, slot);
+            return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
+        }
+        let generation = std::mem::take(&mut self.history.generations[slot as usize]);
+        let outcome = if left > 0 {
+            let name = &self.names[op.key as usize];
+            cx.recorder.error(Outcome::ShortBody, op.kind, || {
+                format!("{} at {} of {name}: the end came {left} bytes too early", op.kind, op.offset)
+            });
+            Outcome::ShortBody
+        } else if self.verify && op.kind == OpKind::Read {
+            self.verify_slot(cx, slot)
+        } else {
+            if op.kind == OpKind::Write
+                && let Some(record) = self.history.written.get(op.key as usize)
+            {
+                record.acknowledged(op.offset, op.length, generation);
+            }
+            Outcome::Ok
+        };
+        let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
+        Step::Done(Done { moved_bytes: u64::from(now_moved), ..done })
+    }
+
     fn verify_slot<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32) -> Outcome {
         let op = self.ops[slot as usize];
         // SAFETY: the slot's op has just completed.
@@ -231,8 +327,10 @@ impl FileTarget {
             0 => Ok(()),
             _ => history.judge(slot, &op, (at, len), found),
         };
-        match self.payload.check_each(block, self.first_object + op.key, op.offset, judge) {
+        let object = self.first_object + op.key;
+        match self.payload.check_each(block, object, op.offset, judge) {
             Ok(()) => Outcome::Ok,
+            Err(_) if self.crossing.as_mut().is_some_and(|c| c.crossed(slot, object, &op)) => Outcome::Ok,
             Err(d) => {
                 let name = &self.names[op.key as usize];
                 cx.recorder.mismatch(|| Mismatch {
@@ -320,58 +418,21 @@ impl<R: Ring> Target<R> for FileTarget {
         } else if op.kind == OpKind::Read {
             self.history.remember(slot, op);
         }
+        if let Some(crossing) = &mut self.crossing {
+            crossing.begin(slot, self.first_object + op.key, op);
+        }
         self.push(cx, slot);
         Step::MORE
     }
 
     #[inline]
     fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
-        let slot = token.slot();
-        let op = self.ops[slot as usize];
-        if result < 0 {
-            return match -result {
-                libc::EINTR | libc::EAGAIN => {
-                    self.push(cx, slot);
-                    Step::MORE
-                }
-                errno => {
-                    self.history.generations[slot as usize] = 0;
-                    self.failed(cx, slot, errno)
-                }
-            };
+        let step = self.completed(cx, token.slot(), result);
+        if let (Some(crossing), Step::Done(_)) = (&self.crossing, &step) {
+            let op = &self.ops[token.slot() as usize];
+            crossing.end(self.first_object + op.key, op);
         }
-        if !matches!(op.kind, OpKind::Read | OpKind::Write) {
-            return Step::Done(Done::at_once(
-                Outcome::Ok,
-                if op.kind == OpKind::Trim { op.length } else { 0 },
-            ));
-        }
-        let now_moved = result as u32;
-        self.moved[slot as usize] += now_moved;
-        let left = op.length as u32 - self.moved[slot as usize];
-        if left > 0 && now_moved > 0 {
-            self.push(cx, slot);
-            return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
-        }
-        let generation = std::mem::take(&mut self.history.generations[slot as usize]);
-        let outcome = if left > 0 {
-            let name = &self.names[op.key as usize];
-            cx.recorder.error(Outcome::ShortBody, op.kind, || {
-                format!("{} at {} of {name}: the end came {left} bytes too early", op.kind, op.offset)
-            });
-            Outcome::ShortBody
-        } else if self.verify && op.kind == OpKind::Read {
-            self.verify_slot(cx, slot)
-        } else {
-            if op.kind == OpKind::Write
-                && let Some(record) = self.history.written.get(op.key as usize)
-            {
-                record.acknowledged(op.offset, op.length, generation);
-            }
-            Outcome::Ok
-        };
-        let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
-        Step::Done(Done { moved_bytes: u64::from(now_moved), ..done })
+        step
     }
 
     fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> Step {
@@ -403,6 +464,10 @@ impl<R: Ring> Target<R> for FileTarget {
     fn submit_every(&self) -> u32 {
         // Through the page cache the submission itself does the work: there is no device to keep busy.
         if self.direct { (self.ops.len() as u32 / 8).clamp(1, SUBMIT_AT_ONCE) } else { u32::MAX }
+    }
+
+    fn crossed_reads(&self) -> u64 {
+        self.crossing.as_ref().map_or(0, |c| c.reads)
     }
 
     fn notes(&self) -> Vec<(String, String)> {

@@ -111,6 +111,11 @@ pub trait Target<R: Ring> {
         0
     }
 
+    /// Reads that were not judged, for a write to the same place crossed them.
+    fn crossed_reads(&self) -> u64 {
+        0
+    }
+
     /// Facts for the report: name to value, such as how bodies were received.
     fn notes(&self) -> Vec<(String, String)> {
         Vec::new()

@@ -20,6 +20,8 @@ pub fn stop_of(ends: &[WorkerEnd], stopped_early: bool) -> (u64, String) {
 
 pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
     let mut report = StageReport { notes: vec![Vec::new(); workloads], ..StageReport::default() };
+    let mut crossed =
+        vec![0; workloads.max(1 + ends.iter().map(|e| usize::from(e.workload)).max().unwrap_or(0))];
     for e in ends {
         if let (Some(ring), true) = (&e.ring, report.ring.is_empty()) {
             report.ring.clone_from(&ring.name);
@@ -41,8 +43,12 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
         }
         report.mismatches.extend(e.first_mismatches.iter().map(ToString::to_string));
         report.mismatch_count += e.mismatches;
+        crossed[usize::from(e.workload)] += e.crossed_reads;
         report.ring_calls += e.ring_syscalls;
         report.ops += e.ops;
+    }
+    for (notes, n) in report.notes.iter_mut().zip(crossed).filter(|(_, n)| *n > 0) {
+        notes.push(format!("verify: {n} reads show nothing, for a write to the same place crossed them"));
     }
     report.mismatches.truncate(16);
     report
