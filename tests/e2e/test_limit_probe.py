@@ -20,10 +20,11 @@ NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reas
 NEEDS_TC = pytest.mark.skipif(not shutil.which("tc"), reason="needs iproute2")
 
 
-def limits(tmp, *args, env=None, before=()):
-    """Runs the probe to its end."""
-    line = [*before, str(BIN), "limits", *map(str, args), "--json", "--quiet", "--runs-dir", str(tmp / "runs")]
-    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=400,
+def limits(tmp, *args, budget, env=None, before=()):
+    """Runs the probe to its end; `budget` in seconds."""
+    line = [*before, str(BIN), "limits", *map(str, args), "--budget", f"{budget}s", "--json", "--quiet",
+            "--runs-dir", str(tmp / "runs")]
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300 + budget,
                           env=os.environ | (env or {}))
     return Result(done.returncode, done.stdout, done.stderr)
 
@@ -45,53 +46,53 @@ def names(r):
     return {f["name"] for f in r.summary["findings"]}
 
 
-def probe_tier(tmp, _embedded):
+def probe_tier(tmp, _embedded, patience=1):
     """A twentieth of 800 op/s and 600 MiB/s, with the default command: neither has a burst that could prove it."""
     return limits(tmp, "object", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
-                  "--budget", "60s")
+                  budget=60 * patience)
 
 
-def probe_nginx(tmp, embedded):
+def probe_nginx(tmp, embedded, patience=1):
     b = new_bucket(embedded)
     limit = start("nginx-limit.sh", embedded.endpoint.removeprefix("http://"), "100", "20", "429")
     try:
-        return limits(tmp, "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "stat", "--budget", "45s",
+        return limits(tmp, "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "stat", budget=45 * patience,
                       env=embedded.env())
     finally:
         stop(limit["dir"])
 
 
-def probe_qemu_ops(tmp, _embedded):
+def probe_qemu_ops(tmp, _embedded, patience=1):
     """300/s for 4 s leaks at 100/s: 1,200 tokens, which last 6 s. Large I/O meets the same cap."""
     disk = start("qsd.sh", '{"iops-total":100,"iops-total-max":300,"iops-total-max-length":4}', "64M")
     try:
-        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "130s")
+        return limits(tmp, "block", disk["path"], "--no-layout", budget=180 * patience)
     finally:
         stop(disk["dir"])
 
 
-def probe_qemu_bytes(tmp, _embedded):
+def probe_qemu_bytes(tmp, _embedded, patience=1):
     """4 MB/s, and 12 MB at once: small and large I/O meet the same cap."""
     disk = start("qsd.sh", '{"bps-total":4000000,"bps-total-max":12000000}', "64M")
     try:
-        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "180s")
+        return limits(tmp, "block", disk["path"], "--no-layout", budget=240 * patience)
     finally:
         stop(disk["dir"])
 
 
-def probe_blkio(tmp, _embedded):
+def probe_blkio(tmp, _embedded, patience=1):
     disk = start("blkio.sh", "100", "0", "10000000", "0", "64M")
     try:
         into = ["sh", "-c", f'echo $$ > {disk["cgroup"]}/cgroup.procs; exec "$@"', "sh"]
-        return limits(tmp, "block", disk["path"], "--no-layout", "--budget", "90s", before=into)
+        return limits(tmp, "block", disk["path"], "--no-layout", budget=90 * patience, before=into)
     finally:
         stop(disk["dir"])
 
 
-def probe_tbf(tmp, _embedded):
+def probe_tbf(tmp, _embedded, patience=1):
     net = start("tbf.sh", "50mbit")
     try:
-        return limits(tmp, "object", "--endpoint", "embedded", "--no-sync", "--budget", "60s",
+        return limits(tmp, "object", "--endpoint", "embedded", "--no-sync", budget=60 * patience,
                       before=["ip", "netns", "exec", net["netns"]])
     finally:
         stop(net["dir"])
@@ -106,11 +107,11 @@ charges = ["get", "head"]
 """
 
 
-def probe_shared(tmp, _embedded):
+def probe_shared(tmp, _embedded, patience=1):
     file = tmp / "limits.toml"
     file.write_text(CHARGED)
     return limits(tmp, "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
-                  "--budget", "80s", "--probe-shared")
+                  "--probe-shared", budget=80 * patience)
 
 
 PER_KEY = """name = "per-key"
@@ -122,7 +123,7 @@ scope = "access-key"
 """
 
 
-def probe_scope(tmp, _embedded):
+def probe_scope(tmp, _embedded, patience=1):
     file = tmp / "limits.toml"
     file.write_text(PER_KEY)
     credentials = tmp / "credentials"
@@ -134,8 +135,8 @@ def probe_scope(tmp, _embedded):
     try:
         server = Server("limited", facts["endpoint"], "one", "one-secret")
         env = server.env() | {"AWS_SHARED_CREDENTIALS_FILE": str(credentials)}
-        return limits(tmp, "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--budget", "60s",
-                      "--probe-scope", "--second-bucket", "second-bucket", "--second-profile", "second", env=env)
+        return limits(tmp, "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--probe-scope",
+                      "--second-bucket", "second-bucket", "--second-profile", "second", budget=60 * patience, env=env)
     finally:
         end(process)
 
@@ -154,19 +155,26 @@ class Probed:
     """The probes of the tests that were chosen, at work; a test waits for its own."""
 
     def __init__(self, pool, chosen, tmp, embedded):
+        self.tmp, self.embedded = tmp, embedded
         self.results = {name: Future() for lane in LANES for name in lane if name in chosen}
-        self.lanes = [pool.submit(self.work, lane, tmp, embedded) for lane in LANES]
+        self.lanes = [pool.submit(self.work, lane) for lane in LANES]
 
-    def work(self, lane, tmp, embedded):
+    def work(self, lane):
         for name, probe in lane.items():
             if name in self.results:
                 try:
-                    self.results[name].set_result(probe(tmp(name), embedded))
+                    self.results[name].set_result(probe(self.tmp(name), self.embedded))
                 except BaseException as e:  # It is the test's, whatever it is.
                     self.results[name].set_exception(e)
 
     def of(self, request):
-        return self.results[request.node.originalname].result()
+        name = request.node.originalname
+        if getattr(request.node, "execution_count", 1) <= 1:
+            return self.results[name].result()
+        # Once more, as its verdict says where it could not tell: longer, and with no other probe beside it.
+        self.wait()
+        probe = next(lane[name] for lane in LANES if name in lane)
+        return probe(self.tmp(name), self.embedded, patience=2)
 
     def wait(self):
         for lane in self.lanes:
@@ -266,7 +274,7 @@ def test_whose_limit_it_is(probed, request):
 def test_plain_minio_has_no_limiter(probed, tmp_path, minio_bucket):
     # It takes all CPU that there is: alone.
     probed.wait()
-    r = limits(tmp_path, "object", *minio_bucket.flags(), "--concurrency", "4", "--budget", "30s",
+    r = limits(tmp_path, "object", *minio_bucket.flags(), "--concurrency", "4", budget=30,
                env=minio_bucket.server.env())
     assert limit_of(r)["binding"] in ("none", "latency", "undetermined"), r.summary["verdict"]
 
