@@ -109,13 +109,19 @@ fn check(spec: &StageSpec) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Needed where files are verified while somebody writes to files; who does not verify does not pay for it.
+/// Needed where files are verified while somebody writes to files, and where several workers write what is recorded; who
+/// does not verify does not pay for it.
 fn underway(spec: &StageSpec) -> Option<Arc<Underway>> {
     let does = |w: &WorkerSpec, kinds: &[OpKind]| w.source.kinds.iter().any(|k| kinds.contains(&k.kind));
     let on_files = |w: &&WorkerSpec| matches!(w.target, TargetConfig::Block(_) | TargetConfig::Files(_));
-    let mut workers = spec.workers.iter().filter(on_files);
+    let workers = spec.workers.iter().filter(on_files);
     let reads = workers.clone().any(|w| w.verify && does(w, &[OpKind::Read]));
-    (reads && workers.any(|w| does(w, &[OpKind::Write, OpKind::Trim]))).then(Underway::new)
+    let writes = workers.clone().any(|w| does(w, &[OpKind::Write, OpKind::Trim]));
+    let recorded = |w: &&WorkerSpec| match &w.target {
+        TargetConfig::Block(c) | TargetConfig::Files(c) => !c.written.is_empty() && does(w, &[OpKind::Write]),
+        _ => false,
+    };
+    (reads && writes || workers.filter(recorded).count() > 1).then(Underway::new)
 }
 
 fn setting(spec: &StageSpec, control: &Arc<Control>, underway: &Option<Arc<Underway>>) -> Setting {

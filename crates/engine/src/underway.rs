@@ -13,8 +13,8 @@ use crate::rng;
 
 /// Bytes that are told apart.
 const LINE: u64 = 4096;
-/// Lines that are kept: 1 GiB without two places that share one. Sharing costs a judgement, and never makes one wrong.
-const LINES: usize = 1 << 18;
+/// Lines that are kept: 4 GiB without two places that share one. Sharing costs a judgement, and never makes one wrong.
+const LINES: usize = 1 << 20;
 
 /// Of a line's word: writes that are under way; whether the content is a mixture of two; how many writes were begun.
 const FLYING: u64 = (1 << 16) - 1;
@@ -52,21 +52,47 @@ impl Underway {
             .map(move |line| (&self.lines[first.wrapping_add(line) as usize % LINES], line))
     }
 
-    /// A write is about to be submitted.
+    /// A write is about to be submitted; `into` keeps a word for each line until its end.
     #[inline]
-    pub fn begin(&self, object: u64, offset: u64, length: u64) {
-        for (word, line) in self.words(object, offset, length) {
+    pub fn begin(&self, object: u64, offset: u64, length: u64, into: &mut [u64]) {
+        for ((word, line), kept) in self.words(object, offset, length).zip(into) {
             let whole = offset <= line * LINE && (line + 1) * LINE <= offset + length;
             let begun = |old: u64| {
                 let new = old.wrapping_add(ONE_BEGUN + 1);
-                Some(match old & FLYING {
+                *kept = match old & FLYING {
                     0 if whole => new & !MIXED,
                     0 => new,
                     _ => new | MIXED,
-                })
+                };
+                Some(*kept)
             };
             // It always gives a value.
             let _ = word.fetch_update(SeqCst, SeqCst, begun);
+        }
+    }
+
+    /// The parts of a write that is about to be over, offset and length, that no other crossed: what it wrote is there.
+    #[inline]
+    pub fn settled(
+        &self,
+        object: u64,
+        offset: u64,
+        length: u64,
+        noted: &[u64],
+        mut part: impl FnMut(u64, u64),
+    ) {
+        let (mut from, end) = (offset, offset + length);
+        for ((word, line), before) in self.words(object, offset, length).zip(noted) {
+            let next = ((line + 1) * LINE).min(end);
+            if before & FLYING > 1 || word.load(SeqCst) != *before {
+                if from < line * LINE {
+                    part(from, line * LINE - from);
+                }
+                from = next;
+            }
+        }
+        if from < end {
+            part(from, end - from);
         }
     }
 
@@ -98,6 +124,12 @@ impl Underway {
 mod tests {
     use super::*;
 
+    fn write(u: &Underway, object: u64, offset: u64, length: u64) -> [u64; 8] {
+        let mut noted = [0; 8];
+        u.begin(object, offset, length, &mut noted);
+        noted
+    }
+
     fn crossed(u: &Underway, meanwhile: impl FnOnce()) -> bool {
         let mut noted = [0; 3];
         u.note(1, 512, 4096, &mut noted);
@@ -105,17 +137,23 @@ mod tests {
         u.crossed(1, 512, 4096, &noted)
     }
 
+    fn settled(u: &Underway, offset: u64, length: u64, noted: &[u64]) -> Vec<(u64, u64)> {
+        let mut parts = Vec::new();
+        u.settled(1, offset, length, noted, |offset, length| parts.push((offset, length)));
+        parts
+    }
+
     #[test]
     fn a_read_knows_what_crossed_it() {
         let u = Underway::new();
         assert!(!crossed(&u, || ()));
-        assert!(crossed(&u, || u.begin(1, 4096, 512)), "begun in between");
+        assert!(crossed(&u, || _ = write(&u, 1, 4096, 512)), "begun in between");
         assert!(crossed(&u, || ()), "still under way");
         assert!(crossed(&u, || u.end(1, 4096, 512)), "ended in between");
         assert!(!crossed(&u, || ()), "over before it");
         let elsewhere = || {
-            u.begin(1, 8192, 4096);
-            u.begin(2, 0, 8192);
+            write(&u, 1, 8192, 4096);
+            write(&u, 2, 0, 8192);
             u.end(1, 8192, 4096);
         };
         assert!(!crossed(&u, elsewhere), "other places and other files");
@@ -124,23 +162,38 @@ mod tests {
     #[test]
     fn a_mixture_stays_until_it_is_written_over() {
         let u = Underway::new();
-        u.begin(1, 0, 8192);
-        u.begin(1, 4096, 4096);
+        write(&u, 1, 0, 8192);
+        write(&u, 1, 4096, 4096);
         u.end(1, 0, 8192);
         u.end(1, 4096, 4096);
         assert!(crossed(&u, || ()), "two writes crossed there");
-        u.begin(1, 4096, 512);
+        write(&u, 1, 4096, 512);
         u.end(1, 4096, 512);
         assert!(crossed(&u, || ()), "a part of it is new");
-        u.begin(1, 4096, 4096);
+        write(&u, 1, 4096, 4096);
         u.end(1, 4096, 4096);
         assert!(!crossed(&u, || ()), "all of it is");
     }
 
     #[test]
+    fn what_a_write_left_is_known_where_none_crossed_it() {
+        let u = Underway::new();
+        let first = write(&u, 1, 512, 16384);
+        assert_eq!(settled(&u, 512, 16384, &first), [(512, 16384)]);
+        let second = write(&u, 1, 8192, 512);
+        assert_eq!(settled(&u, 512, 16384, &first), [(512, 7680), (12288, 4608)]);
+        assert_eq!(settled(&u, 8192, 512, &second), []);
+        u.end(1, 512, 16384);
+        assert_eq!(settled(&u, 8192, 512, &second), [], "the first is over, and it did cross");
+        u.end(1, 8192, 512);
+        let third = write(&u, 1, 8192, 512);
+        assert_eq!(settled(&u, 8192, 512, &third), [(8192, 512)]);
+    }
+
+    #[test]
     fn places_beyond_the_table_share_lines() {
         let u = Underway::new();
-        u.begin(1, 0, 4096);
+        write(&u, 1, 0, 4096);
         let far = LINES as u64 * LINE;
         let mut noted = [0; 1];
         u.note(1, far, 4096, &mut noted);

@@ -490,7 +490,6 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             }
             OpKind::Fsync if done.outcome.is_ok() && self.synced.one_file => {
                 self.synced.through = self.synced.through.max(self.promises[slot as usize]);
-                self.target.synced(self.synced.through);
             }
             _ => {}
         }

@@ -2,9 +2,10 @@
 //! outlives a process that is killed. A later read is held against it: a block that shows an older writing than
 //! the one that was acknowledged has lost a write, however sound its stamp is.
 //!
-//! A generation orders the writings of a block: the epoch (a stage that writes counts one up), the worker, and the
-//! number of the write in that worker's sequence. A worker never has two writes of one block in flight while a
-//! record is kept, so that its own writes have an order; between workers of one epoch there is none.
+//! A generation orders the writings of a block: the epoch (a stage that writes counts one up), and the number of the
+//! write, which all of a stage's workers draw from one counter; the worker is told for whoever reads it. Numbers are drawn before a
+//! write is submitted. So of two writes that were not under way at once, the later has the higher number; of two that were,
+//! nothing is known of what they leave, and neither is noted ([`crate::underway`]).
 //!
 //! After a restart of the machine only what an fsync had made durable counts.
 
@@ -12,10 +13,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// `PLIMWRT1`.
-const MAGIC: u64 = u64::from_le_bytes(*b"PLIMWRT1");
+/// `PLIMWRT2`. (In the first, each worker counted for itself.)
+const MAGIC: u64 = u64::from_le_bytes(*b"PLIMWRT2");
 /// Workers of one epoch.
 pub const WRITERS: u16 = 1024;
 /// Epochs whose sync marks are kept; what older ones wrote does not count after a restart.
@@ -82,6 +84,8 @@ pub struct Written {
     unit: u64,
     epoch: u64,
     boot_epoch: u64,
+    /// Number of the next write in this epoch.
+    next: AtomicU64,
 }
 
 // SAFETY: the mapping is owned, and touched through atomics only.
@@ -167,7 +171,7 @@ impl Written {
         if bytes < TABLE {
             return Ok(None);
         }
-        let mut w = Self { base: mmap(file, bytes)?, bytes, unit, epoch: 0, boot_epoch: 0 };
+        let mut w = Self::over(mmap(file, bytes)?, bytes, unit);
         if w.word(H_MAGIC).load(Relaxed) != MAGIC {
             return Ok(None);
         }
@@ -191,7 +195,11 @@ impl Written {
         file.set_len(bytes)?;
         room(0, TABLE)?;
         room(TABLE + offset / unit * 8, end)?;
-        Ok(Self { base: mmap(file, bytes)?, bytes, unit, epoch: 0, boot_epoch: 0 })
+        Ok(Self::over(mmap(file, bytes)?, bytes, unit))
+    }
+
+    fn over(base: *mut u8, bytes: u64, unit: u64) -> Self {
+        Self { base, bytes, unit, epoch: 0, boot_epoch: 0, next: AtomicU64::new(0) }
     }
 
     fn is_of(&self, identity: Identity) -> bool {
@@ -218,13 +226,14 @@ impl Written {
         self.unit
     }
 
-    /// Generation of write `number` of a worker in this epoch.
+    /// Generation of a write that a worker is about to submit.
     #[inline]
-    pub fn generation(&self, writer: u16, number: u64) -> u64 {
+    pub fn draw(&self, writer: u16) -> u64 {
+        let number = self.next.fetch_add(1, SeqCst);
         Writing { epoch: self.epoch, writer: u64::from(writer), number }.generation()
     }
 
-    /// The write was acknowledged.
+    /// The write was acknowledged, and nothing else was written to these places meanwhile.
     #[inline]
     pub fn acknowledged(&self, offset: u64, length: u64, generation: u64) {
         for unit in offset / self.unit..(offset + length).div_ceil(self.unit) {
@@ -232,7 +241,7 @@ impl Written {
         }
     }
 
-    /// An fsync made all writes of the worker before `number` durable.
+    /// An fsync made all writes of the worker with numbers below `number` durable.
     pub fn synced(&self, writer: u16, number: u64) {
         self.mark(self.epoch, u64::from(writer)).store(number, Relaxed);
     }
@@ -259,14 +268,19 @@ pub fn is_lost(expected: u64, found: u64) -> bool {
         return false;
     }
     let (e, f) = (Writing::of(expected), Writing::of(found));
-    f.epoch < e.epoch || f.epoch == e.epoch && f.writer == e.writer && f.number < e.number
+    f.epoch < e.epoch || f.epoch == e.epoch && f.number < e.number
+}
+
+/// Number of the write.
+pub fn number_of(generation: u64) -> u64 {
+    Writing::of(generation).number
 }
 
 /// A writing in words.
 pub fn describe(generation: u64) -> String {
     match Writing::of(generation) {
         Writing { epoch: 0, .. } => "content from before the record".into(),
-        w => format!("write {} of worker {} in stage {} of the record", w.number, w.writer, w.epoch),
+        w => format!("write {} (worker {}) in stage {} of the record", w.number, w.writer, w.epoch),
     }
 }
 
@@ -300,11 +314,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_later_write_of_the_same_worker_is_newer(epoch in 1u64..=LAST_EPOCH, writer in 0u64..1024, a in 0u64..1 << 36, b in 0u64..1 << 36) {
+        fn a_later_write_is_newer(epoch in 1u64..=LAST_EPOCH, writer in 0u64..1024, a in 0u64..1 << 36, b in 0u64..1 << 36) {
             let g = |epoch, writer, number| Writing { epoch, writer, number }.generation();
             prop_assert_eq!(Writing::of(g(epoch, writer, a)), Writing { epoch, writer, number: a });
             prop_assert_eq!(is_lost(g(epoch, writer, a), g(epoch, writer, b)), b < a);
-            prop_assert!(!is_lost(g(epoch, writer, a), g(epoch, (writer + 1) % 1024, b)), "no order between workers");
+            prop_assert_eq!(is_lost(g(epoch, writer, a), g(epoch, (writer + 1) % 1024, b)), b < a, "of another worker, too");
             prop_assert!(is_lost(g(epoch, writer, a), g(epoch - 1, writer, b)));
             prop_assert!(!is_lost(g(epoch - 1, writer, a), g(epoch, writer, b)));
         }
@@ -316,7 +330,7 @@ mod tests {
         let path = dir.path().join("record");
         assert!(Written::look(&path, FILE, BOOT).unwrap().is_none());
         let w = begin(&path, BOOT);
-        let first = w.generation(3, 7);
+        let first = w.draw(3);
         w.acknowledged(8192, 8192, first);
         drop(w);
         let w = Written::look(&path, FILE, BOOT).unwrap().unwrap();
@@ -324,7 +338,7 @@ mod tests {
         assert_eq!(w.expected(1 << 40), 0, "beyond the record nothing is known");
         // A second stage goes on, and its writes are newer.
         let w = begin(&path, BOOT);
-        let second = w.generation(0, 0);
+        let second = w.draw(0);
         assert_eq!((w.expected(8192), is_lost(second, first), is_lost(first, second)), (first, true, false));
     }
 
@@ -333,7 +347,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("record");
         let w = begin(&path, BOOT);
-        w.acknowledged(0, 4096, w.generation(0, 1));
+        w.acknowledged(0, 4096, w.draw(0));
         drop(w);
         for other in [Identity { file: [1, 2, 9], ..FILE }, Identity { seed: 9, ..FILE }] {
             assert!(Written::look(&path, other, BOOT).unwrap().is_none());
@@ -348,7 +362,7 @@ mod tests {
         let path = dir.path().join("record");
         let w = begin(&path, BOOT);
         for n in 0..4 {
-            w.acknowledged(n * 4096, 4096, w.generation(1, n));
+            w.acknowledged(n * 4096, 4096, w.draw(1));
         }
         w.synced(1, 2);
         drop(w);
@@ -357,7 +371,7 @@ mod tests {
         assert_eq!(seen(&Written::look(&path, FILE, [0, 0]).unwrap().unwrap()), [true, true, false, false]);
         // And so it stays when another stage has written since.
         let w = begin(&path, [0, 0]);
-        w.acknowledged(3 * 4096, 4096, w.generation(0, 0));
+        w.acknowledged(3 * 4096, 4096, w.draw(0));
         assert_eq!(seen(&w), [true, true, false, true]);
     }
 
@@ -366,11 +380,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("record");
         let w = Written::begin(&path, FILE, BOOT, (0, MIB), 512).unwrap();
-        w.acknowledged(512, 512, w.generation(0, 1));
+        w.acknowledged(512, 512, w.draw(0));
         drop(w);
         let w = Written::begin(&path, FILE, BOOT, (MIB, MIB), 4096).unwrap();
         assert_eq!((w.unit(), w.expected(0), w.expected(512) > 0), (512, 0, true));
-        w.acknowledged(2 * MIB - 4096, 4096, w.generation(0, 1));
+        w.acknowledged(2 * MIB - 4096, 4096, w.draw(0));
         assert!(w.expected(2 * MIB - 1) > 0);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use common::{MIB, file, run, stage, total, worker};
 use plimsoll_engine::api::FileConfig;
+use plimsoll_engine::payload::Payload;
 use plimsoll_engine::written::{Identity, Written};
 use plimsoll_engine::{Clock, Dist, Place, SizeSpec, StopRule, SyncRule, TargetConfig};
 use plimsoll_model::plan::RingChoice;
@@ -131,6 +132,52 @@ fn a_lost_write_is_told_from_the_content_before_it() {
         let m = &ends[0].first_mismatches[0];
         assert!(m.offset_bytes == 9 * 4096 && m.found.contains("a lost write"), "{m}");
     }
+}
+
+/// Two jobs write parts of their own, so that nothing crosses. What the other one wrote before is as lost as its own.
+#[test]
+fn a_write_is_lost_to_an_older_one_of_another_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    let identity = Identity { file: [1, 2, 3], seed: 4 };
+    let record = dir.path().join("record");
+    let with = |record: Written| match file(&path, true) {
+        TargetConfig::Block(c) => TargetConfig::Block(FileConfig { written: vec![Arc::new(record)], ..c }),
+        other => other,
+    };
+    let target = with(Written::begin(&record, identity, [5, 6], (0, MIB), 4096).unwrap());
+    let job = |n: u16| {
+        let mut w = worker(OpKind::Write, target.clone(), MIB / 2, Dist::Once);
+        (w.worker, w.verify) = (n, true);
+        if let Place::Region { offset_bytes, .. } = &mut w.source.kinds[0].place {
+            *offset_bytes = u64::from(n) * MIB / 2;
+        }
+        w
+    };
+    let jobs = vec![job(0), job(1)];
+    let (data, object) = (jobs[0].data, 9);
+    let (_, ends) = run(stage(Clock::Real, jobs));
+    assert!(ends.iter().all(|e| e.error.is_none() && e.ops == 128), "{ends:?}");
+
+    let mut read = worker(
+        OpKind::Read,
+        with(Written::look(&record, identity, [5, 6]).unwrap().unwrap()),
+        MIB,
+        Dist::Sequential,
+    );
+    read.verify = true;
+    let (_, ends) = run(stage(Clock::Real, vec![read.clone()]));
+    assert_eq!(ends[0].first_mismatches, []);
+    // As if the first write of all had been worker 0's, and to each block of worker 1.
+    let first =
+        Written::begin(&dir.path().join("another"), identity, [5, 6], (0, MIB), 4096).unwrap().draw(0);
+    let mut older = vec![0; MIB as usize / 2];
+    Payload::new(data).fill(&mut older, object, MIB / 2, first, false);
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&older, MIB / 2).unwrap();
+    let (_, ends) = run(stage(Clock::Real, vec![read]));
+    // The first of all may have been one of them.
+    assert!((127..=128).contains(&ends[0].mismatches), "{}", ends[0].mismatches);
+    assert!(ends[0].first_mismatches.iter().all(|m| m.found.contains("a lost write")), "{ends:?}");
 }
 
 #[test]

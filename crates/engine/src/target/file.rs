@@ -107,7 +107,7 @@ pub struct FileTarget {
 #[derive(Debug)]
 struct Crossing {
     underway: Arc<Underway>,
-    /// Of the read in each slot: what was under way before it began, a word for each line.
+    /// Of the read or write in each slot: what was under way when it began, a word for each line.
     noted: Vec<u64>,
     per_slot: usize,
     /// Reads that were not judged.
@@ -119,7 +119,7 @@ impl Crossing {
         let noted = &mut self.noted[slot as usize * self.per_slot..][..self.per_slot];
         match op.kind {
             OpKind::Read => self.underway.note(object, op.offset, op.length, noted),
-            OpKind::Write | OpKind::Trim => self.underway.begin(object, op.offset, op.length),
+            OpKind::Write | OpKind::Trim => self.underway.begin(object, op.offset, op.length, noted),
             _ => {}
         }
     }
@@ -128,6 +128,11 @@ impl Crossing {
         if matches!(op.kind, OpKind::Write | OpKind::Trim) {
             self.underway.end(object, op.offset, op.length);
         }
+    }
+
+    fn settled(&self, slot: u32, object: u64, op: &Op, part: impl FnMut(u64, u64)) {
+        let noted = &self.noted[slot as usize * self.per_slot..][..self.per_slot];
+        self.underway.settled(object, op.offset, op.length, noted, part);
     }
 
     /// Whether a write to the same place crossed the slot's read: what it shows is then no sign of damage.
@@ -146,8 +151,14 @@ struct History {
     worker: u16,
     /// Whether this worker's writes are recorded.
     writes: bool,
-    /// Of the write in each slot.
+    /// Of the write in each slot; 0: none is in flight.
     generations: Vec<u64>,
+    /// Lowest number of a write that failed, and the number after the last that was drawn.
+    failed: u64,
+    drawn: u64,
+    /// Of the fsync in each slot: all writes with lower numbers had been acknowledged when it began.
+    promises: Vec<u64>,
+    synced: u64,
     /// Of the read in each slot: what was acknowledged before it began, a word for each unit.
     expected: Vec<u64>,
     per_slot: usize,
@@ -164,6 +175,10 @@ impl History {
             worker: spec.worker,
             writes: !written.is_empty() && spec.source.kinds.iter().any(|k| k.kind == OpKind::Write),
             generations: vec![0; slots],
+            failed: u64::MAX,
+            drawn: 0,
+            promises: vec![0; slots],
+            synced: 0,
             expected: vec![0; per_slot * slots],
             per_slot,
         }
@@ -176,6 +191,37 @@ impl History {
         let words = &mut self.expected[slot as usize * self.per_slot..][..self.per_slot];
         for (i, word) in words.iter_mut().enumerate().take((op.length / unit) as usize + 1) {
             *word = record.expected(op.offset + i as u64 * unit);
+        }
+    }
+
+    /// Draws the generation of the slot's write; `n` where no record is kept.
+    fn draw(&mut self, slot: u32, key: u64, n: u64) -> u64 {
+        let Some(record) = self.written.get(key as usize) else { return n };
+        let generation = record.draw(self.worker);
+        self.drawn = written::number_of(generation) + 1;
+        self.generations[slot as usize] = generation;
+        generation
+    }
+
+    /// The slot's write failed: what it was to write may be there or not.
+    fn fail(&mut self, slot: u32) {
+        let generation = std::mem::take(&mut self.generations[slot as usize]);
+        if generation != 0 {
+            self.failed = self.failed.min(written::number_of(generation));
+        }
+    }
+
+    /// An fsync begins.
+    fn promise(&mut self, slot: u32) {
+        let in_flight = self.generations.iter().filter(|g| **g != 0).map(|g| written::number_of(*g));
+        self.promises[slot as usize] = in_flight.chain([self.drawn, self.failed]).min().unwrap_or(0);
+    }
+
+    /// The slot's fsync is over. It speaks for one file only.
+    fn sync(&mut self, slot: u32) {
+        if let ([record], true) = (self.written.as_slice(), self.writes) {
+            self.synced = self.synced.max(self.promises[slot as usize]);
+            record.synced(self.worker, self.synced);
         }
     }
 
@@ -279,12 +325,15 @@ impl FileTarget {
                     Step::MORE
                 }
                 errno => {
-                    self.history.generations[slot as usize] = 0;
+                    self.history.fail(slot);
                     self.failed(cx, slot, errno)
                 }
             };
         }
         if !matches!(op.kind, OpKind::Read | OpKind::Write) {
+            if op.kind == OpKind::Fsync {
+                self.history.sync(slot);
+            }
             return Step::Done(Done::at_once(
                 Outcome::Ok,
                 if op.kind == OpKind::Trim { op.length } else { 0 },
@@ -297,25 +346,34 @@ impl FileTarget {
             self.push(cx, slot);
             return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
         }
-        let generation = std::mem::take(&mut self.history.generations[slot as usize]);
         let outcome = if left > 0 {
             let name = &self.names[op.key as usize];
             cx.recorder.error(Outcome::ShortBody, op.kind, || {
                 format!("{} at {} of {name}: the end came {left} bytes too early", op.kind, op.offset)
             });
+            self.history.fail(slot);
             Outcome::ShortBody
         } else if self.verify && op.kind == OpKind::Read {
             self.verify_slot(cx, slot)
         } else {
-            if op.kind == OpKind::Write
-                && let Some(record) = self.history.written.get(op.key as usize)
-            {
-                record.acknowledged(op.offset, op.length, generation);
+            if op.kind == OpKind::Write {
+                self.acknowledged(slot, &op);
             }
             Outcome::Ok
         };
         let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
         Step::Done(Done { moved_bytes: u64::from(now_moved), ..done })
+    }
+
+    /// Notes what the slot's write left, where nothing crossed it.
+    fn acknowledged(&mut self, slot: u32, op: &Op) {
+        let generation = std::mem::take(&mut self.history.generations[slot as usize]);
+        let Some(record) = self.history.written.get(op.key as usize) else { return };
+        let note = |offset, length| record.acknowledged(offset, length, generation);
+        match &self.crossing {
+            None => note(op.offset, op.length),
+            Some(c) => c.settled(slot, self.first_object + op.key, op, note),
+        }
     }
 
     fn verify_slot<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32) -> Outcome {
@@ -406,20 +464,19 @@ impl<R: Ring> Target<R> for FileTarget {
     fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step {
         self.ops[slot as usize] = *op;
         self.moved[slot as usize] = 0;
+        // Before the number is drawn: numbers then are in the order of writes that do not cross.
+        if let Some(crossing) = &mut self.crossing {
+            crossing.begin(slot, self.first_object + op.key, op);
+        }
         if op.kind == OpKind::Write {
             // SAFETY: the slot is free: nothing of it is in flight.
             let block = unsafe { self.buffers.bytes(slot, op.length as usize) };
-            let generation = match self.history.written.get(op.key as usize) {
-                Some(record) => record.generation(self.history.worker, n),
-                None => n,
-            };
-            self.history.generations[slot as usize] = generation;
+            let generation = self.history.draw(slot, op.key, n);
             self.payload.fill(block, self.first_object + op.key, op.offset, generation, self.fine);
         } else if op.kind == OpKind::Read {
             self.history.remember(slot, op);
-        }
-        if let Some(crossing) = &mut self.crossing {
-            crossing.begin(slot, self.first_object + op.key, op);
+        } else if op.kind == OpKind::Fsync {
+            self.history.promise(slot);
         }
         self.push(cx, slot);
         Step::MORE
@@ -451,14 +508,6 @@ impl<R: Ring> Target<R> for FileTarget {
                 && other.offset < op.offset + op.length
                 && op.offset < other.offset + other.length
         })
-    }
-
-    fn synced(&mut self, through: u64) {
-        if self.history.writes
-            && let [record] = self.history.written.as_slice()
-        {
-            record.synced(self.history.worker, through);
-        }
     }
 
     fn submit_every(&self) -> u32 {

@@ -97,9 +97,6 @@ pub trait Target<R: Ring> {
         false
     }
 
-    /// An fsync made the worker's writes before this number durable.
-    fn synced(&mut self, _through: u64) {}
-
     /// The ring is handed so many ops at a time while a turn begins more of them; as a rule, all of the
     /// turn's at once.
     fn submit_every(&self) -> u32 {
