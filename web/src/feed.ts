@@ -18,7 +18,8 @@ export interface LatencySummary {
 }
 
 export interface Workload {
-  name: string; op: string; size_bytes: number; concurrency: number;
+  /** `together`: the line is the sum of so many workloads, which have lines of their own. */
+  name: string; op: string; together?: number; size_bytes: number; concurrency: number;
   window_s: number; horizon_s: number; warmup_s: number; tail_s: number; repeats: number;
   ops_per_s: Estimate | null; bytes_per_s: Estimate | null; attempts_per_s: number;
   latency_ns: {

@@ -28,7 +28,7 @@ export function sorted(run: Run): Workload[] {
 export function sizeTable(run: Run): Table {
   const all = sorted(run);
   const show = sizesLike(all.map((w) => w.size_bytes));
-  const varied = new Set(all.map((w) => w.concurrency)).size > 1;
+  const varied = new Set(all.filter((w) => !w.together).map((w) => w.concurrency)).size > 1;
   const heads = run.block ? ["IO type", "Block size", ">In flight", ">IOPS"] : ["Operation", "Object size", ">In flight", ">Objects/s"];
   return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ...(run.block ? [">Mean"] : []), ">p50", ">p99", ">Throttled", ">Failed", "Step"], all.map((w) => {
     const response = w.latency_ns.response;
@@ -37,7 +37,7 @@ export function sizeTable(run: Run): Table {
     return [
       w.op.toUpperCase(), movesBytes(w) ? show(w.size_bytes) : "-", varied ? String(w.concurrency) : "", estimate(w.ops_per_s),
       movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "-", ...(run.block ? [response ? latency(response.mean) : MISSING] : []), response ? latency(response.p50) : MISSING, response ? latency(response.p99) : MISSING,
-      throttled ? count(throttled) : "", failed ? count(failed) : "", hasSteps(run) ? w.name : "",
+      throttled ? count(throttled) : "", failed ? count(failed) : "", hasSteps(run) ? (w.together ? w.name.replace(/together$/, `all ${w.together} together`) : w.name) : "",
     ];
   }));
 }

@@ -32,6 +32,9 @@ pub struct RunSummary {
 pub struct WorkloadSummary {
     pub name: String,
     pub op: String,
+    /// The line is the sum of so many workloads of one stage, which have lines of their own; 0: it is no such sum.
+    #[serde(default)]
+    pub together: u32,
     /// Nominal size: the fixed one, or the mean of the distribution.
     pub size_bytes: u64,
     /// The size distribution as in the plan.

@@ -80,6 +80,15 @@ fn nominal_bytes(size: &SizeDist) -> Option<u64> {
     }
 }
 
+/// What a line is called: its workload, or how many of them it sums up.
+pub fn name(w: &WorkloadSummary) -> String {
+    match w.name.strip_suffix("together") {
+        // A stage's name may stand before it.
+        Some(stage) if w.together > 0 => format!("{stage}all {} together", w.together),
+        _ => w.name.clone(),
+    }
+}
+
 /// The shortest name that tells a line from its neighbours: `get 4 KiB`, with the concurrency where that varies.
 pub fn label(w: &WorkloadSummary, all: &[WorkloadSummary]) -> String {
     let mut out = w.op.clone();
@@ -87,7 +96,10 @@ pub fn label(w: &WorkloadSummary, all: &[WorkloadSummary]) -> String {
         out.push(' ');
         out.push_str(&size(w, all));
     }
-    let same = |o: &&WorkloadSummary| o.op == w.op && o.size_bytes == w.size_bytes;
+    if w.together > 0 {
+        return format!("{out} ({})", name(w));
+    }
+    let same = |o: &&WorkloadSummary| o.op == w.op && o.size_bytes == w.size_bytes && o.together == 0;
     if all.iter().filter(same).any(|o| o.concurrency != w.concurrency) {
         out.push_str(&format!(", {} in flight", w.concurrency));
     }

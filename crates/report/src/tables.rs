@@ -63,7 +63,8 @@ pub fn sweep(s: &RunSummary) -> Table {
         ],
     );
     let steps = has_steps(s);
-    let concurrencies: BTreeSet<u32> = s.workloads.iter().map(|w| w.concurrency).collect();
+    let single = s.workloads.iter().filter(|w| w.together == 0);
+    let concurrencies: BTreeSet<u32> = single.map(|w| w.concurrency).collect();
     // One sync at the end of a file is part of the writes' time, and has no rate of its own.
     let rows = sorted(s).into_iter().filter(|w| w.op != "fsync" || w.ops_per_s.is_some());
     for w in rows {
@@ -85,7 +86,7 @@ pub fn sweep(s: &RunSummary) -> Table {
             latency(response.and_then(|l| l.p99)),
             if throttled > 0 { number::count(throttled) } else { String::new() },
             if failed > 0 { number::count(failed) } else { String::new() },
-            if steps { w.name.clone() } else { String::new() },
+            if steps { crate::lines::name(w) } else { String::new() },
             spoiled(s, w),
         ]);
     }

@@ -77,6 +77,30 @@ fn a_short_burst_leaves_a_summary_that_can_be_read() {
     assert_eq!(RunDir::open(&f.path).unwrap().summary().unwrap().limits, f.summary.limits);
 }
 
+/// What two workloads do at the same time is a line of its own, and a limit that they share is seen in it.
+#[test]
+fn workloads_of_a_stage_are_summed_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let second = "\n[[stage.workload]]\nname = \"v\"\nmix = { get = 1 }\nconcurrency = 8\nstop = { duration = \"10s\" }\n";
+    let f = run(dir.path(), &format!("{SIM}{second}"));
+    let [w, v, both] = &f.summary.workloads[..] else { panic!("{:?}", f.summary.workloads) };
+    assert_eq!((w.together, v.together, both.together), (0, 0, 2));
+    assert_eq!((both.name.as_str(), both.op.as_str(), both.concurrency), ("together", "get", 24));
+    assert!((both.ops_per_s.unwrap().value - 12_000.0).abs() < 2.0, "{both:?}");
+    assert_eq!(both.outcomes["ok"], w.outcomes["ok"] + v.outcomes["ok"]);
+    assert_eq!(both.latency_ns.response.as_ref().unwrap().mean, 2_000_000.0);
+    let t = &f.summary.verdict;
+    assert!(t.contains("at 24 in flight from 2 jobs together") && !t.contains("8,000"), "{t}");
+
+    let bucket =
+        "base = \"2ms\"\n[targets.s.ops]\nsustained_per_s = 500.0\nburst_per_s = 2000.0\ncapacity = 20000.0";
+    let limited = format!("{SIM}{second}").replace("base = \"2ms\"", bucket).replace("10s", "120s");
+    let f = run(dir.path(), &limited.replace("warmup = \"2s\"", ""));
+    let [limit] = &f.summary.limits[..] else { panic!("{:?}", f.summary.limits) };
+    let found = limit.ops_per_s.as_ref().unwrap().sustained.unwrap();
+    assert!((found.value / 500.0 - 1.0).abs() < 0.02, "{limit:?}");
+}
+
 #[test]
 fn the_same_plan_gives_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();

@@ -263,9 +263,11 @@ impl Expect {
 
     fn selects(&self, w: &WorkloadSummary) -> bool {
         match self.selector.as_deref() {
-            None => true,
+            None => w.together == 0,
             Some(s) => {
-                s == w.op || s == w.name || s.split_once('/').is_some_and(|(n, o)| n == w.name && o == w.op)
+                s == w.op && w.together == 0
+                    || s == w.name
+                    || s.split_once('/').is_some_and(|(n, o)| n == w.name && o == w.op)
             }
         }
     }

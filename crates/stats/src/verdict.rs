@@ -88,6 +88,8 @@ fn measured(s: &RunSummary, a: &Analysis, goal_s: f64) -> Vec<String> {
         .enumerate()
         // Syncs that belong to writes have no rate of their own, and need none.
         .filter(|(_, w)| w.op != "fsync" || w.ops_per_s.is_some())
+        // What jobs did together stands for each of them.
+        .filter(|(_, w)| w.together > 0 || s.workloads.iter().all(|o| o.together == 0 || o.op != w.op))
         .take(NAMED)
         .map(|(i, w)| match &w.ops_per_s {
             None => format!("**Undetermined**: the rate of {} (the findings say why).", place(w)),
@@ -95,9 +97,14 @@ fn measured(s: &RunSummary, a: &Analysis, goal_s: f64) -> Vec<String> {
                 let bytes =
                     w.bytes_per_s.filter(|b| b.value > 0.0).map(|b| format!(", {}", words::bytes_rate(&b)));
                 let runs = if w.repeats > 1 { format!(", {} runs", w.repeats) } else { String::new() };
+                let jobs = if w.together > 0 {
+                    format!(" from {} jobs together", w.together)
+                } else {
+                    String::new()
+                };
                 let word = if held(i, w) { "Sustained" } else { "Measured" };
                 format!(
-                    "{word} {} of {}{} at {} in flight (95 %{runs}, {} window).",
+                    "{word} {} of {}{} at {} in flight{jobs} (95 %{runs}, {} window).",
                     words::ops_rate(ops),
                     place(w),
                     bytes.unwrap_or_default(),
@@ -107,8 +114,9 @@ fn measured(s: &RunSummary, a: &Analysis, goal_s: f64) -> Vec<String> {
             }
         })
         .collect();
+    let more = s.workloads.len() - out.len();
     if s.workloads.len() > NAMED {
-        out.push(format!("{} more in the table.", s.workloads.len() - NAMED));
+        out.push(format!("{more} more in the table."));
     }
     out
 }

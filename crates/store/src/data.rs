@@ -113,6 +113,15 @@ impl Point {
         self.count(Outcome::is_failure)
     }
 
+    /// Adds what can be summed up; percentiles stay as they are.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.started += other.started;
+        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(a, b)| *a += b);
+        self.bytes_moved += other.bytes_moved;
+        self.bytes_ok += other.bytes_ok;
+        self.in_system_ns += other.in_system_ns;
+    }
+
     fn count(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
         Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]).sum()
     }

@@ -63,7 +63,7 @@ pub struct RunArgs {
 /// What comes out at the end. One of the first three at most.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OutputArgs {
-    /// Print the run summary as JSON (schema/summary.json)
+    /// Print the run summary as JSON (schema/run.schema.json)
     #[arg(long, group = "result_form", help_heading = OUTPUT)]
     pub json: bool,
     /// Print Markdown

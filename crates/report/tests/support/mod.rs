@@ -92,6 +92,7 @@ fn line(op: OpKind, size: u64, rate: f64, seed: u64) -> WorkloadSummary {
     WorkloadSummary {
         name: format!("{op}-{size}"),
         op: op.name().into(),
+        together: 0,
         size_bytes: size,
         size: serde_json::json!(size),
         concurrency,

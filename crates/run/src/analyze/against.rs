@@ -34,7 +34,7 @@ pub fn findings(
     summaries: &[WorkloadSummary],
 ) -> Vec<Finding> {
     let mut sums: BTreeMap<(u32, &'static str), (f64, Vec<String>, &'static str)> = BTreeMap::new();
-    for (line, summary) in lines.iter().zip(summaries) {
+    for (line, summary) in lines.iter().zip(summaries).filter(|(l, _)| !l.together) {
         let Some((word, label)) = line.kind.and_then(direction) else { continue };
         let Some(rate) = summary.bytes_per_s.map(|e| e.value) else { continue };
         let stage = line.parts.first().map_or(0, |p| p.stage.index);

@@ -31,7 +31,7 @@ pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<S
 fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
     let slices_per_s = 1e9 / data.grid_ns as f64;
     let usable = |(l, w): &(&Line<'_>, &WorkloadSummary)| {
-        l.op_name() == op && (!summary.valid || validity::is_line_valid(summary, w))
+        l.op_name() == op && !l.together && (!summary.valid || validity::is_line_valid(summary, w))
     };
     let mine: Vec<(&Line<'_>, &WorkloadSummary)> =
         lines.iter().zip(&summary.workloads).filter(usable).collect();

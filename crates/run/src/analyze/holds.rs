@@ -41,7 +41,8 @@ impl Held {
 }
 
 /// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own.
-pub fn of_line(index: usize, line: &Line<'_>, data: &RunData) -> Option<Held> {
+pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held> {
+    let line = lines.get(index)?;
     line.kind?;
     let part = line.parts.iter().rev().find(|p| horizon_s(p.stage) >= SHORTEST_S)?;
     let (start_ns, stop_ns) = (part.stage.start_ns, part.stage.stop_ns.unwrap_or(part.stage.last_ns));
@@ -76,14 +77,22 @@ pub fn of_line(index: usize, line: &Line<'_>, data: &RunData) -> Option<Held> {
         horizon_s: horizon_s(part.stage),
     };
     let mut held = Held { hold, ..Held::default() };
+    // What several workloads share is seen in what they do together.
+    let shared = !line.together && together_of(lines, line);
     // One size tells no ops bucket from a bytes bucket, and only a closed loop is sure to have emptied it.
-    let closed = matches!(part.spec().pacing, Pacing::Closed);
-    if closed && fit.verdict.is_limiter() && throttle.verdict != ThrottleVerdict::GradualDecline {
+    let closed = part.specs(line.kind).iter().all(|w| matches!(w.pacing, Pacing::Closed));
+    if closed && !shared && fit.verdict.is_limiter() && throttle.verdict != ThrottleVerdict::GradualDecline {
         held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));
         held.limit = Some(limit(line, &fit, &throttle));
     }
     held.findings = findings(line, &fit, &throttle, &judged.verdict);
     Some(held)
+}
+
+/// Whether the line is a part of one that sums up its stage's workloads.
+fn together_of(lines: &[Line<'_>], line: &Line<'_>) -> bool {
+    let stage = line.parts[0].stage.index;
+    lines.iter().any(|l| l.together && l.kind == line.kind && l.parts[0].stage.index == stage)
 }
 
 fn level(x: &[f64]) -> Estimate {
@@ -106,8 +115,7 @@ struct Series {
 
 impl Series {
     fn of(line: &Line<'_>, part: &Part<'_>, data: &RunData, start_ns: u64, stop_ns: u64) -> Option<Self> {
-        let kind = line.kind?;
-        let points = part.stage.points(part.id(kind), data.step_ns, start_ns, stop_ns);
+        let points = part.points(line.kind, data.step_ns, start_ns, stop_ns);
         let per = (STEP_NS / data.step_ns.max(1)).max(1) as usize;
         let dt_s = per as f64 * data.step_ns as f64 / 1e9;
         let bins: Vec<&[Point]> = points.chunks_exact(per).collect();
@@ -123,7 +131,7 @@ impl Series {
                 if ended > 0 { time as f64 / 1e9 / ended as f64 } else { 0.0 }
             })
             .collect();
-        let spec = part.spec();
+        let specs = part.specs(line.kind);
         Some(Self {
             dt_s,
             start_s: start_ns.div_ceil(data.step_ns) as f64 * data.step_ns as f64 / 1e9,
@@ -131,10 +139,10 @@ impl Series {
             attempts_per_s: rate(&|p| p.ok() + p.throttled() + p.failed()),
             ok_per_s,
             latency_s,
-            in_flight: f64::from(spec.concurrency * spec.jobs.unwrap_or(1)),
-            closed: matches!(spec.pacing, Pacing::Closed)
-                && part.stage.spec.workloads.len() == 1
-                && spec.mix.len() == 1,
+            in_flight: f64::from(part.concurrency(line.kind)),
+            // Whatever else is in flight is not known to be.
+            closed: specs.len() == part.stage.spec.workloads.len()
+                && specs.iter().all(|w| matches!(w.pacing, Pacing::Closed) && w.mix.len() == 1),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Lines of results: one op kind of one workload, over all repeats of its cell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
@@ -9,9 +9,12 @@ use plimsoll_model::summary::{ClientSummary, EndpointSummary, Latencies, Latency
 use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
-use plimsoll_store::{RunData, StageData, Totals};
+use plimsoll_store::{Point, RunData, StageData, Totals};
 
 use super::resources::Resources;
+
+/// Name of the lines that sum up workloads.
+pub const TOGETHER: &str = "together";
 
 /// One line. Its parts are the repeats, in the order in which they were made.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub struct Line<'a> {
     pub name: String,
     /// `None`: all kinds of a mixed workload together.
     pub kind: Option<OpKind>,
+    /// What the stage's workloads did of this kind, all of them together.
+    pub together: bool,
     pub parts: Vec<Part<'a>>,
 }
 
@@ -30,11 +35,13 @@ pub struct Part<'a> {
     pub totals: &'a Totals,
     /// What outcomes are counted over: all that was done, where the stage ended by work.
     pub counted: &'a Totals,
-    /// Index of the workload in the stage.
+    /// Index of the workload in the stage; the first of them where several are taken together.
     pub workload: u16,
+    pub together: bool,
 }
 
-/// The lines of a run, in the order of cells (or stages), workloads and kinds; a mixed workload's total comes after its kinds.
+/// The lines of a run, in the order of cells (or stages), workloads and kinds; a mixed workload's total comes after its kinds, and
+/// what several workloads of a stage did together after them.
 pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals], whole: &'a [Totals]) -> Vec<Line<'a>> {
     // Repeats of one cell are one line; stages without a cell stand for themselves.
     let mut groups: BTreeMap<(u32, u16, u8, Option<OpKind>), Vec<Part<'a>>> = BTreeMap::new();
@@ -46,7 +53,7 @@ pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals], whole: &'a [Totals]
             let kinds: Vec<OpKind> =
                 stage.series.keys().filter(|id| id.workload == workload).map(|id| id.kind).collect();
             let counted = whole.iter().find(|w| w.window.stage == stage.index).unwrap_or(t);
-            let part = Part { stage, totals: t, counted, workload };
+            let part = Part { stage, totals: t, counted, workload, together: false };
             for kind in &kinds {
                 groups.entry((group, workload, 0, Some(*kind))).or_default().push(part);
             }
@@ -54,13 +61,35 @@ pub fn lines_of<'a>(data: &'a RunData, totals: &'a [Totals], whole: &'a [Totals]
                 groups.entry((group, workload, 1, None)).or_default().push(part);
             }
         }
+        for (kind, workload) in together(stage) {
+            let counted = whole.iter().find(|w| w.window.stage == stage.index).unwrap_or(t);
+            let part = Part { stage, totals: t, counted, workload, together: true };
+            groups.entry((group, u16::MAX, 2, Some(kind))).or_default().push(part);
+        }
     }
     let mut lines: Vec<Line<'a>> = groups
         .into_iter()
-        .map(|((_, _, _, kind), parts)| Line { name: parts[0].spec().name.clone(), kind, parts })
+        .map(|((_, _, _, kind), parts)| {
+            let together = parts[0].together;
+            let name = if together { TOGETHER.to_owned() } else { parts[0].spec().name.clone() };
+            Line { name, kind, together, parts }
+        })
         .collect();
     make_names_unique(&mut lines);
     lines
+}
+
+/// The loads that more than one of the stage's workloads puts on, each with the first of these.
+fn together(stage: &StageData) -> Vec<(OpKind, u16)> {
+    let is_load = |id: &SeriesId| {
+        let spec = stage.spec.workloads.get(usize::from(id.workload));
+        spec.is_some_and(|w| w.mix.contains_key(&id.kind))
+    };
+    let mut by_kind: BTreeMap<OpKind, Vec<u16>> = BTreeMap::new();
+    for id in stage.series.keys().filter(|id| is_load(id)) {
+        by_kind.entry(id.kind).or_default().push(id.workload);
+    }
+    by_kind.into_iter().filter(|(_, w)| w.len() > 1).map(|(kind, w)| (kind, w[0])).collect()
 }
 
 /// Two stages may have workloads of one name: the stage's name, or its number, tells them apart.
@@ -89,8 +118,30 @@ impl<'a> Part<'a> {
         &self.stage.spec.workloads[usize::from(self.workload)]
     }
 
-    pub fn id(&self, kind: OpKind) -> SeriesId {
-        SeriesId { stage: self.stage.index, workload: self.workload, kind }
+    /// The workloads that the line is of.
+    pub fn specs(&self, kind: Option<OpKind>) -> Vec<&'a Workload> {
+        if !self.together {
+            return vec![self.spec()];
+        }
+        let has = |w: &&Workload| kind.is_none_or(|k| w.mix.contains_key(&k));
+        self.stage.spec.workloads.iter().filter(has).collect()
+    }
+
+    /// Most ops in flight.
+    pub fn concurrency(&self, kind: Option<OpKind>) -> u32 {
+        self.specs(kind).iter().map(|w| w.concurrency * w.jobs.unwrap_or(1)).sum()
+    }
+
+    /// What was done between two times, step by step, all series of the line together: counts, which can be summed up, and no
+    /// percentiles, which cannot.
+    pub fn points(&self, kind: Option<OpKind>, step_ns: u64, from_ns: u64, to_ns: u64) -> Vec<Point> {
+        let mut sum: Vec<Point> = Vec::new();
+        for s in self.series(kind) {
+            let points = self.stage.points(s.id, step_ns, from_ns, to_ns);
+            sum.resize(sum.len().max(points.len()), Point::default());
+            sum.iter_mut().zip(points).for_each(|(a, p)| a.add_counts(p));
+        }
+        sum
     }
 
     /// Series of a line in this part: one, or those of the mix.
@@ -100,8 +151,13 @@ impl<'a> Part<'a> {
 
     fn series_in(&self, totals: &'a Totals, kind: Option<OpKind>) -> Vec<&'a Series> {
         let wanted = |s: &&Series| {
-            s.id.workload == self.workload
-                && kind.map_or_else(|| self.spec().mix.contains_key(&s.id.kind), |k| s.id.kind == k)
+            let spec = &self.stage.spec.workloads[usize::from(s.id.workload)];
+            let mine = if self.together {
+                spec.mix.contains_key(&s.id.kind)
+            } else {
+                s.id.workload == self.workload
+            };
+            mine && kind.map_or_else(|| self.spec().mix.contains_key(&s.id.kind), |k| s.id.kind == k)
         };
         totals.series.iter().filter(wanted).collect()
     }
@@ -160,12 +216,23 @@ impl Line<'_> {
         let ended = |s: &&Series| s.outcomes.iter().sum::<u64>() - s.outcomes[Outcome::Cancelled.index()];
         let attempts: u64 = series.iter().map(ended).sum();
         let moves = self.kind.is_none_or(OpKind::moves_bytes);
+        // Of workloads of several sizes: the mean of what was done.
+        let sizes =
+            first.specs(self.kind).into_iter().map(|w| nominal_size(w, self.kind)).collect::<BTreeSet<_>>();
+        let size_bytes = match sizes.len() {
+            0 | 1 => nominal_size(spec, self.kind),
+            _ => {
+                let (ok, bytes) = series.iter().fold((0, 0), |(n, b), s| (n + s.ok(), b + s.bytes_ok));
+                bytes / ok.max(1)
+            }
+        };
         WorkloadSummary {
             name: self.name.clone(),
             op: self.op_name().into(),
-            size_bytes: nominal_size(spec, self.kind),
+            together: if self.together { first.specs(self.kind).len() as u32 } else { 0 },
+            size_bytes,
             size: serde_json::to_value(&spec.size).unwrap_or_default(),
-            concurrency: spec.concurrency * spec.jobs.unwrap_or(1),
+            concurrency: first.concurrency(self.kind),
             window_s,
             horizon_s: self.parts.iter().map(|p| horizon_s(p.stage)).fold(0.0, f64::max),
             warmup_s: seconds_between(Some(first.stage.start_ns), Some(first.window_ns(grid_ns).0)),
@@ -188,7 +255,7 @@ impl Line<'_> {
         &self,
         data: &RunData,
         total: impl Fn(&Series) -> u64,
-        point: impl Fn(&plimsoll_store::Point) -> u64,
+        point: impl Fn(&Point) -> u64,
     ) -> Option<Estimate> {
         let per_s = |p: &Part<'_>| {
             p.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64 / p.window_s(data.grid_ns)
@@ -204,20 +271,9 @@ impl Line<'_> {
     }
 
     /// One number per step of the window, summed over the line's kinds.
-    fn counts(
-        &self,
-        data: &RunData,
-        part: &Part<'_>,
-        point: impl Fn(&plimsoll_store::Point) -> u64,
-    ) -> Vec<f64> {
+    fn counts(&self, data: &RunData, part: &Part<'_>, point: impl Fn(&Point) -> u64) -> Vec<f64> {
         let (from, to) = part.window_ns(data.grid_ns);
-        let mut sum: Vec<f64> = Vec::new();
-        for s in part.series(self.kind) {
-            let points = part.stage.points(s.id, data.step_ns, from, to);
-            sum.resize(sum.len().max(points.len()), 0.0);
-            sum.iter_mut().zip(points).for_each(|(a, p)| *a += point(p) as f64);
-        }
-        sum
+        part.points(self.kind, data.step_ns, from, to).iter().map(|p| point(p) as f64).collect()
     }
 
     /// Of the stage: what is in flight is counted over all its workloads.
@@ -261,6 +317,10 @@ impl Line<'_> {
     }
 
     fn per_endpoint(&self, window_s: f64) -> Vec<EndpointSummary> {
+        if self.together {
+            // Each workload counts its own list of endpoints.
+            return Vec::new();
+        }
         let names = self.parts[0].stage.endpoints.get(usize::from(self.parts[0].workload));
         let mut sums: Vec<EndpointCounts> = Vec::new();
         for s in self.parts.iter().flat_map(|p| p.series(self.kind)) {
@@ -284,7 +344,9 @@ impl Line<'_> {
         let mut notes: Vec<String> =
             data.environment.notes.iter().map(|(k, v)| format!("{k}: {v}")).collect();
         for p in &self.parts {
-            for note in p.stage.report.notes.get(usize::from(p.workload)).into_iter().flatten() {
+            let of = p.stage.report.notes.iter().enumerate();
+            let mine = of.filter(|(i, _)| p.together || *i == usize::from(p.workload));
+            for note in mine.flat_map(|(_, notes)| notes) {
                 if !notes.contains(note) {
                     notes.push(note.clone());
                 }
@@ -293,9 +355,9 @@ impl Line<'_> {
         notes
     }
 
-    /// Where the line's data lies; a mixed workload's total has no series of its own.
+    /// Where the line's data lies; a mixed workload's total, and a sum of workloads, has no series of its own.
     pub fn spans(&self, line: usize, data: &RunData) -> Vec<LineSpan> {
-        let Some(kind) = self.kind else { return Vec::new() };
+        let Some(kind) = self.kind.filter(|_| !self.together) else { return Vec::new() };
         let s = |ns: u64| ns as f64 / 1e9;
         let span = |(i, p): (usize, &Part<'_>)| {
             let (from, to) = p.window_ns(data.grid_ns);

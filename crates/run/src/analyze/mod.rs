@@ -98,12 +98,8 @@ fn judge_data(
     let concluded = replay::conclude(data, totals).unwrap_or_default();
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
-    let held: Vec<holds::Held> = lines
-        .iter()
-        .enumerate()
-        .filter(|_| !probed)
-        .filter_map(|(i, l)| holds::of_line(i, l, data))
-        .collect();
+    let held: Vec<holds::Held> =
+        (0..lines.len()).filter(|_| !probed).filter_map(|i| holds::of_line(i, &lines, data)).collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(concluded.findings);

@@ -47,6 +47,9 @@ pub fn of_the_best(s: &RunSummary, lines: &[Line<'_>], found: &[Saturation]) -> 
 pub fn cells(lines: &[Line<'_>], searched: bool) -> Vec<String> {
     let is_cell = |l: &&Line<'_>| {
         let spec = &l.parts[0].stage.spec;
+        if l.together {
+            return false;
+        }
         if searched { load_point_of(spec).is_some() } else { spec.cell.is_some() }
     };
     let mut labels: Vec<String> = lines.iter().filter(is_cell).map(Line::label).collect();

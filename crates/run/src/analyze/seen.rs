@@ -32,8 +32,9 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
 fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
     // Of a mix the total stands for the cell.
     let whole = stage.spec.workloads.first().is_some_and(|w| w.mix.values().filter(|n| **n > 0).count() > 1);
-    let here =
-        |l: &&Line<'_>| l.kind.is_none() == whole && l.parts.iter().any(|p| p.stage.index == stage.index);
+    let here = |l: &&Line<'_>| {
+        l.kind.is_none() == whole && !l.together && l.parts.iter().any(|p| p.stage.index == stage.index)
+    };
     let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
     let [only] = mine[..] else { return };
     if stage.spec.cell.is_none() || lines.len() < 2 {
@@ -128,6 +129,7 @@ fn workload_seen(
     let spec = &stage.spec.workloads[usize::from(series.id.workload)];
     let is_mine = |l: &&Line<'_>| {
         l.kind == Some(series.id.kind)
+            && !l.together
             && l.parts.iter().any(|p| p.stage.index == stage.index && p.workload == series.id.workload)
     };
     let points = stage.points(series.id, data.step_ns, from, to);

@@ -21,6 +21,7 @@ fn workload(op: &str, rate: Estimate) -> WorkloadSummary {
     };
     WorkloadSummary {
         name: op.into(),
+        together: 0,
         op: op.into(),
         size_bytes: 4096,
         size: "4KiB".into(),

@@ -17,6 +17,7 @@ fn summary() -> RunSummary {
         findings: vec![],
         workloads: vec![WorkloadSummary {
             name: "put".into(),
+            together: 0,
             op: "put".into(),
             size_bytes: 4096,
             size: "4KiB".into(),
@@ -107,6 +108,27 @@ fn a_limiter_in_the_order_of_the_methods() {
         "{}",
         paragraph(&s, &Analysis::default(), None)
     );
+}
+
+/// What jobs did together is said for all of them; a promise on the op is one on each.
+#[test]
+fn jobs_together_stand_for_each() {
+    let mut s = summary();
+    let job = |name: &str| WorkloadSummary { name: name.into(), ..s.workloads[0].clone() };
+    let both = WorkloadSummary {
+        together: 2,
+        concurrency: 32,
+        ops_per_s: Some(Estimate::symmetric(2008.0, 8.0, 40.0)),
+        ..job("together")
+    };
+    s.workloads = vec![job("a"), job("b"), both];
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains("2,008 ± 8 op/s") && t.contains("at 32 in flight from 2 jobs together"), "{t}");
+    assert!(!t.contains("1,004"), "{t}");
+    let expect = |text: &str| text.parse::<crate::expect::Expect>().unwrap().check(&s).met;
+    assert_eq!(expect("put.ops_per_s <= 1100"), Some(true));
+    assert_eq!(expect("put.ops_per_s >= 1100"), Some(false));
+    assert_eq!(expect("together/put.ops_per_s >= 1100"), Some(true));
 }
 
 /// What is wrong with one cell is said of that cell, and the others stand.
