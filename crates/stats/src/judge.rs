@@ -67,6 +67,9 @@ pub struct ClientSeen {
 pub struct StageSeen {
     pub dt_s: f64,
     pub workloads: Vec<WorkloadSeen>,
+    /// Op kinds of which several workloads are summed up, with the name of the sum: how exactly that is known counts, and
+    /// not how exactly each part is.
+    pub sums: Vec<(OpKind, String)>,
     pub client: ClientSeen,
     /// How long the load ran, warm-up included.
     pub horizon_s: f64,
@@ -129,6 +132,13 @@ impl WorkloadSeen {
     }
 }
 
+impl StageSeen {
+    /// Whether the workload is a part of a sum.
+    fn is_summed(&self, w: &WorkloadSeen) -> bool {
+        self.sums.iter().any(|(kind, _)| w.op == Some(*kind))
+    }
+}
+
 impl ClientSeen {
     /// The workers' own counts, slice by slice.
     pub fn from_intervals(intervals: &[Interval], dt_s: f64) -> Self {
@@ -158,6 +168,12 @@ pub fn judge(stage: &StageSeen) -> Judged {
     let mut findings = Vec::new();
     for ((w, j), f) in stage.workloads.iter().zip(&workloads).zip(&facts) {
         findings.extend(workload_findings(w, j, f));
+    }
+    for (kind, name) in &stage.sums {
+        let f = sum_facts(stage, *kind, name);
+        findings.extend(validity::check_all(&f));
+        findings.extend(no_rate(&f));
+        facts.push(f);
     }
     let whole = stage_facts(stage, busy, law);
     findings.extend(validity::check_all(&whole));
@@ -220,9 +236,39 @@ fn workload_facts(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Fa
         of_another_seed: w.of_another_seed,
         offered_per_s: w.offered_per_s,
         achieved_per_s: Some(j.attempts_per_s),
-        relative_half_width: j.ops_per_s.known().filter(|e| e.value > 0.0).map(Estimate::relative_half_width),
+        relative_half_width: (!stage.is_summed(w)).then(|| half_width(&j.ops_per_s)).flatten(),
         ..Facts::default()
     }
+}
+
+fn half_width(rate: &Verdict<Estimate>) -> Option<f64> {
+    rate.known().filter(|e| e.value > 0.0).map(Estimate::relative_half_width)
+}
+
+/// How exactly the sum of a kind's workloads is known; all else is said of the parts.
+fn sum_facts(stage: &StageSeen, kind: OpKind, name: &str) -> Facts {
+    let mut sum: Vec<f64> = Vec::new();
+    for w in stage.workloads.iter().filter(|w| w.op == Some(kind)) {
+        sum.resize(sum.len().max(w.ok.len()), 0.0);
+        sum.iter_mut().zip(&w.ok).for_each(|(a, n)| *a += n);
+    }
+    Facts {
+        workload: Some(format!("{name}/{}", kind.name())),
+        relative_half_width: half_width(&rate::estimate(&sum, stage.dt_s)),
+        ..Facts::default()
+    }
+}
+
+fn no_rate(facts: &Facts) -> Option<Finding> {
+    let width = facts.relative_half_width.filter(|w| *w >= 1.0)?;
+    let text = "The interval of the rate reaches from nothing to more than twice the value: that is no rate. Run \
+                longer, or find out what disturbs it.";
+    let f = Finding::new("V04", "no_rate", Level::Invalid, text)
+        .measured(if width.is_finite() { width } else { f64::MAX }, 1.0);
+    Some(match &facts.workload {
+        Some(w) => f.on(w.clone()),
+        None => f,
+    })
 }
 
 fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
@@ -240,14 +286,8 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
             format!("None of {:.0} ops succeeded: there is no throughput.", w.attempts())
         };
         out.push(Finding::new("V04", "nothing_succeeded", Level::Invalid, text).on(label.clone()));
-    } else if let Some(w) = facts.relative_half_width.filter(|w| *w >= 1.0) {
-        let text = "The interval of the rate reaches from nothing to more than twice the value: that is no rate. Run \
-                    longer, or find out what disturbs it.";
-        out.push(
-            Finding::new("V04", "no_rate", Level::Invalid, text)
-                .measured(if w.is_finite() { w } else { f64::MAX }, 1.0)
-                .on(label.clone()),
-        );
+    } else {
+        out.extend(no_rate(facts));
     }
     if let Some(l) = w.response.as_ref().filter(|l| l.p99.is_none()) {
         let text = format!("{} ops are too few for a 99th percentile (10 beyond it are needed).", l.count);

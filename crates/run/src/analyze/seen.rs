@@ -88,9 +88,12 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         .filter(asked_for)
         .map(|s| workload_seen(data, stage, s, lines, from, to))
         .collect();
+    let sum = |l: &&Line<'_>| l.together && l.parts.iter().any(|p| p.stage.index == stage.index);
+    let sums = lines.iter().filter(sum).filter_map(|l| Some((l.kind?, l.name.clone()))).collect();
     StageSeen {
         dt_s,
         workloads,
+        sums,
         client,
         horizon_s: horizon_s(stage),
         goal_s: data.plan.options.goal.map(|g| g.0.as_secs_f64()),

@@ -59,6 +59,28 @@ fn a_good_stage_is_valid() {
     assert_eq!(judge(&good(1)), judge(&good(1)));
 }
 
+/// Two jobs that take from each other in long turns: neither has a rate, and together they have one.
+#[test]
+fn of_jobs_together_the_sum_has_to_be_known() {
+    let mut s = good(1);
+    let turns = |phase: usize| -> Vec<f64> {
+        (0..280).map(|i| f64::from(u8::from((i / 140) % 2 == phase)) * 80.0).collect()
+    };
+    let job =
+        |name: &str, phase| WorkloadSeen { name: name.into(), ok: turns(phase), ..s.workloads[0].clone() };
+    s.workloads = vec![job("a", 0), job("b", 1)];
+    let widths = |s: &StageSeen| {
+        let of_width = |f: &Finding| ["no_rate", "wide_interval"].contains(&f.name.as_str());
+        judge(s).findings.into_iter().filter(of_width).filter_map(|f| f.workload).collect::<Vec<_>>()
+    };
+    assert!(widths(&s).contains(&"a/get".to_owned()) && widths(&s).contains(&"b/get".to_owned()));
+    s.sums = vec![(OpKind::Get, "together".into())];
+    assert_eq!(widths(&s), [""; 0]);
+    // And is called unknown where it is.
+    s.workloads[1].ok = turns(0);
+    assert!(!widths(&s).is_empty() && widths(&s).iter().all(|w| w == "together/get"), "{:?}", widths(&s));
+}
+
 #[test]
 fn parts_of_an_upload_are_not_counted_twice() {
     let mut s = good(2);
