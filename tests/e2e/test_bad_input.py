@@ -33,6 +33,8 @@ CASES = {
     "no such device": (["block", "/dev/nonexistent"], ["/dev/nonexistent"]),
     "no such job": (["fio", "/nonexistent.fio"], ["/nonexistent.fio"]),
     "no such tier": (["object", "put", "--endpoint", "embedded", "--tier", "gold"], ["gold", "vultr-standard"]),
+    "a bucket's name that is none": (
+        ["target", "s3", "--listen", "127.0.0.1:0", "--data", "/nonexistent/d", "--bucket", "tb"], ['"tb"', "3 to 63"]),
     "device without consent": (["block", "/dev/loop0", "--pattern", "write"], []),
 }
 

@@ -89,6 +89,7 @@ fn refused(e: S3ServerError) -> Fault {
     let remedy = match &e {
         S3ServerError::Listen(..) => "Choose another --listen; port 0 takes a free one.",
         S3ServerError::Store(_) => "Choose another --data directory; one server uses one.",
+        S3ServerError::Bucket(_) => "Use 3 to 63 lower-case letters, digits, dots and hyphens.",
         _ => "See `plimsoll target s3 --help`.",
     };
     Fault::input(e.to_string(), remedy)

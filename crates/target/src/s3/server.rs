@@ -108,6 +108,8 @@ pub enum S3ServerError {
     Io(#[from] std::io::Error),
     #[error("--domain {0:?} is no domain name")]
     Domain(String),
+    #[error("--bucket {0:?} is no name of a bucket")]
+    Bucket(String),
 }
 
 /// A running server; it stops when this is dropped.
@@ -198,6 +200,10 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
     let mut credentials = options.credentials.clone();
     if credentials.is_empty() {
         credentials.push(Credentials::generate()?);
+    }
+    // What no client could ask for is not made.
+    if let Some(bad) = options.buckets.iter().find(|b| !s3s::path::check_bucket_name(b)) {
+        return Err(S3ServerError::Bucket(bad.clone()));
     }
     let store = Store::open(&options.data, options.sync).map_err(|e| S3ServerError::Store(e.to_string()))?;
     for name in options.buckets.iter().filter(|b| store.bucket(b).is_err()) {
