@@ -111,12 +111,30 @@ fn window(x: &[f64], dt: f64, wave_s: f64) -> Option<(f64, f64)> {
     (wave_s <= 0.0 || silence as f64 * dt > 2.0 * wave_s + dt).then_some(found)
 }
 
-/// No level survives a quota per window: such a series is seen window by window.
-fn by_window(x: &[f64], dt: f64, wave_s: f64) -> Option<(Vec<f64>, f64)> {
-    let (period_s, _) = window(&x[x.len() / 2..], dt, wave_s)?;
-    let k = ((period_s / dt).round() as usize).max(1);
+/// Share of slices in which next to nothing ended.
+fn silent(x: &[f64]) -> f64 {
+    let low = 0.05 * math::mean(x);
+    x.iter().filter(|v| **v < low).count() as f64 / x.len().max(1) as f64
+}
+
+/// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its
+/// plateau, be it by a quota per window or by ops that end together, is seen by the period of that, or else in the shortest
+/// slices of which hardly any is empty.
+fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
+    let late = &x[x.len() / 2..];
+    if late.len() < LEAST_SLICES || silent(late) < 0.1 {
+        return None;
+    }
+    let filled = |k: &usize| late.len() / k >= LEAST_SLICES && silent(&math::bin_means(late, *k)) < 0.02;
+    let k = match fixed_window(late, dt) {
+        Some((period_s, _)) => ((period_s / dt).round() as usize).max(2),
+        None => (2..=late.len() / LEAST_SLICES).find(filled)?,
+    };
     Some((math::bin_means(x, k), k as f64 * dt))
 }
+
+/// Fewer slices than these in half of a series show no level.
+const LEAST_SLICES: usize = 12;
 
 fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
     fit(x, dt, &FitOptions { min_post_s, ..FitOptions::default() })
@@ -130,8 +148,6 @@ pub(super) struct Before {
     pub rate: Option<f64>,
     /// A short burst was seen, and its own cycles showed that there is none: only a cliff ends the next look.
     pub refuted: bool,
-    /// See [`Plateau::wave_s`].
-    pub wave_s: f64,
 }
 
 /// Seconds of a first drain after which a burst too short to be a level may end it, as a cliff would: as long as a steady window
@@ -140,11 +156,11 @@ const SHORT_FIRST_S: f64 = 60.0;
 
 /// Whether `t` seconds of draining have shown the plateau well enough.
 pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
-    let Before { first, rate: known, refuted, wave_s } = before;
+    let Before { first, rate: known, refuted } = before;
     if t < if first { 25.0 } else { 10.0 } {
         return false;
     }
-    if let Some((y, dt)) = by_window(x, dt, wave_s) {
+    if let Some((y, dt)) = without_silence(x, dt) {
         return is_enough(&y, dt, t, before);
     }
     let f = fitted(x, dt, need(first));
@@ -164,8 +180,8 @@ pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
 
 impl Drain {
     pub(super) fn of(x: &[f64], dt: f64, before: Before) -> Self {
-        let Before { first, rate: known, wave_s, .. } = before;
-        if let Some((y, dt)) = by_window(x, dt, wave_s) {
+        let Before { first, rate: known, .. } = before;
+        if let Some((y, dt)) = without_silence(x, dt) {
             return Self::of(&y, dt, before);
         }
         let f = fitted(x, dt, need(first).min(15.0));
@@ -399,13 +415,48 @@ mod tests {
     /// A burst that has not ended is no plateau, however flat it is.
     #[test]
     fn a_burst_that_goes_on_is_not_enough() {
-        let before = Before { first: false, rate: Some(300.0), refuted: false, wave_s: 0.0 };
+        let before = Before { first: false, rate: Some(300.0), refuted: false };
         assert!(!is_enough(&[900.0; 50], 0.2, 10.0, before));
         let mut x = vec![900.0; 50];
         x[0] = 450.0;
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
         x[0] = 1800.0;
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
+    }
+
+    /// Ops that end together leave every third slice empty: the cliff before them is as clear as any other.
+    #[test]
+    fn a_cliff_before_waves_is_seen() {
+        let waves = |n: usize| (0..n).map(|i| [200.0, 0.0, 100.0][i % 3]);
+        for n in [85, 120, 600, 870] {
+            let x: Vec<f64> = [500.0].into_iter().chain([300.0; 28]).chain(waves(n)).collect();
+            let d = Drain::of(&x, 0.2, Before { first: false, rate: Some(100.0), refuted: false });
+            let burst = d.burst.unwrap_or_else(|| panic!("{n}: {d:?}"));
+            assert!(d.kind == DrainKind::Cliff && (burst / 300.0 - 1.0).abs() < 0.05, "{n}: {d:?}");
+            assert!((d.rate / 100.0 - 1.0).abs() < 0.005, "{n}: {}", d.rate);
+            assert!((d.recovered.unwrap() / 1220.0 - 1.0).abs() < 0.05, "{n}: {:?}", d.recovered);
+        }
+    }
+
+    /// Three ops a second: most slices are empty, at no period of whole slices.
+    #[test]
+    fn a_cliff_of_few_ops_is_seen() {
+        let slow: Vec<f64> =
+            (0..600).map(|i| if (i * 3) / 5 != ((i + 1) * 3) / 5 { 5.0 } else { 0.0 }).collect();
+        let x: Vec<f64> = [30.0; 50].into_iter().chain(slow).collect();
+        let d = Drain::of(&x, 0.2, Before { first: true, rate: None, refuted: false });
+        assert!(d.kind == DrainKind::Cliff && (d.rate / 3.0 - 1.0).abs() < 0.02, "{:?} {}", d.kind, d.rate);
+        assert!((d.recovered.unwrap() / 270.0 - 1.0).abs() < 0.05, "{:?}", d.recovered);
+    }
+
+    /// One stall is a stall, however many of its slices are empty.
+    #[test]
+    fn a_stall_does_not_change_how_a_series_is_seen() {
+        for (n, stall) in [(100, 8), (200, 20), (600, 60), (600, 100)] {
+            let x: Vec<f64> =
+                (0..n).map(|i| if i > n - stall - 10 && i <= n - 10 { 0.0 } else { 100.0 }).collect();
+            assert!(without_silence(&x, 0.2).is_none(), "{n} {stall}");
+        }
     }
 
     /// 32 in flight behind a limiter of 100/s that lets them end together: slices are empty, and it is no quota per window.

@@ -456,8 +456,7 @@ impl Probe {
         d.seen.add(s, d.of);
         d.t += CHUNK_S;
         let t = &self.tracks[d.of as usize];
-        let before =
-            drain::Before { first: d.first, rate: t.rate, refuted: t.refuted, wave_s: d.seen.wave_s() };
+        let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let enough = drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before);
         if d.t >= d.limit_s || enough || self.other_cap(&d).is_some() {
             self.state = State::Drained(d);
@@ -480,8 +479,7 @@ impl Probe {
         };
         let other_cap = self.other_cap(&d);
         let t = self.track(of);
-        let before =
-            drain::Before { first: d.first, rate: t.rate, refuted: t.refuted, wave_s: d.seen.wave_s() };
+        let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let mut seen = Drain::of(&d.seen.x, dt, before);
         seen.judge_plateau(&d.seen, dt, of);
         seen.hide(hidden);
