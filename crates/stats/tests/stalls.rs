@@ -29,3 +29,17 @@ fn a_stall_after_the_cliff() {
     let t = f.tiers[0];
     assert!((t.rate - 200.0).abs() < 1e-9 && (t.capacity - 16_000.0).abs() < 1e-6, "{t:?}");
 }
+
+/// Ops that end together leave slices empty, and few large ones do: neither hides the cliff, whatever the slice.
+#[test]
+fn empty_slices_hide_no_cliff() {
+    for dt in [0.1, 0.2, 0.5] {
+        let waves = (0..1200).map(|i| [200.0, 0.0, 100.0][i % 3]);
+        let x: Vec<f64> = std::iter::repeat_n(300.0, 300).chain(waves).collect();
+        let f = fit(&x, dt, &FitOptions::default());
+        assert_eq!(f.verdict, FitVerdict::Bucket, "{f:?}");
+        let (t, capacity) = (f.tiers[0], 200.0 * 300.0 * dt);
+        assert!((t.rate - 100.0).abs() < 0.5 && (t.capacity / capacity - 1.0).abs() < 0.01, "{t:?}");
+        assert!((f.burst - 300.0).abs() < 1.0 && (t.cliff_s - 300.0 * dt).abs() < 1.0, "{f:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
 
 use super::{Resource, Steadiness};
-use crate::bucket::{FitOptions, FitVerdict, fit};
+use crate::bucket::{FitOptions, FitVerdict, fit, without_silence};
 use crate::math;
 use crate::rate::Mean;
 use crate::segment::batch_interval;
@@ -110,31 +110,6 @@ fn window(x: &[f64], dt: f64, wave_s: f64) -> Option<(f64, f64)> {
     let silence = x.split(|v| *v >= low).map(<[f64]>::len).max().unwrap_or(0);
     (wave_s <= 0.0 || silence as f64 * dt > 2.0 * wave_s + dt).then_some(found)
 }
-
-/// Share of slices in which next to nothing ended.
-fn silent(x: &[f64]) -> f64 {
-    let low = 0.05 * math::mean(x);
-    x.iter().filter(|v| **v < low).count() as f64 / x.len().max(1) as f64
-}
-
-/// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its
-/// plateau, be it by a quota per window or by ops that end together, is seen by the period of that, or else in the shortest
-/// slices of which hardly any is empty.
-fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
-    let late = &x[x.len() / 2..];
-    if late.len() < LEAST_SLICES || silent(late) < 0.1 {
-        return None;
-    }
-    let filled = |k: &usize| late.len() / k >= LEAST_SLICES && silent(&math::bin_means(late, *k)) < 0.02;
-    let k = match fixed_window(late, dt) {
-        Some((period_s, _)) => ((period_s / dt).round() as usize).max(2),
-        None => (2..=late.len() / LEAST_SLICES).find(filled)?,
-    };
-    Some((math::bin_means(x, k), k as f64 * dt))
-}
-
-/// Fewer slices than these in half of a series show no level.
-const LEAST_SLICES: usize = 12;
 
 fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
     fit(x, dt, &FitOptions { min_post_s, ..FitOptions::default() })
