@@ -12,6 +12,7 @@ import time
 import urllib.request
 
 import pytest
+from botocore.exceptions import ClientError
 from conftest import (
     BIN, Server, drop_bucket, end, new_bucket, script_server, start, start_target, stop, wait_until,
 )
@@ -116,6 +117,29 @@ def test_a_server_that_denies_all_is_measured_and_wrong_keys_are_bad_input(plims
             assert "fix: " in result.err and told in result.err, result.err
     finally:
         server.shutdown()
+
+
+def test_a_server_that_is_not_ready_is_waited_for_aloud(plimsoll, tmp_path):
+    """A server that starts answers 503 for a while, here by a limit on listings that is used up."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text('name="starting"\nkind="object"\n[[limit]]\nunit="ops"\nrate_per_s=0.5\ncapacity=1\nanswer="503"\ncharges=["list"]\nretry_after_s=1\n')
+    keys = {"AWS_ACCESS_KEY_ID": "one", "AWS_SECRET_ACCESS_KEY": "one-secret"}
+    process, facts = start_target("s3", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"), "--no-sync", "--limits",
+                                  str(limits), "--bucket", "bucket-one", env=keys)
+    try:
+        server = Server("starting", facts["endpoint"], "one", "one-secret")
+        # Twice: whatever the bucket held, it is empty now.
+        for _ in range(2):
+            try:
+                server.client().list_objects_v2(Bucket="bucket-one")
+            except ClientError as e:
+                assert e.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        result = plimsoll("object", "put", "--endpoint", server.endpoint, "--bucket", "bucket-one", "--size", "1KiB",
+                          "--max-ops", "20", "--keep", "--warmup", "0s", "--json", server=server)
+        assert result.workload("put")["outcomes"]["ok"] == 20, result.err
+        assert result.err.count("waiting for the server: ") == 1 and "503" in result.err, result.err
+    finally:
+        end(process)
 
 
 def test_403_in_mid_run_is_zero_throughput_and_exit_code_3(plimsoll, minio, tmp_path):

@@ -130,6 +130,11 @@ impl Admin {
 
     /// Whether the bucket is there. Other troubles (credentials, clock) are errors.
     pub fn bucket_exists(&mut self) -> Result<bool, AdminError> {
+        self.reach(&mut |_| {})
+    }
+
+    /// The same, of a server that may not be ready yet: `tell` gets a sentence when it has to be waited for.
+    pub fn reach(&mut self, tell: &mut dyn FnMut(String)) -> Result<bool, AdminError> {
         // A GET, because a HEAD answers without saying what is wrong.
         let list = Action::List {
             prefix: "",
@@ -139,10 +144,13 @@ impl Admin {
             start_after: None,
             url_encoding: false,
         };
-        match self.request(&list, "", b"") {
-            Ok(_) => Ok(true),
-            Err(e) if e.trouble == Trouble::NoSuchBucket => Ok(false),
-            Err(e) => Err(e),
+        let a = self.exchange_telling(&list, "", b"", tell)?;
+        if a.outcome().is_ok() {
+            return Ok(true);
+        }
+        match self.refusal(&a) {
+            e if e.trouble == Trouble::NoSuchBucket => Ok(false),
+            e => Err(e),
         }
     }
 
@@ -335,8 +343,18 @@ impl Admin {
         if a.outcome().is_ok() { Ok(a) } else { Err(self.refusal(&a)) }
     }
 
-    /// Sends and receives; tries again when the server throttles or stumbles.
     fn exchange(&mut self, action: &Action<'_>, key: &str, body: &[u8]) -> Result<Answer, AdminError> {
+        self.exchange_telling(action, key, body, &mut |_| {})
+    }
+
+    /// Sends and receives; tries again when the server throttles or stumbles, and tells of that once.
+    fn exchange_telling(
+        &mut self,
+        action: &Action<'_>,
+        key: &str,
+        body: &[u8],
+        tell: &mut dyn FnMut(String),
+    ) -> Result<Answer, AdminError> {
         let mut pause = FIRST_PAUSE;
         let hash = sha256_hex(body);
         for attempt in 1.. {
@@ -360,6 +378,13 @@ impl Admin {
                     self.server = Some(a.head.server.to_string_lossy().into_owned());
                 }
                 return Ok(a);
+            }
+            if attempt == 1 {
+                let why = match &result {
+                    Ok(a) => self.refusal(a).message,
+                    Err(e) => e.message.clone(),
+                };
+                tell(format!("waiting for the server: {why}. It is asked {} times more", ATTEMPTS - 1));
             }
             let asked = result.ok().and_then(|a| a.head.retry_after_s()).map(Duration::from_secs);
             std::thread::sleep(asked.unwrap_or(pause).min(Duration::from_secs(10)));

@@ -148,7 +148,7 @@ impl Session {
         resumed: Option<()>,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), RunError> {
-        let opened = self.open_all(options, resumed);
+        let opened = self.open_all(options, resumed, events);
         if opened.is_err() {
             self.take_down(events)?;
         }
@@ -162,8 +162,13 @@ impl Session {
         opened
     }
 
-    fn open_all(&mut self, options: &Options, resumed: Option<()>) -> Result<(), RunError> {
-        self.make_targets(options)?;
+    fn open_all(
+        &mut self,
+        options: &Options,
+        resumed: Option<()>,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), RunError> {
+        self.make_targets(options, events)?;
         let simulated = self.targets.values().all(Ready::is_virtual);
         if simulated {
             self.epoch_ns = 0;
@@ -178,7 +183,7 @@ impl Session {
         self.ground.check_all(&self.plan)
     }
 
-    fn make_targets(&mut self, options: &Options) -> Result<(), RunError> {
+    fn make_targets(&mut self, options: &Options, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
         let plan = self.plan.clone();
         let id = self.run.id();
         for (name, spec) in &plan.targets {
@@ -191,7 +196,8 @@ impl Session {
                         if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
                     // Two targets in one bucket have a prefix each.
                     let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
-                    let ready = target::connect(&plan, name, s3, &options.exe, &id, &mut self.journal)?;
+                    let journal = &mut self.journal;
+                    let ready = target::connect(&plan, name, s3, &options.exe, &id, journal, events)?;
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))
                 }

@@ -18,6 +18,7 @@ use plimsoll_s3::{Credentials, Endpoint};
 use plimsoll_store::Journal;
 
 use crate::error::RunError;
+use crate::event::Event;
 use crate::lower::KeyPlan;
 use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Told, Upload, dataset_prefix};
 use crate::server::{self, Server};
@@ -74,13 +75,14 @@ pub fn connect(
     exe: &Path,
     run_id: &str,
     journal: &mut Journal,
+    events: &mut dyn FnMut(Event),
 ) -> Result<S3Ready, RunError> {
     let server = start_server(plan, name, target, exe, journal)?;
     let access = access(target, server.as_ref())?;
     check_descriptors(plan)?;
     let admin = AdminStore::new(&access)?;
     // The first request says whether the server is there and lets us in, and what it calls itself.
-    let reached = admin.bucket_exists();
+    let reached = admin.reach(&mut |text| events(Event::Message(text)));
     let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
     let place = (name, target.bucket.as_str());
     let mut refused = None;
@@ -458,9 +460,10 @@ fn fault(e: AdminError) -> StoreFault {
     }
 }
 
-impl ObjectStore for AdminStore {
-    fn bucket_exists(&self) -> Result<bool, StoreFault> {
-        self.0.borrow_mut().bucket_exists().map_err(|e| match e.trouble {
+impl AdminStore {
+    /// Whether the bucket is there; see [`Admin::reach`].
+    fn reach(&self, tell: &mut dyn FnMut(String)) -> Result<bool, StoreFault> {
+        self.0.borrow_mut().reach(tell).map_err(|e| match e.trouble {
             // A listing cannot lack an object: this is no S3 server, or not at its root.
             Trouble::NotFound => StoreFault::Other(Told {
                 what: e.message,
@@ -468,6 +471,12 @@ impl ObjectStore for AdminStore {
             }),
             _ => fault(e),
         })
+    }
+}
+
+impl ObjectStore for AdminStore {
+    fn bucket_exists(&self) -> Result<bool, StoreFault> {
+        self.reach(&mut |_| {})
     }
     fn create_bucket(&self) -> Result<(), StoreFault> {
         self.0.borrow_mut().create_bucket().map(drop).map_err(fault)

@@ -1,6 +1,6 @@
 //! One accepted connection's bytes: plain TCP or TLS, both non-blocking.
 
-use super::pool::Body;
+use super::pool::{Body, RUNS, runs};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ impl Io {
     /// taken, counted through head and body.
     pub fn send(&mut self, head: &[u8], body: Body<'_>, offset: u64, body_left: u64) -> io::Result<usize> {
         match self {
-            Io::Plain(s) => plain_send(s, head, body.slice(offset, body_left)),
+            Io::Plain(s) => plain_send(s, head, body, (offset, body_left)),
             Io::Tls(s, tls) => {
                 tls_flush(s, tls)?;
                 tls.writer().write_all(head)?;
@@ -84,12 +84,19 @@ impl Io {
 /// 94; sendfile from a memfd 110 and 232; splice from a pipe of huge pages (vmsplice) 87 and 195. The kernel hands over
 /// and counts single pages of 4 KiB whatever they belong to, and the receiver pays for giving each of them back.
 /// MSG_ZEROCOPY copies on loopback.
-fn plain_send(s: &TcpStream, head: &[u8], body: &[u8]) -> io::Result<usize> {
-    if body.is_empty() {
+fn plain_send(s: &TcpStream, head: &[u8], body: Body<'_>, (offset, left): (u64, u64)) -> io::Result<usize> {
+    if left == 0 {
         return Ok(send(s, head, SendFlags::NOSIGNAL)?);
     }
+    let mut parts = [IoSlice::new(&[]); 1 + RUNS];
+    parts[0] = IoSlice::new(head);
+    let mut n = 1;
+    for run in runs(body, offset, left) {
+        parts[n] = IoSlice::new(run);
+        n += 1;
+    }
     let mut none = SendAncillaryBuffer::default();
-    Ok(sendmsg(s, &[IoSlice::new(head), IoSlice::new(body)], &mut none, SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(s, &parts[..n], &mut none, SendFlags::NOSIGNAL)?)
 }
 
 fn tls_recv(s: &mut TcpStream, tls: &mut rustls::ServerConnection, buf: &mut [u8]) -> io::Result<usize> {

@@ -1,7 +1,9 @@
 //! The bytes that GET answers: made once, shared by all connections, sent from where they are.
 
-/// Bodies longer than this repeat the pool. It should stay in the processor's cache.
-const MAX_POOL_BYTES: u64 = 1 << 20;
+/// Bodies longer than this repeat the pool. It should stay in a core's own cache, beside the memory that it is copied to.
+const MAX_POOL_BYTES: u64 = 128 << 10;
+/// Runs of bytes that one send may be of.
+pub(crate) const RUNS: usize = 8;
 
 /// A static body of any length.
 #[derive(Debug)]
@@ -28,6 +30,17 @@ impl<'a> Body<'a> {
             }
         }
     }
+}
+
+/// The runs of bytes of `body` from `offset` on, at most `max` bytes in all.
+pub(crate) fn runs(body: Body<'_>, mut offset: u64, mut max: u64) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let run = body.slice(offset, max);
+        offset += run.len() as u64;
+        max -= run.len() as u64;
+        (!run.is_empty()).then_some(run)
+    })
+    .take(RUNS)
 }
 
 impl Pool {
@@ -64,5 +77,11 @@ mod tests {
         assert_eq!(p.slice(0, u64::MAX).len() as u64, MAX_POOL_BYTES);
         assert_eq!(p.slice(MAX_POOL_BYTES + 5, 3), p.slice(5, 3));
         assert_eq!(p.slice(MAX_POOL_BYTES - 1, 100).len(), 1);
+        let long: Vec<u8> = runs(Body::Pool(&p), 7, 300_000).flatten().copied().collect();
+        assert!(
+            long.len() == 300_000 && long.iter().enumerate().all(|(i, b)| *b == p.slice(7 + i as u64, 1)[0])
+        );
+        assert_eq!(runs(Body::Pool(&p), 0, u64::MAX).count(), RUNS);
+        assert_eq!(runs(Body::Kept(b"abc"), 1, 9).collect::<Vec<_>>(), [b"bc"]);
     }
 }
