@@ -109,7 +109,8 @@ def accuracy(args):
         got = w["ops_per_s"]["value"]
         rate_off = got / asked - 1
         parts = [f"rate {got:,.1f}/s of {asked:,} ({rate_off:+.2%}{'' if abs(rate_off) <= 0.005 else ' NOT REACHED'})"]
-        for p in ("p50", "p99"):
+        # The goals are of p50 and p99; where the machine itself stalls for 1 % of the time, p90 shows what p99 would be.
+        for p in ("p50", "p90", "p99"):
             allowed = max(0.01 * truth[p], 50_000)
             ok = "" if abs(seen[p] - truth[p]) <= allowed else " NOT REACHED"
             parts.append(f"{p} {seen[p] / 1e3:,.0f} us, the server's {truth[p] / 1e3:,.0f} "
