@@ -210,7 +210,7 @@ impl Controller for Limits {
 
     fn remark(&mut self) -> Option<String> {
         (self.shape.moves_bytes && !std::mem::replace(&mut self.told, true))
-            .then(|| format!("probing with {}", self.shape.sizes()))
+            .then(|| format!("probing with {}", self.shape.sizes(None)))
     }
 
     fn ends_stages(&self) -> bool {
@@ -234,7 +234,7 @@ impl Controller for Limits {
         let outcome = self.probe.outcome();
         let mut limit = outcome.summary(target, op);
         if self.shape.moves_bytes {
-            limit.evidence.push(("sizes".into(), self.shape.sizes()));
+            limit.evidence.push(("sizes".into(), self.shape.sizes(Some(outcome.large_bytes))));
         }
         let mut findings = outcome.findings();
         self.beside.conclude(&mut limit, &mut findings);

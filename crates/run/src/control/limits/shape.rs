@@ -89,13 +89,17 @@ impl Shape {
         })
     }
 
-    /// With which sizes the probe works, and whose choice they are.
-    pub fn sizes(&self) -> String {
-        let name = |i: usize, bytes: u64| {
-            let whose = if self.named[i] { "" } else { " (the probe's choice)" };
-            format!("{}{whose}", format_size(bytes))
-        };
-        format!("small ops of {}, large ops of {}", name(0, self.small_bytes), name(1, self.large_bytes))
+    /// With which sizes the probe works, and whose choice they are. `large_bytes`: of large ops, once its pilot has chosen it.
+    pub fn sizes(&self, large_bytes: Option<u64>) -> String {
+        let whose = |i: usize| if self.named[i] { "" } else { " (the probe's choice)" };
+        let at_most = if self.named[1] || large_bytes.is_some() { "" } else { "at most " };
+        format!(
+            "small ops of {}{}, large ops of {at_most}{}{}",
+            format_size(self.small_bytes),
+            whose(0),
+            format_size(large_bytes.unwrap_or(self.large_bytes)),
+            whose(1),
+        )
     }
 
     pub fn workload(&self) -> &Workload {
@@ -145,6 +149,12 @@ mod tests {
             sizes("{ uniform = { min = \"16KiB\", max = \"64KiB\" } }"),
             (16 << 10, 64 << 10, [true, true])
         );
-        assert_eq!(shape("\"4KiB\"").sizes(), "small ops of 4KiB, large ops of 8MiB (the probe's choice)");
+        let one = shape("\"4KiB\"");
+        assert_eq!(one.sizes(None), "small ops of 4KiB, large ops of at most 8MiB (the probe's choice)");
+        assert_eq!(one.sizes(Some(5 << 20)), "small ops of 4KiB, large ops of 5MiB (the probe's choice)");
+        assert_eq!(
+            shape("\"1MiB\"").sizes(Some(1 << 20)),
+            "small ops of 1KiB (the probe's choice), large ops of 1MiB"
+        );
     }
 }
