@@ -138,7 +138,7 @@ export interface Resource {
 }
 
 export interface Run {
-  summary: Summary; status: string; verdict: string; labels: string[]; sweep: boolean; block: boolean; plan: string;
+  summary: Summary; status: string; verdict: string; labels: string[]; spoiled: string[]; sweep: boolean; block: boolean; plan: string;
   analysis: Analysis; stages: Stage[]; series: Series[]; spectra: Spectrum[]; resources: Resource[]; gaps: string[]; end: string | null;
 }
 

@@ -5,7 +5,7 @@ import type { Finding, Page, Run, Workload } from "./feed";
 import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
 import { loadCurves, loadTable, spectrumCharts } from "./latency";
 import { bucketCharts, comparisonCharts, comparisonTables, saturationCharts, scalingCharts, scalingTable } from "./limits";
-import { modelCharts, movesBytes, sizeTable, sweepCharts } from "./size";
+import { modelCharts, movesBytes, sizeTable, spoiled, sweepCharts } from "./size";
 import { table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
 
@@ -74,7 +74,7 @@ function headline(run: Run, w: Workload, label: string, folded = false): HTMLEle
     const [v, u] = latency(ns).split(" ");
     return [v ?? MISSING, u ?? ""];
   };
-  return h("section", { class: "workload" }, h("h3", {}, label),
+  return h("section", { class: "workload" }, h("h3", {}, label), spoiled(run, w) ? h("p", { class: "badge bad" }, h("span", { "aria-hidden": "true" }, "✕"), " ", spoiled(run, w).replace(/^\[|\]$/g, "")) : null,
     h("dl", { class: "headline" },
       figure(estimate(w.ops_per_s), rate, "Rate, 95 % interval"),
       movesBytes(w) ? figure(estimate(w.bytes_per_s, 1 / MIB), "MiB/s", `Throughput (${estimate(w.bytes_per_s, 1e-6)} MB/s)`) : null,
@@ -127,11 +127,11 @@ function endpoints(w: Workload): Table {
 
 /** One row per line, for runs that are no sweep. */
 function overview(run: Run): Table {
-  return table("Results at a glance", 1, ["workload", run.block ? ">IOPS" : ">op/s", ">MiB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed"], run.summary.workloads.map((w, i) => {
+  return table("Results at a glance", 1, ["workload", run.block ? ">IOPS" : ">op/s", ">MiB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed", "validity"], run.summary.workloads.map((w, i) => {
     const l = w.latency_ns.response;
     const shown = (n: number) => (n > 0 ? count(n) : "");
     return [run.labels[i] ?? w.name, estimate(w.ops_per_s), movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "", latency(l?.p50), latency(l?.p99), latency(l?.p999),
-      shown(sumOutcomes(w.outcomes, isThrottled)), shown(sumOutcomes(w.outcomes, isFailure))];
+      shown(sumOutcomes(w.outcomes, isThrottled)), shown(sumOutcomes(w.outcomes, isFailure)), spoiled(run, w)];
   }));
 }
 

@@ -24,20 +24,23 @@ export function sorted(run: Run): Workload[] {
   return [...run.summary.workloads].sort((a, b) => ORDER.indexOf(a.op) - ORDER.indexOf(b.op) || a.size_bytes - b.size_bytes || a.concurrency - b.concurrency);
 }
 
+/** What makes this line invalid beside the others, as a mark. */
+export const spoiled = (run: Run, w: Workload): string => run.spoiled[run.summary.workloads.indexOf(w)] ?? "";
+
 /** Operation, object size, objects/s, MiB/s: as published tables have it, and what they leave out. */
 export function sizeTable(run: Run): Table {
   const all = sorted(run);
   const show = sizesLike(all.map((w) => w.size_bytes));
   const varied = new Set(all.filter((w) => !w.together).map((w) => w.concurrency)).size > 1;
   const heads = run.block ? ["IO type", "Block size", ">In flight", ">IOPS"] : ["Operation", "Object size", ">In flight", ">Objects/s"];
-  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ...(run.block ? [">Mean"] : []), ">p50", ">p99", ">Throttled", ">Failed", "Step"], all.map((w) => {
+  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ...(run.block ? [">Mean"] : []), ">p50", ">p99", ">Throttled", ">Failed", "Step", "Validity"], all.map((w) => {
     const response = w.latency_ns.response;
     const throttled = sumOutcomes(w.outcomes, isThrottled);
     const failed = sumOutcomes(w.outcomes, isFailure);
     return [
       w.op.toUpperCase(), movesBytes(w) ? show(w.size_bytes) : "-", varied ? String(w.concurrency) : "", estimate(w.ops_per_s),
       movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "-", ...(run.block ? [response ? latency(response.mean) : MISSING] : []), response ? latency(response.p50) : MISSING, response ? latency(response.p99) : MISSING,
-      throttled ? count(throttled) : "", failed ? count(failed) : "", hasSteps(run) ? (w.together ? w.name.replace(/together$/, `all ${w.together} together`) : w.name) : "",
+      throttled ? count(throttled) : "", failed ? count(failed) : "", hasSteps(run) ? (w.together ? w.name.replace(/together$/, `all ${w.together} together`) : w.name) : "", spoiled(run, w),
     ];
   }));
 }

@@ -202,6 +202,18 @@ describe("other reports", () => {
     assert.match(await page.locator(".findings li").first().textContent(), /Invalid V07/);
   }));
 
+  it("marks the lines that are invalid, and no others", async () => {
+    for (const [name, caption, line] of [["invalid", "Rate and throughput by operation and size", /PUT/], ["in-part", "Results at a glance", /put/i]]) {
+      await withReport(name, {}, async (page) => {
+        const rows = page.locator("table", { has: page.locator("caption", { hasText: caption }) }).locator("tbody tr");
+        const marked = rows.filter({ hasText: "[INVALID V04]" });
+        assert.equal(await marked.count(), 1, name);
+        assert.match(await marked.textContent(), line);
+        if (name === "in-part") assert.deepEqual(await titles(page, "section.workload .badge"), ["✕ INVALID V04"]);
+      }, false);
+    }
+  });
+
   for (const name of ["mixed", "refused", "nothing"]) {
     it(`shows a run with little in it: ${name}`, () => withReport(name, {}, async (page) => {
       const text = await page.textContent("#app");

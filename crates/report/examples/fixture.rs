@@ -73,7 +73,20 @@ fn main() {
         )
         .measured(0.97, 0.85),
     );
+    spoil(&mut invalid, 0);
     write(out, "invalid", &[RunReport::of(invalid)], &[]);
+    let mut in_part = support::mixed();
+    spoil(&mut in_part, 2);
+    write(out, "in-part", &[RunReport::of(in_part)], &[]);
+}
+
+/// One line of the run is invalid.
+fn spoil(s: &mut plimsoll_model::RunSummary, line: usize) {
+    let (level, text) = (plimsoll_model::finding::Level::Invalid, "Too few ops ended. Run longer.");
+    let mut finding = plimsoll_model::Finding::new("V04", "too_few_ops", level, text);
+    let w = &s.workloads[line];
+    finding.workload = Some(format!("{}/{}", w.name, w.op));
+    s.findings.push(finding);
 }
 
 fn write(out: &Path, name: &str, runs: &[RunReport], by: &[GroupKey]) {

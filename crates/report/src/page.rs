@@ -39,6 +39,8 @@ pub struct PageRun {
     pub verdict: String,
     /// The shortest telling name of each line of the summary.
     pub labels: Vec<String>,
+    /// What makes each line invalid beside the others: `[INVALID V13]`, or nothing.
+    pub spoiled: Vec<String>,
     /// Lines are cells of a sweep.
     pub sweep: bool,
     /// The target is a block device or file.
@@ -118,6 +120,7 @@ fn page_run(r: &RunReport) -> PageRun {
         status: crate::terminal::status(s),
         verdict: crate::terminal::verdict(s),
         labels: s.workloads.iter().map(|w| crate::lines::label(w, &s.workloads)).collect(),
+        spoiled: s.workloads.iter().map(|w| crate::tables::spoiled(s, w)).collect(),
         sweep: crate::tables::is_sweep(s),
         block: crate::tables::is_block(s),
         plan: String::new(),

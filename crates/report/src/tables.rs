@@ -94,7 +94,7 @@ pub fn sweep(s: &RunSummary) -> Table {
 }
 
 /// What makes this line invalid beside the others, as a mark.
-fn spoiled(s: &RunSummary, w: &WorkloadSummary) -> String {
+pub(crate) fn spoiled(s: &RunSummary, w: &WorkloadSummary) -> String {
     let bad: Vec<_> = plimsoll_stats::validity::spoiled_by(s, w).cloned().collect();
     plimsoll_stats::validity::mark(&bad)
 }
