@@ -139,7 +139,8 @@ pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
         return is_enough(&y, dt, t, before);
     }
     let f = fitted(x, dt, need(first));
-    if let Some(tier) = f.tiers.last() {
+    // A step that is no limiter's may be a stall before the cliff: a first look goes on.
+    if let Some(tier) = f.tiers.last().filter(|_| !first || f.verdict.is_limiter()) {
         let after = t - tier.cliff_s;
         return after >= need(first) && (!first || tier.rate_half_width < 0.02 * tier.rate || after >= 60.0);
     }
@@ -397,6 +398,27 @@ mod tests {
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
         x[0] = 1800.0;
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
+    }
+
+    /// A step that may be a stall's ended first looks before the cliff: the burst was the sustained rate then.
+    #[test]
+    fn a_first_look_ends_early_only_at_what_it_can_tell() {
+        let before = Before { first: true, rate: None, refuted: false };
+        for seed in 0..1000 {
+            let mut g = crate::rng::Rng::new(seed);
+            // Storage whose rate wanders within seconds, without a limiter.
+            let mut away = 0.0;
+            let mut slice = || {
+                away += 0.03 * (g.normal() * 0.5 - away);
+                1000.0 * (1.0 + away)
+            };
+            let mut x: Vec<f64> = (0..100).map(|_| slice()).collect();
+            for t in (25..60).step_by(5) {
+                x.extend((0..20).map(|_| slice()));
+                let enough = is_enough(&x, 0.25, f64::from(t), before);
+                assert!(!enough || Drain::of(&x, 0.25, before).kind != DrainKind::Unsteady, "seed {seed}");
+            }
+        }
     }
 
     /// Ops that end together leave every third slice empty: the cliff before them is as clear as any other.
