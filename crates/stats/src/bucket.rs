@@ -251,6 +251,8 @@ fn empty(verdict: FitVerdict, length_s: f64) -> BucketFit {
     }
 }
 
+/// A step of less than this share of the largest drop is none: a limiter's burst wanders, too.
+const WEAK: f64 = 0.2;
 /// Longest piece that can't be a level of its own here, seconds; and longest run of such pieces.
 const SHORT_S: f64 = 8.0;
 const SHORT_RUN_S: f64 = 16.0;
@@ -260,24 +262,29 @@ const SHORT_RUN_S: f64 = 16.0;
 fn absorb_short(x: &[f64], dt: f64, mut p: Vec<Piece>, min_step: f64) -> Vec<Piece> {
     let len = |q: Piece| (q.1 - q.0) as f64 * dt;
     let short = |q: Piece| len(q) <= SHORT_S;
-    // A run of short pieces between two levels that agree.
+    // A run of short pieces between two levels that agree: up to what counts as no step beside the largest drop.
+    let logs: Vec<f64> = p.iter().map(|q| log_level(x, *q)).collect();
+    let drop = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max) - logs.last().copied().unwrap_or(0.0);
     let mut i = 1;
-    while i + 1 < p.len() {
+    while i < p.len() {
+        let before = p[i - 1];
+        let near = min_step.max((2.0 * fine(x, dt, before)).min(0.2)).max(WEAK * drop);
         let run = p[i..].iter().take_while(|q| short(**q)).count();
-        let end = i + run;
-        let total: f64 = p[i..end].iter().map(|q| len(*q)).sum();
-        if run == 0 || end >= p.len() || total > SHORT_RUN_S {
-            i = end.max(i + 1);
-            continue;
-        }
-        let apart = (log_level(x, p[i - 1]) - log_level(x, p[end])).abs();
-        let agree = apart < min_step.max((2.0 * fine(x, dt, p[i - 1])).min(0.2));
-        let longer = len(p[i - 1]).min(len(p[end])) >= 0.5 * total;
-        if agree && longer {
-            p[i - 1].1 = p[end].1;
-            p.drain(i..=end);
-        } else {
-            i = end;
+        // The furthest that belongs to the level before: it is back where it was, or what a stall held up has been made good.
+        let back = (i..(i + run + 1).min(p.len())).rev().find(|&j| {
+            let within = (p[j].0 - p[i].0) as f64 * dt;
+            if j == i || within > SHORT_RUN_S || len(before) < 0.5 * within {
+                return false;
+            }
+            let is_back = (log_level(x, before) - log_level(x, p[j])).abs() < near;
+            is_back && (short(p[j]) || len(p[j]) >= 0.5 * within)
+        });
+        match back {
+            Some(j) => {
+                p[i - 1].1 = p[j].1;
+                p.drain(i..=j);
+            }
+            None => i += 1,
         }
     }
     // A slow start.
@@ -315,7 +322,7 @@ fn collapse_wander(x: &[f64], mut pieces: Vec<Piece>, min_step: f64) -> Vec<Piec
         let logs: Vec<f64> = pieces.iter().map(|&p| log_level(x, p)).collect();
         let steps: Vec<f64> = logs.windows(2).map(|w| w[0] - w[1]).collect();
         let largest = steps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let floor = min_step.ln_1p().max(0.2 * largest);
+        let floor = min_step.ln_1p().max(WEAK * largest);
         let weak = (0..steps.len())
             .filter(|&i| steps[i] < floor && steps[i].abs() < floor.max(0.35 * largest))
             .min_by(|&i, &j| steps[i].abs().total_cmp(&steps[j].abs()));
