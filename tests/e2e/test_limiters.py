@@ -18,14 +18,15 @@ def rate(result, op):
     return w["ops_per_s"]["value"]
 
 
-def held(measure, want, rel, attempts=3):
+def held(measure, want, rel, attempts=3, less=None):
     """A limiter lets no more through than its rate, in each attempt. That it lets as much through is seen in one of a
-    few: a machine or disk that is busy elsewhere may make less of it."""
+    few: a machine or disk that is busy elsewhere may make less of it. `less`: how far below
+    it may stay, where that is not `rel`."""
     seen = []
     for _ in range(attempts):
         seen.append(measure())
         assert seen[-1] <= want * (1 + rel), seen
-        if seen[-1] >= want * (1 - rel):
+        if seen[-1] >= want * (1 - (less or rel)):
             return
     raise AssertionError(f"{seen}, and never the {want} that were set")
 
@@ -77,8 +78,7 @@ def block_rate(plimsoll, path, *flags):
 def test_qemu_throttle_group(plimsoll, limits, flags, ops):
     disk = start("qsd.sh", limits, "64M")
     try:
-        r = block_rate(plimsoll, disk["path"], *flags)
-        assert rate(r, "read") == pytest.approx(ops, rel=0.02), r.summary["verdict"]
+        held(lambda: rate(block_rate(plimsoll, disk["path"], *flags), "read"), ops, 0.02)
     finally:
         stop(disk["dir"])
 
@@ -95,11 +95,13 @@ def test_kernel_blkio_throttle(runs, limits, flags, ops):
         line = [str(BIN), "block", disk["path"], "--pattern", "randread", "--no-layout", "--warmup", "2s", "--runtime",
                 "6s", "--json", "--quiet", "--runs-dir", str(runs), *flags]
         inside = ["sh", "-c", f'echo $$ > {disk["cgroup"]}/cgroup.procs; exec "$@"', "sh", *line]
-        done = subprocess.run(inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        summary = json.loads(done.stdout)
-        measured = summary["workloads"][0]["ops_per_s"]["value"]
-        # What a stall of this machine costs blkio does not make good: below the limit is no fault, above it is.
-        assert 0.95 * ops <= measured <= 1.02 * ops, summary["verdict"]
+
+        def measure():
+            done = subprocess.run(inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+            return json.loads(done.stdout)["workloads"][0]["ops_per_s"]["value"]
+
+        # What a stall of this machine costs blkio does not make good: a little less is no fault of anyone's.
+        held(measure, ops, 0.02, less=0.05)
     finally:
         stop(disk["dir"])
 
@@ -115,12 +117,15 @@ def test_tbf_on_a_link(runs):
                                   stdout=subprocess.PIPE, text=True)
         endpoint = json.loads(server.stdout.readline())["endpoint"]
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-        done = subprocess.run(
-            [*inside, str(BIN), "object", "get", "--endpoint", endpoint, "--bucket", "b", "--size", "1MiB", "--objects",
-             "2", "--concurrency", "4", "--warmup", "1s", "--duration", "8s", "--json", "--quiet", "--runs-dir", str(runs)],
-            env=os.environ | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
-        w = json.loads(done.stdout)["workloads"][0]
-        assert w["bytes_per_s"]["value"] == pytest.approx(12_500_000, rel=0.03)
+
+        def measure():
+            done = subprocess.run(
+                [*inside, str(BIN), "object", "get", "--endpoint", endpoint, "--bucket", "b", "--size", "1MiB", "--objects",
+                 "2", "--concurrency", "4", "--warmup", "1s", "--duration", "8s", "--json", "--quiet", "--runs-dir", str(runs)],
+                env=os.environ | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
+            return json.loads(done.stdout)["workloads"][0]["bytes_per_s"]["value"]
+
+        held(measure, 12_500_000, 0.03)
     finally:
         if server:
             server.terminate()
