@@ -297,6 +297,9 @@ fn capacity(t: &Track) -> Capacity {
         return Capacity::NoneSeen;
     }
     let most = t.most_recovered();
+    if !came_back(t, most) {
+        return Capacity::NoneSeen;
+    }
     // How full it was before the first drain is not known.
     let rested = seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.93 * most));
     let full: Vec<&Drain> = seen
@@ -313,6 +316,19 @@ fn capacity(t: &Track) -> Capacity {
     let between =
         if values.len() >= 2 { student::t95(n - 1.0) * math::stdev(&values, 1) / n.sqrt() } else { own };
     Capacity::Measured(Estimate::symmetric(math::mean(&values), own.max(between.min(2.0 * own)), n))
+}
+
+/// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
+/// was the storage's own.
+fn came_back(t: &Track, most: f64) -> bool {
+    let Some(rate) = t.rate.filter(|r| *r > 0.0) else { return true };
+    let filled = |d: &&Drain| {
+        let fill = d.idle_s.map_or(0.0, |idle| (rate - d.taken_per_s) * idle);
+        d.recovered.is_some() && fill >= 0.5 * most
+    };
+    let rested: Vec<&Drain> = t.drains.iter().filter(filled).collect();
+    let with = rested.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
+    with >= rested.len() - with
 }
 
 fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
@@ -342,6 +358,10 @@ fn open_questions(f: &Found) -> Vec<String> {
         Capacity::NoneSeen if once => out.push(format!(
             "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about 60 s more would tell"
         )),
+        Capacity::NoneSeen if f.drains.iter().any(|d| d.kind == DrainKind::Cliff) => out.push(format!(
+            "the rate of {unit} fell once, and after rest no burst came back: no bucket shows that; a second probe would tell \
+             whether the storage itself was faster at first"
+        )),
         Capacity::NoneSeen => out.push(format!(
             "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; --goal {:.0}s with \
              --budget {:.0}s would look ten times as long",
@@ -363,4 +383,45 @@ fn open_questions(f: &Found) -> Vec<String> {
         Capacity::Measured(_) => {}
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drain::Before;
+    use super::*;
+
+    fn drain(burst_s: usize, idle_s: Option<f64>) -> Drain {
+        let x: Vec<f64> = [300.0].repeat(5 * burst_s).into_iter().chain([100.0].repeat(150)).collect();
+        let before = Before { first: idle_s.is_none(), rate: idle_s.map(|_| 100.0), refuted: false };
+        Drain {
+            idle_s,
+            rest_s: idle_s.unwrap_or(0.0),
+            length_s: x.len() as f64 * 0.2,
+            ..Drain::of(&x, 0.2, before)
+        }
+    }
+
+    fn seen(drains: &[Drain]) -> Capacity {
+        let mut t = Track { rate: Some(100.0), drains: drains.to_vec(), ..Track::default() };
+        t.decide(100.0);
+        capacity(&t)
+    }
+
+    #[test]
+    fn a_burst_that_does_not_come_back_is_no_bucket() {
+        let first = drain(6, None);
+        assert_eq!(first.kind, DrainKind::Cliff);
+        // 1,200 tokens, which 15 s of rest bring back.
+        let again = |idle_s| drain(6, Some(idle_s));
+        let none = |idle_s| drain(0, Some(idle_s));
+        assert!(matches!(seen(&[first.clone(), again(15.0)]), Capacity::AtLeast(_) | Capacity::Measured(_)));
+        assert_eq!(seen(&[first.clone(), none(15.0)]), Capacity::NoneSeen);
+        assert_eq!(seen(&[first.clone(), again(15.0), none(15.0), none(20.0)]), Capacity::NoneSeen);
+        // Rests too short to bring back half of it say nothing.
+        assert!(matches!(seen(&[first.clone(), none(5.0), none(5.0)]), Capacity::AtLeast(_)));
+        assert!(matches!(
+            seen(&[first, again(15.0), none(15.0)]),
+            Capacity::AtLeast(_) | Capacity::Measured(_)
+        ));
+    }
 }
