@@ -253,6 +253,8 @@ fn empty(verdict: FitVerdict, length_s: f64) -> BucketFit {
 
 /// A step of less than this share of the largest drop is none: a limiter's burst wanders, too.
 const WEAK: f64 = 0.2;
+/// Drops count up to this (a logarithm): an outage is one of any height, and makes no two levels one.
+const DEEP: f64 = 2.1;
 /// Longest piece that can't be a level of its own here, seconds; and longest run of such pieces.
 const SHORT_S: f64 = 8.0;
 const SHORT_RUN_S: f64 = 16.0;
@@ -268,9 +270,9 @@ fn absorb_short(x: &[f64], dt: f64, mut p: Vec<Piece>, min_step: f64) -> Vec<Pie
     let mut i = 1;
     while i < p.len() {
         let before = p[i - 1];
-        let near = min_step.max((2.0 * fine(x, dt, before)).min(0.2)).max(WEAK * drop);
+        let near = min_step.max((2.0 * fine(x, dt, before)).min(0.2)).max(WEAK * drop.min(DEEP));
         let run = p[i..].iter().take_while(|q| short(**q)).count();
-        // The furthest that belongs to the level before: it is back where it was, or what a stall held up has been made good.
+        // The furthest that is back at the level before.
         let back = (i..(i + run + 1).min(p.len())).rev().find(|&j| {
             let within = (p[j].0 - p[i].0) as f64 * dt;
             if j == i || within > SHORT_RUN_S || len(before) < 0.5 * within {
@@ -321,7 +323,7 @@ fn collapse_wander(x: &[f64], mut pieces: Vec<Piece>, min_step: f64) -> Vec<Piec
     while pieces.len() > 2 {
         let logs: Vec<f64> = pieces.iter().map(|&p| log_level(x, p)).collect();
         let steps: Vec<f64> = logs.windows(2).map(|w| w[0] - w[1]).collect();
-        let largest = steps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let largest = steps.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(DEEP);
         let floor = min_step.ln_1p().max(WEAK * largest);
         let weak = (0..steps.len())
             .filter(|&i| steps[i] < floor && steps[i].abs() < floor.max(0.35 * largest))

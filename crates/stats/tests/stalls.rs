@@ -60,3 +60,11 @@ fn a_stall_in_a_burst_that_wanders() {
         assert!((t.capacity / (work - 770.0 * end) - 1.0).abs() < 0.01, "{t:?}");
     }
 }
+
+/// An outage at the end is a drop of any height, and makes no two levels one.
+#[test]
+fn an_outage_joins_no_levels() {
+    let x = series(&[(60, 4000.0), (3, 1000.0), (60, 2000.0), (30, 0.0)]);
+    let f = fit(&x, 1.0, &FitOptions::default());
+    assert!(f.levels.len() >= 2 && f.levels[0].end_s < 70.0, "{:?}", f.levels);
+}
