@@ -49,13 +49,13 @@ fn empty_slices_hide_no_cliff() {
 #[test]
 fn a_stall_in_a_burst_that_wanders() {
     for (first, again) in
-        [((6, 4700.0), (20, 5400.0)), ((60, 4700.0), (6, 5400.0)), ((5, 12_000.0), (7, 11_000.0))]
+        [((52, 4700.0), (28, 5400.0)), ((60, 4700.0), (10, 5400.0)), ((40, 6000.0), (30, 5200.0))]
     {
-        let x = series(&[first, (2, 1600.0), again, (40, 770.0)]);
+        let x = series(&[first, (3, 1600.0), again, (90, 770.0)]);
         let f = fit(&x, 1.0, &FitOptions::default());
         assert_eq!(f.verdict, FitVerdict::Bucket, "{:?}", f.levels);
-        let (t, end) = (f.tiers[0], (first.0 + 2 + again.0) as f64);
-        let work = first.0 as f64 * first.1 + 2.0 * 1600.0 + again.0 as f64 * again.1;
+        let (t, end) = (f.tiers[0], (first.0 + 3 + again.0) as f64);
+        let work = first.0 as f64 * first.1 + 3.0 * 1600.0 + again.0 as f64 * again.1;
         assert!((t.cliff_s - end).abs() <= 1.0 && (t.rate - 770.0).abs() < 1e-9, "{t:?}");
         assert!((t.capacity / (work - 770.0 * end) - 1.0).abs() < 0.01, "{t:?}");
     }
