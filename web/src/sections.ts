@@ -16,8 +16,12 @@ const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "In
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
   const kind = !run.summary.valid ? "bad" : run.status === "VALID" ? "good" : "fair";
-  const sign = kind === "bad" ? "✕" : kind === "good" ? "✓" : "!";
-  return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", run.status.replace(/^\[|\]$/g, ""));
+  return badgeOf(kind, run.status);
+}
+
+function badgeOf(kind: "bad" | "good" | "fair", status: string): HTMLElement {
+  const sign = { bad: "✕", good: "✓", fair: "!" }[kind];
+  return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", status.replace(/^\[|\]$/g, ""));
 }
 
 /** `**` stands around what matters most. */
@@ -74,7 +78,7 @@ function headline(run: Run, w: Workload, label: string, folded = false): HTMLEle
     const [v, u] = latency(ns).split(" ");
     return [v ?? MISSING, u ?? ""];
   };
-  return h("section", { class: "workload" }, h("h3", {}, label), spoiled(run, w) ? h("p", { class: "badge bad" }, h("span", { "aria-hidden": "true" }, "✕"), " ", spoiled(run, w).replace(/^\[|\]$/g, "")) : null,
+  return h("section", { class: "workload" }, h("h3", {}, label), spoiled(run, w) ? badgeOf("bad", spoiled(run, w)) : null,
     h("dl", { class: "headline" },
       figure(estimate(w.ops_per_s), rate, "Rate, 95 % interval"),
       movesBytes(w) ? figure(estimate(w.bytes_per_s, 1 / MIB), "MiB/s", `Throughput (${estimate(w.bytes_per_s, 1e-6)} MB/s)`) : null,

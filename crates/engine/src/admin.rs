@@ -128,12 +128,8 @@ impl Admin {
         &self.setup
     }
 
-    /// Whether the bucket is there. Other troubles (credentials, clock) are errors.
-    pub fn bucket_exists(&mut self) -> Result<bool, AdminError> {
-        self.reach(&mut |_| {})
-    }
-
-    /// The same, of a server that may not be ready yet: `tell` gets a sentence when it has to be waited for.
+    /// Whether the bucket is there. Other troubles (credentials, clock) are errors. `tell` gets a sentence when the server has to be
+    /// waited for.
     pub fn reach(&mut self, tell: &mut dyn FnMut(String)) -> Result<bool, AdminError> {
         // A GET, because a HEAD answers without saying what is wrong.
         let list = Action::List {

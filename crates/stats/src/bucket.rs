@@ -8,7 +8,7 @@
 use crate::math;
 use crate::rate::Mean;
 use crate::segment::{Event, Options, Piece, batch_interval, segment};
-use crate::throttle;
+use crate::silence::{LEAST_SLICES, without_silence};
 
 /// What the series shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,31 +184,6 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     (out.burst, out.burst_half_width) = batch_interval(&x[a + g..(b - 1).max(a + g + 1)], dt, 3.0);
     out.tiers = tiers(x, dt, &pieces, &rates, (r, hr), o.in_flight);
     out
-}
-
-/// Fewer slices than these in half of a series show no level.
-const LEAST_SLICES: usize = 12;
-
-/// Share of slices in which next to nothing ended.
-fn silent(x: &[f64]) -> f64 {
-    let low = 0.05 * math::mean(x);
-    x.iter().filter(|v| **v < low).count() as f64 / x.len().max(1) as f64
-}
-
-/// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its
-/// plateau, be it by a quota per window or by ops that end together, is seen by the period of that, or else in the shortest
-/// slices of which hardly any is empty.
-pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
-    let late = &x[x.len() / 2..];
-    if late.len() < LEAST_SLICES || silent(late) < 0.1 {
-        return None;
-    }
-    let filled = |k: &usize| late.len() / k >= LEAST_SLICES && silent(&math::bin_means(late, *k)) < 0.02;
-    let k = match throttle::fixed_window(late, dt) {
-        Some((period_s, _)) => ((period_s / dt).round() as usize).max(2),
-        None => (2..=late.len() / LEAST_SLICES).find(filled)?,
-    };
-    Some((math::bin_means(x, k), k as f64 * dt))
 }
 
 /// Longest part of a level that is left out after its cliff, seconds. The slice in which the cliff falls is a mixture, and work in

@@ -21,6 +21,7 @@ pub mod rng;
 pub mod saturation;
 pub mod scale;
 pub mod segment;
+mod silence;
 pub mod simulate;
 pub mod steady;
 pub mod student;

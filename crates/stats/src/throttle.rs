@@ -7,6 +7,7 @@
 use crate::bucket::BucketFit;
 use crate::math;
 use crate::segment::Event;
+use crate::silence::fixed_window;
 
 /// What is known beside the rate. All series are on the rate's slices; empty ones are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -244,27 +245,6 @@ fn periodic(events: &[Event]) -> Option<f64> {
     let gaps: Vec<f64> = dips.windows(2).map(|w| w[1] - w[0]).collect();
     let m = math::mean(&gaps);
     (m > 0.0 && math::stdev(&gaps, 1) / m < 0.3).then_some(m)
-}
-
-/// Period and units of a quota per fixed window: bursts and silence in turn, at the same phase each time.
-///
-/// Needs slices of a quarter of the window or finer: the autocorrelation has its first strong peak at the period, and
-/// a stable share of the slices is (nearly) silent.
-pub fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
-    let n = x.len();
-    let mean = math::mean(x);
-    if n < 40 || mean <= 0.0 {
-        return None;
-    }
-    let silent = x.iter().filter(|v| **v < 0.05 * mean).count() as f64 / n as f64;
-    if !(0.1..0.95).contains(&silent) {
-        return None;
-    }
-    let d: Vec<f64> = x.iter().map(|v| v - mean).collect();
-    let v: f64 = d.iter().map(|v| v * v).sum();
-    let r = |k: usize| d[k..].iter().zip(&d).map(|(a, b)| a * b).sum::<f64>() / v * n as f64 / (n - k) as f64;
-    let lag = (3..n / 4).find(|&k| r(k) > 0.8 && r(k) >= r(k - 1) && r(k) >= r(k + 1))?;
-    Some((lag as f64 * dt, mean * lag as f64 * dt))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
 
 use super::{Resource, Steadiness};
-use crate::bucket::{FitOptions, FitVerdict, fit, without_silence};
+use crate::bucket::{FitOptions, FitVerdict, fit};
 use crate::math;
 use crate::rate::Mean;
 use crate::segment::batch_interval;
+use crate::silence::{fixed_window, without_silence};
 use crate::simulate::Seen;
-use crate::throttle::fixed_window;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainKind {

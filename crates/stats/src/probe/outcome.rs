@@ -321,12 +321,8 @@ fn capacity(t: &Track) -> Capacity {
 /// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
 /// was the storage's own.
 fn came_back(t: &Track, most: f64) -> bool {
-    let Some(rate) = t.rate.filter(|r| *r > 0.0) else { return true };
-    let filled = |d: &&Drain| {
-        let fill = d.idle_s.map_or(0.0, |idle| (rate - d.taken_per_s) * idle);
-        d.recovered.is_some() && fill >= 0.5 * most
-    };
-    let rested: Vec<&Drain> = t.drains.iter().filter(filled).collect();
+    let rested: Vec<&Drain> =
+        t.drains.iter().filter(|d| d.recovered.is_some() && d.would_fill >= Some(0.5 * most)).collect();
     let with = rested.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
     with >= rested.len() - with
 }
