@@ -141,13 +141,56 @@ def test_a_listing_groups_and_pages(plimsoll, embedded):
 
 
 @pytest.mark.parametrize("ring", ["io_uring", "epoll"])
-def test_a_redirect_is_followed(plimsoll, canned, ring):
+def test_a_redirect_is_followed_where_it_is_allowed(plimsoll, canned, ring):
     to = canned()
     server = canned("--fault", "redirect=100%", "--redirect-to", to.endpoint)
     for op in "put", "get":
-        result = plimsoll("object", op, "--endpoint", server.endpoint, "--bucket", "b", "--size", "4KiB", "--ring", ring,
-                          *QUICK, server=server)
-        all_ok(result, op)
+        flags = ["object", op, "--endpoint", server.endpoint, "--bucket", "b", "--size", "4KiB", "--ring", ring, *QUICK]
+        result = plimsoll(*flags, server=server)
+        assert result.code == 3 and "--redirect-to" in result.out, (result.code, result.out)
+        allowed = plimsoll(*flags, "--redirect-to", to.endpoint, server=server)
+        all_ok(allowed, op)
+        told = [f for f in allowed.summary["findings"] if f["code"] == "Q12"]
+        assert told[0]["measured"] >= 20 and to.endpoint in told[0]["text"], told
+
+
+SECRET = "hunter2-do-not-tell"
+
+
+@pytest.mark.parametrize("flags", [
+    ["--header", f"Authorization: {SECRET}"], ["--header", f"Cookie: a={SECRET}"], ["--header", f"X-Amz-Security-Token: {SECRET}"],
+    ["--header", f"x-api-key: {SECRET}"], ["--header", f"X-Amz-Server-Side-Encryption-Customer-Key: {SECRET}"],
+    ["--redirect-to", f"http://user:{SECRET}@127.0.0.1:1"],
+    ["--endpoint", f"http://user:{SECRET}@127.0.0.1:1"], ["--endpoint", f"http://127.0.0.1:1/?X-Amz-Signature={SECRET}"],
+])
+def test_secrets_of_a_command_line_are_refused_and_nowhere_written(plimsoll, tmp_path, flags):
+    runs = tmp_path / "runs"
+    more = [] if "--endpoint" in flags else ["--endpoint", "http://127.0.0.1:1"]
+    for dry in [], ["--dry-run"]:
+        result = plimsoll("object", "put", *flags, *more, "--bucket", "b", "--size", "4KiB", *dry, "--runs-dir", str(runs),
+                          env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
+        assert (result.code, result.out) == (2, "") and "fix: " in result.err, result.err
+        assert SECRET not in result.err, result.err
+    assert not runs.exists() or list(runs.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", [
+    f'put_headers = {{ authorization = "{SECRET}" }}', f'put_headers = {{ cookie = "{SECRET}" }}',
+    f'redirects_to = ["http://u:{SECRET}@h"]',
+])
+def test_secrets_of_a_plan_are_refused(plimsoll, tmp_path, line):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('version = 1\n[targets.t]\nkind = "s3"\nendpoints = ["http://127.0.0.1:1"]\nbucket = "b"\n' + line +
+                    '\n[[stage]]\n[[stage.workload]]\nname = "w"\nmix = { put = 1 }\n')
+    result = plimsoll("run", str(plan), env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
+    assert (result.code, result.out) == (2, "") and SECRET not in result.err, result.err
+
+
+def test_a_url_with_a_password_in_the_environment_is_not_repeated(plimsoll):
+    result = plimsoll("object", "put", "--bucket", "b", "--size", "4KiB",
+                      env={"AWS_ENDPOINT_URL": f"http://u:{SECRET}@127.0.0.1:1", "AWS_ACCESS_KEY_ID": "k",
+                           "AWS_SECRET_ACCESS_KEY": "s"})
+    assert (result.code, result.out) == (2, "") and SECRET not in result.err, result.err
 
 
 def test_a_name_with_an_address_where_nobody_listens(plimsoll, minio_bucket):

@@ -389,6 +389,7 @@ def test_tls_of_an_unknown_ca_is_refused_with_a_remedy(plimsoll, tls_minio):
     insecure = plimsoll("object", "put", "--endpoint", tls_minio.endpoint, "--bucket", "tls2", "--create-bucket",
                         "--insecure", "--max-ops", "20", "--warmup", "0s", "--json", server=tls_minio)
     assert insecure.workload("put")["outcomes"]["ok"] == 20
+    assert "Q13" in insecure.codes(), insecure.summary["findings"]
 
 
 def test_throttled_runs_back_off_when_asked(plimsoll, embedded):

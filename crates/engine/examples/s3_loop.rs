@@ -34,6 +34,7 @@ fn target(insecure: bool, signing: PayloadSigning) -> Result<S3Target, Failed> {
 fn config(endpoint: &str, has: impl Fn(&str) -> bool) -> Result<TargetConfig, Failed> {
     let setup = Setup {
         endpoints: vec![Endpoint::parse(endpoint)?],
+        redirects: Vec::new(),
         credentials: Credentials {
             access_key: "canned".into(),
             secret_key: "secret".into(),

@@ -96,6 +96,7 @@ fn target() -> S3Target {
 fn config(url: &str) -> TargetConfig {
     let setup = Setup {
         endpoints: vec![Endpoint::parse(url).unwrap()],
+        redirects: Vec::new(),
         credentials: Credentials { access_key: "a".into(), secret_key: "s".into(), session_token: None },
         region: "us-east-1".into(),
         target: target(),

@@ -10,8 +10,10 @@ use crate::OpKind;
 use crate::units::{BytesRate, OpsRate, Size, Span};
 
 mod check;
+mod secrets;
 mod target;
 pub use check::PlanError;
+pub use secrets::{is_secret_header, shown_url};
 pub use target::{
     Addressing, BlockTarget, Checksum, EmbeddedSpec, FilesTarget, OnThrottle, PayloadSigning, S3Target,
     SimBucket, SimTarget, TargetSpec, TlsSpec,

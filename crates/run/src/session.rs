@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_engine::{Clock, DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::{ControllerSpec, OnThrottle, Stage, TargetSpec, Workload};
 use plimsoll_model::{Environment, Finding, Level, Plan};
@@ -48,6 +49,8 @@ pub struct Session {
     /// Of a resumed run: stages that were cut off and are run again, and how many stages there are in all.
     again: u32,
     planned: Option<u32>,
+    /// Redirects that were followed: from and to, and how many.
+    redirected: BTreeMap<String, u64>,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -137,6 +140,7 @@ impl Session {
             next_stage,
             again: 0,
             planned: None,
+            redirected: BTreeMap::new(),
             prepared: BTreeSet::new(),
         })
     }
@@ -219,6 +223,12 @@ impl Session {
         let signing = serde_json::to_value(ready.access().target.signing).unwrap_or_default();
         let signing = signing.as_str().unwrap_or_default().to_owned();
         self.environment.notes.insert("payload signing".into(), signing);
+        if ready.is_unchecked() {
+            let text = format!(
+                "The certificates of '{name}' were not checked (--insecure): that it is the server which was named is not known."
+            );
+            self.found(Finding::new("Q13", "certificate_unchecked", Level::Qualified, text));
+        }
         if !ready.unconfirmed().is_empty() {
             let said = ready.unconfirmed().join(" ");
             let text = format!("{said} What was measured is most likely the storage without it.");
@@ -364,6 +374,9 @@ impl Session {
         for (name, value) in &end.facts {
             if let Some(endpoint) = name.strip_prefix("server ") {
                 self.environment.servers.insert(endpoint.to_owned(), value.clone());
+            }
+            if let Some(way) = name.strip_prefix(REDIRECTED) {
+                *self.redirected.entry(way.to_owned()).or_default() += value.parse().unwrap_or(0);
             }
         }
     }
@@ -538,6 +551,7 @@ impl Session {
             events(Event::Message(text.clone()));
             self.found(Finding::new("F13", "trace_incomplete", Level::Qualified, text));
         }
+        self.tell_redirects();
         let left = self.take_down(events)?;
         let mut env = self.run.env()?;
         env.environment = self.environment;
@@ -552,6 +566,20 @@ impl Session {
             self.run.seal(end)?;
         }
         Ok(left)
+    }
+
+    /// Figures of requests that went elsewhere are told as that.
+    fn tell_redirects(&mut self) {
+        for (way, count) in std::mem::take(&mut self.redirected) {
+            let text = format!(
+                "{count} requests were redirected from {way}, and followed: their time includes both answers. \
+                 Measure the server that they end at by naming it as the endpoint."
+            );
+            self.found(Finding {
+                measured: Some(count as f64),
+                ..Finding::new("Q12", "redirected", Level::Qualified, text)
+            });
+        }
     }
 
     /// Removes what the run made, unless it is to be kept.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_model::plan::shown_url;
+
 /// The most endpoints that one pattern may expand to: more is nearly always a slip of the pen.
 pub const MAX_EXPANSION: usize = 4096;
 
@@ -27,13 +29,13 @@ pub struct EndpointError {
 impl Endpoint {
     /// Reads one URL without a pattern.
     pub fn parse(url: &str) -> Result<Self, EndpointError> {
-        parse(url).map_err(|problem| EndpointError { input: url.to_owned(), problem })
+        parse(url).map_err(|problem| EndpointError { input: shown_url(url), problem })
     }
 
     /// Reads a URL in which each `{a...b}` stands for the numbers a to b (with leading zeros kept: `{01...16}`).
     pub fn expand(pattern: &str) -> Result<Vec<Self>, EndpointError> {
         let urls =
-            expand_ranges(pattern).map_err(|problem| EndpointError { input: pattern.to_owned(), problem })?;
+            expand_ranges(pattern).map_err(|problem| EndpointError { input: shown_url(pattern), problem })?;
         urls.iter().map(|u| Self::parse(u)).collect()
     }
 
@@ -84,6 +86,7 @@ fn parse(url: &str) -> Result<Endpoint, String> {
     };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     if !path.trim_matches('/').is_empty() {
+        let path = path.split(['?', '#']).next().unwrap_or_default();
         return Err(format!("it has a path ('/{path}'), but the bucket is given by itself"));
     }
     if authority.contains('@') {

@@ -13,7 +13,11 @@ pub enum PlanError {
     Invalid { place: String, problem: String, remedy: String },
 }
 
-fn invalid(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> PlanError {
+pub(super) fn invalid(
+    place: impl Into<String>,
+    problem: impl Into<String>,
+    remedy: impl Into<String>,
+) -> PlanError {
     PlanError::Invalid { place: place.into(), problem: problem.into(), remedy: remedy.into() }
 }
 
@@ -60,7 +64,7 @@ impl Plan {
                 "Write a share, for example 0.001 for 0.1 %.",
             ));
         }
-        self.check_headers()?;
+        self.check_secrets()?;
         for (i, stage) in self.stages.iter().enumerate() {
             self.check_stage(&format!("stage {}", i + 1), stage)?;
         }
@@ -105,23 +109,6 @@ impl Plan {
                 self.check_stage("controller.template", template)
             }
         }
-    }
-
-    /// A plan is kept with each run and shown in its report: no key may be in it.
-    fn check_headers(&self) -> Result<(), PlanError> {
-        for (name, target) in &self.targets {
-            let TargetSpec::S3(s3) = target else { continue };
-            let secret = |h: &&String| h.to_ascii_lowercase().contains("server-side-encryption-customer-");
-            if let Some(header) = s3.put_headers.keys().find(secret) {
-                return Err(invalid(
-                    format!("targets.{name}"),
-                    format!("'{header}' carries a key, and a plan is kept and shown"),
-                    "Write the key (base64 of 32 bytes) into a file, and name it with --sse-c-key-file FILE, \
-                     or sse_c_key_file in a plan.",
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// The target of a workload: the named one, or the only one.

@@ -27,6 +27,9 @@ pub enum TargetSpec {
 pub struct S3Target {
     /// URLs; `{1...4}` expands; `embedded` starts the embedded server for the run.
     pub endpoints: Vec<String>,
+    /// Servers that a redirect may lead to, as URLs, beside the endpoints. Keys and signatures go nowhere else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects_to: Vec<String>,
     pub bucket: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,

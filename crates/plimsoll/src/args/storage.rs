@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use plimsoll_model::plan::{
-    Addressing, Checksum, EmbeddedSpec, OnThrottle, PayloadSigning, S3Target, TargetSpec, TlsSpec,
+    Addressing, Checksum, EmbeddedSpec, OnThrottle, PayloadSigning, S3Target, TargetSpec, TlsSpec, shown_url,
 };
 use plimsoll_model::units::Span;
 
@@ -28,6 +28,10 @@ pub struct StorageArgs {
     /// Bucket to work in; everything of the run lives under a prefix of its own in it
     #[arg(long, value_name = "NAME", help_heading = STORAGE)]
     pub bucket: Option<String>,
+    /// A server that a redirect (307, 308) may lead to; may be repeated. Keys and signatures go to no server that is not named
+    /// here or as an endpoint, and never from https to http
+    #[arg(long = "redirect-to", value_name = "URL", help_heading = STORAGE)]
+    pub redirects_to: Vec<String>,
     /// Make the bucket, and remove it at the end when it is empty again
     #[arg(long, help_heading = STORAGE)]
     pub create_bucket: bool,
@@ -121,7 +125,9 @@ impl StorageArgs {
     pub fn target(&self, context: &Context) -> Result<TargetSpec, Fault> {
         let endpoints = self.endpoints(context)?;
         let embedded = endpoints.iter().any(|e| e == "embedded");
+        self.redirects_to.iter().try_for_each(|url| check_endpoint(url))?;
         Ok(TargetSpec::S3(S3Target {
+            redirects_to: self.redirects_to.clone(),
             bucket: self.bucket(embedded)?,
             region: self.region.clone(),
             profile: self.profile.clone(),
@@ -235,19 +241,22 @@ fn check_endpoint(url: &str) -> Result<(), Fault> {
     }
     let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
         return Err(Fault::input(
-            format!("endpoint '{url}' is no URL"),
-            format!("Write http://{url} or https://{url}."),
+            format!("endpoint '{}' is no URL", shown_url(url)),
+            format!("Write http://{0} or https://{0}.", shown_url(url)),
         ));
     };
     let authority = rest.split('/').next().unwrap_or_default();
-    if authority.contains('@') {
+    if rest.contains('@') {
         return Err(Fault::input(
             "an endpoint must not carry credentials: every user of this machine can read a command line",
             "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --profile.",
         ));
     }
     if authority.is_empty() {
-        return Err(Fault::input(format!("endpoint '{url}' names no host"), "Write http://HOST:PORT."));
+        return Err(Fault::input(
+            format!("endpoint '{}' names no host", shown_url(url)),
+            "Write http://HOST:PORT.",
+        ));
     }
     Ok(())
 }

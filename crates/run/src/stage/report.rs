@@ -1,5 +1,6 @@
 //! How the workers of a stage ended, in the words of the run directory.
 
+use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_engine::{StopCause, WorkerEnd};
 use plimsoll_store::mark::StageReport;
 
@@ -28,8 +29,8 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
             report.ring_reason = [ring.why.as_str(), ring.detail.as_str()].join("; ");
         }
         if let Some(notes) = report.notes.get_mut(usize::from(e.workload)) {
-            for (name, value) in &e.notes {
-                let note = format!("{name}: {value}");
+            let told = e.notes.iter().filter(|(name, _)| !name.starts_with(REDIRECTED));
+            for note in told.map(|(name, value)| format!("{name}: {value}")) {
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -54,13 +55,21 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
     report
 }
 
-/// Facts of all workers, each once.
+/// Facts of all workers, each once; redirects summed up.
 pub fn facts(ends: &[WorkerEnd]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     for fact in ends.iter().flat_map(|e| &e.notes) {
-        if !facts.contains(fact) {
+        let counted = |f: &&mut (String, String)| f.0 == fact.0 && fact.0.starts_with(REDIRECTED);
+        if let Some((_, count)) = facts.iter_mut().find(counted) {
+            *count = sum(count, &fact.1);
+        } else if !facts.contains(fact) {
             facts.push(fact.clone());
         }
     }
     facts
+}
+
+fn sum(a: &str, b: &str) -> String {
+    let number = |n: &str| n.parse::<u64>().unwrap_or(0);
+    (number(a) + number(b)).to_string()
 }

@@ -37,6 +37,8 @@ const DEFAULT_REGION: &str = "us-east-1";
 #[derive(Debug, Clone)]
 pub struct Access {
     pub endpoints: Vec<Endpoint>,
+    /// Where redirects may lead beside those.
+    pub redirects: Vec<Endpoint>,
     pub credentials: Credentials,
     pub region: String,
     pub target: S3Target,
@@ -169,7 +171,7 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
             session_token: None,
         };
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
-        return Ok(Access { endpoints: endpoint, credentials, region, target: wire });
+        return Ok(Access { endpoints: endpoint, redirects: Vec::new(), credentials, region, target: wire });
     }
     let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
         let text = e.to_string();
@@ -189,7 +191,8 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
         (list, _) => parse_endpoints(list)?,
     };
     let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
-    Ok(Access { endpoints, credentials: found.credentials, region, target: wire })
+    let redirects = parse_endpoints(&target.redirects_to)?;
+    Ok(Access { endpoints, redirects, credentials: found.credentials, region, target: wire })
 }
 
 /// A sentence's beginning.
@@ -272,6 +275,11 @@ impl S3Ready {
         self.refused.as_deref()
     }
 
+    /// It speaks TLS, and with anyone: no certificate was checked.
+    pub fn is_unchecked(&self) -> bool {
+        self.access.target.tls.insecure && self.access.endpoints.iter().any(|e| e.tls)
+    }
+
     /// What was asked of the storage, and not confirmed by it.
     pub fn unconfirmed(&self) -> &[String] {
         &self.unconfirmed
@@ -330,6 +338,7 @@ impl S3Ready {
         };
         let setup = Setup {
             endpoints: self.access.endpoints.clone(),
+            redirects: self.access.redirects.clone(),
             credentials: self.access.credentials.clone(),
             region: self.access.region.clone(),
             target: self.access.target.clone(),

@@ -18,6 +18,8 @@ use super::tls;
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub endpoints: Vec<Endpoint>,
+    /// Servers that redirects may lead to.
+    pub redirects: Vec<Endpoint>,
     pub credentials: Credentials,
     pub region: String,
     pub target: S3Target,
@@ -74,6 +76,8 @@ pub struct Server {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub servers: Vec<Server>,
+    /// Where redirects may lead beside those.
+    pub redirects: Vec<Server>,
     pub credentials: Credentials,
     pub region: String,
     pub heads: HeadOptions,
@@ -92,17 +96,20 @@ pub const MAX_PARTS: u64 = 10_000;
 impl Config {
     /// Resolves names, reads certificates, checks headers. The error is a sentence with the remedy.
     pub fn new(setup: Setup) -> Result<Self, String> {
-        let Setup { endpoints, credentials, region, target, keys, content, object } = setup;
+        let Setup { endpoints, redirects, credentials, region, target, keys, content, object } = setup;
         if endpoints.is_empty() {
             return Err("no endpoint: name one with --endpoint".into());
         }
         let virtual_host = target.addressing == Addressing::VirtualHost;
-        let tls_config =
-            if endpoints.iter().any(|e| e.tls) { Some(tls::client_config(&target.tls)?) } else { None };
-        let servers = endpoints
-            .into_iter()
-            .map(|e| server(e, &target.bucket, virtual_host, tls_config.as_ref()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let tls_config = if endpoints.iter().chain(&redirects).any(|e| e.tls) {
+            Some(tls::client_config(&target.tls)?)
+        } else {
+            None
+        };
+        let ready = |list: Vec<Endpoint>| -> Result<Vec<Server>, String> {
+            list.into_iter().map(|e| server(e, &target.bucket, virtual_host, tls_config.as_ref())).collect()
+        };
+        let (servers, redirects) = (ready(endpoints)?, ready(redirects)?);
         if object.multipart && object.max_multipart_bytes.div_ceil(object.part_bytes.max(1)) > MAX_PARTS {
             return Err(format!(
                 "an object of {} bytes in parts of {} has more than {MAX_PARTS} parts: use larger parts (--part-size)",
@@ -123,6 +130,7 @@ impl Config {
         let timeout_ns = u64::try_from(target.timeout.0.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             servers,
+            redirects,
             credentials,
             region,
             heads,

@@ -15,7 +15,7 @@ use super::content::{Difference, Layout};
 use super::exchange::{Ended, Progress, Side};
 use super::judge::{judge, upload_id};
 use super::lane::Lane;
-use super::redirect::MAX_REDIRECTED;
+use super::redirect::Places;
 use super::request::{Call, PartDone, Upload, Writer};
 use super::waits::{ABORT_NS, CONTINUE_NS};
 use crate::ring::Ring;
@@ -88,6 +88,9 @@ pub(super) struct Machine {
     /// Unix time at ring time zero, nanoseconds.
     unix_at_zero_ns: i128,
     pub server_names: Vec<Text<64>>,
+    pub(super) places: Places,
+    /// Redirects that were followed, by server from and to.
+    pub(super) redirected: Vec<u64>,
     pub discarded_bytes: u64,
     pub copied_bytes: u64,
     /// When [`Self::wake`] has something to do.
@@ -107,13 +110,13 @@ impl Machine {
         if verify && config.object.multipart && config.content.layout() == Layout::Pool {
             return Err("objects uploaded in parts with pool signing cannot be verified: use --signing full or unsigned".into());
         }
-        let heads =
-            config.servers.iter().map(|s| new_heads(&config, &s.endpoint)).collect::<Result<Vec<_>, _>>()?;
+        let servers: Vec<Server> = config.servers.iter().chain(&config.redirects).cloned().collect();
+        let heads = servers.iter().map(|s| new_heads(&config, &s.endpoint)).collect::<Result<Vec<_>, _>>()?;
         let lanes_per_slot =
             if config.object.multipart { config.object.part_concurrency.max(1) as usize } else { 1 };
         let count = slots as usize * lanes_per_slot;
-        let servers_per_lane = config.servers.len() + MAX_REDIRECTED;
-        let tls = config.servers.iter().any(|s| s.endpoint.tls);
+        let servers_per_lane = servers.len();
+        let tls = servers.iter().any(|s| s.endpoint.tls);
         let reads = verify || config.checksum.is_some();
         let room = Writer::text_room(&config);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i128);
@@ -123,7 +126,9 @@ impl Machine {
             0
         };
         Ok(Self {
-            servers: config.servers.clone(),
+            places: Places::new(&servers, config.heads.virtual_host.then_some(config.heads.bucket.as_str())),
+            redirected: vec![0; servers.len() * servers.len()],
+            servers,
             heads,
             writer: Writer::new(&config, verify),
             slots: (0..slots).map(|_| Slot::new(max_parts)).collect(),
@@ -146,7 +151,7 @@ impl Machine {
     /// Sockets and ring ops in flight that the ring must have room for.
     pub fn ring_needs(config: &Config, slots: u32) -> (u32, u32) {
         let lanes = slots * if config.object.multipart { config.object.part_concurrency.max(1) } else { 1 };
-        (lanes * (config.servers.len() + MAX_REDIRECTED) as u32, lanes * 3)
+        (lanes * (config.servers.len() + config.redirects.len()) as u32, lanes * 3)
     }
 
     pub fn config(&self) -> &Config {
@@ -333,6 +338,8 @@ impl Machine {
             *progress = self.start(ring, now_ns, slot, lane, call);
             return Next::Wait;
         }
+        let refused =
+            if ended == Ended::Answered { self.redirect(slot, i).and_then(Result::err) } else { None };
         let (outcome, text) = judge(&mut self.lanes[i], ended, call, &op);
         if let Some(text) = text
             && !outcome.is_ok()
@@ -342,7 +349,10 @@ impl Machine {
         {
             let kind = if matches!(call, Call::Part(_)) { OpKind::UploadPart } else { op.kind };
             let server = &self.servers[self.slots[slot as usize].server].endpoint;
-            sink.failed(outcome, kind, format!("{server}: {text}"));
+            let location = self.lanes[i].parser.head().location.to_string_lossy();
+            let why =
+                refused.map_or(String::new(), |r| format!("; the redirect to '{location}' is {}", r.words()));
+            sink.failed(outcome, kind, format!("{server}: {text}{why}"));
         }
         if let Some(d) = self.lanes[i].difference.take() {
             sink.mismatch(&op, self.config.keys.key(op.key), &d);

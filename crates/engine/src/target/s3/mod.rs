@@ -22,7 +22,7 @@ mod worker;
 pub use config::{Config, Options, Server, Setup};
 pub use content::{Content, Layout};
 pub use keys::KeyNames;
-pub use worker::S3Worker;
+pub use worker::{REDIRECTED, S3Worker};
 
 #[cfg(test)]
 mod tests;

@@ -1,60 +1,93 @@
 //! Redirects: S3 answers 307 when a bucket is served elsewhere for a while.
+//!
+//! A request carries a signature, and may carry a session token and a key of encryption: it goes to servers that the user
+//! named and to no others (RFC 9110, 15.4 leaves it to the client), and never from TLS to a plain connection.
 
-use std::net::SocketAddr;
+use super::machine::Machine;
+use crate::target::s3::config::Server;
 
-use plimsoll_s3::Endpoint;
-
-use super::config::{Config, Server};
-use super::machine::{Machine, new_heads};
-
-/// Servers that redirects may add to those of the configuration.
-pub(super) const MAX_REDIRECTED: usize = 4;
 /// Redirects of one op.
 const MAX_HOPS: u8 = 3;
 
-impl Machine {
-    /// Follows a 307 or 308 to a server that is known or is given by address; true when the request is to be sent
-    /// again. Other redirects stay the op's answer.
-    pub(super) fn follow(&mut self, slot: u32, i: usize) -> bool {
-        let head = self.lanes[i].parser.head();
-        if !matches!(head.status, 307 | 308) || self.slots[slot as usize].hops == MAX_HOPS {
-            return false;
-        }
-        let Some(endpoint) = redirect_endpoint(&head.location.to_string_lossy(), &self.config) else {
-            return false;
-        };
-        let found = self.servers.iter().position(|s| s.endpoint == endpoint);
-        let server = match found {
-            Some(s) => s,
-            None => {
-                let Ok(ip) = endpoint.host.parse() else { return false };
-                if self.servers.len() == self.servers_per_lane || endpoint.tls {
-                    return false;
-                }
-                let Ok(heads) = new_heads(&self.config, &endpoint) else { return false };
-                let addresses = vec![SocketAddr::new(ip, endpoint.port)];
-                self.heads.push(heads);
-                self.servers.push(Server { endpoint, addresses, tls: None });
-                self.servers.len() - 1
+/// Why a redirect is the op's answer, and not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    Unnamed,
+    ToPlain,
+    TooMany,
+}
+
+impl Refused {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unnamed => {
+                "not followed: keys go to servers that were named, and this one was not (--redirect-to names it)"
             }
-        };
-        let s = &mut self.slots[slot as usize];
-        s.hops += 1;
-        s.server = server;
-        true
+            Self::ToPlain => "not followed: it leads from TLS to a plain connection",
+            Self::TooMany => "not followed any further: it goes round",
+        }
     }
 }
 
-/// The endpoint that a `Location` names; with virtual hosts the bucket's name in front is not part of it.
-fn redirect_endpoint(location: &str, config: &Config) -> Option<Endpoint> {
-    let (scheme, rest) = location.split_once("://")?;
-    let authority = rest.split(['/', '?']).next()?;
-    let mut endpoint = Endpoint::parse(&format!("{scheme}://{authority}")).ok()?;
-    if config.heads.virtual_host {
-        let bucket = format!("{}.", config.heads.bucket);
-        if let Some(host) = endpoint.host.strip_prefix(&bucket) {
-            endpoint.host = host.to_owned();
+/// How a `Location` may begin that leads to each server.
+#[derive(Debug)]
+pub(super) struct Places(Vec<(usize, String)>);
+
+impl Places {
+    pub fn new(servers: &[Server], bucket: Option<&str>) -> Self {
+        let mut list = Vec::new();
+        for (i, s) in servers.iter().enumerate() {
+            let scheme = if s.endpoint.tls { "https" } else { "http" };
+            for bucket in [None, bucket] {
+                let host = s.endpoint.host_header(bucket);
+                let explicit = format!("{host}:{}", s.endpoint.port);
+                list.push((i, format!("{scheme}://{host}")));
+                list.push((i, format!("{scheme}://{explicit}")));
+            }
         }
+        Self(list)
     }
-    Some(endpoint)
+
+    /// The server that a `Location` names. Compared as text: nothing that is not exactly a server's name passes for it.
+    fn find(&self, location: &[u8]) -> Option<usize> {
+        let leads = |begin: &str| {
+            location.get(..begin.len()).is_some_and(|l| l.eq_ignore_ascii_case(begin.as_bytes()))
+                && matches!(location.get(begin.len()), None | Some(b'/' | b'?'))
+        };
+        self.0.iter().find(|(_, begin)| leads(begin)).map(|(i, _)| *i)
+    }
+}
+
+impl Machine {
+    /// Follows a 307 or 308 to a server that was named; true when the request is to be sent again. Other redirects stay the
+    /// op's answer.
+    pub(super) fn follow(&mut self, slot: u32, i: usize) -> bool {
+        let Some(Ok(to)) = self.redirect(slot, i) else { return false };
+        let s = &mut self.slots[slot as usize];
+        self.redirected[s.server * self.servers.len() + to] += 1;
+        s.hops += 1;
+        s.server = to;
+        true
+    }
+
+    /// Where an answer redirects to; `None` when it is no redirect.
+    pub(super) fn redirect(&self, slot: u32, i: usize) -> Option<Result<usize, Refused>> {
+        let head = self.lanes[i].parser.head();
+        if !matches!(head.status, 307 | 308) {
+            return None;
+        }
+        let s = &self.slots[slot as usize];
+        let Some(to) = self.places.find(head.location.as_bytes()) else { return Some(Err(Refused::Unnamed)) };
+        if self.servers[s.server].endpoint.tls && !self.servers[to].endpoint.tls {
+            return Some(Err(Refused::ToPlain));
+        }
+        Some(if s.hops == MAX_HOPS { Err(Refused::TooMany) } else { Ok(to) })
+    }
+
+    /// What was followed: from, to, how often.
+    pub(super) fn redirects(&self) -> impl Iterator<Item = (&Server, &Server, u64)> {
+        let n = self.servers.len();
+        let named = move |(i, count): (usize, &u64)| (&self.servers[i / n], &self.servers[i % n], *count);
+        self.redirected.iter().enumerate().filter(|(_, count)| **count > 0).map(named)
+    }
 }

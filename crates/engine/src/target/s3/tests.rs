@@ -29,6 +29,8 @@ pub(super) struct Ran {
     pub first_bytes: u32,
     pub log: Log,
     pub discarded: u64,
+    /// From, to, how often.
+    pub redirects: Vec<(String, String, u64)>,
 }
 
 /// All that a sink is told.
@@ -104,6 +106,7 @@ impl Case {
             keep_alive: true,
             expect_continue: false,
             put_headers: Default::default(),
+            redirects_to: Vec::new(),
             sse_c_key_file: None,
             checksum: Default::default(),
             embedded: None,
@@ -135,10 +138,11 @@ impl Case {
     fn config(&self) -> Config {
         Config::new(Setup {
             endpoints: self.target.endpoints.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
+            redirects: self.target.redirects_to.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
             credentials: Credentials {
                 access_key: "AK".into(),
                 secret_key: "SK".into(),
-                session_token: None,
+                session_token: Some("TOKEN".into()),
             },
             region: "us-east-1".into(),
             target: self.target.clone(),
@@ -217,6 +221,10 @@ impl Case {
         }
         machine.close(&mut ring);
         ran.discarded = machine.discarded_bytes;
+        ran.redirects = machine
+            .redirects()
+            .map(|(f, t, n)| (f.endpoint.to_string(), t.endpoint.to_string(), n))
+            .collect();
         Ok(ran)
     }
 }

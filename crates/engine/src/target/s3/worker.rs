@@ -14,6 +14,9 @@ use crate::ring::socket::{is_loopback, loopback_note};
 use crate::ring::{Ring, RingSpec, Token, monotonic_ns};
 use crate::target::{Built, Context, Step, Target};
 
+/// Begins the note on redirects that were followed; its value is their number.
+pub const REDIRECTED: &str = "redirected ";
+
 /// One worker's exchanges.
 #[derive(Debug)]
 pub struct S3Worker {
@@ -120,6 +123,9 @@ impl<R: Ring> Target<R> for S3Worker {
         }
         let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
         notes.push(("payload signing".into(), signing));
+        for (from, to, count) in self.machine.redirects() {
+            notes.push((format!("{REDIRECTED}{} to {}", from.endpoint, to.endpoint), count.to_string()));
+        }
         let mut addresses = self.machine.config().servers.iter().flat_map(|s| &s.addresses);
         if addresses.any(is_loopback)
             && let Some(text) = loopback_note()

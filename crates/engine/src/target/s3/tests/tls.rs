@@ -9,7 +9,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::PrivateKeyDer;
 
-use super::server::Server;
+use super::server::{Reply, Server, http};
 use super::{Case, op};
 
 /// A CA of the test's own, a server that it vouches for, and a client.
@@ -60,6 +60,47 @@ impl Pki {
     fn trusting(&self) -> TlsSpec {
         TlsSpec { ca_file: self.file("ca.pem"), ..TlsSpec::default() }
     }
+}
+
+/// A session token, a key of encryption, and an answer that asks for both in clear.
+#[test]
+fn a_redirect_from_tls_to_a_plain_connection_is_never_followed() {
+    let pki = pki();
+    let plain = Server::start(|_| Reply::Bytes(http("200 OK", "", b"")));
+    let location = format!("Location: {}/b/k\r\n", plain.url());
+    let server =
+        Server::start_with(Some(pki.server.clone()), move |_| Reply::Bytes(http("307 R", &location, b"")));
+    for (endpoints, redirects_to) in [
+        (vec![server.url()], vec![]),
+        (vec![server.url()], vec![plain.url()]),
+        (vec![server.url(), plain.url()], vec![]),
+    ] {
+        let mut case = Case::at(&endpoints);
+        case.target.tls = pki.trusting();
+        case.target.redirects_to = redirects_to;
+        case.target.put_headers = [(
+            "x-amz-server-side-encryption-customer-key".to_owned(),
+            "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=".to_owned(),
+        )]
+        .into();
+        case.run_both(&[op(OpKind::Put, 1, 1000)], |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Http4xx], "{:?}", ran.log);
+            assert!(ran.log.failures[0].2.contains("not followed"), "{:?}", ran.log);
+        });
+    }
+    assert!(plain.requests().is_empty(), "{:?}", plain.requests());
+    // Between servers of TLS it is.
+    let (to, store) = Server::storing_with(Some(pki.server.clone()));
+    let location = format!("Location: {}/b/k\r\n", to.url());
+    let from =
+        Server::start_with(Some(pki.server.clone()), move |_| Reply::Bytes(http("307 R", &location, b"")));
+    let mut case = Case::new(&[&from]);
+    case.target.tls = pki.trusting();
+    case.target.redirects_to = vec![to.url()];
+    case.run_both(&[op(OpKind::Put, 1, 1000)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Ok], "{:?}", ran.log)
+    });
+    assert_eq!(store.lock().unwrap().len(), 1);
 }
 
 const SIZES: [u64; 5] = [0, 1, 4096, 65_537, 3_000_000];

@@ -153,13 +153,23 @@ fn silence_ends_with_the_time_out_and_costs_the_connection() {
 }
 
 #[test]
-fn redirects_to_known_servers_and_addresses() {
+fn redirects_lead_to_servers_that_were_named() {
     let (to, store) = Server::storing();
     let location = format!("Location: {}/b/elsewhere\r\n", to.url());
     let from = Server::start(move |_| Reply::Bytes(http("307 Temporary Redirect", &location, b"<x/>")));
-    Case::new(&[&from]).run_both(&[op(OpKind::Put, 1, 1000), op(OpKind::Get, 1, 1000)], |ran| {
+    let ops = [op(OpKind::Put, 1, 1000), op(OpKind::Get, 1, 1000)];
+    let mut case = Case::new(&[&from]);
+    case.run_both(&ops, |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Http4xx; 2], "{:?}", ran.log);
+        assert!(ran.log.failures[0].2.contains("--redirect-to"), "{:?}", ran.log);
+        assert!(ran.redirects.is_empty());
+    });
+    assert!(to.requests().is_empty(), "it was given a signature");
+    case.target.redirects_to = vec![to.url()];
+    case.run_both(&ops, |ran| {
         assert_eq!(ran.outcomes(), [Outcome::Ok; 2], "{:?}", ran.log);
         assert_eq!(ran.done[0].endpoint, 0);
+        assert_eq!(ran.redirects, [(from.url(), to.url(), 2)]);
     });
     assert_eq!(store.lock().unwrap().len(), 1);
     // Round and round: the redirect itself is the answer in the end.
@@ -168,6 +178,29 @@ fn redirects_to_known_servers_and_addresses() {
     });
     Case::new(&[&turning])
         .run_both(&[op(OpKind::Get, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Http4xx]));
+}
+
+#[test]
+fn what_only_looks_like_a_server_that_was_named_is_none() {
+    let (named, evil) = (Server::storing().0, Server::start(|_| Reply::Bytes(http("200 OK", "", b"hello"))));
+    let (to, port) = (named.url(), evil.port);
+    for location in [
+        format!("{to}@127.0.0.1:{port}/b/k"),
+        format!("{to}{port}/b/k"),
+        format!("{to}\\@127.0.0.1:{port}/"),
+        format!("http://127.0.0.1:{port}/?{to}/"),
+        format!("//127.0.0.1:{port}/b/k"),
+        "/b/elsewhere".to_owned(),
+    ] {
+        let head = format!("Location: {location}\r\n");
+        let from = Server::start(move |_| Reply::Bytes(http("307 R", &head, b"")));
+        let mut case = Case::new(&[&from]);
+        case.target.redirects_to = vec![to.clone()];
+        case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Http4xx], "{location}");
+        });
+    }
+    assert!(named.requests().is_empty() && evil.requests().is_empty());
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! Secrets have no place in a plan: it is kept in each run directory, printed by `--dry-run` and shown in reports.
+//!
+//! Headers are refused by name, endpoints by what they hold. No message repeats the value.
+
+use super::check::{PlanError, invalid};
+use super::{Plan, TargetSpec};
+
+/// Words that name a secret, as parts of a header's name.
+const SECRET_WORDS: [&str; 14] = [
+    "auth",
+    "authentication",
+    "authorization",
+    "bearer",
+    "cookie",
+    "cookie2",
+    "credential",
+    "credentials",
+    "passwd",
+    "password",
+    "secret",
+    "session",
+    "signature",
+    "token",
+];
+/// The same, written in two words.
+const SECRET_PAIRS: [&str; 4] = ["api-key", "access-key", "private-key", "customer-key"];
+
+/// Whether a header of this name is one that carries a secret.
+pub fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    name.split('-').any(|word| SECRET_WORDS.contains(&word) || word.ends_with("apikey"))
+        || SECRET_PAIRS.iter().any(|pair| name.contains(pair))
+        || name.contains("server-side-encryption-customer-")
+}
+
+/// Why a URL of a server cannot be kept; none: it can.
+pub fn url_problem(url: &str) -> Option<&'static str> {
+    // A pattern such as {1...4} holds none of these.
+    if url.contains('@') {
+        Some("holds a user name or password")
+    } else if url.contains(['?', '#']) {
+        Some("has a query or fragment, where signatures and tokens are")
+    } else {
+        None
+    }
+}
+
+/// A URL for a message: without user, password and query.
+pub fn shown_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(s, r)| (s, r));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+impl Plan {
+    /// Refuses what would write a secret into the run.
+    pub(super) fn check_secrets(&self) -> Result<(), PlanError> {
+        for (name, target) in &self.targets {
+            let TargetSpec::S3(s3) = target else { continue };
+            let place = || format!("targets.{name}");
+            if let Some(header) = s3.put_headers.keys().find(|h| is_secret_header(h)) {
+                let remedy = if header.to_ascii_lowercase().contains("customer-") {
+                    "Write the key (base64 of 32 bytes) into a file, and name it with --sse-c-key-file FILE, \
+                     or sse_c_key_file in a plan."
+                } else {
+                    "Leave it out: keys and session tokens come from the environment or a profile. Give metadata another name."
+                };
+                let problem = format!("'{header}' carries a secret, and a plan is kept and shown");
+                return Err(invalid(place(), problem, remedy));
+            }
+            for url in s3.endpoints.iter().chain(&s3.redirects_to) {
+                if let Some(problem) = url_problem(url) {
+                    return Err(invalid(
+                        place(),
+                        format!("the URL of {} {problem}, and a plan is kept and shown", shown_url(url)),
+                        "Write it as http://HOST:PORT; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile.",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, PlanError> {
+        Plan::from_toml(&format!(
+            "version = 1\n[targets.t]\nkind = \"s3\"\nbucket = \"b\"\n{line}\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = {{ get = 1 }}\n"
+        ))
+    }
+
+    #[test]
+    fn headers_that_carry_secrets_are_refused_by_name_and_not_repeated() {
+        for name in [
+            "Authorization",
+            "proxy-authorization",
+            "Cookie",
+            "Set-Cookie",
+            "X-Amz-Security-Token",
+            "x-auth-token",
+            "X-Api-Key",
+            "x_api_key",
+            "apikey",
+            "x-amz-meta-password",
+            "X-Amz-Server-Side-Encryption-Customer-Key",
+            "x-amz-copy-source-server-side-encryption-customer-key-MD5",
+            "X-Vault-Token",
+            "x-amz-signature",
+        ] {
+            let e = plan(&format!("endpoints = [\"http://h\"]\nput_headers = {{ {name} = \"hunter2\" }}"))
+                .unwrap_err();
+            assert!(e.to_string().contains(name) && !e.to_string().contains("hunter2"), "{e}");
+        }
+        for name in [
+            "x-amz-meta-author",
+            "x-amz-storage-class",
+            "x-amz-server-side-encryption-aws-kms-key-id",
+            "content-type",
+            "x-amz-meta-owner",
+            "x-amz-tagging",
+        ] {
+            assert!(
+                plan(&format!("endpoints = [\"http://h\"]\nput_headers = {{ {name} = \"v\" }}")).is_ok(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn urls_that_carry_secrets_are_refused_and_not_repeated() {
+        for url in [
+            "http://user:hunter2@h:9000",
+            "https://h/?X-Amz-Signature=hunter2",
+            "http://h#hunter2",
+            "http://a@hunter2@h",
+        ] {
+            for line in [
+                format!("endpoints = [\"{url}\"]"),
+                format!("endpoints = [\"http://h\"]\nredirects_to = [\"{url}\"]"),
+            ] {
+                let e = plan(&line).unwrap_err().to_string();
+                assert!(e.contains("://h") && !e.contains("hunter2"), "{e}");
+            }
+        }
+        assert!(plan("endpoints = [\"http://node{1...4}:9000\"]").is_ok());
+    }
+}
