@@ -255,7 +255,7 @@ def main():
             assert s3.list_objects_v2(Bucket="bkt")["KeyCount"] == 0
             s3.delete_bucket(Bucket="bkt")
             left = [f for r, _, fs in os.walk(data) for f in fs]
-            assert left == ["lock"], left
+            assert left == [".plimsoll-data"], left
         finally:
             server.stop()
 

@@ -92,9 +92,9 @@ fn start(
     journal: Option<&mut Journal>,
 ) -> Result<Server, RunError> {
     // Made for this run, known to it alone, and never on a command line.
-    command
-        .env("AWS_ACCESS_KEY_ID", format!("plimsoll{:016x}", random()))
-        .env("AWS_SECRET_ACCESS_KEY", format!("{:016x}{:016x}{:016x}", random(), random(), random()));
+    let access_key = format!("plimsoll{:016x}", random());
+    let secret_key = format!("{:016x}{:016x}{:016x}", random(), random(), random());
+    command.env("AWS_ACCESS_KEY_ID", &access_key).env("AWS_SECRET_ACCESS_KEY", &secret_key);
     command
         .env_remove("AWS_SESSION_TOKEN")
         .stdin(Stdio::null())
@@ -127,7 +127,10 @@ fn start(
         entries.push(journal.creating(thing)?);
     }
     match await_ready(&mut child) {
-        Ok(ready) => Ok(Server { child, ready, entries, temporary }),
+        // A server prints only keys that it made itself; these are ours.
+        Ok(ready) => {
+            Ok(Server { child, ready: Ready { access_key, secret_key, ..ready }, entries, temporary })
+        }
         Err(problem) => {
             // It may have ended already.
             let _ = child.kill();

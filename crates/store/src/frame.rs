@@ -48,7 +48,8 @@ impl FrameWriter {
         let mut reader = FrameReader::open(path)?;
         while reader.next()?.is_some() {}
         let (end, number) = (reader.good_end, reader.number);
-        let mut file = File::options().write(true).open(path).map_err(StoreError::io("open", path))?;
+        let mut file =
+            crate::plain::open(path, File::options().write(true)).map_err(StoreError::io("open", path))?;
         file.set_len(end).map_err(StoreError::io("truncate", path))?;
         file.seek(SeekFrom::End(0)).map_err(StoreError::io("seek in", path))?;
         Ok(Self { file, path: path.to_owned(), number })

@@ -3,17 +3,22 @@
 //! Each thing is written and synced *before* it is created, and struck out after it is gone. So whatever
 //! a killed run left behind is in the journal of its run directory. One JSON object a line; a torn last line
 //! is a thing that was never created.
+//!
+//! A journal is a claim, and may be anybody's. It proves nothing: whoever removes what it lists looks for the run's mark
+//! (in the journal's head, the run's id and a random part) on the thing itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
-pub const JOURNAL_FORMAT: &str = "plimsoll.journal/1";
+pub const JOURNAL_FORMAT: &str = "plimsoll.journal/2";
+/// Without a mark in its head: read, and what it lists has to be removed by hand, for nothing of it carries a mark.
+const UNMARKED_FORMAT: &str = "plimsoll.journal/1";
 
 /// Something that exists outside the run directory because of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +45,9 @@ pub enum Thing {
 enum Line {
     Header {
         format: String,
+        /// See [`Journal::mark`].
+        #[serde(default)]
+        mark: String,
     },
     Created {
         id: u64,
@@ -62,29 +70,36 @@ pub struct Journal {
     path: PathBuf,
     next_id: u64,
     open: BTreeMap<u64, Thing>,
+    mark: String,
 }
 
 impl Journal {
     /// Opens or creates it, and locks it. An error names a run that is still going on.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut file = File::options()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(path)
+        let mut file = crate::plain::open(path, File::options().create(true).read(true).append(true))
             .map_err(StoreError::io("open", path))?;
         lock(&file, path)?;
-        let text = read_text(path).map_err(StoreError::io("read", path))?;
-        let (open, last) = replay(path, &text)?;
+        let text = text_of(&mut file).map_err(StoreError::io("read", path))?;
+        let Replayed { open, last, mark } = replay(path, &text)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // A torn line must not swallow the next one.
             file.write_all(b"\n").map_err(StoreError::io("write", path))?;
         }
-        let mut journal = Self { file, path: path.to_owned(), next_id: last.map_or(0, |id| id + 1), open };
-        if text.is_empty() {
-            journal.write(&Line::Header { format: JOURNAL_FORMAT.into() })?;
+        let unmarked = mark.is_empty();
+        let mark = if unmarked { new_mark(path) } else { mark };
+        let mut journal =
+            Self { file, path: path.to_owned(), next_id: last.map_or(0, |id| id + 1), open, mark };
+        if unmarked {
+            // New, or of a version that made no marks: what is made from here on carries this one.
+            let mark = journal.mark.clone();
+            journal.write(&Line::Header { format: JOURNAL_FORMAT.into(), mark })?;
         }
         Ok(journal)
+    }
+
+    /// What everything that this run makes is marked with: the run's id and a random part, `ID.32 HEX DIGITS`.
+    pub fn mark(&self) -> &str {
+        &self.mark
     }
 
     /// Notes that `thing` is about to be created; on disk when this returns.
@@ -132,27 +147,53 @@ impl Journal {
 }
 
 /// A kill may tear a line in the middle of a character.
-fn read_text(path: &Path) -> std::io::Result<String> {
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+fn text_of(file: &mut File) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The text of a journal; empty when there is none.
+fn read_text(path: &Path) -> Result<String, StoreError> {
+    match crate::plain::open(path, File::options().read(true)).and_then(|mut f| text_of(&mut f)) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        text => text.map_err(StoreError::io("read", path)),
+    }
+}
+
+/// The id is the name of the directory that the journal lies in; with the random part it is no other run's, wherever
+/// that one lies.
+fn new_mark(path: &Path) -> String {
+    let dir = path.parent().and_then(|p| std::fs::canonicalize(p).ok()).unwrap_or_default();
+    let id: String = dir.file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy().into_owned());
+    let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).take(64).collect();
+    let mut random = [0u8; RANDOM_BYTES];
+    // Early in boot there may be none: then the time has to tell runs apart.
+    if rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).is_err() {
+        let now = jiff::Timestamp::now().as_nanosecond() as u128;
+        random = now.to_le_bytes();
+    }
+    format!("{id}.{:032x}", u128::from_le_bytes(random))
+}
+
+const RANDOM_BYTES: usize = 16;
+
+/// Whether this can be a mark: anything else in a journal's head is not one of ours.
+fn is_mark(text: &str) -> bool {
+    let Some((id, random)) = text.rsplit_once('.') else { return false };
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    id.chars().all(fits) && random.len() == 2 * RANDOM_BYTES && random.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// What a journal says is still there, without locking it. Empty when there is no journal.
 pub fn pending(path: &Path) -> Result<Vec<(u64, Thing)>, StoreError> {
-    let text = match read_text(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(StoreError::io("read", path)(e)),
-    };
-    Ok(replay(path, &text)?.0.into_iter().rev().collect())
+    let text = read_text(path)?;
+    Ok(replay(path, &text)?.open.into_iter().rev().collect())
 }
 
 /// What was kept by the user's wish, in the order in which it was made.
 pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
-    let text = match read_text(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(StoreError::io("read", path)(e)),
-    };
+    let text = read_text(path)?;
     let mut created = BTreeMap::new();
     let mut kept: BTreeMap<u64, Thing> = BTreeMap::new();
     for line in text.lines().filter_map(|l| serde_json::from_str::<Line>(l).ok()) {
@@ -171,7 +212,7 @@ pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
 
 /// Whether a process holds the journal: the run is going on.
 pub fn is_locked(path: &Path) -> bool {
-    File::open(path)
+    crate::plain::open(path, File::options().read(true))
         .is_ok_and(|f| rustix::fs::flock(&f, rustix::fs::FlockOperation::NonBlockingLockShared).is_err())
 }
 
@@ -187,36 +228,49 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
 
 type Open = BTreeMap<u64, Thing>;
 
-/// Things that are still open, and the last id given.
-fn replay(path: &Path, text: &str) -> Result<(Open, Option<u64>), StoreError> {
-    let bad = |n: usize, e: serde_json::Error| StoreError::Content {
+/// What the lines of a journal amount to.
+struct Replayed {
+    /// Things that are still there.
+    open: Open,
+    /// The last id given.
+    last: Option<u64>,
+    /// Empty where there is none.
+    mark: String,
+}
+
+fn replay(path: &Path, text: &str) -> Result<Replayed, StoreError> {
+    let damaged = |n: usize, what: String| StoreError::Content {
         path: path.to_owned(),
-        problem: format!("line {} is damaged: {e}", n + 1),
+        problem: format!("line {} is damaged: {what}", n + 1),
     };
-    let mut open = Open::new();
-    let mut last = None;
-    let lines: Vec<&str> = text.lines().collect();
-    for (n, text) in lines.iter().enumerate() {
+    let mut all = Replayed { open: Open::new(), last: None, mark: String::new() };
+    for (n, text) in text.lines().enumerate() {
         match serde_json::from_str::<Line>(text) {
-            Ok(Line::Header { format }) if format != JOURNAL_FORMAT => {
+            Ok(Line::Header { format, .. }) if format == UNMARKED_FORMAT => {}
+            Ok(Line::Header { format, mark }) if format == JOURNAL_FORMAT => {
+                if !is_mark(&mark) || !all.mark.is_empty() {
+                    return Err(damaged(n, "it has no mark of a run, or another one".into()));
+                }
+                all.mark = mark;
+            }
+            Ok(Line::Header { format, .. }) => {
                 return Err(StoreError::Format {
                     path: path.to_owned(),
                     found: format,
                     wanted: JOURNAL_FORMAT,
                 });
             }
-            Ok(Line::Header { .. }) => {}
             Ok(Line::Created { id, thing }) => {
-                last = last.max(Some(id));
-                open.insert(id, thing);
+                all.last = all.last.max(Some(id));
+                all.open.insert(id, thing);
             }
-            Ok(Line::Removed { id } | Line::Kept { id }) => drop(open.remove(&id)),
+            Ok(Line::Removed { id } | Line::Kept { id }) => drop(all.open.remove(&id)),
             // A line without its end was being written when the run was killed: nothing followed from it.
             Err(_) if torn(text) => {}
-            Err(e) => return Err(bad(n, e)),
+            Err(e) => return Err(damaged(n, e.to_string())),
         }
     }
-    Ok((open, last))
+    Ok(all)
 }
 
 /// A prefix of a line: it lacks its closing brace.
@@ -300,6 +354,53 @@ mod tests {
             drop(j);
             assert!(pending(&path).unwrap().iter().any(|(i, _)| *i == id));
         }
+    }
+
+    #[test]
+    fn a_run_keeps_its_mark_and_no_other_run_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mark = Journal::open(&path).unwrap().mark().to_owned();
+        assert!(is_mark(&mark), "{mark}");
+        assert_eq!(Journal::open(&path).unwrap().mark(), mark);
+        std::fs::remove_file(&path).unwrap();
+        assert_ne!(Journal::open(&path).unwrap().mark(), mark);
+        for not in ["", ".", "x", "id.0123", "a b.0123456789abcdef0123456789abcdef"] {
+            std::fs::write(
+                &path,
+                format!("{{\"entry\":\"header\",\"format\":\"{JOURNAL_FORMAT}\",\"mark\":\"{not}\"}}\n"),
+            )
+            .unwrap();
+            assert!(Journal::open(&path).unwrap_err().to_string().contains("no mark"), "{not}");
+        }
+    }
+
+    #[test]
+    fn an_old_journal_is_read_and_gets_a_mark_for_what_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let old = r#"{"entry":"header","format":"plimsoll.journal/1"}
+{"entry":"created","id":0,"thing":"file","path":"/tmp/x"}
+"#;
+        std::fs::write(&path, old).unwrap();
+        assert_eq!(pending(&path).unwrap().len(), 1);
+        let mut j = Journal::open(&path).unwrap();
+        let mark = j.mark().to_owned();
+        j.creating(Thing::File { path: "/tmp/y".into() }).unwrap();
+        drop(j);
+        let j = Journal::open(&path).unwrap();
+        assert_eq!((j.mark(), j.pending().len()), (mark.as_str(), 2));
+    }
+
+    #[test]
+    fn a_journal_that_is_a_link_is_neither_read_nor_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, theirs) = (dir.path().join("journal"), dir.path().join("theirs"));
+        std::fs::write(&theirs, "no newline").unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        assert!(Journal::open(&path).unwrap_err().to_string().contains("symbolic link"));
+        assert!(pending(&path).is_err() && kept(&path).is_err() && !is_locked(&path));
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "no newline");
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub mod frame;
 pub mod journal;
 pub mod mark;
 mod merge;
+mod plain;
+mod removal;
 pub mod rundir;
 pub mod sparse;
 pub mod stream;

@@ -112,8 +112,11 @@ impl RunDir {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Opens a run by path, by id under `root`, by a beginning of its id, or `last`.
+    /// Opens a run by path, by id under `root`, by a beginning of its id that no other has, or `last`.
     pub fn find(root: &Path, name: &str) -> Result<Self, StoreError> {
+        if name.is_empty() {
+            return Err(no_such(root, "an empty name names no run".into()));
+        }
         let direct = Path::new(name);
         if direct.join("plan.toml").is_file() {
             return Self::open(direct);
@@ -121,6 +124,9 @@ impl RunDir {
         let mut hits: Vec<RunDir> = list_dirs(root)?;
         if name == "last" {
             return hits.pop().ok_or_else(|| no_such(root, "there is no run yet".into()));
+        }
+        if let Some(whole) = hits.iter().position(|r| r.id() == name) {
+            return Ok(hits.swap_remove(whole));
         }
         hits.retain(|r| r.id().starts_with(name));
         match hits.len() {
@@ -290,13 +296,14 @@ impl RunDir {
         named.collect()
     }
 
-    /// Removes the run. Refused while it is running, and while things that it created wait for cleanup.
+    /// Removes the run. Refused while it is running, while things that it created wait for cleanup, and where anything that is
+    /// not a run's lies in it.
     pub fn remove(self) -> Result<(), StoreError> {
         let refuse =
             |problem: String, remedy| Err(StoreError::Dir { path: self.path.clone(), problem, remedy });
-        if journal::is_locked(&self.journal_path()) {
+        let Ok(_held) = crate::removal::hold(&self.journal_path()) else {
             return refuse("the run is still going on".into(), "Stop it first");
-        }
+        };
         let waiting = journal::pending(&self.journal_path())?.len();
         if waiting > 0 {
             return refuse(
@@ -304,24 +311,7 @@ impl RunDir {
                 "Remove them first with: plimsoll cleanup RUN",
             );
         }
-        // Only what a run directory holds; a file of the user's in it stops the last step, and stays.
-        for name in ["intervals", "samples"] {
-            for file in zst_files(&self.path.join(name))? {
-                std::fs::remove_file(&file).map_err(StoreError::io("remove", &file))?;
-            }
-            let sub = self.path.join(name);
-            std::fs::remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
-        }
-        for name in ["plan.toml", "env.json", "journal", "seal.json", "analysis.json", "summary.json"] {
-            let file = self.path.join(name);
-            match std::fs::remove_file(&file) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(StoreError::io("remove", &file)(e));
-                }
-                _ => {}
-            }
-        }
-        std::fs::remove_dir(&self.path).map_err(StoreError::io("remove", &self.path))
+        crate::removal::remove(&self.path)
     }
 }
 
@@ -427,7 +417,12 @@ fn hash_file(path: &Path) -> Result<FileSeal, StoreError> {
 fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let temporary = path.with_extension("new");
     let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&temporary)?;
+        // What a killed process left under this name goes; what a stranger's link leads to is not written to.
+        match std::fs::remove_file(&temporary) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = std::fs::File::create_new(&temporary)?;
         std::io::Write::write_all(&mut file, content)?;
         file.sync_all()?;
         std::fs::rename(&temporary, path)

@@ -105,14 +105,87 @@ fn states_and_removal() {
     assert!(e.contains("no run '2026'"), "{e}");
 }
 
+/// Every file below a directory, with its content.
+fn all_of(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(all_of(&path));
+        } else {
+            all.push((path.clone(), std::fs::read(&path).unwrap_or_default()));
+        }
+    }
+    all.sort();
+    all
+}
+
 #[test]
-fn a_foreign_file_in_a_run_survives_its_removal() {
+fn a_run_with_anything_foreign_in_it_stays_whole() {
+    for name in ["notes.txt", "intervals/notes.txt", "samples/x.zst/deep"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = new_run(dir.path());
+        let mine = run.path().join(name);
+        std::fs::create_dir_all(mine.parent().unwrap()).unwrap();
+        std::fs::write(&mine, "mine").unwrap();
+        let before = all_of(dir.path());
+        let told = run.remove().unwrap_err().to_string();
+        assert!(told.contains("is no file of a run") && told.contains("Nothing was removed"), "{told}");
+        assert_eq!(all_of(dir.path()), before, "{name}");
+    }
+}
+
+#[test]
+fn a_run_whose_streams_are_links_stays_and_so_does_what_they_lead_to() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
-    let mine = run.path().join("notes.txt");
-    std::fs::write(&mine, "mine").unwrap();
-    assert!(run.remove().is_err());
-    assert!(mine.exists());
+    let theirs = dir.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(theirs.join("data.zst"), "theirs").unwrap();
+    std::fs::remove_dir(run.path().join("samples")).unwrap();
+    std::os::unix::fs::symlink(&theirs, run.path().join("samples")).unwrap();
+    assert!(run.clone().remove().unwrap_err().to_string().contains("samples is no file of a run"));
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(run.path(), &link).unwrap();
+    assert!(rundir::RunDir::open(&link).unwrap().remove().unwrap_err().to_string().contains("it is a link"));
+    assert_eq!(std::fs::read(theirs.join("data.zst")).unwrap(), b"theirs");
+    assert!(run.path().join("plan.toml").exists());
+}
+
+#[test]
+fn what_a_kill_left_in_the_middle_of_a_write_goes_with_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    for name in ["plan.new", "summary.new"] {
+        std::fs::write(run.path().join(name), "half").unwrap();
+    }
+    let path = run.path().to_owned();
+    run.remove().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_is_replaced_and_not_what_a_link_in_its_way_leads_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    let theirs = dir.path().join("theirs");
+    std::fs::write(&theirs, "theirs").unwrap();
+    std::os::unix::fs::symlink(&theirs, run.path().join("plan.new")).unwrap();
+    run.write_plan(&run.plan().unwrap()).unwrap();
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    assert!(!run.path().join("plan.new").exists());
+}
+
+#[test]
+fn a_run_is_named_by_its_whole_id_or_by_what_no_other_begins_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    assert!(rundir::RunDir::find(dir.path(), "").unwrap_err().to_string().contains("empty name"));
+    let longer = dir.path().join(format!("{}-2", run.id()));
+    rundir::RunDir::create_at(&longer).unwrap().write_plan(&run.plan().unwrap()).unwrap();
+    assert_eq!(rundir::RunDir::find(dir.path(), &run.id()).unwrap(), run);
+    let told = rundir::RunDir::find(dir.path(), &run.id()[..12]).unwrap_err().to_string();
+    assert!(told.contains("2 runs begin with"), "{told}");
 }
 
 #[test]

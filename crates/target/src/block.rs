@@ -4,6 +4,7 @@
 //! filled first: holes would be answered without passing the throttle (136,000 "IOPS" were seen under a limit of 500).
 //! Open the export with direct I/O: read-ahead of buffered reads passes the limit too.
 
+use crate::data_dir::{DataDir, DataDirError};
 use crate::limiter::{LimitSet, LimitSpec, MICRO, TierKind, Unit};
 use crate::ready::Ready;
 use std::fs::{self, File};
@@ -31,7 +32,8 @@ pub enum Export {
 pub struct BlockOptions {
     /// Limits of a block tier (vultr-hdd, vultr-nvme) or of a file with `kind = "block"`.
     pub limits: LimitSet,
-    /// Directory for the disk and its export; made if need be. A disk of the right size that is there is used again.
+    /// Directory for the disk and its export: new, empty, or one of an earlier disk, which is used again where it has this
+    /// size.
     pub data: PathBuf,
     /// Size of the disk, in bytes: a multiple of 4,096.
     pub size_bytes: u64,
@@ -56,6 +58,8 @@ pub enum BlockError {
     Size(u64),
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
     #[error("{DAEMON} exports nothing: {0}")]
     Daemon(String),
 }
@@ -67,7 +71,12 @@ pub struct Handle {
     path: PathBuf,
     export: Export,
     throttle: String,
+    /// Ours until the daemon has ended.
+    _dir: DataDir,
 }
+
+/// What the mark of a data directory says.
+const DATA_FORMAT: &str = "plimsoll.block/1";
 
 impl Handle {
     /// The file to measure, or the socket of the NBD server.
@@ -126,7 +135,7 @@ pub fn start(options: &BlockOptions) -> Result<Handle, BlockError> {
         let path = path.to_owned();
         move |e| BlockError::File(path, e)
     };
-    fs::create_dir_all(&options.data).map_err(at(&options.data))?;
+    let dir = DataDir::claim(&options.data, DATA_FORMAT)?;
     let disk = options.data.join("disk.raw");
     fill(&disk, options.size_bytes).map_err(at(&disk))?;
     let path = match options.export {
@@ -139,7 +148,7 @@ pub fn start(options: &BlockOptions) -> Result<Handle, BlockError> {
         Export::Nbd => {}
     }
     let daemon = spawn(&disk, &path, options.export, &throttle)?;
-    let mut handle = Handle { daemon, path, export: options.export, throttle };
+    let mut handle = Handle { daemon, path, export: options.export, throttle, _dir: dir };
     await_export(&mut handle, options.size_bytes)?;
     Ok(handle)
 }

@@ -11,6 +11,7 @@
 pub mod block;
 pub mod canned;
 pub mod clock;
+pub mod data_dir;
 pub mod limiter;
 pub mod ready;
 pub mod s3;

@@ -22,7 +22,7 @@ Examples:
       --tier vultr-standard --scale 0.1
 
 Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones \
-are made and printed. A second pair is accepted when PLIMSOLL_SECOND_ACCESS_KEY_ID and
+are made and printed (those that are set are not). A second pair is accepted when PLIMSOLL_SECOND_ACCESS_KEY_ID and
 PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.
 
 A file for --limits (each [[limit]] is a token bucket; answer: 429, 503, delay or queue):
@@ -83,7 +83,7 @@ pub struct S3ServerArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub listen: std::net::SocketAddr,
-    /// Directory of its data
+    /// Directory of its data: a new or empty one, or one that it made before
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     #[command(flatten)]
@@ -162,7 +162,7 @@ pub struct BlockServerArgs {
     /// Size of the disk
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub size: Size,
-    /// Directory of its data [default: a temporary one]
+    /// Directory of its data: new, empty, or of an earlier disk [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Multiply the tier's rates

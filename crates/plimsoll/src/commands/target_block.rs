@@ -34,7 +34,7 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
 fn refused(e: BlockError) -> Fault {
     let remedy = match &e {
         BlockError::NotInstalled => "Install it, or limit a disk by other means.",
-        BlockError::File(..) => "Choose another directory with --data DIR.",
+        BlockError::File(..) | BlockError::DataDir(_) => "Choose another directory with --data DIR.",
         BlockError::Daemon(_) => {
             "FUSE exports need /dev/fuse, and a file system with direct I/O under --data."
         }
@@ -51,12 +51,17 @@ struct Directory {
 
 impl Directory {
     fn make(given: Option<&Path>) -> Result<Self, Fault> {
-        let own = || std::env::temp_dir().join(format!("plimsoll-block-{}", std::process::id()));
-        let path = given.map_or_else(own, Path::to_owned);
-        std::fs::create_dir_all(&path).map_err(|e| {
-            Fault::input(format!("{}: {e}", path.display()), "Choose another directory with --data DIR.")
-        })?;
-        Ok(Self { path, temporary: given.is_none() })
+        let Some(given) = given else {
+            let made = plimsoll_run::safety::trees::temporary("block");
+            let path = made.map_err(|e| {
+                Fault::input(
+                    format!("no temporary directory can be made: {e}"),
+                    "Set TMPDIR, or choose a directory with --data DIR.",
+                )
+            })?;
+            return Ok(Self { path, temporary: true });
+        };
+        Ok(Self { path: given.to_owned(), temporary: false })
     }
 }
 

@@ -8,8 +8,10 @@ pub mod facts;
 pub mod files;
 pub mod judge;
 pub mod marker;
+pub mod place;
 pub mod reads;
 pub mod signature;
+pub mod trees;
 
 pub use claim::{Permit, permit};
 pub use device::DeviceInfo;

@@ -20,6 +20,8 @@ pub(crate) enum StoreError {
     Invalid(S3ErrorCode, String),
     #[error("damaged object: {0}")]
     Damaged(String),
+    #[error(transparent)]
+    DataDir(#[from] crate::data_dir::DataDirError),
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
@@ -40,7 +42,7 @@ impl From<StoreError> for S3Error {
             StoreError::BucketNotEmpty => S3ErrorCode::BucketNotEmpty,
             StoreError::Precondition => S3ErrorCode::PreconditionFailed,
             StoreError::Invalid(code, _) => code.clone(),
-            StoreError::Damaged(_) => S3ErrorCode::InternalError,
+            StoreError::Damaged(_) | StoreError::DataDir(_) => S3ErrorCode::InternalError,
             StoreError::Io(io) => match io.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                     let text = "the server's disk is full: free space in its data directory";

@@ -116,6 +116,8 @@ pub enum S3ServerError {
 pub struct Handle {
     addr: SocketAddr,
     credentials: Vec<Credentials>,
+    /// The pair was made here: nobody else could tell a client.
+    made: bool,
     region: String,
     ca_file: Option<PathBuf>,
     tls: bool,
@@ -166,8 +168,9 @@ impl Handle {
             kind: "s3",
             address: self.addr.to_string(),
             endpoint: self.endpoint(),
-            access_key: Some(self.credentials().access_key.clone()),
-            secret_key: Some(self.credentials().secret_key.clone()),
+            // Keys that the user gave are the user's to tell.
+            access_key: self.made.then(|| self.credentials().access_key.clone()),
+            secret_key: self.made.then(|| self.credentials().secret_key.clone()),
             region: Some(self.region.clone()),
             ca_file: self.ca_file.clone(),
             path: None,
@@ -198,7 +201,8 @@ impl Drop for Handle {
 /// Starts the server on threads of its own; the answer comes when it listens.
 pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
     let mut credentials = options.credentials.clone();
-    if credentials.is_empty() {
+    let made = credentials.is_empty();
+    if made {
         credentials.push(Credentials::generate()?);
     }
     // What no client could ask for is not made.
@@ -242,6 +246,7 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
     Ok(Handle {
         addr,
         credentials,
+        made,
         region: options.region,
         ca_file,
         tls: acceptor.is_some(),

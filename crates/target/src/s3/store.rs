@@ -7,6 +7,7 @@
 use super::error::StoreError;
 use super::index::{Entry, Index, Page, PageRequest, page};
 use super::object::{self, Meta, Opened, Writer};
+use crate::data_dir::DataDir;
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Sha256};
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,7 @@ pub(crate) struct Store {
     buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
     next_tmp: AtomicU64,
     /// Held for the life of the store: one server per directory.
-    _lock: File,
+    _dir: DataDir,
     /// Files that were not whole when the store was opened.
     pub damaged: Vec<PathBuf>,
 }
@@ -93,18 +94,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// What the mark of a data directory says.
+const DATA_FORMAT: &str = "plimsoll.s3/1";
+
 impl Store {
-    /// Opens a directory, makes it if need be, and reads what is there.
+    /// Opens a directory, makes it if need be, and reads what is there. One that holds anything else is refused.
     pub fn open(root: &Path, sync: bool) -> Result<Store, StoreError> {
+        let dir = DataDir::claim(root, DATA_FORMAT)?;
         fs::create_dir_all(root.join("buckets"))?;
-        let lock = File::create(root.join("lock"))?;
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            let text = format!(
-                "{} is in use by another server: stop that one, or name another directory",
-                root.display()
-            );
-            std::io::Error::new(std::io::ErrorKind::AddrInUse, text)
-        })?;
         let tmp = root.join("tmp");
         if tmp.exists() {
             fs::remove_dir_all(&tmp)?;
@@ -115,7 +112,7 @@ impl Store {
             sync,
             buckets: RwLock::default(),
             next_tmp: AtomicU64::new(0),
-            _lock: lock,
+            _dir: dir,
             damaged: Vec::new(),
         };
         let mut buckets = BTreeMap::new();
@@ -355,6 +352,21 @@ mod tests {
         assert_eq!(keys(&b), [&b".."[..], b"a", b"a/b", "\u{e9}".as_bytes()]);
         assert_eq!(b.open("a/b").unwrap().data.unwrap(), "a/b");
         assert!(matches!(store.delete_bucket("bkt"), Err(StoreError::BucketNotEmpty)));
+    }
+
+    #[test]
+    fn a_directory_of_somebody_else_is_refused_before_anything_in_it_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        for name in ["tmp/theirs", "lock"] {
+            fs::write(dir.path().join(name), b"precious").unwrap();
+        }
+        let told = Store::open(dir.path(), false).unwrap_err().to_string();
+        assert!(told.contains("is not empty") && told.contains(&dir.path().display().to_string()), "{told}");
+        for name in ["tmp/theirs", "lock"] {
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), b"precious");
+        }
+        assert!(!dir.path().join("buckets").exists());
     }
 
     #[test]

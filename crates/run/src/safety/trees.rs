@@ -1,0 +1,235 @@
+//! Directories that a run made: marked by a file inside, and removed by that mark alone.
+//!
+//! Nothing is removed by a path twice: the directory is opened once, looked at through that handle, and emptied through
+//! it. No link is followed, and where another file system is mounted anywhere below, nothing is removed at all.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, openat, statx, unlinkat};
+
+use super::place::{FileId, Place};
+
+/// Name of the mark: `plimsoll 2 DEVICE INODE BORN MARK`, where the numbers are the directory's.
+const MARKER: &str = ".plimsoll-made";
+
+/// Makes a directory and marks it with the run's mark. It must not be there.
+pub fn make(path: &Path, mode: u32, run: &str) -> io::Result<()> {
+    let gone = || io::Error::other("its directory is gone");
+    let place = Place::of(path)?.ok_or_else(gone)?;
+    rustix::fs::mkdirat(&place.dir, &place.name, Mode::from_raw_mode(mode))?;
+    let dir = place.open(OFlags::DIRECTORY)?.ok_or_else(gone)?;
+    if dir.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("somebody else has taken its name"));
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut marker = File::from(openat(&dir, MARKER, flags, Mode::from_raw_mode(0o600))?);
+    marker.write_all(format!("plimsoll 2 {} {run}\n", FileId::of(&dir)?).as_bytes())?;
+    marker.sync_all()
+}
+
+/// A new directory under the temporary one, for this user alone, under a name that nobody can guess.
+pub fn temporary(kind: &str) -> io::Result<PathBuf> {
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    let path = std::env::temp_dir().join(format!("plimsoll-{kind}-{:016x}", u64::from_le_bytes(random)));
+    std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)?;
+    Ok(path)
+}
+
+/// What of a directory is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// The directory itself, if there is nothing in it but the mark.
+    Empty,
+}
+
+/// Removes a directory that the run with this mark made. One that is not there is fine; any other stays, and the reason is
+/// given.
+pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
+    let told = |e: io::Error| e.to_string();
+    let Some(place) = Place::of(path).map_err(told)? else { return Ok(()) };
+    let Some(dir) = place.open(OFlags::DIRECTORY).map_err(told)? else { return Ok(()) };
+    let marker = marker_of(&dir, run)?;
+    let mount = mount_of(dir.as_fd()).map_err(told)?;
+    let entries = entries(dir.as_fd()).map_err(told)?;
+    let others = || entries.iter().filter(|(name, _)| name.as_bytes() != MARKER.as_bytes());
+    match extent {
+        Extent::Empty => {
+            if let Some((name, _)) = others().next() {
+                return Err(format!("'{}' is in it", name.to_string_lossy()));
+            }
+        }
+        Extent::Whole => {
+            check_mounts(dir.as_fd(), mount, path)?;
+            others().try_for_each(|e| remove_entry(dir.as_fd(), e, mount)).map_err(told)?;
+        }
+    }
+    // The mark goes last: until then a removal that was broken off can be taken up again.
+    let inside = Place { dir: dir.try_clone().map_err(told)?.into(), name: MARKER.into() };
+    inside.unlink(&marker, AtFlags::empty()).map_err(told)?;
+    place.unlink(&dir, AtFlags::REMOVEDIR).map_err(told)
+}
+
+/// The mark in a directory, if it is this run's: of the directory's owner, plain, and for this directory.
+fn marker_of(dir: &File, run: &str) -> Result<File, String> {
+    let missing = || "it does not carry this run's mark".to_owned();
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut marker = File::from(openat(dir, MARKER, flags, Mode::empty()).map_err(|_| missing())?);
+    let (m, d) = (marker.metadata().map_err(|e| e.to_string())?, dir.metadata().map_err(|e| e.to_string())?);
+    if !m.is_file() || m.nlink() != 1 || m.uid() != d.uid() {
+        return Err("the mark in it is not one that its owner made".into());
+    }
+    let mut text = String::new();
+    let read = Read::by_ref(&mut marker).take(512).read_to_string(&mut text);
+    let id = FileId::of(dir).map_err(|e| e.to_string())?;
+    match read {
+        Ok(_) if text.trim_end() == format!("plimsoll 2 {id} {run}") => Ok(marker),
+        Ok(_) if text.trim_end().ends_with(run) => Err("the mark in it is for another directory".into()),
+        _ => Err(missing()),
+    }
+}
+
+/// What tells one mount from another, also of the same file system: kernel 5.8 and later; before, the device.
+fn mount_of(dir: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    let s = statx(dir, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID | StatxFlags::BASIC_STATS)?;
+    let id = if s.stx_mask & StatxFlags::MNT_ID.bits() == 0 { 0 } else { s.stx_mnt_id };
+    Ok((id, u64::from(s.stx_dev_major) << 32 | u64::from(s.stx_dev_minor)))
+}
+
+type Entry = (CString, FileType);
+
+fn entries(dir: BorrowedFd<'_>) -> io::Result<Vec<Entry>> {
+    let mut all = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if [&b"."[..], b".."].contains(&name.to_bytes()) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not tell in the listing.
+            FileType::Unknown => {
+                FileType::from_raw_mode(rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+            }
+            kind => kind,
+        };
+        all.push((name.to_owned(), kind));
+    }
+    Ok(all)
+}
+
+fn open_below(dir: BorrowedFd<'_>, name: &CString) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(dir, name, flags, Mode::empty())?))
+}
+
+/// Refuses a tree with another file system in it, before anything of it is gone.
+fn check_mounts(dir: BorrowedFd<'_>, mount: (u64, u64), path: &Path) -> Result<(), String> {
+    for (name, kind) in entries(dir).map_err(|e| e.to_string())? {
+        if kind != FileType::Directory {
+            continue;
+        }
+        let path = path.join(std::ffi::OsStr::new(&*name.to_string_lossy()));
+        let sub = open_below(dir, &name).map_err(|e| format!("{}: {e}", path.display()))?;
+        if mount_of(sub.as_fd()).map_err(|e| e.to_string())? != mount {
+            return Err(format!("a file system is mounted on {}", path.display()));
+        }
+        check_mounts(sub.as_fd(), mount, &path)?;
+    }
+    Ok(())
+}
+
+fn remove_entry(dir: BorrowedFd<'_>, (name, kind): &Entry, mount: (u64, u64)) -> io::Result<()> {
+    if *kind != FileType::Directory {
+        return Ok(unlinkat(dir, name, AtFlags::empty())?);
+    }
+    let sub = open_below(dir, name)?;
+    if mount_of(sub.as_fd())? != mount {
+        return Err(io::Error::other(format!("a file system is mounted on '{}'", name.to_string_lossy())));
+    }
+    entries(sub.as_fd())?.iter().try_for_each(|e| remove_entry(sub.as_fd(), e, mount))?;
+    Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const RUN: &str = "run-1.0123456789abcdef0123456789abcdef";
+
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tree");
+        make(&path, 0o700, RUN).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_tree_of_the_run_goes_and_what_its_links_lead_to_stays() {
+        let (dir, path) = tree();
+        let theirs = dir.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("precious"), b"p").unwrap();
+        fs::create_dir_all(path.join("a/b\nc/'d'")).unwrap();
+        fs::write(path.join("a/f"), b"x").unwrap();
+        std::os::unix::fs::symlink(&theirs, path.join("a/link")).unwrap();
+        remove(&path, RUN, Extent::Whole).unwrap();
+        assert!(!path.exists() && theirs.join("precious").exists());
+        remove(&path, RUN, Extent::Whole).unwrap();
+    }
+
+    #[test]
+    fn without_this_runs_mark_nothing_goes() {
+        let (dir, path) = tree();
+        fs::write(path.join("f"), b"x").unwrap();
+        assert!(remove(&path, "run-2.0", Extent::Whole).unwrap_err().contains("does not carry"));
+        // The mark of another directory, put into one that is not the run's.
+        let theirs = dir.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::copy(path.join(MARKER), theirs.join(MARKER)).unwrap();
+        assert!(remove(&theirs, RUN, Extent::Whole).unwrap_err().contains("another directory"));
+        fs::remove_file(theirs.join(MARKER)).unwrap();
+        std::os::unix::fs::symlink(path.join(MARKER), theirs.join(MARKER)).unwrap();
+        assert!(remove(&theirs, RUN, Extent::Whole).is_err());
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(remove(&link, RUN, Extent::Whole).is_err());
+        assert!(remove(&dir.path().join("theirs"), RUN, Extent::Empty).is_err());
+        assert!(path.join("f").exists() && theirs.exists() && link.exists());
+    }
+
+    #[test]
+    fn a_directory_goes_when_it_is_empty() {
+        let (_dir, path) = tree();
+        fs::write(path.join("f"), b"x").unwrap();
+        assert!(remove(&path, RUN, Extent::Empty).unwrap_err().contains("'f' is in it"));
+        fs::remove_file(path.join("f")).unwrap();
+        remove(&path, RUN, Extent::Empty).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_there_is_not_made_ours() {
+        let (_dir, path) = tree();
+        let before = fs::read(path.join(MARKER)).unwrap();
+        assert_eq!(make(&path, 0o700, "run-2.0").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(path.join(MARKER)).unwrap(), before);
+    }
+
+    #[test]
+    fn temporary_directories_have_names_that_nobody_can_guess() {
+        let (a, b) = (temporary("test").unwrap(), temporary("test").unwrap());
+        assert_ne!(a, b);
+        assert_eq!(fs::metadata(&a).unwrap().mode() & 0o777, 0o700);
+        fs::remove_dir(a).unwrap();
+        fs::remove_dir(b).unwrap();
+    }
+}
