@@ -128,8 +128,8 @@ CIRCUMSTANCES = {"V04", "V07", "V13", "V14", "V22"}
 
 
 def code_of(summary):
-    """The exit code that a run's document asks for: 3 invalid, 5 nothing has a rate, else 0."""
-    if not summary["valid"]:
+    """The exit code that a run's document asks for: 3 not answered, 5 nothing has a rate, else 0."""
+    if not summary["answered"]:
         return 3
     return 5 if all(w["ops_per_s"] is None for w in summary["workloads"]) else 0
 

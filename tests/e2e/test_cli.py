@@ -16,7 +16,7 @@ def sim(plimsoll, *flags):
 
 def test_a_result_on_stdout_and_all_else_on_stderr(plimsoll):
     result = sim(plimsoll, "--json").ok()
-    assert result.summary["schema"] == "plimsoll.run/1"
+    assert result.summary["schema"] == "plimsoll.run/2"
     assert result.summary["rerun"].startswith("plimsoll run ")
 
 

@@ -62,7 +62,7 @@ def test_speedtest_finds_the_concurrency_of_a_known_limiter(plimsoll, canned, ru
         return
     assert found["c95"]["value"] in (8, 16, 32), found
     assert found["plateau_per_s"]["value"] < 440, "the limiter lets no more through"
-    assert r.summary["verdict"].startswith("VALID" if r.code == 0 else "[INVALID")
+    assert r.summary["verdict"].startswith(("VALID", "PARTLY VALID") if r.code == 0 else "[INVALID")
     best = named(r.summary, "best_concurrency")[0]
     assert best["measured"] == found["c95"]["value"]
     assert f"Best concurrency: **{int(found['c95']['value'])} in flight**" in r.summary["verdict"]

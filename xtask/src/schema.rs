@@ -38,7 +38,7 @@ fn folder() -> PathBuf {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("plan.schema.json", text(schemars::schema_for!(Plan), "Plimsoll plan, version 1 (written as TOML)")),
-        ("run.schema.json", text(schemars::schema_for!(RunSummary), "Plimsoll run summary, plimsoll.run/1")),
+        ("run.schema.json", text(schemars::schema_for!(RunSummary), "Plimsoll run summary, plimsoll.run/2")),
         (
             "analysis.schema.json",
             text(schemars::schema_for!(Analysis), "Plimsoll analysis, plimsoll.analysis/1"),
@@ -108,7 +108,10 @@ mod tests {
             "schema",
             "id",
             "valid",
+            "status",
+            "answered",
             "verdict",
+            "claims",
             "findings",
             "workloads",
             "limits",

@@ -4,6 +4,7 @@
 //! [`summary::RunSummary`] (what is said about it).
 
 pub mod analysis;
+pub mod claim;
 pub mod environment;
 pub mod estimate;
 pub mod finding;
@@ -18,6 +19,7 @@ pub mod trace;
 pub mod units;
 
 pub use analysis::Analysis;
+pub use claim::{Claim, ClaimKind, RunStatus};
 pub use environment::Environment;
 pub use estimate::Estimate;
 pub use finding::{Finding, Level, Verdict};

@@ -6,17 +6,30 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Environment, Estimate, Finding, Histogram};
+use crate::{Claim, Environment, Estimate, Finding, Histogram, RunStatus};
 
-pub const SCHEMA: &str = "plimsoll.run/1";
+mod validity;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub const SCHEMA: &str = "plimsoll.run/2";
+/// What came before: `valid` was true with void lines in it, and lines did not say whether they are. Still read.
+pub const SCHEMA_1: &str = "plimsoll.run/1";
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     pub schema: String,
     pub id: String,
+    /// Every line is.
     pub valid: bool,
-    /// One paragraph for a person.
+    #[serde(default)]
+    pub status: RunStatus,
+    /// What was asked for is answered, though lines may be void. Exit code 3 otherwise.
+    #[serde(default)]
+    pub answered: bool,
+    /// One paragraph for a person: the words of the claims.
     pub verdict: String,
+    /// What is said, each with its evidence.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
     pub findings: Vec<Finding>,
     pub workloads: Vec<WorkloadSummary>,
     pub limits: Vec<LimitSummary>,
@@ -28,10 +41,17 @@ pub struct RunSummary {
 }
 
 /// One line of results: one op of one workload (of one cell of a sweep, repeats merged).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSummary {
     pub name: String,
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// Its figures may be used.
+    #[serde(default)]
+    pub valid: bool,
+    /// Of the total of a mix: the share of each kind that was asked for, as weights.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mix: BTreeMap<String, f64>,
     /// The line is the sum of so many workloads of one stage, which have lines of their own; 0: it is no such sum.
     #[serde(default)]
     pub together: u32,
@@ -178,6 +198,15 @@ pub struct BucketSummary {
     pub burst: Option<Estimate>,
     pub capacity: Option<Estimate>,
     pub refill: Option<Estimate>,
+    /// A limiter was proved to hold the rate: it is sustained. Otherwise it is a speed that was seen.
+    #[serde(default)]
+    pub proved: bool,
+    /// How long this resource's rate was seen, seconds.
+    #[serde(default)]
+    pub horizon_s: Option<f64>,
+    /// Seconds of rest after which the bucket is full again. Null where the capacity or the refill is a bound or unknown.
+    #[serde(default)]
+    pub full_again_s: Option<Estimate>,
 }
 
 /// A promise that was checked.
@@ -185,6 +214,9 @@ pub struct BucketSummary {
 pub struct Expectation {
     pub text: String,
     pub met: Option<bool>,
+    /// It was held against lines that are invalid: it has no answer.
+    #[serde(default)]
+    pub void: bool,
     pub measured: Option<f64>,
     pub reason: String,
 }

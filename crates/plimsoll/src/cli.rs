@@ -28,10 +28,10 @@ Examples:
 Each command has more in its own --help.
 
 Exit codes:
-  0    valid
+  0    answered: valid, or partly (void lines are marked)
   1    a bug of plimsoll
   2    bad input or environment; nothing was measured
-  3    measured, but invalid (or too many failures)
+  3    measured, but what was asked for is invalid (or too many failures)
   4    an --expect was not met
   5    undetermined: the data does not carry an answer
   130  interrupted; the result so far is written

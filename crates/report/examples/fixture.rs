@@ -61,7 +61,6 @@ fn main() {
     nothing.workloads.clear();
     write(out, "nothing", &[RunReport::of(nothing)], &[]);
     let mut invalid = support::sweep();
-    invalid.valid = false;
     invalid.verdict =
         "[INVALID V07] The client limited this result: its workers were busy for 97 % of the time.".into();
     invalid.findings.push(
@@ -74,9 +73,11 @@ fn main() {
         .measured(0.97, 0.85),
     );
     spoil(&mut invalid, 0);
+    invalid.settle(false, false);
     write(out, "invalid", &[RunReport::of(invalid)], &[]);
     let mut in_part = support::mixed();
     spoil(&mut in_part, 2);
+    in_part.settle(true, false);
     write(out, "in-part", &[RunReport::of(in_part)], &[]);
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
 use plimsoll_model::{Estimate, Outcome};
 use plimsoll_stats::validity;
@@ -75,13 +74,11 @@ pub fn csv(runs: &[RunReport]) -> String {
 
 fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
     // What is wrong with another line is no fault of this one; what is wrong with the run is each one's.
-    let of_run = r.summary.findings.iter().filter(|f| f.level == Level::Invalid && f.workload.is_none());
-    let codes: BTreeSet<&str> =
-        of_run.chain(validity::spoiled_by(&r.summary, w)).map(|f| f.code.as_str()).collect();
+    let codes = r.summary.codes_of(w);
     vec![
         r.summary.id.clone(),
         validity::is_line_valid(&r.summary, w).to_string(),
-        codes.into_iter().collect::<Vec<_>>().join(" "),
+        codes.join(" "),
         w.name.clone(),
         w.op.clone(),
         w.size_bytes.to_string(),

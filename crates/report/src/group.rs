@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn invalid_runs_are_in_no_mean_and_unknown_keys_are_refused() {
         let mut runs = runs();
-        runs[2].summary.valid = false;
+        runs[2].summary.status = plimsoll_model::RunStatus::None;
         let all = groups(&runs, &[GroupKey::Label("tier".into())]);
         assert!(all.iter().any(|g| g.keys[0] == "premium" && g.left_out > 0 && g.left_out == g.lines));
         let error = "colour".parse::<GroupKey>().unwrap_err().to_string();

@@ -51,6 +51,7 @@ pub fn limits(s: &RunSummary, a: &Analysis) -> Table {
                 burst: f.burst_per_s,
                 capacity: f.capacity,
                 refill: f.refill_per_s,
+                ..BucketSummary::default()
             };
             t.push(limit_row(&l, &f.unit, &b, Some(f)));
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
 use plimsoll_model::units::format_latency_ns;
 use plimsoll_model::{OpKind, Outcome, RunSummary};
+use plimsoll_stats::validity::is_line_valid;
 
 use crate::group::{Group, GroupKey};
 use crate::number::{self, MIB};
@@ -93,10 +94,14 @@ pub fn sweep(s: &RunSummary) -> Table {
     t.without_empty_columns()
 }
 
-/// What makes this line invalid beside the others, as a mark.
+/// What makes this line invalid, as a mark.
 pub(crate) fn spoiled(s: &RunSummary, w: &WorkloadSummary) -> String {
-    let bad: Vec<_> = plimsoll_stats::validity::spoiled_by(s, w).cloned().collect();
-    plimsoll_stats::validity::mark(&bad)
+    let codes = s.codes_of(w);
+    match (is_line_valid(s, w), codes.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => "[INVALID]".into(),
+        (false, false) => format!("[INVALID {}]", codes.join(" ")),
+    }
 }
 
 /// Whether lines are told apart by their names only: the steps of a search, which are read in their own order.

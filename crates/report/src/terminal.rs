@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 
 use plimsoll_model::finding::{Finding, Level};
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Analysis, RunSummary};
+use plimsoll_model::{Analysis, RunStatus, RunSummary};
 
 use crate::group::GroupKey;
 use crate::number::{self, MB, MIB};
@@ -74,12 +74,20 @@ pub fn status(s: &RunSummary) -> String {
         codes.dedup();
         codes
     };
-    if !s.valid {
+    if !s.answered {
         let mut out = String::from("[INVALID");
         for c in codes(Level::Invalid) {
             let _ = write!(out, " {c}");
         }
         return out + "]";
+    }
+    if s.status == RunStatus::Partly {
+        let void = s.workloads.iter().filter(|w| !w.valid).count();
+        return format!(
+            "PARTLY VALID: {void} of {} lines [INVALID {}]",
+            s.workloads.len(),
+            codes(Level::Invalid).join(" ")
+        );
     }
     match s.findings.iter().filter(|f| f.level == Level::Qualified).count() {
         0 => "VALID".into(),
@@ -92,8 +100,9 @@ pub fn status(s: &RunSummary) -> String {
 /// most, as in Markdown.
 pub fn verdict(s: &RunSummary) -> String {
     let text = s.verdict.trim();
-    let said =
-        ["VALID", "INVALID", "[INVALID", "UNDETERMINED"].iter().any(|w| text.to_uppercase().starts_with(w));
+    let said = ["VALID", "PARTLY VALID", "INVALID", "[INVALID", "UNDETERMINED"]
+        .iter()
+        .any(|w| text.to_uppercase().starts_with(w));
     if said { text.into() } else { format!("{}. {text}", status(s)) }
 }
 

@@ -245,9 +245,10 @@ impl Expect {
             }
         }
         let (met, measured, reason) = worst.unwrap_or((None, None, "nothing was measured".into()));
-        let valid = summary.valid && chosen.iter().all(|w| validity::is_line_valid(summary, w));
+        let valid = chosen.iter().all(|w| validity::is_line_valid(summary, w));
         if !valid && met == Some(true) {
-            return self.answer(None, measured, format!("{reason}, but the result is invalid"));
+            let reason = format!("{reason}, but the result is invalid");
+            return Expectation { void: true, ..self.answer(None, measured, reason) };
         }
         self.answer(met, measured, reason)
     }
@@ -258,7 +259,7 @@ impl Expect {
     }
 
     fn answer(&self, met: Option<bool>, measured: Option<f64>, reason: String) -> Expectation {
-        Expectation { text: self.text.clone(), met, measured, reason }
+        Expectation { text: self.text.clone(), met, void: false, measured, reason }
     }
 
     fn selects(&self, w: &WorkloadSummary) -> bool {

@@ -245,6 +245,10 @@ fn half_width(rate: &Verdict<Estimate>) -> Option<f64> {
     rate.known().filter(|e| e.value > 0.0).map(Estimate::relative_half_width)
 }
 
+/// Relative half width from which on an interval carries no figure: what a claim refuses (its ends lie
+/// [`plimsoll_model::claim::SPREAD`] apart) is no rate of a line either.
+const NO_RATE: f64 = (plimsoll_model::claim::SPREAD - 1.0) / (plimsoll_model::claim::SPREAD + 1.0);
+
 /// How exactly the sum of a kind's workloads is known; all else is said of the parts.
 fn sum_facts(stage: &StageSeen, kind: OpKind, name: &str) -> Facts {
     let mut sum: Vec<f64> = Vec::new();
@@ -260,11 +264,11 @@ fn sum_facts(stage: &StageSeen, kind: OpKind, name: &str) -> Facts {
 }
 
 fn no_rate(facts: &Facts) -> Option<Finding> {
-    let width = facts.relative_half_width.filter(|w| *w >= 1.0)?;
-    let text = "The interval of the rate reaches from nothing to more than twice the value: that is no rate. Run \
-                longer, or find out what disturbs it.";
+    let width = facts.relative_half_width.filter(|w| *w >= NO_RATE)?;
+    let text = "The interval of the rate is as wide as the rate itself: that is no rate. Run longer, or find out what \
+                disturbs it.";
     let f = Finding::new("V04", "no_rate", Level::Invalid, text)
-        .measured(if width.is_finite() { width } else { f64::MAX }, 1.0);
+        .measured(if width.is_finite() { width } else { f64::MAX }, NO_RATE);
     Some(match &facts.workload {
         Some(w) => f.on(w.clone()),
         None => f,

@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod attribution;
 pub mod bucket;
+pub mod claims;
 pub mod compare;
 pub mod expect;
 pub mod judge;
@@ -27,5 +28,4 @@ pub mod steady;
 pub mod student;
 pub mod throttle;
 pub mod validity;
-pub mod verdict;
 pub mod words;

@@ -191,6 +191,9 @@ impl RunDir {
     pub fn summary(&self) -> Result<RunSummary, StoreError> {
         let path = self.path.join("summary.json");
         let summary: RunSummary = read_json(&path)?;
+        if summary.schema == plimsoll_model::summary::SCHEMA_1 {
+            return Ok(summary.from_schema_1());
+        }
         check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
         Ok(summary)
     }
@@ -342,6 +345,7 @@ pub struct RunEntry {
     /// First sentences of the summary, where there is one.
     pub verdict: Option<String>,
     pub valid: Option<bool>,
+    pub status: Option<plimsoll_model::RunStatus>,
     /// Things that `plimsoll cleanup` would remove.
     pub cleanup_due: usize,
     pub bytes: u64,
@@ -380,6 +384,7 @@ fn entry(run: &RunDir) -> RunEntry {
         state,
         labels: plan.map(|p| p.labels).unwrap_or_default(),
         valid: summary.as_ref().map(|s| s.valid),
+        status: summary.as_ref().map(|s| s.status),
         verdict: summary.map(|s| s.verdict),
         cleanup_due: journal::pending(&run.journal_path()).map_or(0, |p| p.len()),
         bytes: files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum(),

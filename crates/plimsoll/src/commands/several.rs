@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
-use plimsoll_model::{Analysis, Environment, Finding, RunSummary};
+use plimsoll_model::{Analysis, Finding, RunStatus, RunSummary};
 use plimsoll_report::{RunReport, Style};
 use plimsoll_stats::validity;
 
@@ -49,7 +49,7 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
 /// Lines that every run has, in the order of the first.
 pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Line> {
     // A cell that is invalid in one run has nothing to be compared with.
-    let usable = |s: &RunSummary, w: &WorkloadSummary| !s.valid || validity::is_line_valid(s, w);
+    let usable = |s: &RunSummary, w: &WorkloadSummary| s.status == RunStatus::None || w.valid;
     let lines = |r: &Member| -> Vec<Line> {
         r.summary.workloads.iter().filter(|w| usable(&r.summary, w)).map(line_of).collect()
     };
@@ -69,7 +69,7 @@ pub fn line_name((op, size, concurrency): &Line) -> String {
 /// A run that is invalid makes what is concluded from it invalid.
 pub fn invalid<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Finding> {
     runs.map(|r| &r.summary)
-        .filter(|s| !s.valid)
+        .filter(|s| s.status == RunStatus::None)
         .map(|s| {
             let mut codes: Vec<&str> =
                 s.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
@@ -152,14 +152,12 @@ impl Told {
             schema: SCHEMA.into(),
             id: self.title,
             valid,
+            status: if valid { RunStatus::Valid } else { RunStatus::None },
+            answered: valid,
             verdict: format!("{head} {}", self.verdict),
             findings: self.findings,
-            workloads: Vec::new(),
-            limits: Vec::new(),
-            expectations: Vec::new(),
-            labels: BTreeMap::new(),
             rerun: self.rerun,
-            environment: Environment::default(),
+            ..RunSummary::default()
         };
         let report = RunReport { analysis: self.analysis, ..RunReport::of(summary) };
         if let Some(file) = &o.html {

@@ -92,7 +92,7 @@ fn line(op: OpKind, size: u64, rate: f64, seed: u64) -> WorkloadSummary {
     WorkloadSummary {
         name: format!("{op}-{size}"),
         op: op.name().into(),
-        together: 0,
+        valid: true,
         size_bytes: size,
         size: serde_json::json!(size),
         concurrency,
@@ -127,6 +127,7 @@ fn line(op: OpKind, size: u64, rate: f64, seed: u64) -> WorkloadSummary {
             OpKind::Get => vec!["GET bodies are discarded in the kernel (not copied, not checked)".into()],
             _ => vec!["payload unsigned (UNSIGNED-PAYLOAD)".into()],
         },
+        ..WorkloadSummary::default()
     }
 }
 
@@ -135,14 +136,14 @@ fn summary(id: &str, verdict: &str, workloads: Vec<WorkloadSummary>) -> RunSumma
         schema: RUN_SCHEMA.into(),
         id: id.into(),
         valid: true,
+        status: plimsoll_model::RunStatus::Valid,
+        answered: true,
         verdict: verdict.into(),
-        findings: Vec::new(),
         workloads,
-        limits: Vec::new(),
-        expectations: Vec::new(),
         labels: BTreeMap::from([("tier".into(), "performance".into())]),
         rerun: "plimsoll object sweep --endpoint https://s3.example.net --bucket bench --ops put,get --sizes 4KB,64KB,512KB,1MB,10MB --repeat 2".into(),
         environment: environment(),
+        ..RunSummary::default()
     }
 }
 
@@ -192,7 +193,6 @@ pub fn mixed() -> RunSummary {
 pub fn refused() -> RunSummary {
     let mut s = limited();
     s.id = "20260214-1300-refused".into();
-    s.valid = false;
     s.verdict = "[INVALID V01] Every operation failed with 403: no throughput. Check the credentials.".into();
     s.limits.clear();
     s.expectations.clear();
@@ -213,6 +213,7 @@ pub fn refused() -> RunSummary {
     w.littles_law = None;
     (w.window_s, w.client.cpu_s_per_gib) = (0.0, None);
     w.per_endpoint.clear();
+    s.settle(false, false);
     s
 }
 
@@ -293,9 +294,13 @@ pub fn limited() -> RunSummary {
             burst: Some(Estimate::symmetric(2970.0, 20.0, 8.0)),
             capacity: Some(Estimate::symmetric(60_000.0, 1_000.0, 4.0)),
             refill: Some(Estimate::symmetric(1001.0, 11.0, 4.0)),
+            proved: true,
+            horizon_s: Some(280.0),
+            full_again_s: None,
         }),
         bytes_per_s: Some(BucketSummary {
             sustained: Some(Estimate::symmetric(210e6, 4e6, 12.0)),
+            proved: true,
             ..BucketSummary::default()
         }),
         knee_bytes: Some(Estimate { value: 209_920.0, low: 194_560.0, high: 227_328.0, n_eff: 6.0 }),
@@ -305,6 +310,7 @@ pub fn limited() -> RunSummary {
     s.expectations = vec![Expectation {
         text: "put.ops_per_s >= 800 +-1%".into(),
         met: Some(true),
+        void: false,
         measured: Some(1004.0),
         reason: "the lower bound 998 is above 792".into(),
     }];

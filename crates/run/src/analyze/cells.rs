@@ -3,7 +3,7 @@
 use plimsoll_model::analysis::{Cell, SizeModel};
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{OpKind, RunSummary, Verdict};
+use plimsoll_model::{OpKind, RunStatus, RunSummary, Verdict};
 use plimsoll_stats::limit_model::{self, Cap, Options};
 use plimsoll_stats::validity;
 use plimsoll_store::{RunData, StageData};
@@ -31,7 +31,9 @@ pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<S
 fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
     let slices_per_s = 1e9 / data.grid_ns as f64;
     let usable = |(l, w): &(&Line<'_>, &WorkloadSummary)| {
-        l.op_name() == op && !l.together && (!summary.valid || validity::is_line_valid(summary, w))
+        l.op_name() == op
+            && !l.together
+            && (summary.status == RunStatus::None || validity::is_line_valid(summary, w))
     };
     let mine: Vec<(&Line<'_>, &WorkloadSummary)> =
         lines.iter().zip(&summary.workloads).filter(usable).collect();

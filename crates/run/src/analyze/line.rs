@@ -229,6 +229,12 @@ impl Line<'_> {
         WorkloadSummary {
             name: self.name.clone(),
             op: self.op_name().into(),
+            valid: true,
+            mix: if self.kind.is_none() {
+                spec.mix.iter().map(|(k, w)| (k.name().to_owned(), f64::from(*w))).collect()
+            } else {
+                BTreeMap::new()
+            },
             together: if self.together { first.specs(self.kind).len() as u32 } else { 0 },
             size_bytes,
             size: serde_json::to_value(&spec.size).unwrap_or_default(),

@@ -20,6 +20,7 @@ mod seen;
 use plimsoll_model::analysis::{self, LineSpan};
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
+use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
@@ -107,22 +108,25 @@ fn judge_data(
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     search::apply(&lines, &mut workloads, &concluded.saturations);
-    let reached = against::findings(&data.plan.labels, &lines, &workloads);
-    findings.extend(reached.iter().cloned());
+    findings.extend(against::findings(&data.plan.labels, &lines, &workloads));
     let cells = search::cells(&lines, searched);
+    if !searched {
+        findings.extend(outcome::no_figure(&workloads, &findings));
+    }
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
-        valid: validity::is_run_valid(&findings, &cells, !searched),
-        verdict: String::new(),
         findings,
         workloads,
         limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
-        expectations: Vec::new(),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
         environment: Environment { findings: Vec::new(), ..data.environment.clone() },
+        ..RunSummary::default()
     };
+    let answered = validity::is_run_valid(&summary.findings, &cells, !searched);
+    summary.settle(answered, searched);
+    claims::bind_to_counters(&mut summary);
     // A promise that cannot be read was refused before the run began.
     let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
     let promised = promised.as_ref().unwrap_or(&summary);
@@ -147,10 +151,9 @@ fn judge_data(
         analysis.advice = advice::of_run(&summary, &analysis);
     }
     let goal_s = data.plan.options.goal.map(|g| g.0.as_secs_f64());
-    summary.verdict = plimsoll_stats::verdict::paragraph(&summary, &analysis, goal_s);
-    for f in reached {
-        summary.verdict.push_str(&format!(" {}", f.text));
-    }
+    summary.claims = claims::derive(&summary, &analysis, goal_s);
+    summary.verdict = claims::paragraph(&summary.claims);
+    debug_assert_eq!(claims::contradictions(&summary.claims, &summary), Vec::<String>::new());
     (summary, analysis)
 }
 

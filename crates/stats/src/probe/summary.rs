@@ -18,7 +18,7 @@ impl Outcome {
         // A cap that was seen under the other's load only is not known.
         let bucket = |f: &Found, hidden_by: Resource| {
             let known = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
-            known.then(|| f.bucket())
+            known.then(|| BucketSummary { proved: self.is_limited(f.resource), ..f.bucket() })
         };
         LimitSummary {
             target: target.into(),
@@ -54,7 +54,8 @@ impl Outcome {
         // Relative half widths of independent measurements add in quadrature.
         let r = o.relative_half_width().hypot(b.relative_half_width());
         let knee = b.value / o.value;
-        r.is_finite().then(|| Estimate {
+        // What is as wide as itself is no size: the claim on it would be refused.
+        (r.exp() <= plimsoll_model::claim::SPREAD.sqrt()).then(|| Estimate {
             value: knee,
             low: knee / r.exp(),
             high: knee * r.exp(),
@@ -291,6 +292,12 @@ impl Found {
             burst: finite(self.burst),
             capacity: finite(capacity),
             refill: finite(self.refill),
+            proved: false,
+            horizon_s: Some(self.horizon_s).filter(|s| *s > 0.0),
+            full_again_s: match (self.capacity, finite(self.refill)) {
+                (Capacity::Measured(c), Some(r)) if r.value > 0.0 => finite(Some(c.scaled(1.0 / r.value))),
+                _ => None,
+            },
         }
     }
 

@@ -6,7 +6,7 @@
 //! SPECstorage 2020, MLPerf Storage, IO500 (see METHODOLOGY.md, table of anchors).
 
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Finding, Level, RunSummary};
+use plimsoll_model::{Finding, Level, RunStatus, RunSummary};
 
 mod cpu_wait;
 mod facts;
@@ -92,19 +92,10 @@ pub fn is_run_valid(findings: &[Finding], cells: &[String], needed: bool) -> boo
     bad().all(confined) && !(needed && !cells.is_empty() && cells.iter().all(spoilt))
 }
 
-/// What makes one line of a run invalid, whatever it is of the run.
-pub fn spoiled_by<'a>(s: &'a RunSummary, w: &WorkloadSummary) -> impl Iterator<Item = &'a Finding> {
-    let mine = [w.name.clone(), format!("{}/{}", w.name, w.op)];
-    s.findings
-        .iter()
-        .filter(move |f| f.level == Level::Invalid && f.workload.as_ref().is_some_and(|on| mine.contains(on)))
-}
-
 /// Whether a line may be used: nothing is wrong with it, nor with the run, but for what is wrong with other lines.
+/// Holds once the summary is settled (`RunSummary::settle`).
 pub fn is_line_valid(s: &RunSummary, w: &WorkloadSummary) -> bool {
-    let bad: Vec<&Finding> = s.findings.iter().filter(|f| f.level == Level::Invalid).collect();
-    spoiled_by(s, w).next().is_none()
-        && (s.valid || !bad.is_empty() && bad.iter().all(|f| f.workload.is_some()))
+    s.status != RunStatus::None && w.valid
 }
 
 #[cfg(test)]

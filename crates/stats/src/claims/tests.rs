@@ -3,21 +3,29 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::summary::*;
-use plimsoll_model::{Environment, Estimate};
+use plimsoll_model::{Analysis, Environment, Estimate, Finding, Level};
 
 use super::*;
+use crate::validity;
+
+/// Settled, derived, and held against itself.
+fn paragraph(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> String {
+    let mut s = s.clone();
+    let answered = s.answered;
+    s.settle(answered, false);
+    let claims = derive(&s, a, goal_s);
+    assert_eq!(contradictions(&claims, &s), Vec::<String>::new());
+    super::paragraph(&claims)
+}
 
 fn summary() -> RunSummary {
     let ops = Estimate::symmetric(1004.0, 5.5, 40.0);
     RunSummary {
         schema: SCHEMA.into(),
         id: "r".into(),
-        valid: true,
-        verdict: String::new(),
-        findings: vec![],
+        answered: true,
         workloads: vec![WorkloadSummary {
             name: "put".into(),
-            together: 0,
             op: "put".into(),
             size_bytes: 4096,
             size: "4KiB".into(),
@@ -31,17 +39,11 @@ fn summary() -> RunSummary {
             bytes_per_s: Some(ops.scaled(4096.0)),
             attempts_per_s: 1004.0,
             latency_ns: Latencies::default(),
-            outcomes: BTreeMap::new(),
-            littles_law: None,
-            client: ClientSummary::default(),
-            per_endpoint: vec![],
-            notes: vec![],
+            outcomes: BTreeMap::from([("ok".to_owned(), 301_200)]),
+            ..WorkloadSummary::default()
         }],
-        limits: vec![],
-        expectations: vec![],
-        labels: BTreeMap::new(),
-        rerun: String::new(),
         environment: Environment::default(),
+        ..RunSummary::default()
     }
 }
 
@@ -59,7 +61,7 @@ fn an_invalid_run_says_so_first() {
         Finding::new("V07", "client_bound", Level::Invalid, "Client-bound: x."),
         Finding::new("Q01", "horizon", Level::Qualified, "y."),
     ];
-    s.valid = false;
+    s.answered = false;
     let t = paragraph(&s, &Analysis::default(), None);
     assert!(t.starts_with("[INVALID V07] Client-bound: x."), "{t}");
     assert!(t.contains("Notes: Q01 horizon."), "{t}");
@@ -80,8 +82,15 @@ fn a_limiter_in_the_order_of_the_methods() {
             burst: e(2970.0, 40.0),
             capacity: e(60_000.0, 1000.0),
             refill: e(1000.0, 20.0),
+            proved: true,
+            horizon_s: None,
+            full_again_s: e(60.0, 2.0),
         }),
-        bytes_per_s: Some(BucketSummary { sustained: e(210e6, 4e6), ..BucketSummary::default() }),
+        bytes_per_s: Some(BucketSummary {
+            sustained: e(210e6, 4e6),
+            proved: true,
+            ..BucketSummary::default()
+        }),
         knee_bytes: Some(Estimate { value: 205e3, low: 190e3, high: 222e3, n_eff: 4.0 }),
         binding: "both".into(),
         evidence: vec![],
@@ -125,6 +134,7 @@ fn jobs_together_stand_for_each() {
     let t = paragraph(&s, &Analysis::default(), None);
     assert!(t.contains("2,008 ± 8 op/s") && t.contains("at 32 in flight from 2 jobs together"), "{t}");
     assert!(!t.contains("1,004"), "{t}");
+    s.settle(true, false);
     let expect = |text: &str| text.parse::<crate::expect::Expect>().unwrap().check(&s).met;
     assert_eq!(expect("put.ops_per_s <= 1100"), Some(true));
     assert_eq!(expect("put.ops_per_s >= 1100"), Some(false));
@@ -143,15 +153,22 @@ fn one_bad_cell_voids_itself() {
     let cells = ["put 4KiB c1/put", "put 4KiB c16/put"].map(String::from);
     let valid = |f: &[Finding], needed| validity::is_run_valid(f, &cells, needed);
     assert!(valid(&s.findings, true));
-    s.valid = true;
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.starts_with("VALID, but not put 4KiB c16 [INVALID V06]. Ops were sent late. Measured"), "{t}");
+    let start =
+        "PARTLY VALID: 1 of 2 lines is not (put 4KiB c16/put): [INVALID V06]. Ops were sent late. Measured";
+    assert!(t.starts_with(start), "{t}");
+    assert!(
+        t.contains("Seen, and not to be used: 1,004 ± 6 op/s of 4KiB PUT at 16 in flight [INVALID V06]."),
+        "{t}"
+    );
+    s.settle(true, false);
     assert!(validity::is_line_valid(&s, &s.workloads[0]) && !validity::is_line_valid(&s, &s.workloads[1]));
     // An expectation of a cell that is void is not met, and that of the other is.
     let expect = |name: &str| {
-        format!("{name}.ops_per_s >= 900").parse::<crate::expect::Expect>().unwrap().check(&s).met
+        let e = format!("{name}.ops_per_s >= 900").parse::<crate::expect::Expect>().unwrap().check(&s);
+        (e.met, e.void)
     };
-    assert_eq!((expect("put 4KiB c1/put"), expect("put 4KiB c16/put")), (Some(true), None));
+    assert_eq!((expect("put 4KiB c1/put"), expect("put 4KiB c16/put")), ((Some(true), false), (None, true)));
     // All of them, or something that is wrong with the run, void the run.
     let other = Finding::new("V01", "error_rate", Level::Invalid, "Errors.").on("put 4KiB c1/put");
     let all = [s.findings[0].clone(), other];

@@ -1,0 +1,93 @@
+//! The check that every figure passes before it is stated.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Estimate;
+
+/// Most that the ends of an interval may lie apart, as a ratio, for its value to be stated as a figure: ±60 %. Beyond that the
+/// interval says as much as the value, and what can be said is a bound. (A choice, not a theorem.)
+pub const SPREAD: f64 = 4.0;
+
+/// Slack of "not above what was attempted": the rounding of windows to slices.
+const ROUNDING: f64 = 1e-3;
+
+/// Why a claim was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    pub fn new<T>(why: impl Into<String>) -> Result<T, Self> {
+        Err(Self(why.into()))
+    }
+}
+
+/// An estimate that may be stated: finite, its value within its interval, above zero, not wider than [`SPREAD`], and not
+/// above the `most` that was offered.
+pub fn figure(e: Estimate, most: Option<f64>) -> Result<Estimate, Refusal> {
+    let Estimate { value, low, high, .. } = e;
+    if !(value.is_finite() && low.is_finite() && high.is_finite() && high < f64::MAX) {
+        return Refusal::new("its interval has no end: one observation says nothing about the next");
+    }
+    if !e.contains(value) {
+        return Refusal::new("its value lies outside of its interval");
+    }
+    if value == 0.0 {
+        return Refusal::new("nothing came through");
+    }
+    if low <= 0.0 || high / low > SPREAD {
+        return Refusal::new(
+            "its interval is as wide as the value itself; a longer measurement, or one with less beside it, would tell",
+        );
+    }
+    if most.is_some_and(|m| value > m * (1.0 + ROUNDING)) {
+        return Refusal::new("it is above what was offered");
+    }
+    Ok(e)
+}
+
+/// A number of tokens, or what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    Measured(Estimate),
+    AtLeast(f64),
+}
+
+impl Amount {
+    /// A bound is an interval without an upper end; one that is too wide to state is a bound by its lower end.
+    pub fn of(e: Estimate) -> Result<Self, Refusal> {
+        if let Ok(e) = figure(e, None) {
+            return Ok(Self::Measured(e));
+        }
+        if e.low.is_finite() && e.low > 0.0 {
+            return Ok(Self::AtLeast(e.low));
+        }
+        Refusal::new("its interval reaches down to nothing")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_figure_is_refused() {
+        let e = |value: f64, low: f64, high: f64| Estimate { value, low, high, n_eff: 5.0 };
+        assert!(figure(e(100.0, 95.0, 105.0), Some(100.0)).is_ok());
+        for bad in [
+            e(40e6, -20e6, 100e6),
+            e(90.0, 0.0, 180.0),
+            e(21.0, 8.85e-6, 49_934_203.0),
+            e(1.0, 0.5, f64::INFINITY),
+            e(1.0, 0.5, f64::MAX),
+            e(f64::NAN, 0.0, 1.0),
+            e(3.0, 1.0, 2.0),
+        ] {
+            assert!(figure(bad, None).is_err(), "{bad:?}");
+        }
+        assert!(figure(e(100.0, 95.0, 105.0), Some(98.0)).is_err());
+        assert_eq!(Amount::of(e(51_234.0, 51_234.0, f64::MAX)), Ok(Amount::AtLeast(51_234.0)));
+        assert!(Amount::of(e(5.0, -1.0, 11.0)).is_err());
+    }
+}

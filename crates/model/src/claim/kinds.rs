@@ -1,0 +1,467 @@
+//! The evidence of each claim, and the condition without which it is not made.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Amount, Refusal, figure};
+use crate::Estimate;
+
+/// What a rate is a rate of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    /// `get`, ...; `total`: all kinds of a mix.
+    pub op: String,
+    /// 0: the op has no size.
+    pub size_bytes: u64,
+    pub concurrency: u32,
+    /// Workloads that are summed up; 0: the line is no sum.
+    pub jobs: u32,
+    pub repeats: u32,
+    pub window_s: f64,
+}
+
+/// How much a rate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RateWord {
+    /// In the window.
+    Measured,
+    /// Held one level for as long as the user needs.
+    Sustained,
+}
+
+/// A rate of a valid line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Rate {
+    pub word: RateWord,
+    #[serde(flatten)]
+    pub place: Place,
+    pub ops_per_s: Estimate,
+    pub bytes_per_s: Option<Estimate>,
+}
+
+impl Rate {
+    /// `attempts_per_s`: no rate of successes lies above it. Repeats are a mean of means, which may.
+    pub fn new(
+        word: RateWord,
+        place: Place,
+        ops: Estimate,
+        bytes: Option<Estimate>,
+        attempts_per_s: f64,
+    ) -> Result<Self, Refusal> {
+        let ops_per_s = figure(ops, (place.repeats <= 1).then_some(attempts_per_s))?;
+        let bytes_per_s = bytes.and_then(|b| figure(b, None).ok());
+        Ok(Self { word, place, ops_per_s, bytes_per_s })
+    }
+}
+
+/// A line whose figures may not be used, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct VoidLine {
+    #[serde(flatten)]
+    pub place: Place,
+    pub codes: Vec<String>,
+    /// What was read off, for the record.
+    pub ops_per_s: Option<Estimate>,
+}
+
+impl VoidLine {
+    pub fn new(place: Place, codes: Vec<String>, seen: Option<Estimate>) -> Result<Self, Refusal> {
+        if codes.is_empty() {
+            return Refusal::new("nothing is wrong with it");
+        }
+        Ok(Self { place, codes, ops_per_s: seen.and_then(|e| figure(e, None).ok()) })
+    }
+}
+
+/// A limiter refuses: attempts by what became of them, and the rate that passes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Refusing {
+    pub op: String,
+    pub attempts: u64,
+    /// 429 and 503.
+    pub refused: u64,
+    /// Of the line with the most refusals. Null: too little passed for an interval; `passed_per_s` is the plain mean.
+    pub passing_per_s: Option<Estimate>,
+    pub passed_per_s: f64,
+}
+
+impl Refusing {
+    pub fn new(
+        op: &str,
+        attempts: u64,
+        refused: u64,
+        passing: Option<Estimate>,
+        passed_per_s: f64,
+    ) -> Result<Self, Refusal> {
+        if refused == 0 || refused > attempts || !passed_per_s.is_finite() {
+            return Refusal::new("nothing was refused");
+        }
+        let passing_per_s = passing.and_then(|e| figure(e, None).ok());
+        Ok(Self { op: op.into(), attempts, refused, passing_per_s, passed_per_s })
+    }
+
+    /// Share of attempts, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.refused as f64 / self.attempts as f64
+    }
+}
+
+/// Shares of a mix, 0 to 1, by op.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MixNotDelivered {
+    pub asked: BTreeMap<String, f64>,
+    pub delivered: BTreeMap<String, f64>,
+}
+
+impl MixNotDelivered {
+    /// Share of all ops by which one kind has to be off. (A choice: what is smaller changes no total by much.)
+    pub const OFF: f64 = 0.05;
+    /// Fewer ops do not show their shares: the standard error of a share of one half is 0.016 here.
+    pub const LEAST_OPS: u64 = 1000;
+
+    /// `weights` as in the plan, `ok` ops that succeeded.
+    pub fn new(weights: &BTreeMap<String, f64>, ok: &BTreeMap<String, u64>) -> Result<Self, Refusal> {
+        let (all, done) = (weights.values().sum::<f64>(), ok.values().sum::<u64>());
+        if weights.len() < 2 || all <= 0.0 || done < Self::LEAST_OPS {
+            return Refusal::new("it is no mix, or too few ops show its shares");
+        }
+        let asked: BTreeMap<String, f64> = weights.iter().map(|(k, w)| (k.clone(), w / all)).collect();
+        let share = |k: &String| ok.get(k).copied().unwrap_or(0) as f64 / done as f64;
+        let delivered: BTreeMap<String, f64> = asked.keys().map(|k| (k.clone(), share(k))).collect();
+        let off = asked.iter().any(|(k, a)| (a - delivered[k]).abs() > Self::OFF);
+        if off { Ok(Self { asked, delivered }) } else { Refusal::new("the mix came as it was asked for") }
+    }
+}
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    Ops,
+    Bytes,
+}
+
+/// What one resource gives in the long run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Cap {
+    pub op: String,
+    pub unit: Unit,
+    /// A limiter holds it: it is sustained. Otherwise it is a speed that was seen.
+    pub proved: bool,
+    pub per_s: Estimate,
+}
+
+impl Cap {
+    pub fn new(op: &str, unit: Unit, proved: bool, per_s: Estimate) -> Result<Self, Refusal> {
+        Ok(Self { op: op.into(), unit, proved, per_s: figure(per_s, None)? })
+    }
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Burst {
+    pub op: String,
+    pub unit: Unit,
+    pub capacity: Amount,
+    pub burst_per_s: Option<Estimate>,
+    pub refill_per_s: Option<Estimate>,
+    /// Seconds of rest until it is full. Null: the capacity or the refill is a bound only.
+    pub full_again_s: Option<f64>,
+}
+
+impl Burst {
+    /// Above a proved cap alone.
+    pub fn new(
+        cap: &Cap,
+        capacity: Estimate,
+        burst: Option<Estimate>,
+        refill: Option<Estimate>,
+        full_again: Option<Estimate>,
+    ) -> Result<Self, Refusal> {
+        if !cap.proved {
+            return Refusal::new("no limiter was proved");
+        }
+        let capacity = Amount::of(capacity)?;
+        let refill_per_s = refill.and_then(|r| figure(r, None).ok());
+        let burst_per_s = burst.and_then(|b| figure(b, None).ok()).filter(|b| b.value > cap.per_s.value);
+        let measured = matches!(capacity, Amount::Measured(_));
+        let full_again_s =
+            full_again.filter(|_| measured).and_then(|t| figure(t, None).ok()).map(|t| t.value);
+        Ok(Self { op: cap.op.clone(), unit: cap.unit, capacity, burst_per_s, refill_per_s, full_again_s })
+    }
+}
+
+/// Below this size operations bind, above it bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Knee {
+    pub op: String,
+    pub bytes: Estimate,
+}
+
+impl Knee {
+    pub fn new(op: &str, bytes: Estimate) -> Result<Self, Refusal> {
+        Ok(Self { op: op.into(), bytes: figure(bytes, None)? })
+    }
+}
+
+/// What sets the rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Binding {
+    pub op: String,
+    /// `ops`, `bytes`, `both`, `latency` or `client`.
+    pub binding: String,
+}
+
+impl Binding {
+    pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
+        if !["ops", "bytes", "both", "latency", "client"].contains(&binding) {
+            return Refusal::new("which limit binds was not found out");
+        }
+        Ok(Self { op: op.into(), binding: binding.into() })
+    }
+}
+
+/// No burst that ends, no refusals, and no rate that is held more exactly than storage does by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct NoLimiter {
+    pub op: String,
+    pub attempts: u64,
+    /// 0: it is the condition.
+    pub refused: u64,
+}
+
+impl NoLimiter {
+    pub fn new(op: &str, attempts: u64, refused: u64) -> Result<Self, Refusal> {
+        if refused > 0 {
+            return Refusal::new(format!(
+                "{refused} attempts were refused, and what refuses them was not found"
+            ));
+        }
+        if attempts == 0 {
+            return Refusal::new("nothing was attempted");
+        }
+        Ok(Self { op: op.into(), attempts, refused })
+    }
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Scope {
+    /// `connection`, `prefix`, `bucket`, `key`, `client`, `volume` or `server`.
+    pub scope: String,
+}
+
+impl Scope {
+    pub fn new(scope: &str) -> Result<Self, Refusal> {
+        if matches!(scope, "" | "unknown") {
+            return Refusal::new("nothing told");
+        }
+        Ok(Self { scope: scope.into() })
+    }
+}
+
+/// How long it was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Horizon {
+    pub seen_s: f64,
+    /// How long the user needs it.
+    pub goal_s: f64,
+    /// What it was seen of, where it is said by resource.
+    pub unit: Option<Unit>,
+    /// A bucket of more ops than these is not excluded, if the sustained rate were half of what was seen.
+    pub bucket_ops: Option<f64>,
+}
+
+impl Horizon {
+    pub fn new(
+        seen_s: f64,
+        goal_s: f64,
+        unit: Option<Unit>,
+        bucket_ops: Option<f64>,
+    ) -> Result<Self, Refusal> {
+        if !(seen_s.is_finite() && seen_s > 0.0) {
+            return Refusal::new("nothing was seen");
+        }
+        Ok(Self { seen_s, goal_s, unit, bucket_ops: bucket_ops.filter(|n| n.is_finite()) })
+    }
+}
+
+/// What is known of a cap of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CapBound {
+    AtMost(Estimate),
+    AtLeast(f64),
+    Unknown,
+}
+
+impl CapBound {
+    pub fn of(known: Option<Estimate>, least: Option<f64>) -> Self {
+        match (known.map(|e| figure(e, None)), least) {
+            (Some(Ok(e)), _) => Self::AtMost(e),
+            (_, Some(v)) if v.is_finite() && v > 0.0 => Self::AtLeast(v),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Caps over sizes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SizeCaps {
+    pub op: String,
+    pub ops_per_s: CapBound,
+    pub bytes_per_s: CapBound,
+    pub repeats: u32,
+}
+
+impl SizeCaps {
+    pub fn new(op: &str, ops: CapBound, bytes: CapBound, repeats: u32) -> Result<Self, Refusal> {
+        if matches!((ops, bytes), (CapBound::Unknown, CapBound::Unknown)) {
+            return Refusal::new("no cell reached a cap that can be stated");
+        }
+        Ok(Self { op: op.into(), ops_per_s: ops, bytes_per_s: bytes, repeats })
+    }
+}
+
+/// What a search for the best concurrency found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct BestConcurrency {
+    pub op: String,
+    pub size_bytes: u64,
+    pub concurrency: u32,
+    pub ops_per_s: Estimate,
+    /// The most that was seen; present where the search ended because nothing gave more.
+    pub plateau_per_s: Option<Estimate>,
+    /// How the search ended: `saturated`, `client limited`, ...
+    pub ended: String,
+    /// Latency there, and with the most in flight (concurrency, median), nanoseconds.
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub most: Option<(u32, u64)>,
+}
+
+impl BestConcurrency {
+    pub fn new(
+        place: (&str, u64),
+        concurrency: u32,
+        ops: Estimate,
+        plateau: Option<Estimate>,
+        ended: &str,
+    ) -> Result<Self, Refusal> {
+        let plateau_per_s = plateau.and_then(|e| figure(e, None).ok());
+        Ok(Self {
+            op: place.0.into(),
+            size_bytes: place.1,
+            concurrency,
+            ops_per_s: figure(ops, None)?,
+            plateau_per_s,
+            ended: ended.into(),
+            p50_ns: None,
+            p99_ns: None,
+            most: None,
+        })
+    }
+
+    /// With what it costs in time.
+    pub fn costing(mut self, p50: Option<u64>, p99: Option<u64>, most: Option<(u32, u64)>) -> Self {
+        (self.p50_ns, self.p99_ns, self.most) = (p50, p99, most);
+        self
+    }
+}
+
+/// The highest open-loop load that held, and those that did not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct LoadHeld {
+    /// Of the rate found; null: none held.
+    pub fraction: Option<f64>,
+    pub offered_per_s: f64,
+    /// Medians and 99th percentiles of response and service, nanoseconds.
+    pub p50_ns: Option<(u64, u64)>,
+    pub p99_ns: Option<(u64, u64)>,
+    pub not_held: Vec<f64>,
+    /// Points that are invalid, and say nothing.
+    pub void: u32,
+}
+
+impl LoadHeld {
+    pub fn new(
+        held: Option<(f64, f64)>,
+        p50_ns: Option<(u64, u64)>,
+        p99_ns: Option<(u64, u64)>,
+        not_held: Vec<f64>,
+        void: u32,
+    ) -> Result<Self, Refusal> {
+        if held.is_none() && not_held.is_empty() && void == 0 {
+            return Refusal::new("no load point was tried");
+        }
+        let (fraction, offered_per_s) = held.map_or((None, 0.0), |(f, r)| (Some(f), r));
+        Ok(Self { fraction, offered_per_s, p50_ns, p99_ns, not_held, void })
+    }
+}
+
+/// How long each step of a search was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SearchHorizon {
+    pub seen_s: f64,
+    pub goal_s: f64,
+    pub concurrency: u32,
+}
+
+impl SearchHorizon {
+    pub fn new(seen_s: f64, goal_s: f64, concurrency: u32) -> Result<Self, Refusal> {
+        if !(seen_s.is_finite() && seen_s > 0.0) {
+            return Refusal::new("nothing was seen");
+        }
+        Ok(Self { seen_s, goal_s, concurrency })
+    }
+}
+
+/// What the data does not carry, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Undetermined {
+    pub what: String,
+    pub why: String,
+}
+
+impl Undetermined {
+    pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into() }
+    }
+}
+
+/// A finding of the run, as it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Fact {
+    /// Codes of the findings that it rests on.
+    pub codes: Vec<String>,
+    pub said: String,
+}
+
+impl Fact {
+    pub fn new(codes: Vec<String>, said: impl Into<String>) -> Result<Self, Refusal> {
+        if codes.is_empty() {
+            return Refusal::new("no finding says so");
+        }
+        Ok(Self { codes, said: said.into() })
+    }
+}

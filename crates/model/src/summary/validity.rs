@@ -1,0 +1,176 @@
+//! What is wrong with a run, said of its lines: which may be used, and how much of the run that is.
+
+use crate::claim::{Claim, ClaimKind, RunStatus, Status};
+use crate::finding::{Finding, Level};
+use crate::summary::{RunSummary, SCHEMA, WorkloadSummary};
+
+/// What is too inexact in a part may be exact enough in a total; all else that is wrong with a part is wrong with the total.
+const OF_PRECISION: [&str; 4] = ["V04", "V14", "V15", "V21"];
+
+impl WorkloadSummary {
+    /// As findings name the line.
+    pub fn label(&self) -> String {
+        if self.name == self.op { self.name.clone() } else { format!("{}/{}", self.name, self.op) }
+    }
+
+    /// A sum over other lines: of a mix, or of jobs.
+    pub fn is_total(&self) -> bool {
+        self.together > 0 || self.op == "total"
+    }
+
+    fn is_named(&self, on: &str) -> bool {
+        on == self.name || on.strip_prefix(&self.name).and_then(|r| r.strip_prefix('/')) == Some(&self.op)
+    }
+
+    fn is_part_of(&self, total: &Self) -> bool {
+        if self.is_total() || self.name == total.name && self.op == total.op {
+            return false;
+        }
+        if total.together > 0 {
+            // Of the same stage, which is in the names where there are several.
+            let stage = total.name.rsplit_once('/').map_or("", |(stage, _)| stage);
+            return self.op == total.op && self.name.starts_with(stage);
+        }
+        self.name == total.name
+    }
+}
+
+impl RunSummary {
+    /// What makes one line invalid by name, whatever it is of the run.
+    pub fn spoiled_by<'a>(&'a self, w: &'a WorkloadSummary) -> impl Iterator<Item = &'a Finding> {
+        self.invalid().filter(move |f| f.workload.as_ref().is_some_and(|on| w.is_named(on)))
+    }
+
+    /// Codes of all that makes a line void: its own, those of its parts, those of the run.
+    pub fn codes_of(&self, w: &WorkloadSummary) -> Vec<String> {
+        let mut found: Vec<&Finding> = self.spoiled_by(w).chain(self.of_the_run()).collect();
+        if w.is_total() {
+            let parts = || self.workloads.iter().filter(|p| p.is_part_of(w));
+            let all = parts().next().is_some() && parts().all(|p| self.spoiled_by(p).next().is_some());
+            let counts = |f: &&Finding| {
+                all || f.name == "nothing_succeeded" || !OF_PRECISION.contains(&f.code.as_str())
+            };
+            found.extend(parts().flat_map(|p| self.spoiled_by(p)).filter(counts));
+        }
+        // A fault of the stage is said of its total: it is one of each part, too.
+        let totals = self.workloads.iter().filter(|t| t.is_total() && w.is_part_of(t));
+        let of_stage = |f: &&Finding| !OF_PRECISION.contains(&f.code.as_str());
+        found.extend(totals.flat_map(|t| self.spoiled_by(t)).filter(of_stage));
+        let mut codes: Vec<String> = found.into_iter().map(|f| f.code.clone()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+
+    fn invalid(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.level == Level::Invalid)
+    }
+
+    /// What is wrong with all of it: named after no line.
+    fn of_the_run(&self) -> impl Iterator<Item = &Finding> {
+        let of_a_line = |f: &&Finding| {
+            f.workload.as_ref().is_some_and(|on| self.workloads.iter().any(|w| w.is_named(on)))
+        };
+        self.invalid().filter(move |f| !of_a_line(f))
+    }
+
+    /// Sets `workloads[].valid`, `status`, `valid` and `answered` from the findings. `answered`: whether what is wrong leaves
+    /// the answer standing; `one_answer`: its lines lead to one answer together (a search).
+    pub fn settle(&mut self, answered: bool, one_answer: bool) {
+        let valid: Vec<bool> = self.workloads.iter().map(|w| self.codes_of(w).is_empty()).collect();
+        self.status = if self.invalid().next().is_none() {
+            RunStatus::Valid
+        } else if valid.iter().any(|v| *v) && (answered || !one_answer)
+            || answered && one_answer && self.of_the_run().next().is_none()
+        {
+            RunStatus::Partly
+        } else {
+            RunStatus::None
+        };
+        let none = self.status == RunStatus::None;
+        self.workloads.iter_mut().zip(valid).for_each(|(w, v)| w.valid = v && !none);
+        self.valid = self.status == RunStatus::Valid;
+        self.answered = self.valid || answered && !none;
+    }
+
+    /// The first claim.
+    pub fn status_claim(&self) -> Claim {
+        let mut codes: Vec<String> = self.invalid().map(|f| f.code.clone()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let mut void: Vec<String> =
+            self.workloads.iter().filter(|w| !w.valid).map(WorkloadSummary::label).collect();
+        void.dedup();
+        let notes = self.findings.iter().filter(|f| f.level == Level::Qualified).count() as u32;
+        let because = self.invalid().next().map_or(String::new(), |f| f.text.clone());
+        let lines = (self.workloads.len() as u32, void);
+        let kind = match Status::new(self.status, self.answered, codes, lines, notes, because) {
+            Ok(status) => ClaimKind::Status(status),
+            Err(why) => crate::claim::Undetermined::new("whether the run may be used", why.0).into(),
+        };
+        Claim { subject: None, kind, text: String::new() }
+    }
+
+    /// A summary of `plimsoll.run/1` in the names of today: which lines are void is in its findings.
+    pub fn from_schema_1(mut self) -> Self {
+        let answered = self.valid;
+        let searched = !self.limits.is_empty() || self.workloads.is_empty();
+        self.settle(answered, searched);
+        self.answered = answered;
+        self.schema = SCHEMA.into();
+        self.claims = vec![self.status_claim()];
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(names: &[(&str, &str)], bad: &[(&str, Option<&str>)]) -> RunSummary {
+        let line = |(name, op): &(&str, &str)| WorkloadSummary {
+            name: (*name).into(),
+            op: (*op).into(),
+            ..WorkloadSummary::default()
+        };
+        let finding = |(code, on): &(&str, Option<&str>)| Finding {
+            workload: on.map(Into::into),
+            ..Finding::new(code, "x", Level::Invalid, "t")
+        };
+        let findings = bad.iter().map(finding).collect();
+        RunSummary { workloads: names.iter().map(line).collect(), findings, ..RunSummary::default() }
+    }
+
+    fn settled(names: &[(&str, &str)], bad: &[(&str, Option<&str>)]) -> (RunStatus, Vec<bool>) {
+        let mut s = summary(names, bad);
+        s.settle(bad.is_empty(), false);
+        assert_eq!(s.valid, s.status == RunStatus::Valid);
+        (s.status, s.workloads.iter().map(|w| w.valid).collect())
+    }
+
+    #[test]
+    fn lines_stand_and_fall_by_themselves_and_totals_with_their_parts() {
+        use RunStatus::{None as Void, Partly, Valid};
+        let two = [("put", "put"), ("get", "get")];
+        assert_eq!(settled(&two, &[]), (Valid, vec![true, true]));
+        assert_eq!(settled(&two, &[("V04", Some("put"))]), (Partly, vec![false, true]));
+        assert_eq!(settled(&two, &[("V23", None)]), (Void, vec![false, false]));
+        assert_eq!(settled(&two, &[("V04", Some("put")), ("V04", Some("get"))]), (Void, vec![false, false]));
+        let mix = [("m", "put"), ("m", "get"), ("m", "total")];
+        // A part that is inexact leaves its total; one that failed does not; nor do two that are void.
+        assert_eq!(settled(&mix, &[("V04", Some("m/put"))]), (Partly, vec![false, true, true]));
+        assert_eq!(settled(&mix, &[("V01", Some("m/put"))]), (Partly, vec![false, true, false]));
+        assert_eq!(settled(&mix, &[("V07", Some("m/total"))]), (Void, vec![false; 3]));
+        assert_eq!(settled(&mix, &[("V04", Some("m/total"))]), (Partly, vec![true, true, false]));
+        assert_eq!(settled(&mix, &[("V04", Some("m/put")), ("V04", Some("m/get"))]), (Void, vec![false; 3]));
+    }
+
+    #[test]
+    fn an_old_summary_says_which_lines_are_void() {
+        let mut old = summary(&[("a", "put"), ("b", "put")], &[("V06", Some("b/put"))]);
+        (old.valid, old.schema) = (true, super::super::SCHEMA_1.into());
+        let new = old.from_schema_1();
+        assert_eq!((new.valid, new.status, new.answered), (false, RunStatus::Partly, true));
+        assert_eq!(new.workloads.iter().map(|w| w.valid).collect::<Vec<_>>(), [true, false]);
+    }
+}

@@ -1,0 +1,138 @@
+//! What two claims, or a claim and a counter, say against each other. Empty for every summary that is made: held by a property
+//! test over random and simulated runs, and by an assertion where a run is judged in a debug build.
+
+use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, RunStatus};
+use plimsoll_model::{Estimate, RunSummary};
+
+use super::lines::attempts_of;
+
+/// Each as a sentence for whoever mends it.
+pub fn contradictions(claims: &[Claim], s: &RunSummary) -> Vec<String> {
+    let mut out = Vec::new();
+    out.extend(claims.iter().flat_map(|c| of_one(c, s)));
+    out.extend(of_status(claims, s));
+    out.extend(of_limiters(claims, s));
+    out.extend(claims.iter().filter(|c| c.text.is_empty()).map(|c| format!("without words: {c:?}")));
+    out.extend(claims.iter().flat_map(|c| of_text(&c.text)));
+    out
+}
+
+/// Every estimate that a claim states.
+fn figures(kind: &ClaimKind) -> Vec<Estimate> {
+    let amount = |a: &Amount| match a {
+        Amount::Measured(e) => Some(*e),
+        Amount::AtLeast(_) => None,
+    };
+    let bound = |b: &CapBound| match b {
+        CapBound::AtMost(e) => Some(*e),
+        CapBound::AtLeast(_) | CapBound::Unknown => None,
+    };
+    let all: Vec<Option<Estimate>> = match kind {
+        ClaimKind::Rate(x) => vec![Some(x.ops_per_s), x.bytes_per_s],
+        ClaimKind::VoidLine(x) => vec![x.ops_per_s],
+        ClaimKind::Refusing(x) => vec![x.passing_per_s],
+        ClaimKind::Cap(x) => vec![Some(x.per_s)],
+        ClaimKind::Burst(x) => vec![amount(&x.capacity), x.burst_per_s, x.refill_per_s],
+        ClaimKind::Knee(x) => vec![Some(x.bytes)],
+        ClaimKind::SizeCaps(x) => vec![bound(&x.ops_per_s), bound(&x.bytes_per_s)],
+        ClaimKind::BestConcurrency(x) => vec![Some(x.ops_per_s), x.plateau_per_s],
+        _ => Vec::new(),
+    };
+    all.into_iter().flatten().collect()
+}
+
+fn of_one(c: &Claim, s: &RunSummary) -> Vec<String> {
+    let mut out = Vec::new();
+    for e in figures(&c.kind) {
+        if let Err(why) = plimsoll_model::claim::figure(e, None) {
+            out.push(format!("{}: {e:?}: {}", c.text, why.0));
+        }
+    }
+    let line = c.subject.as_ref().and_then(|on| s.workloads.iter().find(|w| w.label() == *on));
+    match (&c.kind, line) {
+        (ClaimKind::Rate(r), Some(w)) => {
+            let ok = w.outcomes.get("ok").copied().unwrap_or(0);
+            if !w.valid {
+                out.push(format!("a rate of a line that is void: {}", c.text));
+            }
+            if ok == 0 {
+                out.push(format!("a rate where nothing succeeded: {}", c.text));
+            }
+            if w.repeats <= 1 && r.ops_per_s.value > 1.001 * w.attempts_per_s {
+                out.push(format!("more than the {} attempts per second: {}", w.attempts_per_s, c.text));
+            }
+        }
+        (ClaimKind::VoidLine(_), Some(w)) if w.valid => out.push(format!("void, and valid: {}", c.text)),
+        (ClaimKind::Refusing(r), _) => {
+            let (attempts, refused) = attempts_of(s, &r.op);
+            if (attempts, refused) != (r.attempts, r.refused) {
+                out.push(format!("{refused} of {attempts} were refused: {}", c.text));
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+fn of_status(claims: &[Claim], s: &RunSummary) -> Vec<String> {
+    let [Claim { kind: ClaimKind::Status(first), .. }, ..] = claims else {
+        return vec!["the first claim is not the status".into()];
+    };
+    let void = s.workloads.iter().filter(|w| !w.valid).count();
+    let bad = s.findings.iter().any(|f| f.level == plimsoll_model::Level::Invalid);
+    let mut out = Vec::new();
+    if s.valid != (s.status == RunStatus::Valid) || first.status != s.status {
+        out.push(format!("valid {} with status {:?}", s.valid, s.status));
+    }
+    if s.valid && (void > 0 || bad) {
+        out.push(format!("valid with {void} void lines"));
+    }
+    if s.status == RunStatus::None && s.workloads.iter().any(|w| w.valid) {
+        out.push("no line may be used, and some are valid".into());
+    }
+    out
+}
+
+/// A limiter that is and is not there.
+fn of_limiters(claims: &[Claim], s: &RunSummary) -> Vec<String> {
+    let mut out = Vec::new();
+    for c in claims {
+        let ClaimKind::NoLimiter(none) = &c.kind else { continue };
+        let refused = attempts_of(s, &none.op).1;
+        if refused > 0 || none.refused > 0 {
+            out.push(format!("{refused} attempts were refused, and no limiter was found"));
+        }
+        let against = |o: &&Claim| match &o.kind {
+            ClaimKind::Refusing(r) => r.op == none.op || none.op == "total",
+            ClaimKind::Cap(cap) => cap.op == none.op && cap.proved,
+            ClaimKind::Burst(b) => b.op == none.op,
+            ClaimKind::Scope(_) => o.subject == c.subject,
+            _ => false,
+        };
+        out.extend(claims.iter().filter(against).map(|o| format!("{} | {}", c.text, o.text)));
+    }
+    for c in claims {
+        let ClaimKind::Burst(b) = &c.kind else { continue };
+        let under =
+            |o: &Claim| matches!(&o.kind, ClaimKind::Cap(x) if x.op == b.op && x.unit == b.unit && x.proved);
+        if !claims.iter().any(under) {
+            out.push(format!("a bucket above no cap: {}", c.text));
+        }
+        if b.full_again_s.is_some() && matches!(b.capacity, Amount::AtLeast(_)) {
+            out.push(format!("full again after a time that follows from a bound: {}", c.text));
+        }
+    }
+    out
+}
+
+/// Signs of a figure that was not checked.
+fn of_text(text: &str) -> Vec<String> {
+    let digits = text.split(|c: char| !(c.is_ascii_digit() || c == ',' || c == '.'));
+    let long = digits.filter(|d| d.chars().filter(char::is_ascii_digit).count() > 24);
+    let mut out: Vec<String> = long.map(|d| format!("a number without end, {d}: {text}")).collect();
+    let odd = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|w| matches!(w, "NaN" | "inf"));
+    if odd {
+        out.push(format!("no number: {text}"));
+    }
+    out
+}

@@ -1,0 +1,144 @@
+//! Claims on limits: caps, buckets, knees, what binds, whose limit it is, and how long it was seen.
+
+use plimsoll_model::OpKind;
+use plimsoll_model::analysis::SizeModel;
+use plimsoll_model::claim::{
+    Binding, Burst, Cap, CapBound, ClaimKind, Horizon, Knee, NoLimiter, Scope, SizeCaps, Undetermined, Unit,
+};
+use plimsoll_model::summary::{BucketSummary, LimitSummary, RunSummary};
+
+use super::derive::Claims;
+use super::lines::attempts_of;
+
+/// What a model says of itself where there is none.
+const UNDETERMINED: &str = "undetermined: ";
+
+/// One limiter that was looked for.
+pub(super) fn of_limit(s: &RunSummary, l: &LimitSummary, goal_s: f64, out: &mut Claims) {
+    let op = l.op_class.as_str();
+    let subject = || Some(l.op_class.clone());
+    for (bucket, unit) in [(&l.ops_per_s, Unit::Ops), (&l.bytes_per_s, Unit::Bytes)] {
+        if let Some(b) = bucket {
+            of_bucket(op, unit, b, out);
+        }
+    }
+    binding(s, l, out);
+    horizons(s, l, goal_s, out);
+    let is_object = OpKind::parse(op).map_or(op == "total", |k| {
+        !matches!(k, OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim | OpKind::Null)
+    });
+    match Scope::new(&l.scope) {
+        Ok(scope) => out.add(subject(), ClaimKind::Scope(scope)),
+        Err(_) if is_object && l.binding != "none" => {
+            let why = "--probe-scope tells";
+            out.add(
+                subject(),
+                Undetermined::new("whether the limit is per connection, bucket, key or client", why),
+            );
+        }
+        Err(_) => {}
+    }
+}
+
+fn of_bucket(op: &str, unit: Unit, b: &BucketSummary, out: &mut Claims) {
+    let subject = || Some(op.to_owned());
+    let what =
+        |of: &str| format!("{of} of {} in {}", super::words::op_name(op), super::words::unit_name(unit));
+    let Some(sustained) = b.sustained else {
+        out.add(
+            subject(),
+            Undetermined::new(what("the sustained rate"), "the findings say what would settle it"),
+        );
+        return;
+    };
+    let cap = match Cap::new(op, unit, b.proved, sustained) {
+        Ok(cap) => cap,
+        Err(why) => {
+            out.add(subject(), Undetermined::new(what("what is given"), why.0));
+            return;
+        }
+    };
+    let burst =
+        b.capacity.filter(|_| b.proved).map(|c| Burst::new(&cap, c, b.burst, b.refill, b.full_again_s));
+    out.add(subject(), ClaimKind::Cap(cap));
+    match burst {
+        Some(made) => out.add_or(subject(), made.map(ClaimKind::Burst), what("the bucket")),
+        None => {}
+    }
+}
+
+/// What binds: the knee where both do, nothing where no limiter was found and none refused.
+fn binding(s: &RunSummary, l: &LimitSummary, out: &mut Claims) {
+    let op = l.op_class.as_str();
+    let subject = || Some(l.op_class.clone());
+    let (attempts, refused) = attempts_of(s, op);
+    if let Some(k) = l.knee_bytes {
+        let made = Knee::new(op, k).map(ClaimKind::Knee);
+        out.add_or(subject(), made, "below which size operations bind");
+        return;
+    }
+    let made = match l.binding.as_str() {
+        "none" => NoLimiter::new(op, attempts, refused).map(ClaimKind::NoLimiter),
+        // Who refuses is a limiter: neither latency nor the client set that rate.
+        "latency" | "client" if refused > 0 => plimsoll_model::claim::Refusal::new(format!(
+            "{refused} attempts were refused, and what refuses them was not found"
+        )),
+        other => Binding::new(op, other).map(ClaimKind::Binding),
+    };
+    out.add_or(subject(), made, "which limit binds");
+}
+
+/// Each resource was seen for as long as it was driven; where only one figure is known, it is the run's.
+fn horizons(s: &RunSummary, l: &LimitSummary, goal_s: f64, out: &mut Claims) {
+    let seen = |b: &Option<BucketSummary>| b.as_ref().and_then(|b| b.horizon_s);
+    let each = [(seen(&l.ops_per_s), Unit::Ops), (seen(&l.bytes_per_s), Unit::Bytes)];
+    let longest = s.workloads.iter().map(|w| w.horizon_s).fold(0.0, f64::max);
+    let known: Vec<(f64, Unit)> = each.into_iter().filter_map(|(t, u)| Some((t?, u))).collect();
+    let subject = || Some(l.op_class.clone());
+    match known[..] {
+        [] => out.add_if(subject(), Horizon::new(longest, goal_s, None, None).map(ClaimKind::Horizon)),
+        [(seen, unit)] => {
+            out.add_if(subject(), Horizon::new(seen, goal_s, Some(unit), None).map(ClaimKind::Horizon));
+        }
+        _ => {
+            for (seen, unit) in known {
+                out.add_if(subject(), Horizon::new(seen, goal_s, Some(unit), None).map(ClaimKind::Horizon));
+            }
+        }
+    }
+}
+
+/// A sweep: which cap binds below and above which size.
+pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
+    let op = m.op_class.as_str();
+    let subject = || Some(m.op_class.clone());
+    let name = super::words::op_name(op);
+    if let Some(why) = m.reading.strip_prefix(UNDETERMINED) {
+        out.add(subject(), Undetermined::new(format!("the caps of {name} over sizes"), why));
+        return;
+    }
+    let ops = CapBound::of(m.ops_per_s, m.ops_at_least);
+    let bytes = CapBound::of(m.bytes_per_s, m.bytes_at_least);
+    let made = SizeCaps::new(op, ops, bytes, m.repeats).map(ClaimKind::SizeCaps);
+    out.add_or(subject(), made, format!("the caps of {name} over sizes"));
+    let what = format!("below which size of {name} operations bind");
+    match m.knee_bytes {
+        Some(k) => out.add_or(subject(), Knee::new(op, k).map(ClaimKind::Knee), what),
+        None => out.add(subject(), Undetermined::new(what, missing(m))),
+    }
+}
+
+/// What would show the cap that the cells did not reach.
+fn missing(m: &SizeModel) -> &'static str {
+    match (&m.ops_per_s, &m.bytes_per_s) {
+        (None, None) => {
+            "no cap was reached in three cells or more; more in flight would show them (--sizes auto finds out)"
+        }
+        (None, _) => {
+            "too few cells reach a cap on operations; smaller objects or more in flight would (--sizes auto finds out)"
+        }
+        _ => {
+            "too few cells reach a cap on bytes; larger objects or more in flight would (--sizes auto finds out)"
+        }
+    }
+}

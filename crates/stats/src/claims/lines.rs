@@ -1,0 +1,117 @@
+//! Claims on the lines of a run: what was refused, what the mix was, rates, and how long they were seen.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::claim::{ClaimKind, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, VoidLine};
+use plimsoll_model::summary::{RunSummary, WorkloadSummary};
+use plimsoll_model::{Analysis, Outcome};
+
+use super::derive::Claims;
+
+/// How what is undetermined about a line begins.
+pub(super) const RATE_OF: &str = "the rate of ";
+
+/// Attempts of a line that ended, and those of them that were refused.
+pub(super) fn attempts(w: &WorkloadSummary) -> (u64, u64) {
+    let count = |pick: fn(Outcome) -> bool| -> u64 {
+        Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| w.outcomes.get(o.name())).sum()
+    };
+    let refused = count(Outcome::is_throttled);
+    (refused + count(Outcome::is_ok) + count(Outcome::is_failure), refused)
+}
+
+/// The same over all lines of one op, each counted once; `total`: over all.
+pub(super) fn attempts_of(s: &RunSummary, op: &str) -> (u64, u64) {
+    let mine = |w: &&WorkloadSummary| !w.is_total() && (op == "total" || w.op == op);
+    s.workloads.iter().filter(mine).map(attempts).fold((0, 0), |(n, r), (a, b)| (n + a, r + b))
+}
+
+/// Whether the limiter's refusals are said, op by op.
+pub(super) fn refusals(s: &RunSummary, out: &mut Claims) {
+    let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
+    ops.sort_unstable();
+    ops.dedup();
+    for op in ops {
+        let (attempts, refused) = attempts_of(s, op);
+        let most =
+            s.workloads.iter().filter(|w| w.op == op && !w.is_total()).max_by_key(|w| self::attempts(w).1);
+        let Some(w) = most.filter(|_| refused > 0) else { continue };
+        let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0) as f64;
+        let seen = self::attempts(w).0 as f64;
+        let passed = if seen > 0.0 { w.attempts_per_s * ok / seen } else { 0.0 };
+        let passing = w.ops_per_s.filter(|_| w.valid);
+        let made = Refusing::new(op, attempts, refused, passing, passed).map(ClaimKind::Refusing);
+        out.add_if(Some(w.label()), made);
+    }
+}
+
+/// A mix that did not come as it was asked for: of the totals, the one that is furthest off.
+pub(super) fn mixes(s: &RunSummary, out: &mut Claims) {
+    let off =
+        |m: &MixNotDelivered| m.asked.iter().map(|(k, a)| (a - m.delivered[k]).abs()).fold(0.0, f64::max);
+    let judged = |total: &WorkloadSummary| {
+        let of = |w: &&WorkloadSummary| w.name == total.name && !w.is_total();
+        let ok: BTreeMap<String, u64> = s
+            .workloads
+            .iter()
+            .filter(of)
+            .map(|w| (w.op.clone(), w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0)))
+            .collect();
+        Some((total.label(), MixNotDelivered::new(&total.mix, &ok).ok()?))
+    };
+    let found = s.workloads.iter().filter(|w| !w.mix.is_empty()).filter_map(judged);
+    if let Some((label, worst)) = found.max_by(|a, b| off(&a.1).total_cmp(&off(&b.1))) {
+        out.add(Some(label), ClaimKind::MixNotDelivered(worst));
+    }
+}
+
+pub(super) fn place(w: &WorkloadSummary) -> Place {
+    Place {
+        op: w.op.clone(),
+        size_bytes: w.size_bytes,
+        concurrency: w.concurrency,
+        jobs: w.together,
+        repeats: w.repeats,
+        window_s: w.window_s,
+    }
+}
+
+/// "Sustained" is kept for what held one level for as long as the user needs; all else was only measured.
+pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims) {
+    let held = |line: usize, w: &WorkloadSummary| {
+        w.horizon_s >= goal_s && a.holds.iter().any(|h| h.line == line && h.verdict == "steady")
+    };
+    for (i, w) in s.workloads.iter().enumerate() {
+        // Syncs that belong to writes have no rate of their own, and need none.
+        let is_load = w.op != "fsync" || w.ops_per_s.is_some();
+        // What jobs did together stands for each of them.
+        let stands = w.together > 0 || s.workloads.iter().all(|o| o.together == 0 || o.op != w.op);
+        if !(is_load && stands) {
+            continue;
+        }
+        let label = Some(w.label());
+        let of = super::words::named(&place(w));
+        let Some(ops) = w.ops_per_s else {
+            let why = "the findings say why";
+            out.add(label, plimsoll_model::claim::Undetermined::new(format!("{RATE_OF}{of}"), why));
+            continue;
+        };
+        if !w.valid {
+            let made = VoidLine::new(place(w), s.codes_of(w), Some(ops)).map(ClaimKind::VoidLine);
+            out.add_if(label, made);
+            continue;
+        }
+        let word = if held(i, w) { RateWord::Sustained } else { RateWord::Measured };
+        let bytes = w.bytes_per_s.filter(|b| b.value > 0.0);
+        let made = Rate::new(word, place(w), ops, bytes, w.attempts_per_s).map(ClaimKind::Rate);
+        out.add_or(label, made, format!("{RATE_OF}{of}"));
+    }
+}
+
+/// No rate without its horizon: which bucket this does not exclude.
+pub(super) fn horizon(s: &RunSummary, goal_s: f64, out: &mut Claims) {
+    let usable = s.workloads.iter().filter(|w| w.ops_per_s.is_some_and(|e| e.value > 0.0));
+    let Some(w) = usable.max_by(|a, b| a.horizon_s.total_cmp(&b.horizon_s)) else { return };
+    let bucket = w.ops_per_s.filter(|_| w.valid).map(|ops| ops.value / 2.0 * w.horizon_s);
+    out.add_if(Some(w.label()), Horizon::new(w.horizon_s, goal_s, None, bucket).map(ClaimKind::Horizon));
+}

@@ -1,0 +1,57 @@
+//! Claims that rest on a finding alone: what kind of limit it is, the notes, what to do next, the ceiling.
+
+use plimsoll_model::claim::{ClaimKind, Fact};
+use plimsoll_model::{Finding, Level};
+
+use super::derive::Claims;
+
+/// Names of the findings that say what kind of limit it is, in the order in which they are said.
+const KINDS: [&str; 7] = [
+    "limit_cause",
+    "limit_window",
+    "limit_tiers",
+    "limit_burst_law",
+    "limit_penalty",
+    "limit_cost",
+    "limit_shared",
+];
+/// Names of the findings that say what to do next, where they are the first of these.
+const NEXT: [&str; 4] = ["open_question", "concurrency_bound", "still_gaining", "client_limited"];
+
+/// What kind of limit it is, as far as that was found out.
+pub(super) fn kinds(findings: &[Finding], out: &mut Claims) {
+    let said = KINDS.iter().flat_map(|name| findings.iter().filter(move |f| f.name == *name));
+    for f in said {
+        out.add_if(f.workload.clone(), fact(f).map(ClaimKind::Fact));
+    }
+}
+
+fn fact(f: &Finding) -> Result<Fact, plimsoll_model::claim::Refusal> {
+    Fact::new(vec![f.code.clone()], f.text.clone())
+}
+
+/// The notes, by name: the table explains them.
+pub(super) fn notes(findings: &[Finding], out: &mut Claims) {
+    let qualified = findings.iter().filter(|f| f.level == Level::Qualified);
+    let mut notes: Vec<(String, String)> =
+        qualified.map(|f| (f.code.clone(), f.name.replace('_', " "))).collect();
+    notes.sort();
+    notes.dedup();
+    let said = notes.iter().map(|(code, name)| format!("{code} {name}")).collect::<Vec<_>>().join(", ");
+    let codes = notes.into_iter().map(|(code, _)| code).collect();
+    out.add_if(None, Fact::new(codes, said).map(ClaimKind::Notes));
+}
+
+/// What to do next: the remedy of the first thing that was left open.
+pub(super) fn next(findings: &[Finding], out: &mut Claims) {
+    if let Some(open) = findings.iter().find(|f| NEXT.contains(&f.name.as_str())) {
+        out.add_if(open.workload.clone(), fact(open).map(ClaimKind::NextStep));
+    }
+}
+
+/// What part of a recorded ceiling was reached.
+pub(super) fn ceiling(findings: &[Finding], out: &mut Claims) {
+    for f in findings.iter().filter(|f| f.name == "held_against_ceiling") {
+        out.add_if(f.workload.clone(), fact(f).map(ClaimKind::Fact));
+    }
+}

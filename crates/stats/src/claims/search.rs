@@ -1,0 +1,56 @@
+//! Claims of a search for the best concurrency: what it found, what that costs in time, how long each step was seen.
+
+use plimsoll_model::RunSummary;
+use plimsoll_model::analysis::{LoadPoint, Saturation};
+use plimsoll_model::claim::{BestConcurrency, ClaimKind, LoadHeld, SearchHorizon, Undetermined};
+
+use super::derive::Claims;
+
+pub(super) fn of_search(
+    s: &RunSummary,
+    found: &Saturation,
+    load: &[LoadPoint],
+    goal_s: f64,
+    out: &mut Claims,
+) {
+    let subject = || Some(found.op_class.clone());
+    let size = s.workloads.iter().find(|w| w.op == found.op_class).map_or(found.size_bytes, |w| w.size_bytes);
+    let what = format!("the best concurrency for {}", super::words::sized(&found.op_class, size));
+    let best = found.c95.and_then(|c| {
+        let at = c.value as u32;
+        found.points.iter().find(|p| p.concurrency == at)
+    });
+    let Some(best) = best.filter(|_| found.verdict != "state changed during search") else {
+        out.add(subject(), Undetermined::new(what, found.verdict.clone()));
+        return;
+    };
+    let plateau = found.plateau_per_s.filter(|_| found.verdict == "saturated");
+    let most = found.points.last().filter(|p| p.concurrency > best.concurrency);
+    let most = most.and_then(|p| Some((p.concurrency, p.p50_ns?)));
+    let place = (found.op_class.as_str(), size);
+    let made = BestConcurrency::new(place, best.concurrency, best.ops_per_s, plateau, &found.verdict)
+        .map(|b| ClaimKind::BestConcurrency(b.costing(best.p50_ns, best.p99_ns, most)));
+    let is_made = made.is_ok();
+    out.add_or(subject(), made, what);
+    if !is_made {
+        return;
+    }
+    out.add_if(subject(), held(load).map(ClaimKind::LoadHeld));
+    let longest = s.workloads.iter().map(|w| w.horizon_s).fold(0.0, f64::max);
+    let seen = SearchHorizon::new(longest, goal_s, best.concurrency).map(ClaimKind::SearchHorizon);
+    out.add_if(subject(), seen);
+}
+
+/// The highest load that held, with what it costs beyond service.
+fn held(load: &[LoadPoint]) -> Result<LoadHeld, plimsoll_model::claim::Refusal> {
+    let valid = || load.iter().filter(|p| p.invalid.is_empty());
+    let best = valid().filter(|p| p.sustainable).max_by(|a, b| a.fraction.total_cmp(&b.fraction));
+    let not_held = valid().filter(|p| !p.sustainable).map(|p| p.fraction).collect();
+    let void = load.len() - valid().count();
+    let pair = |q: fn(&plimsoll_model::summary::LatencySummary) -> Option<u64>| {
+        let p = best?;
+        Some((q(p.response.as_ref()?)?, q(p.service.as_ref()?)?))
+    };
+    let point = best.map(|p| (p.fraction, p.offered_per_s));
+    LoadHeld::new(point, pair(|l| l.p50), pair(|l| l.p99), not_held, void as u32)
+}

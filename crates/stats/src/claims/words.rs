@@ -1,0 +1,342 @@
+//! A claim in words. One claim, one sentence or two; nothing but the claim's own evidence goes in.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::claim::{
+    Amount, BestConcurrency, Burst, Cap, CapBound, Claim, ClaimKind, Horizon, Knee, LoadHeld,
+    MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, RunStatus, SearchHorizon, SizeCaps, Status,
+    Unit, VoidLine,
+};
+use plimsoll_model::units::{format_latency_ns, format_size, significant};
+use plimsoll_model::{Estimate, OpKind};
+
+use crate::words;
+
+/// Fewer runs of each cell, and how much runs differ is not measured.
+const REPEATS: u32 = 3;
+
+/// The claim as a person reads it.
+pub(super) fn sentence(c: &Claim) -> String {
+    match &c.kind {
+        ClaimKind::Status(x) => status(x),
+        ClaimKind::Rate(x) => rate(x),
+        ClaimKind::VoidLine(x) => void_line(x),
+        ClaimKind::Refusing(x) => refusing(x),
+        ClaimKind::MixNotDelivered(x) => mix(x),
+        ClaimKind::Cap(x) => cap(x),
+        ClaimKind::Burst(x) => burst(x),
+        ClaimKind::Knee(x) => knee(x),
+        ClaimKind::Binding(x) => binding(&x.binding),
+        ClaimKind::NoLimiter(x) => no_limiter(x),
+        ClaimKind::Scope(x) if x.scope == "server" => "All that was tried shares the limit.".into(),
+        ClaimKind::Scope(x) => format!("The limit is per {}.", x.scope),
+        ClaimKind::Horizon(x) => horizon(x),
+        ClaimKind::SizeCaps(x) => size_caps(x),
+        ClaimKind::BestConcurrency(x) => best(x),
+        ClaimKind::LoadHeld(x) => load_held(x),
+        ClaimKind::SearchHorizon(x) => search_horizon(x),
+        ClaimKind::Undetermined(x) => {
+            format!("**Undetermined**: {} ({}).", x.what, x.why.trim_end_matches('.'))
+        }
+        ClaimKind::Fact(x) => x.said.clone(),
+        ClaimKind::Notes(x) => format!("Notes: {}.", x.said),
+        ClaimKind::NextStep(x) => format!("Next: {}", x.said),
+    }
+}
+
+/// `GET`; a mix's total is no op.
+pub(super) fn op_name(op: &str) -> String {
+    if op == "total" { "all ops of the mix together".into() } else { op.to_uppercase() }
+}
+
+pub(super) fn unit_name(u: Unit) -> &'static str {
+    match u {
+        Unit::Ops => "operations",
+        Unit::Bytes => "bytes",
+    }
+}
+
+pub(super) fn sized(op: &str, size_bytes: u64) -> String {
+    match (op, size_bytes) {
+        (op, 0) => op_name(op),
+        ("total", n) => format!("{} ({} in the mean)", op_name(op), format_size(n)),
+        (op, n) => format!("{} {}", format_size(n), op_name(op)),
+    }
+}
+
+pub(super) fn named(p: &Place) -> String {
+    sized(&p.op, p.size_bytes)
+}
+
+/// `VALID`, `PARTLY VALID`, `[INVALID V04]`, and why.
+fn status(s: &Status) -> String {
+    let notes = match s.notes {
+        0 => String::new(),
+        1 => " (1 note)".into(),
+        n => format!(" ({n} notes)"),
+    };
+    let mark = format!("[INVALID {}]", s.codes.join(" "));
+    let because = if s.because.is_empty() { String::new() } else { format!(" {}", s.because) };
+    let which = match s.void.as_slice() {
+        [] => String::new(),
+        [one] => format!("1 of {} lines is not ({one})", s.lines),
+        [first, rest @ ..] => {
+            format!("{} of {} lines are not ({first} and {} more)", rest.len() + 1, s.lines, rest.len())
+        }
+    };
+    match (s.status, s.answered) {
+        (RunStatus::Valid, _) => format!("VALID{notes}."),
+        (RunStatus::Partly, true) if which.is_empty() => format!("PARTLY VALID{notes}: {mark}.{because}"),
+        (RunStatus::Partly, true) => format!("PARTLY VALID{notes}: {which}: {mark}.{because}"),
+        (RunStatus::Partly, false) => format!("{mark}{because} (Partly valid: {which}.)"),
+        (RunStatus::None, _) => format!("{mark}{because}"),
+    }
+}
+
+fn rates(ops: &Estimate, bytes: Option<&Estimate>, p: &Place) -> String {
+    let bytes = bytes.map_or(String::new(), |b| format!(", {}", words::bytes_rate(b)));
+    let jobs = if p.jobs > 0 { format!(" from {} jobs together", p.jobs) } else { String::new() };
+    format!("{} of {}{bytes} at {} in flight{jobs}", words::ops_rate(ops), named(p), p.concurrency)
+}
+
+fn rate(r: &Rate) -> String {
+    let word = match r.word {
+        RateWord::Sustained => "Sustained",
+        RateWord::Measured => "Measured",
+    };
+    let runs = if r.place.repeats > 1 { format!(", {} runs", r.place.repeats) } else { String::new() };
+    format!(
+        "{word} {} (95 %{runs}, {} window).",
+        rates(&r.ops_per_s, r.bytes_per_s.as_ref(), &r.place),
+        words::span(r.place.window_s)
+    )
+}
+
+fn void_line(v: &VoidLine) -> String {
+    let mark = format!("[INVALID {}]", v.codes.join(" "));
+    match &v.ops_per_s {
+        Some(e) => format!("Seen, and not to be used: {} {mark}.", rates(e, None, &v.place)),
+        None => format!("No rate of {} that could be used {mark}.", named(&v.place)),
+    }
+}
+
+/// A share that is not all is never rounded to all, nor one that is not nothing to nothing.
+fn percent(share: f64) -> String {
+    let p = 100.0 * share;
+    let digits = if p > 99.0 { 4 } else { 3 };
+    match p {
+        p if share < 1.0 && p > 99.99 => "over 99.99 %".into(),
+        p => format!("{} %", significant(p, digits)),
+    }
+}
+
+fn refusing(r: &Refusing) -> String {
+    let passing = match &r.passing_per_s {
+        Some(e) => format!("{} pass", words::ops_rate(e)),
+        None if r.passed_per_s <= 0.0 => "nothing passes".into(),
+        None => format!("about {} op/s pass", words::about(r.passed_per_s, 2)),
+    };
+    format!(
+        "A limiter refuses **{}** of {} ({} of {} attempts answered 429 or 503); {passing}.",
+        percent(r.share()),
+        op_name(&r.op),
+        words::fixed(r.refused as f64, 0),
+        words::fixed(r.attempts as f64, 0)
+    )
+}
+
+fn mix(m: &MixNotDelivered) -> String {
+    let shares = |of: &BTreeMap<String, f64>| {
+        let each: Vec<String> =
+            of.iter().map(|(k, v)| format!("{} {:.0} %", k.to_uppercase(), 100.0 * v)).collect();
+        each.join(", ")
+    };
+    format!(
+        "The mix was not delivered as it was asked for: asked {}; came {}. Totals are of what came.",
+        shares(&m.asked),
+        shares(&m.delivered)
+    )
+}
+
+fn per_s(unit: Unit, e: &Estimate) -> String {
+    match unit {
+        Unit::Ops => words::ops_rate(e),
+        Unit::Bytes => words::bytes_rate(e),
+    }
+}
+
+fn cap(c: &Cap) -> String {
+    let rate = per_s(c.unit, &c.per_s);
+    if c.proved {
+        return format!("Sustained **{rate}** of {} (95 %).", op_name(&c.op));
+    }
+    format!("Seen **{rate}** of {} (95 %), with no limit on {} proved.", op_name(&c.op), unit_name(c.unit))
+}
+
+fn burst(b: &Burst) -> String {
+    let lead = match &b.burst_per_s {
+        Some(p) => {
+            format!("It first runs at {}, then falls to the sustained rate: ", per_s(b.unit, p))
+        }
+        None => "Above it lies ".into(),
+    };
+    let amount = match (&b.capacity, b.unit) {
+        (Amount::Measured(e), Unit::Ops) => format!("{} ops", words::plus_minus(e)),
+        (Amount::Measured(e), Unit::Bytes) => words::bytes(e),
+        (Amount::AtLeast(v), Unit::Ops) => format!("at least {} ops", words::about(*v, 2)),
+        (Amount::AtLeast(v), Unit::Bytes) => {
+            let (unit, f) = words::bytes_unit(*v);
+            format!("at least {} {unit}", words::about(v / f, 2))
+        }
+    };
+    let mut out = format!("{lead}a token bucket of **{amount}**");
+    if let Some(r) = &b.refill_per_s {
+        out += &format!(", refilling at {}", per_s(b.unit, r));
+    }
+    if let Some(s) = b.full_again_s {
+        out += &format!(" (full again after {} of rest)", words::span(s));
+    }
+    out + "."
+}
+
+fn knee(k: &Knee) -> String {
+    let (unit, f) = words::bytes_unit(k.bytes.value);
+    let n = |x: f64| significant(x / f, 3);
+    let (value, low, high) = (n(k.bytes.value), n(k.bytes.low), n(k.bytes.high));
+    format!(
+        "{} below **{value} {unit}** ({low} to {high}) is limited by operations, above it by bytes.",
+        op_name(&k.op)
+    )
+}
+
+fn binding(b: &str) -> String {
+    match b {
+        "ops" => "The limit is on operations.",
+        "bytes" => "The limit is on bytes.",
+        "both" => "There are limits on operations and on bytes.",
+        "latency" => "Latency and concurrency set the rate; no limit was reached.",
+        _ => "The client set the rate; the storage's limit was not reached.",
+    }
+    .into()
+}
+
+fn no_limiter(n: &NoLimiter) -> String {
+    format!(
+        "No limiter was found: no burst that ends, no refusals in {} attempts, and no rate that is held more exactly than \
+         storage does by itself. These are rates of the storage, or of the client.",
+        words::fixed(n.attempts as f64, 0)
+    )
+}
+
+fn horizon(h: &Horizon) -> String {
+    let of = h.unit.map_or(String::new(), |u| format!(" in {}", unit_name(u)));
+    let mut out = match h.bucket_ops {
+        Some(n) => format!(
+            "Seen for {}: a burst that ends later is not excluded (a bucket of more than {} ops, if the sustained rate were \
+             half of this).",
+            words::span(h.seen_s),
+            words::about(n, 2)
+        ),
+        None => format!(
+            "Seen{of} for {} at most: a bucket whose cliff comes later is not excluded.",
+            words::span(h.seen_s)
+        ),
+    };
+    if h.bucket_ops.is_some() && h.seen_s < h.goal_s {
+        out += &format!(" To call it sustained for {}, it has to be seen that long.", words::span(h.goal_s));
+    }
+    out
+}
+
+fn size_caps(c: &SizeCaps) -> String {
+    let of = |bound: &CapBound, unit| match bound {
+        CapBound::AtMost(e) => format!("at most **{}**", per_s(unit, e)),
+        CapBound::AtLeast(v) if unit == Unit::Ops => format!("at least {} op/s", words::about(*v, 3)),
+        CapBound::AtLeast(v) => {
+            let (name, f) = words::bytes_unit(*v);
+            format!("at least {} {name}/s", significant(v / f, 3))
+        }
+        CapBound::Unknown => "an unknown rate".into(),
+    };
+    let (ops, bytes) = (of(&c.ops_per_s, Unit::Ops), of(&c.bytes_per_s, Unit::Bytes));
+    let mut out = format!("{} comes to {ops}, and to {bytes} (95 %).", op_name(&c.op));
+    if c.repeats < REPEATS {
+        out += &format!(
+            " These intervals rest on {} run{} of each cell, and on the model's misfit: --repeat {REPEATS} measures how much \
+             runs differ.",
+            c.repeats,
+            if c.repeats == 1 { "" } else { "s" }
+        );
+    }
+    out
+}
+
+fn best(b: &BestConcurrency) -> String {
+    let counts_bytes = OpKind::parse(&b.op).is_none_or(OpKind::moves_bytes) && b.size_bytes > 0;
+    let bytes = if counts_bytes {
+        format!(", {}", words::bytes_rate(&b.ops_per_s.scaled(b.size_bytes as f64)))
+    } else {
+        String::new()
+    };
+    let head = format!(
+        "Best concurrency: **{} in flight**, which give **{}** of {}{bytes} (95 %)",
+        b.concurrency,
+        words::ops_rate(&b.ops_per_s),
+        sized(&b.op, b.size_bytes)
+    );
+    let mut out = match (b.ended.as_str(), &b.plateau_per_s) {
+        ("saturated", Some(p)) => format!(
+            "{head}; the most that was seen is {}, and fewer do not reach 95 % of it.",
+            words::ops_rate(p)
+        ),
+        ("saturated", None) => format!("{head}."),
+        (other, _) => format!("{head}. It is not shown to be the storage's: {other}."),
+    };
+    let time = |ns: u64| format_latency_ns(ns as f64);
+    if let Some(p50) = b.p50_ns {
+        out += &format!(" Median latency there {}", time(p50));
+        if let Some(p99) = b.p99_ns {
+            out += &format!(", 99th percentile {}", time(p99));
+        }
+        if let Some((c, p50)) = b.most {
+            out += &format!("; {} with {c} in flight", time(p50));
+        }
+        out.push('.');
+    }
+    out
+}
+
+fn load_held(l: &LoadHeld) -> String {
+    let share = |f: &f64| {
+        let text = words::about(100.0 * f, 3);
+        format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+    };
+    let time = |ns: u64| format_latency_ns(ns as f64);
+    let Some(fraction) = &l.fraction else {
+        let valid = if l.void > 0 { "no load point that is valid" } else { "none of the load points" };
+        return format!("In open loop {valid} held.");
+    };
+    let mut out =
+        format!("In open loop {} of that ({} op/s) held", share(fraction), words::about(l.offered_per_s, 3));
+    if let Some((response, service)) = l.p50_ns {
+        out += &format!(": median response {} (service {})", time(response), time(service));
+        if let Some((r, s)) = l.p99_ns {
+            out += &format!(", 99th percentile {} ({})", time(r), time(s));
+        }
+    }
+    if !l.not_held.is_empty() {
+        let list: Vec<String> = l.not_held.iter().map(share).collect();
+        out += &format!("; {} did not hold", list.join(" and "));
+    }
+    out + "."
+}
+
+fn search_horizon(h: &SearchHorizon) -> String {
+    format!(
+        "Each step was seen for {} at most: a burst that outlasts the search is not excluded. To know, hold {} in flight for \
+         {} (plimsoll watch).",
+        words::span(h.seen_s),
+        h.concurrency,
+        words::span(h.goal_s)
+    )
+}
