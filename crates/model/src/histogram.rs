@@ -6,6 +6,9 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 /// The longest latency that is told apart: one hour. Longer ones count as one hour.
 pub const MAX_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
+/// The most values that one histogram counts: quantiles are fractions of it, which are exact up to here. At a million
+/// values a second it takes 285 years; only a damaged file says more.
+const MAX_COUNT: u64 = 1 << 53;
 
 /// A histogram of nanoseconds. All have one layout, so that any two merge without loss.
 #[derive(Clone, PartialEq)]
@@ -38,11 +41,13 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.inner.saturating_record(ns);
-        self.sum_ns += u128::from(ns.min(MAX_NS));
+        self.sum_ns = self.sum_ns.saturating_add(u128::from(ns.min(MAX_NS)));
     }
 
     /// Adds `count` values of one bucket at once (from a sparse form); their exact sum comes by [`Self::add_sum_ns`].
     pub fn add_bucket(&mut self, value_ns: u64, count: u64) {
+        // A file can say what no run counts.
+        let count = count.min(MAX_COUNT.saturating_sub(self.count()));
         if count > 0 {
             self.inner.saturating_record_n(value_ns, count);
         }
@@ -57,8 +62,12 @@ impl Histogram {
         if other.is_empty() {
             return;
         }
-        self.inner.add(&other.inner).expect("all histograms have one layout");
-        self.sum_ns += other.sum_ns;
+        if self.count().saturating_add(other.count()) <= MAX_COUNT {
+            self.inner.add(&other.inner).expect("all histograms have one layout");
+        } else {
+            other.buckets().for_each(|(low, _, n)| self.add_bucket(low, n));
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
     pub fn clear(&mut self) {
@@ -123,7 +132,7 @@ impl Histogram {
         let (sum, mut rest) = bytes.split_first_chunk::<16>()?;
         let read: Hdr<u64> = Deserializer::new().deserialize(&mut rest).ok()?;
         let mut h = Self::new();
-        h.inner.add(&read).ok()?;
+        read.iter_recorded().for_each(|v| h.add_bucket(v.value_iterated_to(), v.count_at_value()));
         h.sum_ns = u128::from_le_bytes(*sum);
         Some(h)
     }
@@ -142,6 +151,19 @@ mod tests {
         assert_eq!(h.count(), 7);
         assert_eq!(Histogram::from_bytes(&h.to_bytes()).unwrap(), h);
         assert!(Histogram::from_bytes(&h.to_bytes()[..20]).is_none());
+    }
+
+    #[test]
+    fn full_buckets_saturate() {
+        let mut h = Histogram::new();
+        h.add_bucket(1_000, u64::MAX);
+        h.add_bucket(2_000_000, u64::MAX);
+        h.add_sum_ns(u128::MAX);
+        let twin = h.clone();
+        h.merge(&twin);
+        assert_eq!(Histogram::from_bytes(&h.to_bytes()).unwrap(), h);
+        assert_eq!((h.count(), h.sum_ns(), h.quantile(1.0)), (MAX_COUNT, u128::MAX, h.max()));
+        assert!(h.stdev().is_finite());
     }
 
     #[test]

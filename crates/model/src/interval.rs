@@ -95,7 +95,8 @@ impl Series {
     }
 
     fn sum(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
-        Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]).sum()
+        let picked = Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]);
+        picked.fold(0, u64::saturating_add)
     }
 
     /// Empties it for the next slice without giving memory back.
@@ -114,13 +115,13 @@ impl Series {
     /// Adds another slice or worker of the same series. Associative and commutative.
     pub fn merge(&mut self, other: &Self) {
         debug_assert_eq!(self.id, other.id);
-        self.started += other.started;
+        self.started = self.started.saturating_add(other.started);
         for (a, b) in self.outcomes.iter_mut().zip(other.outcomes) {
-            *a += b;
+            *a = a.saturating_add(b);
         }
-        self.bytes_moved += other.bytes_moved;
-        self.bytes_ok += other.bytes_ok;
-        self.in_system_ns += other.in_system_ns;
+        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
+        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
+        self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
         self.response.merge(&other.response);
         merge_optional(&mut self.service, &other.service);
         merge_optional(&mut self.first_byte, &other.first_byte);

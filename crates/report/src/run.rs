@@ -65,6 +65,11 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
         Ok(series) => {
             let files = series.data.damage.iter();
             report.gaps.extend(files.map(|d| format!("A file could not be read to its end: {d}.")));
+            if !series.data.skipped.is_empty() {
+                report
+                    .gaps
+                    .push(format!("Records that this version does not know: {}.", series.data.skipped));
+            }
             report.series = Some(series);
         }
         Err(e) => report.gaps.push(format!("The series over time could not be read: {e}.")),

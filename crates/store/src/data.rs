@@ -14,6 +14,7 @@ use crate::merge::MergedReader;
 use crate::rundir::RunDir;
 use crate::sparse::SparseHistogram;
 use crate::stream::{Record, StreamReader};
+use crate::unknown::{Skipped, Unknown};
 
 /// How much detail to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct RunData {
     pub samples: Vec<Sample>,
     /// Files that could not be read to their end.
     pub damage: Vec<Damage>,
+    /// Records of whole frames that this version cannot read.
+    pub skipped: Skipped,
     /// How the run ended; `None` when it was killed.
     pub end: Option<String>,
 }
@@ -115,15 +118,16 @@ impl Point {
 
     /// Adds what can be summed up; percentiles stay as they are.
     pub fn add_counts(&mut self, other: &Self) {
-        self.started += other.started;
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(a, b)| *a += b);
-        self.bytes_moved += other.bytes_moved;
-        self.bytes_ok += other.bytes_ok;
-        self.in_system_ns += other.in_system_ns;
+        self.started = self.started.saturating_add(other.started);
+        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(a, b)| *a = a.saturating_add(b));
+        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
+        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
+        self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
     }
 
     fn count(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
-        Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]).sum()
+        let picked = Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]);
+        picked.fold(0, u64::saturating_add)
     }
 }
 
@@ -246,29 +250,49 @@ impl RunDir {
         let span = self.span()?;
         let grid_ns = span.grid_ns;
         let asked = options.step_ns.unwrap_or(grid_ns).div_ceil(grid_ns).max(1);
-        let slices = span.last.saturating_sub(span.first) + 1;
-        let per_point = asked.max(slices.div_ceil(options.max_points.max(1)));
-        let mut loader = Loader::new(grid_ns, per_point);
-        let mut reader = MergedReader::new(self.interval_readers()?);
-        while let Some(record) = reader.next()? {
-            loader.take(record);
-        }
-        let mut damage = reader.damage();
-        let (stages, marks) = loader.finish();
-        let samples = self.load_samples(options.max_samples, &mut damage)?;
+        let slices = (span.last - span.first).saturating_add(1);
+        let mut per_point = asked.max(slices.div_ceil(options.max_points.max(1)));
+        let (loader, mut damage) = loop {
+            match self.load_stages(Loader::new(span, per_point))? {
+                (loader, damage) if !loader.too_many => break (loader, damage),
+                // One point of each series is too many: no run of ours has so many series.
+                _ if per_point >= slices => {
+                    return Err(StoreError::Content {
+                        path: self.path().to_owned(),
+                        problem: format!("it has more than {MAX_CELLS} series"),
+                    });
+                }
+                _ => per_point = per_point.saturating_mul(4),
+            }
+        };
+        let (stages, marks, mut skipped) = loader.finish();
+        let samples = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
         Ok(RunData {
             id: env.id,
             plan: self.plan()?,
             environment: env.environment,
             rerun: env.rerun,
             grid_ns,
-            step_ns: per_point * grid_ns,
+            step_ns: per_point.saturating_mul(grid_ns),
             stages,
             marks,
             samples,
             damage,
+            skipped,
             end: self.sealed()?.map(|s| s.end),
         })
+    }
+
+    /// One pass over the interval files; ended early where the loader holds too much.
+    fn load_stages(&self, mut loader: Loader) -> Result<(Loader, Vec<Damage>), StoreError> {
+        let mut reader = MergedReader::new(self.interval_readers()?);
+        while !loader.too_many
+            && let Some(record) = reader.next()?
+        {
+            loader.take(record);
+        }
+        loader.close_all();
+        Ok((loader, reader.damage()))
     }
 
     /// Merges windows, in one pass over the files: exact histograms whatever the length of the run.
@@ -309,14 +333,21 @@ impl RunDir {
         Ok(Span { first: first.min(last), last, grid_ns })
     }
 
-    fn load_samples(&self, max: usize, damage: &mut Vec<Damage>) -> Result<Vec<Sample>, StoreError> {
+    fn load_samples(
+        &self,
+        max: usize,
+        damage: &mut Vec<Damage>,
+        skipped: &mut Skipped,
+    ) -> Result<Vec<Sample>, StoreError> {
         let mut all = Vec::new();
         for path in self.sample_files()? {
             let mut reader = StreamReader::open(&path)?;
             let mut keep = Thinned::new(max.max(2));
             while let Some(record) = reader.next()? {
-                if let Record::Sample(s) = record {
-                    keep.push(*s);
+                match record {
+                    Record::Sample(s) => keep.push(*s),
+                    Record::Unknown(u) => skipped.add(u),
+                    Record::Interval { .. } | Record::Mark(_) => {}
                 }
             }
             damage.extend(reader.damage().cloned());
@@ -327,6 +358,7 @@ impl RunDir {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Span {
     first: u64,
     last: u64,
@@ -366,19 +398,33 @@ impl Thinned {
 
 /// Builds stages from records in order, holding one open point per stage.
 struct Loader {
-    grid_ns: u64,
+    span: Span,
     per_point: u64,
     stages: BTreeMap<u32, StageData>,
     open: BTreeMap<u32, (u64, SparseInterval)>,
     marks: Vec<Mark>,
+    skipped: Skipped,
+    /// Points of series and clients that are held.
+    cells: u64,
+    /// There are more than [`MAX_CELLS`]: the step has to grow.
+    too_many: bool,
 }
 
-/// A gap longer than this (a resumed run) is not filled with empty points.
-const MAX_GAP_POINTS: u64 = 1_000_000;
+/// Points of all series together that are held at most: about 300 MB.
+const MAX_CELLS: u64 = 1 << 20;
 
 impl Loader {
-    fn new(grid_ns: u64, per_point: u64) -> Self {
-        Self { grid_ns, per_point, stages: BTreeMap::new(), open: BTreeMap::new(), marks: Vec::new() }
+    fn new(span: Span, per_point: u64) -> Self {
+        Self {
+            span,
+            per_point,
+            stages: BTreeMap::new(),
+            open: BTreeMap::new(),
+            marks: Vec::new(),
+            skipped: Skipped::default(),
+            cells: 0,
+            too_many: false,
+        }
     }
 
     fn take(&mut self, record: Record) {
@@ -387,8 +433,9 @@ impl Loader {
                 self.mark(&mark);
                 self.marks.push(mark);
             }
-            Record::Interval { stage, interval } => self.interval(stage, &interval),
+            Record::Interval { stage, interval } => self.interval(stage, interval),
             Record::Sample(_) => {}
+            Record::Unknown(unknown) => self.skipped.add(unknown),
         }
     }
 
@@ -396,7 +443,7 @@ impl Loader {
         if let Mark::StageStart { stage, at_ns, spec, endpoints, workers, ring } = mark {
             // Agents each write the mark; the first one counts, and workers add up.
             match self.stages.get_mut(stage) {
-                Some(known) => known.workers += workers,
+                Some(known) => known.workers = known.workers.saturating_add(*workers),
                 None => {
                     let data = StageData {
                         index: *stage,
@@ -412,7 +459,9 @@ impl Loader {
                         void: None,
                         report: StageReport::default(),
                         last_ns: *at_ns,
-                        first_point: at_ns / self.grid_ns / self.per_point,
+                        // Nothing was counted before the first slice of all: no points are made for it.
+                        first_point: (at_ns / self.span.grid_ns).clamp(self.span.first, self.span.last)
+                            / self.per_point,
                         series: BTreeMap::new(),
                         client: Vec::new(),
                     };
@@ -443,39 +492,54 @@ impl Loader {
         }
     }
 
-    fn interval(&mut self, stage: u32, interval: &SparseInterval) {
+    fn interval(&mut self, stage: u32, mut interval: SparseInterval) {
+        // Intervals of a stage whose start was lost carry no meaning.
+        let Some(data) = self.stages.get_mut(&stage) else {
+            self.skipped.add(Unknown::of_counts("slice", "of a stage without its start"));
+            return;
+        };
+        let workloads = data.spec.workloads.len();
+        let series = interval.series.len();
+        interval.series.retain(|s| s.id.stage == stage && usize::from(s.id.workload) < workloads);
+        if interval.series.len() < series {
+            self.skipped.add(Unknown::of_counts("series", "of a workload that its stage has not"));
+        }
+        let end_ns = interval.index.saturating_add(1).saturating_mul(self.span.grid_ns);
+        data.last_ns = data.last_ns.max(end_ns);
         let point = interval.index / self.per_point;
         match self.open.get_mut(&stage) {
-            Some((at, sum)) if *at == point => sum.merge(interval),
+            Some((at, sum)) if *at == point => sum.merge(&interval),
             _ => {
                 self.close(stage);
-                self.open.insert(stage, (point, interval.clone()));
+                self.open.insert(stage, (point, interval));
             }
-        }
-        if let Some(data) = self.stages.get_mut(&stage) {
-            data.last_ns = data.last_ns.max(interval.index.saturating_add(1).saturating_mul(self.grid_ns));
         }
     }
 
     /// Turns the open point of a stage into a point of each series; gaps become empty points.
     fn close(&mut self, stage: u32) {
         let Some((point, sum)) = self.open.remove(&stage) else { return };
-        // Intervals of a stage whose start was lost carry no meaning.
         let Some(data) = self.stages.get_mut(&stage) else { return };
-        let limit = data.client.len() as u64 + MAX_GAP_POINTS;
-        let at = point.checked_sub(data.first_point).filter(|at| *at < limit);
-        let Some(at) = at.map(|at| at as usize) else { return };
-        if data.client.len() <= at {
-            data.client.resize(at + 1, ClientCounts::default());
+        // A slice from before the stage's own start is no slice of it.
+        let Some(at) = point.checked_sub(data.first_point).map(|at| at as usize) else {
+            self.skipped.add(Unknown::of_counts("slice", "from before its stage"));
+            return;
+        };
+        let new = sum.series.iter().filter(|s| !data.series.contains_key(&s.id)).count();
+        let length = data.client.len().max(at + 1);
+        let grown = (data.series.len() + new + 1) * length - (data.series.len() + 1) * data.client.len();
+        self.cells = self.cells.saturating_add(grown as u64);
+        if self.cells > MAX_CELLS {
+            self.too_many = true;
+            return;
         }
+        data.client.resize(length, ClientCounts::default());
         data.client[at].merge(&sum.client);
         for s in &sum.series {
             data.series.entry(s.id).or_default();
         }
         for points in data.series.values_mut() {
-            if points.len() <= at {
-                points.resize(at + 1, Point::default());
-            }
+            points.resize(length, Point::default());
         }
         for s in &sum.series {
             if let Some(p) = data.series.get_mut(&s.id).and_then(|points| points.get_mut(at)) {
@@ -484,9 +548,12 @@ impl Loader {
         }
     }
 
-    fn finish(mut self) -> (Vec<StageData>, Vec<Mark>) {
+    fn close_all(&mut self) {
         let open: Vec<u32> = self.open.keys().copied().collect();
         open.into_iter().for_each(|stage| self.close(stage));
-        (self.stages.into_values().collect(), self.marks)
+    }
+
+    fn finish(self) -> (Vec<StageData>, Vec<Mark>, Skipped) {
+        (self.stages.into_values().collect(), self.marks, self.skipped)
     }
 }

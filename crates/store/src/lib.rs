@@ -16,6 +16,7 @@ mod removal;
 pub mod rundir;
 pub mod sparse;
 pub mod stream;
+pub mod unknown;
 pub mod varint;
 
 pub use codec::{SparseInterval, SparseSeries};
@@ -28,3 +29,4 @@ pub use merge::MergedReader;
 pub use rundir::{EnvFile, RunDir, RunEntry, RunState};
 pub use sparse::SparseHistogram;
 pub use stream::{Record, StreamReader, StreamWriter};
+pub use unknown::{Skipped, Unknown};

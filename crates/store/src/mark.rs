@@ -117,6 +117,13 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// Whether this version knows a kind of mark by this name.
+    pub fn knows(name: &str) -> bool {
+        let bare = serde_json::json!({ "mark": name });
+        // A known kind lacks its fields; only an unknown one is an unknown variant.
+        !serde_json::from_value::<Self>(bare).is_err_and(|e| e.to_string().starts_with("unknown variant"))
+    }
+
     pub fn at_ns(&self) -> u64 {
         match self {
             Self::PrepareStart { at_ns, .. }

@@ -34,7 +34,7 @@ impl MergedReader {
         }
         // A mark says something about what follows it in its own file, so it goes first.
         for (reader, head) in &mut self.readers {
-            if matches!(head, Some(Record::Mark(_) | Record::Sample(_))) {
+            if matches!(head, Some(Record::Mark(_) | Record::Sample(_) | Record::Unknown(_))) {
                 return Ok(std::mem::replace(head, reader.next()?));
             }
         }

@@ -393,7 +393,13 @@ fn entry(run: &RunDir) -> RunEntry {
 
 fn zst_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(StoreError::io("read", dir))? {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        // An empty directory does not come along with every copy of a run.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        Err(e) => return Err(StoreError::io("read", dir)(e)),
+    };
+    for entry in entries {
         let path = entry.map_err(StoreError::io("read", dir))?.path();
         if path.extension().is_some_and(|e| e == "zst") {
             files.push(path);

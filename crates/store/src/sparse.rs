@@ -25,7 +25,7 @@ impl From<&Histogram> for SparseHistogram {
 
 impl SparseHistogram {
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|b| b.1).sum()
+        self.buckets.iter().fold(0, |n, b| n.saturating_add(b.1))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -144,15 +144,13 @@ impl SparseHistogram {
         let mut low = 0u64;
         for i in 0..n {
             let step = c.u64("histogram bucket")?;
-            low = low
-                .checked_add(step)
-                .filter(|v| *v <= MAX_NS)
-                .ok_or(StoreError::Record("histogram bucket"))?;
-            if i > 0 && step == 0 {
-                return Err(StoreError::Record("histogram bucket"));
+            let bad = || StoreError::Record("histogram bucket");
+            low = low.checked_add(step).filter(|v| *v <= MAX_NS).ok_or_else(bad)?;
+            // Only the lowest value of a bucket stands for it: two steps into one bucket would be two of it.
+            if (i > 0 && step == 0) || bucket_low(low) != low {
+                return Err(bad());
             }
-            let count = c.u64("histogram count")?;
-            buckets.push((bucket_low(low), count));
+            buckets.push((low, c.u64("histogram count")?));
         }
         Ok(Self { sum_ns, buckets })
     }
@@ -185,6 +183,24 @@ mod tests {
 
     fn latencies() -> impl Strategy<Value = Vec<u64>> {
         prop::collection::vec(prop_oneof![0u64..5000, 1_000_000u64..3_000_000, any::<u64>()], 0..60)
+    }
+
+    #[test]
+    fn full_buckets_saturate() {
+        let mut bytes = Vec::new();
+        SparseHistogram { sum_ns: u128::MAX, buckets: vec![(1, u64::MAX), (5000 / 4 * 4, u64::MAX)] }
+            .encode(&mut bytes);
+        let mut h = SparseHistogram::decode(&mut Cursor::new(&bytes)).unwrap();
+        h.merge(&h.clone());
+        assert_eq!((h.count(), h.quantile(0.5), h.to_dense().count()), (u64::MAX, 1, 1 << 53));
+        assert!(h.mean().is_finite() && h.to_dense().mean().is_finite());
+    }
+
+    #[test]
+    fn one_bucket_comes_once() {
+        let mut bytes = Vec::new();
+        SparseHistogram { sum_ns: 9, buckets: vec![(1 << 20, 1), ((1 << 20) + 1, 1)] }.encode(&mut bytes);
+        assert!(SparseHistogram::decode(&mut Cursor::new(&bytes)).is_err());
     }
 
     proptest! {

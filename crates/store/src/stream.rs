@@ -1,7 +1,7 @@
 //! Streams of records in frames: `intervals/AGENT.zst` (intervals and marks) and `samples/HOST.zst`.
 //!
-//! A record is a tag byte, a LEB128 length and that many bytes. Tags that a reader does not know are
-//! skipped, so that a newer program may add kinds of record within a format version.
+//! A record is a tag byte, a LEB128 length and that many bytes. What a reader does not know (a tag, a mark, a field's
+//! value) is skipped and told as [`Record::Unknown`], so that a newer program may add within a format version.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use crate::StoreError;
 use crate::codec::SparseInterval;
 use crate::frame::{Damage, FrameReader, FrameWriter};
 use crate::mark::Mark;
+use crate::unknown::Unknown;
 use crate::varint::{Cursor, put_u64};
 
 pub const INTERVALS_FORMAT: &str = "plimsoll.intervals/1";
@@ -27,6 +28,11 @@ const FRAME_SPAN_NS: u64 = 1_000_000_000;
 /// And at most about this many bytes before compression.
 const FRAME_BYTES: usize = 8 << 20;
 
+/// Latest time of a record: a hundred years after its run's start. Sums of a few still fit in 64 bits.
+const MAX_AT_NS: u64 = 100 * 366 * 86_400 * 1_000_000_000;
+/// Longest slice of a grid: a day.
+const MAX_GRID_NS: u64 = 86_400 * 1_000_000_000;
+
 /// First record of each file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -41,9 +47,14 @@ pub struct Header {
 /// One record, as read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    Interval { stage: u32, interval: SparseInterval },
+    Interval {
+        stage: u32,
+        interval: SparseInterval,
+    },
     Mark(Mark),
     Sample(Box<Sample>),
+    /// A record that this version cannot read.
+    Unknown(Unknown),
 }
 
 /// Collects records and appends them as frames.
@@ -159,8 +170,11 @@ impl StreamReader {
             Some("plimsoll.samples") => SAMPLES_FORMAT,
             _ => INTERVALS_FORMAT,
         };
-        if header.format != wanted || (wanted == INTERVALS_FORMAT && header.grid_ns == 0) {
+        if header.format != wanted {
             return Err(StoreError::Format { path: path.to_owned(), found: header.format, wanted });
+        }
+        if wanted == INTERVALS_FORMAT && !(1..=MAX_GRID_NS).contains(&header.grid_ns) {
+            return Err(bad(format!("a grid of {} ns is none that is written", header.grid_ns)));
         }
         let at = frame.len() - c.remaining();
         Ok(Self { frames, header, frame, at })
@@ -181,14 +195,9 @@ impl StreamReader {
         reason = "an iterator of results would hide that damage is no error"
     )]
     pub fn next(&mut self) -> Result<Option<Record>, StoreError> {
-        while let Some((tag, start, end)) = self.next_raw()? {
-            match decode(tag, &self.frame[start..end]) {
-                Ok(Some(record)) => return Ok(Some(record)),
-                Ok(None) => {}
-                Err(e) => self.stop(&e),
-            }
-        }
-        Ok(None)
+        Ok(self.next_raw()?.map(|(tag, start, end)| {
+            decode(tag, &self.frame[start..end], self.header.grid_ns).unwrap_or_else(Record::Unknown)
+        }))
     }
 
     /// Stage and slice index of the next interval, without decoding the rest of it: for a first look at a long file.
@@ -199,8 +208,11 @@ impl StreamReader {
             }
             let mut c = Cursor::new(&self.frame[start..end]);
             match (c.u32("stage"), c.u64("slice index")) {
-                (Ok(stage), Ok(index)) => return Ok(Some((stage, index))),
-                (Err(e), _) | (_, Err(e)) => self.stop(&e),
+                (Ok(stage), Ok(index)) if in_time(index, self.header.grid_ns) => {
+                    return Ok(Some((stage, index)));
+                }
+                // [`Self::next`] tells what is skipped.
+                _ => {}
             }
         }
         Ok(None)
@@ -243,20 +255,30 @@ fn next_record<'a>(c: &mut Cursor<'a>) -> Result<Option<(u8, &'a [u8])>, StoreEr
     Ok(Some((tag, c.bytes(len, "record")?)))
 }
 
-/// `None` for a kind of record that this version does not know.
-fn decode(tag: u8, body: &[u8]) -> Result<Option<Record>, StoreError> {
+fn in_time(index: u64, grid_ns: u64) -> bool {
+    index < MAX_AT_NS / grid_ns.max(1)
+}
+
+/// The error is a record that this version does not know.
+fn decode(tag: u8, body: &[u8], grid_ns: u64) -> Result<Record, Unknown> {
     match tag {
         TAG_INTERVAL => {
             let mut c = Cursor::new(body);
-            let stage = c.u32("stage")?;
-            Ok(Some(Record::Interval { stage, interval: SparseInterval::decode(&mut c)? }))
+            let read = || Ok((c.u32("stage")?, SparseInterval::decode(&mut c)?));
+            let (stage, interval) = { read }().map_err(|e: StoreError| Unknown::of_counts("slice", e))?;
+            if !in_time(interval.index, grid_ns) {
+                return Err(Unknown::of_counts("slice", "its time"));
+            }
+            Ok(Record::Interval { stage, interval })
         }
-        TAG_MARK => serde_json::from_slice(body)
-            .map(|m| Some(Record::Mark(m)))
-            .map_err(|_| StoreError::Record("mark")),
-        TAG_SAMPLE => serde_json::from_slice(body)
-            .map(|s| Some(Record::Sample(Box::new(s))))
-            .map_err(|_| StoreError::Record("sample")),
-        _ => Ok(None),
+        TAG_MARK => match serde_json::from_slice::<Mark>(body) {
+            Ok(mark) if mark.at_ns() < MAX_AT_NS => Ok(Record::Mark(mark)),
+            _ => Err(Unknown::of_mark(body, Mark::knows)),
+        },
+        TAG_SAMPLE => match serde_json::from_slice::<Sample>(body) {
+            Ok(sample) if sample.at_ns < MAX_AT_NS => Ok(Record::Sample(Box::new(sample))),
+            _ => Err(Unknown::of_counts("sample", "its content")),
+        },
+        _ => Err(Unknown::of_tag(tag)),
     }
 }

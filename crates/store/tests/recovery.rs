@@ -93,6 +93,89 @@ fn zstdcat_understands_the_file() {
     );
 }
 
+fn record(tag: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![tag];
+    plimsoll_store::varint::put_u64(&mut out, body.len() as u64);
+    out.extend_from_slice(body);
+    out
+}
+
+/// A frame between the good ones of a run.
+fn append(path: &std::path::Path, content: &[u8]) {
+    plimsoll_store::frame::FrameWriter::resume(path).unwrap().append(content).unwrap();
+}
+
+#[test]
+fn what_a_newer_program_wrote_is_passed_over_and_said_and_the_rest_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 35);
+    let path = run.interval_files().unwrap().remove(0);
+    append(&path, &record(2, br#"{"mark":"agent_joined","at_ns":7,"agent":"b"}"#));
+    append(&path, &record(9, b"a kind of record to come"));
+    append(&path, &record(2, br#"{"mark":"stage_end","stage":0,"at_ns":"soon"}"#));
+    append(&path, &record(1, &[0, 0, 0]));
+    let mut w = StreamWriter::resume(&path).unwrap();
+    w.mark(&stage_start(1, 40 * GRID_NS)).unwrap();
+    w.interval(1, &slice(1, 41, 3, 3)).unwrap();
+    w.finish().unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert!(data.damage.is_empty(), "{:?}", data.damage);
+    assert_eq!(data.stages.len(), 2, "what lies behind is read");
+    assert_eq!(data.stages[0].client.len(), 35);
+    assert_eq!(data.skipped.count(), 4);
+    let said = data.skipped.to_string();
+    for what in ["1 x mark 'agent_joined'", "1 x record of kind 9", "1 x mark 'stage_end'", "1 x slice ("] {
+        assert!(said.contains(what), "{said}");
+    }
+    assert!(data.skipped.has_figures(), "a slice is missing");
+}
+
+#[test]
+fn only_what_carries_figures_makes_them_incomplete() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    write_stage(&run, 9);
+    append(&run.interval_files().unwrap()[0], &record(2, br#"{"mark":"\u001b[2Jagent","at_ns":7}"#));
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert_eq!(
+        (data.skipped.to_string().as_str(), data.skipped.has_figures()),
+        ("1 x mark '??2Jagent'", false)
+    );
+}
+
+#[test]
+fn slices_far_apart_or_of_no_stage_take_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    let mut w = run.create_intervals("local", GRID_NS).unwrap();
+    w.mark(&stage_start(0, 0)).unwrap();
+    for i in 0..60 {
+        w.interval(0, &slice(0, i * 900_000, 1, 1)).unwrap();
+    }
+    w.interval(7, &slice(7, 3, 1, 1)).unwrap();
+    w.interval(0, &slice(0, u64::MAX, 1, 1)).unwrap();
+    w.finish().unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert!(data.stages[0].client.len() <= 72_001);
+    let work: u64 = data.stages[0].series.values().flatten().map(|p| p.ok()).sum();
+    assert_eq!(work, 60);
+    assert_eq!(data.skipped.count(), 2, "{}", data.skipped);
+}
+
+/// A run as it was written by the first version of the formats: it stays readable for ever.
+#[test]
+fn an_old_run_is_read() {
+    let run =
+        RunDir::open(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/old/run-1"))).unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    assert!(data.damage.is_empty() && data.skipped.is_empty(), "{:?} {}", data.damage, data.skipped);
+    let stage = &data.stages[0];
+    let totals = run.totals(&[stage.window(data.grid_ns).unwrap()]).unwrap();
+    let ok: Vec<u64> = totals[0].series.iter().map(|s| s.ok()).collect();
+    assert_eq!(ok, [2091, 5943]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

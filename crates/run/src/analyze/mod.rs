@@ -221,6 +221,27 @@ fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
     merged.into_iter().map(finish).collect()
 }
 
+/// Records that this version does not know.
+fn unread(data: &RunData) -> Option<Finding> {
+    if data.skipped.is_empty() {
+        return None;
+    }
+    let (level, then) = if data.skipped.has_figures() {
+        (
+            Level::Qualified,
+            "These figures are without them: read it with the plimsoll that wrote it, or a newer one.",
+        )
+    } else {
+        (Level::Info, "No figure hangs on them.")
+    };
+    let text = format!(
+        "{} record(s) of the run are none that this version knows ({}); they were passed over, and stay in the files. {then}",
+        data.skipped.count(),
+        data.skipped
+    );
+    Some(Finding::new("F16", "unread_records", level, text))
+}
+
 /// What concerns the run as a whole: how it ended, and whether its files are whole.
 fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding> {
     let mut out = validity::check_all(facts);
@@ -229,6 +250,7 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             format!("A file of the run is damaged: {damage}. What lies behind that is not in these figures.");
         out.push(Finding::new("F10", "damaged_file", Level::Qualified, text));
     }
+    out.extend(unread(data));
     out.extend(data.environment.findings.iter().cloned());
     match data.end.as_deref() {
         None => {
