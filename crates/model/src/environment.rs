@@ -17,6 +17,12 @@ pub struct Environment {
     pub cpu_model: String,
     pub cpu_count: u32,
     pub memory_bytes: u64,
+    /// The least that the control groups of this process allow it of that; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// The tightest CPU quota of its control groups, in cores; absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_cores: Option<f64>,
     /// Interfaces that are up, with speed in Mbit/s where the kernel knows it.
     pub nics: BTreeMap<String, Option<u64>>,
     pub boot_id: String,

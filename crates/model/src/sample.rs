@@ -39,6 +39,25 @@ pub struct Sample {
     pub disks: BTreeMap<String, DiskCounters>,
     /// Pressure stall totals (some), nanoseconds: cpu, io, memory.
     pub psi_ns: [u64; 3],
+    /// CPU quotas of the control groups that the measuring process is in, its own group's first; groups without one are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_quotas: Vec<CpuQuota>,
+}
+
+/// A control group's CPU quota, and how often it stopped the group; counters are cumulative.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuQuota {
+    /// The group's directory.
+    pub group: String,
+    /// CPU time that it may use, over time: 0.1 is a tenth of one core.
+    pub cores: f64,
+    /// The quota is given out anew this often.
+    pub period_ns: u64,
+    /// Periods in which it ran out before their end.
+    pub throttled_periods: u64,
+    /// Time for which its CPUs were stopped, summed over them.
+    pub throttled_ns: u64,
 }
 
 /// What getrusage(RUSAGE_SELF) says; cumulative.

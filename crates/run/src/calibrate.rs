@@ -32,6 +32,9 @@ pub struct Calibration {
     pub host: String,
     pub cpu_model: String,
     pub cpu_count: u32,
+    /// CPU quota of the control group that it was measured in, in cores; absent: none. It is part of the ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_cores: Option<f64>,
     pub plimsoll_version: String,
     pub commit: String,
     pub made_at: String,
@@ -54,7 +57,9 @@ pub fn ceiling() -> BTreeMap<String, f64> {
     let read = || -> Option<Calibration> { serde_json::from_slice(&std::fs::read(path()?).ok()?).ok() };
     let Some(c) = read() else { return BTreeMap::new() };
     let here = crate::environment::machine();
-    if c.format != CEILING_FORMAT || (c.cpu_model, c.cpu_count) != (here.cpu_model, here.cpu_count) {
+    let same = (c.cpu_model, c.cpu_count, c.cpu_quota_cores)
+        == (here.cpu_model, here.cpu_count, here.cpu_quota_cores);
+    if c.format != CEILING_FORMAT || !same {
         return BTreeMap::new();
     }
     c.ops_per_s
@@ -125,6 +130,7 @@ pub fn calibrate(
         host: here.host,
         cpu_model: here.cpu_model,
         cpu_count: here.cpu_count,
+        cpu_quota_cores: here.cpu_quota_cores,
         plimsoll_version: env!("CARGO_PKG_VERSION").into(),
         commit: options.commit.clone(),
         made_at: jiff::Timestamp::now().to_string(),

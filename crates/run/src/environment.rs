@@ -7,13 +7,14 @@ use std::path::Path;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Environment, Plan};
 
-use crate::sample::{device_of, host_name};
+use crate::sample::{ControlGroups, device_of, host_name};
 
 /// The machine's part of the environment. What only the run knows (ring, servers, notes) is added as it is found out.
 pub fn capture(plan: &Plan, commit: &str) -> Environment {
     let text = |path: &str| read_to_string(path).unwrap_or_default();
     let uname = rustix::system::uname();
     let cpuinfo = text("/proc/cpuinfo");
+    let groups = ControlGroups::of_self();
     Environment {
         plimsoll_version: env!("CARGO_PKG_VERSION").into(),
         commit: commit.into(),
@@ -22,6 +23,8 @@ pub fn capture(plan: &Plan, commit: &str) -> Environment {
         cpu_model: cpu_model(&cpuinfo),
         cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         memory_bytes: memory_total(&text("/proc/meminfo")),
+        memory_limit_bytes: groups.memory_limit_bytes(),
+        cpu_quota_cores: tightest(&groups),
         nics: nics(),
         boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
         started_at: jiff::Timestamp::now().to_string(),
@@ -37,6 +40,8 @@ pub struct Machine {
     pub host: String,
     pub cpu_model: String,
     pub cpu_count: u32,
+    /// The tightest CPU quota of this process' control groups.
+    pub cpu_quota_cores: Option<f64>,
 }
 
 pub fn machine() -> Machine {
@@ -44,7 +49,12 @@ pub fn machine() -> Machine {
         host: host_name(),
         cpu_model: cpu_model(&read_to_string("/proc/cpuinfo").unwrap_or_default()),
         cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        cpu_quota_cores: tightest(&ControlGroups::of_self()),
     }
+}
+
+fn tightest(groups: &ControlGroups) -> Option<f64> {
+    groups.cpu_quotas().iter().map(|q| q.cores).reduce(f64::min)
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

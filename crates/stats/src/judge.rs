@@ -7,7 +7,7 @@ use plimsoll_model::summary::{LatencySummary, LittlesLaw};
 use plimsoll_model::{Estimate, Finding, Interval, Level, OpKind, SeriesId, Verdict};
 
 use crate::littles_law::{self, Check, Sums};
-use crate::validity::{self, Facts, LittlesLawFact, Turns};
+use crate::validity::{self, Facts, LittlesLawFact, QuotaUse, Turns};
 use crate::{math, rate};
 
 /// One op kind of one workload in the measured window: counts per slice.
@@ -55,6 +55,8 @@ pub struct ClientSeen {
     /// Shares of this machine's CPU time that other work, and this process, used.
     pub others_cpu: Option<f64>,
     pub own_cpu: Option<f64>,
+    /// Absent: none is set.
+    pub quota: Option<QuotaUse>,
     /// Most that the client used of a core, share of the network interface, of the calibrated ceiling, steal: 0 to 1 where known.
     pub busiest_core: Option<f64>,
     pub nic_share: Option<f64>,
@@ -331,6 +333,7 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
             stage.client.others_cpu,
             stage.client.own_cpu,
         ),
+        cpu_quota: stage.client.quota,
         client_nic: stage.client.nic_share,
         ceiling_share: stage.client.ceiling_share,
         steal: stage.client.steal,
@@ -350,6 +353,7 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     if w.offered_per_s.is_some()
         || busy.is_some_and(|b| b > 0.7)
         || total(&w.throttled) > 0.0
+        || stage.client.quota.is_some_and(|q| validity::holds_back(&q))
         || stage.client_is_subject
     {
         return None;

@@ -42,6 +42,12 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
              quiet machine, or with a longer --duration"
         );
     }
+    if let Some(cores) = made.cpu_quota_cores {
+        eprintln!(
+            "plimsoll: this process' control group has a CPU quota of {cores} cores: these ceilings are the quota's, and hold for \
+             runs under the same one. For those of the machine, calibrate without a quota"
+        );
+    }
     // What cannot be used is not told as a ceiling.
     let exit = if made.wide.is_empty() { Exit::Valid } else { Exit::Undetermined };
     if c.output.json {

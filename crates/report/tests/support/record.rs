@@ -217,6 +217,7 @@ fn samples(dir: &RunDir, end_s: f64) {
                 },
             )]),
             psi_ns: [second * 3_000_000, second * 9_000_000, 0],
+            cpu_quotas: Vec::new(),
         };
         out.sample(&sample).expect("writable");
     }

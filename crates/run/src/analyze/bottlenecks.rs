@@ -30,7 +30,11 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
             // What this machine sends elsewhere, and sends again, is not of this run.
             of_host.retain(|o| !matches!(o.candidate, Candidate::NetworkPath | Candidate::ClientNic));
         }
-        if here {
+        let stopped = plimsoll_stats::math::mean(&shares.quota) >= Candidate::ClientQuota.threshold();
+        if here && stopped {
+            // Nothing follows about the server from cores that a stopped client did not load.
+            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+        } else if here {
             // The storage works on the same cores: only the workers' own share tells the client apart.
             of_host.retain(|o| o.candidate != Candidate::ClientCpu);
             let what = "this machine, shared with the client".to_owned();

@@ -82,7 +82,12 @@ fn judge_data(
         let (of_stage, looked_at) = seen::judge_stage(data, t, &lines);
         // At a load point the client's own lag would be taken for the storage's.
         let timed = search::is_load_point(&lines, t.window.stage);
-        let spoils = |f: &Finding| SPOILS_A_SEARCH.contains(&f.code.as_str()) || timed && f.code == "V06";
+        let spoils = |f: &Finding| {
+            SPOILS_A_SEARCH.contains(&f.code.as_str())
+                || timed && f.code == "V06"
+                // What the client's own quota allows is no answer of the storage's, at whatever step it was met.
+                || f.name == validity::CPU_QUOTA
+        };
         findings.extend(of_stage.into_iter().filter(|f| !searched || spoils(f)));
         facts.extend(looked_at.into_iter().map(|f| if searched { of_a_search(f, timed) } else { f }));
     }
@@ -180,6 +185,7 @@ fn of_a_search(f: Facts, timed: bool) -> Facts {
         client_busy: f.client_busy,
         client_core: f.client_core,
         cpu_wait: f.cpu_wait,
+        cpu_quota: f.cpu_quota,
         client_nic: f.client_nic,
         ceiling_share: f.ceiling_share,
         steal: f.steal,

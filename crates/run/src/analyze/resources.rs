@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Sample;
-use plimsoll_model::sample::Role;
+use plimsoll_model::sample::{CpuQuota, Role};
+use plimsoll_stats::validity::QuotaUse;
 
 /// Shares are 0 to 1. `None`: no two samples touch the window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -21,6 +22,8 @@ pub struct Resources {
     pub own_cpu: Option<f64>,
     /// Share of the fastest interface's speed, of those whose speed is known.
     pub nic_share: Option<f64>,
+    /// The CPU quota that stopped this process most; absent: it has none.
+    pub quota: Option<QuotaUse>,
 }
 
 impl Resources {
@@ -49,6 +52,7 @@ impl Resources {
             others_cpu: mean(0).zip(own_cpu).map(|(used, own)| (used - own).max(0.0)),
             own_cpu,
             nic_share: nic_share(a, b, nics, seconds),
+            quota: quota(a, b, own_cores, seconds),
         }
     }
 }
@@ -66,6 +70,24 @@ fn core_shares(a: &[u64; 6], b: &[u64; 6]) -> Option<[f64; 4]> {
     let total: f64 = d.iter().sum();
     // Order: user, system, iowait, irq, steal, idle. Waiting for I/O is idle time of the CPU.
     (total > 0.0).then(|| [(d[0] + d[1] + d[3]) / total, d[4] / total, (d[2] + d[5]) / total, d[3] / total])
+}
+
+/// Of several nested quotas the one that stopped it most, else the tightest.
+fn quota(a: &Sample, b: &Sample, own_cores: f64, seconds: f64) -> Option<QuotaUse> {
+    let used = |end: &CpuQuota| {
+        let start = a.cpu_quotas.iter().find(|q| q.group == end.group)?;
+        let periods = seconds * 1e9 / end.period_ns.max(1) as f64;
+        let throttled = end.throttled_periods.saturating_sub(start.throttled_periods) as f64;
+        Some(QuotaUse {
+            cores: end.cores,
+            throttled: (throttled / periods).min(1.0),
+            used: own_cores / end.cores,
+        })
+    };
+    let worse = |x: &QuotaUse, y: &QuotaUse| {
+        x.throttled.total_cmp(&y.throttled).then(y.cores.total_cmp(&x.cores))
+    };
+    b.cpu_quotas.iter().filter_map(used).max_by(worse)
 }
 
 fn nic_share(a: &Sample, b: &Sample, speeds: &BTreeMap<String, Option<u64>>, seconds: f64) -> Option<f64> {
@@ -102,6 +124,24 @@ mod tests {
         assert!((r.others_cpu.unwrap() - 0.15).abs() < 1e-9);
         assert_eq!((r.system_cpu, r.steal), (Some(0.4), Some(0.05)));
         assert_eq!(r.nic_share, Some(0.1));
+    }
+
+    #[test]
+    fn of_nested_quotas_the_one_that_stopped_it_counts() {
+        let quota = |group: &str, cores, throttled_periods| CpuQuota {
+            group: group.into(),
+            cores,
+            period_ns: 100_000_000,
+            throttled_periods,
+            throttled_ns: 0,
+        };
+        let mut samples = [sample(0, 0, 0, 0, 0, 0), sample(10, 800, 100, 0, 1, 0)];
+        samples[0].cpu_quotas = vec![quota("/a/b", 0.5, 7), quota("/a", 0.1, 1000)];
+        samples[1].cpu_quotas = vec![quota("/a/b", 0.5, 7), quota("/a", 0.1, 1098)];
+        let r = Resources::of(&samples, &BTreeMap::new(), 0, 10_000_000_000).quota.unwrap();
+        assert_eq!((r.cores, r.throttled, r.used), (0.1, 0.98, 1.0));
+        samples[1].cpu_quotas.clear();
+        assert_eq!(Resources::of(&samples, &BTreeMap::new(), 0, 10_000_000_000).quota, None);
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
     client.workers = f64::from(stage.workers);
     (client.others_cpu, client.own_cpu) = (r.others_cpu, r.own_cpu);
     client.nic_share = r.nic_share;
+    client.quota = r.quota.filter(|_| !virtual_time);
     client.steal = r.steal;
     client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);
     // Syncs that belong to the writes (every n, or at the end) are no load of their own that could fail to come.

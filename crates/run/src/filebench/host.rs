@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::RunError;
 use crate::block::{alignment_of, drop_cache, free_bytes};
 use crate::safety::marker;
+use crate::sample::ControlGroups;
 
 /// How reads are kept from being answered by the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,10 @@ impl CacheMode {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
+    /// What the page cache can have: the machine's memory, or what the control groups give of it.
     pub memory_bytes: u64,
+    /// It is the control groups' limit that counts.
+    pub is_memory_limited: bool,
     pub cpus: u32,
     /// `None` where the file system does not say.
     pub free_bytes: Option<u64>,
@@ -44,8 +48,11 @@ impl Host {
         let probe = Probe::make(directory)?;
         let alignment = alignment_of(&probe.path).ok().map(|a| a.bytes);
         let info = rustix::system::sysinfo();
+        let machine_bytes = info.totalram as u64 * u64::from(info.mem_unit);
+        let limit_bytes = ControlGroups::of_self().memory_limit_bytes().filter(|b| *b < machine_bytes);
         Ok(Self {
-            memory_bytes: info.totalram as u64 * u64::from(info.mem_unit),
+            memory_bytes: limit_bytes.unwrap_or(machine_bytes),
+            is_memory_limited: limit_bytes.is_some(),
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             free_bytes: free_bytes(directory),
             cache: cache_mode(&probe.path, alignment),

@@ -131,12 +131,15 @@ fn notes(o: &FileBenchOptions, host: &Host, mode: CacheMode, total: u64) -> Vec<
                 .into()
         }
     });
+    let whose = if host.is_memory_limited { "the memory that its control group gives" } else { "the memory" };
     if total < 2 * host.memory_bytes {
         out.push(format!(
-            "size: {} is less than twice the memory ({}); the cache may hold part of it.",
+            "size: {} is less than twice {whose} ({}); the cache may hold part of it.",
             format_size(total),
             about(2 * host.memory_bytes)
         ));
+    } else if host.is_memory_limited && o.size_bytes.is_none() {
+        out.push(format!("size: {}, twice {whose} ({}).", about(total), about(host.memory_bytes)));
     }
     out
 }

@@ -17,6 +17,7 @@ fn options() -> FileBenchOptions {
 fn host() -> Host {
     Host {
         memory_bytes: 4 * GIB,
+        is_memory_limited: false,
         cpus: 4,
         free_bytes: Some(100 * GIB),
         cache: CacheMode::Dropped,

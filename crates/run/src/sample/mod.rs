@@ -2,10 +2,12 @@
 //!
 //! The parsers are pure functions over the files' text; a file that this kernel does not have gives zeros.
 
+mod cgroup;
 mod devices;
 mod parse;
 mod thread;
 
+pub use cgroup::ControlGroups;
 pub use devices::{Device, device_of};
 pub use thread::Sampler;
 
@@ -22,6 +24,7 @@ pub struct Source {
     tick_ns: u64,
     page_bytes: u64,
     devices: Vec<Device>,
+    groups: ControlGroups,
 }
 
 impl Source {
@@ -32,6 +35,7 @@ impl Source {
             tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
             page_bytes: rustix::param::page_size() as u64,
             devices,
+            groups: ControlGroups::of_self(),
         }
     }
 
@@ -60,6 +64,7 @@ impl Source {
             disks: parse::disks(&text("/proc/diskstats"), &self.devices),
             psi_ns: ["cpu", "io", "memory"]
                 .map(|what| parse::pressure(&text(&format!("/proc/pressure/{what}")))),
+            cpu_quotas: self.groups.cpu_quotas(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub use samples::{Shares, shares};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Candidate {
     ClientCpu,
+    ClientQuota,
     ClientNic,
     ClientPacing,
     NetworkPath,
@@ -26,6 +27,7 @@ impl Candidate {
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientCpu => "client processor",
+            Self::ClientQuota => "client's CPU quota",
             Self::ClientNic => "client network interface",
             Self::ClientPacing => "client pacing or pauses",
             Self::NetworkPath => "network path",
@@ -38,13 +40,15 @@ impl Candidate {
     }
 
     pub fn is_client(self) -> bool {
-        matches!(self, Self::ClientCpu | Self::ClientNic | Self::ClientPacing)
+        matches!(self, Self::ClientCpu | Self::ClientQuota | Self::ClientNic | Self::ClientPacing)
     }
 
     /// Level beyond which a sample counts.
     pub fn threshold(self) -> f64 {
         match self {
             Self::ClientCpu => 0.90,
+            // Of the periods, those in which it ran out.
+            Self::ClientQuota => 0.10,
             Self::ClientNic => 0.92,
             Self::ClientPacing => 0.10,
             Self::NetworkPath => 0.001,
@@ -61,6 +65,7 @@ impl Candidate {
             Self::ClientCpu => {
                 "use more threads, or a second client machine, at the same total concurrency: a rise above 5 % proves it"
             }
+            Self::ClientQuota => "give the client's control group a larger quota, or none: a rate that rises proves it",
             Self::ClientNic => {
                 "use a second client machine at the same total concurrency: a rise above 5 % proves it"
             }

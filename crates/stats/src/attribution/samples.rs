@@ -15,6 +15,8 @@ pub struct Shares {
     pub steal: Vec<f64>,
     /// Cores used by the measuring process.
     pub process_cores: Vec<f64>,
+    /// Share of the periods in which a CPU quota of the client's control groups ran out; empty: there is none.
+    pub quota: Vec<f64>,
     /// Interface to share of its speed; only where the speed is known.
     pub nics: BTreeMap<String, Vec<f64>>,
     /// Disk to share of time busy.
@@ -34,6 +36,12 @@ pub fn shares(samples: &[Sample], nic_bits_per_s: &BTreeMap<String, f64>) -> Sha
             continue;
         }
         cpu(&mut out, a, b, dt_ns);
+        let stopped = b.cpu_quotas.iter().filter_map(|q| {
+            let before = a.cpu_quotas.iter().find(|p| p.group == q.group)?;
+            let stopped = q.throttled_periods.saturating_sub(before.throttled_periods) as f64;
+            Some((stopped * q.period_ns as f64 / dt_ns).min(1.0))
+        });
+        out.quota.extend(stopped.reduce(f64::max));
         for (name, speed) in nic_bits_per_s.iter().filter(|(_, s)| **s > 0.0) {
             if let (Some(x), Some(y)) = (a.nics.get(name), b.nics.get(name)) {
                 // Both directions have the whole speed: the fuller one counts.
@@ -90,6 +98,7 @@ impl Shares {
             }
         };
         add(Candidate::ClientCpu, "busiest core", &self.busiest_core);
+        add(Candidate::ClientQuota, "periods in which it ran out", &self.quota);
         for (name, v) in &self.nics {
             add(Candidate::ClientNic, name, v);
         }
@@ -126,6 +135,7 @@ mod tests {
                 DiskCounters { busy_ns: at_s * s / 2, ..DiskCounters::default() },
             )]),
             psi_ns: [0; 3],
+            cpu_quotas: Vec::new(),
         }
     }
 

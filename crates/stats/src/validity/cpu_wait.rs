@@ -75,6 +75,10 @@ pub(super) fn others_took_it(w: &CpuWait) -> bool {
 /// for waiting on it; else it is a remark, or (open loop) which percentiles are the client's.
 pub(super) fn taken(f: &Facts) -> Option<Finding> {
     let w = f.cpu_wait.filter(others_took_it)?;
+    // A wait while the client's own quota had stopped it was for nobody.
+    let stopped = f.cpu_quota.map_or(0.0, |q| q.throttled);
+    let share = (w.share - stopped).max(0.0);
+    let w = CpuWait { share, total_s: w.total_s * share / w.share.max(f64::MIN_POSITIVE), ..w };
     let open = f.late_share.is_some();
     let taken = w.share + f.steal.unwrap_or(0.0);
     let busy = f.client_busy.unwrap_or(0.0) + w.share;

@@ -32,6 +32,17 @@ pub struct CpuWait {
     pub for_others: Option<f64>,
 }
 
+/// A CPU quota of the control group that the client runs in, over the window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuotaUse {
+    /// CPU time that the group may use, over time.
+    pub cores: f64,
+    /// Share of the periods in which the quota ran out and the group was stopped: 0 to 1.
+    pub throttled: f64,
+    /// CPU time of the client's process against the quota.
+    pub used: f64,
+}
+
 /// What the steady-state method said.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SteadyFact {
@@ -90,6 +101,8 @@ pub struct Facts {
     pub client_core: Option<f64>,
     /// How long the workers were ready to run and had no CPU.
     pub cpu_wait: Option<CpuWait>,
+    /// Absent: the client's control groups set no quota.
+    pub cpu_quota: Option<QuotaUse>,
     /// Share of the network interface's speed.
     pub client_nic: Option<f64>,
     /// Share of the calibrated ceiling of this machine.

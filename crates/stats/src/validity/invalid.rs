@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Finding, Level};
 
-use super::{Facts, SteadyFact, cpu_wait};
+use super::{Facts, SteadyFact, cpu_quota, cpu_wait};
 use crate::{littles_law, math, student};
 
 /// Share of workers' time beyond which the client, not the storage, is what was measured.
@@ -123,6 +123,15 @@ pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
 
 pub fn v06_schedule_lag(f: &Facts) -> Option<Finding> {
     let late = f.late_share.filter(|s| *s > 0.01)?;
+    if let Some(q) = f.cpu_quota.filter(|q| q.throttled >= late / 2.0) {
+        let text = format!(
+            "{} of the ops were sent late (1 % is allowed), because the CPU quota of this client's control group stopped it: \
+             {}. Give it a larger quota, or none, or offer less.",
+            percent(late),
+            cpu_quota::said(&q)
+        );
+        return invalid(f, "V06", "schedule_lag", late, 0.01, text);
+    }
     // Late is what came 10 ms after its time: when others had the CPU, the client could not be in time.
     let waited = f.cpu_wait.filter(|w| cpu_wait::others_took_it(w) && w.share >= late / 2.0);
     let text = match waited {
@@ -146,6 +155,11 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
     if f.client_is_subject {
         return None;
     }
+    // A quota stops the workers wherever they are: busy shares and waits are its effects.
+    let quota = cpu_quota::found_in(f);
+    if quota.as_ref().is_some_and(|q| q.level == Level::Invalid) {
+        return quota;
+    }
     let remedy = "This rate is the client's, not the storage's. Use more threads or more client machines.";
     // Where others had the CPU while workers wanted it, a full core says nothing of the client.
     let contended = f.cpu_wait.is_some_and(|w| cpu_wait::is_told(&w) && cpu_wait::others_took_it(&w));
@@ -163,7 +177,7 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
     let full = rules
         .into_iter()
         .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)));
-    let Some((value, limit, what, of)) = full else { return cpu_wait::taken(f) };
+    let Some((value, limit, what, of)) = full else { return quota.or_else(|| cpu_wait::taken(f)) };
     let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
     invalid(f, "V07", "client_bound", value, limit, text)
 }

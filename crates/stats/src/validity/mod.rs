@@ -8,14 +8,16 @@
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Finding, Level, RunStatus, RunSummary};
 
+mod cpu_quota;
 mod cpu_wait;
 mod facts;
 mod invalid;
 mod qualified;
 mod table;
 
+pub use cpu_quota::{NAME as CPU_QUOTA, holds_back};
 pub use cpu_wait::{Turns, cpu_wait};
-pub use facts::{CpuWait, Durability, Facts, LittlesLawFact, SteadyFact};
+pub use facts::{CpuWait, Durability, Facts, LittlesLawFact, QuotaUse, SteadyFact};
 pub use table::table;
 
 type Check = fn(&Facts) -> Option<Finding>;

@@ -92,12 +92,13 @@ const ROWS: &[Row] = &[
     Row {
         code: "V07",
         name: "client busy",
-        threshold: "below 85 % (workers, what others took from them included), 90 % (a core, the calibrated ceiling), 92 % (network)",
+        threshold: "below 85 % (workers, what others took from them included, and a CPU quota), 90 % (a core, the calibrated ceiling), 92 % (network)",
         needs: "samples of this machine",
         seen: |f| {
             let taken = f.cpu_wait.map_or(0.0, |w| w.share * w.for_others.unwrap_or(1.0));
             let workers = f.client_busy.map(|b| (b + taken).min(1.0));
-            let known = [workers, f.client_core, f.client_nic, f.ceiling_share];
+            let quota = f.cpu_quota.map(|q| q.used.max(q.throttled));
+            let known = [workers, f.client_core, f.client_nic, f.ceiling_share, quota];
             share(known.into_iter().flatten().reduce(f64::max))
         },
     },
