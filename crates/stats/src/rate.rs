@@ -61,9 +61,7 @@ impl Mean {
         }
         let means = math::batch_means(x, BATCHES.min(n));
         let nb = means.len() as f64;
-        let r1 = lag1(&means);
-        let r = (r1 + (1.0 + 3.0 * r1) / nb).clamp(0.0, MOST_LAG1);
-        let inflation = (1.0 + r) / (1.0 - r);
+        let inflation = inflation(&means);
         let s2 = math::variance(x, 1);
         // A periodic series can make batches more alike than chance would; that is no reason for more trust
         // than twice as many independent samples would give.
@@ -72,6 +70,13 @@ impl Mean {
         let df = (nb / inflation).max(2.0) - 1.0;
         Self { value, half_width: student::t95(df) * se2.sqrt(), n_eff, batches: means.len() }
     }
+}
+
+/// By how much the correlation of neighbouring batches makes the variance of their mean larger than if they were independent.
+pub fn inflation(batches: &[f64]) -> f64 {
+    let r1 = lag1(batches);
+    let r = (r1 + (1.0 + 3.0 * r1) / batches.len() as f64).clamp(0.0, MOST_LAG1);
+    (1.0 + r) / (1.0 - r)
 }
 
 /// Correlation of neighbours.

@@ -9,6 +9,7 @@ mod choices;
 mod held;
 mod intervals;
 mod passive;
+mod percentiles;
 mod score;
 mod steadiness;
 
@@ -57,6 +58,7 @@ type Part = (&'static str, fn(&Settings) -> Vec<Row>);
 const PARTS: &[Part] = &[
     ("steady", steadiness::rows),
     ("intervals", intervals::rows),
+    ("percentiles", percentiles::rows),
     ("passive", passive::rows),
     ("active", active::rows),
     ("held", held::rows),

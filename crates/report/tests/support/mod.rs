@@ -42,6 +42,8 @@ fn environment() -> Environment {
         cpu_model: "AMD EPYC 9354".into(),
         cpu_count: 8,
         memory_bytes: 34_359_738_368,
+        memory_limit_bytes: None,
+        cpu_quota_cores: None,
         nics: BTreeMap::from([("eth0".into(), Some(10_000))]),
         boot_id: "5c0f1b6a-46b7-4ffa-9e2d-6b2744dda3a1".into(),
         started_at: "2026-02-14T09:30:00Z".into(),

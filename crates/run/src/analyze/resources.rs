@@ -84,9 +84,8 @@ fn quota(a: &Sample, b: &Sample, own_cores: f64, seconds: f64) -> Option<QuotaUs
             used: own_cores / end.cores,
         })
     };
-    let worse = |x: &QuotaUse, y: &QuotaUse| {
-        x.throttled.total_cmp(&y.throttled).then(y.cores.total_cmp(&x.cores))
-    };
+    let worse =
+        |x: &QuotaUse, y: &QuotaUse| x.throttled.total_cmp(&y.throttled).then(y.cores.total_cmp(&x.cores));
     b.cpu_quotas.iter().filter_map(used).max_by(worse)
 }
 

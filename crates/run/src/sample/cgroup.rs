@@ -94,7 +94,9 @@ fn levels(controller: &str, groups: &str, mounts: &[Mount], top: &Path) -> Level
         .collect();
     let first = rows.iter().find(|(names, _)| names.split(',').any(|n| n == controller));
     let found = match first {
-        Some((_, path)) => mounts.iter().find(|m| m.controllers.iter().any(|c| c == controller)).zip(Some(*path)),
+        Some((_, path)) => {
+            mounts.iter().find(|m| m.controllers.iter().any(|c| c == controller)).zip(Some(*path))
+        }
         None => {
             let path = rows.iter().find(|(names, _)| names.is_empty()).map(|(_, path)| *path);
             mounts.iter().find(|m| m.version_2).zip(path)
@@ -163,7 +165,8 @@ mod tests {
         32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
         35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
         41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-    const V2_MOUNTS: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
+    const V2_MOUNTS: &str =
+        "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
 
     #[test]
     fn version_1_nested() {

@@ -65,7 +65,9 @@ impl Candidate {
             Self::ClientCpu => {
                 "use more threads, or a second client machine, at the same total concurrency: a rise above 5 % proves it"
             }
-            Self::ClientQuota => "give the client's control group a larger quota, or none: a rate that rises proves it",
+            Self::ClientQuota => {
+                "give the client's control group a larger quota, or none: a rate that rises proves it"
+            }
             Self::ClientNic => {
                 "use a second client machine at the same total concurrency: a rise above 5 % proves it"
             }

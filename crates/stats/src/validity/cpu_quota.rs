@@ -64,17 +64,26 @@ mod tests {
         let told = |level| Some(("V07".to_owned(), NAME.to_owned(), level));
         assert_eq!(level(&with(0.05, 0.3)), told(Level::Qualified));
         assert_eq!(level(&with(0.98, 0.99)), told(Level::Invalid));
-        assert_eq!(level(&with(0.0, 0.9)), told(Level::Invalid), "a quota that is just enough is the limit, too");
+        assert_eq!(
+            level(&with(0.0, 0.9)),
+            told(Level::Invalid),
+            "a quota that is just enough is the limit, too"
+        );
     }
 
     #[test]
     fn nobody_else_is_blamed_for_it() {
         let wait = CpuWait { total_s: 9.0, share: 0.9, for_others: Some(1.0) };
-        let f = Facts { cpu_wait: Some(wait), client_busy: Some(0.99), late_share: Some(0.5), ..with(0.98, 1.0) };
+        let f =
+            Facts { cpu_wait: Some(wait), client_busy: Some(0.99), late_share: Some(0.5), ..with(0.98, 1.0) };
         let found = check_all(&f);
         assert_eq!(found.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["V06", "V07"]);
         assert!(found.iter().all(|f| !f.text.to_lowercase().contains("other work")), "{found:?}");
-        assert!(found[1].text.contains("0.10 cores") && found[1].text.contains("98.0 %"), "{}", found[1].text);
+        assert!(
+            found[1].text.contains("0.10 cores") && found[1].text.contains("98.0 %"),
+            "{}",
+            found[1].text
+        );
         // What other work took beyond the stopped periods is still said.
         let f = Facts { cpu_wait: Some(wait), ..with(0.005, 0.1) };
         assert_eq!(check_all(&f)[0].name, "cpu_taken");
