@@ -48,6 +48,7 @@ fn stage(path: PathBuf, args: &[String]) -> Result<StageSpec, Box<dyn std::error
         pace_share: Share::WHOLE,
         target: TargetConfig::Block(FileConfig {
             paths: vec![path],
+            through: Vec::new(),
             buffered: !has("direct"),
             create: false,
             first_object: 0,

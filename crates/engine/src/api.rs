@@ -106,6 +106,8 @@ pub enum TargetConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileConfig {
     pub paths: Vec<PathBuf>,
+    /// Where each of them is opened, when not by its name: what was judged before, whatever has its name now. Or empty.
+    pub through: Vec<PathBuf>,
     /// Through the page cache; otherwise `O_DIRECT`, which is an error where it is refused.
     pub buffered: bool,
     /// Make files that do not exist (regular files only).

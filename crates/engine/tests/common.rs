@@ -59,6 +59,7 @@ pub fn worker(kind: OpKind, target: TargetConfig, region_bytes: u64, dist: Dist)
 pub fn file(path: &Path, buffered: bool) -> TargetConfig {
     TargetConfig::Block(FileConfig {
         paths: vec![path.into()],
+        through: Vec::new(),
         buffered,
         create: true,
         first_object: 9,

@@ -8,6 +8,7 @@ mod dispatch;
 mod dry_run;
 mod fault;
 mod measure;
+mod out_file;
 mod output;
 mod progress;
 mod rerun;

@@ -9,7 +9,7 @@ use plimsoll_store::RunDir;
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{ceiling, dry_run, output, rerun, runs_dir, signals};
+use crate::{ceiling, dry_run, out_file, output, rerun, runs_dir, signals};
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
 pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {
@@ -41,16 +41,23 @@ pub fn run_for(
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan)) };
     let plan = ceiling::resolved(plan, out)?;
+    place_for(out)?;
     watched(out, progress, |events| plimsoll_run::execute(&plan, &options, events))
 }
 
 /// Goes on with a killed run.
 pub fn resume(name: &str, out: &OutputArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(out.runs_dir.as_deref(), name)?;
+    place_for(out)?;
     let options = options(out, String::new());
     let progress = Progress::new(out.quiet);
     let finished = watched(out, &progress, |events| plimsoll_run::resume(dir.path(), &options, events))?;
     show(&finished, out)
+}
+
+/// Said before anything is measured.
+fn place_for(out: &OutputArgs) -> Result<(), Fault> {
+    out.html.as_deref().map_or(Ok(()), |file| out_file::check(std::path::Path::new(file)))
 }
 
 pub fn options(out: &OutputArgs, rerun: String) -> Options {

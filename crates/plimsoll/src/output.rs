@@ -8,6 +8,7 @@ use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
 use crate::fault::Fault;
+use crate::out_file;
 
 impl From<ReportError> for Fault {
     fn from(e: ReportError) -> Self {
@@ -25,10 +26,10 @@ pub fn print_runs(dirs: &[RunDir], by: &[GroupKey], output: &OutputArgs) -> Resu
     for gap in reports.iter().flat_map(|r| &r.gaps) {
         eprintln!("plimsoll: {gap}");
     }
-    if let Some(file) = &output.html {
-        write_html(Path::new(file), &reports, by)?;
-    }
+    let written = output.html.as_ref().map_or(Ok(()), |file| write_html(Path::new(file), &reports, by));
+    // What was measured is told, whatever becomes of the file.
     print(&rendered(&reports, by, output))?;
+    written?;
     Ok(reports)
 }
 
@@ -46,12 +47,7 @@ fn rendered(reports: &[RunReport], by: &[GroupKey], output: &OutputArgs) -> Stri
 
 pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result<(), Fault> {
     let page = plimsoll_report::html(reports, by)?;
-    std::fs::write(file, page).map_err(|e| {
-        Fault::input(
-            format!("{} cannot be written: {e}", file.display()),
-            "Choose another place for the report.",
-        )
-    })?;
+    out_file::write(file, page.as_bytes())?;
     eprintln!("plimsoll: report in {}", file.display());
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -14,27 +15,33 @@ use plimsoll_report::fio::{self, Format};
 use plimsoll_store::RunDir;
 
 use crate::fault::Fault;
-use crate::output;
+use crate::{out_file, output};
 
 /// Where documents go: stdout, or a file that grows.
 #[derive(Debug, Clone)]
 pub struct Documents {
     pub formats: Vec<Format>,
-    pub file: Option<PathBuf>,
+    file: Option<PathBuf>,
+    /// Whether this run has written to the file: before that, it still holds what it held.
+    begun: Arc<AtomicBool>,
 }
 
 impl Documents {
-    /// Empties the file that is to be written to, so that it holds this run's documents only.
-    pub fn begin(&self) -> Result<(), Fault> {
-        let Some(file) = &self.file else { return Ok(()) };
-        std::fs::write(file, "").map_err(|e| cannot_write(file, &e))
+    /// An error: there is no place for them.
+    pub fn new(formats: Vec<Format>, file: Option<PathBuf>) -> Result<Self, Fault> {
+        file.as_deref().map_or(Ok(()), out_file::check)?;
+        Ok(Self { formats, file, begun: Arc::default() })
     }
 
     pub fn write(&self, text: &str) -> Result<(), Fault> {
         let Some(file) = &self.file else { return output::print(text) };
+        // The first one empties the file, so that it holds this run's documents only.
+        if !self.begun.swap(true, Ordering::Relaxed) {
+            return out_file::write(file, text.as_bytes());
+        }
         let append =
             || std::fs::File::options().append(true).create(true).open(file)?.write_all(text.as_bytes());
-        append().map_err(|e| cannot_write(file, &e))
+        append().map_err(|e| out_file::cannot(file, &e.to_string()))
     }
 
     /// The run up to a time since its start; `None` before there is anything.
@@ -44,10 +51,6 @@ impl Documents {
         let any = report.jobs.iter().any(|j| j.read.total_ios + j.write.total_ios > 0);
         any.then(|| fio::render(&report, &self.formats))
     }
-}
-
-fn cannot_write(file: &Path, e: &std::io::Error) -> Fault {
-    Fault::input(format!("{} cannot be written: {e}", file.display()), "Choose another --output.")
 }
 
 /// After this, what was measured is on disk: a frame holds a second at most, and slices wait for the slowest worker.

@@ -2,12 +2,14 @@
 //! in a process of its own. Kept in the user's state directory, and joined to later runs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_model::units::{Size, Span};
 use plimsoll_model::{Estimate, OpKind, Plan};
+use plimsoll_store::RunDir;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
@@ -101,10 +103,8 @@ pub fn calibrate(
     }
     let mut ops_per_s = BTreeMap::new();
     let mut wide = Vec::new();
-    // The runs themselves are of no further use.
-    let scratch = std::env::temp_dir().join(format!("plimsoll-calibrate-{}", std::process::id()));
-    let options =
-        Options { root: scratch.clone(), run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
+    let new_root = !options.root.exists();
+    let options = Options { run_dir: None, ceiling: BTreeMap::new(), ..options.clone() };
     let mut cases = vec![("null".to_owned(), OpKind::Null, 0)];
     for kind in [OpKind::Get, OpKind::Put] {
         cases.extend(SIZES.iter().map(|size| (format!("{kind} {size}"), kind, *size)));
@@ -121,8 +121,10 @@ pub fn calibrate(
         ops_per_s.insert(name, estimate);
         if options.interrupt.is_requested() { Err(RunError::Interrupted) } else { Ok(()) }
     });
-    // It is in the temporary directory: what cannot be removed goes with it.
-    let _ = std::fs::remove_dir_all(&scratch);
+    if new_root {
+        // With anything in it, it stays.
+        let _ = std::fs::remove_dir(&options.root);
+    }
     result?;
     let here = crate::environment::machine();
     let calibration = Calibration {
@@ -150,6 +152,9 @@ fn once(
     let text = if kind == OpKind::Null { null_plan(duration) } else { canned_plan(kind, size, duration) };
     let plan = Plan::from_toml(&text).map_err(|e| RunError::Bug(format!("calibration plan: {e}")))?;
     let finished = execute(&plan, options, &mut *events)?;
+    // The run itself is of no further use. One that cannot be removed, or was killed, is a run like any other: it is listed,
+    // and can be removed by name.
+    let _ = RunDir::open(&finished.path).and_then(RunDir::remove);
     let line = finished.summary.workloads.first().and_then(|w| w.ops_per_s);
     line.filter(|e| e.value > 0.0).ok_or_else(|| {
         RunError::input(format!("'{kind}' gave no rate"), "Run it again on a quiet machine, or longer")
@@ -167,13 +172,34 @@ fn keep(c: &Calibration) -> Result<(), RunError> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir)?;
         }
-        std::fs::write(&path, serde_json::to_vec_pretty(c)?)
+        replace(&path, &serde_json::to_vec_pretty(c)?)
     };
     write().map_err(|e| {
         RunError::input(
             format!("cannot keep the ceiling in {}: {e}", path.display()),
             "Set XDG_STATE_HOME to a directory that can be written",
         )
+    })
+}
+
+/// Puts a record in the place of an older one, as a whole, and of nothing else.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Ok(old) = std::fs::read(path) {
+        let form = |v: serde_json::Value| v["format"].as_str().map(|f| f.starts_with("plimsoll.ceiling/"));
+        if serde_json::from_slice(&old).ok().and_then(form) != Some(true) {
+            return Err(std::io::Error::other("what is there is no record of a ceiling: move it away"));
+        }
+    }
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    let new = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(random)));
+    let write = || {
+        std::fs::File::create_new(&new)?.write_all(content)?;
+        std::fs::rename(&new, path)
+    };
+    write().inspect_err(|_| {
+        // Half of it is of no use.
+        let _ = std::fs::remove_file(&new);
     })
 }
 

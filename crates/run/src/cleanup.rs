@@ -10,7 +10,9 @@ use crate::error::RunError;
 use crate::event::Event;
 use crate::interrupt::Interrupt;
 use crate::objects::{Cleaned, Clock, ObjectStore, clean};
-use crate::{safety, server, target};
+use crate::safety::marker::{self, Content};
+use crate::safety::trees;
+use crate::{server, target};
 
 /// Finishes what a killed run left, from its journal. Gives what could not be removed, in words.
 pub fn cleanup(
@@ -44,7 +46,7 @@ pub fn cleanup(
         let store = target::admin_for(s3)?;
         left.extend(bucket_things(&store, &mut journal, name, (false, interrupt), &mut events)?);
     }
-    left.extend(local_things(&mut journal, false)?);
+    left.extend(local_things(&mut journal, false, Content::Unknown)?);
     Ok(left)
 }
 
@@ -99,50 +101,41 @@ pub fn bucket_things(
     Ok(left)
 }
 
-/// Files, directories and processes.
-pub fn local_things(journal: &mut Journal, keep: bool) -> Result<Vec<String>, RunError> {
+/// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
+pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, RunError> {
     let mut left = Vec::new();
+    let run = journal.mark().to_owned();
     for (id, thing) in journal.pending() {
         let gone = match &thing {
+            // Of an older version: from another directory it says nothing of what is there.
+            Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } if path.is_relative() && !path.exists() => {
+                Err("its path is relative to where the run was started: clean up from there".to_owned())
+            }
             Thing::File { .. } | Thing::Directory { .. } if keep => {
                 journal.kept(id)?;
                 continue;
             }
-            Thing::File { path } => remove_file(path),
-            Thing::Directory { path } => none_or(std::fs::remove_dir(path)),
-            Thing::Tree { path } => none_or(std::fs::remove_dir_all(path)),
+            Thing::File { path } => marker::remove(path, &run, content),
+            Thing::Directory { path } => trees::remove(path, &run, trees::Extent::Empty),
+            Thing::Tree { path } => trees::remove(path, &run, trees::Extent::Whole),
             Thing::Process { pid, start_ticks, boot_id } => {
-                if server::end_leftover(*pid, *start_ticks, boot_id) {
-                    Ok(())
-                } else {
-                    Err("it does not end".to_owned())
-                }
+                server::end_leftover(*pid, *start_ticks, boot_id, &run)
             }
             Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
         };
         match gone {
             Ok(()) => journal.removed(id)?,
-            Err(why) => left.push(format!("{}: {why}", words(&thing))),
+            Err(why) => left.push(format!("{}: {why}; {}", words(&thing), by_hand(&thing))),
         }
     }
     Ok(left)
 }
 
-/// Only a file that carries our mark; one that is not there is fine.
-fn remove_file(path: &Path) -> Result<(), String> {
-    if path.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    if !safety::marker::is_ours(path) {
-        return Err("it does not carry plimsoll's mark".into());
-    }
-    safety::marker::remove(path).map_err(|e| e.to_string())
-}
-
-fn none_or(result: std::io::Result<()>) -> Result<(), String> {
-    match result {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.to_string()),
-        _ => Ok(()),
+/// What to do about a thing that stays.
+fn by_hand(thing: &Thing) -> String {
+    match thing {
+        Thing::Process { pid, .. } => format!("if it is this run's server, end it by hand: kill {pid}"),
+        _ => "if it is nothing but this run's, remove it by hand".into(),
     }
 }
 

@@ -12,6 +12,7 @@ use plimsoll_store::{Journal, Thing};
 use serde::Deserialize;
 
 use crate::error::RunError;
+use crate::safety::trees;
 
 /// How long a server may take until it says that it is ready.
 const START: Duration = Duration::from_secs(20);
@@ -34,9 +35,20 @@ pub struct Ready {
 pub struct Server {
     child: Child,
     pub ready: Ready,
-    /// Journal entries of the process and its data, in the order in which they were made.
-    entries: Vec<u64>,
-    temporary: Option<PathBuf>,
+    /// Journal entry of the process.
+    entry: Option<u64>,
+    /// Its data, where they go with it.
+    temporary: Option<Temporary>,
+}
+
+/// A directory that this run made for a server.
+#[derive(Debug)]
+struct Temporary {
+    path: PathBuf,
+    /// The run's mark, which is on it.
+    run: String,
+    /// Its entry in the journal.
+    entry: u64,
 }
 
 /// Starts the embedded S3 server with a bucket in it.
@@ -46,19 +58,19 @@ pub fn start_s3(
     bucket: &str,
     journal: &mut Journal,
 ) -> Result<Server, RunError> {
-    let mut entries = Vec::new();
     let (data, temporary) = match &spec.data {
         Some(dir) => (PathBuf::from(dir), None),
         None => {
             let dir = temporary_dir();
-            entries.push(journal.creating(Thing::Tree { path: dir.clone() })?);
-            std::fs::create_dir(&dir).map_err(|e| {
+            let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
+            let run = journal.mark().to_owned();
+            trees::make(&dir, 0o700, &run).map_err(|e| {
                 RunError::input(
                     format!("cannot make {}: {e}", dir.display()),
                     "Set TMPDIR to a directory that can be written",
                 )
             })?;
-            (dir.clone(), Some(dir))
+            (dir.join("data"), Some(Temporary { path: dir, run, entry }))
         }
     };
     let mut command = Command::new(exe);
@@ -75,26 +87,29 @@ pub fn start_s3(
     if spec.no_sync {
         command.arg("--no-sync");
     }
-    start(command, entries, temporary, Some(journal))
+    start(command, temporary, Some(journal))
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
 pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, RunError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
-    start(command, Vec::new(), None, None)
+    start(command, None, None)
 }
 
 fn start(
     mut command: Command,
-    mut entries: Vec<u64>,
-    temporary: Option<PathBuf>,
+    temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
 ) -> Result<Server, RunError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
     let secret_key = format!("{:016x}{:016x}{:016x}", random(), random(), random());
     command.env("AWS_ACCESS_KEY_ID", &access_key).env("AWS_SECRET_ACCESS_KEY", &secret_key);
+    if let Some(journal) = &journal {
+        // By this a later cleanup knows it.
+        command.env(RUN_VARIABLE, journal.mark());
+    }
     command
         .env_remove("AWS_SESSION_TOKEN")
         .stdin(Stdio::null())
@@ -115,6 +130,7 @@ fn start(
             "Is plimsoll still where it was started from?",
         )
     })?;
+    let mut entry = None;
     if let Some(journal) = journal {
         let thing = Thing::Process {
             pid: child.id(),
@@ -124,13 +140,11 @@ fn start(
                 .trim()
                 .into(),
         };
-        entries.push(journal.creating(thing)?);
+        entry = Some(journal.creating(thing)?);
     }
     match await_ready(&mut child) {
         // A server prints only keys that it made itself; these are ours.
-        Ok(ready) => {
-            Ok(Server { child, ready: Ready { access_key, secret_key, ..ready }, entries, temporary })
-        }
+        Ok(ready) => Ok(Server { child, ready: Ready { access_key, secret_key, ..ready }, entry, temporary }),
         Err(problem) => {
             // It may have ended already.
             let _ = child.kill();
@@ -171,14 +185,19 @@ fn await_ready(child: &mut Child) -> Result<Ready, String> {
 impl Server {
     /// Ends the server and removes its temporary data, and strikes both out of the journal.
     pub fn stop(mut self, journal: &mut Journal) -> Result<(), RunError> {
-        self.end();
-        for id in std::mem::take(&mut self.entries).into_iter().rev() {
+        let data = self.end();
+        if let Some(id) = self.entry.take() {
+            journal.removed(id)?;
+        }
+        // What stays is in the journal, and `plimsoll cleanup` tries again.
+        if let Some(Ok(id)) = data {
             journal.removed(id)?;
         }
         Ok(())
     }
 
-    fn end(&mut self) {
+    /// What became of its data: their entry in the journal when they are gone.
+    fn end(&mut self) -> Option<Result<u64, String>> {
         if matches!(self.child.try_wait(), Ok(None)) {
             terminate(self.child.id());
             let deadline = Instant::now() + STOP;
@@ -189,31 +208,61 @@ impl Server {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        if let Some(dir) = self.temporary.take() {
-            // What stays is in the journal, and `plimsoll cleanup` tries again.
-            let _ = std::fs::remove_dir_all(dir);
-        }
+        let data = self.temporary.take()?;
+        Some(trees::remove(&data.path, &data.run, trees::Extent::Whole).map(|()| data.entry))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        // What stays is in the journal.
+        let _ = self.end();
     }
 }
 
-/// Ends a process that a killed run left, if it is still the same one; true when none is left.
-pub fn end_leftover(pid: u32, started: u64, boot_id: &str) -> bool {
+/// Holds the run's mark in the environment of a server.
+const RUN_VARIABLE: &str = "PLIMSOLL_RUN_MARK";
+
+/// Ends a process that a killed run left, if it is still there and carries the run's mark. What a journal says of a process
+/// would fit any other, too.
+pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<(), String> {
     let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if now.trim() != boot_id || start_ticks(pid) != Some(started) {
-        return true;
+        return Ok(());
     }
-    terminate(pid);
+    // A handle of the process, so that no other gets its signal, should it end meanwhile.
+    let handle = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+    if start_ticks(pid) != Some(started) {
+        return Ok(());
+    }
+    let marked = format!("{RUN_VARIABLE}={run}");
+    if !environment_of(pid).split(|b| *b == 0).any(|v| v == marked.as_bytes()) {
+        return Err("it does not carry this run's mark".into());
+    }
+    if let Some(handle) = handle {
+        // An error means that it is gone.
+        let _ = rustix::process::pidfd_send_signal(handle, rustix::process::Signal::TERM);
+    }
     let deadline = Instant::now() + STOP;
     while start_ticks(pid) == Some(started) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    start_ticks(pid) != Some(started)
+    if start_ticks(pid) == Some(started) { Err("it does not end".into()) } else { Ok(()) }
+}
+
+/// The environment that a process was started with. It is empty for the moment in which the program is being loaded.
+fn environment_of(pid: u32) -> Vec<u8> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        if !environment.is_empty() || start_ticks(pid).is_none() || Instant::now() > deadline {
+            return environment;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn terminate(pid: u32) {
@@ -262,7 +311,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
         let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
-        let server = start(script(say), Vec::new(), None, Some(&mut journal)).unwrap();
+        let server = start(script(say), None, Some(&mut journal)).unwrap();
         assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
         assert!(server.ready.access_key.starts_with("plimsoll"));
         let pid = server.child.id();
@@ -274,19 +323,22 @@ mod tests {
 
     #[test]
     fn one_that_dies_is_named() {
-        let e = start(script("exit 3"), Vec::new(), None, None).unwrap_err().to_string();
+        let e = start(script("exit 3"), None, None).unwrap_err().to_string();
         assert!(e.contains("ended at once"), "{e}");
     }
 
     #[test]
     fn a_leftover_is_ended_and_a_stranger_is_not() {
-        let mut child = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let mark = "run.0123456789abcdef0123456789abcdef";
+        let mut child = Command::new("/bin/sleep").arg("100").env(RUN_VARIABLE, mark).spawn().unwrap();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let ticks = start_ticks(child.id()).unwrap();
-        assert!(end_leftover(child.id(), ticks + 1, boot.trim()), "another process with its number");
-        assert!(end_leftover(child.id(), ticks, "another boot"));
-        assert!(child.try_wait().unwrap().is_none());
-        assert!(end_leftover(child.id(), ticks, boot.trim()));
+        let end = |ticks, boot: &str, run| end_leftover(child.id(), ticks, boot, run);
+        assert_eq!(end(ticks + 1, boot.trim(), mark), Ok(()), "another process with its number");
+        assert_eq!(end(ticks, "another boot", mark), Ok(()));
+        assert!(end(ticks, boot.trim(), "run.0").unwrap_err().contains("does not carry"));
+        assert!(start_ticks(child.id()).is_some());
+        assert_eq!(end(ticks, boot.trim(), mark), Ok(()));
         child.wait().unwrap();
     }
 }

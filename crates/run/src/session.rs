@@ -19,6 +19,7 @@ use crate::execute::Options;
 use crate::interrupt::Interrupt;
 use crate::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
 use crate::prepare;
+use crate::safety::marker::Content;
 use crate::sample::{Sampler, Source};
 use crate::stage::{self, Setting, Sinks, StageEnd};
 use crate::target::{self, FilesTarget, Place, Ready, S3Ready};
@@ -126,10 +127,10 @@ impl Session {
         Ok(Self {
             run: run.clone(),
             plan: plan.clone(),
+            ground: Ground::new(journal.mark(), run.path().parent().unwrap_or(std::path::Path::new("."))),
             journal,
             environment: run.env()?.environment,
             targets: BTreeMap::new(),
-            ground: Ground::new(&run.id(), run.path().parent().unwrap_or(std::path::Path::new("."))),
             intervals,
             samples: None,
             sampler: None,
@@ -605,7 +606,7 @@ impl Session {
         // Permits on devices end here.
         self.targets.clear();
         self.ground.release();
-        left.extend(cleanup::local_things(&mut self.journal, keep)?);
+        left.extend(cleanup::local_things(&mut self.journal, keep, Content::Ours)?);
         Ok(left)
     }
 }

@@ -13,10 +13,10 @@ use crate::StoreError;
 /// a removal that was broken off is still a run, and can be removed.
 const FILES: &[&str] = &["env.json", "seal.json", "analysis.json", "summary.json", "journal", "plan.toml"];
 /// Directories of streams.
-const STREAMS: &[&str] = &["samples", "intervals"];
+pub(crate) const STREAMS: &[&str] = &["samples", "intervals"];
 
 /// What a name in a run directory stands for.
-fn is_ours(name: &str) -> bool {
+pub(crate) fn is_ours(name: &str) -> bool {
     let replaced = |f: &str| Path::new(f).with_extension("new").to_str() == Some(name);
     FILES.iter().any(|f| *f == name || replaced(f))
 }

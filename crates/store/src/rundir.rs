@@ -146,6 +146,13 @@ impl RunDir {
         full.file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy().into_owned())
     }
 
+    /// Orders runs by their beginning: the second is in the id, and within it the file system tells which was made first.
+    fn age(&self) -> (String, Option<std::time::SystemTime>, String) {
+        let id = self.id();
+        let made = self.path.metadata().and_then(|m| m.created()).ok();
+        (id.chars().take(SECONDS_IN_ID).collect(), made, id)
+    }
+
     pub fn journal_path(&self) -> PathBuf {
         self.path.join("journal")
     }
@@ -318,6 +325,16 @@ impl RunDir {
     }
 }
 
+/// Whether a path is that of a file which a run directory holds.
+pub fn is_file_of_a_run(path: &Path) -> bool {
+    let Ok(real) = std::fs::canonicalize(path) else { return false };
+    let is_run = |d: &Path| d.join("plan.toml").is_file() && d.join("intervals").is_dir();
+    let name = real.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    let Some(dir) = real.parent() else { return false };
+    let stream = dir.file_name().is_some_and(|n| crate::removal::STREAMS.iter().any(|s| n == *s));
+    is_run(dir) && crate::removal::is_ours(name) || stream && dir.parent().is_some_and(is_run)
+}
+
 fn no_such(root: &Path, problem: String) -> StoreError {
     StoreError::Dir { path: root.to_owned(), problem, remedy: "List the runs with: plimsoll runs list" }
 }
@@ -363,7 +380,7 @@ fn list_dirs(root: &Path) -> Result<Vec<RunDir>, StoreError> {
         Err(e) => return Err(StoreError::io("read", root)(e)),
     };
     let mut runs: Vec<RunDir> = entries.filter_map(|e| RunDir::open(&e.ok()?.path()).ok()).collect();
-    runs.sort_by_key(RunDir::id);
+    runs.sort_by_cached_key(RunDir::age);
     Ok(runs)
 }
 
@@ -462,6 +479,9 @@ fn check_format(path: &Path, found: &str, wanted: &'static str) -> Result<(), St
     }
     Err(StoreError::Format { path: path.to_owned(), found: found.into(), wanted })
 }
+
+/// Characters of an id that are date and time.
+const SECONDS_IN_ID: usize = "20261122-053127".len();
 
 fn new_id() -> String {
     let now = jiff::Zoned::now();

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_model::{Op, OpKind, Outcome};
@@ -260,7 +260,10 @@ impl FileTarget {
         underway: Option<Arc<Underway>>,
     ) -> Result<Built<Self>, EngineError> {
         let writes = spec.source.kinds.iter().any(|k| matches!(k.kind, OpKind::Write | OpKind::Trim));
-        let files = config.paths.iter().map(|p| open(p, config, writes)).collect::<Result<Vec<_>, _>>()?;
+        let through = |i: usize| config.through.get(i).unwrap_or(&config.paths[i]);
+        let paths = config.paths.iter().enumerate();
+        let open = |(i, path): (usize, &PathBuf)| open(path, through(i), config, writes);
+        let files = paths.map(open).collect::<Result<Vec<_>, _>>()?;
         let each = spec.source.kinds.iter().map(|k| k.size.max_bytes()).max().unwrap_or(0);
         if each > u64::from(u32::MAX / 2) {
             return Err(EngineError::BadSpec(format!("a block of {each} bytes is too large: 2 GiB at most")));
@@ -428,7 +431,8 @@ fn explain(op: Op, name: &str, errno: i32, direct: bool) -> String {
     text
 }
 
-fn open(path: &Path, config: &FileConfig, writes: bool) -> Result<File, EngineError> {
+/// `through` leads to the file of that name.
+fn open(path: &Path, through: &Path, config: &FileConfig, writes: bool) -> Result<File, EngineError> {
     let mut flags = libc::O_CLOEXEC;
     if !config.buffered {
         flags |= libc::O_DIRECT;
@@ -440,7 +444,7 @@ fn open(path: &Path, config: &FileConfig, writes: bool) -> Result<File, EngineEr
             .create(config.create && writes)
             .truncate(false)
             .custom_flags(flags | more)
-            .open(path)
+            .open(through)
     };
     // Times of access are no part of what is measured; only the owner may leave them alone.
     let result = open(libc::O_NOATIME).or_else(|e| match e.raw_os_error() {

@@ -68,6 +68,7 @@ fn spec(files: usize) -> WorkerSpec {
         pace_share: Share::WHOLE,
         target: TargetConfig::Block(FileConfig {
             paths,
+            through: Vec::new(),
             buffered: true,
             create: false,
             first_object: 0,

@@ -66,8 +66,7 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
         }
         return measure::show(&measure::run(&plan, out, &progress)?, out);
     };
-    let documents = Documents { formats, file: c.output.clone() };
-    documents.begin()?;
+    let documents = Documents::new(formats, c.output.clone())?;
     let status = c.status_interval.map(|t| Status::start(t.0, documents.clone(), progress.directory()));
     let finished = measure::run(&plan, out, &progress);
     drop(status);

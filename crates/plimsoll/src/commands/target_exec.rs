@@ -8,7 +8,7 @@ use plimsoll_target::tls::{TlsOptions, TlsSource, server_config};
 
 use super::target::{CannedArgs, TargetCommand, TlsArgs};
 use crate::fault::{Exit, Fault};
-use crate::output;
+use crate::{out_file, output};
 
 pub fn target(c: &TargetCommand) -> Result<Exit, Fault> {
     match c {
@@ -29,15 +29,16 @@ pub fn bind(listen: std::net::SocketAddr) -> Result<TcpListener, Fault> {
 }
 
 /// TLS from PEM files, or with a certificate made on the spot; none without them.
-pub fn tls_options(a: &TlsArgs) -> Option<TlsOptions> {
-    match (&a.tls_cert, &a.tls_key, &a.tls_self_signed) {
+pub fn tls_options(a: &TlsArgs) -> Result<Option<TlsOptions>, Fault> {
+    a.tls_self_signed.as_deref().map_or(Ok(()), out_file::check)?;
+    Ok(match (&a.tls_cert, &a.tls_key, &a.tls_self_signed) {
         (Some(cert), Some(key), _) => {
             let source = TlsSource::Files { cert: cert.clone(), key: key.clone() };
             Some(TlsOptions { source, client_ca: None })
         }
         (_, _, Some(ca_out)) => Some(TlsOptions::self_signed(ca_out.clone())),
         _ => None,
-    }
+    })
 }
 
 fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
@@ -57,7 +58,7 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         redirect_to: a.redirect_to.clone(),
         close_after: a.close_after,
         limits: super::target_s3::object_limits(&a.limits)?,
-        tls: tls_options(&a.tls)
+        tls: tls_options(&a.tls)?
             .map(|o| server_config(&o))
             .transpose()
             .map_err(|e| Fault::input(e.to_string(), "Give PEM files that belong together."))?,

@@ -15,7 +15,7 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
         listen: a.listen,
         credentials: credentials()?,
         sync: !a.no_sync,
-        tls: tls_options(&a.tls),
+        tls: tls_options(&a.tls)?,
         limits: object_limits(&a.limits)?,
         domain: a.domain.clone(),
         buckets: a.buckets.clone(),

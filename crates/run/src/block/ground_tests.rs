@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use plimsoll_model::Level;
 use plimsoll_model::plan::{
-    BlockOptions, BlockTarget, FilesTarget, KeyDist, PLAN_VERSION, RunOptions, SizeDist,
+    BlockOptions, BlockTarget, FilesTarget, KeyDist, PLAN_VERSION, RunOptions, SizeDist, TargetSpec,
 };
 use plimsoll_model::units::{Size, Span};
+use plimsoll_model::{Level, OpKind};
 
 use super::*;
 
@@ -22,7 +23,7 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let journal = Journal::open(&dir.path().join("journal")).unwrap();
-        let ground = Ground::new("test-run", dir.path());
+        let ground = Ground::new(journal.mark(), dir.path());
         Self { dir, journal, ground }
     }
 
@@ -116,7 +117,7 @@ fn a_missing_file_is_made_laid_out_once_and_in_the_journal() {
     let plan = plan_of(TargetSpec::Block(file(&path, Some(2 * MIB))), workload(OpKind::Read));
     let (findings, laid) = b.prepare(&plan).unwrap();
     assert_eq!((findings.len(), laid.len(), laid[0].length, laid[0].seed), (0, 1, 2 * MIB, 5));
-    assert!(marker::is_ours(&path));
+    assert!(matches!(marker::maker_at(&path), Maker::Run(_)));
     assert_eq!(b.pending(), [Thing::File { path: path.clone() }]);
     assert_eq!(b.prepare(&plan).unwrap().1, [], "what is written needs no second layout");
     // A later run finds it, full and ours.

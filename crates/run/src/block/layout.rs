@@ -18,6 +18,8 @@ use super::names::first_object;
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutJob {
     pub path: PathBuf,
+    /// Leads to the file that was judged under that name.
+    pub through: PathBuf,
     /// Number in stamps of this file: the one that whoever verifies expects.
     pub object: u64,
     pub offset: u64,
@@ -68,6 +70,7 @@ fn layout_worker(worker: u16, j: &LayoutJob) -> WorkerSpec {
         pace_share: Share::WHOLE,
         target: TargetConfig::Block(FileConfig {
             paths: vec![j.path.clone()],
+            through: vec![j.through.clone()],
             buffered: j.buffered,
             create: false,
             first_object: j.object,

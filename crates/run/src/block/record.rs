@@ -2,6 +2,7 @@
 //! the runs, so that a later run (after a crash, too) can tell a lost write from the content before it.
 
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use plimsoll_model::{Finding, Level};
 
 use super::names::first_object;
 use crate::RunError;
-use crate::safety::DeviceInfo;
+use crate::safety::{DeviceInfo, trees};
 
 /// Directory of the records, in the one that holds the runs.
 pub const DIRECTORY: &str = ".written";
@@ -28,7 +29,7 @@ fn file_in(place: &Path) -> PathBuf {
 
 /// A file is the same while its inode and birth time are; a device while its serial number (a loop device: its file) and
 /// its size are. Device numbers are given to others when a device is taken away.
-pub fn identity_of(path: &Path, seed: u64) -> std::io::Result<Identity> {
+pub fn identity_of(path: &Path, seed: u64) -> io::Result<Identity> {
     let meta = fs::metadata(path)?;
     if let Ok(device) = DeviceInfo::of(path) {
         let behind = device.backing_file.as_deref().map(identity_of_file).transpose()?;
@@ -38,7 +39,7 @@ pub fn identity_of(path: &Path, seed: u64) -> std::io::Result<Identity> {
     Ok(Identity { file: identity_of_file(path)?, seed })
 }
 
-fn identity_of_file(path: &Path) -> std::io::Result<[u64; 3]> {
+fn identity_of_file(path: &Path) -> io::Result<[u64; 3]> {
     let meta = fs::metadata(path)?;
     let born = meta.created().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
     Ok([meta.dev(), meta.ino(), born.map_or(0, |t| t.as_nanos() as u64)])
@@ -63,19 +64,60 @@ pub fn unit_of(values: impl IntoIterator<Item = u64>) -> Option<u64> {
     }
 }
 
-/// Opens the record of a region that is about to be written, making it if there is none.
+/// Makes the place of a record; with the mark of a run, it goes with that run.
+pub fn make(place: &Path, path: &Path, run: Option<&str>) -> Result<(), RunError> {
+    let make = || {
+        place.parent().map_or(Ok(()), fs::create_dir_all)?;
+        match run.map_or_else(|| fs::create_dir(place), |run| trees::make(place, 0o777, run)) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        contents(place).map(drop)
+    };
+    make().map_err(|e: io::Error| {
+        RunError::input(
+            format!(
+                "{}: no record of what is written can be kept in {}: {e}",
+                path.display(),
+                place.display()
+            ),
+            "Put runs elsewhere (--runs-dir), or leave out --verify",
+        )
+    })
+}
+
+/// The files in the place of a record. An error: one of them is not ours, and all stay as they are.
+fn contents(place: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        let known = path == file_in(place) && is_record(&path)? || path == place.join(trees::MARKER);
+        if !known || !path.symlink_metadata()?.is_file() {
+            return Err(io::Error::other(format!("{} is not one of its files", path.display())));
+        }
+        all.push(path);
+    }
+    Ok(all)
+}
+
+/// Whether a file begins as a record does, or was not begun yet.
+fn is_record(path: &Path) -> io::Result<bool> {
+    let mut head = [0u8; 7];
+    let read = fs::File::open(path)?.read(&mut head)?;
+    Ok(read == 0 || head == [0; 7] || head == *b"PLIMWRT")
+}
+
+/// Opens the record of a region that is about to be written, making it if there is none. `through` leads to the file or
+/// device of that path.
 pub fn begin(
     place: &Path,
-    path: &Path,
+    (path, through): (&Path, &Path),
     seed: u64,
     region: (u64, u64),
     unit: u64,
 ) -> Result<Written, RunError> {
-    let open = || {
-        fs::create_dir_all(place)?;
-        Written::begin(&file_in(place), identity_of(path, seed)?, boot(), region, unit)
-    };
-    open().map_err(|e| {
+    let open = || Written::begin(&file_in(place), identity_of(through, seed)?, boot(), region, unit);
+    open().map_err(|e: io::Error| {
         RunError::input(
             format!(
                 "{}: no record of what is written can be kept in {} ({} are needed): {e}",
@@ -101,8 +143,12 @@ pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, Run
 
 /// What is written without a record makes the old one wrong.
 pub fn forget(place: &Path) -> Result<(), RunError> {
-    match fs::remove_dir_all(place) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(RunError::input(
+    let forget = || {
+        contents(place)?.iter().try_for_each(fs::remove_file)?;
+        fs::remove_dir(place)
+    };
+    match forget() {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(RunError::input(
             format!("{}: the record of what was written before cannot be removed: {e}", place.display()),
             "Remove it by hand: it does not hold any more",
         )),
@@ -140,13 +186,18 @@ mod tests {
         let place = place_of(dir.path(), &path);
         assert_ne!(place, place_of(dir.path(), &dir.path().join("g")));
         assert!(look(&place, &path, 1).unwrap().is_none());
-        drop(begin(&place, &path, 1, (0, 4096), 4096).unwrap());
+        make(&place, &path, None).unwrap();
+        drop(begin(&place, (&path, &path), 1, (0, 4096), 4096).unwrap());
         assert!(look(&place, &path, 1).unwrap().is_some());
         assert!(look(&place, &path, 2).unwrap().is_none(), "another seed");
         // Another file, even with the same inode number.
         fs::remove_file(&path).unwrap();
         fs::write(&path, b"2").unwrap();
         assert!(look(&place, &path, 1).unwrap().is_none());
+        fs::write(place.join("theirs"), b"precious").unwrap();
+        assert!(forget(&place).is_err() && make(&place, &path, None).is_err());
+        assert!(place.join("theirs").exists() && file_in(&place).exists());
+        fs::remove_file(place.join("theirs")).unwrap();
         forget(&place).unwrap();
         forget(&place).unwrap();
         assert!(!place.exists());

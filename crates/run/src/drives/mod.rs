@@ -16,7 +16,7 @@ use plimsoll_model::units::{Size, Span, format_size};
 
 use crate::RunError;
 use crate::block::{alignment_of, free_bytes};
-use crate::safety::marker;
+use crate::safety::probe::Probe;
 
 /// Name of the suite in the plan's label `suite`.
 pub const SUITE: &str = "drive";
@@ -63,19 +63,16 @@ pub struct DriveState {
     pub free_bytes: Option<u64>,
 }
 
-/// Looks at a directory by writing, and removing, a small file in it.
+/// Looks at a directory by writing to a small file in it, that has no name.
 pub fn look_at(directory: &Path) -> Result<DriveState, RunError> {
-    let probe = directory.join(format!(".plimsoll-probe-{}", std::process::id()));
     let cannot = |e: std::io::Error| {
         RunError::input(
             format!("{}: cannot be written to: {e}", directory.display()),
             "Name a directory on the drive that you may write to",
         )
     };
-    std::fs::write(&probe, vec![0x5au8; 64 << 10]).map_err(cannot)?;
-    let alignment = alignment_of(&probe);
-    marker::remove(&probe).map_err(cannot)?;
-    Ok(DriveState { alignment: alignment?.bytes, free_bytes: free_bytes(directory) })
+    let probe = Probe::make(directory).map_err(cannot)?;
+    Ok(DriveState { alignment: alignment_of(&probe.path())?.bytes, free_bytes: free_bytes(directory) })
 }
 
 /// The plan, and the drives that were left out with the reason.

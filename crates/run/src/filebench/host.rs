@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::RunError;
 use crate::block::{alignment_of, drop_cache, free_bytes};
-use crate::safety::marker;
+use crate::safety::probe::Probe;
 use crate::sample::ControlGroups;
 
 /// How reads are kept from being answered by the page cache.
@@ -43,10 +43,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks at this machine and directory; writes, and removes, a small file in it.
+    /// Looks at this machine and directory; writes to a small file in it, that has no name.
     pub fn of(directory: &Path) -> Result<Self, RunError> {
-        let probe = Probe::make(directory)?;
-        let alignment = alignment_of(&probe.path).ok().map(|a| a.bytes);
+        let probe = Probe::make(directory).map_err(|e| {
+            RunError::input(
+                format!("{}: cannot be written to: {e}", directory.display()),
+                "Name a directory that exists and that you may write to",
+            )
+        })?;
+        let alignment = alignment_of(&probe.path()).ok().map(|a| a.bytes);
         let info = rustix::system::sysinfo();
         let machine_bytes = info.totalram as u64 * u64::from(info.mem_unit);
         let limit_bytes = ControlGroups::of_self().memory_limit_bytes().filter(|b| *b < machine_bytes);
@@ -55,7 +60,7 @@ impl Host {
             is_memory_limited: limit_bytes.is_some(),
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             free_bytes: free_bytes(directory),
-            cache: cache_mode(&probe.path, alignment),
+            cache: cache_mode(&probe.path(), alignment),
             direct_alignment: alignment,
         })
     }
@@ -74,31 +79,5 @@ fn cache_mode(path: &Path, alignment: Option<u64>) -> CacheMode {
         (true, _) => CacheMode::Dropped,
         (false, Some(a)) if a > 0 => CacheMode::Direct,
         _ => CacheMode::Cached,
-    }
-}
-
-/// A file that is gone when this is.
-struct Probe {
-    path: std::path::PathBuf,
-}
-
-impl Probe {
-    fn make(directory: &Path) -> Result<Self, RunError> {
-        let path = directory.join(format!(".plimsoll-probe-{}", std::process::id()));
-        let write = || std::fs::write(&path, vec![0x5au8; 64 << 10]);
-        write().map_err(|e| {
-            RunError::input(
-                format!("{}: cannot be written to: {e}", directory.display()),
-                "Name a directory that exists and that you may write to",
-            )
-        })?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        // Nothing to be done about a failure here; the name says whose it is.
-        let _ = marker::remove(&self.path);
     }
 }

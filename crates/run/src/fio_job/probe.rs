@@ -3,6 +3,8 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use crate::safety::marker::{self, Maker};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     Missing,
@@ -32,7 +34,7 @@ impl PathProbe for DiskProbe {
         let Ok(meta) = std::fs::metadata(path) else { return PathKind::Missing };
         let t = meta.file_type();
         if t.is_file() {
-            PathKind::File { size: meta.len(), ours: crate::safety::marker::is_ours(path) }
+            PathKind::File { size: meta.len(), ours: matches!(marker::maker_at(path), Maker::Run(_)) }
         } else if t.is_block_device() {
             PathKind::BlockDevice { size: crate::safety::device::size_bytes(path).unwrap_or(0) }
         } else if t.is_dir() {

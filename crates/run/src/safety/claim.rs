@@ -6,48 +6,56 @@ use std::path::Path;
 
 use super::judge::{Refusal, Request, judge};
 use super::signature::{HEAD_BYTES, Signature, TAIL_BYTES, detect};
-use super::{DeviceInfo, facts};
+use super::{DeviceInfo, facts, held};
 
-/// Leave to use a block device. While it lives nobody can mount the device or claim it.
+/// Leave to use a block device. While it lives no other run uses the device, and where it is to be written to nobody can
+/// mount or claim it.
 #[derive(Debug)]
 pub struct Permit {
     pub device: DeviceInfo,
     /// What is on it at present.
     pub signatures: Vec<Signature>,
-    /// The exclusive claim; present when the run writes.
-    claim: Option<File>,
+    /// What was judged: open exclusively when the run writes.
+    pub file: File,
+    writes: bool,
 }
 
 impl Permit {
     /// Whether it was given for writing.
     pub fn may_write(&self) -> bool {
-        self.claim.is_some()
+        self.writes
     }
 }
 
 /// Decides about a block device. With `writes` the device is claimed (O_EXCL) until the permit is dropped.
+///
+/// The path is looked up once; all that is judged, claimed and used afterwards is what was opened then.
 pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, Refusal> {
     let shown = path.display().to_string();
-    let device = DeviceInfo::of(path)
-        .map_err(|e| Refusal::new(&shown, format!("cannot be read: {e}"), "Name a block device"))?;
-    let signatures = read_signatures(path, device.size_bytes).map_err(|e| {
+    let unreadable = |e: std::io::Error| {
         Refusal::new(
             &shown,
             format!("cannot be read: {e}"),
             "Run as root, or as a member of the group that owns the device",
         )
-    })?;
+    };
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    let device = DeviceInfo::of_file(&file)
+        .map_err(|e| Refusal::new(&shown, format!("cannot be read: {e}"), "Name a block device"))?;
+    let signatures = signatures(&file, device.size_bytes).map_err(unreadable)?;
     let request = Request { path: &shown, writes, destroy_data };
     judge(request, &device, &facts::uses(&device), &signatures)?;
-    let claim = if writes { Some(claim_device(path, &shown)?) } else { None };
-    Ok(Permit { device, signatures, claim })
+    let file = if writes { claim_device(&file, &shown)? } else { file };
+    held::lock(&file, &shown)?;
+    Ok(Permit { device, signatures, file, writes })
 }
 
 /// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
 /// for it exclusively cannot be opened with O_EXCL.
-fn claim_device(path: &Path, shown: &str) -> Result<File, Refusal> {
-    let opened =
-        File::options().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path);
+fn claim_device(judged: &File, shown: &str) -> Result<File, Refusal> {
+    let flags = libc::O_EXCL | libc::O_CLOEXEC;
+    let opened = File::options().read(true).write(true).custom_flags(flags).open(held::through(judged));
     opened.map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => Refusal::new(
             shown,
@@ -64,9 +72,8 @@ fn claim_device(path: &Path, shown: &str) -> Result<File, Refusal> {
 }
 
 /// Signatures at both ends of a device or file.
-pub fn read_signatures(path: &Path, size: u64) -> std::io::Result<Vec<Signature>> {
-    let file = File::open(path)?;
-    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+pub fn signatures(file: &File, size: u64) -> std::io::Result<Vec<Signature>> {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
     let read = |offset: u64, length: u64| -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; length as usize];
         let mut done = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor};
@@ -36,12 +36,19 @@ pub struct DeviceInfo {
 impl DeviceInfo {
     /// Reads everything about the device at `path` (symbolic links are followed).
     pub fn of(path: &Path) -> std::io::Result<Self> {
-        let real = fs::canonicalize(path)?;
-        let meta = fs::metadata(&real)?;
+        // Without opening the device itself: that may wait for a medium.
+        let flags = libc::O_PATH | libc::O_CLOEXEC;
+        Self::of_file(&fs::File::options().read(true).custom_flags(flags).open(path)?)
+    }
+
+    /// Reads everything about a device that is open.
+    pub fn of_file(file: &fs::File) -> std::io::Result<Self> {
+        let meta = file.metadata()?;
+        let path = super::held::path_of(file).unwrap_or_default();
         if !meta.file_type().is_block_device() {
             return Err(std::io::Error::other(format!("{} is not a block device", path.display())));
         }
-        Self::by_number(major(meta.rdev()), minor(meta.rdev()), real)
+        Self::by_number(major(meta.rdev()), minor(meta.rdev()), path)
     }
 
     /// Reads everything about a device number.

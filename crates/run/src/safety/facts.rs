@@ -165,9 +165,9 @@ fn uses_of(name: &str, number: (u32, u32), whose: UseOf) -> Vec<DeviceUse> {
 }
 
 /// Why writing to this regular file would hurt somebody: it is a swap, or lies behind a loop device.
-pub fn file_uses(path: &Path) -> Vec<String> {
+pub fn file_uses(file: &fs::File) -> Vec<String> {
     let mut out = Vec::new();
-    let Ok(meta) = fs::metadata(path) else { return out };
+    let Ok(meta) = file.metadata() else { return out };
     let same = |p: &Path| fs::metadata(p).is_ok_and(|m| (m.dev(), m.ino()) == (meta.dev(), meta.ino()));
     if swaps().iter().any(|s| same(s)) {
         out.push("is a swap in use".into());

@@ -1,11 +1,16 @@
-//! Files that a run writes: created, never overwritten, unless they are ours or the user names them.
+//! Files that a run writes: created, never overwritten, unless they are ours or the user names them. What was judged is held
+//! open, and is what is used: a path is looked up once.
 
-use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::{AtFlags, OFlags};
+
 use super::judge::{Refusal, names};
-use super::{claim, facts, marker};
+use super::marker::Maker;
+use super::place::Place;
+use super::{claim, facts, held, marker};
 
 /// What was found, or made, at the path of a file target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,28 +23,51 @@ pub enum FileFate {
     Foreign,
 }
 
+/// A file that may be used, open.
+#[derive(Debug)]
+pub struct HeldFile {
+    pub file: File,
+    pub fate: FileFate,
+    /// Whether it was judged for writing.
+    pub writes: bool,
+}
+
 /// Makes sure that a regular file may be used. Creates and marks it when it is not there and the run writes.
 ///
-/// The caller writes the file's name into the journal before it calls this with `writes`.
+/// The caller writes the file's name into the journal before it calls this with `writes`. `run` is the run's mark.
 pub fn prepare_file(
     path: &Path,
     writes: bool,
     destroy_data: Option<&str>,
     run: &str,
-) -> Result<FileFate, Refusal> {
+) -> Result<HeldFile, Refusal> {
     let shown = path.display().to_string();
-    match fs::symlink_metadata(path) {
+    // No pipe is waited for, and nothing is made or cut.
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let (file, fate) = match File::options().read(true).custom_flags(flags).open(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            if writes {
-                create(path, &shown, run)
-            } else {
-                Err(missing(&shown))
+            if !writes {
+                return Err(missing(&shown));
             }
+            (create(path, &shown, run)?, FileFate::Created)
         }
-        Err(e) => Err(Refusal::new(&shown, format!("cannot be looked at: {e}"), "Check the path")),
-        Ok(_) if !writes => Ok(if marker::is_ours(path) { FileFate::Ours } else { FileFate::Foreign }),
-        Ok(_) => may_write(path, &shown, destroy_data),
-    }
+        Err(e) => {
+            return Err(Refusal::new(
+                &shown,
+                format!("cannot be opened: {e}"),
+                "Check the path, and who may read it",
+            ));
+        }
+        Ok(file) if !writes => {
+            let ours = matches!(held::maker(&file), Maker::Run(_));
+            (file, if ours { FileFate::Ours } else { FileFate::Foreign })
+        }
+        Ok(file) => {
+            let fate = may_write(&file, &shown, destroy_data)?;
+            (file, fate)
+        }
+    };
+    Ok(HeldFile { file, fate, writes })
 }
 
 fn missing(shown: &str) -> Refusal {
@@ -50,14 +78,20 @@ fn missing(shown: &str) -> Refusal {
     )
 }
 
-fn create(path: &Path, shown: &str, run: &str) -> Result<FileFate, Refusal> {
-    let made = fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .open(path);
-    made.and_then(|_| marker::mark(path, run)).map(|()| FileFate::Created).map_err(|e| {
+fn create(path: &Path, shown: &str, run: &str) -> Result<File, Refusal> {
+    let make = || -> std::io::Result<File> {
+        let gone = || std::io::Error::other("its directory is gone");
+        let place = Place::of(path)?.ok_or_else(gone)?;
+        let made = place.open_as(&place.name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        let file = made.ok_or_else(gone)?;
+        if let Err(e) = marker::mark(&file, &place, run) {
+            // Made a moment ago, empty, and of no use without a mark.
+            let _ = place.unlink(&file, AtFlags::empty());
+            return Err(e);
+        }
+        Ok(file)
+    };
+    make().map_err(|e| {
         Refusal::new(
             shown,
             format!("cannot be created: {e}"),
@@ -66,8 +100,9 @@ fn create(path: &Path, shown: &str, run: &str) -> Result<FileFate, Refusal> {
     })
 }
 
-fn may_write(path: &Path, shown: &str, destroy_data: Option<&str>) -> Result<FileFate, Refusal> {
-    let meta = fs::metadata(path)
+fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<FileFate, Refusal> {
+    let meta = file
+        .metadata()
         .map_err(|e| Refusal::new(shown, format!("cannot be looked at: {e}"), "Check the path"))?;
     if !meta.is_file() {
         return Err(Refusal::new(
@@ -76,46 +111,67 @@ fn may_write(path: &Path, shown: &str, destroy_data: Option<&str>) -> Result<Fil
             "Name a file or a block device",
         ));
     }
-    if let Some(what) = facts::file_uses(path).first() {
+    if let Some(what) = facts::file_uses(file).first() {
         return Err(Refusal::new(
             shown,
             format!("the file {what}"),
             "A file in use is never written to; choose another, or free it",
         ));
     }
-    if marker::is_ours(path) {
-        return Ok(FileFate::Ours);
-    }
-    if destroy_data.is_some_and(|word| same_file(Path::new(word), path)) {
+    if destroy_data.is_some_and(|word| is_named_by(&meta, word)) {
         return Ok(FileFate::Foreign);
     }
-    let content = match claim::read_signatures(path, meta.len()) {
-        Ok(list) if !list.is_empty() => format!("; it holds {}", names(&list)),
-        _ => String::new(),
+    let content = match claim::signatures(file, meta.len()) {
+        Ok(list) if list.is_empty() => None,
+        Ok(list) => Some(format!("it holds {}", names(&list))),
+        Err(e) => Some(format!("what it holds cannot be read: {e}")),
+    };
+    let problem = match (held::maker(file), content) {
+        (Maker::Run(_), None) if meta.nlink() == 1 => return Ok(FileFate::Ours),
+        (Maker::Run(_), None) => {
+            format!("the file was made by plimsoll, and has {} names now (hard links)", meta.nlink())
+        }
+        // What somebody put into it since then is his.
+        (Maker::Run(_), Some(content)) => format!("the file was made by plimsoll, and {content} now"),
+        (Maker::Unknown, content) => {
+            let content = content.map_or_else(String::new, |c| format!("; {c}"));
+            format!("the file exists and was not made by plimsoll{content}")
+        }
+        (other, content) => {
+            let content = content.map_or_else(String::new, |c| format!("; {c}"));
+            format!("the file exists, and {}{content}", other.doubt())
+        }
     };
     Err(Refusal::new(
         shown,
-        format!("the file exists and was not made by plimsoll{content}"),
+        problem,
         format!("Choose a new name, or destroy its data with --destroy-data={shown}"),
     ))
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+/// Whether a path leads to just this file.
+fn is_named_by(meta: &fs::Metadata, word: &str) -> bool {
+    fs::metadata(word).is_ok_and(|m| (m.dev(), m.ino()) == (meta.dev(), meta.ino()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const RUN: &str = "r.0123456789abcdef0123456789abcdef";
+
+    fn fate(path: &Path, writes: bool, destroy: Option<&str>) -> Result<FileFate, Refusal> {
+        prepare_file(path, writes, destroy, RUN).map(|h| h.fate)
+    }
+
     #[test]
     fn files_are_created_once_and_then_ours() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new");
-        assert!(prepare_file(&path, false, None, "r").unwrap_err().problem.contains("no such file"));
-        assert_eq!(prepare_file(&path, true, None, "r"), Ok(FileFate::Created));
-        assert_eq!(prepare_file(&path, true, None, "r"), Ok(FileFate::Ours));
-        assert_eq!(prepare_file(&path, false, None, "r"), Ok(FileFate::Ours));
+        assert!(fate(&path, false, None).unwrap_err().problem.contains("no such file"));
+        assert_eq!(fate(&path, true, None), Ok(FileFate::Created));
+        assert_eq!(fate(&path, true, None), Ok(FileFate::Ours));
+        assert_eq!(fate(&path, false, None), Ok(FileFate::Ours));
     }
 
     #[test]
@@ -125,16 +181,33 @@ mod tests {
         let mut image = vec![0u8; 4096];
         image[..4].copy_from_slice(b"XFSB");
         fs::write(&path, &image).unwrap();
-        let e = prepare_file(&path, true, None, "r").unwrap_err().to_string();
+        let e = fate(&path, true, None).unwrap_err().to_string();
         assert!(e.contains("not made by plimsoll") && e.contains("xfs"), "{e}");
         let other = dir.path().join("other");
         fs::write(&other, b"").unwrap();
         let named = other.display().to_string();
-        assert!(prepare_file(&path, true, Some(&named), "r").is_err());
+        assert!(fate(&path, true, Some(&named)).is_err());
         let named = path.display().to_string();
-        assert_eq!(prepare_file(&path, true, Some(&named), "r"), Ok(FileFate::Foreign));
-        assert_eq!(prepare_file(&path, false, None, "r"), Ok(FileFate::Foreign));
+        assert_eq!(fate(&path, true, Some(&named)), Ok(FileFate::Foreign));
+        assert_eq!(fate(&path, false, None), Ok(FileFate::Foreign));
         assert_eq!(fs::read(&path).unwrap(), image);
+    }
+
+    #[test]
+    fn ours_with_a_file_system_or_a_second_name_is_somebodys_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kept");
+        assert_eq!(fate(&path, true, None), Ok(FileFate::Created));
+        let second = dir.path().join("second");
+        fs::hard_link(&path, &second).unwrap();
+        assert!(fate(&path, true, None).unwrap_err().problem.contains("2 names"));
+        fs::remove_file(&second).unwrap();
+        let mut image = vec![0u8; 4096];
+        image[..4].copy_from_slice(b"XFSB");
+        fs::write(&path, &image).unwrap();
+        let told = fate(&path, true, None).unwrap_err();
+        assert!(told.problem.contains("made by plimsoll, and it holds xfs"), "{told}");
+        assert_eq!(fate(&path, true, Some(&path.display().to_string())), Ok(FileFate::Foreign));
     }
 
     #[test]
@@ -142,7 +215,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path().join("nowhere"), &link).unwrap();
-        assert!(prepare_file(&link, true, None, "r").is_err());
-        assert!(prepare_file(dir.path(), true, None, "r").is_err());
+        assert!(fate(&link, true, None).is_err());
+        assert!(!dir.path().join("nowhere").exists());
+        assert!(fate(dir.path(), true, None).is_err());
     }
 }

@@ -63,6 +63,11 @@ impl Place {
     }
 }
 
+/// Whether this user may make files in a directory.
+pub fn may_write_in(dir: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(dir, rustix::fs::Access::WRITE_OK)?)
+}
+
 /// What tells a file or directory from every other: a copy of it, with all its attributes, differs in the number or in
 /// the time of its making (0 where the file system does not keep that), and a copy of the whole file system in the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,7 +60,8 @@ const HEAD: &[Magic] = &[
     Magic(1024, &0xE0F5_E1E2u32.to_le_bytes(), "erofs", FileSystem),
     Magic(1024, b"H+\x00\x04", "hfsplus", FileSystem),
     Magic(1024, b"HX\x00\x05", "hfsplus", FileSystem),
-    Magic(1030, b"\x34\x34", "nilfs2", FileSystem),
+    // Its magic is two bytes; the revision before it tells it from chance.
+    Magic(1024, b"\x02\x00\x00\x00\x00\x00\x34\x34", "nilfs2", FileSystem),
     Magic(32, b"NXSB", "apfs", FileSystem),
     Magic(0, b"hsqs", "squashfs", FileSystem),
     Magic(0, b"\x45\x3d\xcd\x28", "cramfs", FileSystem),

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, openat, statx
 use super::place::{FileId, Place};
 
 /// Name of the mark: `plimsoll 2 DEVICE INODE BORN MARK`, where the numbers are the directory's.
-const MARKER: &str = ".plimsoll-made";
+pub const MARKER: &str = ".plimsoll-made";
 
 /// Makes a directory and marks it with the run's mark. It must not be there.
 pub fn make(path: &Path, mode: u32, run: &str) -> io::Result<()> {

@@ -75,6 +75,7 @@ impl FilesTarget {
             buffered,
             create: false,
             paths,
+            through: Vec::new(),
             written: Vec::new(),
         };
         match &self.spec {
@@ -132,10 +133,12 @@ impl FilesTarget {
     }
 }
 
-/// Gives verifying workers, and those that write to what is verified, the records of what was written last.
+/// Gives workers the files and devices that were judged, and those that verify, or write to what is verified, the records of
+/// what was written last.
 pub fn with_records(workers: &mut [WorkerSpec], ground: &crate::block::Ground) -> Result<(), RunError> {
     for w in workers {
         if let TargetConfig::Block(c) | TargetConfig::Files(c) = &mut w.target {
+            c.through = ground.through(&c.paths);
             c.written = ground.written(&c.paths);
             if !c.written.is_empty() && w.worker >= WRITERS {
                 return Err(RunError::input(

@@ -1,0 +1,134 @@
+//! Files that a user names for a result (`--html`, `-o`, `--output`): an old report is overwritten, as every tool does it; a
+//! device, a directory, a file of a run or an image of a disk is not. Looked at before a run, so that nothing is measured
+//! in vain, and again when it is written.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use plimsoll_run::safety::marker::{Maker, maker_at};
+use plimsoll_run::safety::place::may_write_in;
+use plimsoll_run::safety::{claim, judge};
+use plimsoll_store::rundir;
+
+use crate::fault::Fault;
+
+/// Whether a result may be written there; nothing is made or changed.
+pub fn check(file: &Path) -> Result<(), Fault> {
+    let problem = match fs::metadata(file) {
+        Ok(meta) if meta.is_file() => theirs(file),
+        Ok(meta) => no_place(meta.file_type()).map(str::to_owned),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => no_directory(file),
+        Err(e) => Some(e.to_string()),
+    };
+    problem.map_or(Ok(()), |p| Err(cannot(file, &p)))
+}
+
+/// What is overwritten is looked at first; what it held is cut only once it is open.
+pub fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
+    begin(file)?.write_all(content).map_err(|e| cannot(file, &e.to_string()))
+}
+
+/// Opens a file for a result, and empties it.
+pub fn begin(file: &Path) -> Result<File, Fault> {
+    check(file)?;
+    let open = || -> io::Result<File> {
+        let open = File::options().write(true).create(true).truncate(false).mode(0o666).open(file)?;
+        let meta = open.metadata()?;
+        // What has its name now may be another thing than what was looked at.
+        if let Some(problem) = no_place(meta.file_type()) {
+            return Err(io::Error::other(problem));
+        }
+        if meta.is_file() {
+            open.set_len(0)?;
+        }
+        Ok(open)
+    };
+    open().map_err(|e| cannot(file, &e.to_string()))
+}
+
+pub fn cannot(file: &Path, problem: &str) -> Fault {
+    Fault::input(
+        format!("{} cannot be written: {problem}", file.display()),
+        "Name another file for the result.",
+    )
+}
+
+/// Pipes, terminals and /dev/null take a result as files do.
+fn no_place(kind: fs::FileType) -> Option<&'static str> {
+    if kind.is_dir() {
+        Some("it is a directory")
+    } else if kind.is_block_device() {
+        Some("it is a block device, whose data that would destroy")
+    } else {
+        None
+    }
+}
+
+/// Why a file that is there is not overwritten.
+fn theirs(file: &Path) -> Option<String> {
+    if rundir::is_file_of_a_run(file) {
+        return Some("it is a file of a run".into());
+    }
+    if let Maker::Run(_) = maker_at(file) {
+        return Some("it holds data that a run wrote".into());
+    }
+    let open = match File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(file) {
+        Ok(open) => open,
+        Err(e) => return Some(e.to_string()),
+    };
+    let size = open.metadata().map_or(0, |m| m.len());
+    let held = claim::signatures(&open, size).unwrap_or_default();
+    (!held.is_empty()).then(|| format!("it holds {}", judge::names(&held)))
+}
+
+fn no_directory(file: &Path) -> Option<String> {
+    let dir = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !dir.is_dir() {
+        return Some(format!("there is no directory {}", dir.display()));
+    }
+    may_write_in(dir).err().map(|e| format!("{}: {e}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &Path) -> String {
+        let before = fs::read(file).ok();
+        let told = write(file, b"x").unwrap_err().to_string();
+        assert_eq!(fs::read(file).ok(), before);
+        told
+    }
+
+    #[test]
+    fn an_old_report_is_overwritten_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("old.html"), "a longer report").unwrap();
+        write(&at("old.html"), b"new").unwrap();
+        write(&at("new.html"), b"new").unwrap();
+        assert_eq!(
+            (fs::read(at("old.html")).unwrap(), fs::read(at("new.html")).unwrap()),
+            (b"new".into(), b"new".into())
+        );
+        write(Path::new("/dev/null"), b"new").unwrap();
+        assert!(refused(dir.path()).contains("is a directory"));
+        assert!(refused(&at("no/new.html")).contains("there is no directory"));
+        fs::write(at("disk"), [&b"XFSB"[..], &[0; 4092]].concat()).unwrap();
+        assert!(refused(&at("disk")).contains("xfs"));
+        for d in ["run", "run/intervals"] {
+            fs::create_dir(at(d)).unwrap();
+        }
+        for f in ["run/plan.toml", "run/journal", "run/intervals/local.zst"] {
+            fs::write(at(f), "of a run").unwrap();
+            assert!(
+                f == "run/plan.toml" && at(f).exists() || refused(&at(f)).contains("file of a run"),
+                "{f}"
+            );
+        }
+        assert!(refused(&at("run/plan.toml")).contains("file of a run"));
+        write(&at("run/report.html"), b"beside them").unwrap();
+    }
+}
