@@ -65,10 +65,18 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     std::fs::remove_dir(path).map_err(StoreError::io("remove", path))
 }
 
-/// The journal's lock, for as long as the run is being removed; `None` where there is no journal. An error: it is taken.
-pub(crate) fn hold(journal: &Path) -> Result<Option<File>, ()> {
-    let Ok(file) = crate::plain::open(journal, File::options().read(true)) else { return Ok(None) };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| ())?;
+/// The journal's lock, for as long as the run is being removed; `None` where there is no journal.
+pub(crate) fn hold(journal: &Path) -> Result<Option<File>, StoreError> {
+    let file = match crate::plain::open(journal, File::options().read(true)) {
+        // What is no journal of ours holds no run.
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::Other) => return Ok(None),
+        file => file.map_err(StoreError::io("open", journal))?,
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| StoreError::Dir {
+        path: journal.parent().unwrap_or(journal).to_owned(),
+        problem: "the run is still going on".into(),
+        remedy: "Stop it first",
+    })?;
     Ok(Some(file))
 }
 

@@ -311,9 +311,7 @@ impl RunDir {
     pub fn remove(self) -> Result<(), StoreError> {
         let refuse =
             |problem: String, remedy| Err(StoreError::Dir { path: self.path.clone(), problem, remedy });
-        let Ok(_held) = crate::removal::hold(&self.journal_path()) else {
-            return refuse("the run is still going on".into(), "Stop it first");
-        };
+        let _held = crate::removal::hold(&self.journal_path())?;
         let waiting = journal::pending(&self.journal_path())?.len();
         if waiting > 0 {
             return refuse(

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -108,7 +108,9 @@ pub enum Content {
 pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
     let told = |e: io::Error| e.to_string();
     let Some(place) = Place::of(path).map_err(told)? else { return Ok(()) };
-    let Some(file) = place.open(OFlags::empty()).map_err(told)? else { return Ok(()) };
+    let Some(file) = place.open(OFlags::empty()).map_err(told)? else {
+        return remove_orphan(&place, run).map_err(told);
+    };
     let meta = file.metadata().map_err(told)?;
     if !meta.is_file() {
         return Err("it is no regular file".into());
@@ -133,6 +135,19 @@ pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
         Some(s) => place.unlink_as(&sidecar_name(&place), &s, AtFlags::empty()).map_err(told),
         None => Ok(()),
     }
+}
+
+/// The sidecar of a file that is gone already.
+fn remove_orphan(place: &Place, run: &str) -> io::Result<()> {
+    let name = sidecar_name(place);
+    let Some(sidecar) = place.open_as(&name, OFlags::RDONLY)?.filter(sidecar_is_ours) else { return Ok(()) };
+    let mut text = String::new();
+    sidecar.try_clone()?.rewind()?;
+    Read::by_ref(&mut &sidecar).take(512).read_to_string(&mut text)?;
+    if text.trim_end().ends_with(&format!(" {run}")) {
+        place.unlink_as(&name, &sidecar, AtFlags::empty())?;
+    }
+    Ok(())
 }
 
 /// Name of the sidecar of a file.
@@ -266,6 +281,12 @@ mod tests {
         write_sidecar(&place, &text).unwrap();
         write_sidecar(&place, &text).unwrap();
         assert_eq!(maker(&f, &place), Maker::Run(RUN.into()));
+        let gone = dir.path().join("gone");
+        fs::copy(&sidecar, dir.path().join("gone.plimsoll")).unwrap();
+        remove(&gone, "run-2.0", Content::Unknown).unwrap();
+        assert!(dir.path().join("gone.plimsoll").exists());
+        remove(&gone, RUN, Content::Unknown).unwrap();
+        assert!(!dir.path().join("gone.plimsoll").exists());
         // Another file takes the name.
         let (other, _, _) = file(dir.path(), "g", b"precious");
         fs::rename(&other, &path).unwrap();
