@@ -19,6 +19,8 @@ pub const SPARE_SLICES: usize = 8;
 pub const BENCH_NO_RECORD: &str = "PLIMSOLL_BENCH_NO_RECORD";
 /// Mismatches that are kept in words; the rest is counted.
 const KEPT_MISMATCHES: usize = 16;
+/// First errors that are kept in words, of all outcomes and op kinds.
+const KEPT_ERRORS: usize = 64;
 /// Records of a trace that a slice has room for without allocating.
 const TRACE_ROOM: usize = 1 << 15;
 
@@ -158,7 +160,7 @@ impl Recorder {
             starved: 0,
             mismatches: 0,
             first_mismatches: Vec::with_capacity(KEPT_MISMATCHES),
-            errors: Vec::with_capacity(Outcome::COUNT),
+            errors: Vec::with_capacity(KEPT_ERRORS),
         }
     }
 
@@ -245,6 +247,8 @@ impl Recorder {
                 if let Some(h) = &mut s.throttled {
                     h.record(service_ns);
                 }
+            } else {
+                s.failed_in_system_ns += u128::from(service_ns);
             }
             if let Some(e) = s.endpoints.get_mut(usize::from(done.endpoint)) {
                 e.ok += u64::from(outcome.is_ok());
@@ -293,6 +297,8 @@ impl Recorder {
                 s.bytes_ok += bytes;
                 s.in_system_ns += u128::from(service_ns);
                 s.response.record(service_ns);
+            } else {
+                s.failed_in_system_ns += u128::from(service_ns);
             }
         }
     }
@@ -310,16 +316,17 @@ impl Recorder {
         self.slice.client.reconnects += 1;
     }
 
-    /// Keeps the first error of each outcome in words; `text` is not called for later ones.
+    /// Keeps the first error of each outcome of each op in words; `text` is not called for later ones.
     pub fn error(&mut self, outcome: Outcome, kind: OpKind, text: impl FnOnce() -> String) {
-        if !self.errors.iter().any(|e| e.outcome == outcome && e.kind == kind) && self.errors.len() < 64 {
+        if self.wants_error(outcome, kind) {
             self.errors.push(FirstError { outcome, kind, text: text() });
         }
     }
 
-    /// Whether an error of this outcome would still be kept in words.
-    pub fn wants_error(&self, outcome: Outcome) -> bool {
-        !self.errors.iter().any(|e| e.outcome == outcome)
+    /// Whether an error of this outcome of this op would still be kept in words.
+    pub fn wants_error(&self, outcome: Outcome, kind: OpKind) -> bool {
+        self.errors.len() < KEPT_ERRORS
+            && !self.errors.iter().any(|e| e.outcome == outcome && e.kind == kind)
     }
 
     /// Counts a mismatch; keeps the first in words.

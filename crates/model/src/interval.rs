@@ -26,6 +26,8 @@ pub struct Series {
     pub bytes_ok: u64,
     /// Sum over ops that ended `Ok` or throttled of their service time: for Little's law.
     pub in_system_ns: u128,
+    /// The same over ops that ended in any other way: failed, timed out, cancelled.
+    pub failed_in_system_ns: u128,
     /// Intended start to done (open loop); in a closed loop this is the service time. `Ok` ops only.
     pub response: Histogram,
     /// Submission to done; present in open loop only (in a closed loop it is `response`).
@@ -73,6 +75,7 @@ impl Series {
             bytes_moved: 0,
             bytes_ok: 0,
             in_system_ns: 0,
+            failed_in_system_ns: 0,
             response: Histogram::new(),
             service: hist(shape.service),
             first_byte: hist(shape.first_byte),
@@ -106,6 +109,7 @@ impl Series {
         self.bytes_moved = 0;
         self.bytes_ok = 0;
         self.in_system_ns = 0;
+        self.failed_in_system_ns = 0;
         self.response.clear();
         let optional = [&mut self.service, &mut self.first_byte, &mut self.submission, &mut self.throttled];
         optional.into_iter().flatten().for_each(Histogram::clear);
@@ -122,6 +126,7 @@ impl Series {
         self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
         self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
         self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
+        self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
         self.response.merge(&other.response);
         merge_optional(&mut self.service, &other.service);
         merge_optional(&mut self.first_byte, &other.first_byte);

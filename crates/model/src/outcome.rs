@@ -11,14 +11,14 @@ pub enum Outcome {
     Http404,
     /// 429: throttled.
     Http429,
-    /// 503 with code SlowDown (or a Retry-After): throttled.
+    /// 503, unless its body carries an error code that is no throttling: throttled.
     Http503SlowDown,
     /// Any other 4xx, and an unexpected 1xx or 3xx.
     Http4xx,
-    /// Any other 5xx, a 503 that is no SlowDown included.
+    /// Any other 5xx, a 503 whose body says that it is something else included.
     Http5xx,
     Timeout,
-    /// Connection refused, reset or closed in the middle of an exchange.
+    /// Reset or closed in the middle of an exchange: there was a connection.
     Reset,
     /// Fewer bytes than the answer promised, or than were asked for.
     ShortBody,
@@ -34,10 +34,12 @@ pub enum Outcome {
     NoSpace,
     /// Not answered when the run ended; in no rate, and in no latency.
     Cancelled,
+    /// No connection came about: refused, unreachable.
+    NoConnection,
 }
 
 impl Outcome {
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 17;
     pub const ALL: [Outcome; Self::COUNT] = [
         Self::Ok,
         Self::Http403,
@@ -55,6 +57,7 @@ impl Outcome {
         Self::IoError,
         Self::NoSpace,
         Self::Cancelled,
+        Self::NoConnection,
     ];
 
     pub fn index(self) -> usize {
@@ -80,6 +83,7 @@ impl Outcome {
             Self::IoError => "io_error",
             Self::NoSpace => "no_space",
             Self::Cancelled => "cancelled",
+            Self::NoConnection => "no_connection",
         }
     }
 

@@ -25,6 +25,10 @@ const NO_SPACE_CODES: [&str; 5] =
 
 /// The class of a final answer by its status, its error code (empty when there is none) and whether it carries
 /// `Retry-After`. `Ok` needs a 2xx status and no code: CopyObject and CompleteMultipartUpload may fail under 200.
+///
+/// A 503 is throttled unless its body says otherwise, by an S3 error code: answers to HEAD have no body, proxies put a
+/// page of their own there, and limiters of both kinds are common. A server that is down behind a proxy answers so as
+/// well; what the rate does tells the two apart.
 pub fn classify(status: u16, code: &str, retry_after: bool) -> Outcome {
     let status = if (200..300).contains(&status) && !code.is_empty() { status_of(code) } else { status };
     let throttled = THROTTLE_CODES.contains(&code);
@@ -34,7 +38,7 @@ pub fn classify(status: u16, code: &str, retry_after: bool) -> Outcome {
     match status {
         200..=299 => Outcome::Ok,
         429 => Outcome::Http429,
-        503 if throttled || retry_after => Outcome::Http503SlowDown,
+        503 if throttled || retry_after || code.is_empty() => Outcome::Http503SlowDown,
         // Some servers throttle under 400, 403, 500 or 509; the code says so.
         _ if throttled => Outcome::Http503SlowDown,
         403 => Outcome::Http403,
@@ -180,6 +184,10 @@ fn meaning(
             format!("'{bucket}' is not a bucket name"),
             "Use 3 to 63 lower-case letters, digits, dots and hyphens".into(),
         ),
+        "" if head.status == 503 => (
+            format!("{endpoint} answers 503 without a reason: it throttles, or what is behind it is down"),
+            "Look whether the server is up; if it is, wait a little, then try again".into(),
+        ),
         _ if classify(head.status, code, false).is_throttled() => (
             format!("{endpoint} throttles: it asks for fewer requests"),
             "Wait a little, then try again".into(),
@@ -257,7 +265,9 @@ mod tests {
             (503, "SlowDown", false, Outcome::Http503SlowDown),
             (503, "", true, Outcome::Http503SlowDown),
             (503, "ServiceUnavailable", false, Outcome::Http5xx),
-            (503, "", false, Outcome::Http5xx),
+            (503, "", false, Outcome::Http503SlowDown),
+            (500, "", false, Outcome::Http5xx),
+            (502, "", false, Outcome::Http5xx),
             (400, "RequestLimitExceeded", false, Outcome::Http503SlowDown),
             (403, "AccessDenied", false, Outcome::Http403),
             (403, "QuotaExceeded", false, Outcome::NoSpace),

@@ -31,8 +31,6 @@ pub struct WorkloadSeen {
     pub throttled: Vec<f64>,
     pub failed: Vec<f64>,
     pub started: Vec<f64>,
-    /// Service times of ops that ended `Ok` or throttled, seconds, per slice.
-    pub in_system_s: Vec<f64>,
     pub response: Option<LatencySummary>,
     pub service: Option<LatencySummary>,
     /// Absent: nothing was verified.
@@ -73,6 +71,8 @@ pub struct StageSeen {
     /// not how exactly each part is.
     pub sums: Vec<(OpKind, String)>,
     pub client: ClientSeen,
+    /// For Little's law; absent where a side of it is not known.
+    pub law: Option<Sums>,
     /// How long the load ran, warm-up included.
     pub horizon_s: f64,
     pub goal_s: Option<f64>,
@@ -124,7 +124,6 @@ impl WorkloadSeen {
             put(&mut w.throttled, s.map_or(0.0, |s| s.throttled() as f64));
             put(&mut w.failed, s.map_or(0.0, |s| s.failed() as f64));
             put(&mut w.started, s.map_or(0.0, |s| s.started as f64));
-            put(&mut w.in_system_s, s.map_or(0.0, |s| s.in_system_ns as f64 / 1e9));
         }
         w
     }
@@ -164,7 +163,7 @@ fn total(x: &[f64]) -> f64 {
 pub fn judge(stage: &StageSeen) -> Judged {
     let busy = (!stage.client.busy.is_empty()).then(|| math::mean(&stage.client.busy));
     let workloads: Vec<WorkloadJudged> = stage.workloads.iter().map(|w| judge_workload(stage, w)).collect();
-    let law = stage_law(stage);
+    let law = stage.law.as_ref().and_then(Check::of);
     let mut facts: Vec<Facts> =
         stage.workloads.iter().zip(&workloads).map(|(w, j)| workload_facts(stage, w, j)).collect();
     let mut findings = Vec::new();
@@ -201,24 +200,6 @@ fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
         },
         attempts_per_s: if window_s > 0.0 { w.attempts() / window_s } else { 0.0 },
     }
-}
-
-/// Failed ops are in flight too, but their time is not summed: with more than a trace of them there is no check.
-///
-/// Parts of a multipart upload are inside their op, which is in flight once: they are left out.
-fn stage_law(stage: &StageSeen) -> Option<Check> {
-    let ops = || stage.workloads.iter().filter(|w| w.op != Some(OpKind::UploadPart));
-    let failed: f64 = ops().map(|w| total(&w.failed)).sum();
-    let attempts: f64 = ops().map(WorkloadSeen::attempts).sum();
-    if failed > 0.002 * attempts {
-        return None;
-    }
-    Check::of(&Sums {
-        window_s: stage.client.in_flight.len() as f64 * stage.dt_s,
-        in_flight_op_s: total(&stage.client.in_flight) * stage.dt_s,
-        in_system_s: ops().map(|w| total(&w.in_system_s)).sum(),
-        ended: attempts - failed,
-    })
 }
 
 fn label_of(w: &WorkloadSeen) -> String {
@@ -305,7 +286,7 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     if throttled > 0.0 {
         let share = throttled / w.attempts();
         let text = format!(
-            "The storage throttled {throttled:.0} of {:.0} attempts (429 or 503 SlowDown): a limiter is at work.",
+            "The storage throttled {throttled:.0} of {:.0} attempts (429 or 503): a limiter is at work.",
             w.attempts()
         );
         out.push(Finding::new("F01", "throttled", Level::Info, text).measured(share, 0.0).on(label));

@@ -16,6 +16,7 @@ pub mod limit_model;
 pub mod littles_law;
 pub mod load_points;
 pub mod math;
+pub mod outage;
 pub mod percentile;
 pub mod probe;
 pub mod rate;

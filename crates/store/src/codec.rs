@@ -25,6 +25,7 @@ pub struct SparseSeries {
     pub bytes_moved: u64,
     pub bytes_ok: u64,
     pub in_system_ns: u128,
+    pub failed_in_system_ns: u128,
     pub response: SparseHistogram,
     pub service: Option<SparseHistogram>,
     pub first_byte: Option<SparseHistogram>,
@@ -43,6 +44,7 @@ impl From<&Series> for SparseSeries {
             bytes_moved: s.bytes_moved,
             bytes_ok: s.bytes_ok,
             in_system_ns: s.in_system_ns,
+            failed_in_system_ns: s.failed_in_system_ns,
             response: SparseHistogram::from(&s.response),
             service: sparse(&s.service),
             first_byte: sparse(&s.first_byte),
@@ -63,6 +65,7 @@ impl SparseSeries {
             bytes_moved: 0,
             bytes_ok: 0,
             in_system_ns: 0,
+            failed_in_system_ns: 0,
             response: SparseHistogram::default(),
             service: None,
             first_byte: None,
@@ -81,6 +84,7 @@ impl SparseSeries {
         self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
         self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
         self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
+        self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
         self.response.merge(&other.response);
         merge_optional(&mut self.service, &other.service);
         merge_optional(&mut self.first_byte, &other.first_byte);
@@ -104,6 +108,7 @@ impl SparseSeries {
             bytes_moved: self.bytes_moved,
             bytes_ok: self.bytes_ok,
             in_system_ns: self.in_system_ns,
+            failed_in_system_ns: self.failed_in_system_ns,
             response: self.response.to_dense(),
             service: dense(&self.service),
             first_byte: dense(&self.first_byte),
@@ -157,6 +162,9 @@ impl SparseInterval {
         }
         put_u64(out, self.client.run_wait_ns);
         put_u64(out, self.client.cpu_turns);
+        for s in &self.series {
+            put_u128(out, s.failed_in_system_ns);
+        }
     }
 
     /// Reads what [`Self::encode`] wrote. Series come in id order, whatever the bytes say.
@@ -165,14 +173,20 @@ impl SparseInterval {
         let mut client = decode_client(c)?;
         let n = c.count("number of series")?;
         let mut series: Vec<SparseSeries> = (0..n).map(|_| decode_series(c)).collect::<Result<_, _>>()?;
-        series.sort_by_key(|s| s.id);
-        if series.windows(2).any(|w| w[0].id == w[1].id) {
-            return Err(StoreError::Record("series id (twice in a slice)"));
-        }
         // Runs of before these were kept end here.
         if !c.is_empty() {
             client.run_wait_ns = c.u64("wait for a CPU")?;
             client.cpu_turns = c.u64("turns on a CPU")?;
+        }
+        // And those of before these, here.
+        if !c.is_empty() {
+            for s in &mut series {
+                s.failed_in_system_ns = c.u128("time in system of failed ops")?;
+            }
+        }
+        series.sort_by_key(|s| s.id);
+        if series.windows(2).any(|w| w[0].id == w[1].id) {
+            return Err(StoreError::Record("series id (twice in a slice)"));
         }
         Ok(Self { index, series, client })
     }
@@ -291,7 +305,7 @@ mod tests {
         let outcomes: Vec<_> = Outcome::ALL.iter().map(|o| o.name()).collect();
         assert!(outcomes.join(" ").starts_with(
             "ok http_403 http_404 http_429 http_503 http_4xx http_5xx timeout reset short_body \
-             checksum_mismatch verify_mismatch protocol io_error no_space cancelled"
+             checksum_mismatch verify_mismatch protocol io_error no_space cancelled no_connection"
         ));
     }
 }

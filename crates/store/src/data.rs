@@ -97,6 +97,8 @@ pub struct Point {
     pub bytes_moved: u64,
     pub bytes_ok: u64,
     pub in_system_ns: u128,
+    /// Of ops that ended neither `Ok` nor throttled.
+    pub failed_in_system_ns: u128,
     pub response: Quantiles,
     /// Zero where it is not recorded apart (a closed loop).
     pub service: Quantiles,
@@ -123,6 +125,7 @@ impl Point {
         self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
         self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
         self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
+        self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
     }
 
     fn count(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
@@ -165,6 +168,7 @@ impl From<&SparseSeries> for Point {
             bytes_moved: s.bytes_moved,
             bytes_ok: s.bytes_ok,
             in_system_ns: s.in_system_ns,
+            failed_in_system_ns: s.failed_in_system_ns,
             response: Quantiles::from(&s.response),
             service: optional(&s.service),
             first_byte: optional(&s.first_byte),

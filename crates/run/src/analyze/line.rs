@@ -11,6 +11,7 @@ use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
+use super::law;
 use super::resources::Resources;
 
 /// Name of the lines that sum up workloads.
@@ -249,7 +250,7 @@ impl Line<'_> {
             attempts_per_s: attempts as f64 / window_s,
             latency_ns: latencies(&series),
             outcomes,
-            littles_law: self.littles_law(grid_ns),
+            littles_law: self.littles_law(data),
             client: self.client(data),
             per_endpoint: self.per_endpoint(window_s),
             notes: self.notes(data),
@@ -283,15 +284,10 @@ impl Line<'_> {
     }
 
     /// Of the stage: what is in flight is counted over all its workloads.
-    fn littles_law(&self, grid_ns: u64) -> Option<plimsoll_model::summary::LittlesLaw> {
+    fn littles_law(&self, data: &RunData) -> Option<plimsoll_model::summary::LittlesLaw> {
         let mut sums = Sums::default();
         for p in &self.parts {
-            sums.window_s += p.window_s(grid_ns);
-            sums.in_flight_op_s += p.totals.client.in_flight_ns as f64 / 1e9;
-            for s in &p.totals.series {
-                sums.in_system_s += s.in_system_ns as f64 / 1e9;
-                sums.ended += (s.ok() + s.throttled()) as f64;
-            }
+            sums.add(&law::sums(data, p.stage, p.totals, p.window_s(data.grid_ns))?);
         }
         Check::of(&sums).map(|c| c.summary())
     }

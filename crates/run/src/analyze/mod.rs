@@ -8,6 +8,7 @@ mod bottlenecks;
 mod cells;
 mod closed;
 mod holds;
+mod law;
 mod line;
 mod load_points;
 mod outcome;

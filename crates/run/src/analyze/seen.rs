@@ -8,6 +8,7 @@ use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
+use super::law;
 use super::line::{Line, horizon_s, mean_size, nominal_size};
 use super::reads::judge_reads;
 use super::resources::Resources;
@@ -96,6 +97,7 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         workloads,
         sums,
         client,
+        law: law::sums(data, stage, totals, totals.window.seconds(data.grid_ns)),
         horizon_s: horizon_s(stage),
         goal_s: data.plan.options.goal.map(|g| g.0.as_secs_f64()),
         max_error_rate: data.plan.options.max_error_rate,
@@ -156,7 +158,6 @@ fn workload_seen(
         throttled: column(&|p| p.throttled() as f64),
         failed: column(&|p| p.failed() as f64),
         started: column(&|p| p.started as f64),
-        in_system_s: column(&|p| p.in_system_ns as f64 / 1e9),
         response: LatencySummary::of(&series.response),
         service: series.service.as_ref().and_then(LatencySummary::of),
         verify_mismatches: (spec.verify || mismatches > 0).then_some(mismatches),
@@ -199,19 +200,21 @@ fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
     let report = &stage.report;
     let said = |(outcome, kind, text): &(String, String, String)| (format!("{kind} {outcome}"), text.clone());
     let throttled = |outcome: &str| Outcome::ALL.iter().any(|o| o.is_throttled() && o.name() == outcome);
-    let evidence: Vec<(String, String)> =
-        report.failures.iter().filter(|f| !throttled(&f.0)).map(said).collect();
-    if evidence.is_empty() && report.mismatches.is_empty() {
+    let failures: Vec<_> = report.failures.iter().filter(|f| !throttled(&f.0)).collect();
+    if failures.is_empty() && report.mismatches.is_empty() {
         return;
     }
+    let evidence: Vec<(String, String)> = failures.iter().map(|f| said(f)).collect();
     let mut told = false;
     for f in findings.iter_mut() {
         match f.name.as_str() {
             "error_rate" | "nothing_succeeded" => {
-                if let Some((what, text)) = evidence.first().filter(|_| !told) {
+                let mine: Vec<_> =
+                    failures.iter().filter(|failure| is_of(f, &failure.1)).map(|f| said(f)).collect();
+                if let Some((what, text)) = mine.first() {
                     f.text.push_str(&format!(" The first: {what}: {}.", text.trim_end_matches('.')));
                 }
-                f.evidence.extend(evidence.iter().cloned());
+                f.evidence.extend(mine);
                 told = true;
             }
             "payload_mismatch" => {
@@ -230,4 +233,13 @@ fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
         f.evidence = evidence;
         findings.push(f);
     }
+}
+
+/// Whether a failure of `kind` belongs to a finding: the label of its workload ends with its op. A multipart upload fails
+/// by its parts.
+fn is_of(f: &Finding, kind: &str) -> bool {
+    let op = f.workload.as_ref().and_then(|w| w.rsplit('/').next());
+    op.is_none_or(|op| {
+        op == kind || op == OpKind::Multipart.name() && kind == OpKind::UploadPart.name() || op == "total"
+    })
 }

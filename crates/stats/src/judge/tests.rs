@@ -15,8 +15,14 @@ fn good(seed: u64) -> StageSeen {
         h.record((rng.normal() * 0.5).exp().mul_add(1e7, 1e7) as u64);
     }
     let ok: Vec<f64> = (0..n).map(|_| (80.0 + 4.0 * rng.normal()).round()).collect();
-    let in_system_s = ok.iter().map(|k| k * 0.02).collect();
-    let in_flight = ok.iter().map(|k| k * 0.2).collect();
+    let in_flight: Vec<f64> = ok.iter().map(|k| k * 0.2).collect();
+    let law = Sums {
+        window_s: 28.0,
+        in_flight_op_s: in_flight.iter().sum::<f64>() * 0.1,
+        in_system_s: ok.iter().map(|k| k * 0.02).sum(),
+        ended: ok.iter().sum(),
+        ..Sums::default()
+    };
     let response = LatencySummary::of(&h);
     let w = WorkloadSeen {
         name: "get".into(),
@@ -28,7 +34,6 @@ fn good(seed: u64) -> StageSeen {
         throttled: vec![0.0; n],
         failed: vec![0.0; n],
         started: ok.clone(),
-        in_system_s,
         response,
         ok,
         ..WorkloadSeen::default()
@@ -38,6 +43,7 @@ fn good(seed: u64) -> StageSeen {
         dt_s: 0.1,
         workloads: vec![w],
         client,
+        law: Some(law),
         horizon_s: 30.0,
         max_error_rate: 0.001,
         ..StageSeen::default()
@@ -82,15 +88,6 @@ fn of_jobs_together_the_sum_has_to_be_known() {
 }
 
 #[test]
-fn parts_of_an_upload_are_not_counted_twice() {
-    let mut s = good(2);
-    let alone = judge(&s).littles_law.unwrap();
-    let parts = WorkloadSeen { op: Some(OpKind::UploadPart), ..s.workloads[0].clone() };
-    s.workloads.push(parts);
-    assert_eq!(judge(&s).littles_law, Some(alone));
-}
-
-#[test]
 fn defects_are_named() {
     let mut s = good(2);
     s.client.busy.fill(0.97);
@@ -99,13 +96,12 @@ fn defects_are_named() {
     assert!(!names(&s).contains(&"client_bound".into()));
 
     let mut s = good(2);
-    s.workloads[0].in_system_s.iter_mut().for_each(|v| *v *= 0.5);
+    s.law.as_mut().unwrap().in_system_s *= 0.5;
     assert!(names(&s).contains(&"littles_law".into()));
 
     let mut s = good(2);
     s.workloads[0].failed.fill(1.0);
     assert!(names(&s).contains(&"error_rate".into()));
-    assert!(judge(&s).littles_law.is_none());
 
     let mut s = good(2);
     s.workloads[0].throttled.fill(5.0);
@@ -137,7 +133,7 @@ fn empty_and_all_error_stages_have_a_reason() {
     for n in [0, 1, 2, 50] {
         let mut s = good(4);
         let w = &mut s.workloads[0];
-        for v in [&mut w.ok, &mut w.bytes_ok, &mut w.started, &mut w.in_system_s, &mut w.throttled] {
+        for v in [&mut w.ok, &mut w.bytes_ok, &mut w.started, &mut w.throttled] {
             *v = vec![0.0; n];
         }
         w.failed = vec![7.0; n];
@@ -166,7 +162,6 @@ fn intervals_become_series() {
     let all = [a, Interval::empty(1)];
     let w = WorkloadSeen::from_intervals("get", id, &all);
     assert_eq!((w.ok.clone(), w.throttled.clone()), (vec![7.0, 0.0], vec![2.0, 0.0]));
-    assert_eq!(w.in_system_s, vec![9.0, 0.0]);
     let c = ClientSeen::from_intervals(&all, 0.1);
     assert_eq!((c.busy, c.in_flight), (vec![0.25, 0.0], vec![4.0, 0.0]));
 }
@@ -175,7 +170,7 @@ proptest! {
     #[test]
     fn any_series_has_a_verdict(ok in proptest::collection::vec(0.0f64..1e7, 0..60), fail in 0.0f64..10.0, flight in 0.0f64..1e4) {
         let n = ok.len();
-        let w = WorkloadSeen { name: "x".into(), failed: vec![fail; n], bytes_ok: ok.clone(), in_system_s: ok.clone(), ok, ..WorkloadSeen::default() };
+        let w = WorkloadSeen { name: "x".into(), failed: vec![fail; n], bytes_ok: ok.clone(), ok, ..WorkloadSeen::default() };
         let client = ClientSeen { in_flight: vec![flight; n], busy: vec![0.1; n], ..ClientSeen::default() };
         let s = StageSeen { dt_s: 0.1, workloads: vec![w], client, horizon_s: 5.0, ..StageSeen::default() };
         for f in judge(&s).findings {

@@ -36,9 +36,12 @@ pub fn v01_error_rate(f: &Facts) -> Option<Finding> {
         return None;
     }
     let share = failed / attempts;
+    // The label of a workload ends with its op.
+    let op = f.workload.as_ref().and_then(|w| w.rsplit('/').next()).map_or(String::new(), str::to_uppercase);
     let text = format!(
-        "{failed:.0} of {attempts:.0} ops failed ({}; {} are allowed). The rate counts only those that succeeded. \
+        "{failed:.0} of {attempts:.0} {op}{} failed ({}; {} are allowed). The rate counts only those that succeeded. \
          Find the cause in the outcomes, or allow it with --max-error-rate.",
+        if op.is_empty() { "ops" } else { " ops" },
         percent(share),
         percent(limit)
     );

@@ -145,7 +145,7 @@ const ROWS: &[Row] = &[
         code: "V13",
         name: "Little's law",
         threshold: "2 % shown, 5 % invalid",
-        needs: "a window without failures",
+        needs: "ops that ended in the window",
         seen: |f| share(f.littles_law.map(|l| l.error)),
     },
     Row {

@@ -37,6 +37,7 @@ pub fn slice(stage: u32, index: u64, n: u64, seed: u64) -> Interval {
         }
         s.in_system_ns += u128::from(ns);
     }
+    s.failed_in_system_ns = u128::from(seed % 7) << 40;
     s.started = n + 1;
     s.outcomes[Outcome::Ok.index()] = n;
     s.outcomes[Outcome::Http429.index()] = seed % 3;

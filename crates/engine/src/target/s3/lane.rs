@@ -255,7 +255,7 @@ impl Lane {
     fn not_connected<R: Ring>(&mut self, error: i32, side: &mut Side<'_, R>) -> Progress {
         side.conn.mark_bad();
         if side.conn.tried_all(side.server.addresses.len()) {
-            return self.end(Ended::Failed(Outcome::Reset, Why::Connect(error)), side);
+            return self.end(Ended::Failed(Outcome::NoConnection, Why::Connect(error)), side);
         }
         side.conn.close(side.ring);
         self.start(side)

@@ -13,6 +13,7 @@ use super::config::{Config, Server};
 use super::conn::Conn;
 use super::content::{Difference, Layout};
 use super::exchange::{Ended, Progress, Side};
+use super::gone::Gone;
 use super::judge::{judge, upload_id};
 use super::lane::Lane;
 use super::redirect::Places;
@@ -27,7 +28,7 @@ pub(super) trait Sink {
     fn reconnected(&mut self);
     /// An op (or part) did not end Ok; `text` is made only when it is the first of its class.
     fn failed(&mut self, outcome: Outcome, kind: OpKind, text: String);
-    fn wants_text(&self, outcome: Outcome) -> bool;
+    fn wants_text(&self, outcome: Outcome, kind: OpKind) -> bool;
     fn mismatch(&mut self, op: &Op, key: String, difference: &Difference);
     /// A part of an upload ended: bytes, and when its request was written.
     fn part(&mut self, outcome: Outcome, bytes: u64, endpoint: u16, submitted_ns: u64);
@@ -91,6 +92,7 @@ pub(super) struct Machine {
     pub(super) places: Places,
     /// Redirects that were followed, by server from and to.
     pub(super) redirected: Vec<u64>,
+    gone: Gone,
     pub discarded_bytes: u64,
     pub copied_bytes: u64,
     /// When [`Self::wake`] has something to do.
@@ -140,6 +142,7 @@ impl Machine {
             servers_per_lane,
             unix_at_zero_ns: now - i128::from(ring_now_ns),
             server_names: vec![Text::default(); config.servers.len()],
+            gone: Gone::new(config.servers.len(), slots),
             discarded_bytes: 0,
             copied_bytes: 0,
             wake_ns: u64::MAX,
@@ -166,7 +169,7 @@ impl Machine {
         op: &Op,
         n: u64,
     ) -> Step {
-        let endpoint = (n % self.config.servers.len() as u64) as usize;
+        let endpoint = self.gone.choose((n % self.config.servers.len() as u64) as usize, now_ns);
         let parts = op.length.div_ceil(self.config.object.part_bytes.max(1)).max(1) as u32;
         let s = &mut self.slots[slot as usize];
         s.op = *op;
@@ -333,7 +336,7 @@ impl Machine {
         *progress = Progress::default();
         let call = self.calls[i];
         let op = self.slots[slot as usize].op;
-        self.note_answer(slot, i, ended);
+        self.note_answer(slot, i, ended, now_ns);
         if ended == Ended::Answered && !self.slots[slot as usize].stopping && self.follow(slot, i) {
             *progress = self.start(ring, now_ns, slot, lane, call);
             return Next::Wait;
@@ -341,13 +344,13 @@ impl Machine {
         let refused =
             if ended == Ended::Answered { self.redirect(slot, i).and_then(Result::err) } else { None };
         let (outcome, text) = judge(&mut self.lanes[i], ended, call, &op);
+        let kind = if matches!(call, Call::Part(_)) { OpKind::UploadPart } else { op.kind };
         if let Some(text) = text
             && !outcome.is_ok()
             && call != Call::Abort
             && outcome != Outcome::Cancelled
-            && sink.wants_text(outcome)
+            && sink.wants_text(outcome, kind)
         {
-            let kind = if matches!(call, Call::Part(_)) { OpKind::UploadPart } else { op.kind };
             let server = &self.servers[self.slots[slot as usize].server].endpoint;
             let location = self.lanes[i].parser.head().location.to_string_lossy();
             let why =
@@ -486,6 +489,8 @@ impl Machine {
         s.phase = Phase::Idle;
         if outcome.is_ok() {
             s.throttles = 0;
+        } else {
+            s.hold_until_ns = s.hold_until_ns.max(self.gone.hold_until_ns(now_ns, s.n));
         }
         let hold = if s.hold_until_ns > now_ns { s.hold_until_ns } else { 0 };
         Step::Done(Done {
@@ -498,13 +503,14 @@ impl Machine {
         })
     }
 
-    fn note_answer(&mut self, slot: u32, i: usize, ended: Ended) {
+    fn note_answer(&mut self, slot: u32, i: usize, ended: Ended, now_ns: u64) {
         let lane = &self.lanes[i];
         if lane.exchange.expected > 0 {
             self.discarded_bytes += lane.discarded;
             self.copied_bytes += lane.body_bytes - lane.discarded;
         }
         let server = self.slots[slot as usize].server;
+        self.gone.note(server, ended, now_ns);
         if ended == Ended::Answered
             && let Some(name) = self.server_names.get_mut(server)
             && name.is_empty()

@@ -7,6 +7,7 @@ pub mod config;
 mod conn;
 pub mod content;
 mod exchange;
+mod gone;
 mod judge;
 pub mod keys;
 mod lane;

@@ -49,7 +49,7 @@ impl Sink for Log {
     fn failed(&mut self, outcome: Outcome, kind: OpKind, text: String) {
         self.failures.push((outcome, kind, text));
     }
-    fn wants_text(&self, _outcome: Outcome) -> bool {
+    fn wants_text(&self, _outcome: Outcome, _kind: OpKind) -> bool {
         true
     }
     fn mismatch(&mut self, _op: &Op, key: String, difference: &Difference) {

@@ -55,8 +55,8 @@ impl Sink for Teller<'_> {
         self.recorder.error(outcome, kind, || text);
     }
 
-    fn wants_text(&self, outcome: Outcome) -> bool {
-        self.recorder.wants_error(outcome)
+    fn wants_text(&self, outcome: Outcome, kind: OpKind) -> bool {
+        self.recorder.wants_error(outcome, kind)
     }
 
     fn mismatch(&mut self, op: &Op, key: String, difference: &Difference) {

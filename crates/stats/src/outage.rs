@@ -1,0 +1,223 @@
+//! Outages: spans in which storage that was being asked answered next to nothing.
+//!
+//! A gap is a run of slices in which no op succeeded (a straggler among them ends no gap). It is an outage when by the rates
+//! around it many ops should have ended in it, when it is long against one op, when somebody was asking, and when such gaps are
+//! not the storage's rhythm (a quota per window is silent at the same phase each time). What is slow, but answers, is no
+//! outage: levels and limiters have methods of their own.
+
+use plimsoll_model::Estimate;
+
+use crate::{math, rate, silence};
+
+/// Shorter ones are told by the latencies (guess).
+pub const SHORTEST_S: f64 = 0.5;
+/// So many ops should have ended in it, by the lower of the rates before and after: of Poisson arrivals none do so in one of
+/// 5e8 such spans, and with four times their variance in one of 150 (guess; the false alarms were counted, METHODOLOGY.md).
+pub const LEAST_OPS: f64 = 20.0;
+/// Ops that end together leave gaps of their own length; an outage is longer by this factor (guess).
+pub const OP_TIMES: f64 = 3.0;
+/// Share of the rate around it that stragglers may make up (guess).
+pub const STRAGGLERS: f64 = 0.05;
+/// Stragglers end within so many slices of each other (guess).
+const STRAGGLING_SLICES: usize = 3;
+/// So many gaps may be a rhythm (guess).
+const RHYTHM: usize = 5;
+/// The rates around a gap are of so many times its length, and of this long at the least (guesses).
+const AROUND: f64 = 3.0;
+const AROUND_S: f64 = 3.0;
+/// Recovered: the mean over a second, and over so many ops, reaches this share of the rate before (guesses; a hundred ops
+/// vary by 10 %).
+pub const RECOVERED: f64 = 0.9;
+const RECOVERED_OVER_S: f64 = 1.0;
+const RECOVERED_OPS: f64 = 100.0;
+
+/// What was seen, per slice of `dt_s`, from the start of the load to its end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen<'a> {
+    pub ok: &'a [f64],
+    pub throttled: &'a [f64],
+    pub failed: &'a [f64],
+    /// Mean ops in flight.
+    pub in_flight: &'a [f64],
+    pub dt_s: f64,
+    /// What one op takes as a rule, seconds.
+    pub op_s: f64,
+}
+
+/// What came instead of successes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing, or next to nothing.
+    Silent,
+    Failing,
+    /// 429 and 503.
+    Throttled,
+}
+
+/// One outage. Times are seconds since the first slice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outage {
+    pub from_s: f64,
+    /// Absent: it had not ended when the load did.
+    pub to_s: Option<f64>,
+    pub kind: Kind,
+    /// Absent where too little was seen.
+    pub before_per_s: Option<Estimate>,
+    pub during_per_s: f64,
+    pub after_per_s: Option<Estimate>,
+    /// From its end until the rate was back.
+    pub recover_s: Option<f64>,
+    pub in_flight: f64,
+    pub failed: f64,
+    pub throttled: f64,
+}
+
+/// Slices `[from, to)`.
+type Gap = (usize, usize);
+
+/// All outages, in order.
+pub fn find(s: &Seen<'_>) -> Vec<Outage> {
+    let n = s.ok.len();
+    let fits = [s.throttled.len(), s.failed.len(), s.in_flight.len()].iter().all(|l| *l == n);
+    if !fits || n == 0 || s.dt_s.is_nan() || s.dt_s <= 0.0 || s.ok.iter().any(|v| !v.is_finite()) {
+        return Vec::new();
+    }
+    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
+    // A single step is like itself at any distance, too: a rhythm takes several gaps.
+    if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
+        return Vec::new();
+    }
+    let found = joined(s, accepted(s, &gaps));
+    (0..found.len()).map(|i| outage(s, &found, i)).collect()
+}
+
+/// The series without what lies in outages.
+pub fn without(x: &[f64], dt_s: f64, outages: &[Outage]) -> Vec<f64> {
+    let inside = |i: usize| {
+        let t = (i as f64 + 0.5) * dt_s;
+        outages.iter().any(|o| t >= o.from_s && o.to_s.is_none_or(|to| t < to))
+    };
+    x.iter().enumerate().filter(|(i, _)| !inside(*i)).map(|(_, v)| *v).collect()
+}
+
+/// Runs of slices without a success.
+fn gaps(s: &Seen<'_>) -> Vec<Gap> {
+    let mut out: Vec<Gap> = Vec::new();
+    for (i, _) in s.ok.iter().enumerate().filter(|(_, ok)| **ok == 0.0) {
+        match out.last_mut() {
+            Some(last) if last.1 == i => last.1 = i + 1,
+            _ => out.push((i, i + 1)),
+        }
+    }
+    out
+}
+
+/// Those that are outages, the longest first: what surrounds the others is judged without them.
+fn accepted(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
+    let mut longest: Vec<Gap> = gaps.to_vec();
+    longest.sort_by_key(|g| (std::cmp::Reverse(g.1 - g.0), g.0));
+    let mut found: Vec<Gap> = Vec::new();
+    for g in longest {
+        if is_outage(s, g, gaps, &found) {
+            found.push(g);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Outages with nothing but stragglers between them are one.
+fn joined(s: &Seen<'_>, found: Vec<Gap>) -> Vec<Gap> {
+    let mut out: Vec<Gap> = Vec::new();
+    for g in found {
+        let first = out.first().map_or(0, |f| f.0);
+        let before = if first > 0 { math::mean(&s.ok[..first]) } else { math::mean(s.ok) };
+        match out.last_mut() {
+            Some(last)
+                if g.0 - last.1 <= STRAGGLING_SLICES
+                    && s.ok[last.1..g.0].iter().sum::<f64>()
+                        <= STRAGGLERS * before * (g.1 - last.0) as f64 =>
+            {
+                last.1 = g.1;
+            }
+            _ => out.push(g),
+        }
+    }
+    out
+}
+
+/// Whether somebody waited for an answer, or was refused one.
+fn asked(s: &Seen<'_>, g: Gap) -> bool {
+    let of = |x: &[f64]| x[g.0..g.1].iter().sum::<f64>();
+    of(s.failed) + of(s.throttled) > 0.0 || of(s.in_flight) >= 0.5 * (g.1 - g.0) as f64
+}
+
+fn is_outage(s: &Seen<'_>, g: Gap, gaps: &[Gap], found: &[Gap]) -> bool {
+    let length_s = (g.1 - g.0) as f64 * s.dt_s;
+    if length_s < SHORTEST_S - 1e-9 || length_s < OP_TIMES * s.op_s {
+        return false;
+    }
+    let (before, after) = around(s, g, found, length_s);
+    // Gaps of about this length that come often are how this storage works.
+    let alike = gaps.iter().filter(|o| (o.1 - o.0) * 2 >= g.1 - g.0).count() as f64;
+    let covered = alike * length_s / (s.ok.len() as f64 * s.dt_s);
+    if alike >= 10.0 && covered > 0.1 {
+        return false;
+    }
+    let expected = match (before, after) {
+        (Some(a), Some(b)) => a.min(b),
+        (Some(a), None) | (None, Some(a)) => a,
+        (None, None) => return false,
+    };
+    expected * length_s >= LEAST_OPS
+}
+
+/// Ops per second before and after a gap, of slices that lie in no longer outage.
+fn around(s: &Seen<'_>, g: Gap, found: &[Gap], length_s: f64) -> (Option<f64>, Option<f64>) {
+    let reach = ((AROUND * length_s).max(AROUND_S) / s.dt_s).ceil() as usize;
+    let mean = |from: usize, to: usize| {
+        let free = |i: &usize| found.iter().all(|o| !(o.0..o.1).contains(i));
+        let x: Vec<f64> = (from..to).filter(free).map(|i| s.ok[i]).collect();
+        // A few slices say nothing of a rate: then the other side has to.
+        (x.len() as f64 * s.dt_s >= SHORTEST_S).then(|| math::mean(&x) / s.dt_s)
+    };
+    (mean(g.0.saturating_sub(reach), g.0), mean(g.1, (g.1 + reach).min(s.ok.len())))
+}
+
+fn outage(s: &Seen<'_>, found: &[Gap], i: usize) -> Outage {
+    let (g, n) = (found[i], s.ok.len());
+    let sum = |x: &[f64]| x[g.0..g.1].iter().sum::<f64>();
+    let length_s = (g.1 - g.0) as f64 * s.dt_s;
+    let since = if i == 0 { 0 } else { found[i - 1].1 };
+    let until = found.get(i + 1).map_or(n, |next| next.0);
+    let before = rate::estimate(&s.ok[since..g.0], s.dt_s).known().copied().filter(|e| e.value > 0.0);
+    let back = before.and_then(|b| recovered(&s.ok[g.1..until], s.dt_s, b.value));
+    let rest = &s.ok[g.1 + back.unwrap_or(0)..until];
+    let (failed, throttled) = (sum(s.failed), sum(s.throttled));
+    let asked = failed + throttled;
+    Outage {
+        from_s: g.0 as f64 * s.dt_s,
+        to_s: (g.1 < n).then_some(g.1 as f64 * s.dt_s),
+        kind: match () {
+            // What was in flight when it began fails once: that is silence with a noise at its edge.
+            () if asked <= 2.0 * sum(s.in_flight) / (g.1 - g.0) as f64 => Kind::Silent,
+            () if throttled > failed => Kind::Throttled,
+            () => Kind::Failing,
+        },
+        before_per_s: before,
+        during_per_s: sum(s.ok) / length_s,
+        after_per_s: rate::estimate(rest, s.dt_s).known().copied().filter(|_| g.1 < n),
+        recover_s: back.filter(|_| g.1 < n).map(|k| k as f64 * s.dt_s),
+        in_flight: sum(s.in_flight) / (g.1 - g.0) as f64,
+        failed,
+        throttled,
+    }
+}
+
+/// Slices after the end of a gap from which on the mean is the rate's again.
+fn recovered(ok: &[f64], dt_s: f64, rate_per_s: f64) -> Option<usize> {
+    let window_s = RECOVERED_OVER_S.max(RECOVERED_OPS / rate_per_s);
+    let window = ((window_s / dt_s).round() as usize).max(1);
+    let enough = RECOVERED * rate_per_s * window as f64 * dt_s;
+    ok.windows(window).position(|w| w.iter().sum::<f64>() >= enough)
+}

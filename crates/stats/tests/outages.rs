@@ -1,0 +1,186 @@
+//! Outages are found when they are there, to the slice, and nothing is called one that is not: noise, stalls, cliffs, quotas,
+//! ops that end together, pauses.
+
+use plimsoll_stats::outage::{Kind, Outage, Seen, find, without};
+use plimsoll_stats::rng::Rng;
+use plimsoll_stats::simulate::fluid::Fluid;
+use plimsoll_stats::simulate::{Load, System};
+
+const DT_S: f64 = 0.1;
+
+fn poisson(rng: &mut Rng, mean: f64) -> f64 {
+    if mean > 50.0 {
+        return (mean + mean.sqrt() * rng.normal()).round().max(0.0);
+    }
+    let (limit, mut k, mut p) = ((-mean).exp(), 0.0, 1.0);
+    loop {
+        p *= rng.uniform();
+        if p <= limit {
+            return k;
+        }
+        k += 1.0;
+    }
+}
+
+struct Series {
+    ok: Vec<f64>,
+    throttled: Vec<f64>,
+    failed: Vec<f64>,
+    in_flight: Vec<f64>,
+}
+
+impl Series {
+    fn of(ok: Vec<f64>) -> Self {
+        let n = ok.len();
+        Self { ok, throttled: vec![0.0; n], failed: vec![0.0; n], in_flight: vec![16.0; n] }
+    }
+
+    /// Ops per second in parts of (seconds, rate).
+    fn parts(seed: u64, parts: &[(f64, f64)]) -> Self {
+        let mut rng = Rng::new(seed);
+        let slices = |s: f64| (s / DT_S).round() as usize;
+        let all = parts.iter().flat_map(|&(s, rate)| std::iter::repeat_n(rate, slices(s)));
+        Self::of(all.map(|rate| poisson(&mut rng, rate * DT_S)).collect())
+    }
+
+    fn find(&self, op_s: f64) -> Vec<Outage> {
+        find(&Seen {
+            ok: &self.ok,
+            throttled: &self.throttled,
+            failed: &self.failed,
+            in_flight: &self.in_flight,
+            dt_s: DT_S,
+            op_s,
+        })
+    }
+}
+
+fn near(a: f64, b: f64, by: f64) -> bool {
+    (a - b).abs() <= by
+}
+
+#[test]
+fn a_gap_is_found_to_the_slice() {
+    for (seed, rate, gap_s) in [(1, 113.0, 7.0), (2, 1000.0, 0.5), (3, 5000.0, 1.7), (4, 20.0, 4.0), (5, 300.0, 20.0)] {
+        let s = Series::parts(seed, &[(12.3, rate), (gap_s, 0.0), (20.0, rate)]);
+        let found = s.find(0.016);
+        let [o] = &found[..] else { panic!("{rate} {gap_s}: {found:?}") };
+        let slack = 0.1 + 8.0 / rate;
+        assert!(near(o.from_s, 12.3, slack), "{o:?}");
+        assert!(near(o.to_s.unwrap(), 12.3 + gap_s, slack), "{o:?}");
+        assert_eq!(o.kind, Kind::Silent);
+        assert!(near(o.before_per_s.unwrap().value, rate, rate * 0.15), "{o:?}");
+        assert!(near(o.after_per_s.unwrap().value, rate, rate * 0.15) && o.during_per_s == 0.0, "{o:?}");
+        assert!(o.recover_s.unwrap() < 2.0 + slack, "{o:?}");
+        let rest = without(&s.ok, DT_S, &found);
+        let mean = rest.iter().sum::<f64>() / rest.len() as f64 / DT_S;
+        assert!(near(mean, rate, rate * 0.1), "{mean} of {rate}");
+    }
+}
+
+#[test]
+fn storage_that_never_comes_back_has_no_end() {
+    let s = Series::parts(6, &[(13.2, 150.0), (46.8, 0.0)]);
+    let found = s.find(0.1);
+    assert_eq!(found.len(), 1);
+    assert!(near(found[0].from_s, 13.2, 0.11) && found[0].to_s.is_none(), "{found:?}");
+    assert!(found[0].after_per_s.is_none() && found[0].recover_s.is_none() && found[0].in_flight == 16.0);
+}
+
+#[test]
+fn each_of_several_is_told_and_so_is_a_slow_recovery() {
+    let s = Series::parts(7, &[(10.0, 400.0), (2.0, 0.0), (10.0, 400.0), (1.7, 0.0), (5.0, 120.0), (20.0, 400.0)]);
+    let found = s.find(0.04);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(near(found[1].from_s, 22.0, 0.11) && near(found[1].recover_s.unwrap(), 4.5, 0.8), "{found:?}");
+}
+
+#[test]
+fn what_came_instead_names_it() {
+    let mut s = Series::parts(8, &[(10.0, 200.0), (4.0, 0.0), (10.0, 200.0)]);
+    s.failed[100..140].fill(30.0);
+    assert_eq!(s.find(0.08)[0].kind, Kind::Failing);
+    s.failed[100..140].fill(0.0);
+    s.throttled[100..140].fill(900.0);
+    assert_eq!(s.find(0.08)[0].kind, Kind::Throttled);
+    // The sixteen that were in flight fail as it begins, and a try now and then comes through.
+    s.throttled[100..140].fill(0.0);
+    s.failed[100] = 16.0;
+    s.ok[120] = 1.0;
+    let found = s.find(0.08);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Silent), "{found:?}");
+}
+
+#[test]
+fn nobody_asked_is_no_outage() {
+    let mut s = Series::parts(9, &[(10.0, 200.0), (4.0, 0.0), (10.0, 200.0)]);
+    s.in_flight[100..140].fill(0.0);
+    assert_eq!(s.find(0.08), []);
+}
+
+#[test]
+fn a_low_rate_and_long_ops_are_silent_by_themselves() {
+    // Two a second: gaps of two seconds come by chance.
+    for seed in 0..200 {
+        assert_eq!(Series::parts(seed, &[(120.0, 2.0)]).find(1.0), [], "{seed}");
+    }
+    // Sixty-four ops that take 5 s each and end together.
+    let ok: Vec<f64> = (0..600).map(|i| if i % 50 == 49 { 64.0 } else { 0.0 }).collect();
+    assert_eq!(Series::of(ok).find(5.0), []);
+}
+
+#[test]
+fn a_quota_per_window_is_a_rhythm() {
+    for busy in [2, 5] {
+        let ok: Vec<f64> = (0..600).map(|i| if i % 20 < busy { 100.0 } else { 0.0 }).collect();
+        let mut s = Series::of(ok);
+        for (t, ok) in s.throttled.iter_mut().zip(&s.ok) {
+            *t = if *ok == 0.0 { 500.0 } else { 0.0 };
+        }
+        assert_eq!(s.find(0.01), [], "{busy}");
+    }
+}
+
+#[test]
+fn a_cliff_and_a_thin_plateau_are_no_outage() {
+    for seed in 0..100 {
+        let s = Series::parts(seed, &[(30.0, 900.0), (90.0, 5.0)]);
+        assert_eq!(s.find(0.02), [], "{seed}");
+    }
+}
+
+/// The fluid model of the validation: noise, correlation times, stalls of 70 % for 1 to 3 s.
+#[test]
+fn ordinary_noise_and_stalls_are_no_outage() {
+    let (mut alarms, mut stalls) = (0, 0);
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let rate = 10f64.powf(1.0 + 3.0 * rng.uniform());
+        let mut f = Fluid::new(seed, rate, 1e12, 0.001, 1e9);
+        f.cv = 0.01 + 0.07 * rng.uniform();
+        f.stall_rate = 0.05;
+        f.stall_depth = 0.7;
+        f.stall_s = 1.0 + 2.0 * rng.uniform();
+        let load = Load {
+            size_bytes: 4096.0,
+            concurrency: 64,
+            duration_s: 60.0,
+            dt_s: DT_S,
+            offered_per_s: None,
+        };
+        let seen = f.run(&load);
+        let ok: Vec<f64> = seen.ops_per_s.iter().map(|r| poisson(&mut rng, r * DT_S)).collect();
+        stalls += usize::from(ok.iter().any(|v| *v < 0.5 * rate * DT_S));
+        alarms += Series::of(ok).find(64.0 / rate).len();
+    }
+    assert!(stalls > 100, "{stalls}");
+    assert_eq!(alarms, 0);
+}
+
+#[test]
+fn odd_input_is_no_outage() {
+    assert_eq!(find(&Seen::default()), []);
+    assert_eq!(Series::of(vec![]).find(0.0), []);
+    assert_eq!(Series::of(vec![0.0; 100]).find(0.0), []);
+    assert_eq!(Series::of(vec![f64::NAN; 100]).find(0.0), []);
+}
