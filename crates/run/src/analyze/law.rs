@@ -44,7 +44,7 @@ fn carried_op_s(data: &RunData, stage: &StageData, at_ns: u64) -> f64 {
         sum.iter_mut().zip(points).for_each(|(a, p)| a.add_counts(p));
     }
     let started: Vec<f64> = sum.iter().map(|p| p.started as f64).collect();
-    let ended: f64 = sum.iter().map(|p| p.outcomes.iter().sum::<u64>() as f64).sum();
+    let ended: f64 = sum.iter().map(|p| p.outcomes.iter().map(|n| *n as f64).sum::<f64>()).sum();
     let in_flight = (started.iter().sum::<f64>() - ended).max(0.0);
     let dt_s = data.step_ns as f64 / 1e9;
     // Points are whole steps: the last one may end before.
