@@ -76,7 +76,7 @@ def test_verify_finds_a_flipped_byte_and_names_it(plimsoll, tmp_path):
         f.seek(5 * MIB + 1234)
         f.write(bytes([byte[0] ^ 1]))
     bad = plimsoll("block", file, "--pattern", "read", "--loops", 1, "--verify", *flags)
-    assert bad.code == 3
+    assert bad.code == 7
     assert bad.workload("read")["outcomes"] == {"ok": 2047, "verify_mismatch": 1}
     assert "V02" in bad.codes()
     finding = next(f for f in bad.summary["findings"] if f["code"] == "V02")
@@ -128,7 +128,7 @@ def test_a_lost_overwrite_is_named(plimsoll, tmp_path):
         f.seek(5 * 4096)
         f.write(before[5 * 4096:6 * 4096])
     bad = plimsoll("block", file, "--pattern", "read", *flags)
-    assert bad.code == 3
+    assert bad.code == 7
     assert bad.workload("read")["outcomes"] == {"ok": 2047, "verify_mismatch": 1}
     text = finding(bad, "V02")["text"]
     assert f"{file} at byte {5 * 4096}" in text and "lost write" in text, text

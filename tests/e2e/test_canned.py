@@ -28,7 +28,7 @@ def test_a_body_that_nobody_wrote_is_no_verified_body(plimsoll, canned):
     server = canned("--body", "200KiB")
     result = plimsoll("object", "get", "--endpoint", server.endpoint, "--verify", "--max-ops", "50", *WORK,
                       server=server)
-    assert result.code == 3, result.err
+    assert result.code == 7, result.err
     w = result.workload("get")
     assert w["outcomes"]["ok"] == 0 and w["outcomes"]["verify_mismatch"] >= 50, w["outcomes"]
 

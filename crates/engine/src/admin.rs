@@ -6,17 +6,18 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_model::Outcome;
-use plimsoll_s3::checksum::content_md5;
 use plimsoll_s3::classify::{Asked, classify, explain};
 use plimsoll_s3::head::{Action, Body, HEAD_CAPACITY, HeadOptions, Heads, PayloadHash};
 use plimsoll_s3::sign::sha256_hex;
-use plimsoll_s3::xml::{
-    self, DeleteFailure, DeleteResult, DocumentError, ErrorDocument, ListPage, UploadsPage,
-};
+use plimsoll_s3::xml::{self, DocumentError, ErrorDocument};
 use plimsoll_s3::{Credentials, Endpoint};
 
+mod cleaning;
 mod connection;
 
+pub use cleaning::{DeleteItem, KeepsVersions, Kept, MAX_DELETE_KEYS};
+
+use cleaning::Listing;
 use connection::{Answer, Connection};
 
 /// What the client talks to.
@@ -60,6 +61,10 @@ pub enum Trouble {
     Throttled,
     /// The server answers with 5xx: it is starting, stopping, or ill.
     Failing,
+    /// The server does not know this request (501, 405).
+    Unsupported,
+    /// A listing names what is not under the prefix that was asked for.
+    Foreign,
     /// The answer made no sense, or another error.
     Other,
 }
@@ -89,13 +94,14 @@ pub struct Admin {
     connection: Connection,
     head: Vec<u8>,
     server: Option<String>,
+    listing: Listing,
+    /// The server has no DeleteObjects.
+    single_deletes: bool,
 }
 
 /// Attempts of one request, and the first pause between them (it doubles).
 const ATTEMPTS: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The most keys of one DeleteObjects.
-pub const MAX_DELETE_KEYS: usize = 1000;
 
 impl Admin {
     /// Checks the settings; connects with the first request.
@@ -116,7 +122,15 @@ impl Admin {
         let heads = Heads::new(&setup.endpoint, setup.credentials.clone(), &setup.region, &options)
             .map_err(|e| other(e.to_string()))?;
         let connection = Connection::new(&setup).map_err(other)?;
-        Ok(Self { heads, connection, head: Vec::with_capacity(HEAD_CAPACITY), server: None, setup })
+        Ok(Self {
+            heads,
+            connection,
+            head: Vec::with_capacity(HEAD_CAPACITY),
+            server: None,
+            listing: Listing::default(),
+            single_deletes: false,
+            setup,
+        })
     }
 
     /// The `Server` header of the last answer that had one.
@@ -206,133 +220,6 @@ impl Admin {
         }
     }
 
-    /// One page of the listing under `prefix`.
-    pub fn list_page(&mut self, prefix: &str, token: Option<&str>) -> Result<ListPage, AdminError> {
-        let action = Action::List {
-            prefix,
-            delimiter: None,
-            max_keys: 0,
-            token,
-            start_after: None,
-            url_encoding: true,
-        };
-        let a = self.request(&action, "", b"")?;
-        let page = ListPage::parse(&a.body).map_err(|e| self.document(&a, e))?;
-        // A server that ignores the prefix must never lead to foreign objects being deleted.
-        if let Some(o) = page.objects.iter().find(|o| !o.key.starts_with(prefix)) {
-            let text = format!("{} listed '{}', which is not under '{prefix}'", self.setup.endpoint, o.key);
-            return Err(AdminError::new(Trouble::Other, text));
-        }
-        Ok(page)
-    }
-
-    /// All keys under `prefix`, page by page. `take` may return false to stop.
-    pub fn list_all(
-        &mut self,
-        prefix: &str,
-        mut take: impl FnMut(&[xml::ListedObject]) -> bool,
-    ) -> Result<(), AdminError> {
-        let mut token = None;
-        loop {
-            let page = self.list_page(prefix, token.as_deref())?;
-            if !take(&page.objects) || !page.truncated {
-                return Ok(());
-            }
-            token = page.next_token;
-        }
-    }
-
-    /// Removes up to [`MAX_DELETE_KEYS`] objects and says which ones stayed. A server without batch deletes gets
-    /// single ones.
-    pub fn delete_batch(&mut self, keys: &[String]) -> Result<Vec<DeleteFailure>, AdminError> {
-        assert!(keys.len() <= MAX_DELETE_KEYS, "the caller cuts batches");
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut body = Vec::new();
-        xml::write_delete(keys.iter().map(|k| k.as_bytes()), true, &mut body);
-        let md5 = content_md5(&body);
-        let a = self.exchange(&Action::DeleteObjects { content_md5: &md5 }, "", &body)?;
-        if a.head.status == 501 || a.head.status == 405 {
-            for k in keys {
-                self.delete(k)?;
-            }
-            return Ok(Vec::new());
-        }
-        if !a.outcome().is_ok() {
-            return Err(self.refusal(&a));
-        }
-        DeleteResult::parse(&a.body).map(|r| r.failed).map_err(|e| self.document(&a, e))
-    }
-
-    /// Removes all objects under `prefix`; how many. `progress` gets the number so far.
-    pub fn delete_all(&mut self, prefix: &str, mut progress: impl FnMut(u64)) -> Result<u64, AdminError> {
-        if prefix.is_empty() {
-            return Err(AdminError::new(
-                Trouble::Other,
-                "refusing to delete all objects of a bucket: the prefix is empty",
-            ));
-        }
-        let mut gone = 0;
-        let mut before = String::new();
-        loop {
-            // Always from the start: tokens of some servers break when what they point at is deleted.
-            let page = self.list_page(prefix, None)?;
-            if page.objects.is_empty() {
-                return Ok(gone);
-            }
-            let keys: Vec<String> = page.objects.into_iter().map(|o| o.key).collect();
-            if keys[0] == before {
-                let text = format!(
-                    "'{before}' is still listed after it was deleted: is the bucket locked, or is its listing late?"
-                );
-                return Err(AdminError::new(Trouble::Other, text));
-            }
-            before.clone_from(&keys[0]);
-            for batch in keys.chunks(MAX_DELETE_KEYS) {
-                let failed = self.delete_batch(batch)?;
-                if let Some(f) = failed.first() {
-                    let n = failed.len();
-                    let text = format!(
-                        "{n} objects could not be deleted, the first being '{}': {} {}",
-                        f.key, f.code, f.message
-                    );
-                    return Err(AdminError::new(Trouble::Refused, text));
-                }
-                gone += batch.len() as u64;
-                progress(gone);
-            }
-        }
-    }
-
-    /// Unfinished multipart uploads under `prefix`: key and upload id.
-    pub fn list_uploads(&mut self, prefix: &str) -> Result<Vec<(String, String)>, AdminError> {
-        let mut all = Vec::new();
-        let mut marker = (String::new(), String::new());
-        loop {
-            let some = |s: &str| (!s.is_empty()).then(|| s.to_owned());
-            let (key, id) = (some(&marker.0), some(&marker.1));
-            let action =
-                Action::ListUploads { prefix, key_marker: key.as_deref(), upload_id_marker: id.as_deref() };
-            let a = self.request(&action, "", b"")?;
-            let page = UploadsPage::parse(&a.body).map_err(|e| self.document(&a, e))?;
-            all.extend(page.uploads.into_iter().filter(|(k, _)| k.starts_with(prefix)));
-            let next = (page.next_key_marker, page.next_upload_id_marker);
-            if !page.truncated || next == marker || next.0.is_empty() {
-                return Ok(all);
-            }
-            marker = next;
-        }
-    }
-
-    /// Aborts one upload; one that is gone is no error.
-    pub fn abort_upload(&mut self, key: &str, upload_id: &str) -> Result<(), AdminError> {
-        match self.request(&Action::AbortMultipart { upload_id }, key, b"") {
-            Err(e) if e.trouble != Trouble::NotFound => Err(e),
-            _ => Ok(()),
-        }
-    }
-
     /// An exchange whose answer must be a success.
     fn request(&mut self, action: &Action<'_>, key: &str, body: &[u8]) -> Result<Answer, AdminError> {
         let a = self.exchange(action, key, body)?;
@@ -405,11 +292,13 @@ impl Admin {
             ("NoSuchKey" | "NoSuchUpload", _) => Trouble::NotFound,
             ("BucketAlreadyExists" | "BucketNotEmpty" | "OperationAborted", _) => Trouble::Conflict,
             (_, Outcome::Http404) => Trouble::NotFound,
+            ("NotImplemented" | "MethodNotAllowed", _) => Trouble::Unsupported,
+            _ if matches!(a.head.status, 405 | 501) => Trouble::Unsupported,
             (_, o) if o.is_throttled() => Trouble::Throttled,
             (_, Outcome::Http403) if explained.by_rights => Trouble::Forbidden,
             (_, Outcome::Http403) => Trouble::Refused,
             _ if matches!(a.head.status, 301 | 307 | 400 | 401) => Trouble::Refused,
-            (_, Outcome::Http5xx) if a.head.status != 501 => Trouble::Failing,
+            (_, Outcome::Http5xx) => Trouble::Failing,
             _ => Trouble::Other,
         };
         let mut remedy = explained.remedy;
@@ -440,10 +329,6 @@ impl Admin {
 }
 
 impl Answer {
-    fn code(&self) -> &str {
-        self.error.as_ref().map_or("", |e| e.code.as_str())
-    }
-
     fn outcome(&self) -> Outcome {
         classify(self.head.status, self.code(), self.head.retry_after_s().is_some())
     }

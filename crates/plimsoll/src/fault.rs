@@ -17,6 +17,12 @@ pub enum Exit {
     ExpectationMissed = 4,
     /// The data does not carry an answer.
     Undetermined = 5,
+    /// Measured and valid, but something that the run made is still there.
+    LeftBehind = 6,
+    /// The storage returned other data than what was written to it.
+    Damaged = 7,
+    /// Stopped by a guard. None stops a run yet.
+    Stopped = 8,
     Interrupted = 130,
 }
 
@@ -29,6 +35,9 @@ impl Exit {
             3 => Self::Invalid,
             4 => Self::ExpectationMissed,
             5 => Self::Undetermined,
+            6 => Self::LeftBehind,
+            7 => Self::Damaged,
+            8 => Self::Stopped,
             130 => Self::Interrupted,
             _ => Self::Bug,
         }

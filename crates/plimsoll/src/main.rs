@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match dispatch::dispatch(&cli, &args::Context::of_process()) {
         Ok(exit) => exit.into(),
         Err(fault) => {
-            eprintln!("{fault}");
+            output::tell(&fault);
             fault.exit.into()
         }
     }

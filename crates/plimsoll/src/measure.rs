@@ -80,10 +80,13 @@ fn watched(
     progress.finish();
     let finished = result?;
     for left in &finished.left {
-        eprintln!("plimsoll: left behind: {left}; `plimsoll cleanup {}` tries again", finished.id);
+        output::tell(format_args!(
+            "plimsoll: left behind: {left}; `plimsoll cleanup {}` tries again",
+            finished.id
+        ));
     }
     if !out.quiet {
-        eprintln!("plimsoll: kept in {}", finished.path.display());
+        output::tell(format_args!("plimsoll: kept in {}", finished.path.display()));
     }
     Ok(finished)
 }

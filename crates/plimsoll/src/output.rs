@@ -24,7 +24,7 @@ impl From<ReportError> for Fault {
 pub fn print_runs(dirs: &[RunDir], by: &[GroupKey], output: &OutputArgs) -> Result<Vec<RunReport>, Fault> {
     let reports = dirs.iter().map(|d| plimsoll_report::read(d, dirs.len())).collect::<Result<Vec<_>, _>>()?;
     for gap in reports.iter().flat_map(|r| &r.gaps) {
-        eprintln!("plimsoll: {gap}");
+        tell(format_args!("plimsoll: {gap}"));
     }
     let written = output.html.as_ref().map_or(Ok(()), |file| write_html(Path::new(file), &reports, by));
     // What was measured is told, whatever becomes of the file.
@@ -48,8 +48,14 @@ fn rendered(reports: &[RunReport], by: &[GroupKey], output: &OutputArgs) -> Stri
 pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result<(), Fault> {
     let page = plimsoll_report::html(reports, by)?;
     out_file::write(file, page.as_bytes())?;
-    eprintln!("plimsoll: report in {}", file.display());
+    tell(format_args!("plimsoll: report in {}", file.display()));
     Ok(())
+}
+
+/// A line for the person who watches, on stderr. Who has closed it (a terminal that went away, `2>&1 | head`) is no reason to
+/// die in the middle of a run.
+pub fn tell(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// Everything that goes to stdout goes through here. A reader that went away (`| head`) is no error.

@@ -11,9 +11,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_model::units::{format_latency_ns, significant};
 use plimsoll_run::{Event, Figures, Live};
 
+use crate::output;
+
 /// Rates kept for the sparkline: four a second, so the last fifteen.
 const HISTORY: usize = 60;
 const LINE_EVERY: Duration = Duration::from_secs(10);
+/// Cleaning up comes when a result is waited for: it is heard of more often.
+const CLEANING_EVERY: Duration = Duration::from_secs(3);
 
 /// Shows events. One per run; the callback of the run calls [`Progress::show`] from its own thread.
 #[derive(Debug)]
@@ -63,7 +67,7 @@ impl Progress {
             Inner::Quiet => {
                 // Warnings are no progress: they are shown even so.
                 if let Event::Message(m) = event {
-                    eprintln!("plimsoll: {m}");
+                    output::tell(format_args!("plimsoll: {m}"));
                 }
             }
             Inner::Terminal { bar, history } => show_on_terminal(bar, history, event),
@@ -104,8 +108,10 @@ fn show_on_terminal(bar: &ProgressBar, history: &mut VecDeque<f64>, event: &Even
 }
 
 fn show_line(last: &mut Option<Instant>, every: Duration, event: &Event) {
-    let periodic = matches!(event, Event::Live(_) | Event::Preparing { .. } | Event::Cleaning { .. });
-    if periodic {
+    let every = if matches!(event, Event::Cleaning { .. }) { every.min(CLEANING_EVERY) } else { every };
+    if matches!(event, Event::Cleaning { done: 0, .. }) {
+        *last = Some(Instant::now());
+    } else if matches!(event, Event::Live(_) | Event::Preparing { .. } | Event::Cleaning { .. }) {
         let now = Instant::now();
         // The first comes after one period: a short run needs none.
         let due = *last.get_or_insert(now) + every;
@@ -114,7 +120,7 @@ fn show_line(last: &mut Option<Instant>, every: Duration, event: &Event) {
         }
         *last = Some(now);
     }
-    eprintln!("{}", line(event));
+    output::tell(format_args!("{}", line(event)));
 }
 
 /// One event as one line.
@@ -164,6 +170,7 @@ pub fn line(event: &Event) -> String {
             }
             text
         }
+        Event::Cleaning { done: 0, total: None } => "cleaning up".into(),
         Event::Cleaning { done, total } => match total {
             Some(t) => format!("cleaning up: {done} of {t} removed"),
             None => format!("cleaning up: {done} removed"),

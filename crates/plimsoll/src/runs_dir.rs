@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_store::{RunDir, StoreError};
 
 use crate::fault::Fault;
+use crate::output;
 
 /// `--runs-dir` (or PLIMSOLL_RUNS, which clap reads for it), else a directory beside the user's work.
 pub fn root(given: Option<&Path>) -> PathBuf {
@@ -54,6 +55,6 @@ pub fn judged(dir: &RunDir) -> Result<(), Fault> {
         )
     };
     plimsoll_run::analyze::analyze(dir).map_err(nothing)?;
-    eprintln!("plimsoll: run {id} did not come to its end; this is what it recorded");
+    output::tell(format_args!("plimsoll: run {id} did not come to its end; this is what it recorded"));
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Ctrl-C: the first asks the run to stop, write its result and clean up; the second aborts.
+//! Signals. The first Ctrl-C asks the run to stop, write its result and clean up; the next stops the cleaning up, or aborts
+//! while it measures. SIGTERM and SIGHUP mean the same: a closed terminal must not cost a result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_run::Interrupt;
+use plimsoll_run::interrupt::{Flags, Meaning};
 
 /// What the process is, and so what a signal means to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,37 +13,41 @@ pub enum Role {
     Server,
 }
 
-static STOP: AtomicBool = AtomicBool::new(false);
+static FLAGS: Flags = Flags::new();
 static IS_RUN: AtomicBool = AtomicBool::new(false);
 
 /// What the run watches.
 pub fn interrupt() -> Interrupt {
-    Interrupt::of(&STOP)
+    Interrupt::of(&FLAGS)
 }
 
 pub fn was_asked_to_stop() -> bool {
-    STOP.load(Ordering::Acquire)
+    FLAGS.is_asked()
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    const FIRST: &[u8] =
-        b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
-    const SECOND: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
-    let again = STOP.swap(true, Ordering::AcqRel);
+    const STOP: &[u8] = b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
+    const REST: &[u8] = b"\ncleaning up stops: the result is written, and `plimsoll cleanup last` removes what the run left; Ctrl-C again aborts\n";
+    const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
+    let meaning = FLAGS.signal();
     if !IS_RUN.load(Ordering::Relaxed) {
         return;
     }
-    let text = if again { SECOND } else { FIRST };
+    let text = match meaning {
+        Meaning::Stop => STOP,
+        Meaning::LeaveTheRest => REST,
+        Meaning::Abort => ABORT,
+    };
     // SAFETY: write and _exit are async-signal-safe, and the text is a constant of this length.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
-        if again {
+        if meaning == Meaning::Abort {
             libc::_exit(130);
         }
     }
 }
 
-/// From here on SIGINT and SIGTERM stop in order.
+/// From here on SIGINT, SIGTERM and SIGHUP stop in order. A SIGHUP that is ignored (`nohup`) stays so.
 pub fn install(role: Role) {
     IS_RUN.store(role == Role::Run, Ordering::Relaxed);
     // SAFETY: the handler touches atomics only and makes async-signal-safe calls; sigaction is given a zeroed
@@ -50,8 +56,12 @@ pub fn install(role: Role) {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
         libc::sigemptyset(&mut action.sa_mask);
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            libc::sigaction(signal, &action, std::ptr::null_mut());
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut before);
+            if signal != libc::SIGHUP || before.sa_sigaction != libc::SIG_IGN {
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
         }
     }
 }

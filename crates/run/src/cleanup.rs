@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec};
+use plimsoll_model::{OpKind, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::RunError;
@@ -23,6 +24,7 @@ pub fn cleanup(
     let run = RunDir::open(run_dir)?;
     let plan = run.plan()?;
     let mut journal = run.journal()?;
+    let how = How { keep: false, uploads: has_uploads(&plan), interrupt };
     let mut left = Vec::new();
     for (name, spec) in &plan.targets {
         let mine = |t: &Thing| bucket_target(t) == Some(name);
@@ -37,14 +39,14 @@ pub fn cleanup(
                 // A directory of the user's: the server is started over it once more.
                 Some(_) => {
                     let (store, server) = target::embedded_admin(s3, &mut journal)?;
-                    left.extend(bucket_things(&store, &mut journal, name, (false, interrupt), &mut events)?);
+                    left.extend(bucket_things(&store, &mut journal, name, &how, &mut events)?);
                     server.stop(&mut journal)?;
                 }
             }
             continue;
         }
         let store = target::admin_for(s3)?;
-        left.extend(bucket_things(&store, &mut journal, name, (false, interrupt), &mut events)?);
+        left.extend(bucket_things(&store, &mut journal, name, &how, &mut events)?);
     }
     left.extend(local_things(&mut journal, false, Content::Unknown)?);
     Ok(left)
@@ -70,12 +72,35 @@ pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), RunError
     Ok(())
 }
 
+/// How a bucket is cleaned up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Nothing is removed, by wish.
+    pub keep: bool,
+    /// The run may have left unfinished uploads.
+    pub uploads: bool,
+    pub interrupt: Interrupt,
+}
+
+/// Whether a plan uploads in parts. Only then is there anything to be looked for that no listing of objects shows.
+pub fn has_uploads(plan: &Plan) -> bool {
+    let parts =
+        |stage: &Stage| stage.workloads.iter().any(|w| w.mix.get(&OpKind::Multipart).is_some_and(|n| *n > 0));
+    let template = plan.controller.as_ref().is_some_and(|c| match c {
+        ControllerSpec::Sweep { template, ops, .. } => parts(template) || ops.contains(&OpKind::Multipart),
+        ControllerSpec::Saturation { template, .. }
+        | ControllerSpec::Limits { template, .. }
+        | ControllerSpec::Watch { template, .. } => parts(template),
+    });
+    template || plan.stages.iter().any(parts)
+}
+
 /// What the journal holds of one target's bucket.
 pub fn bucket_things(
     store: &dyn ObjectStore,
     journal: &mut Journal,
     target: &str,
-    (keep, interrupt): (bool, Interrupt),
+    how: &How,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<String>, RunError> {
     let mut left = Vec::new();
@@ -83,16 +108,21 @@ pub fn bucket_things(
         if bucket_target(&thing).is_none_or(|t| t != target) {
             continue;
         }
-        if keep {
+        if how.keep {
             journal.kept(id)?;
             continue;
+        }
+        how.interrupt.begin_cleaning();
+        if matches!(thing, Thing::Prefix { .. }) {
+            events(Event::Cleaning { done: 0, total: None });
         }
         // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
         let tell = RefCell::new(&mut *events);
         let mut waits = |e: Event| (*tell.borrow_mut())(e);
-        let mut clock = Clock::new(interrupt, &mut waits);
-        let done = clean(store, journal, (id, &thing), &mut clock, &mut |done| {
+        let mut clock = Clock::new(how.interrupt, &mut waits);
+        let done = clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
             (*tell.borrow_mut())(Event::Cleaning { done, total: None });
+            !how.interrupt.is_enough()
         })?;
         if let Cleaned::Left(why) = done {
             left.push(format!("{}: {why}", words(&thing)));

@@ -49,5 +49,11 @@ pub mod exit {
     /// An expectation was not met.
     pub const NOT_MET: u8 = 4;
     pub const UNDETERMINED: u8 = 5;
+    /// Measured and valid, but something that the run made is still there.
+    pub const LEFT_BEHIND: u8 = 6;
+    /// The storage returned other data than what was written to it.
+    pub const DAMAGED: u8 = 7;
+    /// Stopped by a guard. No guard stops a run yet: reserved.
+    pub const STOPPED: u8 = 8;
     pub const INTERRUPTED: u8 = 130;
 }

@@ -15,7 +15,7 @@ mod event;
 mod execute;
 pub mod filebench;
 pub mod fio_job;
-mod interrupt;
+pub mod interrupt;
 mod lower;
 pub mod objects;
 mod prepare;

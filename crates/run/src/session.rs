@@ -11,6 +11,7 @@ use plimsoll_model::{Environment, Finding, Level, Plan};
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
 use crate::block::{Ground, LayoutJob, layout_workers};
+use crate::cleanup::How;
 use crate::control::Controller;
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
@@ -155,7 +156,8 @@ impl Session {
     ) -> Result<(), RunError> {
         let opened = self.open_all(options, resumed, events);
         if opened.is_err() {
-            self.take_down(events)?;
+            let left = self.take_down(events)?;
+            left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
         }
         for t in self.targets.values() {
             if let Ready::S3(s3) = t
@@ -224,6 +226,15 @@ impl Session {
         let signing = serde_json::to_value(ready.access().target.signing).unwrap_or_default();
         let signing = signing.as_str().unwrap_or_default().to_owned();
         self.environment.notes.insert("payload signing".into(), signing);
+        if let Some(area) = ready.area()
+            && let Some(text) = area.versioning.words(&area.bucket)
+        {
+            let level = if area.versioning.retention.is_some() { Level::Qualified } else { Level::Info };
+            let mut chars = text.chars();
+            let text =
+                chars.next().map(|c| c.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default();
+            self.found(Finding::new("F15", "versioned_bucket", level, format!("{text}.")));
+        }
         if ready.is_unchecked() {
             let text = format!(
                 "The certificates of '{name}' were not checked (--insecure): that it is the server which was named is not known."
@@ -554,6 +565,9 @@ impl Session {
         }
         self.tell_redirects();
         let left = self.take_down(events)?;
+        if !left.is_empty() {
+            self.found(left_behind(&left, &self.run.id()));
+        }
         let mut env = self.run.env()?;
         env.environment = self.environment;
         self.run.write_env(&env)?;
@@ -586,6 +600,7 @@ impl Session {
     /// Removes what the run made, unless it is to be kept.
     fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         let keep = self.plan.options.keep;
+        let how = How { keep, uploads: cleanup::has_uploads(&self.plan), interrupt: self.interrupt };
         let mut left = Vec::new();
         for t in self.targets.values_mut() {
             if let Ready::S3(s3) = t {
@@ -596,7 +611,7 @@ impl Session {
                         s3.store(),
                         &mut self.journal,
                         &area.target,
-                        (keep, self.interrupt),
+                        &how,
                         events,
                     )?);
                 }
@@ -608,6 +623,17 @@ impl Session {
         self.ground.release();
         left.extend(cleanup::local_things(&mut self.journal, keep, Content::Ours)?);
         Ok(left)
+    }
+}
+
+/// What the run could not remove is in its result: it may cost money, or stand in somebody's way.
+fn left_behind(left: &[String], id: &str) -> Finding {
+    let text = format!("Left behind: {}. `plimsoll cleanup {id}` tries again.", left.join("; "));
+    let evidence = left.iter().map(|l| ("left behind".to_owned(), l.clone())).collect();
+    Finding {
+        measured: Some(left.len() as f64),
+        evidence,
+        ..Finding::new("F14", "left_behind", Level::Qualified, text)
     }
 }
 

@@ -25,8 +25,16 @@ pub enum Action<'a> {
         first: u64,
         last: u64,
     },
+    /// One version of an object.
+    GetVersion {
+        version_id: &'a str,
+    },
     HeadObject,
     DeleteObject,
+    /// One version of an object, or one delete marker, for good.
+    DeleteVersion {
+        version_id: &'a str,
+    },
     /// Makes the request's key a copy of `source`, a key of the same bucket.
     CopyObject {
         source: &'a str,
@@ -339,6 +347,9 @@ fn push_query(out: &mut Vec<u8>, action: &Action<'_>) {
                 param("upload-id-marker", u);
             }
             param("uploads", "");
+        }
+        Action::GetVersion { version_id } | Action::DeleteVersion { version_id } => {
+            param("versionId", version_id);
         }
         Action::DeleteObjects { .. } => param("delete", ""),
         Action::GetBucket { query } => out.extend_from_slice(query),

@@ -7,10 +7,12 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 mod documents;
+mod versions;
 mod write;
 
 pub use documents::*;
-pub use write::{write_complete, write_create_bucket, write_delete};
+pub use versions::{ListedVersion, ObjectLock, VersionsPage, parse_versioning};
+pub use write::{write_complete, write_create_bucket, write_delete, write_delete_versions};
 
 /// The largest document that is read: a page of 1000 keys of 1024 percent-encoded bytes is under 4 MB.
 pub const MAX_DOCUMENT_BYTES: usize = 16 << 20;

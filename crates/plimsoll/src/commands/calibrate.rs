@@ -37,16 +37,16 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
     progress.finish();
     let made = made?;
     for name in &made.wide {
-        eprintln!(
+        output::tell(format_args!(
             "plimsoll: the interval of '{name}' stayed too wide: it is not held against any run. Calibrate again on a \
              quiet machine, or with a longer --duration"
-        );
+        ));
     }
     if let Some(cores) = made.cpu_quota_cores {
-        eprintln!(
+        output::tell(format_args!(
             "plimsoll: this process' control group has a CPU quota of {cores} cores: these ceilings are the quota's, and hold for \
              runs under the same one. For those of the machine, calibrate without a quota"
-        );
+        ));
     }
     // What cannot be used is not told as a ceiling.
     let exit = if made.wide.is_empty() { Exit::Valid } else { Exit::Undetermined };

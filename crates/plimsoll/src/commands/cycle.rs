@@ -33,7 +33,7 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
         &Host::of(&dir)?,
     )?;
     if !c.output.quiet {
-        made.notes.iter().for_each(|n| eprintln!("plimsoll: {n}"));
+        made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
     }
     let progress = Progress::new(c.output.quiet);
     let finished = measure::run_for(&made.plan, &c.output, &progress, Some(c.watch.duration.0))?;

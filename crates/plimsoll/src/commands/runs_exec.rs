@@ -44,7 +44,7 @@ fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
         return Ok(Exit::Valid);
     }
     if runs.is_empty() {
-        eprintln!("plimsoll: no runs in {}", root.display());
+        output::tell(format_args!("plimsoll: no runs in {}", root.display()));
         return Ok(Exit::Valid);
     }
     output::print(&table(&runs))?;
@@ -110,7 +110,7 @@ fn remove(a: &RemoveRunsArgs) -> Result<Exit, Fault> {
         let dir = runs_dir::find(a.runs_dir.as_deref(), name)?;
         let id = dir.id();
         dir.remove()?;
-        eprintln!("plimsoll: run {id} removed");
+        output::tell(format_args!("plimsoll: run {id} removed"));
     }
     Ok(Exit::Valid)
 }
@@ -133,9 +133,11 @@ pub fn analyze(c: &AnalyzeCommand) -> Result<Exit, Fault> {
 fn badness(exit: Exit) -> u8 {
     match exit {
         Exit::Valid => 0,
-        Exit::Undetermined => 1,
-        Exit::ExpectationMissed => 2,
-        _ => 3,
+        Exit::LeftBehind => 1,
+        Exit::Undetermined => 2,
+        Exit::ExpectationMissed => 3,
+        Exit::Damaged => 5,
+        _ => 4,
     }
 }
 
@@ -148,14 +150,14 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     if c.kept {
         things.extend(kept);
     } else if !kept.is_empty() {
-        eprintln!(
+        output::tell(format_args!(
             "plimsoll: run {id} kept {} by wish; `plimsoll cleanup {id} --kept` removes it",
             words(&kept),
             id = dir.id()
-        );
+        ));
     }
     if things.is_empty() {
-        eprintln!("plimsoll: run {} left nothing behind", dir.id());
+        output::tell(format_args!("plimsoll: run {} left nothing behind", dir.id()));
         return Ok(Exit::Valid);
     }
     if c.dry_run {
@@ -173,13 +175,14 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     progress.finish();
     let left = left?;
     if left.is_empty() {
-        eprintln!("plimsoll: all that run {} made is gone", dir.id());
+        output::tell(format_args!("plimsoll: all that run {} made is gone", dir.id()));
         return Ok(Exit::Valid);
     }
-    Err(Fault::input(
-        format!("not removed: {}", left.join("; ")),
-        "Correct what is named, and run this again.",
-    ))
+    Err(Fault {
+        what: format!("not removed: {}", left.join("; ")),
+        remedy: "Correct what is named, and run this again.".into(),
+        exit: Exit::LeftBehind,
+    })
 }
 
 #[cfg(test)]

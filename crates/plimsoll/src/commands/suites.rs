@@ -37,10 +37,10 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
         destroy_data: c.destroy_data.clone(),
     })?;
     for line in &made.ignored {
-        eprintln!("plimsoll: ignored: {line}");
+        output::tell(format_args!("plimsoll: ignored: {line}"));
     }
     for note in &made.notes {
-        eprintln!("plimsoll: {note}");
+        output::tell(format_args!("plimsoll: {note}"));
     }
     let mut plan = made.plan;
     c.run.lay_over(&mut plan);
@@ -92,7 +92,7 @@ pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
     )?;
     ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
     if !c.output.quiet {
-        made.notes.iter().for_each(|n| eprintln!("plimsoll: {n}"));
+        made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
     }
     if c.dry_run {
         return measure::show_plan(&made.plan);
@@ -145,13 +145,8 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
     // A drive that failed is in no total, so that the result does not hold for all that was asked.
     let spoiled = !ceiling.failed().is_empty() || findings.iter().any(|f| f.level == Level::Invalid);
     Ok(match Exit::of_code(finished.exit_code) {
-        Exit::Valid | Exit::Invalid | Exit::Undetermined => {
-            if spoiled {
-                Exit::Invalid
-            } else {
-                Exit::Valid
-            }
-        }
+        Exit::Valid | Exit::Invalid | Exit::Undetermined | Exit::LeftBehind if spoiled => Exit::Invalid,
+        Exit::Invalid | Exit::Undetermined => Exit::Valid,
         other => other,
     })
 }

@@ -20,7 +20,9 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let mut handle = start(&options).map_err(refused)?;
     output::print(&format!("{}\n", handle.ready().line()))?;
     let (path, throttle) = (handle.path().display(), handle.throttle());
-    eprintln!("plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C ends it");
+    output::tell(format_args!(
+        "plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C ends it"
+    ));
     while !signals::was_asked_to_stop() {
         if handle.has_ended() {
             return Err(Fault::input("qemu-storage-daemon ended", "Its own message is above."));

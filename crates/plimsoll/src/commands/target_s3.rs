@@ -24,7 +24,7 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
     signals::install(signals::Role::Server);
     let handle = spawn(options).map_err(refused)?;
     for file in handle.damaged() {
-        eprintln!("plimsoll: {} is no whole object, and is passed over", file.display());
+        output::tell(format_args!("plimsoll: {} is no whole object, and is passed over", file.display()));
     }
     output::print(&format!("{}\n", handle.ready().line()))?;
     while !signals::was_asked_to_stop() {

@@ -3,7 +3,7 @@
 use plimsoll_store::{Journal, Thing};
 
 use super::MARKER;
-use super::store::{ObjectStore, StoreFault};
+use super::store::{Item, ObjectStore, StoreFault, Versioning};
 use crate::error::RunError;
 
 /// A prefix of ours, with its marker in place.
@@ -13,6 +13,7 @@ pub struct Area {
     pub bucket: String,
     /// Ends in `/`.
     pub prefix: String,
+    pub versioning: Versioning,
 }
 
 /// Makes the bucket if it was asked for, then the marker under the prefix. Each is in the journal before it exists.
@@ -23,6 +24,7 @@ pub fn open_area(
     prefix: &str,
     create_bucket: bool,
     run_id: &str,
+    tell: &mut dyn FnMut(String),
 ) -> Result<Area, RunError> {
     let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
     if !exists {
@@ -35,11 +37,26 @@ pub fn open_area(
             return Err(bucket_error(bucket, &e));
         }
     }
+    // Those that do not answer this question keep none, or are found out about when it is cleaned up.
+    let versioning = store.versioning().unwrap_or_default();
+    warn(bucket, &versioning, tell);
     let prefix = with_slash(prefix);
     let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
     if let Some(key) = found.keys.first() {
         return Err(RunError::input(
             format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{key}'"),
+            "Choose another prefix: a run uses only one that it made itself",
+        ));
+    }
+    // What others deleted is still there, and would go with what is ours.
+    if versioning.keeps()
+        && let Some(item) = store.versions(&prefix, None).map_err(|e| bucket_error(bucket, &e))?.items.first()
+    {
+        return Err(RunError::input(
+            format!(
+                "the prefix '{prefix}' of bucket '{bucket}' holds versions of deleted objects, such as '{}'",
+                item.key
+            ),
             "Choose another prefix: a run uses only one that it made itself",
         ));
     }
@@ -63,7 +80,14 @@ pub fn open_area(
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
     }
-    Ok(Area { target: target.into(), bucket: bucket.into(), prefix })
+    Ok(Area { target: target.into(), bucket: bucket.into(), prefix, versioning })
+}
+
+/// What cannot be undone is said before it is done.
+fn warn(bucket: &str, versioning: &Versioning, tell: &mut dyn FnMut(String)) {
+    if let Some(text) = versioning.words(bucket) {
+        tell(text);
+    }
 }
 
 /// Whether not even the marker may be written: the server refuses everything, so that a run cannot leave anything.
@@ -88,7 +112,7 @@ pub fn nothing_is_allowed(
         Err(StoreFault::Forbidden(_)) => true,
         Err(_) => false,
         // What is written without a right to list cannot be cleaned up: this much can.
-        Ok(()) if store.delete(&[marker]).is_ok() => false,
+        Ok(()) if store.delete(&[Item::object(marker)]).is_ok_and(|held| held.is_empty()) => false,
         Ok(()) => return Ok(false),
     };
     journal.removed(id)?;

@@ -4,6 +4,7 @@ use plimsoll_store::{Journal, StoreError, Thing};
 
 use super::patience::{Waiting, patiently};
 use super::store::{ObjectStore, StoreFault, Upload};
+use super::sweep::Sweep;
 
 /// What became of one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,20 +16,20 @@ pub enum Cleaned {
 }
 
 /// Removes one journalled thing of a bucket, waiting for a server that is away. `progress` gets the number of objects
-/// deleted so far.
+/// deleted so far, and says whether to go on.
 pub fn clean(
     store: &dyn ObjectStore,
     journal: &mut Journal,
-    (id, thing): (u64, &Thing),
+    (id, thing, uploads): (u64, &Thing, bool),
     waiting: &mut dyn Waiting,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Cleaned, StoreError> {
     let mut deleted = 0;
     let done = patiently(waiting, |forward| {
         let before = deleted;
-        let done = clean_once(store, thing, &mut |n| {
+        let done = clean_once(store, thing, uploads, &mut |n| {
             deleted += n;
-            progress(deleted);
+            progress(deleted)
         });
         *forward = deleted > before;
         done
@@ -47,11 +48,12 @@ pub fn clean(
 fn clean_once(
     store: &dyn ObjectStore,
     thing: &Thing,
-    deleted: &mut dyn FnMut(u64),
+    uploads: bool,
+    deleted: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<String>, StoreFault> {
     match thing {
         Thing::Prefix { prefix, marker, content, .. } => {
-            clean_prefix(store, prefix, marker, content, deleted)
+            clean_prefix(store, (prefix, marker, content), uploads, deleted)
         }
         Thing::Bucket { .. } => clean_bucket(store),
         Thing::Upload { key, upload_id, .. } => {
@@ -67,69 +69,107 @@ fn clean_once(
 /// Deletes what lies under a prefix whose marker is ours, the marker last: a kill in between can be resumed.
 fn clean_prefix(
     store: &dyn ObjectStore,
-    prefix: &str,
-    marker: &str,
-    content: &str,
-    deleted: &mut dyn FnMut(u64),
+    (prefix, marker, content): (&str, &str, &str),
+    uploads: bool,
+    deleted: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<String>, StoreFault> {
     // A prefix that is empty or has no end of its own would reach beyond what is ours.
     if !prefix.ends_with('/') || !marker.starts_with(prefix) {
         return Ok(Some(format!("'{prefix}' is no prefix that plimsoll makes")));
     }
-    match store.get(marker)? {
+    let found = store.get(marker)?;
+    let versions = keeps_versions(store, prefix)?;
+    match found {
         Some(found) if found == content.as_bytes() => {}
         Some(_) => {
             return Ok(Some(format!("the marker '{marker}' is not the one that this run wrote")));
         }
-        None if store.list(prefix, None, 1)?.keys.is_empty() => return Ok(None),
+        None if versions && has_version(store, marker, content)? => {}
+        None if nothing_under(store, prefix, versions)? => return Ok(None),
         None => {
             return Ok(Some(format!(
                 "the marker '{marker}' is missing, so what is under '{prefix}' may not be ours"
             )));
         }
     }
-    for upload in uploads(store, prefix)? {
-        match store.abort_upload(&upload) {
-            Ok(()) | Err(StoreFault::NoSuchKey) => {}
-            Err(e) => return Err(e),
-        }
+    let swept = Sweep { prefix, marker, versions }.run(store, deleted)?;
+    if swept.marker.is_empty() {
+        // The marker is there: it was read above. A listing without it, as of a server that is just starting,
+        // says nothing about what else is there.
+        return Err(StoreFault::Away(format!("the listing lacks '{marker}', which is there").into()));
     }
-    loop {
-        // Always the first page: what was on it is gone.
-        let page = store.list(prefix, None, 1000)?;
-        let complete = page.next.is_some() || page.keys.iter().any(|k| k == marker);
-        let keys: Vec<String> =
-            page.keys.into_iter().filter(|k| k != marker && k.starts_with(prefix)).collect();
-        if !keys.is_empty() {
-            store.delete(&keys)?;
-            deleted(keys.len() as u64);
-        } else if complete {
-            break;
-        } else {
-            // The marker is there: it was read above. A listing without it, as of a server that is just starting,
-            // says nothing about what else is there.
-            return Err(StoreFault::Away(format!("the listing lacks '{marker}', which is there").into()));
-        }
+    if uploads && let Some(why) = abort_uploads(store, prefix)? {
+        return Ok(Some(why));
     }
-    store.delete(&[marker.to_owned()])?;
-    Ok(None)
+    let held = match swept.held.is_empty() {
+        true => store.delete(&swept.marker)?,
+        false => swept.held,
+    };
+    Ok(held.first().map(|first| {
+        let what = if versions { "versions" } else { "objects" };
+        format!(
+            "{} {what} cannot be removed, the first being '{}': {}",
+            held.len(),
+            first.item.key,
+            first.why
+        )
+    }))
 }
 
-/// Unfinished uploads under the prefix. MinIO takes a prefix of uploads for a whole key and then shows none, so that all
-/// are asked for, too, and ours picked out.
-fn uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
+/// Whether versions have to be removed. A server that does not answer that may still list them.
+fn keeps_versions(store: &dyn ObjectStore, prefix: &str) -> Result<bool, StoreFault> {
+    match store.versioning() {
+        Ok(v) => Ok(v.keeps()),
+        Err(StoreFault::Unsupported) => Ok(false),
+        Err(_) => Ok(store.versions(prefix, None).is_ok()),
+    }
+}
+
+/// Whether a version of the marker has our content: its latest one may have been deleted.
+fn has_version(store: &dyn ObjectStore, marker: &str, content: &str) -> Result<bool, StoreFault> {
+    for item in store.versions(marker, None)?.items.iter().filter(|i| i.key == marker) {
+        if let Some(version) = &item.version
+            && store.get_version(marker, version)?.is_some_and(|c| c == content.as_bytes())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn nothing_under(store: &dyn ObjectStore, prefix: &str, versions: bool) -> Result<bool, StoreFault> {
+    let page = store.list(prefix, None, 1)?;
+    let none = page.keys.is_empty() && page.next.is_none();
+    Ok(none && (!versions || store.versions(prefix, None)?.items.is_empty()))
+}
+
+/// Takes back unfinished uploads under the prefix: why some may be left, or `None`. MinIO takes a prefix of uploads for a whole
+/// key and then shows none, so that all are asked for, too, and ours picked out.
+fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>, StoreFault> {
     let mut found: Vec<Upload> = Vec::new();
     for ask in [prefix, ""] {
         match store.uploads(ask) {
             Ok(all) => found.extend(all.into_iter().filter(|u| u.key.starts_with(prefix))),
-            Err(StoreFault::Unsupported) => return Ok(found),
-            Err(e) => return Err(e),
+            // A server without multipart uploads has none.
+            Err(StoreFault::Unsupported) => return Ok(None),
+            Err(e) if e.may_pass() => return Err(e),
+            Err(e) => {
+                return Ok(Some(format!(
+                    "the objects are gone, but unfinished uploads cannot be looked for: {e}"
+                )));
+            }
         }
         if !found.is_empty() {
             break;
         }
     }
-    Ok(found)
+    for upload in found {
+        match store.abort_upload(&upload) {
+            Ok(()) | Err(StoreFault::NoSuchKey) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(None)
 }
 
 fn clean_bucket(store: &dyn ObjectStore) -> Result<Option<String>, StoreFault> {
@@ -144,6 +184,7 @@ fn clean_bucket(store: &dyn ObjectStore) -> Result<Option<String>, StoreFault> {
 mod tests {
     use super::super::memory::Memory;
     use super::super::patience::{PATIENCE, tests::Virtual};
+    use super::super::store::Item;
     use super::super::{MARKER, open_area};
     use super::*;
 
@@ -156,8 +197,9 @@ mod tests {
     fn clean_all(store: &Memory, journal: &mut Journal) -> Vec<Cleaned> {
         let mut clock = Virtual::default();
         let pending = journal.pending();
-        let mut one =
-            |(id, t): &(u64, Thing)| clean(store, journal, (*id, t), &mut clock, &mut |_| {}).unwrap();
+        let mut one = |(id, t): &(u64, Thing)| {
+            clean(store, journal, (*id, t, true), &mut clock, &mut |_| true).unwrap()
+        };
         pending.iter().map(&mut one).collect()
     }
 
@@ -168,7 +210,7 @@ mod tests {
         store.put("plimsoll/other/.plimsoll", b"another run").unwrap();
         let before = store.keys();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "plimsoll/id", false, "id").unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "plimsoll/id", false, "id", &mut |_| {}).unwrap();
         for i in 0..2500 {
             store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
         }
@@ -185,17 +227,17 @@ mod tests {
         let store = Memory::default();
         let (_dir, mut j) = journal();
         assert!(
-            open_area(&store, &mut j, ("t", "b"), "p", false, "id")
+            open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {})
                 .unwrap_err()
                 .to_string()
                 .contains("--create-bucket")
         );
-        open_area(&store, &mut j, ("t", "b"), "p", true, "id").unwrap();
+        open_area(&store, &mut j, ("t", "b"), "p", true, "id", &mut |_| {}).unwrap();
         store.put("someone-elses", b"x").unwrap();
         let done = clean_all(&store, &mut j);
         assert_eq!(done[0], Cleaned::Gone { objects: 0 });
         assert!(matches!(&done[1], Cleaned::Left(why) if why.contains("other objects")));
-        store.delete(&["someone-elses".into()]).unwrap();
+        store.delete(&[Item::object("someone-elses")]).unwrap();
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 0 }]);
         assert!(!store.bucket_exists().unwrap());
     }
@@ -204,13 +246,13 @@ mod tests {
     fn without_our_marker_nothing_is_deleted() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
         store.put("p/precious", b"x").unwrap();
         let marker = format!("{}{MARKER}", area.prefix);
         for content in [Some(&b"another"[..]), None] {
             match content {
                 Some(c) => store.put(&marker, c).unwrap(),
-                None => store.delete(std::slice::from_ref(&marker)).unwrap(),
+                None => drop(store.delete(&[Item::object(&marker)]).unwrap()),
             }
             assert!(matches!(&clean_all(&store, &mut j)[..], [Cleaned::Left(_)]));
             assert!(store.keys().contains(&"p/precious".to_owned()));
@@ -222,7 +264,7 @@ mod tests {
         let store = Memory::with_bucket();
         store.put("p/x", b"x").unwrap();
         let (_dir, mut j) = journal();
-        let e = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap_err().to_string();
+        let e = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap_err().to_string();
         assert!(e.contains("not empty") && e.contains("p/x"), "{e}");
         assert!(j.pending().is_empty());
     }
@@ -231,7 +273,7 @@ mod tests {
     fn a_server_without_uploads_is_cleaned_all_the_same() {
         let store = Memory::without_uploads();
         let (_dir, mut j) = journal();
-        open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 0 }]);
     }
 
@@ -239,7 +281,7 @@ mod tests {
     fn a_server_that_comes_back_is_cleaned_and_one_that_does_not_is_told() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
         for i in 0..1500 {
             store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
         }
@@ -251,7 +293,7 @@ mod tests {
         store.be_away_after(4, 3);
         let mut clock = Virtual::default();
         let (id, thing) = j.pending().remove(0);
-        let done = clean(&store, &mut j, (id, &thing), &mut clock, &mut |_| {}).unwrap();
+        let done = clean(&store, &mut j, (id, &thing, true), &mut clock, &mut |_| true).unwrap();
         assert_eq!(done, Cleaned::Gone { objects: 1500 });
         assert!(clock.now < PATIENCE && clock.pauses == 8, "{clock:?}");
         assert!(store.keys().is_empty());
@@ -261,10 +303,58 @@ mod tests {
     fn a_listing_that_lacks_the_marker_is_not_believed() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id").unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
         store.put(&format!("{}1", area.prefix), b"o").unwrap();
         store.list_nothing(2);
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 1 }]);
         assert!(store.keys().is_empty());
+    }
+
+    #[test]
+    fn what_is_locked_is_gone_round() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        for i in 0..2500 {
+            let key = format!("{}{i:04}", area.prefix);
+            store.put(&key, b"o").unwrap();
+            // A whole page of them at the beginning, and some later.
+            if i < 1100 || i % 100 == 7 {
+                store.lock(&key);
+            }
+        }
+        let left = clean_all(&store, &mut j);
+        assert!(
+            matches!(&left[..], [Cleaned::Left(why)] if why.starts_with("1114 objects cannot")),
+            "{left:?}"
+        );
+        assert_eq!(store.keys().len(), 1115, "the locked ones and the marker");
+        assert_eq!(j.pending().len(), 1);
+    }
+
+    #[test]
+    fn a_server_that_deletes_nothing_is_not_asked_for_ever() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        store.put(&format!("{}1", area.prefix), b"o").unwrap();
+        store.keep_all();
+        let left = clean_all(&store, &mut j);
+        assert!(matches!(&left[..], [Cleaned::Left(why)] if why.contains("still listed")), "{left:?}");
+    }
+
+    #[test]
+    fn it_stops_when_it_is_told_to() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        for i in 0..2500 {
+            store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
+        }
+        let (id, thing) = j.pending().remove(0);
+        let mut clock = Virtual::default();
+        let done = clean(&store, &mut j, (id, &thing, false), &mut clock, &mut |n| n < 500).unwrap();
+        assert!(matches!(&done, Cleaned::Left(why) if why.contains("Ctrl-C")), "{done:?}");
+        assert!(store.keys().len() > 1000 && j.pending().len() == 1);
     }
 }

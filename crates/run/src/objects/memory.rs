@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::store::{ListPage, ObjectStore, StoreFault, Upload};
+use super::store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Upload, Versioning};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -20,6 +20,10 @@ struct State {
     away: Vec<(u32, u32)>,
     /// Listings that come back empty.
     blind: u32,
+    /// Keys that cannot be deleted.
+    locked: std::collections::BTreeSet<String>,
+    /// Says that it deletes, and does not.
+    undead: bool,
 }
 
 impl Memory {
@@ -52,6 +56,15 @@ impl Memory {
     /// And again after so many calls that did not fail.
     pub fn be_away_after(&self, good: u32, calls: u32) {
         self.state.borrow_mut().away.push((good, calls));
+    }
+
+    pub fn lock(&self, key: &str) {
+        self.state.borrow_mut().locked.insert(key.into());
+    }
+
+    /// From now on nothing goes, whatever it says.
+    pub fn keep_all(&self) {
+        self.state.borrow_mut().undead = true;
     }
 
     /// The next listings come back empty.
@@ -116,11 +129,27 @@ impl ObjectStore for Memory {
         keys.truncate(most as usize);
         Ok(ListPage { next: more.then(|| keys.last().cloned()).flatten(), keys })
     }
-    fn delete(&self, keys: &[String]) -> Result<(), StoreFault> {
-        assert!(keys.len() <= 1000);
+    fn versioning(&self) -> Result<Versioning, StoreFault> {
+        Err(StoreFault::Unsupported)
+    }
+    fn versions(&self, _: &str, _: Option<&(String, String)>) -> Result<ItemPage, StoreFault> {
+        Err(StoreFault::Unsupported)
+    }
+    fn get_version(&self, _: &str, _: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+        Err(StoreFault::Unsupported)
+    }
+    fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault> {
+        assert!(items.len() <= 1000);
         let mut s = self.there()?;
-        keys.iter().for_each(|k| drop(s.objects.remove(k)));
-        Ok(())
+        let mut held = Vec::new();
+        for item in items {
+            if s.locked.contains(&item.key) {
+                held.push(Held { item: item.clone(), why: "AccessDenied: locked".into() });
+            } else if !s.undead {
+                s.objects.remove(&item.key);
+            }
+        }
+        Ok(held)
     }
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
         if self.no_uploads {

@@ -10,6 +10,7 @@ mod dataset;
 mod memory;
 mod patience;
 mod store;
+mod sweep;
 
 pub use area::{Area, bucket_error, nothing_is_allowed, open_area, with_slash};
 pub use cleanup::{Cleaned, clean};
@@ -17,7 +18,7 @@ pub use dataset::{
     DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,
 };
 pub use patience::{Clock, Waiting};
-pub use store::{ListPage, ObjectStore, StoreFault, Told, Upload};
+pub use store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning};
 
 /// Name of the object that says whose a prefix is.
 pub const MARKER: &str = ".plimsoll";

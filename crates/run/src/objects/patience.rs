@@ -81,7 +81,7 @@ impl Waiting for Clock<'_> {
         }
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.interrupt.is_requested() && !self.was_interrupted {
+            if self.interrupt.is_enough() || (self.interrupt.is_requested() && !self.was_interrupted) {
                 return false;
             }
             std::thread::sleep(left.min(Duration::from_millis(50)));

@@ -70,6 +70,66 @@ pub struct ListPage {
     pub next: Option<String>,
 }
 
+/// An object, or one version of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Item {
+    pub key: String,
+    pub version: Option<String>,
+}
+
+impl Item {
+    pub fn object(key: impl Into<String>) -> Self {
+        Self { key: key.into(), version: None }
+    }
+}
+
+/// A page of items, and where the next one begins; `None`: this was the last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ItemPage {
+    pub items: Vec<Item>,
+    pub next: Option<(String, String)>,
+}
+
+/// What was to be removed and stays, in the server's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub item: Item,
+    pub why: String,
+}
+
+/// What a bucket does with what is overwritten or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Versioning {
+    /// `Enabled`, `Suspended`, or empty: it never kept versions.
+    pub status: String,
+    /// Objects can be locked.
+    pub lock: bool,
+    /// How long each new object is locked, where the bucket says so: `3 days, COMPLIANCE`.
+    pub retention: Option<String>,
+}
+
+impl Versioning {
+    pub fn keeps(&self) -> bool {
+        !self.status.is_empty()
+    }
+
+    /// What it means for a run in this bucket; nothing where versions are not kept.
+    pub fn words(&self, bucket: &str) -> Option<String> {
+        if let Some(retention) = &self.retention {
+            return Some(format!(
+                "bucket '{bucket}' locks each object that is written ({retention}): what this run writes cannot be removed before that has passed"
+            ));
+        }
+        let lock = if self.lock { ", and objects in it can be locked" } else { "" };
+        self.keeps().then(|| {
+            format!(
+                "bucket '{bucket}' keeps versions ({}){lock}: cleaning up removes the versions and delete markers of this run, one by one",
+                self.status
+            )
+        })
+    }
+}
+
 /// A multipart upload that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
@@ -87,8 +147,13 @@ pub trait ObjectStore {
     /// `None`: there is no such object.
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault>;
-    /// At most 1,000 keys; those that are gone already are no error.
-    fn delete(&self, keys: &[String]) -> Result<(), StoreFault>;
+    /// Whether versions are kept; an error where the server does not say.
+    fn versioning(&self) -> Result<Versioning, StoreFault>;
+    /// All versions and delete markers under a prefix.
+    fn versions(&self, prefix: &str, from: Option<&(String, String)>) -> Result<ItemPage, StoreFault>;
+    fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault>;
+    /// At most 1,000 items; those that are gone already are no error. Gives those that cannot be removed. An error is of the whole.
+    fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault>;
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault>;
     fn abort_upload(&self, upload: &Upload) -> Result<(), StoreFault>;
 }

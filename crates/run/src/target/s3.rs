@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, Trouble};
+use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, DeleteItem, KeepsVersions, Kept, Trouble};
 use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
@@ -14,13 +14,18 @@ use plimsoll_model::{OpKind, Outcome};
 use plimsoll_model::{Plan, plan::DataSpec};
 use plimsoll_s3::classify::classify_code;
 use plimsoll_s3::credentials::{System, endpoint_url, resolve};
+use plimsoll_s3::xml::ListedVersion;
 use plimsoll_s3::{Credentials, Endpoint};
 use plimsoll_store::Journal;
 
+use crate::cleanup::{self, How};
 use crate::error::RunError;
 use crate::event::Event;
 use crate::lower::KeyPlan;
-use crate::objects::{self, Area, ListPage, ObjectStore, StoreFault, Told, Upload, dataset_prefix};
+use crate::objects::{
+    self, Area, Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning,
+    dataset_prefix,
+};
 use crate::server::{self, Server};
 use crate::target::asked;
 
@@ -102,7 +107,21 @@ pub fn connect(
         Err(fault) if fault.may_pass() => return Err(objects::bucket_error(&target.bucket, &fault)),
         reached => {
             others_answer(&access, reached == Ok(true))?;
-            area = Some(objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id)?);
+            let mut tell = |text| events(Event::Message(text));
+            let made =
+                objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id, &mut tell);
+            match made {
+                Ok(made) => area = Some(made),
+                Err(e) => {
+                    // What was made until then (the bucket) goes again.
+                    let left = cleanup::bucket_things(&admin, journal, name, &How::default(), events)?;
+                    left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
+                    if let Some(server) = server {
+                        server.stop(journal)?;
+                    }
+                    return Err(e);
+                }
+            }
         }
     }
     let prefix = objects::with_slash(&prefix);
@@ -465,7 +484,8 @@ fn fault(e: AdminError) -> StoreFault {
         Trouble::Refused => StoreFault::Denied(told),
         Trouble::Forbidden => StoreFault::Forbidden(told),
         Trouble::Unreachable | Trouble::Throttled | Trouble::Failing => StoreFault::Away(told),
-        Trouble::Conflict | Trouble::Other => StoreFault::Other(told),
+        Trouble::Unsupported => StoreFault::Unsupported,
+        Trouble::Conflict | Trouble::Foreign | Trouble::Other => StoreFault::Other(told),
     }
 }
 
@@ -517,24 +537,45 @@ impl ObjectStore for AdminStore {
         let keys = page.objects.into_iter().map(|o| o.key).take(most as usize).collect();
         Ok(ListPage { keys, next: page.next_token.filter(|_| page.truncated) })
     }
-    fn delete(&self, keys: &[String]) -> Result<(), StoreFault> {
-        let failed = self.0.borrow_mut().delete_batch(keys).map_err(fault)?;
-        let Some(f) = failed.first() else { return Ok(()) };
-        let text = format!(
-            "{} objects could not be deleted, the first being '{}': {} {}",
-            failed.len(),
-            f.key,
-            f.code,
-            f.message
-        );
+    fn versioning(&self) -> Result<Versioning, StoreFault> {
+        let KeepsVersions { status, lock, retention } =
+            self.0.borrow_mut().keeps_versions().map_err(fault)?;
+        Ok(Versioning { status, lock, retention })
+    }
+    fn versions(&self, prefix: &str, from: Option<&(String, String)>) -> Result<ItemPage, StoreFault> {
+        let from = from.map(|(key, version)| (key.as_str(), version.as_str()));
+        let page = self.0.borrow_mut().versions_page(prefix, from).map_err(fault)?;
+        let item = |v: ListedVersion| Item { key: v.key, version: Some(v.version_id) };
+        let next = page.truncated.then_some((page.next_key_marker, page.next_version_id_marker));
+        Ok(ItemPage { items: page.versions.into_iter().map(item).collect(), next })
+    }
+    fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+        self.0.borrow_mut().get_version(key, version).map_err(fault)
+    }
+    fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault> {
+        let items: Vec<DeleteItem> =
+            items.iter().map(|i| DeleteItem { key: i.key.clone(), version: i.version.clone() }).collect();
+        let kept = self.0.borrow_mut().delete_items(&items).map_err(fault)?;
         // A part of the batch may be deleted later where the server stumbled or throttled.
-        let passing = |o: Outcome| o.is_throttled() || o == Outcome::Http5xx;
-        let all_pass = failed.iter().all(|f| passing(classify_code(&f.code)));
-        Err(if all_pass { StoreFault::Away(text.into()) } else { StoreFault::Other(text.into()) })
+        let passing = |k: &&Kept| {
+            let outcome = classify_code(&k.code);
+            outcome.is_throttled() || outcome == Outcome::Http5xx
+        };
+        let why = |k: &Kept| {
+            if k.message.contains(&k.code) { k.message.clone() } else { format!("{}: {}", k.code, k.message) }
+        };
+        if let Some(k) = kept.iter().find(passing) {
+            return Err(StoreFault::Away(format!("'{}' was not deleted: {}", k.item.key, why(k)).into()));
+        }
+        let held = |k: Kept| {
+            let why = why(&k);
+            Held { item: Item { key: k.item.key, version: k.item.version }, why }
+        };
+        Ok(kept.into_iter().map(held).collect())
     }
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
         let all = self.0.borrow_mut().list_uploads(prefix).map_err(|e| match e.trouble {
-            // Servers without multipart answer 404 or 501.
+            // Servers without multipart answer 404.
             Trouble::NotFound => StoreFault::Unsupported,
             _ => fault(e),
         })?;

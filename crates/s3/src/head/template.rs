@@ -90,10 +90,13 @@ impl Template {
     pub fn index(action: &Action<'_>) -> usize {
         let kind = match action {
             Action::PutObject => Kind::Put,
-            Action::GetObject => Kind::Get,
+            Action::GetObject | Action::GetVersion { .. } => Kind::Get,
             Action::GetRange { .. } => Kind::GetRange,
             Action::HeadObject => Kind::Head,
-            Action::DeleteObject | Action::AbortMultipart { .. } | Action::DeleteBucket => Kind::Delete,
+            Action::DeleteObject
+            | Action::DeleteVersion { .. }
+            | Action::AbortMultipart { .. }
+            | Action::DeleteBucket => Kind::Delete,
             Action::CopyObject { .. } => Kind::Copy,
             Action::CreateMultipart => Kind::CreateMultipart,
             Action::UploadPart { .. } => Kind::UploadPart,

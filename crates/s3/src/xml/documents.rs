@@ -58,7 +58,7 @@ impl ErrorDocument {
 
 /// Walks `body` as a document whose root is `root`; an `Error` root becomes [`DocumentError::S3`]. `visit` gets
 /// paths below the root.
-fn read(
+pub(super) fn read(
     body: &[u8],
     root: &str,
     mut visit: impl FnMut(&str, &str) -> Result<(), XmlError>,
@@ -102,6 +102,7 @@ pub struct ListPage {
     pub objects: Vec<ListedObject>,
     pub prefixes: Vec<String>,
     pub truncated: bool,
+    /// Of a truncated listing; a server that gives none cannot be asked for more.
     pub next_token: Option<String>,
 }
 
@@ -132,9 +133,7 @@ impl ListPage {
                 *k = decode(k, true).ok_or_else(|| bad(format!("key '{k}' is not percent-encoded")))?;
             }
         }
-        if page.truncated && page.next_token.as_deref().unwrap_or("").is_empty() {
-            return Err(bad("a truncated listing has no continuation token").into());
-        }
+        page.next_token = page.next_token.filter(|t| !t.is_empty());
         Ok(page)
     }
 }
@@ -184,6 +183,8 @@ pub struct DeleteResult {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteFailure {
     pub key: String,
+    /// Empty: none was named.
+    pub version_id: String,
     pub code: String,
     pub message: String,
 }
@@ -196,6 +197,7 @@ impl DeleteResult {
             match path {
                 "Deleted" => r.deleted += 1,
                 "Error/Key" => f.key = text.to_owned(),
+                "Error/VersionId" => f.version_id = text.trim().to_owned(),
                 "Error/Code" => f.code = text.trim().to_owned(),
                 "Error/Message" => f.message = text.trim().to_owned(),
                 "Error" => r.failed.push(std::mem::take(&mut f)),
@@ -276,10 +278,10 @@ pub fn parse_location(body: &[u8]) -> Result<String, DocumentError> {
     Ok(if region.is_empty() { "us-east-1".into() } else { region })
 }
 
-fn truth(text: &str) -> bool {
+pub(super) fn truth(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("true")
 }
 
-fn number(text: &str) -> Result<u64, XmlError> {
+pub(super) fn number(text: &str) -> Result<u64, XmlError> {
     text.trim().parse().map_err(|_| bad(format!("'{}' is not a number", text.trim())))
 }

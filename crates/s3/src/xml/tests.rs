@@ -37,13 +37,44 @@ fn listings() {
     assert_eq!(p.objects[0], ListedObject { key: "a b/c".into(), size_bytes: 12, etag: "\"e\"".into() });
     assert_eq!(p.objects[1].key, "<d>");
     assert_eq!((p.prefixes, p.next_token.as_deref(), p.truncated), (vec!["p/".into()], Some("tok=="), true));
-    assert!(
-        ListPage::parse(b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>").is_err()
-    );
+    let endless =
+        b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken/></ListBucketResult>";
+    let p = ListPage::parse(endless).unwrap();
+    assert!(p.truncated && p.next_token.is_none());
     assert!(
         ListPage::parse(b"<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>").is_err()
     );
     assert!(ListPage::parse(b"<ListBucketResultX/>").is_err());
+}
+
+#[test]
+fn versions_and_locks() {
+    let body = br#"<ListVersionsResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>
+<NextKeyMarker>p%2Fb</NextKeyMarker><NextVersionIdMarker>v3</NextVersionIdMarker>
+<Version><Key>p%2Fa</Key><VersionId>null</VersionId><IsLatest>true</IsLatest></Version>
+<DeleteMarker><Key>p%2Fb</Key><VersionId>v3</VersionId></DeleteMarker></ListVersionsResult>"#;
+    let page = VersionsPage::parse(body).unwrap();
+    let item = |key: &str, id: &str, marker| ListedVersion {
+        key: key.into(),
+        version_id: id.into(),
+        delete_marker: marker,
+    };
+    assert_eq!(page.versions, [item("p/a", "null", false), item("p/b", "v3", true)]);
+    assert_eq!(
+        (page.truncated, page.next_key_marker.as_str(), page.next_version_id_marker.as_str()),
+        (true, "p/b", "v3")
+    );
+    let status = |inner: &str| {
+        parse_versioning(format!("<VersioningConfiguration>{inner}</VersioningConfiguration>").as_bytes())
+    };
+    assert_eq!(status("<Status>Suspended</Status>").unwrap(), "Suspended");
+    assert_eq!(status("").unwrap(), "");
+    assert!(
+        parse_versioning(b"<ListBucketResult/>").is_err(),
+        "a server that does not know the question lists"
+    );
+    let lock = ObjectLock::parse(b"<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>COMPLIANCE</Mode><Days>3</Days></DefaultRetention></Rule></ObjectLockConfiguration>").unwrap();
+    assert_eq!((lock.enabled, lock.retention.as_deref()), (true, Some("3 days, COMPLIANCE")));
 }
 
 #[test]

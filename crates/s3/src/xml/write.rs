@@ -35,15 +35,27 @@ fn element(name: &[u8], text: &[u8], out: &mut Vec<u8>) {
 
 /// Body of DeleteObjects. `quiet`: only failures are answered.
 pub fn write_delete<'a>(keys: impl IntoIterator<Item = &'a [u8]>, quiet: bool, out: &mut Vec<u8>) {
+    write_delete_versions(keys.into_iter().map(|k| (k, None)), quiet, out);
+}
+
+/// The same for versions: key, and the version where one is meant.
+pub fn write_delete_versions<'a>(
+    items: impl IntoIterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+    quiet: bool,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"<Delete");
     out.extend_from_slice(NAMESPACE);
     out.push(b'>');
     if quiet {
         out.extend_from_slice(b"<Quiet>true</Quiet>");
     }
-    for k in keys {
+    for (key, version) in items {
         out.extend_from_slice(b"<Object>");
-        element(b"Key", k, out);
+        element(b"Key", key, out);
+        if let Some(v) = version {
+            element(b"VersionId", v, out);
+        }
         out.extend_from_slice(b"</Object>");
     }
     out.extend_from_slice(b"</Delete>");

@@ -62,7 +62,8 @@ pub fn v02_payload(f: &Facts) -> Option<Finding> {
              storage before measuring its speed."
         )
     };
-    if n > 0.0 { invalid(f, "V02", "payload_mismatch", n, 0.0, text) } else { None }
+    let name = if f.of_another_seed { "another_seed" } else { "payload_mismatch" };
+    if n > 0.0 { invalid(f, "V02", name, n, 0.0, text) } else { None }
 }
 
 pub fn v03_bytes_acknowledged(f: &Facts) -> Option<Finding> {

@@ -1,0 +1,85 @@
+//! Removes all that lies under a prefix, page by page, and goes round what cannot be removed.
+
+use std::collections::HashSet;
+
+use super::store::{Held, Item, ItemPage, ObjectStore, StoreFault};
+
+/// Pages without anything new after which a listing is not believed to come to an end.
+const MOST_EMPTY_PAGES: u32 = 1000;
+
+/// What is to be swept: all objects under a prefix, or all their versions, but for the marker.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweep<'a> {
+    pub prefix: &'a str,
+    pub marker: &'a str,
+    pub versions: bool,
+}
+
+/// What a sweep came to.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// What the server refuses to remove.
+    pub held: Vec<Held>,
+    /// The marker's items, as they were listed.
+    pub marker: Vec<Item>,
+}
+
+impl Sweep<'_> {
+    fn page(&self, store: &dyn ObjectStore, from: Option<&(String, String)>) -> Result<ItemPage, StoreFault> {
+        if self.versions {
+            return store.versions(self.prefix, from);
+        }
+        let page = store.list(self.prefix, from.map(|f| f.0.as_str()), 1000)?;
+        let items = page.keys.into_iter().map(Item::object).collect();
+        Ok(ItemPage { items, next: page.next.map(|t| (t, String::new())) })
+    }
+
+    /// Deletes until only the marker and what is held are listed. `deleted` is told of each batch, and says whether to go on.
+    pub fn run(
+        &self,
+        store: &dyn ObjectStore,
+        deleted: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Swept, StoreFault> {
+        let mut swept = Swept::default();
+        let mut held: HashSet<Item> = HashSet::new();
+        let mut before: HashSet<Item> = HashSet::new();
+        let mut from = None;
+        let mut empty = 0;
+        loop {
+            let page = self.page(store, from.as_ref())?;
+            let mut items = Vec::new();
+            for item in page.items {
+                if item.key == self.marker {
+                    if !swept.marker.contains(&item) {
+                        swept.marker.push(item);
+                    }
+                } else if item.key.starts_with(self.prefix) && !held.contains(&item) {
+                    items.push(item);
+                }
+            }
+            if items.is_empty() {
+                // Nothing here was removed, so that what the server gave for the next page still holds.
+                let Some(next) = page.next else { return Ok(swept) };
+                empty += 1;
+                if empty == MOST_EMPTY_PAGES || from.as_ref() == Some(&next) {
+                    return Err(StoreFault::Other("its listing does not come to an end".to_owned().into()));
+                }
+                from = Some(next);
+                continue;
+            }
+            if items.iter().all(|i| before.contains(i)) {
+                let text = format!("'{}' is still listed after it was deleted", items[0].key);
+                return Err(StoreFault::Away(text.into()));
+            }
+            let kept = store.delete(&items)?;
+            held.extend(kept.iter().map(|h| h.item.clone()));
+            let gone = items.len().saturating_sub(kept.len()) as u64;
+            swept.held.extend(kept);
+            before = items.into_iter().collect();
+            empty = 0;
+            if !deleted(gone) {
+                return Err(StoreFault::Other("it was stopped by Ctrl-C".to_owned().into()));
+            }
+        }
+    }
+}
