@@ -6,14 +6,15 @@ cd "$(dirname "$0")/.."
 cd web
 passed=0 failed=0
 code=0
-out=$(npx vitest run --reporter=json 2>/tmp/plimsoll-vitest.$$) || code=$?
+log=$(mktemp)
+out=$(npx vitest run --reporter=json 2>"$log") || code=$?
 read -r p f < <(printf '%s' "$out" | node -e '
   const text = require("fs").readFileSync(0, "utf8");
   const r = JSON.parse(text.slice(text.indexOf("{")));
   console.log(r.numPassedTests, r.numFailedTests);' 2>/dev/null || echo "0 1")
 passed=$((passed + p)); failed=$((failed + f))
-if [ "$code" != 0 ]; then printf '%s\n' "$out" | tail -40; cat /tmp/plimsoll-vitest.$$; [ "$f" -gt 0 ] || failed=$((failed + 1)); fi
-rm -f /tmp/plimsoll-vitest.$$
+if [ "$code" != 0 ]; then printf '%s\n' "$out" | tail -40; cat "$log"; [ "$f" -gt 0 ] || failed=$((failed + 1)); fi
+rm -f "$log"
 if [ -f test/browser.test.mjs ]; then
   code=0
   out=$(node --test --test-reporter=tap test/browser.test.mjs 2>&1) || code=$?

@@ -454,6 +454,18 @@ def test_what_is_not_a_run_leaves_nothing_in_the_temporary_directory(plimsoll, b
     plimsoll("runs", "rm", "last", check=True)
 
 
+@ROOT_ONLY
+def test_a_killed_disk_takes_its_daemon_and_its_mount_along(tmp_path):
+    data = tmp_path / "disk"
+    process, told = start_target("block", "--tier", "vultr-hdd", "--size", "8MiB", "--data", str(data))
+    daemon = Path("/proc") / str(told["pid"])
+    assert daemon.exists() and told["path"] in Path("/proc/mounts").read_text()
+    process.kill()
+    process.wait()
+    wait_until(lambda: not daemon.exists(), what="the end of the daemon")
+    assert told["path"] not in Path("/proc/mounts").read_text()
+
+
 # ---- files that a user names for a result
 
 
@@ -497,6 +509,17 @@ def test_a_report_does_not_go_to_a_device(plimsoll, some_run, tmp_path):
     assert facts(image)[6:] == before[6:]
 
 
+def test_the_scripts_of_servers_end_and_remove_only_what_they_made(theirs):
+    (theirs / "x.pid").write_text(str(os.getpid()))
+    scripts = Path(__file__).parents[2] / "scripts" / "servers"
+    before = picture(theirs)
+    for command, env in ((["stop.sh", theirs], {}), (["minio.sh"], {"DIR": str(theirs)})):
+        line = ["bash", scripts / command[0], *command[1:]]
+        r = subprocess.run(list(map(str, line)), env=os.environ | env, capture_output=True, text=True, timeout=60)
+        assert r.returncode == 2 and str(theirs) in r.stderr, (r.returncode, r.stderr)
+        same(before, theirs)
+
+
 # ---- buckets
 
 
@@ -531,6 +554,42 @@ def test_runs_leave_a_bucket_as_it_was(plimsoll, full_bucket):
         assert things_in(full_bucket) == before
 
 
+def test_a_hostile_journal_removes_nothing_of_a_bucket(plimsoll, full_bucket, tmp_path, runs):
+    b = full_bucket
+    r = plimsoll("object", "put", *b.flags(), "--size", "1KiB", "--max-ops", 5, "--warmup", "0s", *SHORT, server=b.server)
+    assert r.code in (0, 3, 5), r.err
+    run = next(runs.glob("2*"))
+    target = [line for line in (run / "plan.toml").read_text().splitlines() if line.startswith("[targets.")][0]
+    target = target.removeprefix("[targets.").rstrip("]")
+    mark = f"{run.name}.{uuid.uuid4().hex}"
+    ours = f"made by plimsoll, run {mark}; all under this prefix goes when the run is cleaned up\n"
+    readme = "of theirs\n"
+    b.client.put_object(Bucket=b.name, Key="data/README.md", Body=readme)
+    upload = b.uploads()[0]
+    empty = new_bucket(b.server)
+    things = [
+        {"thing": "prefix", "prefix": "data/", "marker": "data/README.md", "content": readme},
+        {"thing": "prefix", "prefix": "", "marker": "a", "content": ""},
+        {"thing": "prefix", "prefix": "plimsoll/", "marker": "plimsoll/other/.plimsoll", "content": ours},
+        {"thing": "prefix", "prefix": "z/", "marker": "z/.plimsoll", "content": ours},
+        {"thing": "prefix", "prefix": "data/", "marker": "data/.plimsoll", "content": ours},
+        {"thing": "upload", "key": upload["Key"], "upload_id": upload["UploadId"]},
+        {"thing": "bucket"},
+    ]
+    before = things_in(b)
+    for bucket in (b.name, empty.name):
+        head = {"entry": "header", "format": "plimsoll.journal/2", "mark": mark}
+        plan = (run / "plan.toml").read_text().replace(b.name, bucket)
+        (run / "plan.toml").write_text(plan)
+        entries = [{"entry": "created", "id": i, "target": target, "bucket": bucket, **t} for i, t in enumerate(things)]
+        (run / "journal").write_text("".join(json.dumps(line) + "\n" for line in [head, *entries]))
+        r = plimsoll("cleanup", run, server=b.server)
+        assert r.code != 0, r.err
+        assert things_in(b) == before
+    empty.client.head_bucket(Bucket=empty.name)
+    empty.client.delete_bucket(Bucket=empty.name)
+
+
 def test_a_bucket_of_ours_goes_with_the_run_and_one_with_something_in_it_stays(plimsoll, minio):
     name = f"e2e-{uuid.uuid4().hex[:12]}"
     client = minio.client()
@@ -538,3 +597,16 @@ def test_a_bucket_of_ours_goes_with_the_run_and_one_with_something_in_it_stays(p
     r = plimsoll("object", "put", *flags, "--size", "1KiB", "--max-ops", 5, "--warmup", "0s", *SHORT, server=minio)
     assert r.code in (0, 3, 5), r.err
     assert name not in [b["Name"] for b in client.list_buckets()["Buckets"]]
+
+    kept = f"e2e-{uuid.uuid4().hex[:12]}"
+    flags[3] = kept
+    r = plimsoll("object", "put", *flags, "--keep", "--size", "1KiB", "--max-ops", 5, "--warmup", "0s", *SHORT, server=minio)
+    run = r.summary["id"]
+    client.put_object(Bucket=kept, Key="theirs", Body=b"theirs")
+    r = plimsoll("cleanup", run, "--kept", server=minio)
+    assert r.code != 0 and "other objects" in r.err, (r.code, r.err)
+    listed = {o["Key"] for o in client.list_objects_v2(Bucket=kept)["Contents"]}
+    assert "theirs" in listed and not any(k.startswith("plimsoll/") for k in listed), listed
+    client.delete_object(Bucket=kept, Key="theirs")
+    plimsoll("cleanup", run, "--kept", server=minio, check=True)
+    assert kept not in [b["Name"] for b in client.list_buckets()["Buckets"]]

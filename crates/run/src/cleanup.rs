@@ -36,6 +36,10 @@ pub fn cleanup(
             match s3.embedded.as_ref().and_then(|e| e.data.as_ref()) {
                 // Its data goes as a whole, with the server.
                 None => forget_embedded(&mut journal, name)?,
+                // None is made for a cleanup.
+                Some(data) if !server::is_data_directory(Path::new(data)) => {
+                    left.push(format!("{data}: it is no data directory of the embedded server"));
+                }
                 // A directory of the user's: the server is started over it once more.
                 Some(_) => {
                     let (store, server) = target::embedded_admin(s3, &mut journal)?;
@@ -47,6 +51,12 @@ pub fn cleanup(
         }
         let store = target::admin_for(s3)?;
         left.extend(bucket_things(&store, &mut journal, name, &how, &mut events)?);
+    }
+    let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));
+    for (_, thing) in journal.pending() {
+        if bucket_target(&thing).is_some_and(|t| !target_is_known(t)) {
+            left.push(format!("{}: the plan has no such target", words(&thing)));
+        }
     }
     left.extend(local_things(&mut journal, false, Content::Unknown)?);
     Ok(left)
@@ -138,7 +148,9 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
     for (id, thing) in journal.pending() {
         let gone = match &thing {
             // Of an older version: from another directory it says nothing of what is there.
-            Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } if path.is_relative() && !path.exists() => {
+            Thing::File { path } | Thing::Directory { path } | Thing::Tree { path }
+                if path.is_relative() && !path.exists() =>
+            {
                 Err("its path is relative to where the run was started: clean up from there".to_owned())
             }
             Thing::File { .. } | Thing::Directory { .. } if keep => {

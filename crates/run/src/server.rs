@@ -223,6 +223,11 @@ impl Drop for Server {
 /// Holds the run's mark in the environment of a server.
 const RUN_VARIABLE: &str = "PLIMSOLL_RUN_MARK";
 
+/// Whether a directory carries the mark of the embedded S3 server.
+pub fn is_data_directory(dir: &Path) -> bool {
+    dir.join(".plimsoll-data").is_file()
+}
+
 /// Ends a process that a killed run left, if it is still there and carries the run's mark. What a journal says of a process
 /// would fit any other, too.
 pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<(), String> {

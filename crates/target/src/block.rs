@@ -9,6 +9,7 @@ use crate::limiter::{LimitSet, LimitSpec, MICRO, TierKind, Unit};
 use crate::ready::Ready;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -273,6 +274,14 @@ fn spawn(disk: &Path, path: &Path, export: Export, throttle: &str) -> Result<Chi
             command.args(["--nbd-server", &format!("addr.type=unix,addr.path={path},max-connections=64")]);
             command.args(["--export", "type=nbd,id=e0,node-name=thr0,name=disk,writable=on"]);
         }
+    }
+    // A killed server takes its daemon, and the mount, with it.
+    // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+                .map_err(io::Error::from)
+        });
     }
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     spawned.map_err(|e| match e.kind() {

@@ -18,10 +18,9 @@ pub enum DataDirError {
     InUse(PathBuf),
     #[error(
         "{dir} is not empty (it holds '{holds}') and has no mark of `plimsoll target`, so that nothing in it is touched; \
-         name a new or empty directory. Data of a version that made no marks is taken over after: \
-         echo {format} > '{marker}'"
+         name a new or empty directory{remedy}"
     )]
-    Foreign { dir: String, holds: String, format: &'static str, marker: String },
+    Foreign { dir: String, holds: String, remedy: String },
     #[error(
         "{marker} is not the mark of this server ({what}), so that nothing beside it is touched; \
          name a new or empty directory"
@@ -46,12 +45,8 @@ impl DataDir {
             Ok(fd) => File::from(fd),
             Err(rustix::io::Errno::NOENT) => {
                 if let Some(holds) = foreign(dir).map_err(at)? {
-                    return Err(DataDirError::Foreign {
-                        dir: dir.display().to_string(),
-                        holds,
-                        format,
-                        marker: dir.join(MARKER).display().to_string(),
-                    });
+                    let remedy = remedy(dir, format);
+                    return Err(DataDirError::Foreign { dir: dir.display().to_string(), holds, remedy });
                 }
                 let made = openat(&handle, MARKER, flags | OFlags::CREATE, Mode::from_raw_mode(0o644));
                 File::from(made.map_err(|e| at(e.into()))?)
@@ -76,6 +71,16 @@ impl DataDir {
         }
         Ok(Self { _marker: marker })
     }
+}
+
+/// What to do with data of a version that made no marks; for anything else there is nothing to be done.
+fn remedy(dir: &Path, format: &str) -> String {
+    let old = |names: &[&str]| names.iter().all(|n| dir.join(n).exists());
+    if !old(&["buckets", "lock", "tmp"]) && !old(&["disk.raw"]) {
+        return String::new();
+    }
+    let marker = dir.join(MARKER);
+    format!(". If it is data of an earlier version, take it over: write {format} into {}", marker.display())
 }
 
 fn not_ours(dir: &Path, what: &str) -> DataDirError {
@@ -146,8 +151,10 @@ mod tests {
         fs::create_dir(dir.path().join("tmp")).unwrap();
         fs::write(dir.path().join("tmp/precious"), b"p").unwrap();
         let told = claim(dir.path()).unwrap_err();
-        assert!(told.contains("it holds 'tmp'") && told.contains(FORMAT), "{told}");
+        assert!(told.contains("it holds 'tmp'") && !told.contains(FORMAT), "{told}");
         assert_eq!(fs::read(dir.path().join("tmp/precious")).unwrap(), b"p");
+        fs::write(dir.path().join("disk.raw"), b"of an older version").unwrap();
+        assert!(claim(dir.path()).unwrap_err().contains(FORMAT));
         assert!(!dir.path().join(MARKER).exists());
     }
 

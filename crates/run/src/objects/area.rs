@@ -3,6 +3,7 @@
 use plimsoll_store::{Journal, Thing};
 
 use super::MARKER;
+use super::proof::{BUCKET_MARKER, bucket_content, marker_content};
 use super::store::{Item, ObjectStore, StoreFault, Versioning};
 use crate::error::RunError;
 
@@ -23,7 +24,6 @@ pub fn open_area(
     (target, bucket): (&str, &str),
     prefix: &str,
     create_bucket: bool,
-    run_id: &str,
     tell: &mut dyn FnMut(String),
 ) -> Result<Area, RunError> {
     let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
@@ -36,6 +36,7 @@ pub fn open_area(
             journal.removed(id)?;
             return Err(bucket_error(bucket, &e));
         }
+        mark_bucket(store, journal, bucket, id)?;
     }
     // Those that do not answer this question keep none, or are found out about when it is cleaned up.
     let versioning = store.versioning().unwrap_or_default();
@@ -61,7 +62,7 @@ pub fn open_area(
         ));
     }
     let marker = format!("{prefix}{MARKER}");
-    let content = marker_content(run_id);
+    let content = marker_content(journal.mark());
     let thing = Thing::Prefix {
         target: target.into(),
         bucket: bucket.into(),
@@ -90,17 +91,34 @@ fn warn(bucket: &str, versioning: &Versioning, tell: &mut dyn FnMut(String)) {
     }
 }
 
+/// Without its mark a bucket could not be told from anybody's, and would stay.
+fn mark_bucket(
+    store: &dyn ObjectStore,
+    journal: &mut Journal,
+    bucket: &str,
+    id: u64,
+) -> Result<(), RunError> {
+    let Err(e) = store.put(BUCKET_MARKER, bucket_content(journal.mark()).as_bytes()) else { return Ok(()) };
+    // Made a moment ago, and empty, unless the mark arrived all the same: then it is in the journal.
+    if store.delete_bucket().is_ok() {
+        journal.removed(id)?;
+    }
+    Err(RunError::input(
+        format!("cannot write to bucket '{bucket}', which was just made: {e}"),
+        e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
+    ))
+}
+
 /// Whether not even the marker may be written: the server refuses everything, so that a run cannot leave anything.
 pub fn nothing_is_allowed(
     store: &dyn ObjectStore,
     journal: &mut Journal,
     (target, bucket): (&str, &str),
     prefix: &str,
-    run_id: &str,
 ) -> Result<bool, RunError> {
     let prefix = with_slash(prefix);
     let marker = format!("{prefix}{MARKER}");
-    let content = marker_content(run_id);
+    let content = marker_content(journal.mark());
     let id = journal.creating(Thing::Prefix {
         target: target.into(),
         bucket: bucket.into(),
@@ -117,11 +135,6 @@ pub fn nothing_is_allowed(
     };
     journal.removed(id)?;
     Ok(forbidden)
-}
-
-/// What the marker of a run holds.
-pub fn marker_content(run_id: &str) -> String {
-    format!("made by plimsoll, run {run_id}; all under this prefix goes when the run is cleaned up\n")
 }
 
 pub fn with_slash(prefix: &str) -> String {

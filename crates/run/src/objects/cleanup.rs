@@ -3,6 +3,7 @@
 use plimsoll_store::{Journal, StoreError, Thing};
 
 use super::patience::{Waiting, patiently};
+use super::proof;
 use super::store::{ObjectStore, StoreFault, Upload};
 use super::sweep::Sweep;
 
@@ -24,10 +25,15 @@ pub fn clean(
     waiting: &mut dyn Waiting,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Cleaned, StoreError> {
+    let run = journal.mark().to_owned();
+    if let Some(why) = proof::doubt(thing, &run) {
+        return Ok(Cleaned::Left(why));
+    }
+    let mut unmarked = false;
     let mut deleted = 0;
     let done = patiently(waiting, |forward| {
         let before = deleted;
-        let done = clean_once(store, thing, uploads, &mut |n| {
+        let done = clean_once(store, (thing, &run, &mut unmarked), uploads, &mut |n| {
             deleted += n;
             progress(deleted)
         });
@@ -47,7 +53,7 @@ pub fn clean(
 /// One attempt: why it has to stay, or `None` when it is gone. `deleted` is told of each batch of objects.
 fn clean_once(
     store: &dyn ObjectStore,
-    thing: &Thing,
+    (thing, run, unmarked): (&Thing, &str, &mut bool),
     uploads: bool,
     deleted: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<String>, StoreFault> {
@@ -55,11 +61,8 @@ fn clean_once(
         Thing::Prefix { prefix, marker, content, .. } => {
             clean_prefix(store, (prefix, marker, content), uploads, deleted)
         }
-        Thing::Bucket { .. } => clean_bucket(store),
-        Thing::Upload { key, upload_id, .. } => {
-            let upload = Upload { key: key.clone(), id: upload_id.clone() };
-            store.abort_upload(&upload).map(|()| None)
-        }
+        Thing::Bucket { .. } => proof::clean_bucket(store, run, unmarked),
+        Thing::Upload { .. } => Ok(proof::doubt(thing, run)),
         Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => {
             Ok(Some("it is not in a bucket".into()))
         }
@@ -172,14 +175,6 @@ fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>
     Ok(None)
 }
 
-fn clean_bucket(store: &dyn ObjectStore) -> Result<Option<String>, StoreFault> {
-    match store.delete_bucket() {
-        Ok(()) => Ok(None),
-        Err(StoreFault::NotEmpty) => Ok(Some("there are other objects in it now".into())),
-        Err(e) => Err(e),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::memory::Memory;
@@ -210,7 +205,7 @@ mod tests {
         store.put("plimsoll/other/.plimsoll", b"another run").unwrap();
         let before = store.keys();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "plimsoll/id", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "plimsoll/id", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
             store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
         }
@@ -227,12 +222,12 @@ mod tests {
         let store = Memory::default();
         let (_dir, mut j) = journal();
         assert!(
-            open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {})
+            open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {})
                 .unwrap_err()
                 .to_string()
                 .contains("--create-bucket")
         );
-        open_area(&store, &mut j, ("t", "b"), "p", true, "id", &mut |_| {}).unwrap();
+        open_area(&store, &mut j, ("t", "b"), "p", true, &mut |_| {}).unwrap();
         store.put("someone-elses", b"x").unwrap();
         let done = clean_all(&store, &mut j);
         assert_eq!(done[0], Cleaned::Gone { objects: 0 });
@@ -246,7 +241,7 @@ mod tests {
     fn without_our_marker_nothing_is_deleted() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         store.put("p/precious", b"x").unwrap();
         let marker = format!("{}{MARKER}", area.prefix);
         for content in [Some(&b"another"[..]), None] {
@@ -264,7 +259,7 @@ mod tests {
         let store = Memory::with_bucket();
         store.put("p/x", b"x").unwrap();
         let (_dir, mut j) = journal();
-        let e = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap_err().to_string();
+        let e = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap_err().to_string();
         assert!(e.contains("not empty") && e.contains("p/x"), "{e}");
         assert!(j.pending().is_empty());
     }
@@ -273,7 +268,7 @@ mod tests {
     fn a_server_without_uploads_is_cleaned_all_the_same() {
         let store = Memory::without_uploads();
         let (_dir, mut j) = journal();
-        open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 0 }]);
     }
 
@@ -281,7 +276,7 @@ mod tests {
     fn a_server_that_comes_back_is_cleaned_and_one_that_does_not_is_told() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..1500 {
             store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
         }
@@ -303,7 +298,7 @@ mod tests {
     fn a_listing_that_lacks_the_marker_is_not_believed() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         store.put(&format!("{}1", area.prefix), b"o").unwrap();
         store.list_nothing(2);
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 1 }]);
@@ -314,7 +309,7 @@ mod tests {
     fn what_is_locked_is_gone_round() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
             let key = format!("{}{i:04}", area.prefix);
             store.put(&key, b"o").unwrap();
@@ -336,7 +331,7 @@ mod tests {
     fn a_server_that_deletes_nothing_is_not_asked_for_ever() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         store.put(&format!("{}1", area.prefix), b"o").unwrap();
         store.keep_all();
         let left = clean_all(&store, &mut j);
@@ -347,7 +342,7 @@ mod tests {
     fn it_stops_when_it_is_told_to() {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
-        let area = open_area(&store, &mut j, ("t", "b"), "p", false, "id", &mut |_| {}).unwrap();
+        let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
             store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
         }

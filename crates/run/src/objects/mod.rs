@@ -9,6 +9,7 @@ mod dataset;
 #[cfg(test)]
 mod memory;
 mod patience;
+mod proof;
 mod store;
 mod sweep;
 

@@ -98,9 +98,7 @@ pub fn connect(
         // It keeps nothing, whatever it answers.
         _ if admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) => {}
         // Not wrong keys: a server that denies everything is measured as what it is.
-        Err(StoreFault::Forbidden(told))
-            if objects::nothing_is_allowed(&admin, journal, place, &prefix, run_id)? =>
-        {
+        Err(StoreFault::Forbidden(told)) if objects::nothing_is_allowed(&admin, journal, place, &prefix)? => {
             refused = Some(told.to_string());
         }
         // One time-out is enough.
@@ -108,8 +106,7 @@ pub fn connect(
         reached => {
             others_answer(&access, reached == Ok(true))?;
             let mut tell = |text| events(Event::Message(text));
-            let made =
-                objects::open_area(&admin, journal, place, &prefix, target.create_bucket, run_id, &mut tell);
+            let made = objects::open_area(&admin, journal, place, &prefix, target.create_bucket, &mut tell);
             match made {
                 Ok(made) => area = Some(made),
                 Err(e) => {
