@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Holds DEPENDENCIES.md against what is really depended on: a line for each crate and package, none too many, each
-crate's weight and licence as cargo knows them, and no crate named in the workspace that nobody uses."""
+crate's weight and licence as cargo knows them, and no crate named in the workspace that nobody uses. And of all crates,
+those that others bring included: a licence that we may ship under, the registry as their only source, none that is banned.
+That is what `cargo deny check licenses bans sources` checks; its fourth check, advisories, needs a database from the network
+(DEPENDENCIES.md says how to ask it)."""
 
 import json
 import re
@@ -10,6 +13,12 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# Licences that a binary under Apache-2.0 may contain.
+LICENCES = {"MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD",
+            "Unicode-3.0", "CC0-1.0", "Unlicense", "BSL-1.0", "CDLA-Permissive-2.0", "MIT-0", "NCSA"}
+# What ARCHITECTURE.md keeps out: too heavy, or a second TLS.
+BANNED = {"aws-sdk-s3", "aws-config", "datafusion", "arrow", "duckdb", "object_store", "openssl", "openssl-sys", "native-tls"}
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
 
 
@@ -33,14 +42,54 @@ def packages():
     return {n for s in ("dependencies", "devDependencies") for n in web.get(s, {})}
 
 
-def known():
-    """Weight and licence of each crate that one of ours depends on directly, from both workspaces, on Linux."""
-    found = {}
+def metadata():
+    """What cargo knows of both workspaces, on Linux."""
     for path in ("Cargo.toml", "fuzz/Cargo.toml"):
         command = ["cargo", "metadata", "--format-version=1", "--locked", "--manifest-path", ROOT / path]
         command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
-        out = subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout
-        meta = json.loads(out)
+        yield json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+
+
+def permitted(expression):
+    """Whether one choice of an SPDX expression is of licences that we may ship under."""
+    text = expression.replace("/", " OR ").strip()
+    while text.startswith("(") and text.endswith(")") and text.find(")") == len(text) - 1:
+        text = text[1:-1]
+    # OR binds less than AND; parentheses hold a whole choice.
+    for word, rule in ((" OR ", any), (" AND ", all)):
+        parts = split(text, word)
+        if len(parts) > 1:
+            return rule(permitted(p) for p in parts)
+    return text in LICENCES
+
+
+def split(text, word):
+    """Parts between words that stand outside of parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0 and text.startswith(word, i):
+            parts.append(text[start:i])
+            start = i + len(word)
+    return [*parts, text[start:]]
+
+
+def of_all(metas):
+    """What is wrong with any crate, however it came in."""
+    for package in {p["id"]: p for meta in metas for p in meta["packages"]}.values():
+        name = f"{package['name']} {package['version']}"
+        if package["source"] not in (None, REGISTRY):
+            yield f"{name} comes from {package['source']}, not from the registry"
+        if not permitted(package["license"] or "none"):
+            yield f"{name} is under {package['license'] or 'no licence'}, which is not among those that we ship"
+        if package["name"] in BANNED:
+            yield f"{name} is banned (ARCHITECTURE.md)"
+
+
+def known(metas):
+    """Weight and licence of each crate that one of ours depends on directly, from both workspaces, on Linux."""
+    found = {}
+    for meta in metas:
         packages = {p["id"]: p for p in meta["packages"]}
         nodes = {n["id"]: n["deps"] for n in meta["resolve"]["nodes"]}
         direct = {d["pkg"] for n in nodes if packages[n]["source"] is None for d in nodes[n]}
@@ -78,7 +127,9 @@ def documented():
 
 def problems():
     used, idle = crates()
-    rows, web, facts = documented(), packages(), known()
+    metas = list(metadata())
+    rows, web, facts = documented(), packages(), known(metas)
+    yield from of_all(metas)
     for name in sorted(idle):
         yield f"Cargo.toml names {name}, and no crate uses it"
     for name in sorted((used | web) - rows.keys()):
