@@ -12,6 +12,9 @@ from conftest import BIN, wait_until
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
+# A real limiter, measured on a machine that may stand still for seconds: what fails is tried once more, the same, and counted.
+pytestmark = pytest.mark.flaky(reruns=1)
+
 
 @pytest.fixture
 def throttled(tmp_path, runs):
@@ -45,17 +48,10 @@ def throttled(tmp_path, runs):
 
 
 def within_a_hundredth(throttled, limits, field, limit, *args):
-    """The limit is a ceiling: on a machine whose disk is busy with others a run may stay below it, so three may try. Where all
-    stood still for a while the kernel grants some of that later (506 of 500 was seen): that is no try either."""
-    seen = []
-    for _ in range(3):
-        summary, moved = throttled(limits, *args, "--runtime", "10s", "--warmup", "2s")
-        rate = summary["workloads"][0][field]["value"]
-        seen.append(rate)
-        assert rate < limit * 1.05, "faster than the kernel allows"
-        if abs(rate / limit - 1) < 0.01:
-            return moved
-    raise AssertionError(f"{limit} was never reached: {seen}")
+    summary, moved = throttled(limits, *args, "--runtime", "10s", "--warmup", "2s")
+    rate = summary["workloads"][0][field]["value"]
+    assert abs(rate / limit - 1) < 0.01, f"{rate}, where {limit} was set"
+    return moved
 
 
 @ROOT_ONLY

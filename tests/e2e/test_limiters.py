@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from conftest import BIN, new_bucket, start, stop
 
+# A real limiter, measured on a machine that may stand still for seconds: what fails is tried once more, the same, and counted.
+pytestmark = pytest.mark.flaky(reruns=1)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -18,17 +20,9 @@ def rate(result, op):
     return w["ops_per_s"]["value"]
 
 
-def held(measure, want, rel, attempts=3, less=None):
-    """A limiter lets no more through than its rate, in each attempt. That it lets as much through is seen in one of a
-    few: a machine or disk that is busy elsewhere may make less of it. `less`: how far below
-    it may stay, where that is not `rel`."""
-    seen = []
-    for _ in range(attempts):
-        seen.append(measure())
-        assert seen[-1] <= want * (1 + rel), seen
-        if seen[-1] >= want * (1 - (less or rel)):
-            return
-    raise AssertionError(f"{seen}, and never the {want} that were set")
+def held(got, want, rel, less=None):
+    """A limiter lets no more through than its rate, and as much. `less`: how far below it may stay, where that is not `rel`."""
+    assert want * (1 - (less or rel)) <= got <= want * (1 + rel), f"{got}, where {want} was set"
 
 
 def test_nginx_limit_req(plimsoll, embedded):
@@ -44,7 +38,7 @@ def test_nginx_limit_req(plimsoll, embedded):
         return rate(r, "put")
 
     try:
-        held(measure, 200, 0.02)
+        held(measure(), 200, 0.02)
     finally:
         stop(limit["dir"])
 
@@ -54,7 +48,7 @@ def test_a_tier_of_the_embedded_server(plimsoll, size, ops):
     """A twentieth of 800 op/s and 600 MiB/s: small objects meet the first, large ones the second."""
     flags = ["object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
              "--size", size, "--concurrency", "16", "--warmup", "3s", "--duration", "8s", "--json"]
-    held(lambda: rate(plimsoll(*flags), "put"), ops, 0.04)
+    held(rate(plimsoll(*flags), "put"), ops, 0.04)
 
 
 def test_the_plan_of_a_tier_meets_its_promise(plimsoll, tmp_path):
@@ -78,7 +72,7 @@ def block_rate(plimsoll, path, *flags):
 def test_qemu_throttle_group(plimsoll, limits, flags, ops):
     disk = start("qsd.sh", limits, "64M")
     try:
-        held(lambda: rate(block_rate(plimsoll, disk["path"], *flags), "read"), ops, 0.02)
+        held(rate(block_rate(plimsoll, disk["path"], *flags), "read"), ops, 0.02)
     finally:
         stop(disk["dir"])
 
@@ -101,7 +95,7 @@ def test_kernel_blkio_throttle(runs, limits, flags, ops):
             return json.loads(done.stdout)["workloads"][0]["ops_per_s"]["value"]
 
         # What a stall of this machine costs blkio does not make good: a little less is no fault of anyone's.
-        held(measure, ops, 0.02, less=0.05)
+        held(measure(), ops, 0.02, less=0.05)
     finally:
         stop(disk["dir"])
 
@@ -125,7 +119,7 @@ def test_tbf_on_a_link(runs):
                 env=os.environ | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
             return json.loads(done.stdout)["workloads"][0]["bytes_per_s"]["value"]
 
-        held(measure, 12_500_000, 0.03)
+        held(measure(), 12_500_000, 0.03)
     finally:
         if server:
             server.terminate()
