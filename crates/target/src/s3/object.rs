@@ -21,6 +21,8 @@ const FOOTER_BYTES: u64 = 16;
 const MAX_META_BYTES: u64 = 4 << 20;
 /// Objects up to this size are read in one call together with their description.
 pub(crate) const SMALL_BYTES: u64 = 256 << 10;
+/// Bytes read of the end of a larger one: nearly every description fits.
+const TAIL_BYTES: u64 = 4 << 10;
 
 /// Checksums that a client sent and that were verified, in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,7 +197,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     };
     let damaged = |why: &str| StoreError::Damaged(format!("{}: {why}", path.display()));
     let len = file.metadata()?.len();
-    let tail_len = len.min(SMALL_BYTES);
+    let tail_len = if len <= SMALL_BYTES { len } else { TAIL_BYTES };
     let mut tail = vec![0; tail_len as usize];
     file.read_exact_at(&mut tail, len - tail_len)?;
     let Some(footer) = tail.len().checked_sub(FOOTER_BYTES as usize).map(|at| &tail[at..]) else {

@@ -15,14 +15,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
 /// Bytes handed to a blocking thread at once.
 const BATCH_BYTES: usize = SMALL_BYTES as usize;
-/// Bytes of one read of a download.
-const PIECE_BYTES: u64 = 512 << 10;
+/// Bytes of one read of a download: two of them fit into a core's own cache beside what else it needs.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// Runs file work on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
@@ -120,6 +120,9 @@ fn broken_body(e: s3s::StdError) -> S3Error {
 }
 
 /// A part of a file as a body.
+///
+/// What the page cache has is read at once, without a trip to another thread: a hand-over costs more than the copy.
+/// What it has not is read one piece ahead on a thread that may block.
 #[derive(Debug)]
 pub(crate) struct FileStream {
     file: Arc<File>,
@@ -135,15 +138,34 @@ impl FileStream {
         FileStream { file: Arc::new(file), at, end, left: end - at, reading: None }
     }
 
+    /// Takes the next piece from the page cache, where it is there from its beginning.
+    fn cached(&mut self) -> Option<Bytes> {
+        let wanted = (self.end - self.at).min(PIECE_BYTES) as usize;
+        if wanted == 0 || self.reading.is_some() {
+            return None;
+        }
+        let mut piece = Piece::take();
+        let into = &mut [io::IoSliceMut::new(&mut piece.bytes[..wanted])];
+        // Whatever it cannot do (not in the cache, not on this file system) the thread that may block does.
+        let got = rustix::io::preadv2(&self.file, into, self.at, rustix::io::ReadWriteFlags::NOWAIT).ok()?;
+        if got == 0 {
+            return None;
+        }
+        piece.len = got;
+        self.at += got as u64;
+        Some(Bytes::from_owner(piece))
+    }
+
     fn read_ahead(&mut self) {
         if self.at < self.end && self.reading.is_none() {
             let n = (self.end - self.at).min(PIECE_BYTES);
             let (file, at) = (self.file.clone(), self.at);
             self.at += n;
             self.reading = Some(tokio::task::spawn_blocking(move || {
-                let mut buf = vec![0; n as usize];
-                file.read_exact_at(&mut buf, at)?;
-                Ok(Bytes::from(buf))
+                let mut piece = Piece::take();
+                piece.len = n as usize;
+                file.read_exact_at(&mut piece.bytes[..n as usize], at)?;
+                Ok(Bytes::from_owner(piece))
             }));
         }
     }
@@ -154,6 +176,10 @@ impl Stream for FileStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        if let Some(piece) = this.cached() {
+            this.left -= piece.len() as u64;
+            return Poll::Ready(Some(Ok(piece)));
+        }
         this.read_ahead();
         let Some(reading) = &mut this.reading else { return Poll::Ready(None) };
         let piece = ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|e| Err(io::Error::other(e)));
@@ -175,5 +201,79 @@ impl Stream for FileStream {
 impl ByteStream for FileStream {
     fn remaining_length(&self) -> RemainingLength {
         RemainingLength::new_exact(usize::try_from(self.left).unwrap_or(usize::MAX))
+    }
+}
+
+/// A buffer of a download, given back when the socket has taken its bytes: one that was used a moment ago is still in
+/// the core's cache, and needs no new pages of the kernel.
+struct Piece {
+    bytes: Box<[u8]>,
+    len: usize,
+}
+
+/// Buffers that wait for the next download, the last used on top.
+static SPARE: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
+/// Buffers that are kept: 16 MiB.
+const MOST_SPARE: usize = (16 << 20) / PIECE_BYTES as usize;
+
+impl Piece {
+    fn take() -> Piece {
+        let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Piece { bytes: spare.unwrap_or_else(|| vec![0; PIECE_BYTES as usize].into()), len: 0 }
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < MOST_SPARE {
+            spare.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(file: File, at: u64, end: u64) -> Vec<u8> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let pieces: Vec<_> = runtime.block_on(FileStream::new(file, at, end).collect());
+        pieces.into_iter().flat_map(|p| p.unwrap()).collect()
+    }
+
+    #[test]
+    fn a_body_is_the_span_whether_cached_or_not_and_however_often_its_buffers_were_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let data: Vec<u8> = (0..3 * PIECE_BYTES + 77).map(|i| (i * 2_654_435_761 >> 16) as u8).collect();
+        std::fs::write(&path, &data).unwrap();
+        let open = || File::open(&path).unwrap();
+        open().sync_all().unwrap();
+        for (at, end) in [(0, data.len() as u64), (5, PIECE_BYTES + 6), (7, 8), (9, 9)] {
+            for cached in [true, false] {
+                if !cached {
+                    rustix::fs::fadvise(open(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+                }
+                assert!(body(open(), at, end) == data[at as usize..end as usize], "{at} {end} {cached}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error_and_no_short_body() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, vec![1; 1000]).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let pieces: Vec<_> =
+            runtime.block_on(FileStream::new(File::open(&path).unwrap(), 0, 2 * PIECE_BYTES).collect());
+        assert!(pieces.last().is_some_and(Result::is_err), "{pieces:?}");
     }
 }
