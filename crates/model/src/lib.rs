@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod plan;
 pub mod sample;
 pub mod summary;
+pub mod text;
 pub mod trace;
 pub mod units;
 

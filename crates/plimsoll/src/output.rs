@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use plimsoll_model::text::printable;
 use plimsoll_report::{GroupKey, ReportError, RunReport, Style};
 use plimsoll_store::RunDir;
 
@@ -55,11 +56,12 @@ pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result
 /// A line for the person who watches, on stderr. Who has closed it (a terminal that went away, `2>&1 | head`) is no reason to
 /// die in the middle of a run.
 pub fn tell(line: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", printable(&line.to_string(), false));
 }
 
 /// Everything that goes to stdout goes through here. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Fault> {
+    let text = printable(text, Style::for_stdout().colour);
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Fault::input(

@@ -65,7 +65,7 @@ pub fn csv(runs: &[RunReport]) -> String {
             cells.extend([number(c.busy_fraction), number(c.cpu_s)]);
             cells.extend([c.cpu_s_per_gib.map_or(String::new(), number), c.rss_bytes.to_string()]);
             cells.push(w.notes.join("; "));
-            cells.extend(labels.iter().map(|l| r.summary.labels.get(*l).cloned().unwrap_or_default()));
+            cells.extend(labels.iter().map(|l| words(r.summary.labels.get(*l).map_or("", String::as_str))));
             out.push_str(&row(cells));
         }
     }
@@ -79,7 +79,7 @@ fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
         r.summary.id.clone(),
         validity::is_line_valid(&r.summary, w).to_string(),
         codes.join(" "),
-        w.name.clone(),
+        words(&w.name),
         w.op.clone(),
         w.size_bytes.to_string(),
         w.concurrency.to_string(),
@@ -116,6 +116,12 @@ fn latency(l: Option<&LatencySummary>) -> [String; 9] {
         known(l.p9999),
         l.max.to_string(),
     ]
+}
+
+/// A cell of words. A spreadsheet would run one that begins as a formula does.
+fn words(text: &str) -> String {
+    let formula = text.starts_with(['=', '@', '+', '-']) && text.parse::<f64>().is_err();
+    if formula { format!("'{text}") } else { text.to_owned() }
 }
 
 /// No exponent, no infinity: an exact value's sample size is left empty.

@@ -1,5 +1,7 @@
 //! One self-contained HTML file: the page built in `web/`, with the data inside. It asks the network for nothing.
 
+use plimsoll_model::text::printable;
+
 use crate::group::GroupKey;
 use crate::run::{ReportError, RunReport};
 use crate::table::escape;
@@ -18,8 +20,11 @@ const TITLE: &str = "<!--PLIMSOLL_TITLE-->";
 /// The report of one or several runs. `by` groups them; empty: by what differs.
 pub fn html(runs: &[RunReport], by: &[GroupKey]) -> Result<String, ReportError> {
     let json = serde_json::to_string(&page::page(runs, by))?;
-    let data =
-        format!("<script type=\"application/json\" id=\"plimsoll-data\">{}</script>", embeddable(&json));
+    let data = format!(
+        "<script type=\"application/json\" id=\"plimsoll-data\">{}</script>",
+        embeddable(&printable(&json, false))
+    );
+    let still = printable(&plain(runs, by), false).into_owned();
     let title = match runs {
         [one] => format!("{} - Plimsoll", one.summary.id),
         many => format!("{} runs - Plimsoll", many.len()),
@@ -35,7 +40,7 @@ pub fn html(runs: &[RunReport], by: &[GroupKey]) -> Result<String, ReportError> 
         } else if rest.starts_with(TITLE) {
             (TITLE, &*escape(&title))
         } else if rest.starts_with(STATIC) {
-            (STATIC, &*plain(runs, by))
+            (STATIC, still.as_str())
         } else {
             ("<", "<")
         };

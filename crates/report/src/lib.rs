@@ -12,6 +12,7 @@ pub mod limits;
 pub mod lines;
 mod markdown;
 pub mod number;
+mod outside;
 pub mod page;
 mod resources;
 mod run;

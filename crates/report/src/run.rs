@@ -1,9 +1,11 @@
 //! What a report is made of: the summary, the analysis beside it, and the series over time, read once.
 
+use plimsoll_model::text::clean;
 use plimsoll_model::{Analysis, RunSummary};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Window};
 
 use crate::lines::{self, Line};
+use crate::outside::cleaned;
 use crate::spectrum::{self, Spectrum};
 
 /// Points over time per series when one run is shown alone.
@@ -74,6 +76,9 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
         }
         Err(e) => report.gaps.push(format!("The series over time could not be read: {e}.")),
     }
+    report.summary = cleaned(report.summary);
+    report.analysis = cleaned(report.analysis);
+    report.gaps.iter_mut().for_each(|gap| *gap = clean(gap).into_owned());
     Ok(report)
 }
 

@@ -3,6 +3,7 @@
 //! Documents come from a server that may be broken or hostile: sizes and depth are bounded, document types and
 //! unknown entities are refused, names are matched without their namespace.
 
+use plimsoll_model::text::said;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -24,7 +25,8 @@ const MAX_DEPTH: usize = 32;
 pub struct XmlError(pub String);
 
 fn bad(why: impl Into<String>) -> XmlError {
-    XmlError(why.into())
+    // What is wrong is most often shown with what the server sent.
+    XmlError(said(&why.into()))
 }
 
 /// Walks a document. At the end of each element `visit` gets its path (`ListBucketResult/Contents/Key`) and its

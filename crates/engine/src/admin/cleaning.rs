@@ -2,6 +2,7 @@
 //!
 //! Servers differ in what they know. Where one refuses a detail of a request, the plainer form is asked for, and remembered.
 
+use plimsoll_model::text::said;
 use plimsoll_s3::checksum::content_md5;
 use plimsoll_s3::head::Action;
 use plimsoll_s3::uri::encode_query;
@@ -113,7 +114,8 @@ impl Admin {
         match keys.find(|k| !k.starts_with(prefix)) {
             None => Ok(()),
             Some(k) => {
-                let text = format!("{} listed '{k}', which is not under '{prefix}'", self.setup.endpoint);
+                let text =
+                    format!("{} listed '{}', which is not under '{prefix}'", self.setup.endpoint, said(k));
                 Err(AdminError::new(Trouble::Foreign, text))
             }
         }

@@ -53,8 +53,8 @@ fn is_damaged(summary: &RunSummary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::Level;
     use plimsoll_model::summary::Expectation;
-    use plimsoll_model::{Environment, Level};
 
     fn summary(valid: bool, met: &[Option<bool>]) -> RunSummary {
         let expectation = |m: &Option<bool>| Expectation {

@@ -1,5 +1,6 @@
 //! The run's own place in a bucket: made here, in the order that lets a kill at any point be cleaned up.
 
+use plimsoll_model::text::clean;
 use plimsoll_store::{Journal, Thing};
 
 use super::MARKER;
@@ -45,7 +46,7 @@ pub fn open_area(
     let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
     if let Some(key) = found.keys.first() {
         return Err(RunError::input(
-            format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{key}'"),
+            format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{}'", clean(key)),
             "Choose another prefix: a run uses only one that it made itself",
         ));
     }
@@ -56,7 +57,7 @@ pub fn open_area(
         return Err(RunError::input(
             format!(
                 "the prefix '{prefix}' of bucket '{bucket}' holds versions of deleted objects, such as '{}'",
-                item.key
+                clean(&item.key)
             ),
             "Choose another prefix: a run uses only one that it made itself",
         ));

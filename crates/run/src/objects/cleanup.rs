@@ -1,10 +1,13 @@
 //! Cleaning up in a bucket what the journal says is there.
 
+use std::collections::HashSet;
+
+use plimsoll_model::text::clean as clean_text;
 use plimsoll_store::{Journal, StoreError, Thing};
 
 use super::patience::{Waiting, patiently};
 use super::proof;
-use super::store::{ObjectStore, StoreFault, Upload};
+use super::store::{Item, ObjectStore, StoreFault, Upload};
 use super::sweep::Sweep;
 
 /// What became of one thing.
@@ -31,9 +34,10 @@ pub fn clean(
     }
     let mut unmarked = false;
     let mut deleted = 0;
+    let mut page = HashSet::new();
     let done = patiently(waiting, |forward| {
         let before = deleted;
-        let done = clean_once(store, (thing, &run, &mut unmarked), uploads, &mut |n| {
+        let done = clean_once(store, (thing, &run, &mut unmarked), (uploads, &mut page), &mut |n| {
             deleted += n;
             progress(deleted)
         });
@@ -54,12 +58,12 @@ pub fn clean(
 fn clean_once(
     store: &dyn ObjectStore,
     (thing, run, unmarked): (&Thing, &str, &mut bool),
-    uploads: bool,
+    (uploads, page): (bool, &mut HashSet<Item>),
     deleted: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<String>, StoreFault> {
     match thing {
         Thing::Prefix { prefix, marker, content, .. } => {
-            clean_prefix(store, (prefix, marker, content), uploads, deleted)
+            clean_prefix(store, (prefix, marker, content), (uploads, page), deleted)
         }
         Thing::Bucket { .. } => proof::clean_bucket(store, run, unmarked),
         Thing::Upload { .. } => Ok(proof::doubt(thing, run)),
@@ -73,7 +77,7 @@ fn clean_once(
 fn clean_prefix(
     store: &dyn ObjectStore,
     (prefix, marker, content): (&str, &str, &str),
-    uploads: bool,
+    (uploads, page): (bool, &mut HashSet<Item>),
     deleted: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<String>, StoreFault> {
     // A prefix that is empty or has no end of its own would reach beyond what is ours.
@@ -95,7 +99,7 @@ fn clean_prefix(
             )));
         }
     }
-    let swept = Sweep { prefix, marker, versions }.run(store, deleted)?;
+    let swept = Sweep { prefix, marker, versions }.run(store, page, deleted)?;
     if swept.marker.is_empty() {
         // The marker is there: it was read above. A listing without it, as of a server that is just starting,
         // says nothing about what else is there.
@@ -113,7 +117,7 @@ fn clean_prefix(
         format!(
             "{} {what} cannot be removed, the first being '{}': {}",
             held.len(),
-            first.item.key,
+            clean_text(&first.item.key),
             first.why
         )
     }))
@@ -179,7 +183,6 @@ fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>
 mod tests {
     use super::super::memory::Memory;
     use super::super::patience::{PATIENCE, tests::Virtual};
-    use super::super::store::Item;
     use super::super::{MARKER, open_area};
     use super::*;
 

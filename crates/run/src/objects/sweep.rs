@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use plimsoll_model::text::clean;
+
 use super::store::{Held, Item, ItemPage, ObjectStore, StoreFault};
 
 /// Pages without anything new after which a listing is not believed to come to an end.
@@ -35,16 +37,20 @@ impl Sweep<'_> {
     }
 
     /// Deletes until only the marker and what is held are listed. `deleted` is told of each batch, and says whether to go on.
+    /// `before` is the last page that was deleted, also by an earlier attempt: what is on it still is asked for once more, and is
+    /// no step forward.
     pub fn run(
         &self,
         store: &dyn ObjectStore,
+        before: &mut HashSet<Item>,
         deleted: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Swept, StoreFault> {
         let mut swept = Swept::default();
         let mut held: HashSet<Item> = HashSet::new();
-        let mut before: HashSet<Item> = HashSet::new();
+        let mut again = false;
         let mut from = None;
         let mut empty = 0;
+        let (mut highest, mut turns) = (String::new(), 0);
         loop {
             let page = self.page(store, from.as_ref())?;
             let mut items = Vec::new();
@@ -67,15 +73,22 @@ impl Sweep<'_> {
                 from = Some(next);
                 continue;
             }
-            if items.iter().all(|i| before.contains(i)) {
-                let text = format!("'{}' is still listed after it was deleted", items[0].key);
+            let new = items.iter().filter(|i| !before.contains(i)).count();
+            if new == 0 && std::mem::replace(&mut again, true) {
+                let text = format!("'{}' is still listed after it was deleted", clean(&items[0].key));
                 return Err(StoreFault::Away(text.into()));
             }
+            // What is deleted goes from the front. A listing that begins before that again and again is told anew each time.
+            turns += u32::from(items[0].key < highest);
+            if turns == MOST_EMPTY_PAGES {
+                return Err(StoreFault::Other("its listing does not come to an end".to_owned().into()));
+            }
+            highest = highest.max(items[items.len() - 1].key.clone());
             let kept = store.delete(&items)?;
             held.extend(kept.iter().map(|h| h.item.clone()));
-            let gone = items.len().saturating_sub(kept.len()) as u64;
+            let gone = new.saturating_sub(kept.len()) as u64;
             swept.held.extend(kept);
-            before = items.into_iter().collect();
+            *before = items.into_iter().collect();
             empty = 0;
             if !deleted(gone) {
                 return Err(StoreFault::Other("it was stopped by Ctrl-C".to_owned().into()));

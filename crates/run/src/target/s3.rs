@@ -10,6 +10,7 @@ use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
 use plimsoll_model::plan::{Addressing, EmbeddedSpec, PayloadSigning, S3Target, SizeDist, Workload};
+use plimsoll_model::text::clean;
 use plimsoll_model::{OpKind, Outcome};
 use plimsoll_model::{Plan, plan::DataSpec};
 use plimsoll_s3::classify::classify_code;
@@ -562,7 +563,9 @@ impl ObjectStore for AdminStore {
             if k.message.contains(&k.code) { k.message.clone() } else { format!("{}: {}", k.code, k.message) }
         };
         if let Some(k) = kept.iter().find(passing) {
-            return Err(StoreFault::Away(format!("'{}' was not deleted: {}", k.item.key, why(k)).into()));
+            return Err(StoreFault::Away(
+                format!("'{}' was not deleted: {}", clean(&k.item.key), why(k)).into(),
+            ));
         }
         let held = |k: Kept| {
             let why = why(&k);

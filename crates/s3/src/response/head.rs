@@ -1,6 +1,9 @@
 //! The head of an answer: what Plimsoll wants to know of it, in place, without allocation.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
+
+use plimsoll_model::text::clean;
 
 use super::{MAX_HEAD_BYTES, MAX_HEADERS, Malformed};
 use crate::date::parse_http_date;
@@ -29,9 +32,12 @@ impl<const N: usize> Text<N> {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The text, with what is not UTF-8 replaced.
-    pub fn to_string_lossy(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(self.as_bytes())
+    /// The text for a person: what is not UTF-8 is replaced, what a terminal would obey is made visible.
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
+        match String::from_utf8_lossy(self.as_bytes()) {
+            Cow::Borrowed(text) => clean(text),
+            Cow::Owned(text) => Cow::Owned(clean(&text).into_owned()),
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The answers that are read, as plain structs.
 
 use super::{XmlError, bad, walk};
+use plimsoll_model::text::said;
+
 use crate::uri::decode;
 
 /// S3's error answer. Absent elements are empty.
@@ -51,7 +53,7 @@ impl ErrorDocument {
             "Error/ServerTime" => &mut self.server_time,
             _ => return false,
         };
-        *field = text.trim().to_owned();
+        *field = said(text);
         false
     }
 }
@@ -198,8 +200,8 @@ impl DeleteResult {
                 "Deleted" => r.deleted += 1,
                 "Error/Key" => f.key = text.to_owned(),
                 "Error/VersionId" => f.version_id = text.trim().to_owned(),
-                "Error/Code" => f.code = text.trim().to_owned(),
-                "Error/Message" => f.message = text.trim().to_owned(),
+                "Error/Code" => f.code = said(text),
+                "Error/Message" => f.message = said(text),
                 "Error" => r.failed.push(std::mem::take(&mut f)),
                 _ => {}
             }

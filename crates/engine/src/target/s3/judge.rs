@@ -1,5 +1,6 @@
 //! What a complete answer means for the op.
 
+use plimsoll_model::text::clean;
 use plimsoll_model::{Op, OpKind, Outcome};
 use plimsoll_s3::classify::{classify, classify_code, is_checksum_refusal};
 use plimsoll_s3::xml::{self, DeleteResult, DocumentError, ErrorDocument};
@@ -119,7 +120,7 @@ fn deleted(lane: &Lane) -> (Outcome, Option<String>) {
                 Some(format!(
                     "{} keys were not deleted; '{}': {} {}",
                     r.failed.len(),
-                    f.key,
+                    clean(&f.key),
                     f.code,
                     f.message
                 )),

@@ -133,7 +133,7 @@ impl<R: Ring> Target<R> for S3Worker {
             notes.push(("congestion control".into(), text));
         }
         for (server, name) in self.machine.config().servers.iter().zip(&self.machine.server_names) {
-            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            let name = name.to_string_lossy().into_owned();
             if !name.is_empty() {
                 notes.push((format!("server {}", server.endpoint), name));
             }
