@@ -201,6 +201,8 @@ pub struct Saturation {
     /// Smallest concurrency that reaches 95 % of the plateau.
     pub c95: Option<Estimate>,
     pub plateau_per_s: Option<Estimate>,
+    /// The next lower concurrency surely (95 %) does not reach 95 % of the plateau.
+    pub fewer_fall_short: bool,
     /// `saturated`, `client limited`, `state changed during search`, ...
     pub verdict: String,
 }

@@ -364,6 +364,9 @@ pub enum ControllerSpec {
         /// Then latency in open loop at these fractions (0 to 1) of the rate that was found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         load_points: Vec<f64>,
+        /// All of it, load points included, takes about this long; absent: as many steps as the search needs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Span>,
     },
     /// Finds ops and bytes limits, bursts, capacities and refill.
     Limits {
@@ -377,6 +380,6 @@ pub enum ControllerSpec {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         scope_targets: BTreeMap<String, String>,
     },
-    /// Runs on and reports cliffs as they come.
+    /// Runs on for `duration`, whatever duration the template names, and reports cliffs as they come.
     Watch { template: Box<Stage>, duration: Span },
 }

@@ -188,23 +188,32 @@ pub struct LimitSummary {
     pub knee_bytes: Option<Estimate>,
     /// `ops`, `bytes`, `both` (the knee says where), `latency`, `client`, `none` or `undetermined`.
     pub binding: String,
+    /// Share of attempts that were refused (429, 503 SlowDown) on the plateau where most were. Null: not looked at.
+    #[serde(default)]
+    pub refused: Option<f64>,
     pub evidence: Vec<(String, String)>,
+}
+
+impl LimitSummary {
+    /// From this share of refused attempts on there is a limiter, whatever else is known of it.
+    pub const REFUSES: f64 = 0.01;
 }
 
 /// Rates per second, capacity in tokens (ops or bytes). Null: undetermined; a finding says what would settle it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BucketSummary {
+    /// The rate of the plateau: a cap where `proved`, else a speed that was seen.
     pub sustained: Option<Estimate>,
     pub burst: Option<Estimate>,
     pub capacity: Option<Estimate>,
     pub refill: Option<Estimate>,
-    /// A limiter was proved to hold the rate: it is sustained. Otherwise it is a speed that was seen.
+    /// Something shows that the rate is a limiter's: a burst that comes back, refusals, or how exactly it is held.
     #[serde(default)]
     pub proved: bool,
-    /// How long this resource's rate was seen, seconds.
+    /// How long this resource's rate was seen at a stretch, seconds: a cliff that comes later is not excluded.
     #[serde(default)]
     pub horizon_s: Option<f64>,
-    /// Seconds of rest after which the bucket is full again. Null where the capacity or the refill is a bound or unknown.
+    /// Seconds of rest after which it is full again. Null where the capacity is unknown or a bound.
     #[serde(default)]
     pub full_again_s: Option<Estimate>,
 }

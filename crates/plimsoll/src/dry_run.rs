@@ -53,11 +53,25 @@ fn target_line(name: &str, target: &TargetSpec) -> String {
 }
 
 fn stage_line(stage: &Stage) -> String {
-    let work: Vec<String> = stage.workloads.iter().map(workload_line).collect();
+    let line = |w: &Workload| format!("{}, {}", load_text(w), stop_text(&w.stop));
+    warmup_then(stage, line)
+}
+
+/// A stage whose end is the controller's, unless the template names one.
+fn template_line(stage: &Stage) -> String {
+    let line = |w: &Workload| match w.stop == Stop::default() {
+        true => load_text(w),
+        false => format!("{}, {}", load_text(w), stop_text(&w.stop)),
+    };
+    warmup_then(stage, line)
+}
+
+fn warmup_then(stage: &Stage, line: impl Fn(&Workload) -> String) -> String {
+    let work: Vec<String> = stage.workloads.iter().map(line).collect();
     format!("{} of warm-up, then {}", stage.warmup, work.join("; at the same time "))
 }
 
-fn workload_line(w: &Workload) -> String {
+fn load_text(w: &Workload) -> String {
     let total: u32 = w.mix.values().sum();
     let ops: Vec<String> = match w.mix.len() {
         1 => w.mix.keys().map(|k| k.name().to_owned()).collect(),
@@ -69,12 +83,11 @@ fn workload_line(w: &Workload) -> String {
     };
     let jobs = w.jobs.map(|j| format!("{j} jobs of ")).unwrap_or_default();
     format!(
-        "{} of {}, {jobs}{} in flight{}, {}",
+        "{} of {}, {jobs}{} in flight{}",
         ops.join(", "),
         size_text(&w.size),
         w.concurrency,
-        pacing_text(&w.pacing),
-        stop_text(&w.stop)
+        pacing_text(&w.pacing)
     )
 }
 
@@ -123,18 +136,22 @@ fn controller_line(controller: &ControllerSpec) -> String {
                 stage_line(template)
             )
         }
-        ControllerSpec::Saturation { template, load_points, .. } => {
+        ControllerSpec::Saturation { template, load_points, budget, .. } => {
             let points = match load_points.len() {
                 0 => String::new(),
                 n => format!(", then latency at {n} fractions of the rate that it found"),
             };
-            format!("a search for the best concurrency{points}, starting from: {}", stage_line(template))
+            let time = budget.map_or(String::new(), |b| format!(" that takes {b}"));
+            format!(
+                "a search for the best concurrency{time}{points}, starting from: {}",
+                template_line(template)
+            )
         }
         ControllerSpec::Limits { template, budget, .. } => {
-            format!("a probe for limits that takes at most {budget}, with: {}", stage_line(template))
+            format!("a probe for limits that takes at most {budget}, with: {}", template_line(template))
         }
         ControllerSpec::Watch { template, duration } => {
-            format!("a watch of {duration} over: {}", stage_line(template))
+            format!("a watch of {duration} over: {}", template_line(template))
         }
     }
 }

@@ -44,6 +44,7 @@ pub fn limits(s: &RunSummary, a: &Analysis) -> Table {
                 bytes_per_s: None,
                 knee_bytes: None,
                 binding: String::new(),
+                refused: None,
                 evidence: Vec::new(),
             };
             let b = BucketSummary {
@@ -51,6 +52,7 @@ pub fn limits(s: &RunSummary, a: &Analysis) -> Table {
                 burst: f.burst_per_s,
                 capacity: f.capacity,
                 refill: f.refill_per_s,
+                full_again_s: f.full_again_s,
                 ..BucketSummary::default()
             };
             t.push(limit_row(&l, &f.unit, &b, Some(f)));
@@ -68,8 +70,9 @@ fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&Bucke
         Some(e) if e.high >= f64::MAX => format!("at least {} {unit}", significant(e.value * factor, 3)),
         Some(e) => format!("{} {unit}", number::estimate(&e.scaled(factor))),
     };
-    let full = fit.and_then(|f| f.full_again_s).or_else(|| {
-        let (capacity, refill) = (b.capacity?, b.refill.or(b.sustained)?);
+    let full = fit.and_then(|f| f.full_again_s).or(b.full_again_s).or_else(|| {
+        // Of a bound no time follows.
+        let (capacity, refill) = (b.capacity.filter(|c| c.high < f64::MAX)?, b.refill.or(b.sustained)?);
         (refill.value > 0.0).then(|| Estimate::exact(capacity.value / refill.value))
     });
     let status = fit.map_or_else(String::new, |f| f.status.clone());
@@ -327,8 +330,13 @@ mod tests {
             bytes_per_s: Some(b.clone()),
             knee_bytes: None,
             binding: String::new(),
+            refused: None,
             evidence: Vec::new(),
         };
-        assert_eq!(limit_row(&l, "bytes", &b, None)[3], "at least 90.2 MB");
+        let b = BucketSummary { sustained: Some(Estimate::exact(6e6)), ..b };
+        let row = limit_row(&l, "bytes", &b, None);
+        assert_eq!(row[3], "at least 90.2 MB");
+        // When a bound is full again is not known.
+        assert_eq!(row[5], "");
     }
 }

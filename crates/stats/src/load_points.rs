@@ -10,7 +10,8 @@ use crate::student;
 
 /// Fractions of the sustained rate.
 pub const FRACTIONS: [f64; 6] = [0.25, 0.50, 0.70, 0.80, 0.90, 0.95];
-const LEAST_S: f64 = 60.0;
+/// A load point lasts this long at the least (as a steady window does), seconds.
+pub const LEAST_S: f64 = 60.0;
 /// Ops beyond a percentile that it needs.
 const TAIL: f64 = 10.0;
 

@@ -5,6 +5,9 @@
 //! points within 5 % of each other, not the lucky maximum; `c95` is the least concurrency that reaches 95 % of it. It is confirmed by
 //! repeats of half, itself and double in random order. The first rung is measured again last: if it differs, the storage changed
 //! during the search, and no concurrency follows from it.
+//!
+//! With a budget, steps are as long as it allows, it is never overrun by a step that can be foreseen, and what is left of it
+//! after the usual repeats goes into more of them, until it is clear that fewer in flight fall short.
 
 use plimsoll_model::Estimate;
 
@@ -21,7 +24,27 @@ pub struct Options {
     pub measure_s: f64,
     /// Saturate this long first, so that the search does not follow a bucket that drains.
     pub drain_s: Option<f64>,
+    /// All steps together may take this long, from the search's first step on. `None`: as many as it needs.
+    pub budget_s: Option<f64>,
     pub seed: u64,
+}
+
+/// Steps that a search takes, as a rule: a ladder of eight, two repeats of three, the return (simulated: 12 to 18).
+const USUAL_STEPS: f64 = 16.0;
+/// No shorter step is asked for, seconds: ten slices of the grid and a few more (guess).
+const LEAST_STEP_S: f64 = 1.5;
+const LONGEST_STEP_S: f64 = 33.0;
+/// Share of a step that is its ramp, where the budget sets its length (as 3 of 13 s without).
+const RAMP_SHARE: f64 = 0.23;
+
+impl Options {
+    /// With steps as long as the budget allows.
+    pub fn within_budget(self) -> Self {
+        let Some(budget_s) = self.budget_s else { return self };
+        let left_s = (budget_s - self.drain_s.unwrap_or(0.0)).max(0.0);
+        let step_s = (left_s / USUAL_STEPS).clamp(LEAST_STEP_S, LONGEST_STEP_S);
+        Self { ramp_s: RAMP_SHARE * step_s, measure_s: (1.0 - RAMP_SHARE) * step_s, ..self }
+    }
 }
 
 impl Default for Options {
@@ -33,6 +56,7 @@ impl Default for Options {
             ramp_s: 3.0,
             measure_s: 10.0,
             drain_s: None,
+            budget_s: None,
             seed: 0,
         }
     }
@@ -75,6 +99,8 @@ pub enum Ended {
     ClientBound,
     LatencyCeiling,
     Errors,
+    /// The budget was used up while the rate still rose.
+    Budget,
     /// Nothing came back.
     NoThroughput,
 }
@@ -111,6 +137,10 @@ pub struct Outcome {
     pub rate: Option<Estimate>,
     /// The plateau, ops per second.
     pub plateau: Option<f64>,
+    /// The largest concurrency below `c95` that surely (95 %) does not reach its share of the plateau.
+    pub surely_short: Option<u32>,
+    /// The next lower rung surely falls short: `c95` is not just the luckier of two.
+    pub fewer_fall_short: bool,
     pub latency_s: Option<f64>,
     /// Where rate over latency is greatest (Kleinrock's power): the gentle alternative.
     pub knee: Option<u32>,
@@ -134,10 +164,16 @@ pub struct Saturation {
     rounds: u32,
     ended: Option<Ended>,
     returned: Vec<f64>,
+    /// Time of the search so far, and of its longest step (on the caller's clock: with what surrounds the load).
+    elapsed_s: f64,
+    step_s: f64,
     rng: Rng,
     done: bool,
 }
 
+/// An interval (of a logarithm) wider than a factor of two to each side bounds nothing that a user could want bounded (guess).
+const WIDEST_LOG: f64 = std::f64::consts::LN_2;
+/// MinIO's autotune stops at 2.5 %; two steps below this end the ladder (validated against that rule).
 const GAIN: f64 = 1.03;
 const SAME: f64 = 0.05;
 const SHARE: f64 = 0.95;
@@ -156,9 +192,25 @@ impl Saturation {
             rounds: 0,
             ended: None,
             returned: Vec::new(),
+            elapsed_s: 0.0,
+            step_s: options.ramp_s + options.measure_s,
             rng: Rng::new(options.seed),
             done: false,
         }
+    }
+
+    /// Seconds since the search's first step, after each step: what a budget is held against.
+    pub fn elapsed(&mut self, seconds: f64) {
+        if self.phase != Phase::Drain {
+            self.step_s = self.step_s.max(seconds - self.elapsed_s);
+        }
+        self.elapsed_s = seconds;
+    }
+
+    /// Whether so many more steps fit into the budget.
+    fn has_time_for(&self, steps: u32) -> bool {
+        let needed_s = f64::from(steps) * self.step_s;
+        self.options.budget_s.is_none_or(|b| self.elapsed_s + needed_s <= b)
     }
 
     /// What to do after `last` (nothing, at first).
@@ -172,18 +224,24 @@ impl Saturation {
             return self.ask(self.options.start.max(64).min(self.options.max));
         }
         if self.phase == Phase::Ladder {
+            // The first step is looked at again at the end.
+            if !self.points.is_empty() && self.ended.is_none() && !self.has_time_for(2) {
+                self.ended = Some(Ended::Budget);
+            }
             if let Some(c) = self.climb() {
                 return self.ask(c);
             }
             self.phase = Phase::Confirm;
         }
         if self.phase == Phase::Confirm {
-            if let Some(c) = self.confirm() {
+            if self.has_time_for(2)
+                && let Some(c) = self.confirm()
+            {
                 return self.ask(c);
             }
             self.phase = Phase::Return;
         }
-        if self.returned.is_empty() && self.points.len() > 1 {
+        if self.returned.is_empty() && self.points.len() > 1 && self.has_time_for(1) {
             return self.ask(self.points[0].concurrency);
         }
         self.done = true;
@@ -288,7 +346,9 @@ impl Saturation {
         if let Some(c) = self.queue.pop() {
             return Some(c);
         }
-        if matches!(self.ended, Some(Ended::NoThroughput)) || self.rounds >= CONFIRM_ROUNDS {
+        // A budget is not given up while the answer is open.
+        let rounds = if self.options.budget_s.is_some() { u32::MAX } else { CONFIRM_ROUNDS };
+        if matches!(self.ended, Some(Ended::NoThroughput)) || self.rounds >= rounds {
             return None;
         }
         let c95 = self.c95()?;
@@ -318,7 +378,30 @@ impl Saturation {
         let at = |c: u32| self.points.iter().find(|p| p.concurrency == c);
         let Some(here) = at(c95) else { return false };
         let up = at(c95.saturating_mul(2)).map_or(0.0, |p| p.log_mean() - here.log_mean());
-        here.seen.len() >= 3 && up <= SAME
+        let clear = self.options.budget_s.is_none() || self.below(c95).is_none_or(|p| self.falls_short(p));
+        here.seen.len() >= 3 && up <= SAME && clear
+    }
+
+    /// The rung before this one.
+    fn below(&self, c: u32) -> Option<&Point> {
+        self.points.iter().rfind(|p| p.concurrency < c)
+    }
+
+    /// Whether a point surely (95 %) lies below its share of the plateau.
+    fn falls_short(&self, p: &Point) -> bool {
+        let Some(plateau) = self.plateau() else { return false };
+        let near = self
+            .usable()
+            .iter()
+            .filter(|q| q.log_mean() > plateau - SAME)
+            .map(|q| q.seen.len())
+            .sum::<usize>();
+        let (sd, df) = self.noise();
+        if !sd.is_finite() {
+            return false;
+        }
+        let se = sd * (1.0 / p.seen.len() as f64 + 1.0 / near.max(1) as f64).sqrt();
+        plateau + SHARE.ln() - p.log_mean() > student::t95(df) * se
     }
 
     /// What the measurements say.
@@ -330,6 +413,11 @@ impl Saturation {
             c95,
             rate: at.map(|p| self.rate_of(p)),
             plateau: self.plateau().map(f64::exp),
+            surely_short: c95.and_then(|c| {
+                let short = |p: &&Point| p.concurrency < c && self.falls_short(p);
+                self.points.iter().filter(short).map(|p| p.concurrency).max()
+            }),
+            fewer_fall_short: c95.and_then(|c| self.below(c)).is_some_and(|p| self.falls_short(p)),
             latency_s: at.map(Point::latency_s),
             knee: self
                 .usable()
@@ -359,9 +447,13 @@ impl Saturation {
     fn rate_of(&self, p: &Point) -> Estimate {
         let (sd, df) = self.noise();
         let m = p.log_mean();
-        // Nothing was measured twice: there is a value, and no interval.
-        let hw = if sd.is_finite() { student::t95(df) * sd / (p.seen.len() as f64).sqrt() } else { 0.0 };
-        Estimate { value: m.exp(), low: (m - hw).exp(), high: (m + hw).exp(), n_eff: p.seen.len() as f64 }
+        let n_eff = p.seen.len() as f64;
+        let hw = student::t95(df) * sd / n_eff.sqrt();
+        // Nothing was measured twice, or only two that differ: there is a value, and no interval. (exp of it has 118 digits.)
+        if !(hw <= WIDEST_LOG) {
+            return Estimate { value: m.exp(), low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff };
+        }
+        Estimate { value: m.exp(), low: (m - hw).exp(), high: (m + hw).exp(), n_eff }
     }
 
     fn change(&self) -> Option<f64> {
@@ -429,6 +521,73 @@ mod tests {
             if phase == Phase::Return { Observation { ops_per_s: 60.0, ..hard(c) } } else { hard(c) }
         };
         assert!((drive(Options::default(), seen).0.changed.unwrap() + 0.7).abs() < 0.01);
+    }
+
+    /// Two measurements of one point that differ much, and nothing else: one degree of freedom. Its interval had 118 digits.
+    #[test]
+    fn an_interval_that_bounds_nothing_is_none() {
+        for factor in [1.0, 0.2, 0.02] {
+            let n = std::cell::Cell::new(0);
+            let o = Options { start: 8, max: 8, ..Options::default() };
+            let (out, _) = drive(o, |c, _| {
+                n.set(n.get() + 1);
+                Observation {
+                    ops_per_s: if n.get() % 2 == 0 { factor } else { 1.0 } * hard(c).ops_per_s,
+                    ..hard(c)
+                }
+            });
+            for e in out.rates.iter().chain(&out.rate) {
+                assert!(e.value.is_finite() && e.low <= e.value && e.value <= e.high, "{e:?}");
+                assert!(e.high == f64::INFINITY || e.high < 2.001 * e.value, "{e:?}");
+            }
+        }
+        let once = Saturation::new(Options::default()).outcome();
+        assert!(once.rates.is_empty() && once.rate.is_none());
+    }
+
+    /// Points that overlap wholly do not show that fewer fall short; steps that are clear do.
+    #[test]
+    fn fewer_fall_short_only_where_that_is_clear() {
+        let clear = drive(Options::default(), |c, _| hard(c)).0;
+        assert!(clear.fewer_fall_short && clear.surely_short == Some(16), "{clear:?}");
+        // Sixteen give 99 % of what more give: that they fall short is said by chance alone.
+        let said = (0..200).filter(|seed| {
+            let rng = std::cell::RefCell::new(Rng::new(*seed));
+            let noisy = |c: u32, _| {
+                let x = match c {
+                    ..16 => f64::from(c) * 50.0,
+                    16 => 990.0,
+                    _ => 1000.0,
+                } * (0.06 * rng.borrow_mut().normal()).exp();
+                Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+            };
+            let o = drive(Options { seed: *seed, ..Options::default() }, noisy).0;
+            o.fewer_fall_short && o.c95 > Some(16)
+        });
+        let n = said.count();
+        assert!(n <= 14, "{n} of 200");
+    }
+
+    /// The budget is neither overrun nor given up while the answer is open.
+    #[test]
+    fn a_budget_is_kept_and_used() {
+        for (seed, budget_s, spread) in
+            (0..60).map(|i| (i, [25.0, 60.0, 200.0, 900.0][i as usize % 4], [0.002, 0.04][i as usize / 30]))
+        {
+            let o = Options { budget_s: Some(budget_s), seed, ..Options::default() }.within_budget();
+            let (mut s, mut g, mut t, mut last) = (Saturation::new(o), Rng::new(seed), 0.0, None);
+            while let Action::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
+                // What surrounds a step takes some time, too.
+                t += ramp_s + measure_s + 0.02 * g.uniform();
+                s.elapsed(t);
+                let x = hard(concurrency).ops_per_s * (spread * g.normal()).exp();
+                last = Some(Observation { ops_per_s: x, mean_latency_s: 0.01, ..Observation::default() });
+            }
+            assert!(t <= 1.05 * budget_s, "seed {seed}: {t} of {budget_s}");
+            let out = s.outcome();
+            let open = out.ended == Ended::Budget || !out.fewer_fall_short && out.c95 != Some(o.start);
+            assert!(!open || t >= 0.85 * budget_s, "seed {seed}: given up after {t} of {budget_s}: {out:?}");
+        }
     }
 
     #[test]

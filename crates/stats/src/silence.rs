@@ -33,6 +33,28 @@ pub(crate) fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
     Some((lag as f64 * dt, mean * lag as f64 * dt))
 }
 
+/// Share of the silent slices in which something has to have been asked for and refused (guess: nearly all).
+const ASKED: f64 = 0.8;
+/// What passes differs by no more than this from window to window (coefficient of variation; guess: edges of slices).
+const ALIKE: f64 = 0.15;
+
+/// A quota per fixed window with the evidence that it takes: the same amount passes in each, and in the silence between, others
+/// were refused. A client that backs off is silent by itself, and at a rhythm of its own. `refused`: per slice; empty: not known.
+pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
+    let (period_s, units) = fixed_window(x, dt)?;
+    let low = 0.05 * math::mean(x);
+    let some_refused = refused.iter().sum::<f64>() > 0.01 * x.iter().sum::<f64>();
+    if some_refused {
+        let silent: Vec<f64> = x.iter().zip(refused).filter(|(v, _)| **v < low).map(|(_, r)| *r).collect();
+        let asked = silent.iter().filter(|r| **r > 0.0).count();
+        if (asked as f64) < ASKED * silent.len() as f64 {
+            return None;
+        }
+    }
+    let sums = math::bin_means(x, ((period_s / dt).round() as usize).max(1));
+    (math::stdev(&sums, 1) <= ALIKE * math::mean(&sums)).then_some((period_s, units))
+}
+
 /// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its
 /// plateau, be it by a quota per window or by ops that end together, is seen by the period of that, or else in the shortest
 /// slices of which hardly any is empty.
@@ -47,4 +69,33 @@ pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
         None => (2..=late.len() / LEAST_SLICES).find(filled)?,
     };
     Some((math::bin_means(x, k), k as f64 * dt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// 300 in each second, used up in the first 0.3 s of it: a quota where the rest of the second was asked for and refused,
+    /// and none where the client slept.
+    #[test]
+    fn silence_that_nobody_asked_in_is_no_quota() {
+        let x: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 1000.0 } else { 0.0 }).collect();
+        let asked: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 0.0 } else { 400.0 }).collect();
+        let slept: Vec<f64> = (0..600).map(|i| if i % 10 == 3 { 400.0 } else { 0.0 }).collect();
+        assert!(quota(&x, 0.1, &[]).is_some() && quota(&x, 0.1, &asked).is_some());
+        assert_eq!(quota(&x, 0.1, &slept), None);
+        // What comes through differs from time to time: no quota either.
+        let mut g = Rng::new(5);
+        let mut height = 0.0;
+        let uneven: Vec<f64> = (0..600)
+            .map(|i| {
+                if i % 10 == 0 {
+                    height = 1000.0 * (0.4 * g.normal()).exp();
+                }
+                if i % 10 < 3 { height } else { 0.0 }
+            })
+            .collect();
+        assert_eq!(quota(&uneven, 0.1, &asked), None);
+    }
 }

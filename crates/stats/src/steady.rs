@@ -172,6 +172,27 @@ fn judge_window(out: &mut Steady, x: &[f64], dt: f64, start: usize, end: usize, 
     };
 }
 
+/// A plateau shorter than this, or of rounds with less in them than a few slices, is not judged, seconds.
+const LEAST_PLATEAU_S: f64 = 20.0;
+
+/// Whether a plateau, however short, surely moves more than a steady one may: by SNIA's rules, with what chance explains taken
+/// off. Says how, and by which share of its mean.
+pub fn moves(x: &[f64], dt: f64) -> Option<(&'static str, f64)> {
+    if (x.len() as f64) * dt < LEAST_PLATEAU_S || unusable(x, dt).is_some() {
+        return None;
+    }
+    let s = slope_interval(x, dt)?;
+    if s.change.abs() > SLOPE && (s.low > 0.0 || s.high < 0.0) {
+        return Some(("drifted", s.change));
+    }
+    let rounds = math::batch_means(x, 5);
+    let m = math::mean(&rounds);
+    let (low, high) = rounds.iter().fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
+    // Two of five that differ by chance alone do so by 2.3 standard errors in the mean, by 3.9 in one case of twenty.
+    let chance = 3.9 * math::stdev(x, 1) / ((x.len() / 5).max(1) as f64).sqrt();
+    (m > 0.0 && high - low > EXCURSION * m + chance).then(|| ("moved", (high - low) / m))
+}
+
 /// MSER-5: samples to cut from the start, and whether the best cut is at half of the series (too late to trust).
 pub fn mser5(x: &[f64]) -> (usize, bool) {
     let y = math::bin_means(x, 5);

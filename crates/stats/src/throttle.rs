@@ -7,7 +7,7 @@
 use crate::bucket::BucketFit;
 use crate::math;
 use crate::segment::Event;
-use crate::silence::fixed_window;
+use crate::silence::quota;
 
 /// What is known beside the rate. All series are on the rate's slices; empty ones are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -105,7 +105,7 @@ pub fn judge(x: &[f64], dt: f64, fit: &BucketFit, context: &Context) -> Throttle
     };
     let strongest = steps.iter().map(|s| &s.verdict).max_by_key(|v| rank(v)).filter(|v| rank(v) > 0).cloned();
     let verdict = strongest.unwrap_or_else(|| {
-        if let Some((period_s, units)) = fixed_window(x, dt) {
+        if let Some((period_s, units)) = quota(x, dt, &context.refused_per_s) {
             return ThrottleVerdict::FixedWindow { period_s, units };
         }
         if let Some(gap) = periodic(&fit.events) {

@@ -229,6 +229,11 @@ impl BlockArgs {
         })
     }
 
+    /// What was asked for, without a default: a search has an end of its own.
+    pub fn asked(&self) -> Stop {
+        Stop { duration: self.runtime, ops: self.max_ops, bytes: self.max_bytes, loops: self.loops }
+    }
+
     fn stop(&self) -> Stop {
         let stop = match self.loops {
             Some(_) => Stop { duration: self.runtime, ops: self.max_ops, bytes: self.max_bytes, loops: None },

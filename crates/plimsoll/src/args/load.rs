@@ -67,6 +67,11 @@ impl LoadArgs {
         stop(self.duration, self.max_ops, self.max_bytes)
     }
 
+    /// What was asked for, without a default: a search has an end of its own.
+    pub fn asked(&self) -> Stop {
+        Stop { duration: self.duration, ops: self.max_ops, bytes: self.max_bytes, loops: None }
+    }
+
     pub fn data(&self) -> DataSpec {
         DataSpec { compressible: self.compressible, dedupable: self.dedupable }
     }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{ControllerSpec, OnThrottle, Plan, Stage, TargetSpec};
+use plimsoll_model::plan::{ControllerSpec, OnThrottle, Plan, Stage, Stop, TargetSpec};
 use plimsoll_model::units::Span;
 
 use super::object::{CommonArgs, EveryOpArgs, SizeArg, Work};
@@ -53,8 +53,39 @@ pub struct BlockProbe<T: Args> {
 pub trait Search: Args {
     fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault>;
 
+    /// What of a load's own end the search leaves to the user. All else would be taken and not obeyed: it is refused.
+    fn ends(&self) -> Ends;
+
     /// What the search wants of the targets: settings of its own, and more targets beside the one that is named.
     fn targets(&self, _plan: &mut Plan, _name: &str) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Which of the flags that end a load have a place in a search, and what says how long it takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    /// `--duration` and `--runtime` are the length of one step.
+    pub duration: bool,
+    /// `--max-ops`, `--max-bytes` and `--loops`.
+    pub work: bool,
+    /// What to use instead.
+    pub instead: &'static str,
+}
+
+impl Ends {
+    /// Refuses what would not be obeyed, and takes out of the template the default that nobody asked for.
+    fn apply(self, stage: &mut Stage, asked: Stop) -> Result<(), Fault> {
+        let refused = [
+            (asked.duration.is_some() && !self.duration, "the length of one load (--duration, --runtime)"),
+            (asked.ops.is_some() && !self.work, "--max-ops"),
+            (asked.bytes.is_some() && !self.work, "--max-bytes"),
+            (asked.loops.is_some() && !self.work, "--loops"),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(is, _)| *is) {
+            return Err(Fault::input(format!("{what} has no place here"), self.instead));
+        }
+        stage.workloads.iter_mut().for_each(|w| w.stop = asked);
         Ok(())
     }
 }
@@ -78,6 +109,7 @@ impl<T: Search> Probed<T> {
                 a.every.apply(&mut work);
                 let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?));
                 let mut stage = work.stage(&a.common.load)?;
+                a.search.ends().apply(&mut stage, a.common.load.asked())?;
                 a.search.targets(&mut plan, "storage")?;
                 if plan.targets.len() > 1 {
                     stage.workloads.iter_mut().for_each(|w| w.target = Some("storage".into()));
@@ -93,7 +125,9 @@ impl<T: Search> Probed<T> {
                         "Write one size, for example --bs 4KiB.",
                     ));
                 }
-                (a.run.plan(context, ("device", target)), stages.remove(0), &a.search)
+                let mut stage = stages.remove(0);
+                a.search.ends().apply(&mut stage, a.block.asked())?;
+                (a.run.plan(context, ("device", target)), stage, &a.search)
             }
         };
         plan.controller = Some(search.controller(template)?);
@@ -157,6 +191,10 @@ impl Search for LimitsArgs {
         })
     }
 
+    fn ends(&self) -> Ends {
+        Ends { duration: false, work: false, instead: "The probe ends after its --budget." }
+    }
+
     fn targets(&self, plan: &mut Plan, name: &str) -> Result<(), Fault> {
         let Some(TargetSpec::S3(first)) = plan.targets.get_mut(name) else { return Ok(()) };
         // A refused op that goes on at once is a loop of refusals; one that backs off leaves tokens unused.
@@ -205,6 +243,9 @@ pub struct SpeedtestArgs {
     /// Saturate this long first: the search does then not follow a burst that ends meanwhile
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub drain: Option<Span>,
+    /// Time that all of it may take: steps are as long as it allows, and repeated until the answer is clear
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub budget: Option<Span>,
     /// Then measure latency in open loop at fractions of the rate that was found
     #[arg(long, value_name = "SHARE,...", num_args = 0..=1, require_equals = true, value_delimiter = ',',
           default_missing_value = "25%,50%,70%,80%,90%,95%", value_parser = values::fraction, help_heading = HEADING)]
@@ -219,7 +260,13 @@ impl Search for SpeedtestArgs {
             p99_ceiling: self.p99_ceiling,
             drain: self.drain,
             load_points: self.load_points.clone(),
+            budget: self.budget,
         })
+    }
+
+    fn ends(&self) -> Ends {
+        let instead = "Name the length of one step with --duration (--runtime), and of all with --budget.";
+        Ends { duration: true, work: false, instead }
     }
 }
 
@@ -242,5 +289,9 @@ pub struct WatchArgs {
 impl Search for WatchArgs {
     fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault> {
         Ok(ControllerSpec::Watch { template: Box::new(template), duration: self.duration })
+    }
+
+    fn ends(&self) -> Ends {
+        Ends { duration: false, work: true, instead: "Say with --for how long to watch." }
     }
 }

@@ -307,6 +307,7 @@ pub fn limited() -> RunSummary {
         }),
         knee_bytes: Some(Estimate { value: 209_920.0, low: 194_560.0, high: 227_328.0, n_eff: 6.0 }),
         binding: "ops".into(),
+        refused: Some(0.37),
         evidence: vec![("429s after the cliff".into(), "37 %".into())],
     }];
     s.expectations = vec![Expectation {
@@ -468,6 +469,7 @@ pub fn limited_analysis() -> Analysis {
                 .collect(),
             c95: Some(Estimate { value: 64.0, low: 48.0, high: 96.0, n_eff: 6.0 }),
             plateau_per_s: Some(Estimate::symmetric(2955.0, 25.0, 6.0)),
+            fewer_fall_short: true,
             verdict: "saturated".into(),
         }],
         scalings: vec![Scaling {

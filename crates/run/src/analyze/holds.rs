@@ -245,6 +245,7 @@ fn limit(line: &Line<'_>, fit: &bucket::BucketFit, throttle: &Throttle) -> Limit
         knee_bytes: None,
         // With one size an ops limit and a bytes limit look the same.
         binding: "undetermined".into(),
+        refused: None,
         evidence: vec![
             ("line".into(), line.label()),
             ("verdict".into(), throttle.verdict.name().into()),

@@ -124,12 +124,20 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, RunError> {
         Some(ControllerSpec::Watch { template, duration }) => {
             Ok(Box::new(Watch::new((**template).clone(), *duration, plan.options.grid)))
         }
-        Some(ControllerSpec::Saturation { template, max_concurrency, p99_ceiling, drain, load_points }) => {
+        Some(ControllerSpec::Saturation {
+            template,
+            max_concurrency,
+            p99_ceiling,
+            drain,
+            load_points,
+            budget,
+        }) => {
             let wish = Wish {
                 max_concurrency: *max_concurrency,
                 p99_ceiling: *p99_ceiling,
                 drain: *drain,
                 load_points: load_points.clone(),
+                budget: *budget,
                 seed: plan.seed,
             };
             Ok(Box::new(Saturation::new((**template).clone(), wish)))

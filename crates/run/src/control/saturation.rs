@@ -36,6 +36,10 @@ pub struct Saturation {
     repeats: std::collections::BTreeMap<u32, u32>,
     fractions: Vec<f64>,
     asked_s: Option<f64>,
+    /// Length of a load point, where a budget sets it.
+    point_s: Option<f64>,
+    /// When the first step began, seconds since the run's start: what is made ready before it is not the search's.
+    begun_s: Option<f64>,
     /// Load points that are still to be measured; `None` while the search goes on.
     points: Option<VecDeque<(usize, LoadPoint)>>,
 }
@@ -47,8 +51,12 @@ pub struct Wish {
     pub p99_ceiling: Option<Span>,
     pub drain: Option<Span>,
     pub load_points: Vec<f64>,
+    pub budget: Option<Span>,
     pub seed: u64,
 }
+
+/// Load points get at most this share of a budget, and each no more than it would without one.
+const POINTS_SHARE: f64 = 0.5;
 
 /// The index of a load point among those of the plan, of a stage that is one.
 pub fn load_point_of(stage: &Stage) -> Option<usize> {
@@ -70,12 +78,21 @@ impl Saturation {
             drain_s: wish.drain.map(|s| s.0.as_secs_f64()),
             ..Options::default()
         };
+        let budget_s = wish.budget.map(|s| s.0.as_secs_f64());
+        let points = wish.load_points.len() as f64;
+        let asked_s = template.workloads.iter().find_map(|w| w.stop.duration).map(|d| d.0.as_secs_f64());
+        let point_s = budget_s.filter(|_| points > 0.0).map(|b| {
+            let share_s = (POINTS_SHARE * b / points - options.ramp_s).max(1.0);
+            asked_s.unwrap_or(load_points::LEAST_S).min(share_s)
+        });
+        let of_points = point_s.map_or(0.0, |s| points * (s + options.ramp_s));
+        options.budget_s = budget_s.map(|b| (b - of_points).max(0.0));
+        options = options.within_budget();
         if let Some(max) = wish.max_concurrency {
             options.max = max;
             options.start = options.start.min(max);
         }
         // A template that says how long to measure is obeyed.
-        let asked_s = template.workloads.iter().find_map(|w| w.stop.duration).map(|d| d.0.as_secs_f64());
         if let Some(d) = asked_s {
             options.measure_s = d;
             options.ramp_s = template.warmup.0.as_secs_f64();
@@ -88,6 +105,8 @@ impl Saturation {
             repeats: Default::default(),
             fractions: wish.load_points,
             asked_s,
+            point_s,
+            begun_s: None,
             points: None,
         }
     }
@@ -147,7 +166,7 @@ impl Saturation {
         for w in &mut stage.workloads {
             // Independent users do not come evenly spaced.
             w.pacing = Pacing::Poisson(OpsRate(point.rate_per_s));
-            let measure_s = self.asked_s.unwrap_or(point.duration_s);
+            let measure_s = self.point_s.or(self.asked_s).unwrap_or(point.duration_s);
             w.stop = Stop { duration: Some(seconds(measure_s)), ..Stop::default() };
         }
         stage
@@ -182,6 +201,10 @@ fn observe(o: &Observation) -> saturation::Observation {
 impl Controller for Saturation {
     fn next(&mut self, seen: &[Observation]) -> Step {
         if self.points.is_none() {
+            if let Some((first, last)) = seen.first().zip(seen.last()) {
+                let begun_s = *self.begun_s.get_or_insert(first.start_s);
+                self.search.elapsed(last.end_s - begun_s);
+            }
             let last = seen.get(self.taken..).and_then(<[Observation]>::last).map(observe);
             self.taken = seen.len();
             match self.search.next(last.as_ref()) {
@@ -227,6 +250,7 @@ impl Controller for Saturation {
             points: out.curve.iter().zip(&out.rates).map(point).collect(),
             c95: out.c95.map(|c| c95_band(c, &out)),
             plateau_per_s: out.plateau.map(Estimate::exact),
+            fewer_fall_short: out.fewer_fall_short,
             verdict: verdict(&out).to_owned(),
         };
         if let (Some(p), Some(rate)) = (&mut found.plateau_per_s, out.rate) {
@@ -243,10 +267,9 @@ impl Controller for Saturation {
 
 /// The ladder has steps: c95 lies above the last concurrency that was surely too small.
 fn c95_band(c: u32, out: &saturation::Outcome) -> Estimate {
-    let below = out.curve.iter().map(|p| p.concurrency).filter(|x| *x < c).max();
     Estimate {
         value: f64::from(c),
-        low: below.map_or(1.0, f64::from).min(f64::from(c)),
+        low: out.surely_short.map_or(1.0, f64::from).min(f64::from(c)),
         high: f64::from(c),
         n_eff: out.curve.len() as f64,
     }
@@ -260,6 +283,7 @@ fn verdict(out: &saturation::Outcome) -> &'static str {
         (Ended::ClientBound, _) => "client limited",
         (Ended::LatencyCeiling, _) => "latency ceiling",
         (Ended::Errors, _) => "errors",
+        (Ended::Budget, _) => "the budget ended before the rate did",
         (Ended::NoThroughput, _) => "no throughput",
     }
 }
@@ -268,8 +292,15 @@ fn verdict(out: &saturation::Outcome) -> &'static str {
 fn best(out: &saturation::Outcome) -> Option<Finding> {
     let (c, rate) = (out.c95?, out.rate?);
     let text = format!(
-        "{c} in flight give {:.0} ops/s, 95 % or more of the most that was seen; more in flight only wait longer.",
-        rate.value
+        "{c} in flight give {} ops/s, 95 % or more of the most that was seen; more in flight only wait longer.{}",
+        plimsoll_stats::words::about(rate.value, 4),
+        if out.fewer_fall_short
+            || out.surely_short.is_none() && out.curve.first().is_some_and(|p| p.concurrency == c)
+        {
+            ""
+        } else {
+            " Fewer may do as well: their rates are not surely lower. Longer steps (--duration, --budget) would tell."
+        }
     );
     let mut f = Finding::new("F20", "best_concurrency", Level::Info, text).measured(f64::from(c), 0.0);
     f.threshold = None;
@@ -318,6 +349,11 @@ fn finding(out: &saturation::Outcome) -> Option<Finding> {
             format!(
                 "More than 1 % of the ops failed at {top} in flight: the search ended there. Find the cause first."
             ),
+        ),
+        Ended::Budget => (
+            "still_gaining",
+            Level::Qualified,
+            format!("The rate still rose at {top} in flight when the budget ended: give more with --budget."),
         ),
         Ended::NoThroughput => {
             ("no_throughput", Level::Invalid, "No op succeeded: there is no best concurrency.".to_owned())

@@ -27,7 +27,7 @@ pub struct Watch {
 impl Watch {
     pub fn new(mut stage: Stage, duration: Span, grid: Span) -> Self {
         for w in &mut stage.workloads {
-            w.stop.duration.get_or_insert(duration);
+            w.stop.duration = Some(duration);
         }
         Self {
             stages: Fixed::new(vec![stage]),

@@ -93,6 +93,7 @@ fn a_limiter_in_the_order_of_the_methods() {
         }),
         knee_bytes: Some(Estimate { value: 205e3, low: 190e3, high: 222e3, n_eff: 4.0 }),
         binding: "both".into(),
+        refused: None,
         evidence: vec![],
     }];
     let t = paragraph(&s, &Analysis::default(), None);

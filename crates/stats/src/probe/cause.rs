@@ -11,6 +11,8 @@ pub enum Cause {
     Refusals,
     /// The rate is held more exactly than storage does by itself: what a stall holds up is made good. Links do that too.
     Held,
+    /// Refusals, and no rate that is held: a limiter whose law is another one, or that a saturating load keeps shut.
+    Refusing,
     /// Nothing tells it from the storage's own speed.
     None,
 }
@@ -21,6 +23,7 @@ impl Cause {
             Self::Bucket => "a burst that comes back after rest",
             Self::Refusals => "refusals while the rate is held",
             Self::Held => "a rate held more exactly than storage does by itself",
+            Self::Refusing => "refusals, at a rate that is not held",
             Self::None => "nothing that tells it from the storage's own speed",
         }
     }
@@ -61,7 +64,8 @@ const LOOSE_S: f64 = 0.5;
 const LOOSE_GROWTH: f64 = 1.5;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
 const REFUSED_WANDER_S: f64 = 0.5;
-const REFUSED: f64 = 0.01;
+/// From this share of attempts on, refusals are the limiter's (as in E1 of the passive tests).
+pub(super) const REFUSED: f64 = 0.01;
 
 impl Steadiness {
     /// `x`: units per second of the plateau; `unit`: one op in those units.
@@ -97,11 +101,14 @@ impl Steadiness {
 
     pub fn cause(&self) -> Cause {
         let refused = self.refused >= REFUSED;
-        if self.seconds < if refused { LEAST_REFUSED_S } else { LEAST_S } || !self.wander_s.is_finite() {
-            return Cause::None;
+        if refused {
+            let held =
+                self.seconds >= LEAST_REFUSED_S && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds);
+            // Who refuses limits, whatever passes meanwhile: nothing at all where refusals cost tokens.
+            return if held { Cause::Refusals } else { Cause::Refusing };
         }
-        if refused && self.wander_s <= REFUSED_WANDER_S.max(0.02 * self.seconds) {
-            return Cause::Refusals;
+        if self.seconds < LEAST_S || !self.wander_s.is_finite() {
+            return Cause::None;
         }
         let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= HELD_GROWTH;
         // Buffers on the way fill and empty: further away, but no further in the long run.
@@ -150,8 +157,10 @@ mod tests {
         // A rate that is held to the last digit, in bytes: what is left are rounded sums.
         assert_eq!(Steadiness::of(&[67_066_382.440_997_99; 400], 0.2, 0.0, 0.0, 0.01).cause(), Cause::Held);
         assert_eq!(Steadiness::of(&own, 0.2, 1.0, 0.3, 0.01).cause(), Cause::Refusals);
-        assert_eq!(Steadiness::of(&held[..10], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
-        assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.3, 0.01).cause(), Cause::None);
+        assert_eq!(Steadiness::of(&held[..10], 0.2, 1.0, 0.3, 0.01).cause(), Cause::Refusing);
+        // Nearly all is refused, and nothing passes: that is no storage without a limiter.
+        assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.9996, 0.01).cause(), Cause::Refusing);
+        assert_eq!(Steadiness::of(&[0.0; 100], 0.2, 1.0, 0.0, 0.01).cause(), Cause::None);
         // A fast server whose ops vary by 10 % each: it wanders little, and further the longer it goes.
         let fast: Vec<f64> = (0..600).map(|_| 2400.0 + 5.0 * g.normal() / 0.2f64.sqrt()).collect();
         let s = Steadiness::of(&fast, 0.2, 1.0, 0.0, 0.01);

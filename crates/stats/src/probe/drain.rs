@@ -5,8 +5,9 @@ use crate::bucket::{FitOptions, FitVerdict, fit};
 use crate::math;
 use crate::rate::Mean;
 use crate::segment::batch_interval;
-use crate::silence::{fixed_window, without_silence};
+use crate::silence::{quota, without_silence};
 use crate::simulate::Seen;
+use crate::steady;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainKind {
@@ -36,7 +37,11 @@ pub struct Drain {
     pub kind: DrainKind,
     pub rate: f64,
     pub rate_half_width: f64,
+    /// Of one level: its own mean and half width, whatever rate was known before.
+    pub own: Option<(f64, f64)>,
     pub burst: Option<f64>,
+    /// Half width of the burst's rate, as its own batches have it.
+    pub burst_half_width: f64,
     /// Tokens beyond `rate x time` that this drain found.
     pub recovered: Option<f64>,
     pub recovered_half_width: f64,
@@ -60,6 +65,8 @@ pub struct Drain {
     pub steadiness: Option<Steadiness>,
     /// Period and units of a quota per fixed window, where the plateau has that shape.
     pub window: Option<(f64, f64)>,
+    /// The plateau moves more than one that is steady may (SNIA's rules, as in V04): `drifted` or `moved`, and by how much.
+    pub moves: Option<(&'static str, f64)>,
 }
 
 /// What a drain sees, beside the rate.
@@ -82,6 +89,14 @@ impl Plateau {
         self.latency_s.extend_from_slice(&s.latency_s);
     }
 
+    /// Whether next to nothing was let through lately, for all that was asked: to go on asking tells no more.
+    pub fn is_shut(&self, dt: f64) -> bool {
+        let n = (SHUT_S / dt).round() as usize;
+        let late = |v: &[f64]| v.len().checked_sub(n).map(|i| dt * v[i..].iter().sum::<f64>());
+        let (Some(ok), Some(refused)) = (late(&self.ok), late(&self.refused)) else { return false };
+        ok < SHUT_OPS && refused > 100.0 * SHUT_OPS
+    }
+
     /// Time of an op that waits with all others in flight: they may end together, once in such a time. None where some are
     /// refused: those do not wait.
     pub fn wave_s(&self) -> f64 {
@@ -94,8 +109,15 @@ impl Plateau {
     }
 }
 
+/// Fewer ops than this in so long, with a hundred times as many refused and more: a drain has nothing more to show (guess; no
+/// limiter of less than 0.2 op/s is told from one that is shut).
+const SHUT_S: f64 = 10.0;
+const SHUT_OPS: f64 = 2.0;
+
 /// A rate above the known one by this factor is still the burst's.
 const CUT_OFF: f64 = 1.15;
+/// And by this one, where twice its interval keeps clear of the known rate (guess: limiters hold theirs within 2 %).
+const SURELY: f64 = 1.03;
 const NEED_FIRST_S: f64 = 20.0;
 const NEED_AGAIN_S: f64 = 8.0;
 
@@ -104,8 +126,8 @@ fn need(first: bool) -> f64 {
 }
 
 /// A quota per window leaves whole slices empty, and for longer than ops that end together do by themselves (`wave_s`).
-fn window(x: &[f64], dt: f64, wave_s: f64) -> Option<(f64, f64)> {
-    let found = fixed_window(x, dt)?;
+fn window(x: &[f64], dt: f64, wave_s: f64, refused: &[f64]) -> Option<(f64, f64)> {
+    let found = quota(x, dt, refused)?;
     let low = 0.05 * math::mean(x);
     let silence = x.split(|v| *v >= low).map(<[f64]>::len).max().unwrap_or(0);
     (wave_s <= 0.0 || silence as f64 * dt > 2.0 * wave_s + dt).then_some(found)
@@ -165,7 +187,9 @@ impl Drain {
             kind: DrainKind::Unsteady,
             rate: f.sustained,
             rate_half_width: f.sustained_half_width,
+            own: None,
             burst: None,
+            burst_half_width: f64::INFINITY,
             recovered: None,
             recovered_half_width: f64::INFINITY,
             cliff_s: None,
@@ -180,6 +204,7 @@ impl Drain {
             tiers: Vec::new(),
             steadiness: None,
             window: None,
+            moves: None,
         };
         if let (true, Some(t)) = (f.verdict.is_limiter(), f.tiers.last()) {
             let pooled = known.filter(|r| *r > 0.0 && (t.rate / r - 1.0).abs() < 0.1);
@@ -189,6 +214,7 @@ impl Drain {
                 rate: t.rate,
                 rate_half_width: t.rate_half_width,
                 burst: Some(f.burst),
+                burst_half_width: f.burst_half_width,
                 recovered: Some(recovered),
                 recovered_half_width: t.capacity_half_width,
                 cliff_s: Some(t.cliff_s),
@@ -203,6 +229,7 @@ impl Drain {
         let s = ShortBurst::scan(x, dt, pooled);
         let found = s.is_found(FOUND_Z);
         Self {
+            own: Some((f.sustained, f.sustained_half_width)),
             kind: if found { DrainKind::Micro } else { DrainKind::Flat },
             rate: s.rate,
             rate_half_width: s.rate_half_width,
@@ -210,6 +237,11 @@ impl Drain {
             recovered_half_width: 2.0 * s.sd,
             ..blank
         }
+    }
+
+    /// What was taken for a plateau was a burst that had not ended.
+    pub(super) fn was_a_burst(&mut self) {
+        (self.kind, self.recovered) = (DrainKind::Unsteady, None);
     }
 
     /// The cycles of a short burst showed that there is none: it was the storage's own noise.
@@ -220,11 +252,16 @@ impl Drain {
         }
     }
 
-    /// A later drain that stays well above the known rate was cut off before its burst had ended: it shows no plateau.
-    pub(super) fn was_cut_off(&mut self, known: Option<f64>) {
-        if self.kind == DrainKind::Flat && known.is_some_and(|r| r > 0.0 && self.rate > CUT_OFF * r) {
-            (self.kind, self.recovered) = (DrainKind::Unsteady, None);
+    /// A later drain that stays well above the known rate, or surely above it, was cut off before its burst had ended: it shows no
+    /// plateau. Says whether it was.
+    pub(super) fn was_cut_off(&mut self, known: Option<f64>) -> bool {
+        let Some(r) = known.filter(|r| self.kind == DrainKind::Flat && *r > 0.0) else { return false };
+        let surely = |(own, hw): (f64, f64)| own > SURELY * r && own - 2.0 * hw > r;
+        let was = self.rate > CUT_OFF * r || self.own.is_some_and(surely);
+        if was {
+            self.was_a_burst();
         }
+        was
     }
 
     /// A burst that buffers on the way explain is none; a larger one is not known better than they are large.
@@ -250,9 +287,11 @@ impl Drain {
         // Bytes move in pieces smaller than an op.
         let unit = if x == ok { 1.0 } else { 0.0 };
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
+        self.moves = steady::moves(&x, dt);
         let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
         // Bytes that fill and empty buffers come in bursts, too.
-        self.window = window(&x, dt, seen.wave_s()).filter(|_| of == Resource::Ops || share >= 0.01);
+        self.window =
+            window(&x, dt, seen.wave_s(), &refused).filter(|_| of == Resource::Ops || share >= 0.01);
         // Whoever holds a rate exactly has it known exactly; the usual interval needs longer plateaus than a short probe has.
         if !self.rate_half_width.is_finite() {
             self.rate_half_width = if x.len() >= 20 { Mean::of(&x).half_width } else { f64::INFINITY };
@@ -460,8 +499,8 @@ mod tests {
     #[test]
     fn ops_that_end_together_are_no_quota() {
         let waves: Vec<f64> = (0..200).map(|i| if i % 3 == 0 { 300.0 } else { 0.0 }).collect();
-        assert!(window(&waves, 0.2, 0.0).is_some() && window(&waves, 0.2, 0.32).is_none());
+        assert!(window(&waves, 0.2, 0.0, &[]).is_some() && window(&waves, 0.2, 0.32, &[]).is_none());
         let quota: Vec<f64> = (0..200).map(|i| if i % 10 == 0 { 1000.0 } else { 0.0 }).collect();
-        assert!(window(&quota, 0.2, 0.32).is_some());
+        assert!(window(&quota, 0.2, 0.32, &[]).is_some());
     }
 }

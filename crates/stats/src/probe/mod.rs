@@ -21,7 +21,7 @@ mod track;
 
 pub use cause::{Cause, Steadiness};
 pub use drain::{Drain, DrainKind};
-pub use outcome::{Capacity, Found, Outcome};
+pub use outcome::{Capacity, Found, Open, Outcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
 
 use crate::math;
@@ -135,6 +135,9 @@ impl Resource {
 
 /// Seconds of load between two looks.
 const CHUNK_S: f64 = 5.0;
+const LEAST_CHUNK_S: f64 = 1.0;
+/// A drain of less shows neither a plateau nor its end: what is left of a budget is too little for it.
+const LEAST_DRAIN_S: f64 = 10.0;
 const ALIGN: u64 = 4096;
 const PILOT_S: f64 = 4.0;
 /// The pilot goes on until so many large ops have ended, or for this long: a slow limiter lets few of them through.
@@ -145,8 +148,9 @@ const LONGEST_REDRAIN_S: f64 = 180.0;
 /// Least length of a first drain, if the budget has it.
 const LEAST_FIRST_S: f64 = 20.0;
 const MICRO_CYCLES: usize = 6;
-/// So many cycles are worth a tenth more than the budget, once they have begun.
+/// So many cycles are worth a little more than the budget, once they have begun: a budget is kept within 5 %.
 const LEAST_CYCLES: usize = 3;
+const MORE_FOR_CYCLES: f64 = 1.04;
 const MICRO_LOAD_S: f64 = 6.0;
 const MICRO_DT_S: f64 = 0.1;
 
@@ -160,6 +164,7 @@ enum State {
     RungEnd(Ladder),
     Draining(Draining),
     Drained(Draining),
+    Resting(Trial),
     Trying(Trial),
     Tried(Trial),
     MicroIdle(MicroRun),
@@ -180,6 +185,8 @@ struct Draining {
     limit_s: f64,
     start_s: f64,
     t: f64,
+    /// Seconds until the next look.
+    chunk_s: f64,
     seen: Plateau,
 }
 
@@ -200,6 +207,8 @@ pub struct Probe {
     large_bytes: u64,
     /// Small ops meet the cap on bytes: they drain that bucket in finer grains than large ones.
     small_for_bytes: bool,
+    /// Small ops were looked at again, since what they had shown contradicted the bytes' plateau.
+    looked_twice: bool,
     used: [f64; 2],
     tracks: [Track; 2],
     questions: Questions,
@@ -217,6 +226,7 @@ impl Probe {
             now_s: 0.0,
             large_bytes: options.large_bytes,
             small_for_bytes: false,
+            looked_twice: false,
             used: [0.0; 2],
             tracks,
         }
@@ -229,7 +239,7 @@ impl Probe {
             State::Rung(l) | State::RungEnd(l) => {
                 format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
-            State::Trying(t) | State::Tried(t) => t.phase(),
+            State::Resting(t) | State::Trying(t) | State::Tried(t) => t.phase(),
             State::Choose | State::Done => "deciding".into(),
             State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
             State::Draining(d) | State::Drained(d) if d.first => {
@@ -276,6 +286,7 @@ impl Probe {
             State::Wait(r) => self.start_drain(r),
             State::Rung(l) => self.rung_seen(l, last.seen.as_ref()),
             State::RungEnd(l) => self.rung_next(l),
+            State::Resting(t) => self.try_it(t),
             State::Trying(t) => self.trial_seen(t, last.seen.as_ref()),
             State::Tried(t) => self.trial_next(t),
             State::Draining(d) => self.go_on(d, last.seen.as_ref()),
@@ -375,7 +386,7 @@ impl Probe {
     fn choose(&mut self) -> Action {
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
-        if self.elapsed_s() >= self.options.budget_s {
+        if self.left_s() < LEAST_DRAIN_S {
             return self.finish();
         }
         if open.is_empty() {
@@ -401,12 +412,19 @@ impl Probe {
                 t.rate.filter(|r| *r > 0.0).map_or(0.0, |rate| (self.used[r as usize] - t.mark) / rate);
             (t.want_s - (self.now_s - t.last_end_s - taken_s).max(0.0)).max(0.0)
         };
-        let r = open.iter().copied().min_by(|a, b| wait(*a).total_cmp(&wait(*b))).expect("not empty");
+        // Who must not rest for longer than it wants is not kept waiting by the other's drain.
+        let hurries = |r: Resource| self.tracks[r as usize].no_longer && wait(r) > 0.0;
+        let first = |r: &Resource| (!hurries(*r), wait(*r));
+        let r = open
+            .iter()
+            .copied()
+            .min_by(|a, b| first(a).0.cmp(&first(b).0).then(first(a).1.total_cmp(&first(b).1)))
+            .expect("not empty");
         let seconds = wait(r);
         if seconds <= 0.0 {
             return self.start_drain(r);
         }
-        if self.elapsed_s() + seconds > self.options.budget_s {
+        if seconds + LEAST_DRAIN_S > self.left_s() {
             return self.finish();
         }
         self.state = State::Wait(r);
@@ -414,7 +432,7 @@ impl Probe {
     }
 
     fn start_drain(&mut self, of: Resource) -> Action {
-        let left = (self.options.budget_s - self.elapsed_s()).max(10.0);
+        let left = self.left_s().max(LEAST_DRAIN_S);
         let (now, used) = (self.now_s, self.used[of as usize]);
         // A first look at one bucket leaves time for one at the other, and for a second one.
         let others = self.tracks.iter().filter(|t| !t.done && t.drains.is_empty()).count();
@@ -437,14 +455,19 @@ impl Probe {
             limit_s,
             start_s: now,
             t: 0.0,
+            chunk_s: CHUNK_S,
             seen: Plateau::default(),
         })
     }
 
-    fn load_on(&mut self, d: Draining) -> Action {
-        let (of, continues) = (d.of, d.t > 0.0);
+    fn load_on(&mut self, mut d: Draining) -> Action {
+        let (of, continues, dt) = (d.of, d.t > 0.0, self.options.dt_s);
+        // What is in flight at the end takes its time, too.
+        let left_s = (self.left_s() - d.seen.wave_s()).min(d.limit_s - d.t);
+        d.chunk_s = (left_s.clamp(LEAST_CHUNK_S, CHUNK_S) / dt).round() * dt;
+        let chunk_s = d.chunk_s;
         self.state = State::Draining(d);
-        self.closed_load(of, CHUNK_S, self.options.dt_s, continues)
+        self.closed_load(of, chunk_s, dt, continues)
     }
 
     fn go_on(&mut self, mut d: Draining, seen: Option<&Seen>) -> Action {
@@ -454,11 +477,13 @@ impl Probe {
             return Action::Stop;
         };
         d.seen.add(s, d.of);
-        d.t += CHUNK_S;
+        d.t += d.chunk_s;
         let t = &self.tracks[d.of as usize];
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
-        let enough = drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before);
-        if d.t >= d.limit_s || enough || self.other_cap(&d).is_some() {
+        let enough =
+            drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before) || d.seen.is_shut(self.options.dt_s);
+        let over = d.t >= d.limit_s - LEAST_CHUNK_S || self.left_s() - d.seen.wave_s() < LEAST_CHUNK_S;
+        if over || enough || self.other_cap(&d).is_some() {
             self.state = State::Drained(d);
             return Action::Stop;
         }
@@ -478,13 +503,15 @@ impl Probe {
             }
         };
         let other_cap = self.other_cap(&d);
+        let shut = d.seen.is_shut(dt);
         let t = self.track(of);
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let mut seen = Drain::of(&d.seen.x, dt, before);
         seen.judge_plateau(&d.seen, dt, of);
         seen.hide(hidden);
-        let known = t.rate.filter(|_| !d.first && t.drains.iter().any(|q| q.kind == DrainKind::Cliff));
-        seen.was_cut_off(known);
+        // A bucket that was empty in the first drain shows its burst after the first rest.
+        let known = t.rate.filter(|_| !d.first);
+        let cut_off = seen.was_cut_off(known);
         seen.idle_s = d.idle_s;
         seen.rest_s = d.rest_s;
         seen.taken_per_s = d.taken_per_s;
@@ -506,8 +533,21 @@ impl Probe {
         }
         t.drains.push(seen);
         t.decide(left);
+        if cut_off && of == Resource::Bytes {
+            // Small ops go hardly faster than the cap allows: large ones get to its end sooner.
+            self.small_for_bytes = false;
+        }
         if let Some(cap) = other_cap {
             self.settle_other(cap);
+        }
+        if shut {
+            // Asked for more, it grants nothing, of whatever size: what it does grant is a question of its own.
+            self.tracks.iter_mut().for_each(|t| t.done = true);
+        }
+        match of {
+            Resource::Bytes => self.contradicted(),
+            Resource::Ops if self.is_one_cap_after_all() => self.settle_other(Resource::Bytes),
+            Resource::Ops => {}
         }
         let t = self.track(of);
         // A short burst is believed only after cycles of its own; a cliff needs none.
@@ -522,17 +562,17 @@ impl Probe {
         self.choose()
     }
 
-    fn micro_budget_s(&self, m: &MicroRun) -> f64 {
-        let more = if (1..LEAST_CYCLES).contains(&m.values.len()) { 1.1 } else { 1.0 };
-        more * self.options.budget_s
+    /// Rest before a cycle of a short burst; `None` where neither it nor the load after it fit into the budget.
+    fn micro_rest_s(&self, m: &MicroRun) -> Option<f64> {
+        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
+        let seconds = 1.5 * m.recovered / rate + 1.0;
+        let more = if (1..LEAST_CYCLES).contains(&m.values.len()) { MORE_FOR_CYCLES } else { 1.0 };
+        let end_s = self.elapsed_s() + seconds + MICRO_LOAD_S;
+        (end_s <= more * self.options.budget_s).then_some(seconds)
     }
 
     fn micro_idle(&mut self, m: MicroRun) -> Action {
-        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
-        let seconds = 1.5 * m.recovered / rate + 1.0;
-        if self.elapsed_s() > self.micro_budget_s(&m) || !seconds.is_finite() {
-            return self.micro_done(m);
-        }
+        let Some(seconds) = self.micro_rest_s(&m) else { return self.micro_done(m) };
         self.state = State::MicroIdle(m);
         Action::Idle { seconds }
     }
@@ -557,7 +597,7 @@ impl Probe {
     }
 
     fn micro_next(&mut self, m: MicroRun) -> Action {
-        if m.values.len() < MICRO_CYCLES && self.elapsed_s() <= self.micro_budget_s(&m) {
+        if m.values.len() < MICRO_CYCLES {
             return self.micro_idle(m);
         }
         self.micro_done(m)

@@ -1,8 +1,10 @@
 //! One cap that both loads meet: small and large ops come to the same ops, or to the same bytes, per second.
 
-use super::{Draining, Probe, Resource};
+use super::{Drain, Draining, Probe, Resource};
 use crate::math;
 
+/// Rates that differ by less are the same cap's (validated: one bucket under two loads).
+const SAME: f64 = 0.05;
 /// Large ops that are as many as small ones for this long meet the same cap.
 const OTHER_CAP_S: f64 = 25.0;
 
@@ -14,12 +16,39 @@ impl Probe {
             return None;
         }
         let tail = |v: &[f64]| math::mean(&v[v.len().saturating_sub((10.0 / self.options.dt_s) as usize)..]);
-        if (tail(&d.seen.ok) / ops - 1.0).abs() < 0.05 {
+        if (tail(&d.seen.ok) / ops - 1.0).abs() < SAME {
             return Some(Resource::Ops);
         }
         let (small, bytes) = (ops * self.options.small_bytes as f64, tail(&d.seen.x));
-        (small < bytes * 1.05 && bytes * 0.95 < small + ops * self.options.overhead_bytes as f64)
+        (small < bytes * (1.0 + SAME)
+            && bytes * (1.0 - SAME) < small + ops * self.options.overhead_bytes as f64)
             .then_some(Resource::Bytes)
+    }
+
+    /// Small ops moved more bytes per second than large ones are given on their plateau: no cap on bytes allows that for ever.
+    /// What they saw was a burst of that bucket which had not ended (and which they emptied, so that large ops saw none). The look
+    /// is made again while it is empty.
+    pub(super) fn contradicted(&mut self) {
+        let small = self.options.small_bytes as f64;
+        let [ops, bytes] = &mut self.tracks;
+        let (Some(o), Some(b)) = (ops.rate, bytes.rate) else { return };
+        if self.looked_twice || self.small_for_bytes || b <= 0.0 || o * small <= (1.0 + SAME) * b {
+            return;
+        }
+        self.looked_twice = true;
+        ops.drains.iter_mut().for_each(Drain::was_a_burst);
+        (ops.rate, ops.burst, ops.micro) = (None, None, None);
+        (ops.done, ops.look_again, ops.want_s) = (false, true, 0.0);
+    }
+
+    /// The second look at small ops came to what large ones move.
+    pub(super) fn is_one_cap_after_all(&self) -> bool {
+        let rate = |r: Resource| self.tracks[r as usize].rate.filter(|r| *r > 0.0);
+        let (Some(o), Some(b)) = (rate(Resource::Ops), rate(Resource::Bytes)) else { return false };
+        let moved = o * (self.options.small_bytes + self.options.overhead_bytes) as f64;
+        self.looked_twice
+            && o * self.options.small_bytes as f64 <= (1.0 + SAME) * b
+            && moved >= (1.0 - SAME) * b
     }
 
     /// One cap was seen under both loads: the other's bucket, if there is one, is out of reach.
@@ -39,7 +68,7 @@ impl Probe {
                     bytes.decide(left_s);
                 }
                 if let (Some(rate), Some(of_large)) = (rate, bytes.rate)
-                    && (rate / of_large - 1.0).abs() < 0.05
+                    && (rate / of_large - 1.0).abs() < SAME
                 {
                     bytes.rate = Some(rate);
                     self.small_for_bytes = true;

@@ -3,16 +3,24 @@
 use plimsoll_model::Estimate;
 
 use super::questions::{Answers, Penalty, Questions};
-use super::track::LEAST_REST_S;
+use super::track::MOST_DRAINS;
 use super::{Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
-use crate::student;
+use crate::{student, words};
 
 /// Least relative half width of a rate.
 const LEAST_HALF_WIDTH: f64 = 0.001;
 
 /// Rates of one cap, seen under two loads, differ by less than this.
 const NEAR: f64 = 0.08;
+
+/// A rate that is known no better than this (half width over value) is none: what is shown then are bounds (guess; as wide as
+/// SNIA lets the rounds of a steady window differ).
+const WIDEST: f64 = 0.20;
+
+/// Least relative half width of a burst's rate: load comes up and slices have edges at every drain alike, which repeats do not
+/// show (validated: simulated bursts).
+const LEAST_BURST_HALF_WIDTH: f64 = 0.02;
 
 /// How much of the capacity is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,11 +51,41 @@ pub struct Found {
     /// The rate still grew with the ops in flight where the ladder ended.
     pub still_grew: bool,
     /// What remains open, each with what would settle it.
-    pub open: Vec<String>,
+    pub open: Vec<Open>,
     pub drains: Vec<Drain>,
 }
 
+/// A question that remains open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    pub text: String,
+    /// So much more of the same probe would settle it, seconds; `None`: more time alone would not.
+    pub more_s: Option<f64>,
+}
+
 impl Found {
+    /// The rate, where it is known well enough to be quoted, and what was seen held still for it.
+    pub fn known(&self) -> Option<Estimate> {
+        let e = self.sustained.filter(|e| e.value.is_finite() && e.relative_half_width() <= WIDEST)?;
+        self.moved().is_none().then_some(Estimate { low: e.low.max(0.0), ..e })
+    }
+
+    /// A speed that no limiter explains moved more than a steady one may, in the longest look at it: how, and by how much.
+    pub fn moved(&self) -> Option<(&'static str, f64)> {
+        if !matches!(self.cause(), Cause::None) {
+            return None;
+        }
+        let longest = self.drains.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s))?;
+        longest.moves
+    }
+
+    /// Ops (or bytes) per second that passed where most was refused.
+    pub fn passed_per_s(&self) -> f64 {
+        let share = |d: &Drain| d.steadiness.map_or(0.0, |s| s.refused);
+        let most = self.drains.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+        most.map_or(0.0, |d| math::mean(&d.x[d.x.len() / 3..]))
+    }
+
     /// Whether a bucket was found.
     pub fn is_bucket(&self) -> bool {
         !matches!(self.capacity, Capacity::NoneSeen)
@@ -130,6 +168,10 @@ impl Outcome {
         if let Some(Penalty::CostsTokens(rate)) = answers.penalty {
             out.ops.sustained = Some(rate);
         }
+        // Where nothing passes, large ops are not tried: what small ones showed holds for both.
+        if out.ops.cause() == Cause::Refusing && out.bytes.drains.is_empty() {
+            out.bytes.open.clear();
+        }
         out.pool_one_cap();
         out
     }
@@ -186,14 +228,25 @@ impl Outcome {
         self.cause_of(r) != Cause::None
     }
 
+    /// Whether the rate that is given is a cap: who refuses limits, but what passes under a load that is refused is no cap.
+    pub fn is_proved(&self, r: Resource) -> bool {
+        match self.cause_of(r) {
+            Cause::Bucket | Cause::Refusals | Cause::Held => true,
+            Cause::Refusing => {
+                matches!(self.answers.penalty, Some(Penalty::CostsTokens(_))) && r == Resource::Ops
+            }
+            Cause::None => false,
+        }
+    }
+
     /// Sustained ops per second, where they are a limit.
     pub fn limit_of_ops(&self) -> Option<f64> {
-        self.ops.sustained.filter(|_| self.is_limited(Resource::Ops)).map(|e| e.value)
+        self.ops.known().filter(|_| self.is_proved(Resource::Ops)).map(|e| e.value)
     }
 
     /// Sustained bytes per second, where they are a limit.
     pub fn limit_of_bytes(&self) -> Option<f64> {
-        self.bytes.sustained.filter(|_| self.is_limited(Resource::Bytes)).map(|e| e.value)
+        self.bytes.known().filter(|_| self.is_proved(Resource::Bytes)).map(|e| e.value)
     }
 
     /// Time of one small op where nothing waits for a limit, seconds: as the ladder's first rung saw it.
@@ -228,7 +281,7 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
     };
     // What was not looked for is no question.
     if resource == Resource::Ops || o.moves_bytes {
-        f.open = open_questions(&f);
+        f.open = open_questions(&f, t);
     }
     f
 }
@@ -268,13 +321,18 @@ fn burst(t: &Track) -> Option<Estimate> {
         return None;
     }
     let n = v.len() as f64;
+    let value = math::median(&v);
     let hw = if v.len() >= 2 {
-        student::t95(n - 1.0) * math::stdev(&v, 1) / n.sqrt()
+        // What varies within each look, and what between them; and what is the same in all.
+        let own: Vec<f64> = t.drains.iter().map(|d| d.burst_half_width).filter(|w| w.is_finite()).collect();
+        let within = if own.is_empty() { 0.0 } else { math::median(&own) / n.sqrt() };
+        let between = student::t95(n - 1.0) * math::stdev(&v, 1) / n.sqrt();
+        between.max(within).max(LEAST_BURST_HALF_WIDTH * value)
     } else {
         // One look at the burst: the spread between looks is not known; 5 % is what simulations show at most 9 in 10 times.
         0.05 * v[0]
     };
-    Some(Estimate::symmetric(math::median(&v), hw, n))
+    Some(Estimate::symmetric(value, hw, n))
 }
 
 fn capacity(t: &Track) -> Capacity {
@@ -308,7 +366,7 @@ fn capacity(t: &Track) -> Capacity {
         .copied()
         .collect();
     if !seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most)) {
-        return Capacity::AtLeast(most);
+        return Capacity::AtLeast(least(t, most));
     }
     let values: Vec<f64> = full.iter().filter_map(|d| d.recovered).collect();
     let own = full.iter().map(|d| d.recovered_half_width).fold(f64::INFINITY, f64::min);
@@ -316,6 +374,19 @@ fn capacity(t: &Track) -> Capacity {
     let between =
         if values.len() >= 2 { student::t95(n - 1.0) * math::stdev(&values, 1) / n.sqrt() } else { own };
     Capacity::Measured(Estimate::symmetric(math::mean(&values), own.max(between.min(2.0 * own)), n))
+}
+
+/// Tokens that the bucket surely held. A plateau that other load on the machine kept low makes the excess over it too large: what
+/// counts is the excess over the highest rate that any drain was granted for long, less what one is not sure of.
+fn least(t: &Track, most: f64) -> f64 {
+    let finite = |w: f64| if w.is_finite() { w } else { 0.0 };
+    let seen = || t.drains.iter().filter(|d| d.recovered.is_some());
+    let highest = seen().map(|d| d.rate + finite(d.rate_half_width)).fold(0.0, f64::max);
+    let sure = |d: &Drain| {
+        let burst_s = d.cliff_s.unwrap_or(0.0);
+        d.recovered.unwrap_or(0.0) - finite(d.recovered_half_width) - (highest - d.rate).max(0.0) * burst_s
+    };
+    seen().map(sure).fold(0.0, f64::max).min(most)
 }
 
 /// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
@@ -330,55 +401,107 @@ fn came_back(t: &Track, most: f64) -> bool {
 fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
     let cap = match capacity {
         Capacity::Measured(e) => e.value,
-        Capacity::AtLeast(v) => v,
+        Capacity::AtLeast(_) => t.most_recovered(),
         Capacity::NoneSeen => return None,
     };
-    let d = t
-        .drains
-        .iter()
-        .rev()
-        .find(|d| d.is_unsaturated() && d.recovered < Some(0.9 * cap) && d.idle_s > Some(0.0))?;
+    let d = t.refill_drain(cap)?;
     let (idle, r) = (d.idle_s?, d.recovered?);
     Some(Estimate::symmetric(r / idle + d.taken_per_s, d.recovered_half_width / idle, 1.0))
 }
 
-fn open_questions(f: &Found) -> Vec<String> {
+fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
     let unit = f.resource.name();
-    let mut out = Vec::new();
-    let Some(s) = f.sustained else {
-        out.push(format!("no rate of {unit} was seen to hold: more of the budget is needed"));
-        return out;
-    };
-    let once = f.drains.iter().any(|d| d.kind == DrainKind::Micro);
-    match f.capacity {
-        Capacity::NoneSeen if once => out.push(format!(
-            "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about 60 s more would tell"
-        )),
-        Capacity::NoneSeen if f.drains.iter().any(|d| d.kind == DrainKind::Cliff) => out.push(format!(
-            "the rate of {unit} fell once, and after rest no burst came back: no bucket shows that; a second probe would tell \
-             whether the storage itself was faster at first"
-        )),
-        Capacity::NoneSeen => out.push(format!(
-            "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; --goal {:.0}s with \
-             --budget {:.0}s would look ten times as long",
-            f.horizon_s,
-            10.0 * f.horizon_s,
-            (25.0 * f.horizon_s + 60.0).round()
-        )),
-        Capacity::AtLeast(least) => out.push(format!(
-            "the capacity of the {unit} bucket is at least what was seen: about {:.0} s more of idle time and draining \
-             would settle it",
-            (1.8 * least / s.value * 1.6 + 30.0).max(30.0)
-        )),
-        // A bucket that fills within seconds shows its refill in no rest: more time would not help.
-        Capacity::Measured(c) if f.refill.is_none() && 0.4 * c.value >= LEAST_REST_S * s.value => out.push(format!(
-            "the refill rate of the {unit} bucket was not measured by itself (while it is drained, tokens come at the \
-             sustained rate): about {:.0} s more would do",
-            (0.4 * c.value / s.value).max(2.0) + 40.0
-        )),
-        Capacity::Measured(_) => {}
+    let open = |text: String, more_s: Option<f64>| vec![Open { text, more_s }];
+    if f.cause() == Cause::Refusing {
+        return Vec::new();
     }
+    let Some(s) = f.sustained else {
+        return open(format!("no rate of {unit} was seen to hold: more of the budget is needed"), None);
+    };
+    let mut out = unclear(f, s);
+    // Where cycles of its own did not bear a short burst out, it is no question any more.
+    let once = t.micro.is_none() && f.drains.iter().any(|d| d.kind == DrainKind::Micro);
+    out.extend(match f.capacity {
+        Capacity::NoneSeen if once => open(
+            format!(
+                "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about {MICRO_S:.0} s \
+                 more would tell"
+            ),
+            Some(MICRO_S),
+        ),
+        Capacity::NoneSeen if f.drains.iter().any(|d| d.kind == DrainKind::Cliff) => open(
+            format!(
+                "the rate of {unit} fell once, and after rest no burst came back: no bucket shows that; a second probe would \
+                 tell whether the storage itself was faster at first"
+            ),
+            None,
+        ),
+        Capacity::NoneSeen => open(
+            format!(
+                "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; --goal {:.0}s with \
+                 --budget {:.0}s would look ten times as long",
+                f.horizon_s,
+                10.0 * f.horizon_s,
+                (25.0 * f.horizon_s + 60.0).round()
+            ),
+            None,
+        ),
+        Capacity::AtLeast(_) if t.drains.len() >= MOST_DRAINS => open(
+            format!("the capacity of the {unit} bucket is at least what was seen: {MOST_DRAINS} drains did not agree on more"),
+            None,
+        ),
+        Capacity::AtLeast(_) => {
+            let more_s = t.capacity_rest_s() + t.drain_s();
+            open(
+                format!(
+                    "the capacity of the {unit} bucket is at least what was seen: about {more_s:.0} s more of idle time and \
+                     draining would settle it"
+                ),
+                Some(more_s),
+            )
+        }
+        // A bucket that fills within seconds shows its refill in no rest: more time would not help.
+        Capacity::Measured(_) if f.refill.is_none() && t.micro.is_none() => match t.refill_rest_s() {
+            Some(_) if t.drains.len() >= MOST_DRAINS => {
+                open(format!("the refill rate of the {unit} bucket was not measured by itself in {MOST_DRAINS} drains"), None)
+            }
+            Some(rest_s) => {
+                let more_s = rest_s + t.drain_s();
+                open(
+                    format!(
+                        "the refill rate of the {unit} bucket was not measured by itself (while it is drained, tokens come at \
+                         the sustained rate): about {more_s:.0} s more would do"
+                    ),
+                    Some(more_s),
+                )
+            }
+            None => Vec::new(),
+        },
+        Capacity::Measured(_) => Vec::new(),
+    });
     out
+}
+
+/// Time of the cycles that confirm or refute a short burst, as a rule; seconds.
+const MICRO_S: f64 = 60.0;
+
+/// Why the rate itself is not given.
+fn unclear(f: &Found, s: Estimate) -> Vec<Open> {
+    let unit = f.resource.name();
+    let text = match f.moved() {
+        Some((how, by)) => format!(
+            "the rate of {unit} {how} by {:.0} % while it was seen: no rate follows that would be held; look for other load, or \
+             probe again for longer",
+            100.0 * by.abs()
+        ),
+        None if f.known().is_none() => format!(
+            "the rate of {unit} is known only to lie between {} and {} per second: a larger --budget would narrow it",
+            words::about(s.low.max(0.0), 2),
+            words::about(s.high, 2)
+        ),
+        None => return Vec::new(),
+    };
+    vec![Open { text, more_s: None }]
 }
 
 #[cfg(test)]

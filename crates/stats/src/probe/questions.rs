@@ -56,6 +56,8 @@ pub(super) struct Questions {
     burst_asked: [bool; 2],
     /// The rest before it was given: clocks round, and a rest that ends an ulp too soon must not be asked for again.
     burst_rested: [bool; 2],
+    /// Ops that had been granted when the bisection began: what may pass at once.
+    burst_ops: Option<f64>,
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
@@ -99,6 +101,8 @@ pub(super) struct Trial {
     concurrency: u32,
     offered_per_s: Option<f64>,
     length_s: f64,
+    /// Leave the storage alone for so long first.
+    rest_s: f64,
     seen: Plateau,
 }
 
@@ -106,6 +110,17 @@ pub(super) struct Trial {
 const TAIL_S: f64 = 3.0;
 const TRIAL_S: f64 = 6.0;
 const BISECTIONS: u32 = 7;
+/// Doublings or halvings until the rate lies between two that were tried, where nothing says where it is (guess).
+const SEARCHES: u32 = 8;
+/// A limiter that counts in periods has forgotten after two of them (haproxy keeps the present and the last); and a little more.
+const FORGETS: f64 = 2.2;
+/// A trial goes on for longer than what may pass at once lasts at the rate that is tried.
+const OUTLASTS: f64 = 1.2;
+/// No trial and no rest before one is longer, seconds: a budget has other uses.
+const LONGEST_TRIAL_S: f64 = 40.0;
+/// Ratio of the rates between which it lies at which the search ends; and the least rate that is tried, ops per second.
+const RATE_KNOWN: f64 = 1.01;
+const LEAST_OFFERED: f64 = 0.5;
 /// A difference beyond this is one.
 const APART: f64 = 0.10;
 /// Units by which limiters are known to count.
@@ -145,6 +160,7 @@ impl Probe {
         let known = self.outcome();
         let trial = self.ask_penalty(&known.ops);
         if let Some(t) = trial {
+            self.questions.burst_ops = Some(self.used[Resource::Ops as usize]);
             return self.try_it(t);
         }
         for of in [Resource::Ops, Resource::Bytes] {
@@ -159,7 +175,7 @@ impl Probe {
         }
     }
 
-    fn left_s(&self) -> f64 {
+    pub(super) fn left_s(&self) -> f64 {
         self.options.budget_s - self.elapsed_s()
     }
 
@@ -174,15 +190,18 @@ impl Probe {
         }
         let most = ops.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max);
         let rate = ops.drains.last().map_or(0.0, |d| d.rate);
+        let shut =
+            ops.drains.last().is_some_and(|d| d.steadiness.is_some_and(|s| s.cause() == Cause::Refusing));
         let trial = |question, offered: f64, length_s: f64| Trial {
             question,
             size_bytes: self.options.small_bytes,
             concurrency: self.concurrency_of(Resource::Ops),
             offered_per_s: Some(offered),
             length_s,
+            rest_s: 0.0,
             seen: Plateau::default(),
         };
-        if rate > 0.02 * most {
+        if rate > 0.02 * most && !shut {
             let capacity = match ops.capacity {
                 Capacity::Measured(e) => e.value,
                 Capacity::AtLeast(v) => v,
@@ -192,8 +211,21 @@ impl Probe {
             return (length_s < self.left_s())
                 .then(|| trial(Question::TwiceTheRate(rate), 2.0 * rate, length_s));
         }
-        let b = Bisection { low: 0.0, high: Some(most), offered: 0.25 * most, left: BISECTIONS + 3 };
-        (most > 0.0 && TRIAL_S < self.left_s()).then(|| trial(Question::Bisect(b), b.offered, TRIAL_S))
+        // All that was granted so far passed at once, as far as can be known: the rate is looked for from half of it per second.
+        let offered = 0.5 * self.used[Resource::Ops as usize].max(2.0);
+        let b = Bisection { low: 0.0, high: None, offered, left: BISECTIONS + SEARCHES };
+        let (rest_s, length_s) = self.times_of(offered);
+        let fits = rest_s + length_s < self.left_s();
+        fits.then(|| Trial { rest_s, ..trial(Question::Bisect(b), offered, length_s) })
+    }
+
+    /// Rest before a trial, so that what was refused before is forgotten, and its length, so that what passes at once is not
+    /// taken for the rate.
+    fn times_of(&self, offered: f64) -> (f64, f64) {
+        let burst_s =
+            self.questions.burst_ops.unwrap_or(self.used[Resource::Ops as usize]) / offered.max(1e-9);
+        let rest_s = (FORGETS * burst_s + 1.0).min(LONGEST_TRIAL_S);
+        (rest_s, (OUTLASTS * burst_s + TAIL_S + 1.0).clamp(TRIAL_S, LONGEST_TRIAL_S))
     }
 
     /// A rest until the bucket is full, then half of the excess.
@@ -237,6 +269,7 @@ impl Probe {
             concurrency: self.concurrency_of(f.resource),
             offered_per_s: Some(offered / per_op),
             length_s: longest_s,
+            rest_s: 0.0,
             seen: Plateau::default(),
         };
         Some(self.try_it(trial))
@@ -270,11 +303,18 @@ impl Probe {
             concurrency,
             offered_per_s: None,
             length_s,
+            rest_s: 0.0,
             seen: Plateau::default(),
         })
     }
 
-    fn try_it(&mut self, t: Trial) -> Action {
+    /// The trial, after the rest that it wants.
+    pub(super) fn try_it(&mut self, mut t: Trial) -> Action {
+        let seconds = std::mem::take(&mut t.rest_s);
+        if seconds > 0.0 {
+            self.state = State::Resting(t);
+            return Action::Idle { seconds };
+        }
         let action = Action::Load {
             size_bytes: t.size_bytes,
             concurrency: t.concurrency,
@@ -344,25 +384,25 @@ impl Probe {
     }
 
     fn bisect(&mut self, mut b: Bisection, t: Trial) -> Action {
-        let high = b.high.unwrap_or(4.0 * b.low);
-        if b.left == 0 || TRIAL_S > self.left_s() || (b.high.is_some() && high < 1.01 * b.low) {
+        b.offered = match b.high {
+            None => 2.0 * b.low,
+            Some(high) if b.low > 0.0 => (b.low * high).sqrt(),
+            Some(high) => 0.5 * high,
+        };
+        let (rest_s, length_s) = self.times_of(b.offered);
+        let known = b.high.is_some_and(|high| high < RATE_KNOWN * b.low);
+        if b.left == 0 || rest_s + length_s > self.left_s() || known || b.offered < LEAST_OFFERED {
+            // Bounds are bounds: a rate that was refused at the most, one that was not at the least.
             if b.low > 0.0 {
-                let value = if b.high.is_some() { (b.low * high).sqrt() } else { b.low };
-                let e = Estimate { value, low: b.low, high, n_eff: 1.0 };
+                let value = b.high.map_or(b.low, |high| (b.low * high).sqrt());
+                let e = Estimate { value, low: b.low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
                 self.questions.answers.penalty = Some(Penalty::CostsTokens(e));
             }
             return self.choose();
         }
         b.left -= 1;
-        b.offered = if b.high.is_none() {
-            2.0 * b.low
-        } else if b.low > 0.0 {
-            (b.low * high).sqrt()
-        } else {
-            0.5 * high
-        };
         let (question, offered_per_s) = (Question::Bisect(b), Some(b.offered));
-        self.try_it(Trial { question, offered_per_s, length_s: TRIAL_S, seen: Plateau::default(), ..t })
+        self.try_it(Trial { question, offered_per_s, length_s, rest_s, seen: Plateau::default(), ..t })
     }
 }
 

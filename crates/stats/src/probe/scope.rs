@@ -70,18 +70,27 @@ impl Doubling {
 /// What was doubled, and the ratio of the plateaus that came of it.
 pub type Doubled = (Dimension, f64);
 
-/// The scope in one word: the narrowest thing with which the limit doubled; `server` when everything was tried and
-/// nothing did; `unknown` otherwise.
-pub fn scope(seen: &[Doubled]) -> &'static str {
-    let mut seen = seen.to_vec();
-    seen.sort_by_key(|(d, _)| *d);
-    if let Some((d, _)) = seen.iter().find(|(_, r)| Doubling::of(*r) == Doubling::Doubles) {
-        return d.name();
+impl Dimension {
+    /// What is doubled along with it: a second bucket or key is reached over connections, and under a prefix, of its own.
+    fn doubles_too(self) -> &'static [Self] {
+        match self {
+            Self::Connection | Self::Prefix => &[],
+            Self::Bucket | Self::Key => &[Self::Connection, Self::Prefix],
+            Self::Client => &[Self::Connection, Self::Prefix, Self::Key],
+        }
     }
-    let all_stay = Dimension::ALL
-        .into_iter()
-        .all(|d| seen.iter().any(|(x, r)| *x == d && Doubling::of(*r) == Doubling::Stays));
-    if all_stay { "server" } else { "unknown" }
+}
+
+/// The scope in one word: the narrowest thing with which the limit doubled, if it surely was that thing and nothing that was
+/// doubled along with it; `server` when everything was tried and nothing doubled; `unknown` otherwise.
+pub fn scope(seen: &[Doubled]) -> &'static str {
+    let is = |d: Dimension, what: Doubling| seen.iter().any(|(x, r)| *x == d && Doubling::of(*r) == what);
+    let doubled = Dimension::ALL.into_iter().find(|d| is(*d, Doubling::Doubles));
+    if let Some(d) = doubled {
+        let surely = d.doubles_too().iter().all(|n| is(*n, Doubling::Stays));
+        return if surely { d.name() } else { "unknown" };
+    }
+    if Dimension::ALL.into_iter().all(|d| is(d, Doubling::Stays)) { "server" } else { "unknown" }
 }
 
 /// What remains open, with what would settle it.
@@ -103,6 +112,14 @@ pub fn open(seen: &[Doubled]) -> Option<String> {
     } else {
         format!("The limit is not per {}.", excluded.join(", nor per "))
     };
+    let doubled = not(Doubling::Doubles);
+    if !doubled.is_empty() {
+        out += &format!(
+            " The rate doubled with a second {}, but connections and prefixes were doubled with it, and by themselves they are \
+             not clear.",
+            doubled.join(" and a second ")
+        );
+    }
     let unclear = not(Doubling::Undetermined);
     if !unclear.is_empty() {
         out += &format!(" Undetermined for {}: the rate neither stayed nor doubled.", unclear.join(", "));
@@ -120,12 +137,30 @@ mod tests {
     #[test]
     fn the_narrowest_that_doubles_is_the_scope() {
         use Dimension::*;
-        assert_eq!(scope(&[(Connection, 1.0), (Key, 2.0), (Bucket, 1.01)]), "key");
+        assert_eq!(scope(&[(Connection, 1.0), (Prefix, 0.99), (Key, 2.0), (Bucket, 1.01)]), "key");
         assert_eq!(scope(&[(Connection, 1.97), (Key, 2.0)]), "connection");
         assert_eq!(scope(&Dimension::ALL.map(|d| (d, 1.0))), "server");
         assert_eq!(scope(&[(Connection, 1.0)]), "unknown");
         assert_eq!(scope(&[(Connection, f64::NAN)]), "unknown");
         assert_eq!(scope(&[]), "unknown");
+    }
+
+    /// A second bucket brings connections of its own: where these were not clear, neither is the bucket.
+    #[test]
+    fn nothing_is_concluded_by_elimination() {
+        use Dimension::*;
+        for connection in [1.4, 1.15, f64::NAN, 0.5, 2.4] {
+            let seen = [(Connection, connection), (Prefix, 1.0), (Bucket, 2.0)];
+            assert_eq!(scope(&seen), "unknown", "{connection}");
+            let text = open(&seen).unwrap();
+            assert!(text.contains("doubled with a second bucket, but connections"), "{text}");
+            assert!(text.contains("Undetermined for connection"), "{text}");
+        }
+        assert_eq!(scope(&[(Connection, 1.0), (Bucket, 2.0)]), "unknown", "prefixes were not tried");
+        assert_eq!(scope(&[(Connection, 1.0), (Prefix, 1.0), (Bucket, 2.0)]), "bucket");
+        assert_eq!(scope(&[(Connection, 1.0), (Prefix, 1.3), (Bucket, 1.0), (Key, 2.0)]), "unknown");
+        let all_but_one = Dimension::ALL.map(|d| (d, if d == Key { 1.2 } else { 1.0 }));
+        assert_eq!(scope(&all_but_one), "unknown");
     }
 
     #[test]
@@ -134,7 +169,7 @@ mod tests {
         let text = open(&[(Connection, 1.0), (Prefix, 1.4)]).unwrap();
         assert!(text.starts_with("The limit is not per connection. Undetermined for prefix"), "{text}");
         assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("second machine"), "{text}");
-        assert_eq!(open(&[(Key, 2.0)]), None);
+        assert_eq!(open(&[(Connection, 1.0), (Prefix, 1.0), (Key, 2.0)]), None);
         for d in Dimension::ALL {
             assert_eq!(Dimension::parse(d.name()), Some(d));
         }

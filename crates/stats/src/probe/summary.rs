@@ -17,8 +17,8 @@ impl Outcome {
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
         // A cap that was seen under the other's load only is not known.
         let bucket = |f: &Found, hidden_by: Resource| {
-            let known = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
-            known.then(|| BucketSummary { proved: self.is_limited(f.resource), ..f.bucket() })
+            let seen = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
+            seen.then(|| f.bucket(self.is_proved(f.resource)))
         };
         LimitSummary {
             target: target.into(),
@@ -28,6 +28,7 @@ impl Outcome {
             bytes_per_s: bucket(&self.bytes, Resource::Ops).filter(|_| self.moves_bytes),
             knee_bytes: self.knee_bytes(),
             binding: self.binding().into(),
+            refused: Some(self.ops.refused().max(self.bytes.refused())),
             evidence: self.evidence(),
         }
     }
@@ -39,15 +40,16 @@ impl Outcome {
             (true, false) => "ops",
             (false, true) => "bytes",
             (false, false) if self.is_latency_bound() => "latency",
-            (false, false) if self.ops.sustained.is_none() => "undetermined",
+            // Unclear is undetermined, and no finding that there is none.
+            (false, false) if self.looked_for().iter().any(|f| f.known().is_none()) => "undetermined",
             (false, false) => "none",
         }
     }
 
     /// Bytes rate over ops rate: where the binding limit changes. `None` unless both are limits, and known.
     pub fn knee_bytes(&self) -> Option<Estimate> {
-        let (o, b) = (self.ops.sustained?, self.bytes.sustained?);
-        let limits = self.is_limited(Resource::Ops) && self.is_limited(Resource::Bytes);
+        let (o, b) = (self.ops.known()?, self.bytes.known()?);
+        let limits = self.is_proved(Resource::Ops) && self.is_proved(Resource::Bytes);
         if !(limits && o.value > 0.0 && b.value > 0.0) {
             return None;
         }
@@ -92,7 +94,7 @@ impl Outcome {
         // What lies out of reach behind the other's limit is told as such, not as a question.
         let hidden = |f: &&Found| self.seen_twice().is_none_or(|cap| cap == f.resource);
         out.extend(self.looked_for().into_iter().filter(hidden).flat_map(|f| &f.open).map(|q| {
-            let mut c = q.chars();
+            let mut c = q.text.chars();
             let text: String = c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default();
             Finding::new("F03", "open_question", Level::Info, text + ".")
         }));
@@ -109,7 +111,17 @@ impl Outcome {
         let steadiness = f.drains.iter().filter_map(|d| d.steadiness).next_back();
         let refused = f.refused();
         let how = if refused >= 0.01 {
-            format!("it refuses what is too much ({} of attempts on the plateau)", percent(refused))
+            let (amount, unit) = match f.resource {
+                Resource::Ops => (words::about(f.passed_per_s(), 3), "op"),
+                Resource::Bytes => (words::about(f.passed_per_s() / 1e6, 3), "MB"),
+            };
+            match refused {
+                1.0.. => "it refuses all attempts of a load that does not hold back".to_owned(),
+                _ => format!(
+                    "it refuses what is too much ({} of attempts on the plateau, while {amount} {unit}/s pass)",
+                    share(refused)
+                ),
+            }
         } else {
             let latency = steadiness.map_or(0.0, |s| s.latency_s);
             format!(
@@ -118,7 +130,7 @@ impl Outcome {
                 f.concurrency
             )
         };
-        let held = steadiness.map_or(String::new(), |s| {
+        let held = steadiness.filter(|s| s.wander_s.is_finite()).map_or(String::new(), |s| {
             format!(
                 "; on the plateau the work keeps to a straight line within {} ms",
                 significant(1e3 * s.wander_s, 2)
@@ -249,6 +261,15 @@ impl Outcome {
     }
 }
 
+/// A share near to all with as many digits as tell it from all: 99.96 %, not 100 %.
+fn share(x: f64) -> String {
+    if !(0.99..1.0).contains(&x) {
+        return percent(x);
+    }
+    let decimals = (1.0 - (100.0 * (1.0 - x)).log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{:.decimals$} %", 100.0 * x)
+}
+
 fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 2))
 }
@@ -280,21 +301,23 @@ fn drain_words(d: &Drain) -> String {
 }
 
 impl Found {
-    fn bucket(&self) -> BucketSummary {
+    fn bucket(&self, proved: bool) -> BucketSummary {
         let capacity = match self.capacity {
             Capacity::Measured(e) => Some(e),
             // A bound, as an interval without an upper end.
             Capacity::AtLeast(v) => Some(Estimate { value: v, low: v, high: f64::MAX, n_eff: 1.0 }),
             Capacity::NoneSeen => None,
         };
+        let sustained = finite(self.known());
+        let refill = finite(self.refill);
         BucketSummary {
-            sustained: finite(self.sustained),
+            sustained,
             burst: finite(self.burst),
             capacity: finite(capacity),
-            refill: finite(self.refill),
-            proved: false,
-            horizon_s: Some(self.horizon_s).filter(|s| *s > 0.0),
-            full_again_s: match (self.capacity, finite(self.refill)) {
+            refill,
+            proved,
+            horizon_s: (self.horizon_s > 0.0).then_some(self.horizon_s),
+            full_again_s: match (self.capacity, refill) {
                 (Capacity::Measured(c), Some(r)) if r.value > 0.0 => finite(Some(c.scaled(1.0 / r.value))),
                 _ => None,
             },
@@ -311,8 +334,7 @@ impl Found {
     }
 
     fn fit(&self, target: &str, op_class: &str, cause: Cause) -> BucketFit {
-        let b = self.bucket();
-        let rate = b.refill.or(b.sustained).filter(|r| r.value > 0.0);
+        let b = self.bucket(cause != Cause::None);
         BucketFit {
             target: target.into(),
             op_class: op_class.into(),
@@ -321,11 +343,7 @@ impl Found {
             burst_per_s: b.burst,
             capacity: b.capacity,
             refill_per_s: b.refill,
-            full_again_s: b
-                .capacity
-                .zip(rate)
-                .filter(|(c, _)| c.high < f64::MAX)
-                .map(|(c, r)| c.scaled(1.0 / r.value)),
+            full_again_s: b.full_again_s,
             status: self.status(cause).into(),
             drains: self.drains.iter().map(curve).collect(),
             recoveries: self.drains.iter().filter_map(recovery).collect(),

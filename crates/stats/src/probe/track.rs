@@ -19,6 +19,8 @@ pub(super) struct Track {
     pub done: bool,
     /// Idle time wanted before the next drain.
     pub want_s: f64,
+    /// Not longer, either: a rest that fills the bucket shows no refill.
+    pub no_longer: bool,
     /// Ops in flight, as the ladder found them; `None`: those of the options.
     pub concurrency: Option<u32>,
     /// The ladder ended while the rate still grew: latency, not a limit, may be what is seen.
@@ -29,6 +31,11 @@ pub(super) struct Track {
 
 /// Idle time after a drain without a burst.
 const REST_S: f64 = 20.0;
+
+/// Plateau that a drain needs after its cliff before it may end, with the look that ends it; seconds.
+const PLATEAU_S: f64 = 12.0;
+/// More drains than this bring nothing that the others did not (guess; the budget ends most probes before).
+pub(super) const MOST_DRAINS: usize = 8;
 
 /// A shorter rest tells nothing of the refill.
 pub(super) const LEAST_REST_S: f64 = 2.0;
@@ -60,22 +67,49 @@ impl Track {
                 d.idle_s.filter(|_| d.kind != DrainKind::Unsteady).map(|i| (r - d.taken_per_s) * i);
         }
         let have_capacity = self.drains.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most));
-        let have_refill = self.drains.iter().any(Drain::is_unsaturated);
+        let have_refill = self.refill_drain(most).is_some();
         if have_capacity && have_refill {
             self.done = true;
             return;
         }
-        let last_width =
-            self.drains.iter().rev().find(|d| d.recovered.is_some()).map_or(0.0, |d| d.recovered_half_width);
+        // A budget is not given up while a drain fits into it that would settle what is open.
+        let fits = |want_s: f64, t: &Self| want_s + t.drain_s() <= left_s && t.drains.len() < MOST_DRAINS;
+        self.no_longer = have_capacity;
         if have_capacity {
-            // The refill rate needs an idle time that does not fill the bucket, and that can be resolved.
-            let w = 0.4 * most / r;
-            self.done = w * r < 5.0 * last_width || w < LEAST_REST_S || self.drains.len() >= 5;
-            self.want_s = w;
+            let rest_s = self.refill_rest_s();
+            self.want_s = rest_s.unwrap_or(0.0);
+            self.done = rest_s.is_none_or(|w| !fits(w, self));
             return;
         }
+        self.want_s = self.capacity_rest_s();
+        self.done = !fits(self.want_s, self);
+    }
+
+    /// The last drain after an idle time that did not fill the bucket.
+    pub fn refill_drain(&self, capacity: f64) -> Option<&Drain> {
+        let partly =
+            |d: &&Drain| d.is_unsaturated() && d.recovered < Some(0.9 * capacity) && d.idle_s > Some(0.0);
+        self.drains.iter().rev().find(partly)
+    }
+
+    /// Idle time that would fill a bucket of what was seen over and over.
+    pub fn capacity_rest_s(&self) -> f64 {
+        let (most, r) = (self.most_recovered(), self.rate.unwrap_or(0.0));
         let growing = self.drains.iter().any(|d| d.would_fill.is_some_and(|f| f > 1.1 * most));
-        self.want_s = 1.8 * most / r * if growing { 1.6 } else { 1.0 } + 5.0;
-        self.done = self.want_s > left_s || self.drains.len() >= 6;
+        1.8 * most / r * if growing { 1.6 } else { 1.0 } + 5.0
+    }
+
+    /// Idle time that does not fill the bucket, and whose tokens can be resolved; `None` where no rest is both.
+    pub fn refill_rest_s(&self) -> Option<f64> {
+        let (most, r) = (self.most_recovered(), self.rate.filter(|r| *r > 0.0)?);
+        let width =
+            self.drains.iter().rev().find(|d| d.recovered.is_some()).map_or(0.0, |d| d.recovered_half_width);
+        let w = 0.4 * most / r;
+        (w * r >= 5.0 * width && w >= LEAST_REST_S).then_some(w)
+    }
+
+    /// How long a drain lasts that shows its plateau.
+    pub fn drain_s(&self) -> f64 {
+        self.drains.iter().filter_map(|d| d.cliff_s).fold(0.0, f64::max) + PLATEAU_S
     }
 }

@@ -48,6 +48,34 @@ impl Ord for Event {
     }
 }
 
+/// At most `quota` requests in any (sliding) period, refused ones counted too: haproxy's `http_req_rate`, with its two
+/// counters. A load that is refused keeps it shut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sliding {
+    pub period_s: f64,
+    pub quota: f64,
+    period: u64,
+    current: f64,
+    previous: f64,
+}
+
+impl Sliding {
+    pub fn new(period_s: f64, quota: f64) -> Self {
+        Self { period_s, quota, period: 0, current: 0.0, previous: 0.0 }
+    }
+
+    fn admits(&mut self, t: f64) -> bool {
+        let period = (t / self.period_s) as u64;
+        if period != self.period {
+            self.previous = if period == self.period + 1 { self.current } else { 0.0 };
+            (self.period, self.current) = (period, 0.0);
+        }
+        self.current += 1.0;
+        let left = 1.0 - (t / self.period_s - period as f64);
+        self.current + self.previous * left <= self.quota
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Events {
     pub ops_cap: f64,
@@ -63,6 +91,8 @@ pub struct Events {
     pub rejects_cost: bool,
     /// Ops allowed in each whole window of this many seconds, instead of a bucket.
     pub fixed_window: Option<(f64, u64)>,
+    /// A sliding count of all requests, instead of a bucket.
+    pub sliding: Option<Sliding>,
     nodes: Vec<Vec<(Bucket, f64)>>,
     rng: Rng,
     t: f64,
@@ -95,6 +125,7 @@ impl Events {
             backoff: Backoff::Constant(0.02),
             rejects_cost: false,
             fixed_window: None,
+            sliding: None,
             nodes: vec![buckets.iter().map(share).collect(); n],
             rng: Rng::new(seed),
             t: 0.0,
@@ -126,6 +157,9 @@ impl Events {
             }
             *used += 1;
             return Some(t);
+        }
+        if let Some(s) = &mut self.sliding {
+            return s.admits(t).then_some(t);
         }
         let i = if self.nodes.len() > 1 { self.rng.below(self.nodes.len()) } else { 0 };
         let mut ready = t;
@@ -164,8 +198,9 @@ impl Events {
         self.base_s * (self.spread * self.rng.normal()).exp()
     }
 
-    fn arrive(&mut self, e: Event, size: f64) -> bool {
+    fn arrive(&mut self, e: Event, size: f64, retries: bool) -> bool {
         match self.admit(e.at, size) {
+            None if !retries => return false,
             None => {
                 let wait = match self.backoff {
                     Backoff::Constant(s) => s,
@@ -187,9 +222,19 @@ impl Events {
 impl System for Events {
     fn run(&mut self, load: &Load) -> Seen {
         let (size, conc) = (load.size_bytes, load.concurrency);
+        if load.offered_per_s.is_some() {
+            self.quiesce();
+        }
         let (t0, end) = (self.t, self.t + load.duration_s);
-        match self.shape {
-            Some((s, c, at)) if s == size && c == conc && at == t0 => {}
+        match (self.shape, load.offered_per_s) {
+            // Arrivals at their times, whatever became of those before them; who is refused goes away.
+            (_, Some(rate)) => {
+                let n = (load.duration_s * rate).floor() as u32;
+                let at = |i: u32| t0 + f64::from(i) / rate;
+                let arrive = |i| Event { at: at(i), client: i, kind: Kind::Arrive, begun: at(i), tries: 0 };
+                self.pending.extend((0..n).map(arrive));
+            }
+            (Some((s, c, at)), None) if s == size && c == conc && at == t0 => {}
             _ => {
                 self.quiesce();
                 let t0 = self.t;
@@ -214,22 +259,24 @@ impl System for Events {
                 Kind::Complete => {
                     let moving = (size / self.bytes_cap * 4.0).min(e.at - t0).max(0.0);
                     tally.complete(e.at, e.at - e.begun, e.at - moving, size);
-                    let at = e.at + 2e-4;
-                    self.pending.push(Event { at, kind: Kind::Arrive, begun: at, tries: 0, ..e });
+                    if load.offered_per_s.is_none() {
+                        let at = e.at + 2e-4;
+                        self.pending.push(Event { at, kind: Kind::Arrive, begun: at, tries: 0, ..e });
+                    }
                 }
                 Kind::Start => {
                     let base = self.base();
                     self.serve(e, size, base);
                 }
                 Kind::Arrive => {
-                    if !self.arrive(e, size) {
+                    if !self.arrive(e, size, load.offered_per_s.is_none()) {
                         tally.reject(e.at);
                     }
                 }
             }
         }
         self.t = end;
-        self.shape = Some((size, conc, end));
+        self.shape = Some((size, if load.offered_per_s.is_some() { 0 } else { conc }, end));
         tally.seen()
     }
 
