@@ -239,6 +239,11 @@ impl Outcome {
         }
     }
 
+    /// Whether its rate is a limit's, and is held under the load that was put on it.
+    pub fn is_held(&self, r: Resource) -> bool {
+        self.is_proved(r) && self.cause_of(r) != Cause::Refusing
+    }
+
     /// Sustained ops per second, where they are a limit.
     pub fn limit_of_ops(&self) -> Option<f64> {
         self.ops.known().filter(|_| self.is_proved(Resource::Ops)).map(|e| e.value)

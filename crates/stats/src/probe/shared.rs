@@ -68,6 +68,21 @@ impl Pair {
     }
 }
 
+/// The same of all kinds of a mix: each by itself, and all side by side, each with ops in flight of its own.
+pub fn kinds_share(alone: &[f64], together: &[f64]) -> Sharing {
+    let kept: Vec<f64> =
+        alone.iter().zip(together).map(|(a, t)| if *a > 0.0 { t / a } else { f64::NAN }).collect();
+    if kept.len() < 2 || alone.len() != together.len() || kept.iter().any(|k| !k.is_finite()) {
+        return Sharing::Undetermined;
+    }
+    let whole = (kept.iter().sum::<f64>() - 1.0).abs() <= WITHIN;
+    match () {
+        () if kept.iter().all(|k| (k - 1.0).abs() <= WITHIN) => Sharing::Separate,
+        () if whole => Sharing::Shared,
+        () => Sharing::Undetermined,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +105,16 @@ mod tests {
     fn two_buckets_do_not_notice_each_other() {
         assert_eq!(pair(800.0, 300.0, 799.0, 300.0), Sharing::Separate);
         assert_eq!(pair(800.0, 20_000.0, 790.0, 15_000.0), Sharing::Separate);
+    }
+
+    #[test]
+    fn kinds_of_a_mix_share_or_not() {
+        assert_eq!(kinds_share(&[310.0, 130.0], &[309.0, 131.0]), Sharing::Separate);
+        assert_eq!(kinds_share(&[500.0, 500.0], &[251.0, 250.0]), Sharing::Shared);
+        assert_eq!(kinds_share(&[500.0, 100.0], &[250.0, 50.0]), Sharing::Shared);
+        assert_eq!(kinds_share(&[20_000.0, 130.0], &[14_000.0, 130.0]), Sharing::Undetermined);
+        assert_eq!(kinds_share(&[0.0, 130.0], &[0.0, 130.0]), Sharing::Undetermined);
+        assert_eq!(kinds_share(&[130.0], &[130.0]), Sharing::Undetermined);
     }
 
     #[test]

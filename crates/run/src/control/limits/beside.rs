@@ -1,5 +1,5 @@
-//! What is measured after the probe: which ops share the limit, and whose limit it is. A list of stages that follows from
-//! the outcome, each a few seconds on the plateau; the judgement is in stats.
+//! What is measured after the probe: whether the kinds of a mix have limits of their own, which ops share the limit, and whose
+//! limit it is. A list of stages that follows from the outcome, each a few seconds on the plateau; the judgement is in stats.
 
 use plimsoll_model::plan::{Stage, Stop, Workload};
 use plimsoll_model::summary::LimitSummary;
@@ -10,6 +10,7 @@ use plimsoll_stats::probe::shared::{Pair, Sharing};
 use plimsoll_stats::probe::{Outcome, Resource};
 
 use super::Asked;
+use super::kinds::{self, Plateau};
 use super::shape::{Shape, seconds};
 use crate::control::Observation;
 use crate::error::RunError;
@@ -20,6 +21,10 @@ const KINDS: [OpKind; 5] = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List
 const MEASURE_S: f64 = 4.0;
 const SETTLE_S: f64 = 1.5;
 const LONGEST_SETTLE_S: f64 = 60.0;
+/// Seconds for one kind of a mix: so long a rate can be seen to be held.
+const KIND_S: f64 = 12.0;
+/// A budget is kept within 5 %.
+const MORE: f64 = 1.03;
 /// The first measurement, again at the end: further away, the limiter's state has changed.
 const SAME: f64 = 0.07;
 
@@ -31,49 +36,69 @@ enum What {
     Other(OpKind),
     Both(OpKind),
     Doubled(Dimension),
+    /// One kind of the mix that was probed, by itself.
+    Kind(OpKind),
+    /// All kinds of the mix side by side, each with ops in flight of its own: none waits for another.
+    Kinds,
 }
 
 #[derive(Debug, Clone)]
 pub struct Beside {
     asked: Asked,
     kinds: Vec<OpKind>,
+    /// Kinds of the mix that is probed, where there are several.
+    mixed: Vec<OpKind>,
+    /// End of the budget, seconds since the run's start.
+    end_s: f64,
+    /// What was left out for want of time.
+    cut: bool,
     list: Option<Vec<What>>,
     size_bytes: u64,
     concurrency: u32,
     settle_s: f64,
     of: Resource,
-    /// Rates of the workloads of each stage that has run.
+    /// Rates of the workloads of each stage that has run, and how they went over time.
     rates: Vec<Vec<f64>>,
+    alone: Vec<Plateau>,
     none_found: bool,
 }
 
 impl Beside {
-    pub fn new(shape: &Shape, asked: Asked) -> Result<Self, RunError> {
+    /// `budget_s`: of the probe and of this together.
+    pub fn new(shape: &Shape, asked: Asked, budget_s: f64) -> Result<Self, RunError> {
         if shape.is_block && (asked.shared || asked.scope) {
             return Err(RunError::input(
-                "which ops share a limit, and its scope, are questions about objects: a block device has one limit for all",
-                "Leave out --probe-shared and --probe-scope",
+                "--probe-shared and --probe-scope are questions about objects",
+                "Leave them out; whether reads and writes of a device share its limit is asked with --pattern randrw or rw",
             ));
         }
         let first = shape.workload().mix.keys().next().copied();
+        let mut mixed: Vec<OpKind> =
+            shape.workload().mix.iter().filter(|(_, n)| **n > 0).map(|(k, _)| *k).collect();
+        if mixed.len() < 2 {
+            mixed.clear();
+        }
         let kinds = KINDS.into_iter().filter(|k| asked.shared && Some(*k) != first).collect();
         Ok(Self {
             asked,
             kinds,
+            mixed,
+            end_s: budget_s,
+            cut: false,
             list: None,
             size_bytes: shape.small_bytes,
             concurrency: shape.concurrency,
             settle_s: SETTLE_S,
             of: Resource::Ops,
             rates: Vec::new(),
+            alone: Vec::new(),
             none_found: false,
         })
     }
 
     /// Seconds that it will take, as far as that is known before the probe.
     pub fn expected_s(&self) -> f64 {
-        let stages = self.wanted(Resource::Ops).len();
-        stages as f64 * (SETTLE_S + MEASURE_S + 0.5)
+        self.wanted(Resource::Ops).iter().map(|w| w.seconds(SETTLE_S)).sum()
     }
 
     pub fn has_begun(&self) -> bool {
@@ -81,10 +106,12 @@ impl Beside {
     }
 
     fn wanted(&self, of: Resource) -> Vec<What> {
+        let mut list: Vec<What> = self.mixed.iter().map(|k| What::Kind(*k)).collect();
+        list.extend((!self.mixed.is_empty()).then_some(What::Kinds));
         if !self.asked.shared && !self.asked.scope {
-            return Vec::new();
+            return list;
         }
-        let mut list = vec![What::Alone];
+        list.push(What::Alone);
         // Ops without bytes draw on no bytes bucket.
         for kind in self.kinds.iter().filter(|k| of == Resource::Ops || k.moves_bytes()) {
             list.extend([What::Other(*kind), What::Both(*kind)]);
@@ -100,7 +127,8 @@ impl Beside {
 
     /// The probe has ended: what its outcome allows to ask.
     pub fn begin(&mut self, shape: &Shape, outcome: &Outcome) {
-        let found = match (outcome.is_limited(Resource::Ops), outcome.is_limited(Resource::Bytes)) {
+        // What a refusing limiter lets through of a load that does not hold back is no plateau.
+        let found = match (outcome.is_held(Resource::Ops), outcome.is_held(Resource::Bytes)) {
             (true, _) => Some((&outcome.ops, shape.small_bytes)),
             (false, true) => Some((&outcome.bytes, outcome.large_bytes)),
             (false, false) => None,
@@ -116,10 +144,25 @@ impl Beside {
         self.list = Some(self.wanted(self.of));
     }
 
-    /// The next stage; `seen` are the observations since the probe's end.
-    pub fn next(&mut self, shape: &Shape, seen: &[Observation]) -> Option<Stage> {
+    /// The next stage; `seen` are the observations since the probe's end, and it is `now_s` since the run's start.
+    pub fn next(&mut self, shape: &Shape, seen: &[Observation], now_s: f64) -> Option<Stage> {
         self.rates = seen.iter().map(|o| rates(o, self.of)).collect();
-        let what = self.list.as_ref()?.get(seen.len())?.clone();
+        self.alone = seen.iter().map(|o| Plateau::of(o, self.of)).collect();
+        let list = self.list.as_mut()?;
+        let what = list.get(seen.len())?.clone();
+        // The last look, which the first is held against, has its time kept for it.
+        let last = list.last() == Some(&What::Alone) && seen.len() + 1 < list.len() && seen.len() > 0;
+        let kept_s = if last { What::Alone.seconds(self.settle_s) } else { 0.0 };
+        if now_s + what.seconds(self.settle_s) + kept_s > self.end_s * MORE {
+            self.cut = true;
+            let begun = list[..seen.len()].contains(&What::Alone);
+            list.truncate(seen.len());
+            if !(begun && last) {
+                return None;
+            }
+            list.push(What::Alone);
+            return Some(self.stage(shape, &What::Alone));
+        }
         Some(self.stage(shape, &what))
     }
 
@@ -134,11 +177,15 @@ impl Beside {
             What::Other(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Both(k) => (format!("{} and {k} together", first.name), vec![first.clone(), other(*k)]),
             What::Doubled(d) => (format!("twice as many: {}", d.name()), self.doubled(&first, *d)),
+            What::Kind(k) => (format!("{k} alone"), vec![other(*k)]),
+            What::Kinds => {
+                ("each kind of the mix side by side".into(), self.mixed.iter().map(|k| other(*k)).collect())
+            }
         };
         stage.name = Some(name);
         stage.workloads = workloads;
         for w in &mut stage.workloads {
-            w.stop = Stop { duration: Some(seconds(MEASURE_S)), ..Stop::default() };
+            w.stop = Stop { duration: Some(seconds(what.measure_s())), ..Stop::default() };
         }
         stage
     }
@@ -164,6 +211,20 @@ impl Beside {
         vec![w]
     }
 
+    /// Limits of the kinds of the mix, where they have limits of their own; and what was found out about them.
+    pub fn by_kind(&self, total: &LimitSummary, findings: &mut Vec<Finding>) -> Vec<LimitSummary> {
+        let Some(list) = self.list.as_ref().filter(|_| !self.mixed.is_empty() && !self.none_found) else {
+            return Vec::new();
+        };
+        let at = |what: &What| list.iter().position(|w| w == what).filter(|i| *i < self.rates.len());
+        let alone: Option<Vec<&Plateau>> =
+            self.mixed.iter().map(|k| at(&What::Kind(*k)).map(|i| &self.alone[i])).collect();
+        let (Some(alone), Some(together)) = (alone, self.of(&What::Kinds)) else { return Vec::new() };
+        let (finding, limits) = kinds::judge(&self.mixed, &alone, together, self.of, total);
+        findings.push(finding);
+        limits
+    }
+
     /// What was measured, by what it was.
     fn of(&self, what: &What) -> Option<&[f64]> {
         let at = self.list.as_ref()?.iter().position(|w| w == what)?;
@@ -187,6 +248,10 @@ impl Beside {
 
     /// Writes what was found into the limit's summary.
     pub fn conclude(&self, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
+        if self.cut {
+            let text = "The budget ended before all that was asked beside the limit could be measured: give more with --budget.";
+            findings.push(Finding::new("F58", "limit_not_asked", Level::Info, text));
+        }
         if self.none_found {
             let text = "No limiter was found: there is nothing to share, and no scope to look for.";
             findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
@@ -267,6 +332,20 @@ impl Beside {
             None => format!("The limit is per {}: with two of them the rate doubles.", limit.scope),
         };
         findings.push(Finding::new("F48", "limit_scope", Level::Info, text));
+    }
+}
+
+impl What {
+    fn measure_s(&self) -> f64 {
+        match self {
+            Self::Kind(_) | Self::Kinds => KIND_S,
+            _ => MEASURE_S,
+        }
+    }
+
+    /// Time of its stage, with what lies between two.
+    fn seconds(&self, settle_s: f64) -> f64 {
+        settle_s + self.measure_s() + 0.5
     }
 }
 

@@ -5,6 +5,7 @@
 //! the limit, whose limit it is) comes after it, in stages of their own length.
 
 mod beside;
+mod kinds;
 mod shape;
 
 use std::collections::BTreeMap;
@@ -64,10 +65,10 @@ pub struct Asked {
 impl Limits {
     pub fn new(plan: &Plan, template: Stage, budget: Span, asked: Asked) -> Result<Self, RunError> {
         let shape = Shape::of(plan, template)?;
-        let beside = Beside::new(&shape, asked)?;
+        let budget_s = budget.0.as_secs_f64();
+        let beside = Beside::new(&shape, asked, budget_s)?;
         let slice_s = plan.options.grid.0.as_secs_f64();
         let goal_s = plan.options.goal.map(|g| g.0.as_secs_f64());
-        let budget_s = budget.0.as_secs_f64();
         // With one op in flight and no ring, there is nothing to climb.
         let climbs = plan.options.ring != RingChoice::Psync;
         let options = Options {
@@ -177,7 +178,7 @@ impl Controller for Limits {
             }
             self.probed = seen.len();
         }
-        match self.beside.next(&self.shape, &seen[self.probed.min(seen.len())..]) {
+        match self.beside.next(&self.shape, &seen[self.probed.min(seen.len())..], self.now_s) {
             Some(stage) => Step::Run(Box::new(stage)),
             None => Step::Done,
         }
@@ -230,7 +231,10 @@ impl Controller for Limits {
     fn conclude(&self) -> Option<Conclusion> {
         let w = self.shape.workload();
         let target = w.target.as_deref().unwrap_or("target");
-        let op = w.mix.keys().next().map_or("", |k: &OpKind| k.name());
+        let op = match w.mix.len() {
+            1 => w.mix.keys().next().map_or("", |k: &OpKind| k.name()),
+            _ => "total",
+        };
         let outcome = self.probe.outcome();
         let mut limit = outcome.summary(target, op);
         if self.shape.moves_bytes {
@@ -238,6 +242,7 @@ impl Controller for Limits {
         }
         let mut findings = outcome.findings();
         self.beside.conclude(&mut limit, &mut findings);
+        let by_kind = self.beside.by_kind(&limit, &mut findings);
         findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));
         let known = Known {
             ops_per_s: outcome.limit_of_ops(),
@@ -252,7 +257,7 @@ impl Controller for Limits {
             findings,
             buckets: outcome.buckets(target, op),
             advice: advice(&known),
-            limits: vec![limit],
+            limits: std::iter::once(limit).chain(by_kind).collect(),
             ..Conclusion::default()
         })
     }
