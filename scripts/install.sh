@@ -43,6 +43,8 @@ packages_for_tests() {
   apt_for chromium chromium
   apt_for fio fio
   apt_for nginx nginx-light
+  [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || PACKAGES+=(libnginx-mod-http-lua)
+  apt_for haproxy haproxy
   apt_for tc iproute2
   apt_for qemu-storage-daemon qemu-system-common
   apt_for qemu-img qemu-utils

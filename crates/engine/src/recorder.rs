@@ -325,8 +325,7 @@ impl Recorder {
 
     /// Whether an error of this outcome of this op would still be kept in words.
     pub fn wants_error(&self, outcome: Outcome, kind: OpKind) -> bool {
-        self.errors.len() < KEPT_ERRORS
-            && !self.errors.iter().any(|e| e.outcome == outcome && e.kind == kind)
+        self.errors.len() < KEPT_ERRORS && !self.errors.iter().any(|e| e.outcome == outcome && e.kind == kind)
     }
 
     /// Counts a mismatch; keeps the first in words.

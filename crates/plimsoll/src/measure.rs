@@ -38,11 +38,30 @@ pub fn run_for(
     progress: &Progress,
     stop_after: Option<Duration>,
 ) -> Result<Finished, Fault> {
+    run_and_tell(plan, out, progress, stop_after, |_| None)
+}
+
+/// The same, with a line of one's own after the events that have one.
+pub fn run_and_tell(
+    plan: &Plan,
+    out: &OutputArgs,
+    progress: &Progress,
+    stop_after: Option<Duration>,
+    mut line: impl FnMut(&Event) -> Option<String>,
+) -> Result<Finished, Fault> {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan)) };
     let plan = ceiling::resolved(plan, out)?;
     place_for(out)?;
-    watched(out, progress, |events| plimsoll_run::execute(&plan, &options, events))
+    watched(out, progress, |events| {
+        plimsoll_run::execute(&plan, &options, |event| {
+            let more = line(&event);
+            events(event);
+            if let Some(text) = more {
+                events(Event::Message(text));
+            }
+        })
+    })
 }
 
 /// Goes on with a killed run.

@@ -9,6 +9,7 @@ pub mod attribution;
 pub mod bucket;
 pub mod claims;
 pub mod compare;
+pub mod cycles;
 pub mod expect;
 pub mod judge;
 pub mod least_squares;

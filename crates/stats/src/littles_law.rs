@@ -131,13 +131,8 @@ mod tests {
     #[test]
     fn long_ops_in_a_short_window_are_not_accused() {
         // Four ops of 4 s each in a window of 10 s: two or three end in it, whatever the accounting.
-        let s = Sums {
-            window_s: 10.0,
-            in_flight_op_s: 40.0,
-            in_system_s: 32.0,
-            ended: 8.0,
-            ..Sums::default()
-        };
+        let s =
+            Sums { window_s: 10.0, in_flight_op_s: 40.0, in_system_s: 32.0, ended: 8.0, ..Sums::default() };
         let c = Check::of(&s).unwrap();
         assert!(c.error > 0.15 && !c.exceeds(INVALID));
     }

@@ -153,7 +153,7 @@ prop_compose! {
         LimitSummary {
             target: "t".into(), op_class: "put".into(), scope: if found { scope } else { "unknown" }.into(),
             ops_per_s: ops.map(proved), bytes_per_s: bytes.map(proved),
-            knee_bytes: knee.filter(|_| with_knee && binding == "both"), binding: binding.into(), evidence: vec![],
+            knee_bytes: knee.filter(|_| with_knee && binding == "both"), binding: binding.into(), refused: None, evidence: vec![],
         }
     }
 }
@@ -361,6 +361,7 @@ fn refusals_are_said_and_exclude_no_limiter() {
         bytes_per_s: None,
         knee_bytes: None,
         binding: "none".into(),
+        refused: None,
         evidence: vec![],
     };
     let mut s = RunSummary { workloads: vec![line], limits: vec![none], ..RunSummary::default() };

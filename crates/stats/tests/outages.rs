@@ -61,7 +61,9 @@ fn near(a: f64, b: f64, by: f64) -> bool {
 
 #[test]
 fn a_gap_is_found_to_the_slice() {
-    for (seed, rate, gap_s) in [(1, 113.0, 7.0), (2, 1000.0, 0.5), (3, 5000.0, 1.7), (4, 20.0, 4.0), (5, 300.0, 20.0)] {
+    for (seed, rate, gap_s) in
+        [(1, 113.0, 7.0), (2, 1000.0, 0.5), (3, 5000.0, 1.7), (4, 20.0, 4.0), (5, 300.0, 20.0)]
+    {
         let s = Series::parts(seed, &[(12.3, rate), (gap_s, 0.0), (20.0, rate)]);
         let found = s.find(0.016);
         let [o] = &found[..] else { panic!("{rate} {gap_s}: {found:?}") };
@@ -89,7 +91,10 @@ fn storage_that_never_comes_back_has_no_end() {
 
 #[test]
 fn each_of_several_is_told_and_so_is_a_slow_recovery() {
-    let s = Series::parts(7, &[(10.0, 400.0), (2.0, 0.0), (10.0, 400.0), (1.7, 0.0), (5.0, 120.0), (20.0, 400.0)]);
+    let s = Series::parts(
+        7,
+        &[(10.0, 400.0), (2.0, 0.0), (10.0, 400.0), (1.7, 0.0), (5.0, 120.0), (20.0, 400.0)],
+    );
     let found = s.find(0.04);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(near(found[1].from_s, 22.0, 0.11) && near(found[1].recover_s.unwrap(), 4.5, 0.8), "{found:?}");
@@ -161,13 +166,8 @@ fn ordinary_noise_and_stalls_are_no_outage() {
         f.stall_rate = 0.05;
         f.stall_depth = 0.7;
         f.stall_s = 1.0 + 2.0 * rng.uniform();
-        let load = Load {
-            size_bytes: 4096.0,
-            concurrency: 64,
-            duration_s: 60.0,
-            dt_s: DT_S,
-            offered_per_s: None,
-        };
+        let load =
+            Load { size_bytes: 4096.0, concurrency: 64, duration_s: 60.0, dt_s: DT_S, offered_per_s: None };
         let seen = f.run(&load);
         let ok: Vec<f64> = seen.ops_per_s.iter().map(|r| poisson(&mut rng, r * DT_S)).collect();
         stalls += usize::from(ok.iter().any(|v| *v < 0.5 * rate * DT_S));

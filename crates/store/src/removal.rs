@@ -69,7 +69,9 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
 pub(crate) fn hold(journal: &Path) -> Result<Option<File>, StoreError> {
     let file = match crate::plain::open(journal, File::options().read(true)) {
         // What is no journal of ours holds no run.
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::Other) => return Ok(None),
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::Other) => {
+            return Ok(None);
+        }
         file => file.map_err(StoreError::io("open", journal))?,
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| StoreError::Dir {

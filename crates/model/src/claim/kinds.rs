@@ -348,6 +348,8 @@ pub struct BestConcurrency {
     pub ops_per_s: Estimate,
     /// The most that was seen; present where the search ended because nothing gave more.
     pub plateau_per_s: Option<Estimate>,
+    /// The next lower concurrency surely (95 %) gives less than 95 % of it.
+    pub fewer_fall_short: bool,
     /// How the search ended: `saturated`, `client limited`, ...
     pub ended: String,
     /// Latency there, and with the most in flight (concurrency, median), nanoseconds.
@@ -371,11 +373,18 @@ impl BestConcurrency {
             concurrency,
             ops_per_s: figure(ops, None)?,
             plateau_per_s,
+            fewer_fall_short: false,
             ended: ended.into(),
             p50_ns: None,
             p99_ns: None,
             most: None,
         })
+    }
+
+    /// With whether it is clear that fewer in flight give less.
+    pub fn against_fewer(mut self, fall_short: bool) -> Self {
+        self.fewer_fall_short = fall_short && self.plateau_per_s.is_some();
+        self
     }
 
     /// With what it costs in time.

@@ -1,7 +1,7 @@
 //! `watch DIR --cycle file`: the file benchmark again and again, in one run, so that a step from one cycle to a later
 //! one is found by the same method as a cliff in a series.
 
-use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
+use plimsoll_run::filebench::{self, CycleLines, FileBenchOptions, Host, Original};
 use plimsoll_store::RunDir;
 
 use crate::args::Context;
@@ -36,7 +36,12 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
         made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
     }
     let progress = Progress::new(c.output.quiet);
-    let finished = measure::run_for(&made.plan, &c.output, &progress, Some(c.watch.duration.0))?;
+    let mut lines = CycleLines::default();
+    let quiet = c.output.quiet;
+    let finished =
+        measure::run_and_tell(&made.plan, &c.output, &progress, Some(c.watch.duration.0), |event| {
+            lines.see(event, &filebench::clock_time()).filter(|_| !quiet)
+        })?;
     if !(c.output.json || c.output.csv || c.output.markdown) {
         let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;
         output::print(&format!("{}\n", bench.table()))?;

@@ -89,6 +89,24 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     Some(held)
 }
 
+/// A watch asks whether a rate holds, and a cliff is its answer. That the mean over the cliff is no rate spoils that mean, and not
+/// the watch.
+pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Finding]) {
+    let found: Vec<String> = held
+        .iter()
+        .filter(|h| h.limit.is_some())
+        .filter_map(|h| Some(lines.get(h.hold.line)?.label()))
+        .collect();
+    for f in findings.iter_mut().filter(|f| f.code == "V04" && f.name == "no_rate") {
+        if f.workload.as_ref().is_some_and(|w| found.contains(w)) {
+            f.level = plimsoll_model::Level::Qualified;
+            f.text = "The mean over the watch mixes the rates before and after the cliff: it is no rate. What held after the \
+                      cliff is told beside it."
+                .into();
+        }
+    }
+}
+
 /// Whether the line is a part of one that sums up its stage's workloads.
 fn together_of(lines: &[Line<'_>], line: &Line<'_>) -> bool {
     let stage = line.parts[0].stage.index;

@@ -7,6 +7,7 @@ pub mod against;
 mod bottlenecks;
 mod cells;
 mod closed;
+mod cycles;
 mod holds;
 mod law;
 mod line;
@@ -109,6 +110,10 @@ fn judge_data(
         (0..lines.len()).filter(|_| !probed).filter_map(|i| holds::of_line(i, &lines, data)).collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
+    if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
+        holds::answer_of_watch(&held, &lines, &mut findings);
+    }
+    findings.extend(lines.iter().filter_map(cycles::fall));
     findings.extend(concluded.findings);
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));

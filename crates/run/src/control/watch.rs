@@ -2,7 +2,8 @@
 
 use plimsoll_model::plan::Stage;
 use plimsoll_model::units::Span;
-use plimsoll_stats::bucket::{self, FitOptions};
+use plimsoll_stats::bucket::{self, FitOptions, Tier};
+use plimsoll_stats::words;
 
 use super::{Controller, Fixed, Observation, Slice, Step};
 use crate::error::RunError;
@@ -20,8 +21,43 @@ pub struct Watch {
     open: Vec<Slice>,
     ops_per_s: Vec<f64>,
     next_look: usize,
-    told: usize,
+    /// Cliffs that were told and stand.
+    told: Vec<Told>,
     remark: Option<String>,
+}
+
+/// A cliff as it was told.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    at_s: f64,
+    before: f64,
+    rate: f64,
+}
+
+/// A cliff that is found again may have moved by so much, seconds, or by this share of the time since the start.
+const SAME_PLACE_S: f64 = 5.0;
+const SAME_PLACE: f64 = 0.02;
+/// And its rates by this: the smallest step that makes a level (`bucket`).
+const SAME_RATE: f64 = 0.08;
+
+impl Told {
+    fn of(t: &Tier) -> Self {
+        Self { at_s: t.cliff_s, before: t.before, rate: t.rate }
+    }
+
+    fn is_at(&self, t: &Tier) -> bool {
+        (self.at_s - t.cliff_s).abs() <= SAME_PLACE_S.max(SAME_PLACE * self.at_s)
+    }
+
+    fn still_true(&self, t: &Tier) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= SAME_RATE * a.max(b);
+        near(self.before, t.before) && near(self.rate, t.rate)
+    }
+
+    fn words(&self) -> String {
+        let n = |x: f64| words::about(x, 3);
+        format!("{:.0} s: from {} to {} ops/s", self.at_s, n(self.before), n(self.rate))
+    }
 }
 
 impl Watch {
@@ -35,7 +71,7 @@ impl Watch {
             open: Vec::new(),
             ops_per_s: Vec::new(),
             next_look: 2 * LOOK_EVERY_S,
-            told: 0,
+            told: Vec::new(),
             remark: None,
         }
     }
@@ -48,14 +84,37 @@ impl Watch {
         let x: Vec<f64> =
             self.ops_per_s.chunks_exact(bin).map(|c| c.iter().sum::<f64>() / bin as f64).collect();
         let fit = bucket::fit(&x, bin as f64, &FitOptions::default());
-        if fit.tiers.len() > self.told {
-            self.told = fit.tiers.len();
-            if let Some(t) = fit.tiers.last() {
-                self.remark = Some(format!(
-                    "cliff at {:.0} s: from {:.0} to {:.0} ops/s, after {:.0} ops beyond that rate",
-                    t.cliff_s, t.before, t.rate, t.capacity
-                ));
+        // A step that noise may have made, or that is not over yet, is none that could be told.
+        self.tell(if fit.verdict.is_limiter() { &fit.tiers } else { &[] });
+    }
+
+    /// New cliffs are told; those that were told and are seen otherwise now, are corrected.
+    fn tell(&mut self, tiers: &[Tier]) {
+        let mut said = Vec::new();
+        for old in std::mem::take(&mut self.told) {
+            match tiers.iter().find(|t| old.is_at(t)) {
+                None => said.push(format!(
+                    "correction: no cliff at {}: what came since does not bear it out",
+                    old.words()
+                )),
+                Some(t) if !old.still_true(t) => {
+                    let now = Told::of(t);
+                    said.push(format!("correction: the cliff at {}, as it is seen now", now.words()));
+                    self.told.push(now);
+                }
+                Some(_) => self.told.push(old),
             }
+        }
+        for t in tiers {
+            if !self.told.iter().any(|old| old.is_at(t)) {
+                let now = Told::of(t);
+                let beyond = words::about(t.capacity, 3);
+                said.push(format!("cliff at {}, after {beyond} ops beyond that rate", now.words()));
+                self.told.push(now);
+            }
+        }
+        if !said.is_empty() {
+            self.remark = Some(said.join("; "));
         }
     }
 }
@@ -97,21 +156,68 @@ mod tests {
     use super::*;
     use plimsoll_model::Plan;
 
+    const S: std::time::Duration = std::time::Duration::from_secs(1);
+
+    fn stage(stop: &str) -> Stage {
+        let text = format!(
+            "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = {{ null = 1 }}\n{stop}"
+        );
+        Plan::from_toml(&text).unwrap().stages.remove(0)
+    }
+
+    /// What is told of a series of ops per second, with the second in which it was.
+    fn told(per_s: impl Iterator<Item = f64>) -> Vec<(usize, String)> {
+        let mut w = Watch::new(stage(""), Span(3600 * S), Span(S / 10));
+        let (mut out, mut due) = (Vec::new(), 0.0);
+        for (second, x) in per_s.enumerate() {
+            for _ in 0..10 {
+                due += x / 10.0;
+                let ok = due as u64;
+                due -= ok as f64;
+                assert!(w.slice(&Slice { ok, ..Slice::default() }));
+                out.extend(w.remark().map(|t| (second, t)));
+            }
+        }
+        out
+    }
+
+    /// However long the template's own loads are: `--for` says how long a watch lasts.
+    #[test]
+    fn a_watch_lasts_as_long_as_it_is_told() {
+        for stop in ["", "stop = { duration = \"30s\" }\n"] {
+            let mut w = Watch::new(stage(stop), Span(3600 * S), Span(S / 10));
+            let Step::Run(s) = w.next(&[]) else { panic!("{stop}") };
+            assert_eq!(s.workloads[0].stop.duration, Some(Span(3600 * S)), "{stop}");
+        }
+    }
+
     #[test]
     fn a_cliff_is_told_once_and_soon() {
-        let text = "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
-        let stage = Plan::from_toml(text).unwrap().stages.remove(0);
-        let grid = Span(std::time::Duration::from_millis(100));
-        let mut w = Watch::new(stage, Span(std::time::Duration::from_secs(3600)), grid);
-        let mut told = Vec::new();
-        for i in 0..6000u64 {
-            // 100 ops a slice for a minute, then 20.
-            let noise = i * 7919 % 5;
-            let ok = if i < 600 { 98 + noise } else { 18 + noise };
-            assert!(w.slice(&Slice { ok, ..Slice::default() }));
-            told.extend(w.remark().map(|t| (i, t)));
-        }
+        // 1,000 ops a second for a minute, then 200.
+        let noise = |i: usize| (i * 7919 % 5) as f64 * 10.0;
+        let told = told((0..600).map(|i| if i < 60 { 980.0 } else { 180.0 } + noise(i)));
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].0 < 1200 && told[0].1.contains("cliff at 60 s"), "{told:?}");
+        assert!(told[0].0 < 120 && told[0].1.contains("cliff at 60 s: from 1,000 to 200"), "{told:?}");
+    }
+
+    /// Storage whose rate wanders, stalls, or stops for a while is no cliff; and what was taken for one is taken back.
+    #[test]
+    fn what_is_told_is_true_or_taken_back() {
+        let mut standing = 0;
+        for seed in 0..150 {
+            let mut g = plimsoll_stats::rng::Rng::new(seed);
+            let mut away = 0.0;
+            let mut per_s = Vec::new();
+            let outage = 100 + g.below(200);
+            for i in 0..600 {
+                away += 0.15 * (0.08 * g.normal() - away);
+                let factor = if (outage..outage + 12).contains(&i) { 0.13 } else { 1.0 };
+                per_s.push(900.0 * factor * (1.0f64 + away).max(0.05));
+            }
+            let told = told(per_s.into_iter());
+            let count = |what: &str| told.iter().map(|(_, t)| t.matches(what).count()).sum::<usize>();
+            standing += count("cliff at ").saturating_sub(count("correction: "));
+        }
+        assert!(standing <= 3, "{standing} cliffs stand that were none, of 150 watches");
     }
 }

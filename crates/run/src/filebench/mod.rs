@@ -2,6 +2,7 @@
 //!
 //! [`plan`] makes a plan of three stages a run; the report reads it back by the names given here.
 
+mod cycles;
 mod host;
 mod original;
 
@@ -18,6 +19,7 @@ use plimsoll_model::units::{Size, Span, format_size};
 
 use crate::RunError;
 
+pub use cycles::{CycleLines, clock_time};
 pub use host::{CacheMode, Host};
 pub use original::Original;
 

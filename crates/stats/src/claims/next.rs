@@ -6,7 +6,7 @@ use plimsoll_model::{Finding, Level};
 use super::derive::Claims;
 
 /// Names of the findings that say what kind of limit it is, in the order in which they are said.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "limit_cause",
     "limit_window",
     "limit_tiers",
@@ -14,6 +14,7 @@ const KINDS: [&str; 7] = [
     "limit_penalty",
     "limit_cost",
     "limit_shared",
+    "limit_by_kind",
 ];
 /// Names of the findings that say what to do next, where they are the first of these.
 const NEXT: [&str; 4] = ["open_question", "concurrency_bound", "still_gaining", "client_limited"];

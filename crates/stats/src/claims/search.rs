@@ -28,8 +28,14 @@ pub(super) fn of_search(
     let most = found.points.last().filter(|p| p.concurrency > best.concurrency);
     let most = most.and_then(|p| Some((p.concurrency, p.p50_ns?)));
     let place = (found.op_class.as_str(), size);
-    let made = BestConcurrency::new(place, best.concurrency, best.ops_per_s, plateau, &found.verdict)
-        .map(|b| ClaimKind::BestConcurrency(b.costing(best.p50_ns, best.p99_ns, most)));
+    let made =
+        BestConcurrency::new(place, best.concurrency, best.ops_per_s, plateau, &found.verdict).map(|b| {
+            ClaimKind::BestConcurrency(b.against_fewer(found.fewer_fall_short).costing(
+                best.p50_ns,
+                best.p99_ns,
+                most,
+            ))
+        });
     let is_made = made.is_ok();
     out.add_or(subject(), made, what);
     if !is_made {

@@ -286,8 +286,9 @@ fn best(b: &BestConcurrency) -> String {
     );
     let mut out = match (b.ended.as_str(), &b.plateau_per_s) {
         ("saturated", Some(p)) => format!(
-            "{head}; the most that was seen is {}, and fewer do not reach 95 % of it.",
-            words::ops_rate(p)
+            "{head}; the most that was seen is {}{}.",
+            words::ops_rate(p),
+            if b.fewer_fall_short { ", and fewer do not reach 95 % of it" } else { "" }
         ),
         ("saturated", None) => format!("{head}."),
         (other, _) => format!("{head}. It is not shown to be the storage's: {other}."),

@@ -133,15 +133,23 @@ impl Beside {
             (false, true) => Some((&outcome.bytes, outcome.large_bytes)),
             (false, false) => None,
         };
-        let Some((found, size_bytes)) = found else {
-            self.none_found = self.asked.shared || self.asked.scope;
+        self.none_found = found.is_none() && (self.asked.shared || self.asked.scope);
+        let none = found.is_none();
+        // A mix whose kinds wait for each other holds no rate, whatever limits they have: these are looked for all the same.
+        let Some((found, size_bytes)) =
+            found.or_else(|| (!self.mixed.is_empty()).then_some((&outcome.ops, shape.small_bytes)))
+        else {
             self.list = Some(Vec::new());
             return;
         };
         (self.of, self.size_bytes, self.concurrency) = (found.resource, size_bytes, found.concurrency);
         let cliff = found.drains.iter().filter_map(|d| d.cliff_s).fold(0.0, f64::max);
         self.settle_s = (1.3 * cliff + SETTLE_S).min(LONGEST_SETTLE_S);
-        self.list = Some(self.wanted(self.of));
+        let mut list = self.wanted(self.of);
+        if none {
+            list.retain(|w| matches!(w, What::Kind(_) | What::Kinds));
+        }
+        self.list = Some(list);
     }
 
     /// The next stage; `seen` are the observations since the probe's end, and it is `now_s` since the run's start.
@@ -212,8 +220,8 @@ impl Beside {
     }
 
     /// Limits of the kinds of the mix, where they have limits of their own; and what was found out about them.
-    pub fn by_kind(&self, total: &LimitSummary, findings: &mut Vec<Finding>) -> Vec<LimitSummary> {
-        let Some(list) = self.list.as_ref().filter(|_| !self.mixed.is_empty() && !self.none_found) else {
+    pub fn by_kind(&self, total: &mut LimitSummary, findings: &mut Vec<Finding>) -> Vec<LimitSummary> {
+        let Some(list) = self.list.as_ref().filter(|_| !self.mixed.is_empty()) else {
             return Vec::new();
         };
         let at = |what: &What| list.iter().position(|w| w == what).filter(|i| *i < self.rates.len());
@@ -222,6 +230,9 @@ impl Beside {
         let (Some(alone), Some(together)) = (alone, self.of(&What::Kinds)) else { return Vec::new() };
         let (finding, limits) = kinds::judge(&self.mixed, &alone, together, self.of, total);
         findings.push(finding);
+        if total.binding == "none" && limits.iter().any(|l| l.binding != "undetermined") {
+            total.binding = "undetermined".into();
+        }
         limits
     }
 
@@ -256,7 +267,7 @@ impl Beside {
             let text = "No limiter was found: there is nothing to share, and no scope to look for.";
             findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
         }
-        if self.rates.is_empty() {
+        if self.rates.is_empty() || self.none_found {
             return;
         }
         let Some((alone, same)) = self.alone() else { return };

@@ -242,7 +242,7 @@ impl Controller for Limits {
         }
         let mut findings = outcome.findings();
         self.beside.conclude(&mut limit, &mut findings);
-        let by_kind = self.beside.by_kind(&limit, &mut findings);
+        let by_kind = self.beside.by_kind(&mut limit, &mut findings);
         findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));
         let known = Known {
             ops_per_s: outcome.limit_of_ops(),
