@@ -19,6 +19,9 @@ pytestmark = pytest.mark.flaky(reruns=1)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_QEMU = pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
 NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
+NEEDS_HAPROXY = pytest.mark.skipif(not shutil.which("haproxy"), reason="needs haproxy")
+NEEDS_LUA = pytest.mark.skipif(not os.path.exists("/usr/lib/nginx/modules/ngx_http_lua_module.so"),
+                               reason="needs libnginx-mod-http-lua")
 NEEDS_TC = pytest.mark.skipif(not shutil.which("tc"), reason="needs iproute2")
 
 
@@ -100,6 +103,40 @@ def probe_tbf(tmp, _embedded):
         stop(net["dir"])
 
 
+def probe_before(tmp, embedded, script, *args, budget, op="get", more=()):
+    """A limiter of another make before the embedded server."""
+    b = new_bucket(embedded)
+    limit = start(script, embedded.endpoint.removeprefix("http://"), *args)
+    try:
+        return limits(tmp, "object", "--endpoint", limit["endpoint"], "--bucket", b.name, "--op", op, "--size", "4KiB",
+                      "--objects", "20", *more, budget=budget, env=embedded.env())
+    finally:
+        stop(limit["dir"])
+
+
+def probe_counted(tmp, embedded, patience=1):
+    """137 a second, and what is refused counts, too: a load that insists gets nothing."""
+    return probe_before(tmp, embedded, "haproxy.sh", "137", "1s", "counted", budget=100 * patience)
+
+
+def probe_lua(tmp, embedded, patience=1):
+    return probe_before(tmp, embedded, "nginx-lua.sh", "60", "300", budget=100 * patience)
+
+
+def probe_per_connection(tmp, embedded, patience=1):
+    """Ten requests a second of each connection, which wait: more connections, more requests, and none refused."""
+    return probe_before(tmp, embedded, "nginx-conn.sh", "rate", "10", budget=45 * patience)
+
+
+def probe_reads_and_writes(tmp, _embedded, patience=1):
+    disk = start("qsd.sh", '{"iops-read":310,"iops-write":130}', "64M")
+    try:
+        return limits(tmp, "block", disk["path"], "--no-layout", "--pattern", "randrw", f"--destroy-data={disk['path']}",
+                      budget=150 * patience)
+    finally:
+        stop(disk["dir"])
+
+
 CHARGED = """name = "shared"
 kind = "object"
 [[limit]]
@@ -149,6 +186,9 @@ LANES = [
      "test_nginx_limits_operations": probe_nginx},
     {"test_the_burst_law_of_qemu": probe_qemu_ops, "test_a_link_limits_bytes": probe_tbf},
     {"test_a_burst_of_bytes_of_qemu": probe_qemu_bytes},
+    {"test_a_limiter_that_counts_what_it_refuses": probe_counted, "test_a_token_bucket_in_lua": probe_lua},
+    {"test_reads_and_writes_have_limits_of_their_own": probe_reads_and_writes,
+     "test_a_limit_per_connection_is_no_bucket": probe_per_connection},
     {"test_kernel_blkio_has_both_limits": probe_blkio, "test_a_tier_has_both_limits": probe_tier},
 ]
 
@@ -254,6 +294,44 @@ def test_a_link_limits_bytes(probed, request):
     assert limit["binding"] != "ops" and limit["bytes_per_s"]["capacity"] is None, r.summary["verdict"]
 
 
+@NEEDS_HAPROXY
+def test_a_limiter_that_counts_what_it_refuses(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert limit["refused"] > 0.9 and limit["binding"] == "ops", r.summary["verdict"]
+    assert "No limiter was found" not in r.summary["verdict"]
+    assert not any("quota per fixed window" in f["text"] for f in r.summary["findings"]), r.summary["verdict"]
+    ops = limit["ops_per_s"]
+    if ops and ops["sustained"]:
+        assert ops["sustained"]["low"] <= 1.03 * 137, "no more than that passes"
+
+
+@NEEDS_LUA
+def test_a_token_bucket_in_lua(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert sustained(limit, "ops") == pytest.approx(60, rel=0.05), r.summary["verdict"]
+    assert limit["binding"] == "ops" and limit["ops_per_s"]["proved"], r.summary["verdict"]
+
+
+def test_a_limit_per_connection_is_no_bucket(probed, request):
+    r = probed.of(request)
+    limit = limit_of(r)
+    assert limit["refused"] < 0.01 and not (limit["ops_per_s"] and limit["ops_per_s"]["capacity"]), r.summary["verdict"]
+
+
+@ROOT_ONLY
+@NEEDS_QEMU
+def test_reads_and_writes_have_limits_of_their_own(probed, request):
+    r = probed.of(request)
+    assert r.code in (0, 3, 5), r.err
+    by = {limit["op_class"]: limit for limit in r.summary["limits"]}
+    assert set(by) == {"total", "read", "write"}, r.summary["verdict"]
+    assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
+    assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
+    assert "limit_by_kind" in names(r) and "limits of their own" in r.summary["verdict"], r.summary["verdict"]
+
+
 def test_which_ops_share_the_limit(probed, request):
     r = probed.of(request)
     limit = limit_of(r)
@@ -285,6 +363,10 @@ def test_questions_that_cannot_be_asked_are_refused(plimsoll, tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(os.urandom(1 << 20))
     r = plimsoll("limits", "block", str(disk), "--no-layout", "--probe-scope")
-    assert r.code == 2 and "block device has one limit" in r.err
+    assert r.code == 2 and "questions about objects" in r.err and "randrw" in r.err
+    r = plimsoll("limits", "block", str(disk), "--no-layout", "--runtime", "10s")
+    assert r.code == 2 and "has no place here" in r.err and "--budget" in r.err
+    r = plimsoll("watch", "block", str(disk), "--no-layout", "--runtime", "10s", "--for", "1h")
+    assert r.code == 2 and "--for" in r.err
     r = plimsoll("limits", "object", "--endpoint", "embedded", "--probe-scope", "--second-bucket", "other")
     assert r.code == 2 and "plimsoll target s3" in r.err

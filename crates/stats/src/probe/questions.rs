@@ -360,10 +360,12 @@ impl Probe {
                 return self.bisect(b, t);
             }
             Question::Bisect(mut b) => {
-                if refused < 0.01 && ok > 0.9 * b.offered {
-                    b.low = b.offered;
-                } else {
-                    b.high = Some(b.offered);
+                match (refused < 0.01, ok > (1.0 - APART) * b.offered) {
+                    (true, true) => b.low = b.offered,
+                    // Nothing was refused, and less came than was offered: the storage, or this machine, was the limit. That
+                    // says nothing of higher rates, and there is no higher one to be had.
+                    (true, false) => (b.low, b.left) = (b.low.max(ok), 0),
+                    (false, _) => b.high = Some(b.offered),
                 }
                 return self.bisect(b, t);
             }

@@ -182,9 +182,14 @@ impl Outcome {
                     .to_owned()
             }
             Penalty::CostsTokens(e) => format!(
-                "Refusals cost tokens: a client that goes on when it is refused gets next to nothing. Stay below {} op/s, \
-                 the highest rate without refusals.",
-                significant(e.low, 3)
+                "Refusals cost tokens: a client that goes on when it is refused gets next to nothing. At {} op/s nothing is \
+                 refused{}.",
+                significant(e.low, 3),
+                if e.high.is_finite() {
+                    format!(", at {} it is", significant(e.high, 3))
+                } else {
+                    "; a higher rate was not reached".into()
+                }
             ),
         };
         Some(Finding::new("F41", "limit_penalty", Level::Info, text))
