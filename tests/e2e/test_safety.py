@@ -405,6 +405,42 @@ def test_what_is_mounted_in_a_tree_of_ours_stays(plimsoll, background, theirs, t
     assert not tree.exists() and list(temp.iterdir()) == []
 
 
+@ROOT_ONLY
+def test_a_mark_that_anybody_could_have_left_is_none(plimsoll, background, tmp_path):
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    env = {"TMPDIR": str(temp)}
+    process = background("object", "put", "--endpoint", "embedded", "--size", "1KiB", "--duration", "60s", *SHORT, env=env)
+    wait_until(lambda: list(temp.glob("plimsoll-*/data/buckets")), what="the server's data")
+    tree = next(temp.glob("plimsoll-*"))
+    process.kill()
+    process.wait()
+    mark, moved = tree / ".plimsoll-made", temp / "moved"
+
+    def stays(*words):
+        before = picture(temp)
+        r = plimsoll("cleanup", "last", env=env)
+        assert r.code != 0 and str(tree) in r.err and all(w in r.err for w in words), (r.code, r.err)
+        same(before, temp)
+
+    os.chown(mark, 65534, 65534)
+    stays("not one that its owner made")
+    os.chown(mark, 0, 0)
+    os.link(mark, temp / "second")
+    stays("not one that its owner made")
+    (temp / "second").unlink()
+    tree.rename(moved)
+    sh("cp", "-a", moved, tree)
+    stays("for another directory")
+    shutil.rmtree(tree)
+    tree.symlink_to(moved)
+    stays()
+    tree.unlink()
+    moved.rename(tree)
+    plimsoll("cleanup", "last", env=env, check=True)
+    assert list(temp.iterdir()) == []
+
+
 # ---- killed
 
 

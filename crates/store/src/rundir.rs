@@ -101,7 +101,8 @@ impl RunDir {
 
     /// Opens an existing run directory.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if !path.join("plan.toml").is_file() || !path.join("intervals").is_dir() {
+        let whole = path.join("plan.toml").is_file() && path.join("intervals").is_dir();
+        if !whole && !is_half_made(path) {
             return Err(StoreError::Dir {
                 path: path.to_owned(),
                 problem: if path.exists() { "this is no run directory" } else { "there is no such run" }
@@ -123,7 +124,10 @@ impl RunDir {
         }
         let mut hits: Vec<RunDir> = list_dirs(root)?;
         if name == "last" {
-            return hits.pop().ok_or_else(|| no_such(root, "there is no run yet".into()));
+            return hits
+                .into_iter()
+                .rfind(|r| r.path.join("plan.toml").is_file())
+                .ok_or_else(|| no_such(root, "there is no run yet".into()));
         }
         if let Some(whole) = hits.iter().position(|r| r.id() == name) {
             return Ok(hits.swap_remove(whole));
@@ -331,6 +335,24 @@ pub fn is_file_of_a_run(path: &Path) -> bool {
     let Some(dir) = real.parent() else { return false };
     let stream = dir.file_name().is_some_and(|n| crate::removal::STREAMS.iter().any(|s| n == *s));
     is_run(dir) && crate::removal::is_ours(name) || stream && dir.parent().is_some_and(is_run)
+}
+
+/// Whether a directory is one that a process made for a run and was killed before there was a plan in it: it has an id for a
+/// name, and nothing but a run's in it. So it is listed, and can be removed.
+fn is_half_made(path: &Path) -> bool {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    let is_id = name.len() == SECONDS_IN_ID + "-3f9c".len()
+        && name.bytes().enumerate().all(|(i, b)| match i {
+            8 | SECONDS_IN_ID => b == b'-',
+            _ if i > SECONDS_IN_ID => b.is_ascii_hexdigit(),
+            _ => b.is_ascii_digit(),
+        });
+    let known = |name: &str| crate::removal::is_ours(name) || crate::removal::STREAMS.contains(&name);
+    let entry =
+        |e: std::io::Result<std::fs::DirEntry>| e.is_ok_and(|e| e.file_name().to_str().is_some_and(known));
+    is_id
+        && path.symlink_metadata().is_ok_and(|m| m.is_dir())
+        && std::fs::read_dir(path).is_ok_and(|mut all| all.all(entry))
 }
 
 fn no_such(root: &Path, problem: String) -> StoreError {

@@ -177,6 +177,27 @@ fn a_file_is_replaced_and_not_what_a_link_in_its_way_leads_to() {
 }
 
 #[test]
+fn a_run_that_was_killed_before_it_had_a_plan_is_listed_and_can_be_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = new_run(dir.path());
+    let half = rundir::RunDir::create(dir.path()).unwrap();
+    for other in ["20261122-0531", "notes", "20261122-053127-zzzz"] {
+        std::fs::create_dir(dir.path().join(other)).unwrap();
+    }
+    let theirs = dir.path().join("20261122-053127-d0ae");
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(theirs.join("photo.jpg"), "theirs").unwrap();
+    let mut ids: Vec<String> = rundir::list(dir.path()).unwrap().into_iter().map(|r| r.id).collect();
+    ids.sort();
+    let mut want = [whole.id(), half.id()];
+    want.sort();
+    assert_eq!(ids, want);
+    assert_eq!(rundir::RunDir::find(dir.path(), "last").unwrap(), whole);
+    rundir::RunDir::find(dir.path(), &half.id()).unwrap().remove().unwrap();
+    assert!(!half.path().exists() && theirs.join("photo.jpg").exists());
+}
+
+#[test]
 fn a_run_is_named_by_its_whole_id_or_by_what_no_other_begins_with() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
