@@ -19,7 +19,7 @@ export interface LatencySummary {
 
 export interface Workload {
   /** `together`: the line is the sum of so many workloads, which have lines of their own. */
-  name: string; op: string; together?: number; size_bytes: number; concurrency: number;
+  name: string; op: string; valid: boolean; together?: number; size_bytes: number; concurrency: number;
   window_s: number; horizon_s: number; warmup_s: number; tail_s: number; repeats: number;
   ops_per_s: Estimate | null; bytes_per_s: Estimate | null; attempts_per_s: number;
   latency_ns: {
@@ -39,7 +39,7 @@ export interface Workload {
   notes: string[];
 }
 
-export interface BucketSummary { sustained: Estimate | null; burst: Estimate | null; capacity: Estimate | null; refill: Estimate | null }
+export interface BucketSummary { sustained: Estimate | null; burst: Estimate | null; capacity: Estimate | null; refill: Estimate | null; proved: boolean; full_again_s?: Estimate | null }
 
 export interface Limit {
   target: string; op_class: string; scope: string; binding: string;
@@ -54,8 +54,11 @@ export interface Environment {
   ceiling: Record<string, number>; devices: Record<string, Record<string, string>>;
 }
 
+/** One statement; `text` is its sentence in the verdict. */
+export interface Claim { claim: string; subject?: string; text: string }
+
 export interface Summary {
-  schema: string; id: string; valid: boolean; verdict: string; findings: Finding[]; workloads: Workload[];
+  schema: string; id: string; valid: boolean; status: "valid" | "partly" | "none"; answered: boolean; verdict: string; claims: Claim[]; findings: Finding[]; workloads: Workload[];
   limits: Limit[]; expectations: { text: string; met: boolean | null; measured: number | null; reason: string }[];
   labels: Record<string, string>; rerun: string; environment: Environment;
 }

@@ -36,7 +36,9 @@ export function estimate(e: Estimate | null | undefined, factor = 1): string {
   // An interval without an end is written as null.
   const [value, low, high] = [e.value * factor, (e.low ?? -Infinity) * factor, (e.high ?? Infinity) * factor];
   const half = (high - low) / 2;
-  if (!Number.isFinite(half) || half < 0) return `${significant(value)} (interval unknown)`;
+  // One that reaches a thousand times beyond the value says nothing.
+  const boundless = value !== 0 && Math.max(high - value, value - low) > 1e3 * Math.abs(value);
+  if (!Number.isFinite(half) || half < 0 || boundless) return `${significant(value)} (interval unknown)`;
   // One that is but the rounding of its arithmetic is none.
   if (half <= 1e-9 * Math.abs(value)) return significant(value, 4);
   const [below, above] = [value - low, high - value];

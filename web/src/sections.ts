@@ -15,7 +15,7 @@ const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "In
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
-  const kind = !run.summary.valid ? "bad" : run.status === "VALID" ? "good" : "fair";
+  const kind = !run.summary.answered ? "bad" : run.status === "VALID" ? "good" : "fair";
   return badgeOf(kind, run.status);
 }
 
@@ -29,7 +29,7 @@ const emphasised = (text: string): Node[] => text.split("**").map((part, i) => (
 
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
-  const text = run.verdict.replace(/^(VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
+  const text = run.verdict.replace(/^((PARTLY )?VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
   const labels = Object.entries(run.summary.labels);
   return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, ...emphasised(text)),
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
@@ -78,7 +78,7 @@ function headline(run: Run, w: Workload, label: string, folded = false): HTMLEle
     const [v, u] = latency(ns).split(" ");
     return [v ?? MISSING, u ?? ""];
   };
-  return h("section", { class: "workload" }, h("h3", {}, label), spoiled(run, w) ? badgeOf("bad", spoiled(run, w)) : null,
+  return h("section", { class: w.valid ? "workload" : "workload void" }, h("h3", {}, label), spoiled(run, w) ? badgeOf("bad", spoiled(run, w)) : null,
     h("dl", { class: "headline" },
       figure(estimate(w.ops_per_s), rate, "Rate, 95 % interval"),
       movesBytes(w) ? figure(estimate(w.bytes_per_s, 1 / MIB), "MiB/s", `Throughput (${estimate(w.bytes_per_s, 1e-6)} MB/s)`) : null,
@@ -176,9 +176,11 @@ function limits(run: Run): Section {
     if (!b) return [];
     const [factor, rate, tokens] = unit === "bytes" ? [1e-6, "MB/s", "MB"] as const : [1, "op/s", "ops"] as const;
     const fit = a.buckets.find((f) => f.unit === unit && f.op_class === l.op_class);
-    const refill = b.refill ?? b.sustained;
-    const full = fit?.full_again_s?.value ?? (b.capacity && refill && refill.value > 0 ? b.capacity.value / refill.value : null);
-    return [[`${l.op_class} ${unit}`, show(b.sustained, rate, factor), show(b.burst, rate, factor), show(b.capacity, tokens, factor), show(b.refill, rate, factor), full === null ? "" : seconds(full), l.scope, l.binding, fit?.status ?? ""]];
+    // From a capacity and a refill that were measured: of a bound it does not follow.
+    const full = (b.full_again_s ?? (fit?.status === "measured" ? fit.full_again_s : null))?.value ?? null;
+    // What no limiter was proved to hold is a speed.
+    const seen = b.proved || !b.sustained ? "" : "seen ";
+    return [[`${l.op_class} ${unit}`, `${seen}${show(b.sustained, rate, factor)}`, show(b.burst, rate, factor), show(b.capacity, tokens, factor), show(b.refill, rate, factor), full === null ? "" : seconds(full), l.scope, l.binding, fit?.status ?? ""]];
   }));
   const knees = s.limits.filter((l) => l.knee_bytes).map((l) => h("p", {}, `${l.op_class}: below ${sizeEstimate(l.knee_bytes!)} operations bind, above it bytes.`));
   const cliffs = a.holds.flatMap((x) => x.cliffs).map((c) => tableElement(table(

@@ -6,7 +6,8 @@ import type { Estimate, Run, SizeModel, Workload } from "./feed";
 import { high, low, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
 import { table, type Table } from "./table";
 
-interface Cell { size: number; rate: Estimate; group: string; binding?: string }
+/** `void`: what makes the figure invalid; drawn hollow, on no line. */
+interface Cell { size: number; rate: Estimate; group: string; binding?: string; void?: string }
 
 const NO_BYTES = new Set(["stat", "list", "delete", "delete-batch", "fsync", "trim", "null"]);
 export const movesBytes = (w: Workload): boolean => !NO_BYTES.has(w.op);
@@ -58,9 +59,10 @@ function plot(width: number, groups: [string, Cell[]][], options: { unit: string
       ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), high(c.rate) * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
       ...options.extra,
       Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => high(c.rate) * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
-      ...groups.flatMap(([, cells], i) => line(cells, mark(i), (c) => c.size, y, { symbols: true })),
+      ...groups.flatMap(([, cells], i) => line(cells.filter((c) => !c.void), mark(i), (c) => c.size, y, { symbols: true })),
+      ...groups.flatMap(([, cells], i) => [Plot.dot(cells.filter((c) => c.void), { x: "size", y, symbol: mark(i).symbol, stroke: mark(i).colour, fill: "var(--bg)", strokeDasharray: "2 1", r: 4.5 })]),
       Plot.tip(all, Plot.pointer({ x: "size", y, fill: "var(--panel)", stroke: "var(--line)",
-        title: (c: Cell) => `${c.group}, ${options.labels(c.size)}\n${estimate(c.rate, options.factor(c))} ${options.unit}${c.binding ? `\nlimited by ${c.binding}` : ""}` } as Plot.TipOptions)),
+        title: (c: Cell) => `${c.group}, ${options.labels(c.size)}\n${estimate(c.rate, options.factor(c))} ${options.unit}${c.binding ? `\nlimited by ${c.binding}` : ""}${c.void ? `\n${c.void}` : ""}` } as Plot.TipOptions)),
     ],
   });
 }
@@ -74,7 +76,7 @@ function grouped(cells: Cell[]): [string, Cell[]][] {
 const legendOf = (groups: [string, Cell[]][]): Key[] => groups.map(([label], i) => ({ label, mark: mark(i), symbol: true }));
 
 function words(groups: [string, Cell[]][], unit: string, factor: (c: Cell) => number, labels: (b: number) => string): string {
-  return groups.map(([g, cells]) => `${g}: ${cells.map((c) => `${significant(c.rate.value * factor(c))} ${unit} at ${labels(c.size)}`).join(", ")}`).join("; ");
+  return groups.map(([g, cells]) => `${g}: ${cells.map((c) => `${significant(c.rate.value * factor(c))} ${unit} at ${labels(c.size)}${c.void ? ` ${c.void}` : ""}`).join(", ")}`).join("; ");
 }
 
 export function sweepCharts(run: Run): ChartElement[] {
@@ -82,10 +84,11 @@ export function sweepCharts(run: Run): ChartElement[] {
   const lines = sorted(run).filter((w) => movesBytes(w) && w.ops_per_s !== null && w.ops_per_s.value > 0);
   if (new Set(lines.map((w) => w.size_bytes)).size < 2) return [];
   const varied = new Set(lines.map((w) => w.concurrency)).size > 1;
-  const groups = grouped(lines.map((w) => ({ size: w.size_bytes, rate: w.ops_per_s!, group: varied ? `${w.op}, ${w.concurrency} in flight` : w.op })));
+  const groups = grouped(lines.map((w) => ({ size: w.size_bytes, rate: w.ops_per_s!, group: varied ? `${w.op}, ${w.concurrency} in flight` : w.op, ...(w.valid ? {} : { void: spoiled(run, w) || "[INVALID]" }) })));
+  const hollow = lines.some((w) => !w.valid) ? " Hollow: invalid, and on no line." : "";
   const labels = sizesLike(lines.map((w) => w.size_bytes));
   const make = (title: string, unit: string, factor: (c: Cell) => number) => chart({
-    title, text: `${title}. ${words(groups, unit, factor, labels)}.`, keys: legendOf(groups), note: "Both axes logarithmic; bars are 95 % intervals.",
+    title, text: `${title}. ${words(groups, unit, factor, labels)}.`, keys: legendOf(groups), note: `Both axes logarithmic; bars are 95 % intervals.${hollow}`,
     data: () => sizeTable(run),
     draw: (width) => plot(width, groups, { unit, factor, extra: [], labels }),
   });

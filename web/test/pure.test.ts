@@ -18,6 +18,7 @@ describe("numbers", () => {
     expect(estimate({ value: 90.2e6, low: 90.2e6, high: Number.MAX_VALUE, n_eff: 1 }, 1e-6)).toBe("at least 90.2");
     expect(estimate(null)).toBe("n/a");
     expect(estimate({ value: 5, low: NaN, high: 1, n_eff: null })).toBe("5.00 (interval unknown)");
+    expect(estimate({ value: 8, low: 1e-117, high: 1e118, n_eff: 2 })).toBe("8.00 (interval unknown)");
   });
 
   it("writes sizes as their neighbours are written", () => {

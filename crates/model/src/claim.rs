@@ -18,8 +18,9 @@ mod status;
 
 pub use figure::{Amount, Refusal, SPREAD, figure};
 pub use kinds::{
-    BestConcurrency, Binding, Burst, Cap, CapBound, Fact, Horizon, Knee, LoadHeld, MixNotDelivered,
-    NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps, Undetermined, Unit, VoidLine,
+    Attempted, BestConcurrency, Binding, Burst, Cap, CapBound, Fact, Horizon, Knee, LoadHeld,
+    MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps,
+    Undetermined, Unit, VoidLine,
 };
 pub use status::{RunStatus, Status};
 

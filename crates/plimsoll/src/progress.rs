@@ -153,8 +153,11 @@ pub fn line(event: &Event) -> String {
                 format_latency_ns(f.p99_ns as f64),
                 f.busy_fraction * 100.0
             );
+            if f.throttled > 0 {
+                let _ = write!(text, "; {}", throttled(f));
+            }
             if !f.errors.is_empty() {
-                let _ = write!(text, "; {}", errors(f));
+                let _ = write!(text, "; failed: {}", errors(f));
             }
             text
         }
@@ -192,8 +195,9 @@ fn block(l: &Live, history: &[f64]) -> String {
     let stage = l.stages.filter(|n| *n > 1).map(|n| format!("[{}/{n}] ", l.stage + 1)).unwrap_or_default();
     let f = &l.figures;
     let errors = if f.errors.is_empty() { "none".into() } else { errors(f) };
+    let throttled = if f.throttled > 0 { format!("  limiter  {}\n", throttled(f)) } else { String::new() };
     format!(
-        "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight",
+        "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n{throttled}  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight",
         l.title,
         l.phase.name(),
         times(l),
@@ -214,6 +218,11 @@ fn times(l: &Live) -> String {
         Some(r) => format!("{} gone, {} to go", clock(l.elapsed), clock(r)),
         None => format!("{} gone", clock(l.elapsed)),
     }
+}
+
+/// Refusals are what a limiter does, and no errors.
+fn throttled(f: &Figures) -> String {
+    format!("throttled {} ({}/s)", f.throttled, significant(f.throttled_per_s, 3))
 }
 
 fn errors(f: &Figures) -> String {
@@ -280,7 +289,8 @@ mod tests {
                 ok: 800_000,
                 throttled: 12,
                 failed: 1,
-                errors: BTreeMap::from([("http_503", 12), ("timeout", 1)]),
+                errors: BTreeMap::from([("timeout", 1)]),
+                throttled_per_s: 4.0,
                 busy_fraction: 0.31,
                 in_flight: 15.9,
             },

@@ -70,15 +70,14 @@ fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&Bucke
         Some(e) if e.high >= f64::MAX => format!("at least {} {unit}", significant(e.value * factor, 3)),
         Some(e) => format!("{} {unit}", number::estimate(&e.scaled(factor))),
     };
-    let full = fit.and_then(|f| f.full_again_s).or(b.full_again_s).or_else(|| {
-        // Of a bound no time follows.
-        let (capacity, refill) = (b.capacity.filter(|c| c.high < f64::MAX)?, b.refill.or(b.sustained)?);
-        (refill.value > 0.0).then(|| Estimate::exact(capacity.value / refill.value))
-    });
+    // From a capacity and a refill that were measured: of a bound it does not follow.
+    let full = b.full_again_s.or(fit.filter(|f| f.status == "measured").and_then(|f| f.full_again_s));
+    // What no limiter was proved to hold is a speed.
+    let seen = if b.proved || b.sustained.is_none() { "" } else { "seen " };
     let status = fit.map_or_else(String::new, |f| f.status.clone());
     vec![
         format!("{} {unit}", l.op_class),
-        with(&b.sustained, rate),
+        format!("{seen}{}", with(&b.sustained, rate)),
         with(&b.burst, rate),
         with(&b.capacity, tokens),
         with(&b.refill, rate),
@@ -333,10 +332,11 @@ mod tests {
             refused: None,
             evidence: Vec::new(),
         };
-        let b = BucketSummary { sustained: Some(Estimate::exact(6e6)), ..b };
         let row = limit_row(&l, "bytes", &b, None);
-        assert_eq!(row[3], "at least 90.2 MB");
-        // When a bound is full again is not known.
-        assert_eq!(row[5], "");
+        assert_eq!((row[1].as_str(), row[3].as_str(), row[5].as_str()), ("undetermined", "at least 90.2 MB", ""));
+        // A rate that no limiter was proved to hold is a speed; of a bound no time follows.
+        let seen = BucketSummary { sustained: Some(Estimate::symmetric(10e6, 1e6, 9.0)), ..b };
+        let row = limit_row(&l, "bytes", &seen, None);
+        assert_eq!((row[1].as_str(), row[5].as_str()), ("seen 10.0 ± 1.0 MB/s", ""));
     }
 }

@@ -18,7 +18,7 @@ pub fn estimate(e: &Estimate) -> String {
     if !e.value.is_finite() {
         return MISSING.into();
     }
-    if !half.is_finite() || half < 0.0 {
+    if !half.is_finite() || half < 0.0 || plimsoll_stats::words::is_boundless(e) {
         return format!("{} (interval unknown)", significant(e.value, 3));
     }
     if is_exact(e) {
@@ -197,6 +197,9 @@ mod tests {
         let wide = Estimate { value: 3021.0, low: 588.0, high: 15_401.0, n_eff: 2.0 };
         assert_eq!(estimate(&wide), "3,000 (600 to 15,400)");
         assert_eq!(estimate(&Estimate::symmetric(21.0, 300.0, 2.0)), "20 ± 300");
+        // Student's t of two repeats that differ has ends beyond all use: 118 digits were printed of one.
+        let two = Estimate { value: 8.0, low: 1e-117, high: 1e118, n_eff: 2.0 };
+        assert_eq!(estimate(&two), "8.00 (interval unknown)");
     }
 
     #[test]

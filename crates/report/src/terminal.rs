@@ -109,7 +109,7 @@ pub fn verdict(s: &RunSummary) -> String {
 fn run(out: &mut String, r: &RunReport, style: Style) {
     let s = &r.summary;
     let text = wrap(&verdict(s).replace("**", ""), style.width, "", "");
-    let painted = text.lines().map(|l| style.paint(if s.valid { "1" } else { "1;31" }, l));
+    let painted = text.lines().map(|l| style.paint(if s.answered { "1" } else { "1;31" }, l));
     for line in painted {
         let _ = writeln!(out, "{line}");
     }

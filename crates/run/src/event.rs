@@ -75,8 +75,10 @@ pub struct Figures {
     pub ok: u64,
     pub throttled: u64,
     pub failed: u64,
-    /// Outcomes other than `ok` that occurred, by name.
+    /// Failures that occurred, by name. Refusals are no errors: they are `throttled`.
     pub errors: BTreeMap<&'static str, u64>,
+    /// Refused attempts per second.
+    pub throttled_per_s: f64,
     /// Share of time in which the workers did not wait.
     pub busy_fraction: f64,
     pub in_flight: f64,

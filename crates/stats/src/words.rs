@@ -9,6 +9,9 @@ pub fn plus_minus(e: &Estimate) -> String {
     if !e.value.is_finite() {
         return "n/a".into();
     }
+    if hw.is_finite() && is_boundless(e) {
+        return format!("{} (interval unknown)", significant(e.value, 3));
+    }
     // One that is but the rounding of its arithmetic is none.
     if !(hw.is_finite() && hw > 1e-9 * e.value.abs()) {
         return significant(e.value, 4);
@@ -32,6 +35,12 @@ pub fn plus_minus(e: &Estimate) -> String {
     let value = to_step(e.value, step);
     let decimals = (-step.log10().floor()).max(0.0) as i32;
     format!("{} ± {}", fixed(value, decimals), fixed(hw, decimals))
+}
+
+/// An interval that reaches a thousand times beyond the value says nothing, and its digits fill a line. (A choice.)
+pub fn is_boundless(e: &Estimate) -> bool {
+    const BEYOND: f64 = 1e3;
+    e.value != 0.0 && (e.high - e.value).max(e.value - e.low) > BEYOND * e.value.abs()
 }
 
 /// Rounded to a power of ten, as the tables of a report round: 40.15 to 0.1 is 40.2, though 40.15 / 0.1 is below 401.5.
@@ -126,6 +135,7 @@ mod tests {
         assert_eq!(lopsided(0.4, 0.1, 1.4), "0.4 (0.1 to 1.4)");
         assert_eq!(lopsided(400.0, 40.0, 4100.0), "400 (0 to 4,100)");
         assert_eq!(plus_minus(&Estimate::exact(f64::NAN)), "n/a");
+        assert_eq!(lopsided(8.0, 1e-117, 1e118), "8.00 (interval unknown)");
         assert_eq!((about(602_400.0, 2), about(0.0123, 2)), ("600,000".into(), "0.012".into()));
     }
 

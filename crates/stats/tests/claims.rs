@@ -30,7 +30,8 @@ fn hold(s: &mut RunSummary, a: &Analysis, searched: bool) -> Vec<Claim> {
     // What is kept is what was said.
     let json = serde_json::to_string(s).unwrap();
     let back: RunSummary = serde_json::from_str(&json).unwrap();
-    assert_eq!(back.claims, claims);
+    let said = |c: &Claim| (c.subject.clone(), std::mem::discriminant(&c.kind), c.text.clone());
+    assert!(back.claims.iter().map(said).eq(claims.iter().map(said)), "{json}");
     claims
 }
 

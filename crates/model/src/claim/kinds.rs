@@ -43,16 +43,27 @@ pub struct Rate {
     pub bytes_per_s: Option<Estimate>,
 }
 
+/// What a line was given to do, and did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attempted {
+    pub ok: u64,
+    pub per_s: f64,
+}
+
 impl Rate {
-    /// `attempts_per_s`: no rate of successes lies above it. Repeats are a mean of means, which may.
+    /// Where something succeeded; no rate of successes lies above that of attempts. Repeats are a mean of means, which may lie
+    /// above the mean of all, but not above what all runs did in the time of one.
     pub fn new(
         word: RateWord,
         place: Place,
         ops: Estimate,
         bytes: Option<Estimate>,
-        attempts_per_s: f64,
+        of: Attempted,
     ) -> Result<Self, Refusal> {
-        let ops_per_s = figure(ops, (place.repeats <= 1).then_some(attempts_per_s))?;
+        if of.ok == 0 {
+            return Refusal::new("nothing succeeded");
+        }
+        let ops_per_s = figure(ops, Some(of.per_s * f64::from(place.repeats.max(1))))?;
         let bytes_per_s = bytes.and_then(|b| figure(b, None).ok());
         Ok(Self { word, place, ops_per_s, bytes_per_s })
     }

@@ -1,6 +1,7 @@
 //! What is wrong with a run, said of its lines: which may be used, and how much of the run that is.
 
 use crate::claim::{Claim, ClaimKind, RunStatus, Status};
+use crate::estimate::Estimate;
 use crate::finding::{Finding, Level};
 use crate::summary::{RunSummary, SCHEMA, WorkloadSummary};
 
@@ -77,6 +78,7 @@ impl RunSummary {
     /// Sets `workloads[].valid`, `status`, `valid` and `answered` from the findings. `answered`: whether what is wrong leaves
     /// the answer standing; `one_answer`: its lines lead to one answer together (a search).
     pub fn settle(&mut self, answered: bool, one_answer: bool) {
+        self.drop_what_is_no_number();
         let valid: Vec<bool> = self.workloads.iter().map(|w| self.codes_of(w).is_empty()).collect();
         self.status = if self.invalid().next().is_none() {
             RunStatus::Valid
@@ -91,6 +93,20 @@ impl RunSummary {
         self.workloads.iter_mut().zip(valid).for_each(|(w, v)| w.valid = v && !none);
         self.valid = self.status == RunStatus::Valid;
         self.answered = self.valid || answered && !none;
+    }
+
+    /// An estimate without a value is none: JSON has no word for it, and nobody could read the file again.
+    fn drop_what_is_no_number(&mut self) {
+        let lines = self.workloads.iter_mut().flat_map(|w| [&mut w.ops_per_s, &mut w.bytes_per_s]);
+        let mut all: Vec<&mut Option<Estimate>> = lines.collect();
+        for l in &mut self.limits {
+            all.push(&mut l.knee_bytes);
+            for b in [&mut l.ops_per_s, &mut l.bytes_per_s].into_iter().flatten() {
+                all.extend([&mut b.sustained, &mut b.burst, &mut b.capacity, &mut b.refill, &mut b.full_again_s]);
+            }
+        }
+        let is_number = |e: &Estimate| e.value.is_finite() && !e.low.is_nan() && !e.high.is_nan();
+        all.into_iter().filter(|e| e.is_some_and(|e| !is_number(&e))).for_each(|e| *e = None);
     }
 
     /// The first claim.

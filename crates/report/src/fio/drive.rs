@@ -1,10 +1,11 @@
 //! The drive test's result: dperf's table with totals over the common time, dd's lines, and a ceiling record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use plimsoll_model::plan::{SizeDist, TargetSpec};
-use plimsoll_model::{Finding, Level, OpKind};
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Finding, Level, OpKind, RunSummary};
 use plimsoll_store::{RunDir, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,10 @@ pub struct Drive {
     pub bytes: u64,
     /// Why it failed, or in part.
     pub error: Option<String>,
+    /// What makes the lines of this drive invalid in the run (`runs show`): its figures here are bytes over time, which have no
+    /// interval, and so they are not ticked off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<String>,
 }
 
 /// What these drives can do: later runs can be held against it.
@@ -111,6 +116,9 @@ pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
             }
         }
     }
+    if let Ok(summary) = dir.summary() {
+        drives.values_mut().for_each(|d| d.invalid = codes(&summary, &d.path));
+    }
     let mut drives: Vec<Drive> = drives.into_values().collect();
     for (label, error) in &data.plan.labels {
         if let Some(path) = label.strip_prefix(FAILED_LABEL) {
@@ -135,6 +143,16 @@ pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
     })
 }
 
+/// Codes of what is wrong with the lines of a drive; a line is named after its path and direction.
+fn codes(s: &RunSummary, path: &str) -> Vec<String> {
+    let mine = |w: &&WorkloadSummary| {
+        let name = format!("{path} {}", w.op);
+        !w.valid && (w.name == name || w.name.strip_suffix(&name).is_some_and(|stage| stage.ends_with('/')))
+    };
+    let found: BTreeSet<String> = s.workloads.iter().filter(mine).flat_map(|w| s.codes_of(w)).collect();
+    found.into_iter().collect()
+}
+
 fn over(bytes: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds)
 }
@@ -150,6 +168,19 @@ fn set(rates: &mut Rates, kind: OpKind, rate: Option<f64>) {
 fn failure(phase: &Phase, kind: OpKind, failed: u64) -> String {
     let why = phase.failures.first().cloned().unwrap_or_else(|| "nothing was done".into());
     format!("{}: {failed} {kind} ops failed: {why}", phase.name)
+}
+
+impl Drive {
+    const UNEVEN: &str = "!";
+
+    /// Failed, invalid in the run, or neither.
+    fn mark(&self) -> &'static str {
+        match (&self.error, self.invalid.is_empty()) {
+            (Some(_), _) => "✗",
+            (None, false) => Self::UNEVEN,
+            (None, true) => "✓",
+        }
+    }
 }
 
 impl Ceiling {
@@ -190,7 +221,7 @@ impl Ceiling {
             if several {
                 row.extend([mib(d.together.write_bytes_per_s), mib(d.together.read_bytes_per_s)]);
             }
-            row.push(if d.error.is_some() { "✗".into() } else { "✓".into() });
+            row.push(d.mark().into());
             rows.push(row);
         }
         let mut out = boxed(&rows);
@@ -211,6 +242,14 @@ impl Ceiling {
                 out,
                 "Totals are all bytes over the time from the first start to the last end; while every stream still \
                  ran: write {w}, read {r}."
+            );
+        }
+        for d in self.drives.iter().filter(|d| d.mark() == Drive::UNEVEN) {
+            let _ = writeln!(
+                out,
+                "! {}: [INVALID {}] in the run: no rate with an interval, only all bytes over all of their time.",
+                d.path,
+                d.invalid.join(" ")
             );
         }
         for d in self.failed() {
@@ -344,6 +383,29 @@ mod tests {
         assert_eq!(c.findings().len(), 1);
         assert_eq!(c.findings()[0].level, Level::Invalid);
         assert_eq!(serde_json::from_str::<Ceiling>(&c.json()).unwrap(), c);
+    }
+
+    /// What `runs show` calls invalid gets no tick.
+    #[test]
+    fn a_drive_whose_lines_are_invalid_in_the_run_has_no_tick() {
+        let line = |name: &str, valid: bool| WorkloadSummary {
+            name: name.into(),
+            op: "write".into(),
+            valid,
+            ..WorkloadSummary::default()
+        };
+        let on = |name: &str| Finding::new("V04", "no_rate", Level::Invalid, "x").on(format!("{name}/write"));
+        let bad = "alone /b: write//b write";
+        let s = RunSummary {
+            workloads: vec![line("alone /a: write//a write", true), line(bad, false)],
+            findings: vec![on(bad)],
+            ..RunSummary::default()
+        };
+        assert_eq!((codes(&s, "/a"), codes(&s, "/b")), (vec![], vec!["V04".to_owned()]));
+        let uneven = Drive { invalid: codes(&s, "/b"), ..drive("/b", 1e9) };
+        let text = record(vec![drive("/a", 1e9), uneven], 4).table();
+        assert_eq!(text.matches('✓').count(), 1, "{text}");
+        assert!(text.contains("! /b: [INVALID V04] in the run"), "{text}");
     }
 
     #[test]

@@ -6,11 +6,14 @@ use plimsoll_model::{Histogram, Interval, Outcome};
 
 use crate::event::{Figures, Phase};
 
+/// Share of attempts in vain from which on their bytes would be seen in the rate. (A choice: the display's own digits.)
+const IN_VAIN: f64 = 0.01;
+
 /// Running figures of one stage.
 #[derive(Debug)]
 pub struct Meter {
     grid_ns: u64,
-    /// The last second: (ok, bytes, alive, waited, in flight).
+    /// The last second.
     recent: VecDeque<Recent>,
     phase: Phase,
     latency: Histogram,
@@ -20,7 +23,10 @@ pub struct Meter {
 #[derive(Debug, Clone, Copy, Default)]
 struct Recent {
     ok: u64,
-    bytes: u64,
+    throttled: u64,
+    /// Of attempts that succeeded, as they end; and of all, as they move.
+    bytes_ok: u64,
+    bytes_moved: u64,
     alive_ns: u64,
     waited_ns: u64,
     in_flight_ns: u128,
@@ -62,7 +68,9 @@ impl Meter {
         };
         for s in &slice.series {
             r.ok += s.ok();
-            r.bytes += s.bytes_moved;
+            r.throttled += s.throttled();
+            r.bytes_ok += s.bytes_ok;
+            r.bytes_moved += s.bytes_moved;
             self.latency.merge(&s.response);
             for (sum, n) in self.outcomes.iter_mut().zip(s.outcomes) {
                 *sum += n;
@@ -95,12 +103,19 @@ impl Meter {
         };
         let errors = Outcome::ALL
             .into_iter()
-            .filter(|o| !o.is_ok() && self.outcomes[o.index()] > 0)
+            .filter(|o| !o.is_ok() && !o.is_throttled() && self.outcomes[o.index()] > 0)
             .map(|o| (o.name(), self.outcomes[o.index()]))
             .collect();
+        // Bytes as they move are smoother where ops are long, but the bodies of attempts that were refused or failed have moved,
+        // too, and are no throughput.
+        let ended: u64 = self.outcomes.iter().sum();
+        let in_vain = ended - self.outcomes[Outcome::Ok.index()];
+        let wasted = in_vain as f64 > IN_VAIN * ended as f64;
+        let bytes = if wasted { sum(|r| r.bytes_ok) } else { sum(|r| r.bytes_moved) };
         Figures {
             ops_per_s: rate(sum(|r| r.ok)),
-            bytes_per_s: rate(sum(|r| r.bytes)),
+            throttled_per_s: rate(sum(|r| r.throttled)),
+            bytes_per_s: rate(bytes),
             p50_ns: self.latency.quantile(0.5),
             p99_ns: self.latency.quantile(0.99),
             p999_ns: self.latency.quantile(0.999),
@@ -112,5 +127,28 @@ impl Meter {
             busy_fraction: if alive > 0 { 1.0 - waited as f64 / alive as f64 } else { 0.0 },
             in_flight: if seconds > 0.0 { in_flight as f64 / (seconds * 1e9) } else { 0.0 },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::interval::{ClientCounts, SeriesShape};
+    use plimsoll_model::{OpKind, Series, SeriesId};
+
+    /// 80 of 41,000 uploads pass: their 4 KiB are the throughput, and what was refused is no error.
+    #[test]
+    fn bytes_of_refused_attempts_are_no_throughput() {
+        let mut meter = Meter::new(1_000_000_000);
+        meter.enter(Phase::Measuring);
+        let mut s = Series::new(SeriesId { stage: 0, workload: 0, kind: OpKind::Put }, SeriesShape::default());
+        s.outcomes[Outcome::Ok.index()] = 80;
+        s.outcomes[Outcome::Http429.index()] = 40_920;
+        s.outcomes[Outcome::Timeout.index()] = 3;
+        (s.bytes_ok, s.bytes_moved) = (80 * 4096, 41_000 * 4096);
+        meter.add(&Interval { index: 0, series: vec![s], client: ClientCounts::default() });
+        let f = meter.figures();
+        assert_eq!((f.ops_per_s, f.bytes_per_s, f.throttled_per_s), (80.0, 80.0 * 4096.0, 40_920.0));
+        assert_eq!((f.throttled, f.errors.into_iter().collect::<Vec<_>>()), (40_920, vec![("timeout", 3)]));
     }
 }

@@ -98,12 +98,12 @@ fn of_limiters(claims: &[Claim], s: &RunSummary) -> Vec<String> {
     let mut out = Vec::new();
     for c in claims {
         let ClaimKind::NoLimiter(none) = &c.kind else { continue };
-        let refused = attempts_of(s, &none.op).1;
+        let refused = attempts_of(s, "total").1;
         if refused > 0 || none.refused > 0 {
             out.push(format!("{refused} attempts were refused, and no limiter was found"));
         }
         let against = |o: &&Claim| match &o.kind {
-            ClaimKind::Refusing(r) => r.op == none.op || none.op == "total",
+            ClaimKind::Refusing(_) => true,
             ClaimKind::Cap(cap) => cap.op == none.op && cap.proved,
             ClaimKind::Burst(b) => b.op == none.op,
             ClaimKind::Scope(_) => o.subject == c.subject,

@@ -71,13 +71,23 @@ fn of_bucket(op: &str, unit: Unit, b: &BucketSummary, out: &mut Claims) {
 fn binding(s: &RunSummary, l: &LimitSummary, out: &mut Claims) {
     let op = l.op_class.as_str();
     let subject = || Some(l.op_class.clone());
-    let (attempts, refused) = attempts_of(s, op);
+    let attempts = attempts_of(s, op).0;
+    // Of any op: who refuses one may hold the others back, too.
+    let refused = attempts_of(s, "total").1;
     if let Some(k) = l.knee_bytes {
         let made = Knee::new(op, k).map(ClaimKind::Knee);
         out.add_or(subject(), made, "below which size operations bind");
         return;
     }
+    let vague = |b: &Option<BucketSummary>| {
+        b.as_ref()
+            .is_some_and(|b| b.sustained.is_none_or(|e| plimsoll_model::claim::figure(e, None).is_err()))
+    };
     let made = match l.binding.as_str() {
+        // A limiter is excluded by a rate that is known, or not at all.
+        "none" if vague(&l.ops_per_s) || vague(&l.bytes_per_s) => plimsoll_model::claim::Refusal::new(
+            "no limit was seen, and the rates are not known well enough to exclude one",
+        ),
         "none" => NoLimiter::new(op, attempts, refused).map(ClaimKind::NoLimiter),
         // Who refuses is a limiter: neither latency nor the client set that rate.
         "latency" | "client" if refused > 0 => plimsoll_model::claim::Refusal::new(format!(

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::claim::{ClaimKind, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, VoidLine};
+use plimsoll_model::claim::{
+    Attempted, ClaimKind, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, VoidLine, figure,
+};
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Outcome};
 
@@ -103,7 +105,9 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         }
         let word = if held(i, w) { RateWord::Sustained } else { RateWord::Measured };
         let bytes = w.bytes_per_s.filter(|b| b.value > 0.0);
-        let made = Rate::new(word, place(w), ops, bytes, w.attempts_per_s).map(ClaimKind::Rate);
+        let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
+        let attempted = Attempted { ok, per_s: w.attempts_per_s };
+        let made = Rate::new(word, place(w), ops, bytes, attempted).map(ClaimKind::Rate);
         out.add_or(label, made, format!("{RATE_OF}{of}"));
     }
 }
@@ -112,6 +116,7 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
 pub(super) fn horizon(s: &RunSummary, goal_s: f64, out: &mut Claims) {
     let usable = s.workloads.iter().filter(|w| w.ops_per_s.is_some_and(|e| e.value > 0.0));
     let Some(w) = usable.max_by(|a, b| a.horizon_s.total_cmp(&b.horizon_s)) else { return };
-    let bucket = w.ops_per_s.filter(|_| w.valid).map(|ops| ops.value / 2.0 * w.horizon_s);
+    let known = w.ops_per_s.filter(|_| w.valid).and_then(|e| figure(e, Some(w.attempts_per_s)).ok());
+    let bucket = known.map(|ops| ops.value / 2.0 * w.horizon_s);
     out.add_if(Some(w.label()), Horizon::new(w.horizon_s, goal_s, None, bucket).map(ClaimKind::Horizon));
 }

@@ -21,8 +21,8 @@ pub const DEFAULT_GOAL_S: f64 = 600.0;
 
 /// A limit that was found by elimination does not stand against the counters: where attempts were refused there is a limiter.
 pub fn bind_to_counters(s: &mut plimsoll_model::RunSummary) {
-    let refused: Vec<u64> = s.limits.iter().map(|l| lines::attempts_of(s, &l.op_class).1).collect();
-    for (l, refused) in s.limits.iter_mut().zip(refused) {
+    let refused = lines::attempts_of(s, "total").1;
+    for l in &mut s.limits {
         if refused > 0 && matches!(l.binding.as_str(), "none" | "latency" | "client") {
             l.binding = "undetermined".into();
             l.evidence.push(("refused attempts".into(), refused.to_string()));
