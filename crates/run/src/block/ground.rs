@@ -264,7 +264,9 @@ impl Ground {
         }
         self.holds.directory(need)?;
         let made = self.holds.file(need, writes, &self.run);
-        if let (Err(_), Some(id)) = (&made, entry) {
+        if let (Err(_), Some(id)) = (&made, entry)
+            && need.path.symlink_metadata().is_err()
+        {
             journal.removed(id)?;
         }
         let fate = made?;
@@ -279,7 +281,9 @@ impl Ground {
         let Some(dir) = missing_directory(need)? else { return Ok(()) };
         let id = journal.creating(Thing::Directory { path: absolute(dir)? })?;
         if let Err(e) = trees::make(dir, 0o777, &self.run) {
-            journal.removed(id)?;
+            if dir.symlink_metadata().is_err() {
+                journal.removed(id)?;
+            }
             return Err(RunError::input(
                 format!("{} cannot be made: {e}", dir.display()),
                 "Choose a directory that you may write to",

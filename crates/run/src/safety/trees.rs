@@ -26,9 +26,17 @@ pub fn make(path: &Path, mode: u32, run: &str) -> io::Result<()> {
     if dir.metadata()?.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("somebody else has taken its name"));
     }
+    mark(&dir, run).inspect_err(|_| {
+        // Made a moment ago, empty, and of no use without a mark.
+        let _ = unlinkat(&dir, MARKER, AtFlags::empty());
+        let _ = place.unlink(&dir, AtFlags::REMOVEDIR);
+    })
+}
+
+fn mark(dir: &File, run: &str) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut marker = File::from(openat(&dir, MARKER, flags, Mode::from_raw_mode(0o600))?);
-    marker.write_all(format!("plimsoll 2 {} {run}\n", FileId::of(&dir)?).as_bytes())?;
+    let mut marker = File::from(openat(dir, MARKER, flags, Mode::from_raw_mode(0o600))?);
+    marker.write_all(format!("plimsoll 2 {} {run}\n", FileId::of(dir)?).as_bytes())?;
     marker.sync_all()
 }
 
