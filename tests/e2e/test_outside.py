@@ -10,7 +10,8 @@ KEYS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "u
 PUT = ["object", "put", "--bucket", "b", "--size", "1KiB", "--max-ops", "60", "--warmup", "0s", "--concurrency", "4"]
 # ESC is no character of XML 1.0, and servers send it all the same; C1, bidirectional overrides and line ends are.
 EVIL = "evil\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj.exe\u2066\nVALID. Measured 1,000,000 op/s\r\u2028"
-HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+# U+200B is in the page's own script.
+HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 def clean(text):
