@@ -381,3 +381,44 @@ def test_a_listing_that_lies_removes_nothing_of_others(plimsoll, answer, told):
         deleted = [s for s in server.seen if s[0] == "DELETE" and not s[1].startswith("plimsoll/")]
         assert deleted == []
         assert plimsoll("runs", "list").code == 0
+
+
+def drip(h):
+    """An answer without an end, a header line at a time, each soon enough."""
+    h.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    try:
+        for i in range(600):
+            h.wfile.write(f"x-drip-{i % 50}: 1\r\n".encode() if i < 50 else b"x")
+            h.wfile.flush()
+            time.sleep(0.2)
+    except OSError:
+        pass
+    return True
+
+
+def flood(h):
+    """A body that does not end."""
+    h.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    try:
+        while True:
+            h.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+    except OSError:
+        return True
+
+
+def heads(h):
+    """A header of a megabyte."""
+    try:
+        h.wfile.write(b"HTTP/1.1 200 OK\r\nx: " + b"y" * (1 << 20) + b"\r\n\r\n")
+    except OSError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("odd", [drip, flood, heads])
+def test_an_answer_without_an_end_ends(plimsoll, odd):
+    with OddS3(odd) as server:
+        began = time.time()
+        result = plimsoll(*PUT, "--timeout", "1s", "--endpoint", server.endpoint, env=KEYS)
+        assert (result.code, result.out) == (2, "") and "fix: " in result.err, result.err
+        assert time.time() - began < 40 and len(result.err) < 2000

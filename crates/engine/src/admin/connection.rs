@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_model::units::Span;
 use plimsoll_s3::response::{Event, ResponseHead, ResponseParser};
@@ -17,6 +17,9 @@ use crate::target::s3::tls;
 
 /// Three attempts of TCP (at 0, 1 and 3 s). Who has not taken a connection by then is away.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Each silence is bounded by the time-out; an answer that comes byte by byte is by so many of them.
+const SLOWEST: u32 = 4;
 
 /// A complete answer.
 #[derive(Debug)]
@@ -143,7 +146,11 @@ impl Connection {
         let bad = |e: plimsoll_s3::Malformed| io::Error::other(e.to_string());
         let stream = self.stream.as_mut().expect("the caller opened it");
         let mut body = Vec::new();
+        let begun = Instant::now();
         'receive: loop {
+            if begun.elapsed() > self.timeout * SLOWEST {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             let n = stream.read(&mut self.buffer)?;
             if n == 0 {
                 self.parser.closed().map_err(bad)?;
