@@ -68,6 +68,12 @@ pub struct WorkloadSummary {
     pub warmup_s: f64,
     pub tail_s: f64,
     pub repeats: u32,
+    /// The load that the line is of: `randrw` for the reads of one, `mix` for one kind of a mix, else the op or pattern itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub load: String,
+    /// Of several repeats each one's own rate, with the interval within it; the line's own is over the repeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_ops_per_s: Vec<Estimate>,
     /// Null when the data does not carry it; a finding says why.
     pub ops_per_s: Option<Estimate>,
     pub bytes_per_s: Option<Estimate>,
@@ -108,6 +114,24 @@ pub struct LatencySummary {
     pub p999: Option<u64>,
     pub p9999: Option<u64>,
     pub max: u64,
+    /// 95 % intervals of the percentiles; absent where the data carries none of them.
+    #[serde(default, skip_serializing_if = "PercentileIntervals::is_empty")]
+    pub intervals: PercentileIntervals,
+}
+
+/// 95 % intervals of percentiles, nanoseconds. Null where the data does not carry one; an upper end beyond all that was seen is null.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PercentileIntervals {
+    pub p50: Option<Estimate>,
+    pub p90: Option<Estimate>,
+    pub p99: Option<Estimate>,
+    pub p999: Option<Estimate>,
+}
+
+impl PercentileIntervals {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl LatencySummary {
@@ -134,6 +158,7 @@ impl LatencySummary {
             p999: at(0.999),
             p9999: at(0.9999),
             max: h.max(),
+            intervals: PercentileIntervals::default(),
         })
     }
 }

@@ -36,6 +36,17 @@ const RATES: [&str; 9] = [
 const CLOCKS: [&str; 4] = ["response", "service", "ttfb", "submission"];
 const LATENCIES: [&str; 9] =
     ["count", "mean_ns", "min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+/// 95 % intervals of percentiles; behind all else, since heads keep their places.
+const BOUNDS: [&str; 8] = [
+    "p50_low_ns",
+    "p50_high_ns",
+    "p90_low_ns",
+    "p90_high_ns",
+    "p99_low_ns",
+    "p99_high_ns",
+    "p999_low_ns",
+    "p999_high_ns",
+];
 const CLIENT: [&str; 4] =
     ["client_busy_fraction", "client_cpu_s", "client_cpu_s_per_gib", "client_rss_bytes"];
 
@@ -49,6 +60,9 @@ pub fn csv(runs: &[RunReport]) -> String {
     heads.extend(Outcome::ALL.iter().map(|o| o.name().to_string()));
     heads.extend(CLIENT.iter().chain(&["notes"]).map(|s| (*s).to_string()));
     heads.extend(labels.iter().map(|l| format!("label:{l}")));
+    for clock in CLOCKS {
+        heads.extend(BOUNDS.iter().map(|b| format!("{clock}_{b}")));
+    }
     let mut out = row(heads);
     for r in runs {
         for w in &r.summary.workloads {
@@ -66,6 +80,9 @@ pub fn csv(runs: &[RunReport]) -> String {
             cells.extend([c.cpu_s_per_gib.map_or(String::new(), number), c.rss_bytes.to_string()]);
             cells.push(w.notes.join("; "));
             cells.extend(labels.iter().map(|l| words(r.summary.labels.get(*l).map_or("", String::as_str))));
+            for clock in [&l.response, &l.service, &l.ttfb, &l.submission] {
+                cells.extend(bounds(clock.as_ref()));
+            }
             out.push_str(&row(cells));
         }
     }
@@ -100,6 +117,13 @@ fn rates(w: &WorkloadSummary) -> Vec<String> {
     out.extend(estimate(&w.bytes_per_s));
     out.push(number(w.attempts_per_s));
     out
+}
+
+fn bounds(l: Option<&LatencySummary>) -> Vec<String> {
+    let all = l.map(|l| &l.intervals).map_or([None; 4], |i| [i.p50, i.p90, i.p99, i.p999]);
+    all.iter()
+        .flat_map(|e| e.map_or([const { String::new() }; 2], |e| [number(e.low), number(e.high)]))
+        .collect()
 }
 
 fn latency(l: Option<&LatencySummary>) -> [String; 9] {

@@ -53,7 +53,9 @@ impl GroupKey {
     fn of(&self, run: &RunReport, w: &WorkloadSummary, decimal: bool) -> Part {
         match self {
             Self::Size => Part::number(w.size_bytes, crate::number::size_among(w.size_bytes, decimal)),
-            Self::Op => Part::text(&w.op),
+            // The read half of a mix is no run of reads.
+            Self::Op if w.load.is_empty() || w.load == w.op => Part::text(&w.op),
+            Self::Op => Part::text(&format!("{} ({})", w.op, w.load)),
             Self::Concurrency => Part::number(u64::from(w.concurrency), w.concurrency.to_string()),
             Self::Workload => Part::text(&w.name),
             Self::Run => Part::text(&run.summary.id),
@@ -197,6 +199,20 @@ mod tests {
         assert!((mean.value / (one * 6f64.sqrt()) - 1.0).abs() < 1e-9);
         assert!(mean.low < one * 2.0 && mean.high > one * 3.0);
         assert_eq!(all.last().unwrap().keys[0], "10 MB");
+    }
+
+    #[test]
+    fn the_read_half_of_a_mix_is_no_run_of_reads() {
+        let mut runs = runs();
+        for (r, load) in runs.iter_mut().zip(["randread", "randrw", "randrw"]) {
+            for w in &mut r.summary.workloads {
+                w.op = "read".into();
+                w.load = load.into();
+            }
+        }
+        let all = groups(&runs, &[GroupKey::Op]);
+        let keys: Vec<&str> = all.iter().map(|g| g.keys[0].as_str()).collect();
+        assert_eq!(keys, ["read (randread)", "read (randrw)"]);
     }
 
     #[test]

@@ -333,7 +333,10 @@ mod tests {
             evidence: Vec::new(),
         };
         let row = limit_row(&l, "bytes", &b, None);
-        assert_eq!((row[1].as_str(), row[3].as_str(), row[5].as_str()), ("undetermined", "at least 90.2 MB", ""));
+        assert_eq!(
+            (row[1].as_str(), row[3].as_str(), row[5].as_str()),
+            ("undetermined", "at least 90.2 MB", "")
+        );
         // A rate that no limiter was proved to hold is a speed; of a bound no time follows.
         let seen = BucketSummary { sustained: Some(Estimate::symmetric(10e6, 1e6, 9.0)), ..b };
         let row = limit_row(&l, "bytes", &seen, None);

@@ -180,8 +180,32 @@ pub fn latencies(w: &WorkloadSummary) -> Table {
     for (name, l) in rows {
         let Some(l) = l else { continue };
         t.push(row(name, l));
+        bounds(l).into_iter().for_each(|row| t.push(row));
     }
     t
+}
+
+/// How far the interval of each percentile reaches below and above it: `-1.2/+1.5 %`; nothing where none is known.
+fn bounds(l: &LatencySummary) -> Option<Vec<String>> {
+    let i = &l.intervals;
+    let all = [&i.p50, &i.p90, &i.p99, &i.p999];
+    let cell = |e: &Option<plimsoll_model::Estimate>| {
+        let Some(e) = e.filter(|e| e.value > 0.0) else { return String::new() };
+        let reach = |end: f64| 100.0 * (end / e.value - 1.0).abs();
+        // An upper end beyond all that was seen is none.
+        let up = if e.high.is_finite() { digits(reach(e.high)) } else { "?".into() };
+        format!("-{}/+{up} %", digits(reach(e.low)))
+    };
+    all.iter().any(|e| e.is_some()).then(|| {
+        let mut row = vec!["  95 %".to_owned(), String::new()];
+        row.extend(all.map(cell));
+        row.resize(8, String::new());
+        row
+    })
+}
+
+fn digits(percent: f64) -> String {
+    if percent >= 9.95 { format!("{percent:.0}") } else { format!("{percent:.1}") }
 }
 
 fn row(name: &str, l: &LatencySummary) -> Vec<String> {

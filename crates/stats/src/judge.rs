@@ -81,6 +81,8 @@ pub struct StageSeen {
     pub client_is_subject: bool,
     /// Storage on this machine.
     pub loopback: bool,
+    /// The option of the command that sets the ops in flight; absent: --concurrency.
+    pub in_flight_option: Option<&'static str>,
 }
 
 /// What may be said about one workload.
@@ -219,6 +221,7 @@ fn workload_facts(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Fa
         of_another_seed: w.of_another_seed,
         offered_per_s: w.offered_per_s,
         achieved_per_s: Some(j.attempts_per_s),
+        in_flight_option: stage.in_flight_option,
         relative_half_width: (!stage.is_summed(w)).then(|| half_width(&j.ops_per_s)).flatten(),
         ..Facts::default()
     }
@@ -294,6 +297,12 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     out
 }
 
+fn refused_share(stage: &StageSeen) -> Option<f64> {
+    let attempts: f64 = stage.workloads.iter().map(WorkloadSeen::attempts).sum();
+    let refused: f64 = stage.workloads.iter().map(|w| total(&w.throttled)).sum();
+    (attempts > 0.0).then(|| refused / attempts)
+}
+
 fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Facts {
     let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
     let open = stage.workloads.iter().any(|w| w.offered_per_s.is_some());
@@ -305,6 +314,7 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
             edge: l.edge,
         }),
         late_share: (open && started > 0.0).then(|| stage.client.late_ops / started),
+        refused_share: refused_share(stage),
         client_is_subject: stage.client_is_subject,
         client_busy: busy,
         client_core: stage.client.busiest_core,
@@ -348,10 +358,11 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     let next = (c * 4.0).round();
     let text = format!(
         "The concurrency may have set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} \
-         ops/s (Little's law), and no op took much longer than another. Try --concurrency {next:.0}: a rate that rises \
+         ops/s (Little's law), and no op took much longer than another. Try {} {next:.0}: a rate that rises \
          proves it; one that stays is a limit that holds all ops back alike.",
         plimsoll_model::units::format_latency_ns(l.mean),
-        c / time_s
+        c / time_s,
+        stage.in_flight_option.unwrap_or("--concurrency")
     );
     let ratio = l.mean / l.min as f64;
     let mut f =

@@ -58,6 +58,9 @@ pub struct Scaling {
 /// Furthest prediction, as a multiple of the largest size: beyond it there is none.
 pub const FURTHEST: f64 = 2.0;
 const SURE: f64 = 1.5;
+/// A size that the law misses by this, and by so many standard errors of its mean, contradicts the law (guess).
+const MISFIT: f64 = 0.05;
+const MISFIT_SE: f64 = 4.0;
 
 /// Rate at `n` by the law.
 pub fn law(n: f64, gamma: f64, alpha: f64, beta: f64) -> f64 {
@@ -121,6 +124,9 @@ fn fit(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<
     let y: Vec<f64> = logs.iter().map(|l| math::mean(l)).collect();
     let cv = (logs.iter().map(|l| math::variance(l, 1)).sum::<f64>() / logs.len() as f64).sqrt();
     let best = fit_law(&n, &y, None);
+    if let Some(why) = misfit(&n, &y, &best, cv / (k as f64).sqrt()) {
+        return Verdict::Inconclusive(why);
+    }
     let mut rng = Rng::new(seed);
     let draws: Vec<Vec<f64>> = (0..bootstrap)
         .map(|_| {
@@ -136,6 +142,20 @@ fn fit(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<
         })
         .collect();
     Verdict::Known(report(&best, &draws, n[n.len() - 1], predict, k, cv))
+}
+
+/// The law misses a size by more than runs differ there: what follows from it would contradict what was measured.
+fn misfit(n: &[f64], y: &[f64], best: &[f64], se: f64) -> Option<String> {
+    let miss = |i: &usize| y[*i] - law(n[*i], best[0].exp(), best[1].exp(), best[2].exp()).max(1e-300).ln();
+    let worst = (0..n.len()).max_by(|a, b| miss(a).abs().total_cmp(&miss(b).abs()))?;
+    let off = miss(&worst);
+    (off.abs() > (MISFIT_SE * se).max(MISFIT)).then(|| {
+        format!(
+            "the scalability law misses the rate at {} by {:.0} %, more than runs differ: no smooth law joins these sizes",
+            n[worst],
+            100.0 * (off.exp() - 1.0)
+        )
+    })
 }
 
 fn report(best: &[f64], draws: &[Vec<f64>], largest: f64, predict: &[f64], k: usize, cv: f64) -> Law {
@@ -197,6 +217,15 @@ mod tests {
         let l = s.law.known().unwrap();
         assert!((l.peak.unwrap() / (0.98f64 / 0.002).sqrt() - 1.0).abs() < 0.2, "{l:?}");
         assert!(!l.predictions[0].speculative && l.predictions[1].speculative);
+    }
+
+    #[test]
+    fn a_law_that_contradicts_its_points_is_none() {
+        let of = |n: f64, rate: f64| Size { n, runs: vec![rate * 0.999, rate, rate * 1.001] };
+        let s = scaling(&[of(4.0, 320.0), of(8.0, 631.0), of(12.0, 95.0)], &[15.0], 60, 0);
+        let Verdict::Inconclusive(why) = &s.law else { panic!("{:?}", s.law) };
+        assert!(why.contains("misses the rate at"), "{why}");
+        assert!(s.steps[1].efficiency.known().is_some(), "what was measured is still said");
     }
 
     #[test]

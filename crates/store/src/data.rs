@@ -228,6 +228,17 @@ pub struct Window {
 }
 
 impl Window {
+    /// How many stretches it is cut into: each holds a slice at least.
+    fn blocks(&self) -> usize {
+        self.to.saturating_sub(self.from).clamp(1, BLOCKS) as usize
+    }
+
+    /// The stretch of a slice inside the window.
+    fn block_of(&self, slice: u64) -> usize {
+        let (at, of) = (u128::from(slice - self.from), u128::from(self.to - self.from));
+        (at * self.blocks() as u128 / of) as usize
+    }
+
     pub fn seconds(&self, grid_ns: u64) -> f64 {
         (self.to - self.from) as f64 * grid_ns as f64 / 1e9
     }
@@ -239,7 +250,12 @@ pub struct Totals {
     pub window: Window,
     pub series: Vec<Series>,
     pub client: ClientCounts,
+    /// The same in equal stretches of the window, in order of time: how much they differ tells how exactly percentiles are known.
+    pub blocks: Vec<Vec<SparseSeries>>,
 }
+
+/// Stretches that a window is cut into, at the most.
+const BLOCKS: u64 = 20;
 
 impl Totals {
     pub fn get(&self, id: SeriesId) -> Option<&Series> {
@@ -301,20 +317,26 @@ impl RunDir {
 
     /// Merges windows, in one pass over the files: exact histograms whatever the length of the run.
     pub fn totals(&self, windows: &[Window]) -> Result<Vec<Totals>, StoreError> {
-        let mut sums: Vec<SparseInterval> = windows.iter().map(|_| SparseInterval::default()).collect();
+        let mut sums: Vec<Vec<SparseInterval>> =
+            windows.iter().map(|w| vec![SparseInterval::default(); w.blocks()]).collect();
         let mut reader = MergedReader::new(self.interval_readers()?);
         while let Some(record) = reader.next()? {
             let Record::Interval { stage, interval } = record else { continue };
             for (w, sum) in windows.iter().zip(&mut sums) {
                 if w.stage == stage && (w.from..w.to).contains(&interval.index) {
-                    sum.merge(&interval);
+                    sum[w.block_of(interval.index)].merge(&interval);
                 }
             }
         }
-        let finish = |(w, s): (&Window, SparseInterval)| Totals {
-            window: *w,
-            client: s.client,
-            series: s.series.iter().map(SparseSeries::to_series).collect(),
+        let finish = |(w, blocks): (&Window, Vec<SparseInterval>)| {
+            let mut all = SparseInterval::default();
+            blocks.iter().for_each(|b| all.merge(b));
+            Totals {
+                window: *w,
+                client: all.client,
+                series: all.series.iter().map(SparseSeries::to_series).collect(),
+                blocks: blocks.into_iter().map(|b| b.series).collect(),
+            }
         };
         Ok(windows.iter().zip(sums).map(finish).collect())
     }

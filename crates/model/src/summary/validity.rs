@@ -102,7 +102,13 @@ impl RunSummary {
         for l in &mut self.limits {
             all.push(&mut l.knee_bytes);
             for b in [&mut l.ops_per_s, &mut l.bytes_per_s].into_iter().flatten() {
-                all.extend([&mut b.sustained, &mut b.burst, &mut b.capacity, &mut b.refill, &mut b.full_again_s]);
+                all.extend([
+                    &mut b.sustained,
+                    &mut b.burst,
+                    &mut b.capacity,
+                    &mut b.refill,
+                    &mut b.full_again_s,
+                ]);
             }
         }
         let is_number = |e: &Estimate| e.value.is_finite() && !e.low.is_nan() && !e.high.is_nan();

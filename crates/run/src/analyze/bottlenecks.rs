@@ -55,7 +55,9 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Vec<Bottleneck> {
             throttled += s.throttled() as f64;
             attempts += (s.ok() + s.throttled() + s.failed()) as f64;
         }
-        if attempts > 0.0 {
+        // A disk refuses nothing: of its limiter this says nothing.
+        let refuses = data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_) | TargetSpec::Sim(_)));
+        if attempts > 0.0 && refuses {
             let what = "refused attempts".to_owned();
             merge(
                 &mut observed,

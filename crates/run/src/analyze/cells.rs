@@ -1,7 +1,7 @@
 //! A sweep's cells to the limit model: which cap binds at which size and concurrency.
 
 use plimsoll_model::analysis::{Cell, SizeModel};
-use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{OpKind, RunStatus, RunSummary, Verdict};
 use plimsoll_stats::limit_model::{self, Cap, Options};
@@ -17,14 +17,28 @@ pub fn is_pilot(data: &RunData, stage: &StageData) -> bool {
 
 /// One model per op kind of a sweep. Where the cells do not carry one, its reading says why, and what would.
 pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<SizeModel> {
-    if !matches!(data.plan.controller, Some(ControllerSpec::Sweep { .. })) {
+    // A list of block sizes is a sweep, too: its stages are cells.
+    let of_block = data.plan.controller.is_none()
+        && data.plan.targets.values().all(|t| matches!(t, TargetSpec::Block(_)))
+        && data.stages.iter().filter(|s| s.spec.cell.is_some()).count() > 1;
+    if !of_block && !matches!(data.plan.controller, Some(ControllerSpec::Sweep { .. })) {
         return Vec::new();
     }
     let has_cells = |l: &&Line<'_>| l.kind.is_some_and(OpKind::moves_bytes);
     let mut ops: Vec<&'static str> = lines.iter().filter(has_cells).map(Line::op_name).collect();
     ops.sort_unstable();
     ops.dedup();
-    ops.into_iter().map(|op| model(data, lines, summary, op)).collect()
+    let mut models: Vec<SizeModel> = ops.into_iter().map(|op| model(data, lines, summary, op)).collect();
+    if of_block {
+        // In the words of the command.
+        for m in &mut models {
+            m.reading = m.reading.replace(
+                "more --sizes or --concurrencies, or --sizes auto",
+                "more sizes in --bs, around where the rate begins to fall",
+            );
+        }
+    }
+    models
 }
 
 /// Cells that are invalid are left out.

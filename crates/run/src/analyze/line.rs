@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
-use plimsoll_model::plan::{SizeDist, Workload};
-use plimsoll_model::summary::{ClientSummary, EndpointSummary, Latencies, LatencySummary, WorkloadSummary};
-use plimsoll_model::{Estimate, Histogram, OpKind, Outcome, Series, SeriesId};
+use plimsoll_model::plan::{KeyDist, SizeDist, Workload};
+use plimsoll_model::summary::{ClientSummary, EndpointSummary, WorkloadSummary};
+use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
-use plimsoll_store::{Point, RunData, StageData, Totals};
+use plimsoll_store::{Point, RunData, SparseSeries, StageData, Totals};
 
 use super::law;
+use super::percentiles;
 use super::resources::Resources;
 
 /// Name of the lines that sum up workloads.
@@ -150,16 +151,22 @@ impl<'a> Part<'a> {
         self.series_in(self.totals, kind)
     }
 
+    /// The line's series in each stretch of the window.
+    pub fn blocks(&self, kind: Option<OpKind>) -> impl Iterator<Item = Vec<&'a SparseSeries>> + use<'a> {
+        let part = *self;
+        let wanted = move |s: &&SparseSeries| part.is_mine(s.id, kind);
+        part.totals.blocks.iter().map(move |b| b.iter().filter(wanted).collect())
+    }
+
+    /// Whether a series belongs to the line.
+    fn is_mine(&self, id: SeriesId, kind: Option<OpKind>) -> bool {
+        let spec = &self.stage.spec.workloads[usize::from(id.workload)];
+        let mine = if self.together { spec.mix.contains_key(&id.kind) } else { id.workload == self.workload };
+        mine && kind.map_or_else(|| self.spec().mix.contains_key(&id.kind), |k| id.kind == k)
+    }
+
     fn series_in(&self, totals: &'a Totals, kind: Option<OpKind>) -> Vec<&'a Series> {
-        let wanted = |s: &&Series| {
-            let spec = &self.stage.spec.workloads[usize::from(s.id.workload)];
-            let mine = if self.together {
-                spec.mix.contains_key(&s.id.kind)
-            } else {
-                s.id.workload == self.workload
-            };
-            mine && kind.map_or_else(|| self.spec().mix.contains_key(&s.id.kind), |k| s.id.kind == k)
-        };
+        let wanted = |s: &&Series| self.is_mine(s.id, kind);
         totals.series.iter().filter(wanted).collect()
     }
 
@@ -175,7 +182,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
     pub fn op_name(&self) -> &'static str {
         self.kind.map_or("total", OpKind::name)
     }
@@ -192,6 +199,12 @@ impl Line<'_> {
     /// Syncs that belong to the writes of a mix are no load of their own: their rate says nothing.
     pub fn is_load(&self) -> bool {
         self.kind != Some(OpKind::Fsync) || self.parts[0].spec().mix.contains_key(&OpKind::Fsync)
+    }
+
+    /// Relative half width of the interval over repeats; of fewer than three there is none.
+    pub fn half_width_of_runs(&self) -> Option<f64> {
+        let means = self.run_means();
+        if means.len() < 3 { None } else { of_runs(&means).map(|e| e.relative_half_width()) }
     }
 
     /// Successful ops per second of each repeat.
@@ -245,10 +258,12 @@ impl Line<'_> {
             warmup_s: seconds_between(Some(first.stage.start_ns), Some(first.window_ns(grid_ns).0)),
             tail_s: seconds_between(Some(first.window_ns(grid_ns).1), first.stage.end_ns),
             repeats: self.parts.len() as u32,
+            load: self.load().into(),
+            each_ops_per_s: self.each(data),
             ops_per_s: self.is_load().then(|| self.estimate(data, |s| s.ok(), |p| p.ok())).flatten(),
             bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
             attempts_per_s: attempts as f64 / window_s,
-            latency_ns: latencies(&series),
+            latency_ns: percentiles::of_line(self, &series),
             outcomes,
             littles_law: self.littles_law(data),
             client: self.client(data),
@@ -267,14 +282,70 @@ impl Line<'_> {
         let per_s = |p: &Part<'_>| {
             p.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64 / p.window_s(data.grid_ns)
         };
-        if let [only] = self.parts[..] {
-            let counts = self.counts(data, &only, point);
-            let dt_s = data.step_ns as f64 / 1e9;
-            let within = *rate::estimate(&counts, dt_s).known()?;
-            // Points are whole steps inside the window; the value counts the whole window.
-            return Some(Estimate::symmetric(per_s(&only), within.half_width(), within.n_eff));
+        if self.parts.len() == 1 {
+            return self.estimate_one(data, total, point);
         }
-        of_runs(&self.parts.iter().map(per_s).collect::<Vec<_>>())
+        let means: Vec<f64> = self.parts.iter().map(per_s).collect();
+        match self.parts[..] {
+            [_, _] => of_two(
+                &means,
+                &self.parts.iter().map(|p| self.within(data, p, &total, &point)).collect::<Vec<_>>(),
+            ),
+            _ => of_runs(&means),
+        }
+    }
+
+    /// One repeat's own rate, with the interval of the series in it.
+    fn within(
+        &self,
+        data: &RunData,
+        part: &Part<'a>,
+        total: impl Fn(&Series) -> u64,
+        point: impl Fn(&Point) -> u64,
+    ) -> Option<Estimate> {
+        let alone =
+            Line { name: self.name.clone(), kind: self.kind, together: self.together, parts: vec![*part] };
+        alone.estimate_one(data, total, point)
+    }
+
+    /// Each repeat's own rate; empty where there is one only, or one of them carries none.
+    fn each(&self, data: &RunData) -> Vec<Estimate> {
+        if self.parts.len() < 2 || !self.is_load() {
+            return Vec::new();
+        }
+        let each: Option<Vec<Estimate>> =
+            self.parts.iter().map(|p| self.within(data, p, |s| s.ok(), |p| p.ok())).collect();
+        each.unwrap_or_default()
+    }
+
+    /// The load that the line is of, as `randrw` is for its reads.
+    fn load(&self) -> &'static str {
+        let spec = self.parts[0].spec();
+        let has = |k: OpKind| spec.mix.get(&k).is_some_and(|w| *w > 0);
+        let kinds = spec.mix.values().filter(|w| **w > 0).count();
+        let random = !matches!(spec.keys, KeyDist::Sequential);
+        match (has(OpKind::Read), has(OpKind::Write)) {
+            (true, true) if random => "randrw",
+            (true, true) => "rw",
+            (true, false) if random && kinds == 1 => "randread",
+            (false, true) if random && kinds == 1 => "randwrite",
+            _ if kinds > 1 => "mix",
+            _ => self.op_name(),
+        }
+    }
+
+    fn estimate_one(
+        &self,
+        data: &RunData,
+        total: impl Fn(&Series) -> u64,
+        point: impl Fn(&Point) -> u64,
+    ) -> Option<Estimate> {
+        let only = self.parts.first()?;
+        let work = only.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64;
+        let counts = self.counts(data, only, point);
+        let within = *rate::estimate(&counts, data.step_ns as f64 / 1e9).known()?;
+        // Points are whole steps inside the window; the value counts the whole window.
+        Some(Estimate::symmetric(work / only.window_s(data.grid_ns), within.half_width(), within.n_eff))
     }
 
     /// One number per step of the window, summed over the line's kinds.
@@ -379,6 +450,16 @@ impl Line<'_> {
     }
 }
 
+/// Of two runs how much runs differ is not known (Student's t with one degree of freedom tells nothing): what is given is what both
+/// have seen, from the lower end of the lower one's own interval to the upper end of the other's.
+fn of_two(means: &[f64], within: &[Option<Estimate>]) -> Option<Estimate> {
+    let value = of_runs(means)?.value;
+    let ends = || means.iter().zip(within).map(|(m, e)| e.map_or((*m, *m), |e| (e.low.max(0.0), e.high)));
+    let low = ends().map(|e| e.0).fold(value, f64::min);
+    let high = ends().map(|e| e.1).fold(value, f64::max);
+    Some(Estimate { value, low, high, n_eff: means.len() as f64 })
+}
+
 /// Runs are the unit: Student's t on the logs of their means; the value is their geometric mean.
 ///
 /// A run with no throughput has no log: the interval is then on the means themselves.
@@ -412,24 +493,6 @@ fn outcomes(series: &[&Series]) -> BTreeMap<String, u64> {
     let count = |o: Outcome| series.iter().map(|s| s.outcomes[o.index()]).sum::<u64>();
     let seen = Outcome::ALL.into_iter().filter(|o| o.is_ok() || count(*o) > 0);
     seen.map(|o| (o.name().to_owned(), count(o))).collect()
-}
-
-fn latencies(series: &[&Series]) -> Latencies {
-    let merged = |pick: &dyn Fn(&Series) -> Option<&Histogram>| {
-        let mut sum: Option<Histogram> = None;
-        for h in series.iter().filter_map(|s| pick(s)) {
-            sum.get_or_insert_with(Histogram::new).merge(h);
-        }
-        sum.as_ref().and_then(LatencySummary::of)
-    };
-    let response = merged(&|s| Some(&s.response));
-    Latencies {
-        // In a closed loop response is service, and is recorded once.
-        service: merged(&|s| Some(s.service.as_ref().unwrap_or(&s.response))),
-        ttfb: merged(&|s| s.first_byte.as_ref()),
-        submission: merged(&|s| s.submission.as_ref()),
-        response,
-    }
 }
 
 /// Bytes of one op: the fixed size, or the mean of the distribution.
@@ -478,6 +541,12 @@ mod tests {
         let half = 12.706_204_736 * ((110.0f64 / 90.0).ln() / 2.0);
         assert!((e.high / e.value / half.exp() - 1.0).abs() < 1e-6, "{e:?}");
         assert!(of_runs(&[1.0]).is_none());
+        // Two runs: the hull of what each saw, not the twelve-fold of their distance.
+        let own = |v: f64| Some(Estimate::symmetric(v, 2.0, 9.0));
+        let e = of_two(&[90.0, 110.0], &[own(90.0), own(110.0)]).unwrap();
+        assert_eq!((e.low, e.high, e.n_eff), (88.0, 112.0, 2.0));
+        let e = of_two(&[90.0, 110.0], &[None, own(110.0)]).unwrap();
+        assert_eq!((e.low, e.high), (90.0, 112.0));
         let zero = of_runs(&[0.0, 2.0]).unwrap();
         assert_eq!(zero.value, 1.0);
     }

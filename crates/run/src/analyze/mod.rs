@@ -13,6 +13,7 @@ mod law;
 mod line;
 mod load_points;
 mod outcome;
+mod percentiles;
 mod reads;
 mod replay;
 mod resources;
@@ -90,7 +91,12 @@ fn judge_data(
                 // What the client's own quota allows is no answer of the storage's, at whatever step it was met.
                 || f.name == validity::CPU_QUOTA
         };
-        findings.extend(of_stage.into_iter().filter(|f| !searched || spoils(f)));
+        // The figure of a line with repeats is over them: how wide one repeat's own interval is says nothing of it.
+        let of_one_repeat = |f: &Finding| {
+            let repeated = |l: &Line<'_>| l.parts.len() > 1 && f.workload.as_ref() == Some(&l.label());
+            ["wide_interval", "no_rate"].contains(&f.name.as_str()) && lines.iter().any(repeated)
+        };
+        findings.extend(of_stage.into_iter().filter(|f| (!searched || spoils(f)) && !of_one_repeat(f)));
         facts.extend(looked_at.into_iter().map(|f| if searched { of_a_search(f, timed) } else { f }));
     }
     if !searched {
@@ -173,6 +179,7 @@ fn repeat_facts(line: &Line<'_>) -> Option<Facts> {
     let expected = line.parts.iter().any(|p| p.stage.spec.cell.is_some());
     (expected && line.is_load()).then(|| Facts {
         workload: Some(line.label()),
+        relative_half_width: line.half_width_of_runs(),
         repeats: line.run_means(),
         repeats_expected: true,
         ..Facts::default()

@@ -5,20 +5,24 @@ use plimsoll_model::sample::Role;
 use plimsoll_model::{Finding, OpKind, Sample};
 use plimsoll_store::{RunData, StageData};
 
-use crate::safety::reads::{ReadCounts, cached_reads};
+use crate::safety::reads::{ReadCounts, cached_reads, is_uncounted};
 
 /// One finding at most: the kernel's counts do not tell the workloads of a stage apart.
 pub fn judge_reads(data: &RunData, stage: &StageData) -> Option<Finding> {
     let mut read = 0;
     let mut buffered = false;
     let mut name = None;
+    let mut uncounted = false;
     for (id, points) in stage.series.iter().filter(|(id, _)| id.kind == OpKind::Read) {
         let workload = stage.spec.workloads.get(usize::from(id.workload))?;
-        buffered |= match data.plan.target_of(workload).ok()?.1 {
-            TargetSpec::Block(b) => b.buffered,
-            TargetSpec::Files(f) => f.buffered,
+        let (through_cache, path) = match data.plan.target_of(workload).ok()?.1 {
+            TargetSpec::Block(b) => (b.buffered, &b.path),
+            TargetSpec::Files(f) => (f.buffered, &f.directory),
             _ => continue,
         };
+        buffered |= through_cache;
+        let facts = data.environment.devices.get(path);
+        uncounted |= facts.and_then(|d| d.get("file_system")).is_some_and(|kind| is_uncounted(kind));
         // Warm-up and tail included: samples cannot leave them out.
         read += points.iter().map(|p| p.bytes_moved).sum::<u64>();
         name.get_or_insert_with(|| workload.name.clone());
@@ -31,7 +35,8 @@ pub fn judge_reads(data: &RunData, stage: &StageData) -> Option<Finding> {
         };
         b.disks.iter().map(fetched).sum()
     });
-    let counts = ReadCounts { read, process: grown(|s| s.process_io.read_bytes), device, buffered };
+    let counts =
+        ReadCounts { read, process: grown(|s| s.process_io.read_bytes), device, buffered, uncounted };
     cached_reads(&name?, counts)
 }
 

@@ -103,11 +103,23 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         max_error_rate: data.plan.options.max_error_rate,
         client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
         loopback,
+        in_flight_option: in_flight_option(data, &targets),
     }
 }
 
-/// Share of this machine's calibrated ceiling that the stage came to: the time that its ops would take at full speed,
-/// over the time that its workers had. `None` without a calibration that covers all its ops.
+/// As the command has it that the plan came from.
+fn in_flight_option(data: &RunData, targets: &[&TargetSpec]) -> Option<&'static str> {
+    let is_file = |t: &&TargetSpec| matches!(t, TargetSpec::Block(_) | TargetSpec::Files(_));
+    targets.iter().any(is_file).then(|| match data.plan.labels.get("suite").map(String::as_str) {
+        Some(crate::filebench::SUITE) => "--threads",
+        Some(crate::drives::SUITE) => "--ioperdrive",
+        _ => "--iodepth",
+    })
+}
+
+/// Share of this machine's calibrated ceiling that the stage came to: the time that its completed ops would take at full speed,
+/// each kind at its own size, over the time that its workers had. Attempts that were refused move no body and are no op that was
+/// generated in full: they are held against nothing. `None` without a calibration that covers all its ops.
 fn ceiling_share(data: &RunData, stage: &StageData, totals: &Totals) -> Option<f64> {
     let ceiling = &data.environment.ceiling;
     if ceiling.is_empty() {
@@ -115,10 +127,9 @@ fn ceiling_share(data: &RunData, stage: &StageData, totals: &Totals) -> Option<f
     }
     let mut worker_s = 0.0;
     for s in &totals.series {
-        let ended = (s.ok() + s.throttled()) as f64;
-        let spec = stage.spec.workloads.get(usize::from(s.id.workload))?;
-        let size = if s.ok() > 0 { s.bytes_ok / s.ok() } else { nominal_size(spec, Some(s.id.kind)) };
-        worker_s += ended / ceiling_for(ceiling, s.id.kind, size)?;
+        if s.ok() > 0 {
+            worker_s += s.ok() as f64 / ceiling_for(ceiling, s.id.kind, s.bytes_ok / s.ok())?;
+        }
     }
     let had_s = totals.window.seconds(data.grid_ns) * f64::from(stage.workers.max(1));
     (had_s > 0.0).then(|| worker_s / had_s)

@@ -13,6 +13,8 @@ pub struct ReadCounts {
     pub device: Option<u64>,
     /// The workload went through the page cache on purpose.
     pub buffered: bool,
+    /// The file system's reads are not in the process' count: what is there are page-ins of other files, this program's own.
+    pub uncounted: bool,
 }
 
 /// Share of reads above which "from the page cache" is said.
@@ -27,7 +29,7 @@ pub fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
     // a result is called invalid the larger one counts; for a mere qualification the process' own is the better.
     let device = c.device.unwrap_or(0);
     let fetched = if c.buffered && c.process > 0 { c.process } else { c.process.max(device) };
-    if c.read == 0 || (c.device.is_none() && c.process == 0) {
+    if c.read == 0 || (c.device.is_none() && (c.process == 0 || c.uncounted)) {
         return None;
     }
     let share = 1.0 - (fetched as f64 / c.read as f64).min(1.0);
@@ -47,6 +49,16 @@ pub fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
         c.read
     );
     Some(Finding::new("V08", "page_cache_reads", level, text).measured(share, SHARE).on(workload))
+}
+
+/// Whether the kernel leaves a file system's reads out of /proc/PID/io: those that fetch by themselves, over a network or by a
+/// process, and not through the block layer. `described`: its type, with options in parentheses.
+pub fn is_uncounted(described: &str) -> bool {
+    const FETCHED_BY_ITSELF: [&str; 11] =
+        ["fuse", "virtiofs", "9p", "cifs", "smb3", "ceph", "afs", "lustre", "beegfs", "gpfs", "orangefs"];
+    let kind = described.split([' ', '.']).next().unwrap_or("");
+    // A FUSE file system over a block device has the device's counts.
+    FETCHED_BY_ITSELF.contains(&kind) || kind.starts_with("nfs")
 }
 
 /// A file of a file system that lives in memory.
@@ -87,7 +99,7 @@ mod tests {
 
     #[test]
     fn reads_that_no_device_saw_are_named() {
-        let c = ReadCounts { read: G, process: 0, device: Some(G / 4), buffered: true };
+        let c = ReadCounts { read: G, process: 0, device: Some(G / 4), buffered: true, uncounted: false };
         let f = cached_reads("w", c).unwrap();
         assert_eq!((f.level, f.measured), (Level::Qualified, Some(0.75)));
         let f = cached_reads("w", ReadCounts { buffered: false, ..c }).unwrap();
@@ -96,18 +108,34 @@ mod tests {
 
     #[test]
     fn reads_of_other_programs_hide_no_cached_ones() {
-        let c = ReadCounts { read: G, process: G / 4, device: Some(G), buffered: true };
+        let c = ReadCounts { read: G, process: G / 4, device: Some(G), buffered: true, uncounted: false };
         assert_eq!(cached_reads("w", c).unwrap().measured, Some(0.75));
+    }
+
+    #[test]
+    fn page_ins_of_the_program_itself_are_no_count_of_a_fuse_file() {
+        // 268 KB were paged in of the binary while a gigabyte was read through FUSE.
+        let c = ReadCounts { read: G, process: 268 << 10, device: None, buffered: false, uncounted: true };
+        assert_eq!(cached_reads("w", c), None);
+        // An overlay's reads are counted, by the file system below it.
+        let counted = ReadCounts { uncounted: false, ..c };
+        assert!(cached_reads("w", counted).is_some());
+        for kind in ["fuse.sshfs (rw)", "fuse (rw)", "nfs4 (rw,vers=4.2)", "9p (rw)", "virtiofs (rw)"] {
+            assert!(is_uncounted(kind), "{kind}");
+        }
+        for kind in ["ext4 (rw)", "overlay (rw)", "btrfs (rw)", "fuseblk (rw)", ""] {
+            assert!(!is_uncounted(kind), "{kind}");
+        }
     }
 
     #[test]
     fn what_came_from_the_device_is_fine() {
         for c in [
-            ReadCounts { read: G, process: G, device: Some(0), buffered: false },
-            ReadCounts { read: G, process: 0, device: Some(2 * G), buffered: true },
-            ReadCounts { read: 0, process: 0, device: Some(0), buffered: true },
+            ReadCounts { read: G, process: G, device: Some(0), buffered: false, uncounted: false },
+            ReadCounts { read: G, process: 0, device: Some(2 * G), buffered: true, uncounted: false },
+            ReadCounts { read: 0, process: 0, device: Some(0), buffered: true, uncounted: false },
             // Nothing counts on this file system: no claim.
-            ReadCounts { read: G, process: 0, device: None, buffered: false },
+            ReadCounts { read: G, process: 0, device: None, buffered: false, uncounted: false },
         ] {
             assert_eq!(cached_reads("w", c), None, "{c:?}");
         }

@@ -141,7 +141,8 @@ mod tests {
     fn bytes_of_refused_attempts_are_no_throughput() {
         let mut meter = Meter::new(1_000_000_000);
         meter.enter(Phase::Measuring);
-        let mut s = Series::new(SeriesId { stage: 0, workload: 0, kind: OpKind::Put }, SeriesShape::default());
+        let mut s =
+            Series::new(SeriesId { stage: 0, workload: 0, kind: OpKind::Put }, SeriesShape::default());
         s.outcomes[Outcome::Ok.index()] = 80;
         s.outcomes[Outcome::Http429.index()] = 40_920;
         s.outcomes[Outcome::Timeout.index()] = 3;

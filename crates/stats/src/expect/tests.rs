@@ -18,6 +18,7 @@ fn workload(op: &str, rate: Estimate) -> WorkloadSummary {
         p999: None,
         p9999: None,
         max: 90_000_000,
+        intervals: Default::default(),
     };
     WorkloadSummary {
         name: op.into(),

@@ -63,6 +63,8 @@ pub struct Facts {
     // Outcomes.
     pub attempts: Option<f64>,
     pub failed: Option<f64>,
+    /// Share of the stage's attempts that a limiter refused.
+    pub refused_share: Option<f64>,
     /// Share of failures that was asked for as acceptable; absent: 0.1 %.
     pub max_error_rate: Option<f64>,
     /// Absent: nothing was verified.
@@ -87,6 +89,8 @@ pub struct Facts {
     // Load.
     pub offered_per_s: Option<f64>,
     pub achieved_per_s: Option<f64>,
+    /// The option of the command that sets the ops in flight; absent: --concurrency.
+    pub in_flight_option: Option<&'static str>,
     /// Least share of its part that any worker achieved.
     pub worst_worker_share: Option<f64>,
     /// Share of ops sent late because the client was busy.

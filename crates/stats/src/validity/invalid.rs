@@ -10,6 +10,8 @@ pub const CLIENT_BUSY: f64 = 0.85;
 const CLIENT_CORE: f64 = 0.90;
 const NIC_SHARE: f64 = 0.92;
 const CEILING_SHARE: f64 = 0.90;
+/// From this share of refused attempts on it is the limiter that keeps ops from being done, whatever the client could (guess).
+const MOSTLY_REFUSED: f64 = 0.50;
 const DEFAULT_ERROR_RATE: f64 = 0.001;
 
 pub(super) fn found(f: &Facts, code: &str, name: &str, level: Level, text: String) -> Finding {
@@ -112,8 +114,9 @@ pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
     if share < 0.95 {
         let text = format!(
             "Only {achieved:.1} of {offered:.1} ops/s offered were achieved ({}; 95 % is the least). This load is not \
-             sustained: offer less, or raise --concurrency.",
-            percent(share)
+             sustained: offer less, or raise {}.",
+            percent(share),
+            f.in_flight_option.unwrap_or("--concurrency")
         );
         return invalid(f, "V05", "offered_rate_missed", share, 0.95, text);
     }
@@ -182,6 +185,16 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
         .into_iter()
         .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)));
     let Some((value, limit, what, of)) = full else { return quota.or_else(|| cpu_wait::taken(f)) };
+    if let Some(refused) = f.refused_share.filter(|r| *r >= MOSTLY_REFUSED) {
+        // A faster client would only be refused more often.
+        let text = format!(
+            "The client was at its limit with attempts that were refused ({} of all): {what} {} {of}. The rate is what the limiter \
+             let through; the latencies are partly the client's. Offer less, or use --on-throttle backoff.",
+            percent(refused),
+            percent(value)
+        );
+        return Some(found(f, "V07", "busy_with_refusals", Level::Qualified, text).measured(value, limit));
+    }
     let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
     invalid(f, "V07", "client_bound", value, limit, text)
 }

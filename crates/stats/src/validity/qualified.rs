@@ -32,18 +32,28 @@ pub fn q02_repeats(f: &Facts) -> Option<Finding> {
     remark(f, "Q02", "few_repeats", k as f64, 3.0, text)
 }
 
+/// From how many times the duration on the square root of time is no forecast (guess).
+const MOST_TIMES: f64 = 20.0;
+
 pub fn q03_wide_interval(f: &Facts) -> Option<Finding> {
     let w = f.relative_half_width.filter(|w| *w > 0.10)?;
     let shown = if w.is_finite() { percent(w) } else { "unbounded".into() };
     // The half width falls with the square root of the time.
     let longer = (w / 0.10).powi(2);
-    let text = if longer.is_finite() && longer < 1000.0 {
+    let text = if f.repeats.len() > 1 {
+        format!(
+            "The interval over repeats is +-{shown} wide (10 % is the most). More repeats make it narrower."
+        )
+    } else if longer.is_finite() && longer < MOST_TIMES {
         format!(
             "The interval is +-{shown} wide (10 % is the most). About {} times the duration would do.",
             crate::words::about(longer, 2)
         )
     } else {
-        format!("The interval is +-{shown} wide (10 % is the most). Run longer.")
+        format!(
+            "The interval is +-{shown} wide (10 % is the most): more than a longer run mends. Find out what disturbs it, or run \
+             much longer."
+        )
     };
     remark(f, "Q03", "wide_interval", if w.is_finite() { w } else { f64::MAX }, 0.10, text)
 }
