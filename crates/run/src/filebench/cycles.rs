@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(told[0], "14:03:07 cycle 1: write 100 MiB/s, read 200 MiB/s, 5,000 IOPS");
         let fell: Vec<&String> = told.iter().filter(|t| t.contains("fell")).collect();
         assert_eq!(fell.len(), 1, "{told:?}");
-        assert!(fell[0].contains("read fell from cycle 5 on, from 3,200 to 80"), "{fell:?}");
+        assert!(fell[0].contains("read fell from cycle 5 on, from 3,201 to 80"), "{fell:?}");
     }
 }
