@@ -12,6 +12,9 @@ pub const SPREAD: f64 = 4.0;
 /// Slack of "not above what was attempted": the rounding of windows to slices.
 const ROUNDING: f64 = 1e-3;
 
+/// Share of the value below which the lower end of an interval is no bound that says anything. (A choice.)
+const LEAST_BOUND: f64 = 0.01;
+
 /// Why a claim was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
@@ -60,7 +63,7 @@ impl Amount {
         if let Ok(e) = figure(e, None) {
             return Ok(Self::Measured(e));
         }
-        if e.low.is_finite() && e.low > 0.0 {
+        if e.low.is_finite() && e.low > 0.0 && e.low >= LEAST_BOUND * e.value {
             return Ok(Self::AtLeast(e.low));
         }
         Refusal::new("its interval reaches down to nothing")
@@ -89,5 +92,7 @@ mod tests {
         assert!(figure(e(100.0, 95.0, 105.0), Some(98.0)).is_err());
         assert_eq!(Amount::of(e(51_234.0, 51_234.0, f64::MAX)), Ok(Amount::AtLeast(51_234.0)));
         assert!(Amount::of(e(5.0, -1.0, 11.0)).is_err());
+        // "A bucket of at least 0.00000000000000000000000021 B" says nothing.
+        assert!(Amount::of(e(60_000.0, 2.1e-25, 1e30)).is_err());
     }
 }
