@@ -10,9 +10,17 @@ use crate::math;
 use crate::rng::Rng;
 use crate::student;
 
-/// Fewest pairs before stopping, and the half width (relative) to stop at.
+/// Fewest pairs before stopping, and the half width (relative) to stop at. Guess; validated (compare's error rates).
 pub const MIN_RUNS: usize = 5;
 pub const TARGET_HALF_WIDTH: f64 = 0.02;
+/// Runs of a side from which on a ratio of medians is given. Guess.
+const LEAST_FOR_MEDIANS: usize = 5;
+/// Power of the smallest difference that is told. Convention.
+const POWER: f64 = 0.8;
+/// Error of a family of comparisons, and of each of two one-sided tests. Convention.
+const ALPHA: f64 = 0.05;
+/// Most runs that are ever advised. Guess.
+const MOST_RUNS: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
@@ -92,14 +100,15 @@ pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<Comparison> {
         Difference::NoneSeen
     };
     let p = if se > 0.0 { student::two_sided(d / se, df) } else { f64::from(u8::from(d == 0.0)) };
-    let median_ratio = (k >= 5 && l >= 5).then(|| median_ratio(&la, &lb, paired));
+    let median_ratio =
+        (k >= LEAST_FOR_MEDIANS && l >= LEAST_FOR_MEDIANS).then(|| median_ratio(&la, &lb, paired));
     let bimodal = median_ratio.is_some_and(|m| !m.contains(ratio.value) && !ratio.contains(m.value));
     Verdict::Known(Comparison {
         runs: (k, l),
         paired,
         ratio,
         difference,
-        minimal_detectable: ((student::t95(df) + student::quantile(0.8, df)) * se).exp() - 1.0,
+        minimal_detectable: ((student::t95(df) + student::quantile(POWER, df)) * se).exp() - 1.0,
         median_ratio,
         bimodal,
         p,
@@ -161,7 +170,7 @@ pub fn runs_for(sd: f64, target: f64, paired: bool) -> Option<usize> {
         student::t95(df) * sd / (k as f64).sqrt() <= target
     };
     // The width falls with every run: halve the range.
-    let (mut low, mut high) = (2, 1000);
+    let (mut low, mut high) = (2, MOST_RUNS);
     if !narrow(high) {
         return None;
     }
@@ -178,7 +187,7 @@ pub fn minimal_detectable(cv: f64, k: usize) -> f64 {
         return f64::INFINITY;
     }
     let df = (2 * k - 2) as f64;
-    ((student::t95(df) + student::quantile(0.8, df)) * cv * (2.0 / k as f64).sqrt()).exp() - 1.0
+    ((student::t95(df) + student::quantile(POWER, df)) * cv * (2.0 / k as f64).sqrt()).exp() - 1.0
 }
 
 /// Equivalence within `margin` (0.05: 5 %) by two one-sided tests at 5 %: the 90 % interval lies inside.
@@ -187,7 +196,7 @@ pub fn is_equivalent(a: &[f64], b: &[f64], paired: bool, margin: f64) -> Option<
     let (la, lb): (Vec<f64>, Vec<f64>) =
         (a.iter().map(|v| v.ln()).collect(), b.iter().map(|v| v.ln()).collect());
     let (d, se, df) = if paired { paired_t(&la, &lb) } else { welch(&la, &lb) };
-    let hw = student::quantile(0.95, df) * se;
+    let hw = student::quantile(1.0 - ALPHA, df) * se;
     Some(d - hw > -margin.ln_1p() && d + hw < margin.ln_1p())
 }
 
@@ -197,7 +206,7 @@ pub fn holm(p: &[f64]) -> Vec<bool> {
     order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
     let mut out = vec![false; p.len()];
     for (rank, &i) in order.iter().enumerate() {
-        if p[i] > 0.05 / (p.len() - rank) as f64 {
+        if p[i] > ALPHA / (p.len() - rank) as f64 {
             break;
         }
         out[i] = true;

@@ -10,10 +10,21 @@ use crate::student;
 
 /// Fractions of the sustained rate.
 pub const FRACTIONS: [f64; 6] = [0.25, 0.50, 0.70, 0.80, 0.90, 0.95];
-/// A load point lasts this long at the least (as a steady window does), seconds.
+/// A load point lasts this long at the least (as a steady window does), seconds. Guess.
 pub const LEAST_S: f64 = 60.0;
-/// Ops beyond a percentile that it needs.
+/// Ops beyond a percentile that it needs. Paper: the rule of ten of order statistics; the value is a convention.
 const TAIL: f64 = 10.0;
+/// Slices that a judgement needs, and of a batch. Guess.
+const LEAST_SLICES: usize = 10;
+const BATCH: usize = 5;
+/// Batches of the regression, least and most: as of the steady window's slope. Guess, validated there.
+const BATCHES: (usize, usize) = (5, 12);
+/// Standard deviations of a Poisson count that arrivals may differ by. Convention: 95 %.
+const CHANCE: f64 = 2.0;
+/// Growth of the backlog that is a queue without end, as a share of the offered rate. Guess.
+const GROWS: f64 = 0.01;
+/// Share of the offered rate that a sustained point achieves. Guess.
+const ACHIEVES: f64 = 0.95;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadPoint {
@@ -54,11 +65,11 @@ pub struct PointVerdict {
 
 /// Judges a point from the backlog (ops intended but not ended) at the end of each slice of `dt` seconds.
 pub fn judge(point: &LoadPoint, ended_per_s: f64, backlog: &[f64], dt: f64) -> Option<PointVerdict> {
-    if point.rate_per_s <= 0.0 || dt <= 0.0 || backlog.len() < 10 || !math::is_series(backlog) {
+    if point.rate_per_s <= 0.0 || dt <= 0.0 || backlog.len() < LEAST_SLICES || !math::is_series(backlog) {
         return None;
     }
     // Batches make the regression's errors independent enough.
-    let nb = (backlog.len() / 5).clamp(5, 12);
+    let nb = (backlog.len() / BATCH).clamp(BATCHES.0, BATCHES.1);
     let b = math::batch_means(backlog, nb);
     let step_s = (backlog.len() / nb) as f64 * dt;
     let (slope, c) = math::line(&b);
@@ -69,11 +80,11 @@ pub fn judge(point: &LoadPoint, ended_per_s: f64, backlog: &[f64], dt: f64) -> O
     let growth = Estimate::symmetric(slope / step_s, hw / step_s, nb as f64);
     let achieved = ended_per_s / point.rate_per_s;
     // Arrivals by chance: of so many, two standard deviations of a Poisson count more or fewer come.
-    let chance = 2.0 / (point.rate_per_s * backlog.len() as f64 * dt).sqrt();
+    let chance = CHANCE / (point.rate_per_s * backlog.len() as f64 * dt).sqrt();
     // Growth that is sure, and that would add a per cent of the offered rate: a queue without end.
-    let grows = growth.low > 0.0 && growth.value > 0.01 * point.rate_per_s;
+    let grows = growth.low > 0.0 && growth.value > GROWS * point.rate_per_s;
     Some(PointVerdict {
-        sustained: achieved >= 0.95 - chance && !grows,
+        sustained: achieved >= ACHIEVES - chance && !grows,
         achieved,
         backlog_growth_per_s: growth,
     })

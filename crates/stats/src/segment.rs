@@ -43,10 +43,50 @@ pub struct Options {
 }
 
 impl Default for Options {
+    /// The fields say what for; the values were guessed, and validated with the whole method (METHODOLOGY.md).
     fn default() -> Self {
         Self { min_step: 0.08, transient_s: 8.0, min_level_s: 3.0, max_points: 1500, penalty: 3.0 }
     }
 }
+
+// Of those below, what has no paper was guessed, and validated with the whole method (METHODOLOGY.md).
+
+/// Fewer points are one piece.
+const LEAST_POINTS: usize = 8;
+/// Fewer values have no spread of differences, and no batches.
+const LEAST_VALUES: usize = 6;
+/// Most lag-1 correlation that noise is corrected for.
+const MOST_LAG1: f64 = 0.8;
+/// Rates below this share of the median are as good as silence: their logarithm would be a level of its own.
+const NEAR_ZERO: f64 = 1e-3;
+/// Half of the running median's window, seconds.
+const MEDIAN_HALF_S: f64 = 1.5;
+/// Least noise of a logarithm: a simulated or paced series has none, and every ripple would be a step.
+const LEAST_NOISE: f64 = 0.004;
+/// An excursion lasts this share of the series at most, where that is more than `transient_s`.
+const MOST_EXCURSION: f64 = 0.02;
+/// Levels beside an excursion agree within this many times the noise.
+const AGREE: f64 = 2.0;
+/// And the shorter of them lasts this share of the excursion at least.
+const BESIDE: f64 = 0.5;
+/// Added to the spread within pieces, so that two constant pieces do not divide by zero.
+const LEAST_SPREAD: f64 = 0.003;
+/// A step of this many spreads needs no test; a lesser one has to be significant at this level.
+const FAR: f64 = 4.0;
+const SIGNIFICANT: f64 = 1e-3;
+/// Values of a batch of the long-run error, and its batches, least and most.
+const ERROR_BATCH: usize = 10;
+const ERROR_BATCHES: (usize, usize) = (3, 12);
+/// The error of a piece without batches is taken for this many times the plain one.
+const UNSURE: f64 = 2.0;
+/// Reach of the refinement of an edge, in binned points.
+const REACH: usize = 3;
+/// Batches of an interval, least and most; fewer than [`FEW_BATCHES`] are not made for correlation's sake.
+const INTERVAL_BATCHES: (usize, usize) = (3, 10);
+const FEW_BATCHES: usize = 5;
+/// Batches whose lag-1 correlation (corrected for its bias) is below this count as independent. Paper: Schmeiser 1982 for
+/// the method; the value is a guess.
+const INDEPENDENT: f64 = 0.15;
 
 /// Splits a series of rates (or counts) per slice of `dt` seconds into levels.
 ///
@@ -61,7 +101,7 @@ pub fn segment(x: &[f64], dt: f64, o: &Options) -> Segmentation {
     while n / k > o.max_points {
         k += 1;
     }
-    if n / k < 8 {
+    if n / k < LEAST_POINTS {
         return whole;
     }
     let s = Smoothed::of(x, k, dt);
@@ -87,7 +127,7 @@ pub fn segment(x: &[f64], dt: f64, o: &Options) -> Segmentation {
 
 /// Noise of the series around its levels: standard deviation and lag-1 correlation, robust to rare steps.
 pub fn noise(x: &[f64]) -> (f64, f64) {
-    if x.len() < 6 {
+    if x.len() < LEAST_VALUES {
         return (math::stdev(x, 0), 0.0);
     }
     let d1: Vec<f64> = x.windows(2).map(|w| w[1] - w[0]).collect();
@@ -96,7 +136,7 @@ pub fn noise(x: &[f64]) -> (f64, f64) {
     if v1 <= 0.0 {
         return (0.0, 0.0);
     }
-    let r = ((v2 / v1).powi(2) - 1.0).clamp(0.0, 0.8);
+    let r = ((v2 / v1).powi(2) - 1.0).clamp(0.0, MOST_LAG1);
     (v1 / (2.0 * (1.0 - r)).sqrt(), r)
 }
 
@@ -114,12 +154,12 @@ struct Smoothed {
 impl Smoothed {
     fn of(x: &[f64], k: usize, dt: f64) -> Self {
         let binned = math::bin_means(x, k);
-        let floor = (math::median(&binned) * 1e-3).max(1e-12);
+        let floor = (math::median(&binned) * NEAR_ZERO).max(1e-12);
         let y: Vec<f64> = binned.iter().map(|v| v.max(floor).ln()).collect();
         let (noise, lag1) = noise(&y);
         let dt = dt * k as f64;
-        let window = (2.0 * (1.5 / dt).round_ties_even() + 1.0).max(1.0) as usize;
-        Self { y: running_median(&y, window), dt, window, noise: noise.max(0.004), lag1 }
+        let window = (2.0 * (MEDIAN_HALF_S / dt).round_ties_even() + 1.0).max(1.0) as usize;
+        Self { y: running_median(&y, window), dt, window, noise: noise.max(LEAST_NOISE), lag1 }
     }
 
     fn level(&self, a: usize, b: usize) -> f64 {
@@ -188,7 +228,7 @@ fn optimal_partition(y: &[f64], beta: f64, min_len: usize) -> Vec<usize> {
 /// Turns a short piece between two that agree into an event; shortest first.
 fn absorb_excursions(e: &mut Vec<usize>, s: &Smoothed, o: &Options) -> Vec<Event> {
     let mut events = Vec::new();
-    let longest = o.transient_s.max(0.02 * s.y.len() as f64 * s.dt);
+    let longest = o.transient_s.max(MOST_EXCURSION * s.y.len() as f64 * s.dt);
     'again: while e.len() > 3 {
         let mut order: Vec<usize> = (1..e.len() - 2).collect();
         order.sort_by_key(|&i| e[i + 1] - e[i]);
@@ -199,7 +239,7 @@ fn absorb_excursions(e: &mut Vec<usize>, s: &Smoothed, o: &Options) -> Vec<Event
             }
             let (a, b) = (s.level(e[i - 1], e[i]), s.level(e[i + 1], e[i + 2]));
             let shorter = (e[i] - e[i - 1]).min(e[i + 2] - e[i + 1]);
-            if (a - b).abs() < o.min_step.max(2.0 * s.noise) && shorter as f64 >= len as f64 * 0.5 {
+            if (a - b).abs() < o.min_step.max(AGREE * s.noise) && shorter as f64 >= len as f64 * BESIDE {
                 events.push(Event {
                     start_s: e[i] as f64 * s.dt,
                     end_s: e[i + 1] as f64 * s.dt,
@@ -223,11 +263,11 @@ fn merge_weak(e: &mut Vec<usize>, y: &[f64], min_step: f64) {
         for i in 1..e.len() - 1 {
             let (a, b) = (&y[e[i - 1]..e[i]], &y[e[i]..e[i + 1]]);
             let d = (math::median(a) - math::median(b)).abs();
-            let within = ((math::variance(a, 0) + math::variance(b, 0)) / 2.0).sqrt() + 0.003;
+            let within = ((math::variance(a, 0) + math::variance(b, 0)) / 2.0).sqrt() + LEAST_SPREAD;
             let (sa, da) = long_run_error(a);
             let (sb, db) = long_run_error(b);
             let p = student::two_sided(d / sa.hypot(sb).max(1e-9), da + db);
-            let strong = d > 4.0 * within || p < 1e-3;
+            let strong = d > FAR * within || p < SIGNIFICANT;
             if (d < min_step.ln_1p() || !strong) && weakest.is_none_or(|w| d / within < w.0) {
                 weakest = Some((d / within, i));
             }
@@ -242,10 +282,10 @@ fn merge_weak(e: &mut Vec<usize>, y: &[f64], min_step: f64) {
 /// Standard error of a mean from batch means, and its degrees of freedom.
 fn long_run_error(v: &[f64]) -> (f64, f64) {
     let n = v.len();
-    if n < 6 {
-        return (math::stdev(v, 1) / (n.max(2) as f64).sqrt() * 2.0, 2.0);
+    if n < LEAST_VALUES {
+        return (math::stdev(v, 1) / (n.max(2) as f64).sqrt() * UNSURE, 2.0);
     }
-    let nb = if n >= 18 { (n / 10).clamp(3, 12) } else { 3 };
+    let nb = (n / ERROR_BATCH).clamp(ERROR_BATCHES.0, ERROR_BATCHES.1);
     (math::stdev(&math::batch_means(v, nb), 1) / (nb as f64).sqrt(), (nb - 1) as f64)
 }
 
@@ -254,7 +294,7 @@ fn refine(e: &mut [usize], x: &[f64], k: usize, window: usize) {
     for i in 1..e.len().saturating_sub(1) {
         let (a0, b0) = (math::median(&x[e[i - 1]..e[i]]), math::median(&x[e[i]..e[i + 1]]));
         let cut = (a0 - b0).abs();
-        let reach = 3 * k + window;
+        let reach = REACH * k + window;
         let low = (e[i - 1] + 2).max(e[i].saturating_sub(reach));
         let high = (e[i + 1].saturating_sub(2)).min(e[i] + reach);
         if high <= low {
@@ -277,13 +317,14 @@ fn refine(e: &mut [usize], x: &[f64], k: usize, window: usize) {
 /// Decisions inside the methods use this one; what is reported uses [`crate::rate::Mean`], which covers better.
 pub fn batch_interval(x: &[f64], dt: f64, min_batch_s: f64) -> (f64, f64) {
     let n = x.len();
-    if n < 6 {
+    if n < LEAST_VALUES {
         return (math::mean(x), f64::INFINITY);
     }
-    let mut nb = ((n as f64 * dt / min_batch_s).floor() as usize).clamp(3, 10);
+    let mut nb =
+        ((n as f64 * dt / min_batch_s).floor() as usize).clamp(INTERVAL_BATCHES.0, INTERVAL_BATCHES.1);
     loop {
         let b = math::batch_means(x, nb);
-        if nb <= 5 || crate::rate::lag1(&b) + 1.0 / (nb as f64) < 0.15 {
+        if nb <= FEW_BATCHES || crate::rate::lag1(&b) + 1.0 / (nb as f64) < INDEPENDENT {
             let se = math::stdev(&b, 1) / (nb as f64).sqrt();
             return (math::mean(x), student::t95((nb - 1) as f64) * se);
         }

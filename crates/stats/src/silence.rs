@@ -2,14 +2,27 @@
 
 use crate::math;
 
+// All guessed, and validated with the methods that use them (METHODOLOGY.md).
+
 /// So many of them are the series' way, and no single stall.
 const MUCH: f64 = 0.1;
+/// A series that is silent beyond this share is no quota: next to nothing passes.
+const NEARLY_ALL: f64 = 0.95;
+/// A slice below this share of the mean is silent.
+const NEXT_TO_NOTHING: f64 = 0.05;
+/// Slices of which hardly any is silent: this share at most.
+const HARDLY_ANY: f64 = 0.02;
+/// Fewer slices show no period.
+const LEAST_FOR_PERIOD: usize = 40;
+/// A period is a peak of the autocorrelation above this, from this lag on.
+const STRONG_PEAK: f64 = 0.8;
+const LEAST_LAG: usize = 3;
 /// Fewer slices than these in half of a series show no level.
 pub(crate) const LEAST_SLICES: usize = 12;
 
 /// Share of slices in which next to nothing ended.
 fn silent(x: &[f64]) -> f64 {
-    let low = 0.05 * math::mean(x);
+    let low = NEXT_TO_NOTHING * math::mean(x);
     x.iter().filter(|v| **v < low).count() as f64 / x.len().max(1) as f64
 }
 
@@ -20,16 +33,16 @@ fn silent(x: &[f64]) -> f64 {
 pub(crate) fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
     let n = x.len();
     let mean = math::mean(x);
-    if n < 40 || mean <= 0.0 {
+    if n < LEAST_FOR_PERIOD || mean <= 0.0 {
         return None;
     }
-    if !(MUCH..0.95).contains(&silent(x)) {
+    if !(MUCH..NEARLY_ALL).contains(&silent(x)) {
         return None;
     }
     let d: Vec<f64> = x.iter().map(|v| v - mean).collect();
     let v: f64 = d.iter().map(|v| v * v).sum();
     let r = |k: usize| d[k..].iter().zip(&d).map(|(a, b)| a * b).sum::<f64>() / v * n as f64 / (n - k) as f64;
-    let lag = (3..n / 4).find(|&k| r(k) > 0.8 && r(k) >= r(k - 1) && r(k) >= r(k + 1))?;
+    let lag = (LEAST_LAG..n / 4).find(|&k| r(k) > STRONG_PEAK && r(k) >= r(k - 1) && r(k) >= r(k + 1))?;
     Some((lag as f64 * dt, mean * lag as f64 * dt))
 }
 
@@ -63,7 +76,7 @@ pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
     if late.len() < LEAST_SLICES || silent(late) < MUCH {
         return None;
     }
-    let filled = |k: &usize| silent(&math::bin_means(late, *k)) < 0.02;
+    let filled = |k: &usize| silent(&math::bin_means(late, *k)) < HARDLY_ANY;
     let k = match fixed_window(late, dt) {
         Some((period_s, _)) => ((period_s / dt).round() as usize).max(2),
         None => (2..=late.len() / LEAST_SLICES).find(filled)?,

@@ -15,8 +15,31 @@ use crate::student;
 /// SNIA: most that the five rounds may differ, and most that the fitted line may rise, relative to the mean.
 pub const EXCURSION: f64 = 0.20;
 pub const SLOPE: f64 = 0.10;
-/// Shortest window that may be called steady, seconds.
+/// Shortest window that may be called steady, seconds. Paper: a minute, as SNIA's rounds last.
 pub const MIN_WINDOW_S: f64 = 60.0;
+/// Rounds of the window. Paper: SNIA.
+const ROUNDS: usize = 5;
+/// Slices of a batch of MSER. Paper: the 5 of MSER-5.
+const MSER_BATCH: usize = 5;
+/// A cut of more than this share of a series is no warm-up. Guess; validated with the whole method (METHODOLOGY.md).
+const MOST_WARMUP: f64 = 0.15;
+/// Shortest level that a line is held against, and shortest batch of the slope, seconds. Guess; validated with the whole method (METHODOLOGY.md).
+const BATCH_S: f64 = 10.0;
+/// Batches of the slope, at least and at most: enough for Student's t, few enough to be independent. Guess; validated with the whole method (METHODOLOGY.md).
+const SLOPE_BATCHES: (usize, usize) = (5, 12);
+/// A slope that is known no better than this many times the bound says nothing. Guess; validated with the whole method (METHODOLOGY.md).
+const LOOSE: f64 = 2.0;
+/// A slope's error falls with the length of the window to this power. Theory: of a regression on white noise.
+const ERROR_POWER: f64 = 1.5;
+/// Means over so many seconds decide between line and steps. Guess; validated with the whole method (METHODOLOGY.md).
+const LINE_STEP_S: f64 = 5.0;
+/// Fewer of them decide nothing. Guess; validated with the whole method (METHODOLOGY.md).
+const LEAST_LINE: usize = 12;
+/// Residuals are cut at this many times their median: an outage is no bend. Guess; validated with the whole method (METHODOLOGY.md).
+const CUT: f64 = 6.0;
+/// Most autocorrelation that the effective sample size is corrected for, and the least size after it. Guess; validated with the whole method (METHODOLOGY.md).
+const MOST_RHO: f64 = 0.9;
+const LEAST_EFFECTIVE: f64 = 6.0;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum SteadyVerdict {
@@ -118,17 +141,17 @@ fn unusable(x: &[f64], dt: f64) -> Option<String> {
     if x.iter().all(|v| *v == 0.0) {
         return Some("nothing succeeded: every slice is zero".into());
     }
-    (x.len() < 5).then(|| format!("{} slices are too few for five rounds", x.len()))
+    (x.len() < ROUNDS).then(|| format!("{} slices are too few for five rounds", x.len()))
 }
 
 /// Total relative change if one straight line beats the steps and it is more than SNIA's 10 %.
 fn drift_of_the_whole(x: &[f64], dt: f64, levels: &[Piece]) -> Option<f64> {
     let (cut, late) = mser5(x);
     // Warm-up is not drift; but a larger cut is no warm-up.
-    let d0 = if late || cut as f64 > 0.15 * x.len() as f64 { 0 } else { cut };
+    let d0 = if late || cut as f64 > MOST_WARMUP * x.len() as f64 { 0 } else { cut };
     let shifted: Vec<Piece> = levels
         .iter()
-        .filter(|(_, j)| *j as f64 - d0 as f64 > (10.0 / dt).floor())
+        .filter(|(_, j)| *j as f64 - d0 as f64 > (BATCH_S / dt).floor())
         .map(|&(i, j)| (i.saturating_sub(d0), j - d0))
         .collect();
     let (beats, total) = line_beats_steps(&x[d0..], dt, &shifted);
@@ -138,14 +161,14 @@ fn drift_of_the_whole(x: &[f64], dt: f64, levels: &[Piece]) -> Option<f64> {
 fn judge_window(out: &mut Steady, x: &[f64], dt: f64, start: usize, end: usize, late: bool) {
     let y = &x[start..end];
     out.window = Some((start as f64 * dt, end as f64 * dt));
-    let rounds = math::batch_means(y, 5);
+    let rounds = math::batch_means(y, ROUNDS);
     let m = math::mean(&rounds);
     let (low, high) = rounds.iter().fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     let excursion = if m > 0.0 { (high - low) / m } else { 0.0 };
     out.excursion = Some(excursion);
     let mean = Mean::of(y);
     out.mean = Some(Estimate::symmetric(mean.value, mean.half_width, mean.n_eff));
-    out.batch_half_width = Some(batch_interval(y, dt, 10.0).1);
+    out.batch_half_width = Some(batch_interval(y, dt, BATCH_S).1);
     let Some(s) = slope_interval(y, dt) else {
         out.verdict = SteadyVerdict::Undetermined("the window is zero on average: nothing to judge".into());
         return;
@@ -155,13 +178,14 @@ fn judge_window(out: &mut Steady, x: &[f64], dt: f64, start: usize, end: usize, 
         SteadyVerdict::Drifting
     } else if excursion > EXCURSION {
         SteadyVerdict::Unstable
-    } else if s.low.abs().max(s.high.abs()) > 2.0 * SLOPE {
-        let longer = ((s.high - s.low) / (4.0 * SLOPE)).powf(2.0 / 3.0) * (end - start) as f64 * dt;
+    } else if s.low.abs().max(s.high.abs()) > LOOSE * SLOPE {
+        let longer =
+            ((s.high - s.low) / (2.0 * LOOSE * SLOPE)).powf(1.0 / ERROR_POWER) * (end - start) as f64 * dt;
         SteadyVerdict::Undetermined(format!(
             "the window is too short to bound its drift (between {:+.0} % and {:+.0} %): about {:.0} s more would do",
             100.0 * s.low,
             100.0 * s.high,
-            (longer - (end - start) as f64 * dt).max(10.0)
+            (longer - (end - start) as f64 * dt).max(BATCH_S)
         ))
     } else if late {
         SteadyVerdict::Undetermined(
@@ -195,7 +219,7 @@ pub fn moves(x: &[f64], dt: f64) -> Option<(&'static str, f64)> {
 
 /// MSER-5: samples to cut from the start, and whether the best cut is at half of the series (too late to trust).
 pub fn mser5(x: &[f64]) -> (usize, bool) {
-    let y = math::bin_means(x, 5);
+    let y = math::bin_means(x, MSER_BATCH);
     let n = y.len();
     if n == 0 {
         return (0, true);
@@ -219,15 +243,15 @@ pub fn mser5(x: &[f64]) -> (usize, bool) {
             d = i;
         }
     }
-    (d * 5, d >= half)
+    (d * MSER_BATCH, d >= half)
 }
 
 /// Relative change over the window with its interval, by regression on 5 to 12 batch means of 10 s or more.
 pub fn slope_interval(y: &[f64], dt: f64) -> Option<Slope> {
-    let nb = ((y.len() as f64 * dt / 10.0).floor() as usize).clamp(5, 12);
+    let nb = ((y.len() as f64 * dt / BATCH_S).floor() as usize).clamp(SLOPE_BATCHES.0, SLOPE_BATCHES.1);
     let b = math::batch_means(y, nb);
     let m = math::mean(&b);
-    if b.len() < 5 || m <= 0.0 {
+    if b.len() < SLOPE_BATCHES.0 || m <= 0.0 {
         return None;
     }
     let (s, c) = math::line(&b);
@@ -243,10 +267,10 @@ pub fn slope_interval(y: &[f64], dt: f64) -> Option<Slope> {
 /// Whether one straight line has the better BIC than the levels, on means over 5 s with the number of
 /// observations deflated for autocorrelation; and the line's total relative change.
 fn line_beats_steps(x: &[f64], dt: f64, levels: &[Piece]) -> (bool, f64) {
-    let k = ((5.0 / dt).round_ties_even() as usize).max(1);
+    let k = ((LINE_STEP_S / dt).round_ties_even() as usize).max(1);
     let y = math::bin_means(x, k);
     let m = y.len();
-    if m < 12 {
+    if m < LEAST_LINE {
         return (false, 0.0);
     }
     let (slope, c) = math::line(&y);
@@ -261,10 +285,10 @@ fn line_beats_steps(x: &[f64], dt: f64, levels: &[Piece]) -> (bool, f64) {
         }
     }
     let size: Vec<f64> = by_line.iter().map(|v| v.abs()).collect();
-    let cut = 6.0 * math::median(&size);
+    let cut = CUT * math::median(&size);
     by_line.iter_mut().for_each(|v| *v = v.clamp(-cut, cut));
-    let rho = math::pearson(&by_line[1..], &by_line[..m - 1]).clamp(0.0, 0.9);
-    let ne = (m as f64 * (1.0 - rho) / (1.0 + rho)).max(6.0);
+    let rho = math::pearson(&by_line[1..], &by_line[..m - 1]).clamp(0.0, MOST_RHO);
+    let ne = (m as f64 * (1.0 - rho) / (1.0 + rho)).max(LEAST_EFFECTIVE);
     let bic = |r: &[f64], p: f64| {
         let ms = r.iter().map(|v| v * v).sum::<f64>() / r.len() as f64;
         ne * (ms + 1e-12).ln() + p * ne.ln()
