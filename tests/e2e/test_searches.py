@@ -43,8 +43,36 @@ def named(summary, name):
 # speedtest
 
 
-def test_speedtest_finds_the_concurrency_of_a_known_limiter(plimsoll, canned, runs, tmp_path):
-    """400 op/s of 20 ms: 8 in flight are just enough by Little's law, and 4 are not."""
+def test_speedtest_finds_the_concurrency_of_a_known_limit(plimsoll, runs, tmp_path):
+    """400 op/s of 20 ms, on the virtual clock: 8 in flight are just enough by Little's law, and 4 are not."""
+    plan = tmp_path / "search.toml"
+    plan.write_text("""version = 1
+[targets.sim]
+kind = "sim"
+base = "20ms"
+spread = 0.1
+ops = { sustained_per_s = 400, capacity = 40 }
+[controller]
+kind = "saturation"
+[controller.template]
+warmup = "2s"
+[[controller.template.workload]]
+name = "put"
+mix = { put = 1 }
+size = "4KiB"
+concurrency = 4
+stop = { duration = "10s" }
+""")
+    r = plimsoll("run", plan, "--json")
+    assert r.code == 0, r.err
+    found = analysis(runs)["saturations"][0]
+    assert found["c95"]["value"] == 8, found
+    assert found["plateau_per_s"]["value"] == pytest.approx(400, rel=0.01)
+    assert "Best concurrency: **8 in flight**" in r.summary["verdict"]
+
+
+def test_speedtest_of_a_server_says_what_it_found_or_that_it_is_undetermined(plimsoll, canned, runs, tmp_path):
+    """The same limit on a machine that may have other work to do: what no stall can change."""
     limits = tmp_path / "limits.toml"
     limits.write_text(LIMITS)
     server = canned("--limits", limits)
@@ -56,17 +84,16 @@ def test_speedtest_finds_the_concurrency_of_a_known_limiter(plimsoll, canned, ru
     assert [p["concurrency"] for p in found["points"]][:3] == [4, 8, 16]
     assert all(p["p50_ns"] for p in found["points"])
     # A machine with other work to do may be slower at the end than at the start, or send late: that has to be said.
-    assert r.code == 0 or r.codes() & {"V19", "V06", "V22"}, r.summary["findings"]
-    if "V19" in r.codes():
-        assert "**Undetermined**: the best concurrency" in r.summary["verdict"]
-        return
-    assert found["c95"]["value"] in (8, 16, 32), found
+    decided = r.summary["expectations"][0]["met"] is not None
+    assert r.code == (0 if decided else 5) or r.codes() & {"V19", "V06", "V22"}, r.summary["findings"]
+    known = "V19" not in r.codes()
+    best = named(r.summary, "best_concurrency")
+    assert [b["measured"] for b in best] == ([found["c95"]["value"]] if known else []), best
+    words = f"Best concurrency: **{int(found['c95']['value'])} in flight**" if known else "**Undetermined**: the best concurrency"
+    assert words in r.summary["verdict"]
+    assert r.summary["verdict"].startswith(("VALID", "PARTLY VALID") if r.code in (0, 5) else "[INVALID")
     assert found["plateau_per_s"]["value"] < 440, "the limiter lets no more through"
-    assert r.summary["verdict"].startswith(("VALID", "PARTLY VALID") if r.code == 0 else "[INVALID")
-    best = named(r.summary, "best_concurrency")[0]
-    assert best["measured"] == found["c95"]["value"]
-    assert f"Best concurrency: **{int(found['c95']['value'])} in flight**" in r.summary["verdict"]
-    assert r.summary["expectations"][0]["met"] in (True, None), "a promise is held against the best, not against each step"
+    assert r.summary["expectations"][0]["met"] is not False, "a promise is held against the best, not against each step"
     half, over = analysis(runs)["load_points"]
     assert (half["fraction"], over["fraction"]) == (0.5, 2.0)
     assert half["response"]["count"] > 50 and half["response"]["mean"] >= half["service"]["mean"]
@@ -132,10 +159,10 @@ stop = {{ duration = "20s" }}
 def ids(plimsoll):
     """Runs a plan with marks, and gives the run's id."""
 
-    def call(plan, seed, *labels):
+    def call(plan, seed, *labels, code=0):
         marks = [x for label in labels for x in ("--label", label)]
         r = plimsoll("run", plan, "--seed", seed, *marks, "--json")
-        assert r.code in (0, 3), r.err
+        assert r.code == code, r.err
         return r.summary["id"]
 
     return call
@@ -287,7 +314,7 @@ def test_analyze_judges_again_and_says_the_same(plimsoll, ids, tmp_path, runs):
     assert r.summary == before
     checks = {c["code"]: c["result"] for c in analysis(runs)["checks"]}
     assert checks["V01"] == checks["V13"] == checks["V23"] == "pass" and checks["V02"] == "not tested"
-    bad = ids(sim(tmp_path, "bad", base="2ms", error_rate=0.2), 2)
+    bad = ids(sim(tmp_path, "bad", base="2ms", error_rate=0.2), 2, code=3)
     r = plimsoll("analyze", good, bad, "--json")
     assert r.code == 3, "the worst of several decides"
     assert [s["valid"] for s in json.loads(r.out)] == [True, False]
