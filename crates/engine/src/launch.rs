@@ -42,19 +42,19 @@ pub(crate) fn is_virtual(target: &TargetConfig) -> bool {
 pub(crate) fn run(spec: WorkerSpec, setting: Setting, outlet: Outlet, line: &StartLine) -> WorkerEnd {
     let worker = spec.worker;
     if let Err(e) = prepare_thread(&spec) {
-        return WorkerEnd::failed(worker, give_up(line, &setting, e)).of(&spec);
+        return WorkerEnd::failed(worker, give_up(line, e)).of(&spec);
     }
     let end = match &spec.target {
         TargetConfig::Null => null(&spec, &setting, outlet, line),
         TargetConfig::Block(c) | TargetConfig::Files(c) => {
             match FileTarget::build(&spec, c, setting.underway.clone()) {
                 Ok(built) => on_files(&spec, &setting, outlet, line, built),
-                Err(e) => Err(give_up(line, &setting, e)),
+                Err(e) => Err(give_up(line, e)),
             }
         }
         TargetConfig::S3(c) => match S3Worker::build(&spec, c, setting.epoch_ns) {
             Ok(built) => on_sockets(&spec, &setting, outlet, line, built),
-            Err(e) => Err(give_up(line, &setting, e)),
+            Err(e) => Err(give_up(line, e)),
         },
         TargetConfig::Sim(_) => unreachable!("simulated targets run on the virtual clock"),
     };
@@ -62,8 +62,8 @@ pub(crate) fn run(spec: WorkerSpec, setting: Setting, outlet: Outlet, line: &Sta
 }
 
 /// A worker that cannot start must not keep the others from it.
-fn give_up(line: &StartLine, setting: &Setting, e: EngineError) -> EngineError {
-    line.wait(setting.epoch_ns);
+fn give_up(line: &StartLine, e: EngineError) -> EngineError {
+    line.wait();
     e
 }
 
@@ -180,7 +180,6 @@ where
         }
         other => Err(give_up(
             line,
-            setting,
             RingError::Unfit(format!("the {} ring is for files: use io_uring or epoll for S3", other.name()))
                 .into(),
         )),
@@ -204,12 +203,12 @@ fn with<R: Ring, T: Target<R>>(
     let ring_spec = RingSpec { epoch_ns: setting.epoch_ns, ..built.ring };
     let ring = match R::open(&ring_spec) {
         Ok(ring) => ring,
-        Err(e) => return Err(give_up(line, setting, e.into())),
+        Err(e) => return Err(give_up(line, e.into())),
     };
     let ring_use = RingUse { name: name.into(), why: why.into(), detail: ring.describe() };
     let recorder = Recorder::new(spec, setting.grid_ns, Some(outlet));
     let mut w = Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns);
-    let start_ns = line.wait(setting.epoch_ns) + spec.start_delay_ns;
+    let start_ns = line.wait() + spec.start_delay_ns;
     w.start(start_ns, spec.stop.after_ns);
     let mut error = w.wait_for_start().and_then(|()| w.drive()).err();
     if error.is_none() && w.in_flight() == 0 {

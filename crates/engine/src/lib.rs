@@ -27,4 +27,4 @@ pub use error::EngineError;
 pub use pacer::Pacer;
 pub use recorder::{FirstError, Mismatch};
 pub use source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
-pub use stage::{Next, RunningStage, start};
+pub use stage::{Next, RunningStage, spare_slices, start, start_unless};

@@ -3,13 +3,15 @@
 //! the rest is a slice of a shared random pool that follows from the stamp.
 
 mod check;
+mod pool;
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use plimsoll_model::plan::DataSpec;
 
 use crate::api::DataSeed;
 use crate::rng;
+use pool::Pool;
 
 pub use check::OTHER_SEED;
 
@@ -28,9 +30,7 @@ const DEDUP_BLOCKS: u64 = 16;
 
 /// The content of all blocks under one seed.
 pub struct Payload {
-    pool: Vec<u8>,
-    /// Where in the pool a slice begins, by its first word: made when a read first begins inside a granule.
-    places: OnceLock<Vec<(u64, u32)>>,
+    pool: Arc<Pool>,
     seed: u64,
     /// Of 2^32: share of granules that repeat another.
     dedup: u64,
@@ -63,8 +63,7 @@ impl Payload {
     pub fn new(data: DataSeed) -> Self {
         let DataSpec { compressible, dedupable } = data.spec;
         Self {
-            pool: make_pool(rng::derive(data.seed, 21), compressible),
-            places: OnceLock::new(),
+            pool: Pool::of(rng::derive(data.seed, 21), compressible),
             seed: rng::derive(data.seed, 22),
             dedup: (dedupable.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u64,
         }
@@ -103,7 +102,7 @@ impl Payload {
         let hash =
             rng::mix(self.seed ^ rng::mix(s.object.rotate_left(40) ^ s.offset ^ rng::mix(s.generation)));
         let from = rng::below(hash, (POOL_BYTES / SLICE_STEP) as u64) as usize * SLICE_STEP;
-        &self.pool[from..from + len]
+        &self.pool.bytes[from..from + len]
     }
 
     fn write_stamp(&self, piece: &mut [u8], s: Stamp) {
@@ -132,23 +131,6 @@ impl Payload {
 
 fn check_word(seed: u64, s: Stamp) -> u64 {
     rng::mix(seed ^ rng::mix(s.object ^ rng::mix(s.offset ^ rng::mix(s.generation ^ s.granule))))
-}
-
-fn make_pool(seed: u64, compressible: f64) -> Vec<u8> {
-    let len = POOL_BYTES + GRANULE;
-    let mut pool = Vec::with_capacity(len + 8);
-    let mut n = 0;
-    while pool.len() < len {
-        pool.extend_from_slice(&rng::at(seed, n).to_le_bytes());
-        n += 1;
-    }
-    pool.truncate(len);
-    let zeros = (compressible.clamp(0.0, 1.0) * SMALL_GRANULE as f64) as usize;
-    for unit in pool.chunks_mut(SMALL_GRANULE) {
-        let n = zeros.min(unit.len());
-        unit[..n].fill(0);
-    }
-    pool
 }
 
 #[cfg(test)]

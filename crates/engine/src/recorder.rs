@@ -113,10 +113,10 @@ fn new_slice(stage: u32, workload: u16, specs: &[SeriesSpec]) -> Box<Interval> {
 }
 
 /// The empty slices (and trace chunks) that a worker starts with.
-pub(crate) fn spares(spec: &WorkerSpec) -> Vec<Output> {
+pub(crate) fn spares(spec: &WorkerSpec, count: usize) -> Vec<Output> {
     let specs = ordered(&spec.series);
     let mut all = Vec::new();
-    for _ in 0..SPARE_SLICES {
+    for _ in 0..count {
         let interval = new_slice(spec.stage, spec.workload, &specs);
         all.push(Output::Interval { worker: spec.worker, interval });
     }

@@ -186,7 +186,7 @@ impl OpSource {
     /// Bytes of one pass over the regions of the first kind; `None` for keys.
     pub fn region_bytes(&self) -> Option<u64> {
         match self.kinds.first()?.place {
-            Place::Region { files, length_bytes, .. } => Some(u64::from(files) * length_bytes),
+            Place::Region { files, length_bytes, .. } => Some(u64::from(files).saturating_mul(length_bytes)),
             Place::Keys { .. } => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Starts a stage's workers, each in a thread of its own, and lets them be followed.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -20,6 +20,17 @@ use crate::worker::Control;
 const HEAD_START_NS: u64 = 2_000_000;
 /// Full slices and trace chunks that can wait for the collector, per worker.
 const BACKLOG: usize = 256;
+/// And of all workers, as long as there is room for the slices that each has.
+const MOST_BACKLOG: usize = 1 << 16;
+/// Slices in advance of all workers: with few, each has [`SPARE_SLICES`], with many, two.
+const ALL_SPARES: usize = 256;
+/// How often a stage that musters asks whether it is still wanted.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Empty slices that each of so many workers starts with: half a megabyte and more each.
+pub fn spare_slices(workers: usize) -> usize {
+    (ALL_SPARES / workers.max(1)).clamp(2, SPARE_SLICES)
+}
 
 /// A stage at work. Take its output until it ends, give each piece back, then `join`.
 #[derive(Debug)]
@@ -41,38 +52,89 @@ pub enum Next {
     Ended,
 }
 
-/// When the workers start: once all are ready.
+/// When the workers start: once all are ready, or once the stage is not wanted any more.
 #[derive(Debug)]
 pub(crate) struct StartLine {
-    ready: Barrier,
-    at_ns: OnceLock<u64>,
+    state: Mutex<Muster>,
+    /// Who starts waits for this; the workers wait for `gone`: each that is ready wakes one thread, not all.
+    readied: Condvar,
+    gone: Condvar,
     grid_ns: u64,
 }
 
+#[derive(Debug, Default)]
+struct Muster {
+    ready: usize,
+    /// Since the epoch.
+    start_ns: Option<u64>,
+}
+
 impl StartLine {
-    /// Waits for the others; the time of the start, since the epoch. It is an edge of the grid: a first slice in which the load
-    /// is on for a part only would count as a whole one, and a bucket seem smaller by what it refills in the rest.
-    pub(crate) fn wait(&self, epoch_ns: u64) -> u64 {
-        self.ready.wait();
-        let soon = || monotonic_ns() - epoch_ns + HEAD_START_NS;
-        *self.at_ns.get_or_init(|| soon().next_multiple_of(self.grid_ns))
+    fn new(grid_ns: u64) -> Self {
+        Self { state: Mutex::default(), readied: Condvar::new(), gone: Condvar::new(), grid_ns }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Muster> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker is ready: waits for the start, and gives its time since the epoch.
+    pub(crate) fn wait(&self) -> u64 {
+        let mut state = self.state();
+        state.ready += 1;
+        self.readied.notify_one();
+        loop {
+            if let Some(start_ns) = state.start_ns {
+                return start_ns;
+            }
+            state = self.gone.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until `workers` are ready or `unwanted` says so.
+    fn muster(&self, workers: usize, unwanted: &dyn Fn() -> bool) {
+        let mut state = self.state();
+        while state.ready < workers && !unwanted() {
+            state = self.readied.wait_timeout(state, ASK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Lets the workers go. The time is an edge of the grid: a first slice in which the load is on for a part only would
+    /// count as a whole one, and a bucket seem smaller by what it refills in the rest.
+    fn go(&self, epoch_ns: u64) -> u64 {
+        let start_ns = (monotonic_ns() - epoch_ns + HEAD_START_NS).next_multiple_of(self.grid_ns);
+        self.state().start_ns = Some(start_ns);
+        self.gone.notify_all();
+        start_ns
     }
 }
 
 /// Starts the stage. What can be checked is checked before a thread is made; what a worker finds only in
 /// its own thread (a device that refuses) is in its [`WorkerEnd::error`].
 pub fn start(spec: StageSpec) -> Result<RunningStage, EngineError> {
+    start_unless(spec, &|| false)
+}
+
+/// Starts the stage unless it becomes unwanted before all workers are ready: then it ends without an op, and those
+/// that were not made yet are not made.
+pub fn start_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<RunningStage, EngineError> {
     check(&spec)?;
     let control = Arc::new(Control::default());
-    let (full, collected) = bounded(BACKLOG * spec.workers.len());
+    let count = spec.workers.len();
+    let own_slices = spare_slices(count);
+    let (full, collected) = bounded((BACKLOG * count).min(MOST_BACKLOG.max(4 * SPARE_SLICES * count)));
     let mut empties = Vec::with_capacity(spec.workers.len());
     let mut outlets = Vec::with_capacity(spec.workers.len());
     for w in &spec.workers {
+        // Making them takes a while where they are thousands.
+        if unwanted() {
+            control.stop.store(true, Relaxed);
+        }
         // Room for more than the first spares: giving back never waits.
         let (back, empty) = bounded(4 * SPARE_SLICES);
         let lockstep = matches!(spec.clock, Clock::Virtual { .. });
         // In lockstep one slice is out at a time, and the first that is handed over needs one to go on in.
-        for spare in spares(w).into_iter().take(if lockstep { 1 } else { SPARE_SLICES }) {
+        for spare in spares(w, if lockstep { 1 } else { own_slices }) {
             let _ = back.try_send(spare);
         }
         empties.push((w.worker, back));
@@ -81,7 +143,7 @@ pub fn start(spec: StageSpec) -> Result<RunningStage, EngineError> {
     drop(full);
     let (started_ns, threads) = match spec.clock {
         Clock::Virtual { start_ns } => (start_ns, vec![spawn_virtual(spec, start_ns, outlets, &control)?]),
-        Clock::Real => spawn_real(&spec, outlets, &control)?,
+        Clock::Real => spawn_real(&spec, outlets, &control, unwanted)?,
     };
     Ok(RunningStage { started_ns, control, full: collected, empties, threads })
 }
@@ -140,25 +202,37 @@ fn spawn_real(
     spec: &StageSpec,
     outlets: Vec<Outlet>,
     control: &Arc<Control>,
+    unwanted: &dyn Fn() -> bool,
 ) -> Result<(u64, Threads), EngineError> {
-    let ready = Barrier::new(spec.workers.len() + 1);
-    let line = Arc::new(StartLine { ready, at_ns: OnceLock::new(), grid_ns: spec.grid_ns });
+    let line = Arc::new(StartLine::new(spec.grid_ns));
     let mut threads = Vec::with_capacity(spec.workers.len());
     let underway = underway(spec);
     for (w, outlet) in spec.workers.iter().zip(outlets) {
-        let (w, setting, line) = (w.clone(), setting(spec, control, &underway), Arc::clone(&line));
+        // One is made in any case: it says how the stage ended.
+        if !threads.is_empty() && unwanted() {
+            break;
+        }
+        let (w, setting, its_line) = (w.clone(), setting(spec, control, &underway), Arc::clone(&line));
         let worker = w.worker;
-        let body = move || vec![launch::run(w, setting, outlet, &line)];
-        let thread = Builder::new().name(format!("worker-{worker}")).spawn(body);
-        // The others wait at the line for good if one is missing: that is the end of the process.
-        threads.push(thread.map_err(|e| EngineError::Worker {
-            worker,
-            what: format!(
-                "no thread for it: {e}; raise the limit of processes (ulimit -u) or use fewer jobs"
-            ),
-        })?);
+        let body = move || vec![launch::run(w, setting, outlet, &its_line)];
+        match Builder::new().name(format!("worker-{worker}")).spawn(body) {
+            Ok(thread) => threads.push(thread),
+            Err(e) => {
+                control.stop.store(true, Relaxed);
+                line.go(spec.epoch_ns);
+                threads.into_iter().for_each(|t| drop(t.join()));
+                let what = format!(
+                    "no thread for it: {e}; raise the limit of processes (ulimit -u) or use fewer jobs"
+                );
+                return Err(EngineError::Worker { worker, what });
+            }
+        }
     }
-    Ok((line.wait(spec.epoch_ns), threads))
+    line.muster(threads.len(), unwanted);
+    if unwanted() {
+        control.stop.store(true, Relaxed);
+    }
+    Ok((line.go(spec.epoch_ns), threads))
 }
 
 fn spawn_virtual(
@@ -192,8 +266,9 @@ impl RunningStage {
     /// Gives a piece back, to be filled again.
     pub fn recycle(&self, output: Output) {
         if let Output::Interval { worker, .. } = &output
-            && let Some((_, back)) = self.empties.iter().find(|(w, _)| w == worker)
+            && let Ok(i) = self.empties.binary_search_by_key(worker, |(w, _)| *w)
         {
+            let back = &self.empties[i].1;
             // Full, or its worker is gone: then it is not needed.
             let _ = back.try_send(output);
         }

@@ -571,7 +571,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
 
 /// Bytes that the worker may begin: its own limit, or its passes over the region.
 fn bytes_to_do(spec: &WorkerSpec) -> u64 {
-    let loops = spec.stop.loops.zip(spec.source.region_bytes()).map(|(n, bytes)| u64::from(n) * bytes);
+    let loops =
+        spec.stop.loops.zip(spec.source.region_bytes()).map(|(n, bytes)| u64::from(n).saturating_mul(bytes));
     spec.stop.bytes.unwrap_or(u64::MAX).min(loops.unwrap_or(u64::MAX))
 }
 

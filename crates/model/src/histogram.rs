@@ -10,6 +10,9 @@ const DIGITS: u8 = 3;
 /// values a second it takes 285 years; only a damaged file says more.
 const MAX_COUNT: u64 = 1 << 53;
 
+/// Memory of one histogram, about.
+pub const BYTES: u64 = 270 << 10;
+
 /// A histogram of nanoseconds. All have one layout, so that any two merge without loss.
 #[derive(Clone, PartialEq)]
 pub struct Histogram {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::OpKind;
 use crate::units::{BytesRate, OpsRate, Size, Span};
 
+pub mod bounds;
 mod check;
 mod secrets;
 mod target;
@@ -176,6 +177,13 @@ pub struct Workload {
     pub object: Option<ObjectOptions>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockOptions>,
+}
+
+impl Workload {
+    /// Ops in flight of all its jobs.
+    pub fn in_flight(&self) -> u32 {
+        self.concurrency.saturating_mul(self.jobs.unwrap_or(1))
+    }
 }
 
 fn default_sizes() -> SizeDist {

@@ -28,6 +28,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    signals::keep_file_size_errors();
     match dispatch::dispatch(&cli, &args::Context::of_process()) {
         Ok(exit) => exit.into(),
         Err(fault) => {

@@ -65,3 +65,12 @@ pub fn install(role: Role) {
         }
     }
 }
+
+/// A write beyond the limit of file sizes (`ulimit -f`) is an error of that write, not the end of the process: by default the
+/// signal that comes with it kills without a word.
+pub fn keep_file_size_errors() {
+    // SAFETY: ignoring a signal has no handler that could do harm.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}

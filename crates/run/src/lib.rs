@@ -17,6 +17,7 @@ pub mod filebench;
 pub mod fio_job;
 pub mod interrupt;
 mod lower;
+mod memory;
 pub mod objects;
 mod prepare;
 pub mod safety;

@@ -157,7 +157,8 @@ fn once(
         late_tolerance_ns: u64::MAX,
         workers,
     };
-    let mut port = Port::new(plimsoll_engine::start(spec).map_err(engine_error)?);
+    let mut port =
+        Port::new(plimsoll_engine::start_unless(spec, &|| interrupt.is_requested()).map_err(engine_error)?);
     let mut refused = Vec::new();
     let mut stopped = None;
     while let Some(step) = port.next(Duration::from_millis(50)) {

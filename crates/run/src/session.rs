@@ -328,6 +328,7 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<StageEnd, RunError> {
         let index = self.next_stage;
+        crate::memory::check(&self.plan, stage)?;
         let findings = self.prepare_files(index, stage, events)?;
         self.prepare_stage(index, stage, events)?;
         let warmup_ns = lower::warmup_ns(stage);

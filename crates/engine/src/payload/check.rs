@@ -147,15 +147,16 @@ impl Payload {
     fn check_middle(&self, piece: &[u8], object: u64, offset: u64) -> Result<(), Difference> {
         let Some((at, word)) = first_word(piece) else {
             // Zeros throughout: a pool that compresses to nothing has such pieces, another has none.
-            let zeros_are_ours = self.pool.chunks(piece.len().max(1)).any(|c| c.iter().all(|b| *b == 0));
+            let zeros_are_ours =
+                self.pool.bytes.chunks(piece.len().max(1)).any(|c| c.iter().all(|b| *b == 0));
             return if zeros_are_ours { Ok(()) } else { Err(stranger(piece, object, offset)) };
         };
-        let places = self.places.get_or_init(|| places_of(&self.pool));
+        let places = self.pool.places.get_or_init(|| places_of(&self.pool.bytes));
         let from = places.partition_point(|(w, _)| *w < word);
         // Words of the pool are random, so that as a rule there is one place; all of them are tried.
         let candidates = places[from..].iter().take_while(|(w, _)| *w == word).filter_map(|(_, place)| {
             let start = (*place as usize).checked_sub(at)?;
-            self.pool.get(start..start + piece.len())
+            self.pool.bytes.get(start..start + piece.len())
         });
         let mut nearest: Option<usize> = None;
         for ours in candidates {

@@ -65,6 +65,7 @@ impl Plan {
             ));
         }
         self.check_secrets()?;
+        self.check_bounds()?;
         for (i, stage) in self.stages.iter().enumerate() {
             self.check_stage(&format!("stage {}", i + 1), stage)?;
         }
@@ -213,11 +214,7 @@ fn check_size(place: &str, size: &SizeDist) -> Result<(), PlanError> {
 
 /// A range that no object has would be cut to what there is, and told as what was asked for.
 fn check_range(place: &str, w: &Workload, size: &SizeDist) -> Result<(), PlanError> {
-    let largest = match size {
-        SizeDist::Fixed(s) => s.0,
-        SizeDist::Uniform { max, .. } | SizeDist::LogNormal { max, .. } => max.0,
-        SizeDist::Weighted(list) => list.iter().map(|(s, _)| s.0).max().unwrap_or(0),
-    };
+    let largest = super::bounds::largest(size);
     let ranged = w.mix.get(&OpKind::GetRange).is_some_and(|n| *n > 0);
     match w.object.as_ref().and_then(|o| o.range) {
         Some(range) if ranged && range.0 > largest => Err(invalid(

@@ -131,7 +131,7 @@ impl<'a> Part<'a> {
 
     /// Most ops in flight.
     pub fn concurrency(&self, kind: Option<OpKind>) -> u32 {
-        self.specs(kind).iter().map(|w| w.concurrency * w.jobs.unwrap_or(1)).sum()
+        self.specs(kind).iter().map(|w| w.in_flight()).sum()
     }
 
     /// What was done between two times, step by step, all series of the line together: counts, which can be summed up, and no

@@ -161,7 +161,7 @@ fn workload_seen(
         name: lines.iter().find(is_mine).map_or_else(|| spec.name.clone(), |l| l.name.clone()),
         op: Some(series.id.kind),
         size_bytes: nominal_size(spec, Some(series.id.kind)),
-        concurrency: spec.concurrency * spec.jobs.unwrap_or(1),
+        concurrency: spec.in_flight(),
         offered_per_s: offered_per_s(spec, series.id.kind),
         ok: column(&|p| p.ok() as f64),
         bytes_ok: column(&|p| p.bytes_ok as f64),

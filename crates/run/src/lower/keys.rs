@@ -6,12 +6,18 @@
 //! right behind them. So a mix that puts at least as often as it deletes never deletes what is not there.
 
 use plimsoll_model::OpKind;
+use plimsoll_model::plan::bounds::{MAX_OBJECTS, MAX_STAGES, MAX_WORKLOADS};
 use plimsoll_model::plan::{ObjectOptions, Stage, Workload};
 
 /// First number of objects that are not of a data set; each workload of each stage has a range of its own.
 const VICTIMS: u64 = plimsoll_engine::target::s3::keys::DATASET_NUMBERS;
 /// Numbers that one workload may use up.
 const RANGE: u64 = 1 << 40;
+
+// The last number of the last range fits, and no data set reaches into the first.
+const _: () =
+    assert!((MAX_STAGES * MAX_WORKLOADS) as u128 * (RANGE as u128) + VICTIMS as u128 <= u64::MAX as u128);
+const _: () = assert!(MAX_OBJECTS * 2 < VICTIMS && MAX_OBJECTS * 2 < RANGE / 4);
 
 /// Numbers of the objects of one workload of one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +31,18 @@ pub struct KeyPlan {
     pub fresh_first: u64,
     /// Where only so many ops are possible: deletes end with their victims when nothing makes new ones.
     pub most_ops: Option<u64>,
+    /// Ops after which the workload would be at the end of its numbers: years, at the rate of any storage.
+    pub room_ops: u64,
+}
+
+/// First number of the range of a workload of a stage.
+fn range_first(stage: u32, workload: u16) -> u64 {
+    let (stage, workload) = (u64::from(stage), u64::from(workload));
+    assert!(
+        stage < MAX_STAGES && workload < MAX_WORKLOADS,
+        "stage {stage}, workload {workload}: no range is theirs"
+    );
+    VICTIMS + (stage * MAX_WORKLOADS + workload) * RANGE
 }
 
 fn reads(kind: OpKind) -> bool {
@@ -44,7 +62,7 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
     // Whole rounds over the workers: the worker that deletes number n + victims is the one that made it.
     let round = u64::from(workers.max(1)) * if batches > 0 { batch } else { 1 };
     let victims = if deletes + batches > 0 { objects.div_ceil(round) * round } else { 0 };
-    let victims_first = VICTIMS + (u64::from(stage) * 16 + u64::from(workload)) * RANGE;
+    let victims_first = range_first(stage, workload);
     let total: u64 = weight(|_| true);
     let taken = deletes + batches * batch;
     let most_ops = (taken > made && taken > 0).then(|| victims * total / taken);
@@ -54,6 +72,7 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
         victims,
         fresh_first: victims_first + victims,
         most_ops,
+        room_ops: (RANGE / 2 - victims) / batch,
     }
 }
 
@@ -89,6 +108,7 @@ pub fn objects_to_overwrite(w: &Workload, size_bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use plimsoll_model::Plan;
+    use proptest::prelude::*;
 
     fn workload(mix: &str, objects: u64) -> Workload {
         let text = format!(
@@ -137,13 +157,36 @@ mod tests {
         assert!(used_up(&stage("put = 1, delete = 1"), 500_000_000).is_empty(), "it makes its own");
     }
 
+    /// All numbers that a workload may touch outside of the data set: victims, and what it makes or deletes.
+    fn range(w: &Workload, stage: u32, workload: u16, workers: u32) -> std::ops::Range<u64> {
+        let k = key_plan(w, stage, workload, workers);
+        assert_eq!(k.fresh_first, k.victims_first + k.victims);
+        let batch = u64::from(w.object.as_ref().unwrap().delete_batch);
+        k.victims_first..k.fresh_first.max(k.victims_first + k.room_ops * batch) + k.room_ops
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_workloads_share_a_number(
+            a in (0..MAX_STAGES as u32, 0..MAX_WORKLOADS as u16, 1u64..=MAX_OBJECTS, 1u32..5000),
+            b in (0..MAX_STAGES as u32, 0..MAX_WORKLOADS as u16, 1u64..=MAX_OBJECTS, 1u32..5000),
+            near in any::<bool>(),
+        ) {
+            // Next to each other, where ranges meet, as often as anywhere.
+            let b = if near { (a.0.saturating_add(1).min(MAX_STAGES as u32 - 1), b.1, b.2, b.3) } else { b };
+            let w = |objects| workload("put = 1, delete = 2, delete-batch = 1", objects);
+            let (x, y) = (range(&w(a.2), a.0, a.1, a.3), range(&w(b.2), b.0, b.1, b.3));
+            prop_assert!(x.start >= VICTIMS && y.start >= VICTIMS && x.start < x.end);
+            if (a.0, a.1) != (b.0, b.1) {
+                prop_assert!(x.end <= y.start || y.end <= x.start, "{:?} {:?}", x, y);
+            }
+        }
+    }
+
     #[test]
-    fn ranges_are_apart() {
-        let w = workload("put = 1", 1);
-        let a = key_plan(&w, 0, 0, 1);
-        let b = key_plan(&w, 0, 1, 1);
-        let c = key_plan(&w, 1, 0, 1);
-        assert!(a.fresh_first + RANGE <= b.fresh_first && b.fresh_first < c.fresh_first);
-        assert!(a.fresh_first >= VICTIMS);
+    fn workload_16_of_a_stage_is_not_workload_0_of_the_next() {
+        let w = workload("put = 1, delete = 1", 10);
+        assert!(range(&w, 0, 16, 1).end <= range(&w, 1, 0, 1).start);
+        assert!(range(&w, 0, 0, 1).end <= range(&w, 0, 1, 1).start);
     }
 }

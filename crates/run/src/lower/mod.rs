@@ -6,7 +6,7 @@ mod workers;
 
 pub use keys::{KeyPlan, key_plan, objects_to_overwrite, used_up};
 pub use source::{Region, object_source, prepare_source, region_source, size_spec};
-pub use workers::{Division, divide, threads_for};
+pub use workers::{Division, divide, threads_for, worker_number};
 
 use plimsoll_engine::{Pacer, SeriesSpec, StopRule};
 use plimsoll_model::OpKind;

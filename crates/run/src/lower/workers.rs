@@ -20,6 +20,12 @@ pub fn threads_for(asked: Option<u32>, concurrency: u32, cores: u32, storage_is_
     wanted.clamp(1, concurrency.max(1))
 }
 
+/// Number of the `n`-th worker of a workload in its stage. Plans are checked so that it fits (`plan::bounds`).
+pub fn worker_number(first: u16, n: u32) -> u16 {
+    let number = u32::from(first).checked_add(n).and_then(|all| u16::try_from(all).ok());
+    number.expect("the jobs of a stage are bounded")
+}
+
 /// Spreads `concurrency` over `threads` as evenly as it goes.
 pub fn divide(concurrency: u32, threads: u32) -> Vec<Division> {
     let (each, left) = (concurrency / threads, concurrency % threads);

@@ -4,7 +4,7 @@
 
 mod cgroup;
 mod devices;
-mod parse;
+pub(crate) mod parse;
 mod thread;
 
 pub use cgroup::ControlGroups;

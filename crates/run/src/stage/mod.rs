@@ -85,7 +85,8 @@ pub fn run(
         late_tolerance_ns: 10_000_000,
         workers,
     };
-    let running = plimsoll_engine::start(spec).map_err(engine_error)?;
+    let interrupt = sinks.interrupt;
+    let running = plimsoll_engine::start_unless(spec, &|| interrupt.is_requested()).map_err(engine_error)?;
     let start_ns = running.started_ns();
     sinks.intervals.mark(&Mark::StageStart {
         stage: s.index,
@@ -163,7 +164,8 @@ impl<'a> Collector<'a> {
         controller: &mut dyn Controller,
     ) -> Result<Vec<WorkerEnd>, RunError> {
         let ids: Vec<u16> = self.s.workers.iter().map(|w| w.worker).collect();
-        let at = |worker: u16| ids.iter().position(|w| *w == worker).unwrap_or(0);
+        assert!(ids.is_sorted(), "workers are numbered as they come");
+        let at = |worker: u16| ids.binary_search(&worker).expect("a slice is of a worker of this stage");
         let mut port = Port::new(running);
         while let Some(step) = port.next(Duration::from_millis(50)) {
             if let Step::Output(output) = &step {

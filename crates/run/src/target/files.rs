@@ -99,7 +99,7 @@ impl FilesTarget {
         let one = |job: u32| {
             let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, job);
             let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, place.stage, place.workload, 0);
-            let worker = first_worker + job as u16;
+            let worker = lower::worker_number(first_worker, job);
             // Each worker paces its own part of a rate of bytes; the schedules of ops are shared.
             let (pacing, pace_share) = match &w.pacing {
                 Pacing::Bytes(b) => {

@@ -9,6 +9,7 @@ pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect,
 
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
+use plimsoll_model::plan::bounds::MAX_STAGES;
 use plimsoll_model::plan::{ControllerSpec, RunOptions, Stage, TargetSpec, Workload};
 use plimsoll_model::{Plan, plan::SimTarget};
 
@@ -76,7 +77,7 @@ impl Ready {
         place: Place,
         first_worker: u16,
     ) -> Result<Vec<WorkerSpec>, RunError> {
-        let concurrency = w.concurrency * w.jobs.unwrap_or(1);
+        let concurrency = w.in_flight();
         let threads = match self {
             // A simulation runs in one thread in any case.
             Self::Sim(_) => 1,
@@ -85,6 +86,12 @@ impl Ready {
         let overwrites = overwrites(plan);
         // A search writes the same objects in all its stages.
         let stage = if overwrites { 0 } else { place.stage };
+        if u64::from(stage) >= MAX_STAGES {
+            return Err(RunError::input(
+                format!("a run has no numbers for the objects of more than {MAX_STAGES} stages"),
+                "Start a new run",
+            ));
+        }
         let keys = lower::key_plan(w, stage, place.workload, threads);
         let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, 0);
         let again =
@@ -101,17 +108,22 @@ impl Ready {
         let specs = lower::divide(concurrency, threads).into_iter().enumerate().map(|(i, part)| {
             let share = Share { index: part.index, of: part.of };
             let mut stop = lower::stop_rule(w, place.warmup_ns, part.index, part.of);
+            if matches!(self, Self::S3(_)) {
+                // Numbers of objects are this workload's own up to here.
+                let room = keys.room_ops / u64::from(part.of);
+                stop.ops = Some(stop.ops.map_or(room, |o| o.min(room)));
+            }
             // A search deletes on when nothing is left: the storage answers, and that is what is asked.
             if let Some(most) = keys.most_ops.filter(|_| !overwrites) {
                 let each = most / u64::from(part.of);
                 stop.ops = Some(stop.ops.map_or(each, |o| o.min(each)));
             }
             WorkerSpec {
-                worker: first_worker + i as u16,
+                worker: lower::worker_number(first_worker, i as u32),
                 stage: place.stage,
                 workload: place.workload,
                 series: series.clone(),
-                cpu: cpu_of(&plan.options, first_worker + i as u16),
+                cpu: cpu_of(&plan.options, lower::worker_number(first_worker, i as u32)),
                 ring: plan.options.ring,
                 source: source.clone(),
                 share,

@@ -64,7 +64,7 @@ impl Shape {
         let is_block = matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_));
         let (least, asked_bytes) = ends(&w.size);
         let smallest = if is_block { 4096 } else { 1024 };
-        let asked = w.concurrency * w.jobs.unwrap_or(1);
+        let asked = w.in_flight();
         // One size is that of small ops or of large ones; two (4KiB..1MiB) are both.
         let named = [least < asked_bytes || asked_bytes < LARGE, least < asked_bytes || asked_bytes >= LARGE];
         let kinds = || w.mix.iter().filter(|(_, n)| **n > 0).map(|(k, _)| *k);

@@ -1,0 +1,104 @@
+//! Whether this machine has the memory that a stage will take: asked before the stage, because the kernel answers a
+//! machine that runs out of it by killing whatever it likes.
+
+use plimsoll_engine::SeriesSpec;
+use plimsoll_model::histogram;
+use plimsoll_model::plan::{Plan, Stage, TargetSpec};
+use plimsoll_model::units::Size;
+
+use crate::error::RunError;
+use crate::lower;
+use crate::sample::{ControlGroups, parse};
+use crate::target;
+
+/// Of a thread: what it touches of its stack, its ring, and tables.
+const THREAD_BYTES: u64 = 256 << 10;
+/// Of an op in flight, beside its buffer.
+const SLOT_BYTES: u64 = 4 << 10;
+/// Share of the memory that is free which a stage may take: the storage's page cache and everybody else need some.
+const SHARE: (u64, u64) = (3, 4);
+
+/// Memory that a stage's workers will take, about, and how many they are.
+pub fn needs(plan: &Plan, stage: &Stage) -> Result<(u64, u64), RunError> {
+    let mut threads = Vec::new();
+    for w in &stage.workloads {
+        let (_, spec) = plan.target_of(w)?;
+        let on_files = matches!(spec, TargetSpec::Block(_) | TargetSpec::Files(_));
+        let count = match spec {
+            TargetSpec::Sim(_) => 1,
+            _ if on_files => w.jobs.unwrap_or(1),
+            _ => lower::threads_for(plan.options.threads, w.in_flight(), target::cores(), false),
+        };
+        let buffer = if on_files { lower::size_spec(&w.size, 1).max_bytes() } else { 0 };
+        let slots = u64::from(if on_files { w.concurrency } else { w.in_flight().div_ceil(count) });
+        let own = THREAD_BYTES + slots.saturating_mul(SLOT_BYTES + buffer);
+        let series = lower::series(w, spec, 0);
+        threads.push((u64::from(count), own, series.iter().map(histograms).sum::<u64>()));
+    }
+    let workers: u64 = threads.iter().map(|t| t.0).sum();
+    // One slice is being filled, the others wait.
+    let slices = plimsoll_engine::spare_slices(workers as usize) as u64 + 1;
+    let bytes = threads.into_iter().fold(0, |all: u64, (count, own, histograms)| {
+        all.saturating_add(count.saturating_mul(own + slices * histograms * histogram::BYTES))
+    });
+    Ok((bytes, workers))
+}
+
+fn histograms(s: &SeriesSpec) -> u64 {
+    let shape = &s.shape;
+    1 + [shape.service, shape.first_byte, shape.submission, shape.throttled]
+        .into_iter()
+        .map(u64::from)
+        .sum::<u64>()
+}
+
+/// Refuses a stage that this machine has no memory for.
+pub fn check(plan: &Plan, stage: &Stage) -> Result<(), RunError> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let given = ControlGroups::of_self().memory_limit_bytes().unwrap_or(u64::MAX);
+    match parse::memory_available(&meminfo) {
+        // Nobody says.
+        0 => Ok(()),
+        available => judge(needs(plan, stage)?, available.min(given)),
+    }
+}
+
+fn judge((bytes, workers): (u64, u64), available: u64) -> Result<(), RunError> {
+    if bytes <= available / SHARE.1 * SHARE.0 {
+        return Ok(());
+    }
+    let mib = |n: u64| Size(n >> 20 << 20);
+    Err(RunError::input(
+        format!(
+            "{workers} worker(s) would take about {} of memory, and {} are free here, of which a stage may take three quarters",
+            mib(bytes),
+            mib(available)
+        ),
+        "Use fewer jobs (numjobs), fewer in flight, or smaller blocks",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed(jobs: u32) -> (u64, u64) {
+        let plan = Plan::from_toml(&format!(
+            "version = 1\n[targets.b]\nkind = \"block\"\npath = \"/x\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\n\
+             mix = {{ read = 1, write = 1 }}\njobs = {jobs}\nconcurrency = 4\nsize = \"4KiB\"\n"
+        ))
+        .unwrap();
+        needs(&plan, &plan.stages[0]).unwrap()
+    }
+
+    #[test]
+    fn thousands_of_jobs_are_refused_where_there_is_no_room_for_them() {
+        let (bytes, jobs) = needed(10_000);
+        assert_eq!(jobs, 10_000);
+        assert!((20 << 30..50 << 30).contains(&bytes), "{bytes}");
+        let e = judge((bytes, jobs), 16 << 30).unwrap_err();
+        assert_eq!(e.exit_code(), 2);
+        assert!(e.to_string().contains("10000 worker(s)") && e.to_string().contains("16GiB"), "{e}");
+        assert!(judge(needed(500), 4 << 30).is_ok(), "{:?}", needed(500));
+    }
+}
