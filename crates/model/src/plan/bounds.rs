@@ -123,7 +123,14 @@ impl Plan {
                 }
                 template
             }
-            ControllerSpec::Saturation { template, max_concurrency, p99_ceiling, drain, load_points } => {
+            ControllerSpec::Saturation {
+                template,
+                max_concurrency,
+                p99_ceiling,
+                drain,
+                load_points,
+                budget,
+            } => {
                 within(
                     (place, "max_concurrency"),
                     u64::from(max_concurrency.unwrap_or(1)),
@@ -131,7 +138,7 @@ impl Plan {
                     MAX_IN_FLIGHT,
                 )?;
                 within((place, "a number of load points"), load_points.len() as u64, 0, MAX_LIST)?;
-                for span in [p99_ceiling, drain].into_iter().flatten() {
+                for span in [p99_ceiling, drain, budget].into_iter().flatten() {
                     time((place, "a time"), *span)?;
                 }
                 template
