@@ -73,6 +73,12 @@ export interface Hold {
   events: [number, number][]; horizon_s: number;
 }
 
+/** A span in which storage that was being asked answered next to nothing. */
+export interface Outage { at: string; from_s: number; to_s: number | null; seen_until_s: number }
+
+/** An event that a person put on the time axis. */
+export interface Remark { at_s: number; text: string; planned: boolean }
+
 export interface BucketFit {
   target: string; op_class: string; unit: string; status: string;
   sustained_per_s: Estimate | null; burst_per_s: Estimate | null; capacity: Estimate | null;
@@ -112,7 +118,7 @@ export interface LoadPoint {
 }
 
 export interface Analysis {
-  holds: Hold[]; buckets: BucketFit[]; size_models: SizeModel[]; saturations: Saturation[]; scalings: Scaling[];
+  holds: Hold[]; outages?: Outage[]; remarks?: Remark[]; buckets: BucketFit[]; size_models: SizeModel[]; saturations: Saturation[]; scalings: Scaling[];
   comparisons: Comparison[]; load_points: LoadPoint[];
   bottlenecks: { candidate: string; measured: string; threshold: string; time_fraction: number | null; verdict: string; next: string }[];
   checks: { code: string; name: string; result: string; measured: string; threshold: string; remedy: string }[];

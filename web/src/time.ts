@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 
 import { base, chart, choice, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
-import type { Hold, Resource, Run, Series } from "./feed";
+import type { Hold, Outage, Resource, Run, Series } from "./feed";
 import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
 import { ORDER } from "./size";
@@ -98,6 +98,18 @@ function held(holds: Hold[], factor: number): Plot.Markish[] {
   ];
 }
 
+/** Outages, and what persons noted. */
+function happened(run: Run): Plot.Markish[] {
+  const outages = run.analysis.outages ?? [];
+  const remarks = run.analysis.remarks ?? [];
+  return [
+    Plot.rect(outages, { x1: "from_s", x2: (o: Outage) => o.to_s ?? o.seen_until_s, fill: "var(--bad)", fillOpacity: 0.15 }),
+    Plot.text(outages, { x: "from_s", frameAnchor: "bottom", text: (o: Outage) => `no answers, ${seconds((o.to_s ?? o.seen_until_s) - o.from_s)}`, dx: 4, dy: -18, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.ruleX(remarks, { x: "at_s", stroke: "var(--ink)", strokeDasharray: "2 3" }),
+    Plot.text(remarks, { x: "at_s", frameAnchor: "top", text: "text", dx: 4, dy: 8, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
+  ];
+}
+
 function summaryOf(list: Track[], column: Column, unit: (y: number) => string): string {
   return list.map((t) => {
     const ys = points(t, column).map((p) => p.y);
@@ -127,6 +139,7 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
           Plot.ruleY([0], { stroke: "var(--line)" }),
           ...(unit === "op/s" && offered.length === 1 ? [Plot.ruleY(offered, { stroke: "var(--muted)", strokeDasharray: "2 2" })] : []),
           ...list.flatMap((t) => line(points(t, column, factor), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.5 })),
+          ...happened(run),
           ...held(holds, factor),
           ...tips(all, (y) => `${significant(y, 4)} ${unit}`, (t) => seconds(t)),
         ],

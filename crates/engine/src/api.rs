@@ -199,6 +199,8 @@ pub struct WorkerEnd {
     pub mismatches: u64,
     /// Verified reads that did not show what was expected, and prove nothing: a write to the same place crossed them.
     pub crossed_reads: u64,
+    /// Bodies whose checksum was to be checked, and that came without one.
+    pub unchecked_bodies: u64,
     /// The first of them.
     pub first_mismatches: Vec<Mismatch>,
     /// First error of each outcome, with its text.

@@ -247,6 +247,7 @@ fn end_of<R: Ring, T: Target<R>>(
         abandoned: w.in_flight(),
         mismatches: w.recorder.mismatches,
         crossed_reads: w.target.crossed_reads(),
+        unchecked_bodies: w.target.unchecked_bodies(),
         first_mismatches: w.recorder.first_mismatches.clone(),
         errors: w.recorder.errors.clone(),
         synced_through: w.synced_through(),

@@ -353,6 +353,7 @@ impl WorkerEnd {
             abandoned: 0,
             mismatches: 0,
             crossed_reads: 0,
+            unchecked_bodies: 0,
             first_mismatches: Vec::new(),
             errors: Vec::new(),
             synced_through: 0,

@@ -18,6 +18,10 @@ pub struct Analysis {
     pub spans: Vec<LineSpan>,
     /// Does it hold? Levels, cliffs and horizon per line.
     pub holds: Vec<Hold>,
+    /// Spans in which storage that was being asked answered next to nothing.
+    pub outages: Vec<crate::claim::Outage>,
+    /// What persons noted while the run went on, or had planned.
+    pub remarks: Vec<Remark>,
     /// Token buckets, with their drains.
     pub buckets: Vec<BucketFit>,
     /// Which cap binds at which size and concurrency.
@@ -36,6 +40,16 @@ pub struct Analysis {
     pub checks: Vec<Check>,
     /// What to do with the figures, in the units of the tools that people use. One sentence each.
     pub advice: Vec<String>,
+}
+
+/// An event on the run's time axis that a person put there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Remark {
+    /// Seconds since the run's start.
+    pub at_s: f64,
+    pub text: String,
+    /// By `--mark-at`, and not by `plimsoll mark`.
+    pub planned: bool,
 }
 
 /// One stage's part of a line of the summary.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 mod figure;
 mod kinds;
+mod outage;
 mod status;
 
 pub use figure::{Amount, Refusal, SPREAD, figure};
@@ -22,6 +23,7 @@ pub use kinds::{
     MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps,
     Undetermined, Unit, VoidLine,
 };
+pub use outage::{Outage, OutageKind, OutageSpan};
 pub use status::{RunStatus, Status};
 
 /// One statement about a run.
@@ -47,6 +49,8 @@ pub enum ClaimKind {
     Rate(Rate),
     /// A line whose figures may not be used.
     VoidLine(VoidLine),
+    /// Storage that was asked answered nothing for a while.
+    Outage(Outage),
     /// A limiter refuses.
     Refusing(Refusing),
     /// The kinds of a mix did not come in the shares that were asked for.

@@ -71,6 +71,9 @@ pub struct RunOptions {
     pub trace: Option<String>,
     /// The horizon that the user needs: a shorter run is qualified (Q01).
     pub goal: Option<Span>,
+    /// Events that somebody brings about at a known time after the first load has begun: `30s=node 3 off`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mark_at: Vec<String>,
 }
 
 impl Default for RunOptions {
@@ -84,6 +87,7 @@ impl Default for RunOptions {
             grid: Span(std::time::Duration::from_millis(100)),
             trace: None,
             goal: None,
+            mark_at: Vec::new(),
         }
     }
 }

@@ -31,6 +31,9 @@ pub struct RunSummary {
     #[serde(default)]
     pub claims: Vec<Claim>,
     pub findings: Vec<Finding>,
+    /// What persons noted while the run went on, or had planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<crate::analysis::Remark>,
     pub workloads: Vec<WorkloadSummary>,
     pub limits: Vec<LimitSummary>,
     pub expectations: Vec<Expectation>,

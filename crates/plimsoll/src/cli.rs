@@ -9,6 +9,7 @@ use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
+use crate::commands::mark::MarkCommand;
 use crate::commands::object::ObjectCommand;
 use crate::commands::plan_file::RunCommand;
 use crate::commands::probe::{
@@ -81,6 +82,8 @@ pub enum Command {
     /// List, show or remove runs
     #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),
+    /// Note an event on a run's time axis, while it goes on or later
+    Mark(MarkCommand),
     /// Remove what a run left in storage
     Cleanup(CleanupCommand),
     /// Judge runs again

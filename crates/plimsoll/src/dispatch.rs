@@ -3,7 +3,7 @@
 use crate::args::Context;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
-use crate::commands::{calibrate, compare_exec, cycle, runs_exec, scale_exec, suites, target_exec};
+use crate::commands::{calibrate, compare_exec, cycle, mark, runs_exec, scale_exec, suites, target_exec};
 use crate::fault::{Exit, Fault};
 use crate::measure::{planned, resume};
 
@@ -21,6 +21,7 @@ pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
         Command::Calibrate(c) => calibrate::calibrate(c),
         Command::Report(c) => runs_exec::report(c),
         Command::Runs(c) => runs_exec::runs(c),
+        Command::Mark(c) => mark::mark(c),
         Command::Cleanup(c) => runs_exec::cleanup(c),
         Command::Analyze(c) => runs_exec::analyze(c),
         Command::Compare(c) => compare_exec::compare(c),

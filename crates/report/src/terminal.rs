@@ -145,6 +145,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
     if !found_first {
         analysis(out, s, &r.analysis, style);
     }
+    remarks(out, s, style);
     findings(out, &s.findings, style);
     for gap in &r.gaps {
         out.push_str(&wrap(gap, style.width, "", "  "));
@@ -152,6 +153,17 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
     out.push_str(&wrap(&labels(s), style.width, "", "  "));
     if !s.rerun.is_empty() {
         let _ = writeln!(out, "Again: {}", s.rerun);
+    }
+}
+
+/// What persons put on the time axis.
+fn remarks(out: &mut String, s: &RunSummary, style: Style) {
+    for r in &s.remarks {
+        let kind = if r.planned { "planned" } else { "noted" };
+        out.push_str(&wrap(&format!("Event at {:.1} s ({kind}): {}", r.at_s, r.text), style.width, "", "  "));
+    }
+    if !s.remarks.is_empty() {
+        out.push('\n');
     }
 }
 

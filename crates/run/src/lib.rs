@@ -20,6 +20,7 @@ mod lower;
 mod memory;
 pub mod objects;
 mod prepare;
+pub mod remark;
 pub mod safety;
 pub mod sample;
 mod server;

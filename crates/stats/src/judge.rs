@@ -33,6 +33,8 @@ pub struct WorkloadSeen {
     pub started: Vec<f64>,
     pub response: Option<LatencySummary>,
     pub service: Option<LatencySummary>,
+    /// Of downloads: until the first byte of the answer.
+    pub first_byte: Option<LatencySummary>,
     /// Absent: nothing was verified.
     pub verify_mismatches: Option<u64>,
     /// Every mismatch that was looked at was a sound block of another seed.
@@ -261,6 +263,30 @@ fn no_rate(facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// What Linux waits before it acknowledges what needs no answer: 40 ms (TCP_DELACK_MIN), and a little for the way.
+const DELAYED_ACK_MS: std::ops::Range<f64> = 38.0..50.0;
+/// Larger bodies take time of their own (guess).
+const SMALL_BODY_BYTES: u64 = 256 << 10;
+
+/// A small body that comes 40 ms after the head of its answer: the server wrote them apart with Nagle's algorithm on, and
+/// waits for an acknowledgement that the client's kernel delays. No storage has this floor.
+fn delayed_acknowledgement(w: &WorkloadSeen) -> Option<Finding> {
+    let whole = w.service.as_ref().or(w.response.as_ref())?.p50? as f64 / 1e6;
+    let first = w.first_byte.as_ref()?.p50? as f64 / 1e6;
+    let gap = whole - first;
+    if w.size_bytes > SMALL_BODY_BYTES || !DELAYED_ACK_MS.contains(&gap) || first > gap {
+        return None;
+    }
+    let text = format!(
+        "Half of the answers begin after {first:.1} ms or less and end {gap:.1} ms later, for a small body: that is no storage, but a \
+         server that sends head and body apart with Nagle's algorithm on, and waits for the acknowledgement that the client's \
+         kernel delays by 40 ms. TCP_NODELAY at the server (or what stands before it) ends it; the rate per connection can be {:.0} \
+         times this.",
+        (whole / first.max(0.1)).floor()
+    );
+    Some(Finding::new("F63", "delayed_ack", Level::Qualified, text).measured(gap, DELAYED_ACK_MS.start))
+}
+
 fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
     let label = label_of(w);
     let tail = |l: &LatencySummary| l.count as f64 * 0.01;
@@ -285,13 +311,17 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
             Finding::new("V21", "thin_tail", Level::Info, text).measured(tail(l), 10.0).on(label.clone()),
         );
     }
+    out.extend(delayed_acknowledgement(w).map(|f| f.on(label.clone())));
     let throttled = total(&w.throttled);
     if throttled > 0.0 {
         let share = throttled / w.attempts();
-        let text = format!(
-            "The storage throttled {throttled:.0} of {:.0} attempts (429 or 503): a limiter is at work.",
-            w.attempts()
-        );
+        let what = if total(&w.ok) > 0.0 {
+            "a limiter is at work"
+        } else {
+            "nothing came through, so that this may be a limiter or storage that is down"
+        };
+        let text =
+            format!("The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.", w.attempts());
         out.push(Finding::new("F01", "throttled", Level::Info, text).measured(share, 0.0).on(label));
     }
     out

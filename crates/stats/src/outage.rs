@@ -6,8 +6,9 @@
 //! outage: levels and limiters have methods of their own.
 
 use plimsoll_model::Estimate;
+use plimsoll_model::claim::{self, OutageKind};
 
-use crate::{math, rate, silence};
+use crate::{math, rate, silence, words};
 
 /// Shorter ones are told by the latencies (guess).
 pub const SHORTEST_S: f64 = 0.5;
@@ -31,6 +32,9 @@ pub const RECOVERED: f64 = 0.9;
 const RECOVERED_OVER_S: f64 = 1.0;
 const RECOVERED_OPS: f64 = 100.0;
 
+/// Without a single success: from this long on (guess).
+const NOTHING_S: f64 = 1.0;
+
 /// What was seen, per slice of `dt_s`, from the start of the load to its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
@@ -44,23 +48,13 @@ pub struct Seen<'a> {
     pub op_s: f64,
 }
 
-/// What came instead of successes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing, or next to nothing.
-    Silent,
-    Failing,
-    /// 429 and 503.
-    Throttled,
-}
-
 /// One outage. Times are seconds since the first slice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
     pub from_s: f64,
     /// Absent: it had not ended when the load did.
     pub to_s: Option<f64>,
-    pub kind: Kind,
+    pub kind: OutageKind,
     /// Absent where too little was seen.
     pub before_per_s: Option<Estimate>,
     pub during_per_s: f64,
@@ -81,6 +75,9 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     let fits = [s.throttled.len(), s.failed.len(), s.in_flight.len()].iter().all(|l| *l == n);
     if !fits || n == 0 || s.dt_s.is_nan() || s.dt_s <= 0.0 || s.ok.iter().any(|v| !v.is_finite()) {
         return Vec::new();
+    }
+    if s.ok.iter().all(|v| *v == 0.0) {
+        return nothing_at_all(s);
     }
     let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
@@ -200,9 +197,9 @@ fn outage(s: &Seen<'_>, found: &[Gap], i: usize) -> Outage {
         to_s: (g.1 < n).then_some(g.1 as f64 * s.dt_s),
         kind: match () {
             // What was in flight when it began fails once: that is silence with a noise at its edge.
-            () if asked <= 2.0 * sum(s.in_flight) / (g.1 - g.0) as f64 => Kind::Silent,
-            () if throttled > failed => Kind::Throttled,
-            () => Kind::Failing,
+            () if asked <= 2.0 * sum(s.in_flight) / (g.1 - g.0) as f64 => OutageKind::Silent,
+            () if throttled > failed => OutageKind::Throttled,
+            () => OutageKind::Failing,
         },
         before_per_s: before,
         during_per_s: sum(s.ok) / length_s,
@@ -220,4 +217,64 @@ fn recovered(ok: &[f64], dt_s: f64, rate_per_s: f64) -> Option<usize> {
     let window = ((window_s / dt_s).round() as usize).max(1);
     let enough = RECOVERED * rate_per_s * window as f64 * dt_s;
     ok.windows(window).position(|w| w.iter().sum::<f64>() >= enough)
+}
+
+/// Not one success, with somebody asking all the time: no rate is there to hold it against, and none is needed.
+fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
+    let whole = (0, s.ok.len());
+    let length_s = whole.1 as f64 * s.dt_s;
+    if length_s < NOTHING_S || !asked(s, whole) {
+        return Vec::new();
+    }
+    vec![outage(s, &[whole], 0)]
+}
+
+/// An outage in words.
+pub fn sentence(o: &claim::Outage) -> String {
+    let when = match o.span.to_s {
+        Some(to_s) => format!("From {} to {}", clock(o.span.from_s), clock(to_s)),
+        None => format!("From {} on", clock(o.span.from_s)),
+    };
+    let lasted = words::span(o.length_s());
+    let lasted = match o.span.to_s {
+        Some(_) => format!("for {lasted}"),
+        None => format!("for {lasted}, until the load ended"),
+    };
+    let ended = o.ended;
+    let outcome = o.outcome.as_deref().unwrap_or("failed");
+    let what = match o.kind {
+        OutageKind::Silent => format!("answered nothing with {:.0} ops in flight", o.in_flight),
+        OutageKind::Failing if outcome == "no_connection" => {
+            format!("was gone: no connection to it ({ended} attempts failed)")
+        }
+        OutageKind::Failing => format!("answered nothing but errors ({ended} attempts, most of them {outcome})"),
+        OutageKind::Throttled => format!(
+            "refused everything ({ended} attempts, most of them {outcome}): down behind a proxy, or a limiter that lets nothing \
+             through"
+        ),
+    };
+    let rate = |e: &Estimate| words::ops_rate(e);
+    let mut out = format!("{when}, {lasted}, **{} {what}**", o.span.at);
+    match (&o.before_per_s, &o.after_per_s) {
+        (Some(b), Some(a)) => out += &format!(": {} before it, {} after it", rate(b), rate(a)),
+        (Some(b), None) => out += &format!(": {} before it", rate(b)),
+        (None, Some(a)) => out += &format!(": {} after it", rate(a)),
+        (None, None) => {}
+    }
+    match (o.span.to_s, o.recover_s) {
+        (Some(_), Some(s)) if s < 0.05 => out += ", at once",
+        (Some(_), Some(s)) => out += &format!(", after another {} of recovery", words::span(s)),
+        (Some(_), None) if o.before_per_s.is_some() => out += "; the rate of before was not seen again",
+        _ => {}
+    }
+    out.push('.');
+    if let (Some(with), Some(without)) = (&o.with_per_s, &o.without_per_s) {
+        out += &format!(" Over all that is {}; without outages {}.", rate(with), rate(without));
+    }
+    out
+}
+
+/// A time on the run's axis.
+fn clock(s: f64) -> String {
+    format!("{} s", words::fixed(s, 1))
 }

@@ -1,7 +1,8 @@
 //! Outages are found when they are there, to the slice, and nothing is called one that is not: noise, stalls, cliffs, quotas,
 //! ops that end together, pauses.
 
-use plimsoll_stats::outage::{Kind, Outage, Seen, find, without};
+use plimsoll_model::claim::OutageKind as Kind;
+use plimsoll_stats::outage::{Outage, Seen, find, without};
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::fluid::Fluid;
 use plimsoll_stats::simulate::{Load, System};
@@ -181,6 +182,8 @@ fn ordinary_noise_and_stalls_are_no_outage() {
 fn odd_input_is_no_outage() {
     assert_eq!(find(&Seen::default()), []);
     assert_eq!(Series::of(vec![]).find(0.0), []);
-    assert_eq!(Series::of(vec![0.0; 100]).find(0.0), []);
+    assert_eq!(Series::of(vec![0.0; 5]).find(0.0), []);
+    let dead = Series::of(vec![0.0; 100]).find(0.0);
+    assert!(dead.len() == 1 && dead[0].from_s == 0.0 && dead[0].to_s.is_none() && dead[0].before_per_s.is_none());
     assert_eq!(Series::of(vec![f64::NAN; 100]).find(0.0), []);
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::interval::ClientCounts;
+use plimsoll_model::analysis::Remark;
+use plimsoll_model::interval::{ClientCounts, EndpointCounts};
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Environment, Outcome, Plan, Sample, Series, SeriesId};
 
@@ -54,6 +55,8 @@ pub struct RunData {
     /// In order of their index.
     pub stages: Vec<StageData>,
     pub marks: Vec<Mark>,
+    /// What persons noted (`plimsoll mark`).
+    pub remarks: Vec<Remark>,
     /// Resources, by time.
     pub samples: Vec<Sample>,
     /// Files that could not be read to their end.
@@ -86,6 +89,8 @@ pub struct StageData {
     /// Points without gaps: point `i` covers `[first + i, first + i + 1) * step_ns`.
     pub first_point: u64,
     pub series: BTreeMap<SeriesId, Vec<Point>>,
+    /// Of series with several endpoints: what each endpoint did, point by point.
+    pub endpoint_series: BTreeMap<SeriesId, Vec<Vec<EndpointCounts>>>,
     pub client: Vec<ClientCounts>,
 }
 
@@ -207,6 +212,18 @@ impl StageData {
         &points[self.range(points.len(), step_ns, from_ns, to_ns)]
     }
 
+    /// What each of several endpoints did in the points that lie wholly inside `[from_ns, to_ns)`.
+    pub fn endpoint_points(
+        &self,
+        id: SeriesId,
+        step_ns: u64,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> &[Vec<EndpointCounts>] {
+        let Some(points) = self.endpoint_series.get(&id) else { return &[] };
+        &points[self.range(points.len(), step_ns, from_ns, to_ns)]
+    }
+
     /// The workers' own counts of the points that lie wholly inside `[from_ns, to_ns)`.
     pub fn client_points(&self, step_ns: u64, from_ns: u64, to_ns: u64) -> &[ClientCounts] {
         &self.client[self.range(self.client.len(), step_ns, from_ns, to_ns)]
@@ -296,6 +313,7 @@ impl RunDir {
             step_ns: per_point.saturating_mul(grid_ns),
             stages,
             marks,
+            remarks: self.remarks()?,
             samples,
             damage,
             skipped,
@@ -489,6 +507,7 @@ impl Loader {
                         first_point: (at_ns / self.span.grid_ns).clamp(self.span.first, self.span.last)
                             / self.per_point,
                         series: BTreeMap::new(),
+                        endpoint_series: BTreeMap::new(),
                         client: Vec::new(),
                     };
                     self.stages.insert(*stage, data);
@@ -566,6 +585,11 @@ impl Loader {
         }
         for points in data.series.values_mut() {
             points.resize(length, Point::default());
+        }
+        for s in sum.series.iter().filter(|s| s.endpoints.len() > 1) {
+            let points = data.endpoint_series.entry(s.id).or_default();
+            points.resize(points.len().max(at + 1), Vec::new());
+            points[at].clone_from(&s.endpoints);
         }
         for s in &sum.series {
             if let Some(p) = data.series.get_mut(&s.id).and_then(|points| points.get_mut(at)) {

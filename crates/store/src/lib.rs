@@ -12,6 +12,7 @@ pub mod journal;
 pub mod mark;
 mod merge;
 mod plain;
+mod remarks;
 mod removal;
 pub mod rundir;
 pub mod sparse;

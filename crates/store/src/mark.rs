@@ -20,6 +20,10 @@ pub struct StageReport {
     /// System calls that the rings made, and ops, for the cost of an op.
     pub ring_calls: u64,
     pub ops: u64,
+    /// Ops that the ring never gave back (a hung device).
+    pub abandoned: u64,
+    /// Bodies whose checksum was to be checked, and that came without one.
+    pub unchecked_bodies: u64,
     /// What was found out about the storage before the load: reads of what was never written, for example.
     pub findings: Vec<plimsoll_model::Finding>,
 }
@@ -39,6 +43,8 @@ impl StageReport {
         self.mismatch_count = self.mismatch_count.saturating_add(other.mismatch_count);
         self.ring_calls = self.ring_calls.saturating_add(other.ring_calls);
         self.ops = self.ops.saturating_add(other.ops);
+        self.unchecked_bodies = self.unchecked_bodies.saturating_add(other.unchecked_bodies);
+        self.abandoned = self.abandoned.saturating_add(other.abandoned);
         self.findings.extend(
             other.findings.iter().filter(|f| !self.findings.contains(f)).cloned().collect::<Vec<_>>(),
         );

@@ -113,6 +113,11 @@ pub trait Target<R: Ring> {
         0
     }
 
+    /// Bodies whose checksum was to be checked, and that came without one.
+    fn unchecked_bodies(&self) -> u64 {
+        0
+    }
+
     /// Facts for the report: name to value, such as how bodies were received.
     fn notes(&self) -> Vec<(String, String)> {
         Vec::new()

@@ -50,6 +50,10 @@ pub struct RunArgs {
     /// A promise to check, for example 'get.ops_per_s >= 800 +-1%'; not met is exit code 4; may be repeated
     #[arg(long = "expect", value_name = "PROMISE", help_heading = RUN)]
     pub expect: Vec<String>,
+    /// An event that comes at a known time after the load has begun, for example '30s=node 3 off'; shown on the time axis;
+    /// may be repeated
+    #[arg(long, value_name = "TIME=TEXT", value_parser = values::mark_at, help_heading = RUN)]
+    pub mark_at: Vec<String>,
     /// Write one line per request to this file (TSV, as warp's)
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub trace: Option<String>,
@@ -98,6 +102,7 @@ impl RunArgs {
                 cpus: self.cpus.clone().map(|c| c.0).unwrap_or_default(),
                 trace: self.trace.clone(),
                 goal: self.goal,
+                mark_at: self.mark_at.clone(),
                 ..RunOptions::default()
             },
             labels: self.labels.iter().cloned().collect(),
@@ -128,6 +133,7 @@ impl RunArgs {
         plan.options.keep |= self.keep;
         plan.options.goal = self.goal.or(plan.options.goal);
         plan.options.trace = self.trace.clone().or(plan.options.trace.take());
+        plan.options.mark_at.extend(self.mark_at.iter().cloned());
         plan.labels.extend(self.labels.iter().cloned());
         ceiling::name(&mut plan.labels, self.ceiling.as_ref());
         plan.expect.extend(self.expect.iter().cloned());

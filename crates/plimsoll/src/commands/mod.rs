@@ -7,6 +7,7 @@ pub mod cycle;
 pub mod drive;
 pub mod file;
 pub mod fio;
+pub mod mark;
 pub mod object;
 pub mod plan_file;
 pub mod probe;

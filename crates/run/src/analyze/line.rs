@@ -504,7 +504,8 @@ pub fn nominal_size(w: &Workload, kind: Option<OpKind>) -> u64 {
                 return range.0;
             }
         }
-        Some(OpKind::UploadPart) => return object.map_or(8 << 20, |o| o.part_size.0),
+        // Of an object that is smaller than a part, the object.
+        Some(OpKind::UploadPart) => return mean_size(&w.size).min(object.map_or(8 << 20, |o| o.part_size.0)),
         _ => {}
     }
     mean_size(&w.size)

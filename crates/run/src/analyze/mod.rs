@@ -12,6 +12,7 @@ mod holds;
 mod law;
 mod line;
 mod load_points;
+mod outages;
 mod outcome;
 mod percentiles;
 mod reads;
@@ -20,7 +21,7 @@ mod resources;
 mod search;
 mod seen;
 
-use plimsoll_model::analysis::{self, LineSpan};
+use plimsoll_model::analysis::{self, LineSpan, Remark};
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
 use plimsoll_stats::claims;
@@ -121,6 +122,10 @@ fn judge_data(
     }
     findings.extend(lines.iter().filter_map(cycles::fall));
     findings.extend(concluded.findings);
+    let outages = outages::of_run(data);
+    outages::explain(&mut findings, &outages);
+    findings.extend(outages::findings(&outages, &lines, searched));
+    findings.extend(outages::unanswered(data));
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
@@ -134,6 +139,7 @@ fn judge_data(
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
         findings,
+        remarks: remarks(data),
         workloads,
         limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
         labels: data.plan.labels.clone(),
@@ -153,6 +159,8 @@ fn judge_data(
     let mut analysis = Analysis {
         schema: analysis::SCHEMA.into(),
         spans,
+        outages,
+        remarks: summary.remarks.clone(),
         saturations: concluded.saturations,
         advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
@@ -172,6 +180,18 @@ fn judge_data(
     summary.verdict = claims::paragraph(&summary.claims);
     debug_assert_eq!(claims::contradictions(&summary.claims, &summary), Vec::<String>::new());
     (summary, analysis)
+}
+
+/// What persons put on the time axis: planned events, counted from the first load on, and notes of `plimsoll mark`.
+fn remarks(data: &RunData) -> Vec<Remark> {
+    let load_s = data.stages.first().map_or(0.0, |s| s.start_ns as f64 / 1e9);
+    let planned = data.plan.options.mark_at.iter().filter_map(|t| crate::remark::planned(t).ok());
+    let mut all: Vec<Remark> = planned
+        .map(|(after, text)| Remark { at_s: load_s + after.as_secs_f64(), text, planned: true })
+        .chain(data.remarks.iter().cloned())
+        .collect();
+    all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    all
 }
 
 /// A line's repeats, for the trend over them and how many there were.

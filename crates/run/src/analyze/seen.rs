@@ -24,6 +24,7 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
     let mut findings = judged.findings;
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
+    findings.extend(unchecked(stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
     (findings, judged.facts)
@@ -171,6 +172,7 @@ fn workload_seen(
         started: column(&|p| p.started as f64),
         response: LatencySummary::of(&series.response),
         service: series.service.as_ref().and_then(LatencySummary::of),
+        first_byte: series.first_byte.as_ref().and_then(LatencySummary::of),
         verify_mismatches: (spec.verify || mismatches > 0).then_some(mismatches),
         of_another_seed: !stage.report.mismatches.is_empty()
             && stage.report.mismatches.iter().all(|m| m.contains(OTHER_SEED)),
@@ -253,4 +255,18 @@ fn is_of(f: &Finding, kind: &str) -> bool {
     op.is_none_or(|op| {
         op == kind || op == OpKind::Multipart.name() && kind == OpKind::UploadPart.name() || op == "total"
     })
+}
+
+/// A check that was asked for and had nothing to check has not passed.
+fn unchecked(stage: &StageData) -> Option<Finding> {
+    let n = stage.report.unchecked_bodies;
+    if n == 0 {
+        return None;
+    }
+    let text = format!(
+        "{n} bodies came without the checksum that --checksum was to check them by: whether they are what was stored is not known, \
+         and nothing was found out by asking. Leave --checksum out for reads of this server, or use --verify, which needs nothing \
+         from it."
+    );
+    Some(Finding::new("F62", "unchecked", Level::Invalid, text).measured(n as f64, 0.0))
 }

@@ -47,6 +47,8 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
         crossed[usize::from(e.workload)] += e.crossed_reads;
         report.ring_calls += e.ring_syscalls;
         report.ops += e.ops;
+        report.unchecked_bodies += e.unchecked_bodies;
+        report.abandoned += u64::from(e.abandoned);
     }
     for (notes, n) in report.notes.iter_mut().zip(crossed).filter(|(_, n)| *n > 0) {
         notes.push(format!("verify: {n} reads show nothing, for a write to the same place crossed them"));

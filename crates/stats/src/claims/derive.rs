@@ -39,7 +39,10 @@ impl Claims {
 pub fn derive(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> Vec<Claim> {
     let goal_s = goal_s.unwrap_or(DEFAULT_GOAL_S);
     let mut out = Claims(vec![s.status_claim()]);
-    lines::refusals(s, &mut out);
+    for o in &a.outages {
+        out.add(None, ClaimKind::Outage(o.clone()));
+    }
+    lines::refusals(s, a, &mut out);
     lines::mixes(s, &mut out);
     for m in &a.size_models {
         limits::of_sizes(m, &mut out);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::claim::{
-    Attempted, ClaimKind, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, VoidLine, figure,
+    Attempted, ClaimKind, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing, VoidLine, figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Outcome};
@@ -28,8 +28,20 @@ pub(super) fn attempts_of(s: &RunSummary, op: &str) -> (u64, u64) {
     s.workloads.iter().filter(mine).map(attempts).fold((0, 0), |(n, r), (a, b)| (n + a, r + b))
 }
 
+/// A limiter lets something through: refusals that came where nothing else did are the outage's (a server that is down
+/// behind a proxy answers 503, too).
+fn nothing_but_outages(s: &RunSummary, a: &Analysis) -> bool {
+    let down = a.outages.iter().filter(|o| o.kind == OutageKind::Throttled);
+    let in_outages: u64 = down.map(|o| o.ended).sum();
+    let refused = attempts_of(s, "total").1;
+    in_outages > 0 && in_outages as f64 >= 0.99 * refused as f64
+}
+
 /// Whether the limiter's refusals are said, op by op.
-pub(super) fn refusals(s: &RunSummary, out: &mut Claims) {
+pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
+    if nothing_but_outages(s, a) {
+        return;
+    }
     let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
     ops.sort_unstable();
     ops.dedup();

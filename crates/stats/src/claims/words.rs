@@ -21,6 +21,7 @@ pub(super) fn sentence(c: &Claim) -> String {
         ClaimKind::Status(x) => status(x),
         ClaimKind::Rate(x) => rate(x),
         ClaimKind::VoidLine(x) => void_line(x),
+        ClaimKind::Outage(x) => crate::outage::sentence(x),
         ClaimKind::Refusing(x) => refusing(x),
         ClaimKind::MixNotDelivered(x) => mix(x),
         ClaimKind::Cap(x) => cap(x),

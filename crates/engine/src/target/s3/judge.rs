@@ -45,7 +45,7 @@ fn answered(lane: &mut Lane, call: Call, op: &Op) -> (Outcome, Option<String>) {
 }
 
 /// Checks the body of a GET.
-fn body(lane: &Lane, op: &Op) -> (Outcome, Option<String>) {
+fn body(lane: &mut Lane, op: &Op) -> (Outcome, Option<String>) {
     let status = lane.parser.head().status;
     if op.kind == OpKind::GetRange && status != 206 {
         return (

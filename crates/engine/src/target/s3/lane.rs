@@ -66,6 +66,8 @@ pub(super) struct Lane {
     /// Bodies may be discarded in the kernel here at all.
     can_discard: bool,
     pub active: bool,
+    /// Bodies whose checksum was to be checked, and that came without one.
+    pub unchecked: u64,
     /// Checksum of the object body that was last sent.
     pub sent_checksum: plimsoll_s3::checksum::Base64Crc,
 }
@@ -96,6 +98,7 @@ impl Lane {
             plain: vec![0; if tls { 64 << 10 } else { 0 }].into_boxed_slice(),
             can_discard: !tls,
             active: false,
+            unchecked: 0,
             sent_checksum: Default::default(),
         }
     }
@@ -522,13 +525,16 @@ impl Lane {
         }
     }
 
-    /// Whether the checksum that the server gave is that of the bytes; true when it gave none.
-    pub fn checksum_holds(&self) -> bool {
+    /// Whether the checksum that the server gave is that of the bytes. An answer without one is counted as unchecked, and so
+    /// is one of several parts: `SUM-3` is the checksum of three parts' checksums, not of the bytes.
+    pub fn checksum_holds(&mut self) -> bool {
         let (Some(crc), Some(kind)) = (&self.crc, self.exchange.checksum) else { return true };
         match self.parser.head().checksum(kind) {
-            // `SUM-3` is the checksum of three parts' checksums, not of the bytes.
             Some(sum) if !sum.contains(&b'-') => sum == crc.base64().as_bytes(),
-            _ => true,
+            _ => {
+                self.unchecked += 1;
+                true
+            }
         }
     }
 }

@@ -224,6 +224,11 @@ impl Machine {
         Step::MORE
     }
 
+    /// Bodies whose checksum was to be checked, and that came without one.
+    pub fn unchecked_bodies(&self) -> u64 {
+        self.lanes.iter().map(|l| l.unchecked).sum()
+    }
+
     /// Closes all connections; nothing may be in flight.
     pub fn close<R: Ring>(&mut self, ring: &mut R) {
         for c in &mut self.conns {

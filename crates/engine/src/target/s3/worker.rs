@@ -108,6 +108,10 @@ impl<R: Ring> Target<R> for S3Worker {
         self.machine.close(cx.ring);
     }
 
+    fn unchecked_bodies(&self) -> u64 {
+        self.machine.unchecked_bodies()
+    }
+
     fn notes(&self) -> Vec<(String, String)> {
         let mut notes = Vec::new();
         let (gone, read) = (self.machine.discarded_bytes, self.machine.copied_bytes);
