@@ -393,6 +393,8 @@ pub fn limited_analysis() -> Analysis {
         }
     };
     Analysis {
+        outages: Vec::new(),
+        remarks: Vec::new(),
         schema: SCHEMA.into(),
         holds: vec![Hold {
             line: 0,
