@@ -320,8 +320,10 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
         } else {
             "nothing came through, so that this may be a limiter or storage that is down"
         };
-        let text =
-            format!("The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.", w.attempts());
+        let text = format!(
+            "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.",
+            w.attempts()
+        );
         out.push(Finding::new("F01", "throttled", Level::Info, text).measured(share, 0.0).on(label));
     }
     out

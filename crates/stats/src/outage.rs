@@ -247,7 +247,9 @@ pub fn sentence(o: &claim::Outage) -> String {
         OutageKind::Failing if outcome == "no_connection" => {
             format!("was gone: no connection to it ({ended} attempts failed)")
         }
-        OutageKind::Failing => format!("answered nothing but errors ({ended} attempts, most of them {outcome})"),
+        OutageKind::Failing => {
+            format!("answered nothing but errors ({ended} attempts, most of them {outcome})")
+        }
         OutageKind::Throttled => format!(
             "refused everything ({ended} attempts, most of them {outcome}): down behind a proxy, or a limiter that lets nothing \
              through"

@@ -450,7 +450,7 @@ impl Saturation {
         let n_eff = p.seen.len() as f64;
         let hw = student::t95(df) * sd / n_eff.sqrt();
         // Nothing was measured twice, or only two that differ: there is a value, and no interval. (exp of it has 118 digits.)
-        if !(hw <= WIDEST_LOG) {
+        if hw.is_nan() || hw > WIDEST_LOG {
             return Estimate { value: m.exp(), low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff };
         }
         Estimate { value: m.exp(), low: (m - hw).exp(), high: (m + hw).exp(), n_eff }

@@ -184,6 +184,8 @@ fn odd_input_is_no_outage() {
     assert_eq!(Series::of(vec![]).find(0.0), []);
     assert_eq!(Series::of(vec![0.0; 5]).find(0.0), []);
     let dead = Series::of(vec![0.0; 100]).find(0.0);
-    assert!(dead.len() == 1 && dead[0].from_s == 0.0 && dead[0].to_s.is_none() && dead[0].before_per_s.is_none());
+    assert!(
+        dead.len() == 1 && dead[0].from_s == 0.0 && dead[0].to_s.is_none() && dead[0].before_per_s.is_none()
+    );
     assert_eq!(Series::of(vec![f64::NAN; 100]).find(0.0), []);
 }

@@ -46,7 +46,11 @@ impl RunDir {
             .lines()
             .filter_map(|line| serde_json::from_str::<Noted>(line).ok())
             .filter(|n| n.format == FORMAT && n.at_s.is_finite())
-            .map(|n| Remark { at_s: n.at_s, text: n.text.chars().filter(|c| !c.is_control()).collect(), planned: false })
+            .map(|n| Remark {
+                at_s: n.at_s,
+                text: n.text.chars().filter(|c| !c.is_control()).collect(),
+                planned: false,
+            })
             .collect();
         all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Ok(all)

@@ -11,7 +11,8 @@ use crate::StoreError;
 
 /// Files of a run directory, and what each is called while it is being replaced. The plan is the last to go: until then
 /// a removal that was broken off is still a run, and can be removed.
-const FILES: &[&str] = &["env.json", "seal.json", "analysis.json", "summary.json", "remarks", "journal", "plan.toml"];
+const FILES: &[&str] =
+    &["env.json", "seal.json", "analysis.json", "summary.json", "remarks", "journal", "plan.toml"];
 /// Directories of streams.
 pub(crate) const STREAMS: &[&str] = &["samples", "intervals"];
 

@@ -58,7 +58,9 @@ impl Outage {
     pub fn new(span: OutageSpan, kind: OutageKind, during_per_s: f64) -> Result<Self, Refusal> {
         let end_s = span.to_s.unwrap_or(span.seen_until_s);
         let times = [span.from_s, end_s, span.seen_until_s, during_per_s];
-        if times.iter().any(|t| !t.is_finite() || *t < 0.0) || span.from_s >= end_s || end_s > span.seen_until_s
+        if times.iter().any(|t| !t.is_finite() || *t < 0.0)
+            || span.from_s >= end_s
+            || end_s > span.seen_until_s
         {
             return Refusal::new("it does not lie within the load");
         }

@@ -44,7 +44,10 @@ pub fn mark(c: &MarkCommand) -> Result<Exit, Fault> {
         Some(at) => at.0.as_secs_f64(),
         None if going => remark::now_s(&run)?.ok_or_else(|| {
             Fault::input(
-                format!("run {} goes on at another machine: what time it is there is not known here", run.id()),
+                format!(
+                    "run {} goes on at another machine: what time it is there is not known here",
+                    run.id()
+                ),
                 "Say when it was, counted from the run's start: --at 95s.",
             )
         })?,

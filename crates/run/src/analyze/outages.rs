@@ -183,7 +183,9 @@ pub fn findings(outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<F
     stages.dedup();
     for stage in stages {
         let mine: Vec<&Outage> = outages.iter().filter(|o| o.span.stage == stage).collect();
-        let Some(part) = lines.iter().flat_map(|l| &l.parts).find(|p| p.stage.index == stage) else { continue };
+        let Some(part) = lines.iter().flat_map(|l| &l.parts).find(|p| p.stage.index == stage) else {
+            continue;
+        };
         let load_s = (part.stage.stop_ns.unwrap_or(part.stage.last_ns) - part.stage.start_ns) as f64 / 1e9;
         let share = mine.iter().map(|o| o.length_s()).sum::<f64>() / load_s.max(f64::MIN_POSITIVE);
         let open = mine.iter().any(|o| o.span.to_s.is_none());
@@ -191,19 +193,28 @@ pub fn findings(outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<F
         let level = if spoils { Level::Invalid } else { Level::Qualified };
         let longest = mine.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
         let said = longest.map_or(String::new(), |o| outage::sentence(o).replace("**", ""));
-        let more = if mine.len() > 1 { format!(" {} in all, this is the longest.", mine.len()) } else { String::new() };
+        let more = if mine.len() > 1 {
+            format!(" {} in all, this is the longest.", mine.len())
+        } else {
+            String::new()
+        };
         let then = if spoils { " The mean over it is no rate of this storage." } else { "" };
         let text = format!("An outage: {said}{more}{then} Find out what happened then, and measure again.");
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage));
         let of_stage = |l: &&Line<'_>| several && l.parts.iter().any(|p| p.stage.index == stage);
-        let labels: Vec<Option<String>> = match lines.iter().filter(of_stage).map(|l| Some(l.label())).collect() {
-            labels if !several => vec![None; 1].into_iter().chain(labels).collect(),
-            labels => labels,
-        };
+        let labels: Vec<Option<String>> =
+            match lines.iter().filter(of_stage).map(|l| Some(l.label())).collect() {
+                labels if !several => vec![None; 1].into_iter().chain(labels).collect(),
+                labels => labels,
+            };
         for label in labels {
             let mut f = Finding::new("F60", "outage", level, text.clone()).measured(share, MOST_OF_THE_LOAD);
             f.workload = label;
-            f.evidence = mine.iter().take(8).map(|o| ("outage".to_owned(), outage::sentence(o).replace("**", ""))).collect();
+            f.evidence = mine
+                .iter()
+                .take(8)
+                .map(|o| ("outage".to_owned(), outage::sentence(o).replace("**", "")))
+                .collect();
             out.push(f);
         }
     }

@@ -129,7 +129,7 @@ pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
         }
     }
     let sidecar = place.open_as(&sidecar_name(&place), OFlags::RDONLY).map_err(told)?;
-    let sidecar = sidecar.filter(|s| sidecar_is_ours(s));
+    let sidecar = sidecar.filter(sidecar_is_ours);
     place.unlink(&file, AtFlags::empty()).map_err(told)?;
     match sidecar {
         Some(s) => place.unlink_as(&sidecar_name(&place), &s, AtFlags::empty()).map_err(told),

@@ -61,9 +61,8 @@ fn of_bucket(op: &str, unit: Unit, b: &BucketSummary, out: &mut Claims) {
     let burst =
         b.capacity.filter(|_| b.proved).map(|c| Burst::new(&cap, c, b.burst, b.refill, b.full_again_s));
     out.add(subject(), ClaimKind::Cap(cap));
-    match burst {
-        Some(made) => out.add_or(subject(), made.map(ClaimKind::Burst), what("the bucket")),
-        None => {}
+    if let Some(made) = burst {
+        out.add_or(subject(), made.map(ClaimKind::Burst), what("the bucket"));
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::claim::{
-    Attempted, ClaimKind, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing, VoidLine, figure,
+    Attempted, ClaimKind, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing, VoidLine,
+    figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Outcome};

@@ -252,7 +252,7 @@ mod tests {
     fn a_body_is_the_span_whether_cached_or_not_and_however_often_its_buffers_were_used() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        let data: Vec<u8> = (0..3 * PIECE_BYTES + 77).map(|i| (i * 2_654_435_761 >> 16) as u8).collect();
+        let data: Vec<u8> = (0..3 * PIECE_BYTES + 77).map(|i| ((i * 2_654_435_761) >> 16) as u8).collect();
         std::fs::write(&path, &data).unwrap();
         let open = || File::open(&path).unwrap();
         open().sync_all().unwrap();

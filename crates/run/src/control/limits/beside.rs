@@ -159,7 +159,7 @@ impl Beside {
         let list = self.list.as_mut()?;
         let what = list.get(seen.len())?.clone();
         // The last look, which the first is held against, has its time kept for it.
-        let last = list.last() == Some(&What::Alone) && seen.len() + 1 < list.len() && seen.len() > 0;
+        let last = list.last() == Some(&What::Alone) && seen.len() + 1 < list.len() && !seen.is_empty();
         let kept_s = if last { What::Alone.seconds(self.settle_s) } else { 0.0 };
         if now_s + what.seconds(self.settle_s) + kept_s > self.end_s * MORE {
             self.cut = true;
