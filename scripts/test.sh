@@ -48,7 +48,7 @@ SUMMARY='^test result:' counted cargo cargo test --workspace --locked --no-fail-
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted web scripts/web-tests.sh
 step "build: release" cargo build --release --locked -p plimsoll
 # Three files at a time: most of their time is waiting for a limit. The files that measure real limiters say of themselves that
-# what fails is tried once more (pytestmark); how often that came to pass is told at the end.
+# what fails is tried again (pytestmark); how often that came to pass is told at the end.
 SUMMARY='[0-9]+ (passed|failed|error).* in [0-9.]+' counted e2e .local/venv/bin/python -m pytest -q --maxfail=25 \
   -n 3 --dist loadfile --no-loadscope-reorder -rR -p no:cacheprovider tests/e2e
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"

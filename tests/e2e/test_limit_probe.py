@@ -14,8 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from conftest import BIN, Result, Server, end, new_bucket, start, start_target, stop
 
-# A real limiter, measured on a machine that may stand still for seconds: what fails is tried once more, the same, and counted.
-pytestmark = pytest.mark.flaky(reruns=1)
+# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, at most twice, and counted.
+pytestmark = pytest.mark.flaky(reruns=2)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_QEMU = pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
 NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")

@@ -222,7 +222,8 @@ def test_a_server_killed_and_restarted_in_mid_run(background, own_minio):
     restart(server)
     out, err = run.communicate(timeout=120)
     outcomes = json.loads(out)["workloads"][0]["outcomes"]
-    assert outcomes["ok"] > 0 and outcomes.get("reset", 0) > 0, (outcomes, err)
+    # What was in flight is cut off or finds nobody at a second try; what came after found nobody.
+    assert outcomes["ok"] > 0 and outcomes.get("no_connection", 0) > 0, (outcomes, err)
     # Failures are far above 0.1 %: a result, but not a valid one.
     assert run.returncode == 3
     # Whether the server was back before the end or not: cleaning up waits for it.

@@ -1,0 +1,65 @@
+"""A server that stops answering in the middle of a run, and what a person notes meanwhile: told in words, with times and rates."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from conftest import Server, end, new_bucket, start_target, wait_until
+
+PUT = ["--size", "4KiB", "--concurrency", "4", "--warmup", "0s", "--timeout", "30s", "--rate", "100/s"]
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """An embedded server of this test alone: it is stopped in the middle."""
+    keys = {"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded-secret"}
+    data = tmp_path / "data"
+    process, facts = start_target("s3", "--listen", "127.0.0.1:0", "--data", str(data), "--no-sync", env=keys)
+    yield Server("embedded", facts["endpoint"], "embedded", "embedded-secret", str(data), process.pid, process)
+    os.kill(process.pid, signal.SIGCONT)
+    end(process)
+
+
+def test_a_server_that_hangs_is_told_with_times_and_rates(own_server, background, plimsoll):
+    b = new_bucket(own_server)
+    run = background("object", "put", *b.flags(), *PUT, "--duration", "14s", "--mark-at", "2s=cache flushed", "--json",
+                     server=own_server)
+    wait_until(lambda: len(b.keys()) > 20, what="objects")
+    time.sleep(4)
+    os.kill(own_server.pid, signal.SIGSTOP)
+    stopped = time.monotonic()
+    noted = plimsoll("mark", "last", "node stopped", server=own_server)
+    time.sleep(3)
+    os.kill(own_server.pid, signal.SIGCONT)
+    length = time.monotonic() - stopped
+    out, err = run.communicate(timeout=120)
+    assert noted.code == 0, noted.err
+    summary = json.loads(out)
+    outages = [c for c in summary["claims"] if c["claim"] == "outage"]
+    assert len(outages) == 1, (summary["verdict"], err)
+    o = outages[0]
+    assert abs(o["to_s"] - o["from_s"] - length) < 0.5, (o, length)
+    assert o["before_per_s"]["low"] <= 100 <= o["before_per_s"]["high"] and o["during_per_s"] < 5, o
+    assert o["text"] in summary["verdict"] and "answered nothing" in o["text"], summary["verdict"]
+    # Both notes are on the axis; the one that was made at the time is where the outage begins.
+    remarks = {r["text"]: r for r in summary["remarks"]}
+    assert remarks["cache flushed"]["planned"] and not remarks["node stopped"]["planned"]
+    assert abs(remarks["node stopped"]["at_s"] - o["from_s"]) < 1.0, (remarks, o)
+    shown = plimsoll("runs", "show", "last")
+    assert "node stopped" in shown.out and "answered nothing" in shown.out
+
+
+def test_a_run_without_an_outage_tells_none_and_a_note_needs_a_time_after_the_end(embedded, plimsoll):
+    b = new_bucket(embedded)
+    done = plimsoll("object", "put", *b.flags(), *PUT, "--duration", "4s", "--json", server=embedded)
+    assert not [c for c in done.summary["claims"] if c["claim"] == "outage"], done.summary["verdict"]
+    late = plimsoll("mark", "last", "too late")
+    assert late.code == 2 and "--at" in late.err, late.err
+    assert plimsoll("mark", "last", "in time", "--at", "2s").code == 0
+    assert json.loads(plimsoll("runs", "show", "last", "--json").out)["remarks"] == [
+        {"at_s": 2.0, "text": "in time", "planned": False}
+    ]
+    assert plimsoll("mark", "last", "two\nlines", "--at", "2s").code == 2
+    b.client.delete_bucket(Bucket=b.name)
