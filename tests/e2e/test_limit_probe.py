@@ -7,6 +7,7 @@ probes, with full-size tiers, are in METHODOLOGY.md.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -326,10 +327,17 @@ def test_reads_and_writes_have_limits_of_their_own(probed, request):
     r = probed.of(request)
     assert r.code in (0, 3, 5), r.err
     by = {limit["op_class"]: limit for limit in r.summary["limits"]}
-    assert set(by) == {"total", "read", "write"}, r.summary["verdict"]
-    assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
-    assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
-    assert "limit_by_kind" in names(r) and "limits of their own" in r.summary["verdict"], r.summary["verdict"]
+    (told,) = [f["text"] for f in r.summary["findings"] if f["name"] == "limit_by_kind"]
+    if set(by) == {"total", "read", "write"}:
+        assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
+        assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
+        assert "limits of their own" in r.summary["verdict"], r.summary["verdict"]
+    else:
+        # A machine whose CPU is taken shows less side by side than alone: then it is not told apart, and that is said, with
+        # what each was by itself.
+        assert "undetermined" in told and told in r.summary["verdict"], r.summary["verdict"]
+        read, write = map(float, re.search(r"alone read ([0-9.]+) op/s, write ([0-9.]+) op/s", told).groups())
+        assert read == pytest.approx(310, rel=0.03) and write == pytest.approx(130, rel=0.03), told
 
 
 def test_which_ops_share_the_limit(probed, request):
