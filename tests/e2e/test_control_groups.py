@@ -67,7 +67,7 @@ def test_a_client_at_a_tenth_of_a_core_is_what_was_measured(group, inside, embed
     assert "0.10 cores" in text and "ther work" not in r.summary["verdict"], r.summary["verdict"]
     assert r.summary["environment"]["cpu_quota_cores"] == 0.1
     shown = inside(g, "runs", "show", "last")
-    assert "client's CPU quota" in shown.out and "server processor" not in shown.out, shown.out
+    assert "client's CPU quota" in shown.out and "processor" not in shown.out, shown.out
 
 
 def test_a_quota_is_named_for_files_too(group, inside, tmp_path):

@@ -19,7 +19,7 @@ export interface LatencySummary {
 
 export interface Workload {
   /** `together`: the line is the sum of so many workloads, which have lines of their own. */
-  name: string; op: string; valid: boolean; together?: number; size_bytes: number; concurrency: number;
+  name: string; op: string; valid: boolean; together?: number; size_bytes: number; concurrency: number; offered_per_s?: number | null;
   window_s: number; horizon_s: number; warmup_s: number; tail_s: number; repeats: number;
   ops_per_s: Estimate | null; bytes_per_s: Estimate | null; attempts_per_s: number;
   latency_ns: {

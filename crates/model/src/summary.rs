@@ -63,6 +63,9 @@ pub struct WorkloadSummary {
     /// The size distribution as in the plan.
     pub size: serde_json::Value,
     pub concurrency: u32,
+    /// Ops a second that were offered (open loop), whatever came of them. Null: `concurrency` ops were kept in flight, or a ramp.
+    #[serde(default)]
+    pub offered_per_s: Option<f64>,
     /// Length of the measured window, seconds, of all repeats together.
     pub window_s: f64,
     /// How long the load was seen, seconds (warm-up included): larger buckets are not excluded.

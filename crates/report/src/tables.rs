@@ -254,7 +254,13 @@ pub fn outcomes(w: &WorkloadSummary) -> String {
 
 /// What the load was and how long it was measured, in one line.
 pub fn conditions(w: &WorkloadSummary) -> String {
-    let mut out = format!("{} in flight, measured for {}", w.concurrency, number::seconds(w.window_s));
+    let load = match w.offered_per_s {
+        Some(offered) => {
+            format!("{} op/s offered, at most {}", plimsoll_stats::words::about(offered, 4), w.concurrency)
+        }
+        None => w.concurrency.to_string(),
+    };
+    let mut out = format!("{load} in flight, measured for {}", number::seconds(w.window_s));
     if w.repeats > 1 {
         out.push_str(&format!(" in {} repeats", w.repeats));
     }

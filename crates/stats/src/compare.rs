@@ -64,7 +64,7 @@ impl Comparison {
             Difference::Greater => format!("A is {} greater ({range}).", pc(r.value - 1.0)),
             Difference::Less => format!("A is {} less ({range}).", pc(1.0 - r.value)),
             Difference::NoneSeen => format!(
-                "No difference larger than {} ({range}; such a one would have been seen in 8 of 10 campaigns).",
+                "No difference proved ({range}); one of {} would have been seen in 8 of 10 campaigns.",
                 pc(self.minimal_detectable)
             ),
         }
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(c.known().unwrap().runs, (5, 5));
         let near = compare(&[100.0, 103.0, 98.0], &[101.0, 99.0, 102.0], false);
         let near = near.known().unwrap();
-        assert!(near.difference == Difference::NoneSeen && near.text().contains("No difference larger than"));
+        assert!(near.difference == Difference::NoneSeen && near.text().contains("No difference proved"));
         assert!(near.runs_for_target.unwrap() > 5 && !near.is_enough(0.02));
     }
 

@@ -145,6 +145,8 @@ pub struct Outcome {
     /// Where rate over latency is greatest (Kleinrock's power): the gentle alternative.
     pub knee: Option<u32>,
     pub curve: Vec<Point>,
+    /// Whether the last rung gave more than the one before it, by what counts as a gain; none with one rung only.
+    pub still_rose: Option<bool>,
     /// Rate of each point of the curve. Its interval is of the spread of all repeats: two of one point know little of it.
     pub rates: Vec<Estimate>,
     /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
@@ -242,7 +244,7 @@ impl Saturation {
             self.phase = Phase::Return;
         }
         if self.returned.is_empty() && self.points.len() > 1 && self.has_time_for(1) {
-            return self.ask(self.points[0].concurrency);
+            return self.ask(self.options.start.max(1));
         }
         self.done = true;
         Action::Done
@@ -363,7 +365,8 @@ impl Saturation {
         };
         let near: Vec<u32> = [c95 / 2, c95, c95.saturating_mul(2)]
             .into_iter()
-            .filter(|c| *c >= self.options.start && *c <= top)
+            // Below the first rung, too: one that was flat from the start is not the least that does.
+            .filter(|c| *c >= 1 && *c <= top)
             .collect();
         for _ in 0..2 {
             let mut round = near.clone();
@@ -429,6 +432,15 @@ impl Saturation {
                 .map(|p| p.concurrency),
             curve: self.points.clone(),
             rates: self.points.iter().map(|p| self.rate_of(p)).collect(),
+            still_rose: self
+                .points
+                .iter()
+                .rev()
+                .take(2)
+                .map(Point::log_mean)
+                .reduce(|b, a| b - a)
+                .filter(|_| self.points.len() > 1)
+                .map(|gain| gain > GAIN.ln()),
             changed: self.change(),
         }
     }
@@ -457,7 +469,8 @@ impl Saturation {
     }
 
     fn change(&self) -> Option<f64> {
-        let (first, again) = (self.points.first()?, self.returned.first()?);
+        let start = self.options.start.max(1);
+        let (first, again) = (self.points.iter().find(|p| p.concurrency == start)?, self.returned.first()?);
         let d = again.max(1e-12).ln() - first.log_mean();
         let (sd, df) = self.noise();
         let noise = if sd.is_finite() {
@@ -500,6 +513,35 @@ mod tests {
         assert!((o.plateau.unwrap() - 1000.0).abs() < 1.0 && o.changed.is_none());
         assert_eq!(o.knee, Some(16));
         assert!(asked.len() <= 16 && *asked.last().unwrap() == 4, "{asked:?}");
+    }
+
+    /// A limit that one in flight reaches: the first rung (4) was called the least that does.
+    #[test]
+    fn a_rate_that_is_flat_from_the_first_rung_on_is_followed_down() {
+        let flat = |c: u32, _| Observation {
+            ops_per_s: 150.0,
+            mean_latency_s: f64::from(c) / 150.0,
+            ..Observation::default()
+        };
+        let (o, asked) = drive(Options::default(), flat);
+        assert_eq!((o.ended, o.c95, o.changed), (Ended::Saturated, Some(1), None), "{asked:?}");
+        let three =
+            |c: u32, _| Observation { ops_per_s: 50.0 * f64::from(c.min(3)), ..Observation::default() };
+        assert_eq!(drive(Options::default(), three).0.c95, Some(4));
+    }
+
+    #[test]
+    fn what_a_curve_without_a_plateau_shows_at_its_end() {
+        let to = |max: u32| {
+            drive(Options { start: max.min(4), max, ..Options::default() }, |c, _| hard(c)).0.still_rose
+        };
+        assert_eq!((to(1), to(8)), (None, Some(true)));
+        let flat = |c: u32, _| Observation {
+            ops_per_s: 150.0,
+            mean_latency_s: f64::from(c),
+            ..Observation::default()
+        };
+        assert_eq!(drive(Options { max: 8, ..Options::default() }, flat).0.still_rose, Some(false));
     }
 
     #[test]

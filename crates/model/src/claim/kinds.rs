@@ -16,6 +16,9 @@ pub struct Place {
     /// 0: the op has no size.
     pub size_bytes: u64,
     pub concurrency: u32,
+    /// Ops a second that were offered; null in a closed loop.
+    #[serde(default)]
+    pub offered_per_s: Option<f64>,
     /// Workloads that are summed up; 0: the line is no sum.
     pub jobs: u32,
     pub repeats: u32,

@@ -133,18 +133,13 @@ impl Sides {
         (comparison, p)
     }
 
-    /// One comparison for a person. Never "equal": only what would have been seen.
+    /// One comparison for a person. Never "equal": only what the interval leaves open, and what would have been seen.
     fn sentence(&self, c: &compare::Comparison, measure: &str, outcome: &str) -> String {
         let percent = |x: f64| format!("{:.1} %", 100.0 * x.abs());
         let r = &c.ratio;
         let range = format!("95 %: {} to {}", signed_percent(r.low), signed_percent(r.high));
         let word = match (outcome, measure == "rate") {
-            ("none seen", _) => {
-                return format!(
-                    "no difference larger than {} (it would have been seen in 8 of 10 campaigns; {range})",
-                    percent(c.minimal_detectable)
-                );
-            }
+            ("none seen" | "undetermined", _) => return none_seen(c, &range),
             ("faster", true) => "faster",
             ("slower", true) => "slower",
             ("faster", false) => "lower",
@@ -225,11 +220,26 @@ impl Sides {
 
 fn outcome(c: &compare::Comparison, unit: &str) -> &'static str {
     match (c.difference, unit) {
+        (Difference::NoneSeen, _) if c.minimal_detectable > MOST_DETECTABLE => "undetermined",
         (Difference::NoneSeen, _) => "none seen",
         // Of a latency, less is better.
         (Difference::Greater, "op/s") | (Difference::Less, "ns") => "faster",
         _ => "slower",
     }
+}
+
+/// Beyond this a difference "that would have been seen" tells nobody anything: twice as much, or none.
+const MOST_DETECTABLE: f64 = 1.0;
+
+/// No difference is proved: what the interval leaves open, and what would have been found.
+fn none_seen(c: &compare::Comparison, range: &str) -> String {
+    if c.minimal_detectable > MOST_DETECTABLE {
+        return format!("undetermined: these runs differ too much among themselves ({range})");
+    }
+    format!(
+        "no difference proved ({range}); one of {:.1} % would have been seen in 8 of 10 campaigns",
+        100.0 * c.minimal_detectable
+    )
 }
 
 /// `+18.2 %`.

@@ -134,6 +134,17 @@ impl<'a> Part<'a> {
         self.specs(kind).iter().map(|w| w.in_flight()).sum()
     }
 
+    /// Ops a second that open loops offer to the line; none where one of its workloads keeps ops in flight instead.
+    pub fn offered_per_s(&self, kind: Option<OpKind>) -> Option<f64> {
+        let of = |w: &Workload| -> Option<f64> {
+            match kind {
+                Some(kind) => super::seen::offered_per_s(w, kind),
+                None => w.mix.keys().map(|k| super::seen::offered_per_s(w, *k)).sum(),
+            }
+        };
+        self.specs(kind).into_iter().map(of).sum()
+    }
+
     /// What was done between two times, step by step, all series of the line together: counts, which can be summed up, and no
     /// percentiles, which cannot.
     pub fn points(&self, kind: Option<OpKind>, step_ns: u64, from_ns: u64, to_ns: u64) -> Vec<Point> {
@@ -253,6 +264,7 @@ impl<'a> Line<'a> {
             size_bytes,
             size: serde_json::to_value(&spec.size).unwrap_or_default(),
             concurrency: first.concurrency(self.kind),
+            offered_per_s: first.offered_per_s(self.kind),
             window_s,
             horizon_s: self.parts.iter().map(|p| horizon_s(p.stage)).fold(0.0, f64::max),
             warmup_s: seconds_between(Some(first.stage.start_ns), Some(first.window_ns(grid_ns).0)),

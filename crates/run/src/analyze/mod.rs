@@ -166,7 +166,7 @@ fn judge_data(
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
         size_models: cells::models(data, &lines, &summary),
-        bottlenecks: bottlenecks::of_run(data, totals),
+        bottlenecks: bottlenecks::of_run(data, totals, &summary),
         load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
         ..Analysis::default()

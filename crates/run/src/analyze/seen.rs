@@ -184,7 +184,7 @@ fn reads(kind: OpKind) -> bool {
 }
 
 /// The rate that an open loop offers to one kind of its mix. A ramp offers no one rate.
-fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
+pub fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
     let whole = match &w.pacing {
         Pacing::Closed | Pacing::Ramp { .. } => return None,
         Pacing::Constant(r) | Pacing::Poisson(r) => r.0,

@@ -310,6 +310,21 @@ fn best(out: &saturation::Outcome) -> Option<Finding> {
     Some(f)
 }
 
+/// What the last steps of a curve without a plateau show.
+fn end_of_curve(out: &saturation::Outcome, top: u32) -> String {
+    match out.still_rose {
+        Some(true) => format!("The rate still rose at {top} in flight"),
+        Some(false) => {
+            format!(
+                "Whether the rate still rises is open: the last step, to {top} in flight, gained less than 3 %"
+            )
+        }
+        None => format!(
+            "Whether the rate rises with more in flight is not known: one step was measured, {top} in flight"
+        ),
+    }
+}
+
 /// What keeps the search's answer from being the storage's, with what to do. The answer itself is in the verdict.
 fn finding(out: &saturation::Outcome) -> Option<Finding> {
     if let Some(change) = out.changed {
@@ -326,9 +341,7 @@ fn finding(out: &saturation::Outcome) -> Option<Finding> {
         Ended::AtMaximum => (
             "still_gaining",
             Level::Qualified,
-            format!(
-                "The rate still rose at {top} in flight, the most that was allowed: raise --max-concurrency."
-            ),
+            format!("{}, the most that was allowed: raise --max-concurrency.", end_of_curve(out, top)),
         ),
         Ended::ClientBound => (
             "client_limited",
@@ -353,7 +366,7 @@ fn finding(out: &saturation::Outcome) -> Option<Finding> {
         Ended::Budget => (
             "still_gaining",
             Level::Qualified,
-            format!("The rate still rose at {top} in flight when the budget ended: give more with --budget."),
+            format!("{} when the budget ended: give more with --budget.", end_of_curve(out, top)),
         ),
         Ended::NoThroughput => {
             ("no_throughput", Level::Invalid, "No op succeeded: there is no best concurrency.".to_owned())

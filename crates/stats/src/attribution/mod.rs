@@ -18,6 +18,8 @@ pub enum Candidate {
     NetworkPath,
     ServerDisk,
     ServerCpu,
+    /// The cores that client and storage share with whatever else runs: whose work it is the samples do not tell.
+    SharedCpu,
     ServerNic,
     Imbalance,
     Limiter,
@@ -33,6 +35,7 @@ impl Candidate {
             Self::NetworkPath => "network path",
             Self::ServerDisk => "disk",
             Self::ServerCpu => "server processor",
+            Self::SharedCpu => "this machine's processor",
             Self::ServerNic => "server network interface",
             Self::Imbalance => "imbalance between servers",
             Self::Limiter => "limiter",
@@ -53,7 +56,7 @@ impl Candidate {
             Self::ClientPacing => 0.10,
             Self::NetworkPath => 0.001,
             Self::ServerDisk => 0.95,
-            Self::ServerCpu => 0.85,
+            Self::ServerCpu | Self::SharedCpu => 0.85,
             Self::ServerNic => 0.90,
             Self::Imbalance => 1.3,
             Self::Limiter => 0.01,
@@ -78,6 +81,10 @@ impl Candidate {
             Self::ServerDisk => "add a drive, or halve the size of ops: a rate that follows proves it",
             Self::ServerCpu => {
                 "double the size of ops: ops a second that stay, with bytes that double, prove it"
+            }
+            Self::SharedCpu => {
+                "see with top(1) whose work it is, end what is neither client nor storage, or move one of them to a machine \
+                 of its own: a rate that rises proves it"
             }
             Self::ServerNic => {
                 "compare reads with writes: replication loads the servers' network on writes only"

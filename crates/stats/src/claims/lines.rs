@@ -85,6 +85,7 @@ pub(super) fn place(w: &WorkloadSummary) -> Place {
         op: w.op.clone(),
         size_bytes: w.size_bytes,
         concurrency: w.concurrency,
+        offered_per_s: w.offered_per_s,
         jobs: w.together,
         repeats: w.repeats,
         window_s: w.window_s,

@@ -55,6 +55,14 @@ fn a_plain_run() {
 }
 
 #[test]
+fn an_open_loop_says_whose_rate_it_is() {
+    let mut s = summary();
+    s.workloads[0].offered_per_s = Some(1004.0);
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains(" of 1,004 op/s offered, at most 16 in flight (95 %"), "{t}");
+}
+
+#[test]
 fn an_invalid_run_says_so_first() {
     let mut s = summary();
     s.findings = vec![

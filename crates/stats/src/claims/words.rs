@@ -97,7 +97,14 @@ fn status(s: &Status) -> String {
 fn rates(ops: &Estimate, bytes: Option<&Estimate>, p: &Place) -> String {
     let bytes = bytes.map_or(String::new(), |b| format!(", {}", words::bytes_rate(b)));
     let jobs = if p.jobs > 0 { format!(" from {} jobs together", p.jobs) } else { String::new() };
-    format!("{} of {}{bytes} at {} in flight{jobs}", words::ops_rate(ops), named(p), p.concurrency)
+    // In an open loop the rate is the user's, and the concurrency only its bound.
+    let load = match p.offered_per_s {
+        Some(offered) => {
+            format!(" of {} op/s offered, at most {} in flight", words::about(offered, 4), p.concurrency)
+        }
+        None => format!(" at {} in flight", p.concurrency),
+    };
+    format!("{} of {}{bytes}{load}{jobs}", words::ops_rate(ops), named(p))
 }
 
 fn rate(r: &Rate) -> String {

@@ -13,6 +13,7 @@ mod multipart;
 mod object;
 mod paced;
 mod server;
+mod socket;
 mod spans;
 mod store;
 mod stream;

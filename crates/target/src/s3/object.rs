@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,9 @@ const MAX_META_BYTES: u64 = 4 << 20;
 pub(crate) const SMALL_BYTES: u64 = 256 << 10;
 /// Bytes read of the end of a larger one: nearly every description fits.
 const TAIL_BYTES: u64 = 4 << 10;
+/// Bytes of an upload that is to be durable after which the disk is told to begin: else it idles until the last byte has come, and
+/// the client waits for the whole of it then (64 MiB synced: seen at 0.9x of a server that writes as it receives).
+const WRITEBACK_BYTES: u64 = 8 << 20;
 
 /// Checksums that a client sent and that were verified, in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +88,8 @@ pub(crate) struct Writer {
     sums: ChecksumHasher,
     size: u64,
     named: bool,
+    /// Bytes whose way to the disk has begun; none where nothing is synced.
+    begun: Option<u64>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -93,9 +99,10 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub fn create(tmp: PathBuf, sums: ChecksumHasher) -> Result<Writer, StoreError> {
+    /// With `sync`, what is written goes to the disk while the rest is received.
+    pub fn create(tmp: PathBuf, sums: ChecksumHasher, sync: bool) -> Result<Writer, StoreError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&tmp)?;
-        Ok(Writer { file, tmp, md5: Md5::new(), sums, size: 0, named: false })
+        Ok(Writer { file, tmp, md5: Md5::new(), sums, size: 0, named: false, begun: sync.then_some(0) })
     }
 
     pub fn write(&mut self, pieces: &[Bytes]) -> Result<(), StoreError> {
@@ -104,6 +111,12 @@ impl Writer {
             self.sums.update(p);
             self.file.write_all(p)?;
             self.size += p.len() as u64;
+        }
+        if let Some(begun) = self.begun
+            && self.size - begun >= WRITEBACK_BYTES
+        {
+            begin_writeback(&self.file, begun, self.size - begun);
+            self.begun = Some(self.size);
         }
         Ok(())
     }
@@ -169,6 +182,13 @@ impl Writer {
         self.named = true;
         Ok(())
     }
+}
+
+/// Starts to write a range to the disk, and waits for nothing. A hint: durability comes from `seal`, which also tells of errors.
+fn begin_writeback(file: &File, at: u64, n: u64) {
+    let (at, n) = (at.cast_signed(), n.cast_signed());
+    // SAFETY: the call takes a descriptor, which is open as long as `file`, and numbers; it touches no memory of ours.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), at, n, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 impl Drop for Writer {
@@ -237,7 +257,7 @@ mod tests {
     use super::*;
 
     fn write(dir: &Path, data: &[u8]) -> PathBuf {
-        let mut w = Writer::create(dir.join("t"), ChecksumHasher::default()).unwrap();
+        let mut w = Writer::create(dir.join("t"), ChecksumHasher::default(), true).unwrap();
         w.write(&[Bytes::copy_from_slice(data)]).unwrap();
         let (size, ..) = w.digest();
         let meta = Meta { key: "k".into(), size, etag: "e".into(), ..Meta::default() };
@@ -250,7 +270,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_no_torn_file_is_taken_for_whole() {
         let dir = tempfile::tempdir().unwrap();
-        for size in [0usize, 1, 4_096, 300_000] {
+        for size in [0usize, 1, 4_096, 300_000, WRITEBACK_BYTES as usize] {
             let data: Vec<u8> = (0..size).map(|i| i as u8).collect();
             let path = write(dir.path(), &data);
             let o = open(&path).unwrap();
@@ -271,7 +291,7 @@ mod tests {
     #[test]
     fn an_unfinished_writer_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        drop(Writer::create(dir.path().join("t"), ChecksumHasher::default()).unwrap());
+        drop(Writer::create(dir.path().join("t"), ChecksumHasher::default(), false).unwrap());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::backend::Backend;
 use super::front::{BUFFER_KIB, Counts, FORM_BYTES, Front, Peer, XML_BYTES};
+use super::socket::Socket;
 use super::store::Store;
 use super::timer::Timer;
 use crate::limiter::{Gate, LimitSet};
@@ -275,7 +276,11 @@ fn service(
     all: &[Credentials],
     store: Arc<Store>,
 ) -> Result<s3s::service::S3Service, S3ServerError> {
-    let mut builder = S3ServiceBuilder::new(Backend { store, region: options.region.clone() });
+    let mut builder = S3ServiceBuilder::new(Backend {
+        store,
+        region: options.region.clone(),
+        plain: options.tls.is_none(),
+    });
     builder.set_auth(Keys(all.to_vec()));
     let mut config = S3Config::default();
     config.xml_max_body_size = XML_BYTES;
@@ -319,7 +324,7 @@ impl Accept {
                 // Nagle and delayed acknowledgements would add 40 ms to small answers.
                 let _ = stream.set_nodelay(true);
                 match acceptor {
-                    None => serve(stream, front, peer, stopped).await,
+                    None => serve(Socket(stream), front, peer, stopped).await,
                     Some(a) => {
                         let handshake = tokio::time::timeout(Duration::from_secs(30), a.accept(stream));
                         if let Ok(Ok(stream)) = handshake.await {

@@ -132,7 +132,7 @@ impl Store {
 
     /// A new object on its way.
     pub fn writer(&self, sums: ChecksumHasher) -> Result<Writer, StoreError> {
-        Writer::create(self.tmp_path(), sums)
+        Writer::create(self.tmp_path(), sums, self.sync)
     }
 
     pub fn bucket(&self, name: &str) -> Result<Arc<Bucket>, StoreError> {

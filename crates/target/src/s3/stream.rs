@@ -4,6 +4,7 @@
 
 use super::error::{StoreError, custom};
 use super::object::{SMALL_BYTES, Writer};
+use super::socket::{STAND_IN_BYTES, StandIn};
 use super::store::Store;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -122,7 +123,8 @@ fn broken_body(e: s3s::StdError) -> S3Error {
 /// A part of a file as a body.
 ///
 /// What the page cache has is read at once, without a trip to another thread: a hand-over costs more than the copy.
-/// What it has not is read one piece ahead on a thread that may block.
+/// What it has not is read one piece ahead on a thread that may block. For a plain connection, what the page cache has
+/// is not even copied: a stand-in is yielded, for which the socket sends the file's own pages.
 #[derive(Debug)]
 pub(crate) struct FileStream {
     file: Arc<File>,
@@ -131,11 +133,38 @@ pub(crate) struct FileStream {
     /// Bytes that were not yielded yet.
     left: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
+    /// Stand-ins may be yielded: the body goes to a socket that knows them, and nowhere else.
+    in_kernel: bool,
 }
 
 impl FileStream {
+    /// Bytes in memory, for whoever takes them.
     pub fn new(file: File, at: u64, end: u64) -> FileStream {
-        FileStream { file: Arc::new(file), at, end, left: end - at, reading: None }
+        FileStream { file: Arc::new(file), at, end, left: end - at, reading: None, in_kernel: false }
+    }
+
+    /// For an answer to a plain connection only.
+    pub fn to_socket(self) -> FileStream {
+        FileStream { in_kernel: true, ..self }
+    }
+
+    /// Stands for the next piece, where the page cache has it.
+    fn stand_in(&mut self) -> Option<Bytes> {
+        let wanted = (self.end - self.at).min(STAND_IN_BYTES as u64);
+        if !self.in_kernel || wanted == 0 || self.reading.is_some() {
+            return None;
+        }
+        // Its last byte is asked for: what came by reading ahead came up to there. Should a page before it be missing all the
+        // same, the kernel reads it while this thread waits; that costs time, and nothing else.
+        let last = &mut [0];
+        let into = &mut [io::IoSliceMut::new(last)];
+        let flags = rustix::io::ReadWriteFlags::NOWAIT;
+        if rustix::io::preadv2(&self.file, into, self.at + wanted - 1, flags).ok()? == 0 {
+            return None;
+        }
+        let piece = StandIn::take(&self.file, self.at, wanted as usize)?;
+        self.at += wanted;
+        Some(Bytes::from_owner(piece))
     }
 
     /// Takes the next piece from the page cache, where it is there from its beginning.
@@ -176,7 +205,7 @@ impl Stream for FileStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if let Some(piece) = this.cached() {
+        if let Some(piece) = this.stand_in().or_else(|| this.cached()) {
             this.left -= piece.len() as u64;
             return Poll::Ready(Some(Ok(piece)));
         }
