@@ -12,8 +12,8 @@ from conftest import BIN, wait_until
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
-# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, at most twice, and counted.
-pytestmark = pytest.mark.flaky(reruns=2)
+# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, once, and counted.
+pytestmark = pytest.mark.flaky(reruns=1)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ probes, with full-size tiers, are in METHODOLOGY.md.
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from conftest import BIN, Result, Server, end, new_bucket, start, start_target, stop
 
-# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, at most twice, and counted.
-pytestmark = pytest.mark.flaky(reruns=2)
+# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, once, and counted.
+pytestmark = pytest.mark.flaky(reruns=1)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_QEMU = pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
 NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
@@ -116,25 +115,25 @@ def probe_before(tmp, embedded, script, *args, budget, op="get", more=()):
         stop(limit["dir"])
 
 
-def probe_counted(tmp, embedded, patience=1):
+def probe_counted(tmp, embedded):
     """137 a second, and what is refused counts, too: a load that insists gets nothing."""
-    return probe_before(tmp, embedded, "haproxy.sh", "137", "1s", "counted", budget=100 * patience)
+    return probe_before(tmp, embedded, "haproxy.sh", "137", "1s", "counted", budget=100)
 
 
-def probe_lua(tmp, embedded, patience=1):
-    return probe_before(tmp, embedded, "nginx-lua.sh", "60", "300", budget=100 * patience)
+def probe_lua(tmp, embedded):
+    return probe_before(tmp, embedded, "nginx-lua.sh", "60", "300", budget=100)
 
 
-def probe_per_connection(tmp, embedded, patience=1):
+def probe_per_connection(tmp, embedded):
     """Ten requests a second of each connection, which wait: more connections, more requests, and none refused."""
-    return probe_before(tmp, embedded, "nginx-conn.sh", "rate", "10", budget=45 * patience)
+    return probe_before(tmp, embedded, "nginx-conn.sh", "rate", "10", budget=45)
 
 
-def probe_reads_and_writes(tmp, _embedded, patience=1):
+def probe_reads_and_writes(tmp, _embedded):
     disk = start("qsd.sh", '{"iops-read":310,"iops-write":130}', "64M")
     try:
         return limits(tmp, "block", disk["path"], "--no-layout", "--pattern", "randrw", f"--destroy-data={disk['path']}",
-                      budget=150 * patience)
+                      budget=200)
     finally:
         stop(disk["dir"])
 
@@ -152,7 +151,7 @@ def probe_shared(tmp, _embedded):
     file = tmp / "limits.toml"
     file.write_text(CHARGED)
     return limits(tmp, "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
-                  "--probe-shared", budget=80)
+                  "--probe-shared", budget=140)
 
 
 PER_KEY = """name = "per-key"
@@ -177,7 +176,7 @@ def probe_scope(tmp, _embedded):
         server = Server("limited", facts["endpoint"], "one", "one-secret")
         env = server.env() | {"AWS_SHARED_CREDENTIALS_FILE": str(credentials)}
         return limits(tmp, "object", "--endpoint", server.endpoint, "--bucket", "first-bucket", "--op", "stat", "--probe-scope",
-                      "--second-bucket", "second-bucket", "--second-profile", "second", budget=60, env=env)
+                      "--second-bucket", "second-bucket", "--second-profile", "second", budget=90, env=env)
     finally:
         end(process)
 
@@ -328,17 +327,11 @@ def test_reads_and_writes_have_limits_of_their_own(probed, request):
     r = probed.of(request)
     assert r.code in (0, 3, 5), r.err
     by = {limit["op_class"]: limit for limit in r.summary["limits"]}
-    (told,) = [f["text"] for f in r.summary["findings"] if f["name"] == "limit_by_kind"]
-    if set(by) == {"total", "read", "write"}:
-        assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
-        assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
-        assert "limits of their own" in r.summary["verdict"], r.summary["verdict"]
-    else:
-        # A machine whose CPU is taken shows less side by side than alone: then it is not told apart, and that is said, with
-        # what each was by itself.
-        assert "undetermined" in told and told in r.summary["verdict"], r.summary["verdict"]
-        read, write = map(float, re.search(r"alone read ([0-9.]+) op/s, write ([0-9.]+) op/s", told).groups())
-        assert read == pytest.approx(310, rel=0.03) and write == pytest.approx(130, rel=0.03), told
+    assert set(by) == {"total", "read", "write"}, r.summary["verdict"]
+    assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
+    assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
+    assert "limits of their own" in r.summary["verdict"], r.summary["verdict"]
+    assert "No limiter was found" not in r.summary["verdict"], r.summary["verdict"]
 
 
 def test_which_ops_share_the_limit(probed, request):
@@ -346,6 +339,7 @@ def test_which_ops_share_the_limit(probed, request):
     limit = limit_of(r)
     seen = {name.removeprefix("shared with "): text.split(":")[0] for name, text in limit["evidence"]
             if name.startswith("shared with ")}
+    assert "limit_not_asked" not in names(r), limit["evidence"]
     assert seen.pop("stat") == "same bucket", limit["evidence"]
     # A server that is busy with unlimited deletes may slow the others: undetermined, then, but never shared.
     assert len(seen) == 3 and "same bucket" not in seen.values(), limit["evidence"]
@@ -355,6 +349,7 @@ def test_which_ops_share_the_limit(probed, request):
 def test_whose_limit_it_is(probed, request):
     r = probed.of(request)
     limit = limit_of(r)
+    assert "limit_not_asked" not in names(r), limit["evidence"]
     assert limit["scope"] == "key", limit["evidence"]
     seen = {name: text for name, text in limit["evidence"] if name.startswith("scope: ")}
     assert all("wider" in seen[f"scope: {d}"] for d in ("connection", "prefix", "bucket")), seen

@@ -188,6 +188,8 @@ pub struct SizeModel {
     /// What p says: two independent limiters, one shared resource, or open; `neither cap binds`; `not monotone`;
     /// `undetermined: REASON` where the cells carry no model.
     pub reading: String,
+    /// Where all cells were made with so many in flight, and nothing was made with more: what they come to is said for that.
+    pub in_flight: Option<u32>,
     /// Runs of each cell. From one, how much runs differ is assumed, not measured.
     pub repeats: u32,
     pub cells: Vec<Cell>,

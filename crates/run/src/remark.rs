@@ -28,6 +28,13 @@ pub fn now_s(run: &RunDir) -> Result<Option<f64>, StoreError> {
     Ok(since_ns.filter(|_| here).map(|ns| ns as f64 / 1e9))
 }
 
+/// The time of day so long ago, as a clock on the wall had it.
+pub fn clock_time(ago: Duration) -> String {
+    let now = jiff::Zoned::now();
+    let then = jiff::SignedDuration::try_from(ago).ok().and_then(|d| now.checked_sub(d).ok());
+    then.unwrap_or(now).strftime("%H:%M:%S").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

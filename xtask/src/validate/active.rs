@@ -146,6 +146,8 @@ fn table(name: &str, cases: &[Case], goals: bool) -> Vec<Row> {
     out.push(Row::share("– 95 % interval of the rate covers", h, n, share(COVERAGE)));
     let (h, n) = hits(present.iter().map(|(t, f)| measured(f).map(|e| e.contains(t.capacity))));
     out.push(Row::share("– 95 % interval of the capacity covers", h, n, share(COVERAGE)));
+    let (h, n) = hits(present.iter().map(|(t, f)| f.burst.map(|e| e.contains(t.burst))));
+    out.push(Row::share("– 95 % interval of the burst rate covers", h, n, Goal::None));
     let times: Vec<f64> = cases.iter().map(|c| c.seen.elapsed_s).collect();
     let median = math::median(&times);
     out.push(Row {

@@ -40,6 +40,32 @@ fn requests(seed: u64) -> Outcome {
     drive::probe(&mut s, options())
 }
 
+/// What was called limited and is not, for whoever improves the method: `VALIDATE_EXPLAIN=1`.
+fn explain(all: &[Outcome]) {
+    if std::env::var_os("VALIDATE_EXPLAIN").is_none() {
+        return;
+    }
+    for (i, o) in all.iter().enumerate() {
+        for r in [Resource::Ops, Resource::Bytes] {
+            let cause = o.cause_of(r);
+            if cause == Cause::None {
+                continue;
+            }
+            let f = if r == Resource::Ops { &o.ops } else { &o.bytes };
+            eprintln!("{i} {} {cause:?} {:?}, seen twice {:?}", r.name(), f.capacity, o.seen_twice());
+            for (x, f) in [("ops", &o.ops), ("bytes", &o.bytes)] {
+                for d in &f.drains {
+                    let (a, b) = (d.steadiness, d.window);
+                    eprintln!(
+                        "    {x} {:?} rate {:.4} in flight {} rest {:.0} length {:.0} recovered {:?} {a:?} {b:?}",
+                        d.kind, d.rate, f.concurrency, d.rest_s, d.length_s, d.recovered
+                    );
+                }
+            }
+        }
+    }
+}
+
 pub fn rows(s: &Settings) -> Vec<Row> {
     let of = |out: &[Outcome], what: &dyn Fn(Cause) -> bool| {
         let causes = out.iter().flat_map(|o| [Resource::Ops, Resource::Bytes].map(|r| o.cause_of(r)));
@@ -49,6 +75,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     let held = |c: Cause| c == Cause::Held;
     let free = s.each(43, s.systems(400), |x| fluid(x, false).1);
     let whole = s.each(44, s.systems(200), requests);
+    explain(&whole);
     let limited = s.each(45, s.systems(200), |x| fluid(x, true));
     let goal = Goal::AtMost(0.02);
     let (stalls, none): (Vec<_>, Vec<_>) = limited.into_iter().partition(|(stalls, _)| *stalls);

@@ -341,14 +341,23 @@ pub struct SizeCaps {
     pub ops_per_s: CapBound,
     pub bytes_per_s: CapBound,
     pub repeats: u32,
+    /// What all cells had in flight, where they had the same: whether more would bring more is not known then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u32>,
 }
 
 impl SizeCaps {
-    pub fn new(op: &str, ops: CapBound, bytes: CapBound, repeats: u32) -> Result<Self, Refusal> {
+    pub fn new(
+        op: &str,
+        ops: CapBound,
+        bytes: CapBound,
+        repeats: u32,
+        in_flight: Option<u32>,
+    ) -> Result<Self, Refusal> {
         if matches!((ops, bytes), (CapBound::Unknown, CapBound::Unknown)) {
             return Refusal::new("no cell reached a cap that can be stated");
         }
-        Ok(Self { op: op.into(), ops_per_s: ops, bytes_per_s: bytes, repeats })
+        Ok(Self { op: op.into(), ops_per_s: ops, bytes_per_s: bytes, repeats, in_flight })
     }
 }
 

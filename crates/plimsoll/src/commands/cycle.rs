@@ -1,6 +1,8 @@
 //! `watch DIR --cycle file`: the file benchmark again and again, in one run, so that a step from one cycle to a later
 //! one is found by the same method as a cliff in a series.
 
+use std::time::Duration;
+
 use plimsoll_run::filebench::{self, CycleLines, FileBenchOptions, Host, Original};
 use plimsoll_store::RunDir;
 
@@ -40,7 +42,7 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
     let quiet = c.output.quiet;
     let finished =
         measure::run_and_tell(&made.plan, &c.output, &progress, Some(c.watch.duration.0), |event| {
-            lines.see(event, &filebench::clock_time()).filter(|_| !quiet)
+            lines.see(event, &plimsoll_run::remark::clock_time(Duration::ZERO)).filter(|_| !quiet)
         })?;
     if !(c.output.json || c.output.csv || c.output.markdown) {
         let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;

@@ -3,8 +3,9 @@
 use plimsoll_model::analysis::{Cell, SizeModel};
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::units::format_size;
 use plimsoll_model::{OpKind, RunStatus, RunSummary, Verdict};
-use plimsoll_stats::limit_model::{self, Cap, Options};
+use plimsoll_stats::limit_model::{self, Cap, Options, Plain};
 use plimsoll_stats::validity;
 use plimsoll_store::{RunData, StageData};
 
@@ -41,6 +42,40 @@ pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<S
     models
 }
 
+/// What a few sizes at one concurrency show without a model: a level in operations, and one in bytes.
+fn of_levels(
+    p: &Plain,
+    mine: &[(&Line<'_>, &WorkloadSummary)],
+    cells: &[limit_model::Cell],
+    blank: SizeModel,
+) -> SizeModel {
+    let shown = mine.iter().zip(cells).filter(|(_, c)| c.is_usable()).filter_map(|((_, w), c)| {
+        // On a level, that is what binds: of operations it may be latency.
+        let binding = if c.size_bytes >= p.bytes_from { "bytes" } else { "undetermined" };
+        Some(Cell {
+            size_bytes: w.size_bytes,
+            concurrency: w.concurrency,
+            ops_per_s: w.ops_per_s?,
+            predicted: Some(p.ops_per_s.value.min(p.bytes_per_s.value / c.size_bytes)),
+            binding: binding.into(),
+            room: None,
+        })
+    });
+    SizeModel {
+        ops_per_s: Some(p.ops_per_s),
+        bytes_per_s: Some(p.bytes_per_s),
+        in_flight: Some(p.concurrency as u32),
+        reading: format!(
+            "up to {} the same operations per second, from {} on the same bytes per second; one number in flight, so that a limit on \
+             operations is not told from latency",
+            format_size(p.ops_up_to as u64),
+            format_size(p.bytes_from as u64)
+        ),
+        cells: shown.collect(),
+        ..blank
+    }
+}
+
 /// Cells that are invalid are left out.
 fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
     let slices_per_s = 1e9 / data.grid_ns as f64;
@@ -62,7 +97,13 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
     let repeats = mine.iter().map(|(l, _)| l.parts.len()).min().unwrap_or(0) as u32;
     let target = mine.first().and_then(|(l, _)| l.parts[0].spec().target.clone()).unwrap_or_default();
     let blank = SizeModel { target, op_class: op.to_owned(), repeats, ..SizeModel::default() };
-    let m = match limit_model::analyse(&cells, Options::default()) {
+    let found = limit_model::analyse(&cells, Options::default());
+    let knows_both =
+        found.known().is_some_and(|m| m.ops_cap.value().is_some() && m.bytes_cap.value().is_some());
+    if let Some(p) = limit_model::plain(&cells).filter(|_| !knows_both) {
+        return of_levels(&p, &mine, &cells, blank);
+    }
+    let m = match found {
         Verdict::Known(m) => m,
         Verdict::Inconclusive(why) => return SizeModel { reading: format!("undetermined: {why}"), ..blank },
     };

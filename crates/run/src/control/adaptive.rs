@@ -10,7 +10,7 @@ use plimsoll_model::{OpKind, Series, Verdict};
 use plimsoll_stats::limit_model::Pilot;
 
 use super::sweep::{Sweep, stage_of};
-use super::{Controller, Observation, Step};
+use super::{Controller, Observation, Remark, Step};
 use crate::error::RunError;
 
 /// Sizes of the pilot's ops, and the most of them in flight.
@@ -166,8 +166,8 @@ impl Controller for Adaptive {
         }
     }
 
-    fn remark(&mut self) -> Option<String> {
-        self.remark.take()
+    fn remark(&mut self) -> Option<Remark> {
+        self.remark.take().map(Remark::from)
     }
 
     fn total(&self) -> Option<u32> {
@@ -247,7 +247,7 @@ mix = { put = 1 }
         assert!(small.count() >= 12 && large.count() >= 12, "{cells:?}");
         assert!(cells.iter().any(|c| c.1 == 1) && cells.iter().any(|c| c.1 >= 64), "{cells:?}");
         assert!(cells.iter().all(|c| cells.iter().filter(|d| *d == c).count() == 2));
-        let text = c.remark().unwrap();
+        let text = c.remark().unwrap().text;
         assert!(text.starts_with("pilot of put: 8 sizes from"), "{text}");
         assert!(super::super::of_plan(&plan).unwrap().resume(&[seen[0].stage.clone()]).is_err());
     }
@@ -261,6 +261,6 @@ mix = { put = 1 }
             seen.push(Observation { series: vec![], ..observe(&stage) });
         }
         assert_eq!(seen.len(), 2);
-        assert!(c.remark().unwrap().contains("had no rate"));
+        assert!(c.remark().unwrap().text.contains("had no rate"));
     }
 }

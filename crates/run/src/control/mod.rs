@@ -77,6 +77,20 @@ pub enum Step {
     Done,
 }
 
+/// A sentence about what was just seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    pub text: String,
+    /// Seconds from the start of load to what it is about: who follows the run is told the time of day of that, too.
+    pub about_s: Option<f64>,
+}
+
+impl From<String> for Remark {
+    fn from(text: String) -> Self {
+        Self { text, about_s: None }
+    }
+}
+
 /// Decides stages as the run goes on.
 pub trait Controller: Send {
     /// The next step, given everything that was seen, in order.
@@ -92,8 +106,8 @@ pub trait Controller: Send {
         false
     }
 
-    /// A sentence about what was just seen, once.
-    fn remark(&mut self) -> Option<String> {
+    /// A sentence about what was just seen, once; asked for until there is none.
+    fn remark(&mut self) -> Option<Remark> {
         None
     }
 

@@ -1,11 +1,13 @@
 //! A long run that reports cliffs as they come.
 
+use std::collections::VecDeque;
+
 use plimsoll_model::plan::Stage;
 use plimsoll_model::units::Span;
 use plimsoll_stats::bucket::{self, FitOptions, Tier};
 use plimsoll_stats::words;
 
-use super::{Controller, Fixed, Observation, Slice, Step};
+use super::{Controller, Fixed, Observation, Remark, Slice, Step};
 use crate::error::RunError;
 
 /// Seconds between two looks at the whole series, at first; a look takes time that grows with the series.
@@ -25,7 +27,7 @@ pub struct Watch {
     told: Vec<Told>,
     /// Cliffs of the last look that were not told yet: what two looks see in the same way is.
     seen: Vec<Told>,
-    remark: Option<String>,
+    remarks: VecDeque<Remark>,
 }
 
 /// A cliff as it was told.
@@ -75,7 +77,7 @@ impl Watch {
             next_look: 2 * LOOK_EVERY_S,
             told: Vec::new(),
             seen: Vec::new(),
-            remark: None,
+            remarks: VecDeque::new(),
         }
     }
 
@@ -93,16 +95,15 @@ impl Watch {
 
     /// New cliffs are told; those that were told and are seen otherwise now, are corrected.
     fn tell(&mut self, tiers: &[Tier]) {
-        let mut said = Vec::new();
         for old in std::mem::take(&mut self.told) {
             match tiers.iter().find(|t| old.is_at(t)) {
-                None => said.push(format!(
-                    "correction: no cliff at {}: what came since does not bear it out",
-                    old.words()
-                )),
+                None => self.say(
+                    &old,
+                    format!("correction: no cliff at {}: what came since does not bear it out", old.words()),
+                ),
                 Some(t) if !old.still_true(t) => {
                     let now = Told::of(t);
-                    said.push(format!("correction: the cliff at {}, as it is seen now", now.words()));
+                    self.say(&now, format!("correction: the cliff at {}, as it is seen now", now.words()));
                     self.told.push(now);
                 }
                 Some(_) => self.told.push(old),
@@ -119,13 +120,14 @@ impl Watch {
                 self.seen.push(now);
             } else {
                 let beyond = words::about(t.capacity, 3);
-                said.push(format!("cliff at {}, after {beyond} ops beyond that rate", now.words()));
+                self.say(&now, format!("cliff at {}, after {beyond} ops beyond that rate", now.words()));
                 self.told.push(now);
             }
         }
-        if !said.is_empty() {
-            self.remark = Some(said.join("; "));
-        }
+    }
+
+    fn say(&mut self, cliff: &Told, text: String) {
+        self.remarks.push_back(Remark { text, about_s: Some(cliff.at_s) });
     }
 }
 
@@ -148,8 +150,8 @@ impl Controller for Watch {
         true
     }
 
-    fn remark(&mut self) -> Option<String> {
-        self.remark.take()
+    fn remark(&mut self) -> Option<Remark> {
+        self.remarks.pop_front()
     }
 
     fn total(&self) -> Option<u32> {
@@ -185,7 +187,11 @@ mod tests {
                 let ok = due as u64;
                 due -= ok as f64;
                 assert!(w.slice(&Slice { ok, ..Slice::default() }));
-                out.extend(w.remark().map(|t| (second, t)));
+                while let Some(r) = w.remark() {
+                    let about_s = r.about_s.expect("a cliff has its place");
+                    assert!(r.text.contains(&format!("{about_s:.0} s: from")), "{r:?}");
+                    out.push((second, r.text));
+                }
             }
         }
         out

@@ -56,11 +56,6 @@ impl CycleLines {
     }
 }
 
-/// The time of day, as a clock on the wall has it.
-pub fn clock_time() -> String {
-    jiff::Zoned::now().strftime("%H:%M:%S").to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use plimsoll_model::units::{Size, Span, format_size};
 
 use crate::RunError;
 
-pub use cycles::{CycleLines, clock_time};
+pub use cycles::CycleLines;
 pub use host::{CacheMode, Host};
 pub use original::Original;
 

@@ -12,10 +12,11 @@ use plimsoll_model::plan::Stage;
 use plimsoll_model::{Finding, Interval, Series};
 use plimsoll_store::{Mark, StreamWriter};
 
-use crate::control::{Controller, Observation, Slice};
+use crate::control::{Controller, Observation, Remark, Slice};
 use crate::error::RunError;
 use crate::event::{Event, Live, Phase};
 use crate::interrupt::Interrupt;
+use crate::remark::clock_time;
 use crate::trace::{Names, TraceWriter};
 use grid::GridMerge;
 use meter::Meter;
@@ -239,13 +240,22 @@ impl<'a> Collector<'a> {
             self.next_slice = self.next_slice.max(slice.index + 1);
             self.put(slice.index, counts);
             go_on &= controller.slice(&counts);
-            if let Some(text) = controller.remark() {
-                sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: text.clone() })?;
-                (sinks.events)(Event::Message(text));
+            while let Some(r) = controller.remark() {
+                sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: r.text.clone() })?;
+                (sinks.events)(Event::Message(self.on_the_wall(r, end_ns)));
             }
             self.merge.recycle(slice);
         }
         Ok(go_on)
+    }
+
+    /// The remark with the time of day of what it is about, where that has one. It is told and not recorded: a simulated run is the same
+    /// whenever it is made, and has no such time.
+    fn on_the_wall(&self, r: Remark, now_ns: u64) -> String {
+        let about = r.about_s.filter(|_| self.s.clock == Clock::Real);
+        let Some(about_s) = about else { return r.text };
+        let ago_s = now_ns as f64 / 1e9 - (self.start_ns as f64 / 1e9 + about_s);
+        format!("{} (at {})", r.text, clock_time(Duration::from_secs_f64(ago_s.max(0.0))))
     }
 
     fn planned_end_ns(&self) -> u64 {

@@ -30,7 +30,8 @@ pub(super) fn of_limit(s: &RunSummary, l: &LimitSummary, goal_s: f64, out: &mut 
     match Scope::new(&l.scope) {
         Ok(scope) => out.add(subject(), ClaimKind::Scope(scope)),
         Err(_) if is_object && l.binding != "none" => {
-            let why = "--probe-scope tells";
+            let tried = l.evidence.iter().any(|(name, _)| name.starts_with("scope: "));
+            let why = if tried { "the findings say what was tried" } else { "--probe-scope tells" };
             out.add(
                 subject(),
                 Undetermined::new("whether the limit is per connection, bucket, key or client", why),
@@ -128,7 +129,7 @@ pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
     }
     let ops = CapBound::of(m.ops_per_s, m.ops_at_least);
     let bytes = CapBound::of(m.bytes_per_s, m.bytes_at_least);
-    let made = SizeCaps::new(op, ops, bytes, m.repeats).map(ClaimKind::SizeCaps);
+    let made = SizeCaps::new(op, ops, bytes, m.repeats, m.in_flight).map(ClaimKind::SizeCaps);
     out.add_or(subject(), made, format!("the caps of {name} over sizes"));
     let what = format!("below which size of {name} operations bind");
     match m.knee_bytes {
@@ -140,6 +141,9 @@ pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
 /// What would show the cap that the cells did not reach.
 fn missing(m: &SizeModel) -> &'static str {
     match (&m.ops_per_s, &m.bytes_per_s) {
+        _ if m.in_flight.is_some() => {
+            "with one number in flight a limit on operations and latency look the same; more in flight would tell, and so does plimsoll limits"
+        }
         (None, None) => {
             "no cap was reached in three cells or more; more in flight would show them (--sizes auto finds out)"
         }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::claim::{
-    Attempted, ClaimKind, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing, VoidLine,
-    figure,
+    Attempted, ClaimKind, Fact, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing,
+    VoidLine, figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
-use plimsoll_model::{Analysis, Outcome};
+use plimsoll_model::{Analysis, Finding, Outcome};
 
 use super::derive::Claims;
 
@@ -117,6 +117,12 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
             out.add_if(label, made);
             continue;
         }
+        if let Some(f) = s.findings.iter().find(|f| is_fall(f, i, w, a)) {
+            // Of levels that differ the mean is of neither: they are told, each by itself.
+            let said = Fact::new(vec![f.code.clone()], f.text.clone()).map(ClaimKind::Fact);
+            out.add_or(label, said, format!("{RATE_OF}{of}"));
+            continue;
+        }
         let word = if held(i, w) { RateWord::Sustained } else { RateWord::Measured };
         let bytes = w.bytes_per_s.filter(|b| b.value > 0.0);
         let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
@@ -124,6 +130,17 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         let made = Rate::new(word, place(w), ops, bytes, attempted).map(ClaimKind::Rate);
         out.add_or(label, made, format!("{RATE_OF}{of}"));
     }
+}
+
+/// Whether the line's rate fell for good while it was measured: from one cycle of a benchmark to the next, or within its window.
+fn is_fall(f: &Finding, line: usize, w: &WorkloadSummary, a: &Analysis) -> bool {
+    let inside = |at_s: f64| {
+        let mut spans = a.spans.iter().filter(|x| x.line == line);
+        spans.any(|x| x.window_start_s < at_s && at_s < x.window_end_s)
+    };
+    let cliff = || a.holds.iter().filter(|h| h.line == line).flat_map(|h| &h.cliffs).any(|c| inside(c.at_s));
+    let of_cycles = f.evidence.iter().any(|(name, _)| name == "cycle");
+    f.code == "F30" && f.workload.as_deref() == Some(w.label().as_str()) && (of_cycles || cliff())
 }
 
 /// No rate without its horizon: which bucket this does not exclude.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::summary::*;
-use plimsoll_model::{Analysis, Environment, Estimate, Finding, Level};
+use plimsoll_model::{Analysis, Environment, Estimate, Finding, Level, analysis};
 
 use super::*;
 use crate::validity;
@@ -76,6 +76,35 @@ fn an_invalid_run_says_so_first() {
     s.workloads[0].ops_per_s = None;
     assert!(paragraph(&s, &Analysis::default(), None).contains("**Undetermined**: the rate of 4KiB PUT"));
 }
+
+/// Ten cycles, of which the last six are slower, or a cliff within the window: the mean is of neither phase, and is not said.
+#[test]
+fn of_phases_the_mean_is_not_told() {
+    let mut s = summary();
+    let text = "From cycle 5 on, 4 min after the start, put does 800 op/s, and 1,310 before.";
+    let mut fall = Finding::new("F30", "cliff", Level::Qualified, text).on("put");
+    fall.evidence = vec![("cycle".into(), "5".into())];
+    s.findings = vec![fall.clone()];
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains(text) && !t.contains("1,004"), "{t}");
+    // Without cycles it is the window that counts: a cliff before it is none of its mean.
+    s.findings[0].evidence.clear();
+    let span = analysis::LineSpan { line: 0, ..serde_json::from_str(SPAN).unwrap() };
+    let at = |at_s: f64| Analysis {
+        spans: vec![span.clone()],
+        holds: vec![analysis::Hold {
+            cliffs: vec![analysis::Cliff { at_s, ..analysis::Cliff::default() }],
+            ..analysis::Hold::default()
+        }],
+        ..Analysis::default()
+    };
+    let (inside, before) = (paragraph(&s, &at(100.0), None), paragraph(&s, &at(5.0), None));
+    assert!(inside.contains(text) && !inside.contains("1,004"), "{inside}");
+    assert!(before.contains("1,004"), "{before}");
+}
+
+const SPAN: &str = r#"{"line":0,"stage":0,"workload":0,"kind":"put","repeat":0,"start_s":0.0,"end_s":310.0,"window_start_s":10.0,
+    "window_end_s":310.0}"#;
 
 #[test]
 fn a_limiter_in_the_order_of_the_methods() {
@@ -189,7 +218,7 @@ fn one_bad_cell_voids_itself() {
 #[test]
 fn a_sweep_says_which_cap_binds_or_why_not() {
     let e = |v: f64| Some(Estimate::symmetric(v, 0.01 * v, 4.0));
-    let m = plimsoll_model::analysis::SizeModel {
+    let m = analysis::SizeModel {
         op_class: "get".into(),
         ops_per_s: e(1000.0),
         bytes_per_s: e(200e6),
@@ -197,7 +226,7 @@ fn a_sweep_says_which_cap_binds_or_why_not() {
         repeats: 3,
         ..Default::default()
     };
-    let said = |m: plimsoll_model::analysis::SizeModel| {
+    let said = |m: analysis::SizeModel| {
         paragraph(&summary(), &Analysis { size_models: vec![m], ..Analysis::default() }, None)
     };
     let t = said(m.clone());
@@ -209,22 +238,20 @@ fn a_sweep_says_which_cap_binds_or_why_not() {
         t.contains("GET below **200 KB** (198 to 202) is limited by operations") && !t.contains("--repeat"),
         "{t}"
     );
-    let t = said(plimsoll_model::analysis::SizeModel { repeats: 1, ..m.clone() });
+    let t = said(analysis::SizeModel { repeats: 1, ..m.clone() });
     assert!(t.contains("rest on 1 run of each cell") && t.contains("--repeat 3"), "{t}");
-    let open = plimsoll_model::analysis::SizeModel {
-        bytes_per_s: None,
-        bytes_at_least: Some(150e6),
-        knee_bytes: None,
-        ..m
-    };
+    let open =
+        analysis::SizeModel { bytes_per_s: None, bytes_at_least: Some(150e6), knee_bytes: None, ..m.clone() };
     let t = said(open);
     assert!(
         t.contains("to at least 150 MB/s") && t.contains("**Undetermined**: below which size of GET"),
         "{t}"
     );
-    let none = plimsoll_model::analysis::SizeModel {
-        reading: "undetermined: 3 cells are too few".into(),
-        ..Default::default()
-    };
+    let one_depth = analysis::SizeModel { in_flight: Some(32), knee_bytes: None, repeats: 1, ..m.clone() };
+    let t = said(one_depth);
+    assert!(t.contains("With 32 in flight GET comes to at most **1,000 ± 10 op/s** over the sizes"), "{t}");
+    assert!(t.contains("look the same") && !t.contains("--repeat"), "{t}");
+    let none =
+        analysis::SizeModel { reading: "undetermined: 3 cells are too few".into(), ..Default::default() };
     assert!(said(none).contains("(3 cells are too few)"));
 }

@@ -267,8 +267,14 @@ fn size_caps(c: &SizeCaps) -> String {
         CapBound::Unknown => "an unknown rate".into(),
     };
     let (ops, bytes) = (of(&c.ops_per_s, Unit::Ops), of(&c.bytes_per_s, Unit::Bytes));
-    let mut out = format!("{} comes to {ops}, and to {bytes} (95 %).", op_name(&c.op));
-    if c.repeats < REPEATS {
+    let name = op_name(&c.op);
+    let mut out = match c.in_flight {
+        Some(n) => format!("With {n} in flight {name} comes to {ops} over the sizes, and to {bytes} (95 %)."),
+        None => format!("{name} comes to {ops}, and to {bytes} (95 %)."),
+    };
+    if c.repeats < REPEATS && c.in_flight.is_some() {
+        out += " How much runs differ was not measured: 3 % is assumed, or what the sizes show where that is more.";
+    } else if c.repeats < REPEATS {
         out += &format!(
             " These intervals rest on {} run{} of each cell, and on the model's misfit: --repeat {REPEATS} measures how much \
              runs differ.",

@@ -8,6 +8,7 @@
 
 mod campaign;
 mod model;
+mod plain;
 pub mod table;
 
 use plimsoll_model::{Estimate, Verdict};
@@ -15,6 +16,7 @@ use plimsoll_model::{Estimate, Verdict};
 pub use campaign::{Campaign, Pilot, sizes_around};
 pub use model::{EXPONENTS, Theta};
 use model::{Fit, fit};
+pub use plain::{Plain, plain};
 
 use crate::math;
 use crate::rng::Rng;

@@ -93,8 +93,8 @@ pub fn scope(seen: &[Doubled]) -> &'static str {
     if Dimension::ALL.into_iter().all(|d| is(d, Doubling::Stays)) { "server" } else { "unknown" }
 }
 
-/// What remains open, with what would settle it.
-pub fn open(seen: &[Doubled]) -> Option<String> {
+/// What remains open, with what would settle it. `cut`: what was asked for and not tried, since the budget ended.
+pub fn open(seen: &[Doubled], cut: &[Dimension]) -> Option<String> {
     if scope(seen) != "unknown" {
         return None;
     }
@@ -104,7 +104,13 @@ pub fn open(seen: &[Doubled]) -> Option<String> {
     let left: Vec<String> = Dimension::ALL
         .into_iter()
         .filter(|d| !seen.iter().any(|(x, _)| x == d))
-        .map(|d| format!("{} ({})", d.name(), d.needs()))
+        .map(|d| {
+            format!(
+                "{} ({})",
+                d.name(),
+                if cut.contains(&d) { "the budget ended before it" } else { d.needs() }
+            )
+        })
         .collect();
     let excluded = not(Doubling::Stays);
     let mut out = if excluded.is_empty() {
@@ -152,7 +158,7 @@ mod tests {
         for connection in [1.4, 1.15, f64::NAN, 0.5, 2.4] {
             let seen = [(Connection, connection), (Prefix, 1.0), (Bucket, 2.0)];
             assert_eq!(scope(&seen), "unknown", "{connection}");
-            let text = open(&seen).unwrap();
+            let text = open(&seen, &[]).unwrap();
             assert!(text.contains("doubled with a second bucket, but connections"), "{text}");
             assert!(text.contains("Undetermined for connection"), "{text}");
         }
@@ -166,10 +172,16 @@ mod tests {
     #[test]
     fn what_is_open_is_said_with_its_remedy() {
         use Dimension::*;
-        let text = open(&[(Connection, 1.0), (Prefix, 1.4)]).unwrap();
+        let seen = [(Connection, 1.0), (Prefix, 1.4)];
+        let text = open(&seen, &[]).unwrap();
         assert!(text.starts_with("The limit is not per connection. Undetermined for prefix"), "{text}");
         assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("second machine"), "{text}");
-        assert_eq!(open(&[(Connection, 1.0), (Prefix, 1.0), (Key, 2.0)]), None);
+        let text = open(&seen, &[Key]).unwrap();
+        assert!(
+            text.contains("key (the budget ended before it)") && !text.contains("--second-profile"),
+            "{text}"
+        );
+        assert_eq!(open(&[(Connection, 1.0), (Prefix, 1.0), (Key, 2.0)], &[]), None);
         for d in Dimension::ALL {
             assert_eq!(Dimension::parse(d.name()), Some(d));
         }

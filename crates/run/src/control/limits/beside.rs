@@ -23,6 +23,14 @@ const SETTLE_S: f64 = 1.5;
 const LONGEST_SETTLE_S: f64 = 60.0;
 /// Seconds for one kind of a mix: so long a rate can be seen to be held.
 const KIND_S: f64 = 12.0;
+/// From the end of one stage to the start of the next: connections, and objects that have to be prepared through the limit itself. What
+/// the stages so far took counts where it is more (guess: 40 objects at 40/s).
+const BETWEEN_S: f64 = 1.0;
+/// And so much more than that is kept free of the probe: a machine that is busy takes longer for all of it (guess).
+const MARGIN: f64 = 1.15;
+/// Looks at the kinds of a mix, each by itself and side by side, until it is clear whether they share (guess; each takes most of a
+/// minute).
+const ROUNDS: usize = 3;
 /// A budget is kept within 5 %.
 const MORE: f64 = 1.03;
 /// The first measurement, again at the end: further away, the limiter's state has changed.
@@ -50,8 +58,8 @@ pub struct Beside {
     mixed: Vec<OpKind>,
     /// End of the budget, seconds since the run's start.
     end_s: f64,
-    /// What was left out for want of time.
-    cut: bool,
+    /// What was left out for want of time, and the budget that it takes, seconds.
+    left_out: (Vec<What>, f64),
     list: Option<Vec<What>>,
     size_bytes: u64,
     concurrency: u32,
@@ -84,7 +92,7 @@ impl Beside {
             kinds,
             mixed,
             end_s: budget_s,
-            cut: false,
+            left_out: (Vec::new(), 0.0),
             list: None,
             size_bytes: shape.small_bytes,
             concurrency: shape.concurrency,
@@ -98,7 +106,12 @@ impl Beside {
 
     /// Seconds that it will take, as far as that is known before the probe.
     pub fn expected_s(&self) -> f64 {
-        self.wanted(Resource::Ops).iter().map(|w| w.seconds(SETTLE_S)).sum()
+        MARGIN * self.wanted(Resource::Ops).iter().map(|w| w.seconds(SETTLE_S, BETWEEN_S)).sum::<f64>()
+    }
+
+    /// Whether anything was asked that the budget has to hold beside the probe.
+    pub fn is_asked(&self) -> bool {
+        self.asked.shared || self.asked.scope || !self.mixed.is_empty()
     }
 
     pub fn has_begun(&self) -> bool {
@@ -106,8 +119,7 @@ impl Beside {
     }
 
     fn wanted(&self, of: Resource) -> Vec<What> {
-        let mut list: Vec<What> = self.mixed.iter().map(|k| What::Kind(*k)).collect();
-        list.extend((!self.mixed.is_empty()).then_some(What::Kinds));
+        let mut list = self.round();
         if !self.asked.shared && !self.asked.scope {
             return list;
         }
@@ -147,7 +159,7 @@ impl Beside {
         self.settle_s = (1.3 * cliff + SETTLE_S).min(LONGEST_SETTLE_S);
         let mut list = self.wanted(self.of);
         if none {
-            list.retain(|w| matches!(w, What::Kind(_) | What::Kinds));
+            list.retain(What::is_of_kinds);
         }
         self.list = Some(list);
     }
@@ -156,15 +168,23 @@ impl Beside {
     pub fn next(&mut self, shape: &Shape, seen: &[Observation], now_s: f64) -> Option<Stage> {
         self.rates = seen.iter().map(|o| rates(o, self.of)).collect();
         self.alone = seen.iter().map(|o| Plateau::of(o, self.of)).collect();
+        let between_s = seen.windows(2).map(|w| w[1].start_s - w[0].end_s).fold(BETWEEN_S, f64::max);
+        let settle_s = self.settle_s;
+        let time = |w: &What| w.seconds(settle_s, between_s);
+        let left_s = self.end_s * MORE - now_s;
+        self.look_again(seen.len(), left_s, &time);
         let list = self.list.as_mut()?;
         let what = list.get(seen.len())?.clone();
         // The last look, which the first is held against, has its time kept for it.
         let last = list.last() == Some(&What::Alone) && seen.len() + 1 < list.len() && !seen.is_empty();
-        let kept_s = if last { What::Alone.seconds(self.settle_s) } else { 0.0 };
-        if now_s + what.seconds(self.settle_s) + kept_s > self.end_s * MORE {
-            self.cut = true;
+        let kept_s = if last { time(&What::Alone) } else { 0.0 };
+        if time(&what) + kept_s > left_s {
             let begun = list[..seen.len()].contains(&What::Alone);
-            list.truncate(seen.len());
+            let all_s = MARGIN * list.iter().map(&time).sum::<f64>();
+            let out = list.split_off(seen.len());
+            let more_s = MARGIN * out.iter().map(&time).sum::<f64>() - left_s.max(0.0);
+            self.left_out.1 = (self.end_s + more_s).max(all_s / (1.0 - super::PROBES_SHARE));
+            self.left_out.0.extend(out.into_iter().filter(|w| *w != What::Alone));
             if !(begun && last) {
                 return None;
             }
@@ -172,6 +192,33 @@ impl Beside {
             return Some(self.stage(shape, &What::Alone));
         }
         Some(self.stage(shape, &what))
+    }
+
+    /// Whether the kinds of a mix share is not clear after a round of looks at them, and there is time: they are looked at once more.
+    /// Other load on the machine keeps a limited rate low now and then, and never high.
+    fn look_again(&mut self, seen: usize, left_s: f64, time: &dyn Fn(&What) -> f64) {
+        let round = self.mixed.len() + 1;
+        let rounds = seen / round.max(1);
+        let whole = !self.mixed.is_empty() && seen > 0 && seen.is_multiple_of(round);
+        let open = || self.sharing_of_kinds() == Some(Sharing::Undetermined);
+        let Some(list) = self.list.as_ref().filter(|_| whole && rounds < ROUNDS && open()) else { return };
+        // None of what else is asked for is given up for it.
+        if list[..seen].iter().any(|w| !w.is_of_kinds()) {
+            return;
+        }
+        let again = self.round();
+        let rest_s: f64 = again.iter().chain(&list[seen..]).map(time).sum();
+        if rest_s <= left_s
+            && let Some(list) = &mut self.list
+        {
+            list.splice(seen..seen, again);
+        }
+    }
+
+    /// Each kind of the mix by itself, and all side by side.
+    fn round(&self) -> Vec<What> {
+        let kinds = self.mixed.iter().map(|k| What::Kind(*k));
+        kinds.chain((!self.mixed.is_empty()).then_some(What::Kinds)).collect()
     }
 
     fn stage(&self, shape: &Shape, what: &What) -> Stage {
@@ -221,19 +268,44 @@ impl Beside {
 
     /// Limits of the kinds of the mix, where they have limits of their own; and what was found out about them.
     pub fn by_kind(&self, total: &mut LimitSummary, findings: &mut Vec<Finding>) -> Vec<LimitSummary> {
-        let Some(list) = self.list.as_ref().filter(|_| !self.mixed.is_empty()) else {
-            return Vec::new();
-        };
-        let at = |what: &What| list.iter().position(|w| w == what).filter(|i| *i < self.rates.len());
-        let alone: Option<Vec<&Plateau>> =
-            self.mixed.iter().map(|k| at(&What::Kind(*k)).map(|i| &self.alone[i])).collect();
-        let (Some(alone), Some(together)) = (alone, self.of(&What::Kinds)) else { return Vec::new() };
-        let (finding, limits) = kinds::judge(&self.mixed, &alone, together, self.of, total);
-        findings.push(finding);
-        if total.binding == "none" && limits.iter().any(|l| l.binding != "undetermined") {
+        // Where one of its kinds has a limiter, there is one: which one binds the mix is another question.
+        let kinds = |w: &What| matches!(w, What::Kind(_));
+        if total.binding == "none" && self.plateaus(&kinds).any(|p| p.is_limited(self.of)) {
             total.binding = "undetermined".into();
         }
+        let Some((alone, together)) = self.of_kinds() else { return Vec::new() };
+        let (finding, limits) = kinds::judge(&self.mixed, &alone, &together, self.of, total);
+        findings.push(finding);
         limits
+    }
+
+    fn plateaus(&self, which: &dyn Fn(&What) -> bool) -> impl Iterator<Item = &Plateau> {
+        let list = self.list.as_deref().unwrap_or_default();
+        let seen: Vec<&Plateau> =
+            list.iter().zip(&self.alone).filter(|(w, _)| which(w)).map(|(_, p)| p).collect();
+        seen.into_iter()
+    }
+
+    /// The best look at each kind by itself, and all looks at them side by side; `None` before there is one of each.
+    fn of_kinds(&self) -> Option<(Vec<&Plateau>, Vec<&[f64]>)> {
+        let list = self.list.as_ref().filter(|_| !self.mixed.is_empty())?;
+        let best = |k: &OpKind| {
+            self.plateaus(&|w| *w == What::Kind(*k)).max_by(|a, b| a.mean().total_cmp(&b.mean()))
+        };
+        let alone: Vec<&Plateau> = self.mixed.iter().map(best).collect::<Option<_>>()?;
+        let together: Vec<&[f64]> = list
+            .iter()
+            .zip(&self.rates)
+            .filter(|(w, _)| **w == What::Kinds)
+            .map(|(_, r)| r.as_slice())
+            .collect();
+        (!together.is_empty()).then_some((alone, together))
+    }
+
+    fn sharing_of_kinds(&self) -> Option<Sharing> {
+        let (alone, together) = self.of_kinds()?;
+        let means: Vec<f64> = alone.iter().map(|p| p.mean()).collect();
+        Some(kinds::share(&means, &together).0)
     }
 
     /// What was measured, by what it was.
@@ -259,10 +331,7 @@ impl Beside {
 
     /// Writes what was found into the limit's summary.
     pub fn conclude(&self, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
-        if self.cut {
-            let text = "The budget ended before all that was asked beside the limit could be measured: give more with --budget.";
-            findings.push(Finding::new("F58", "limit_not_asked", Level::Info, text));
-        }
+        findings.extend(self.cut());
         if self.none_found {
             let text = "No limiter was found: there is nothing to share, and no scope to look for.";
             findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
@@ -282,6 +351,23 @@ impl Beside {
         if self.asked.scope {
             self.conclude_scope(alone, limit, findings);
         }
+    }
+
+    /// What was asked for and not measured, and what it takes.
+    fn cut(&self) -> Option<Finding> {
+        let (left_out, budget_s) = &self.left_out;
+        let mut names: Vec<String> = left_out.iter().map(What::question).collect();
+        names.dedup();
+        if names.is_empty() {
+            return None;
+        }
+        let text = format!(
+            "The budget ended before all that was asked beside the limit could be measured. Not asked: {}. A --budget of {:.0}s \
+             would do.",
+            names.join("; "),
+            10.0 * (budget_s / 10.0).ceil()
+        );
+        Some(Finding::new("F58", "limit_not_asked", Level::Qualified, text).measured(self.end_s, *budget_s))
     }
 
     fn conclude_shared(&self, alone: f64, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
@@ -337,7 +423,13 @@ impl Beside {
             seen.push((d, ratio));
         }
         limit.scope = scope::scope(&seen).into();
-        let text = match scope::open(&seen) {
+        let cut: Vec<Dimension> = self
+            .left_out
+            .0
+            .iter()
+            .filter_map(|w| if let What::Doubled(d) = w { Some(*d) } else { None })
+            .collect();
+        let text = match scope::open(&seen, &cut) {
             Some(text) => text,
             None if limit.scope == "server" => "Everything that was doubled shares the limit.".into(),
             None => format!("The limit is per {}: with two of them the rate doubles.", limit.scope),
@@ -355,8 +447,22 @@ impl What {
     }
 
     /// Time of its stage, with what lies between two.
-    fn seconds(&self, settle_s: f64) -> f64 {
-        settle_s + self.measure_s() + 0.5
+    fn seconds(&self, settle_s: f64, between_s: f64) -> f64 {
+        settle_s + self.measure_s() + between_s
+    }
+
+    fn is_of_kinds(&self) -> bool {
+        matches!(self, Self::Kind(_) | Self::Kinds)
+    }
+
+    /// What it is to answer.
+    fn question(&self) -> String {
+        match self {
+            Self::Alone => "the plateau once more".into(),
+            Self::Other(k) | Self::Both(k) => format!("whether {k} shares the limit"),
+            Self::Doubled(d) => format!("whether the limit is per {}", d.name()),
+            Self::Kind(_) | Self::Kinds => "whether the kinds of the mix share the limit".into(),
+        }
     }
 }
 
@@ -369,3 +475,6 @@ fn rates(o: &Observation, of: Resource) -> Vec<f64> {
     let per_s = |n: f64| if o.window_s > 0.0 { n / o.window_s } else { 0.0 };
     (0..o.stage.workloads.len()).map(|i| per_s(sum(i))).collect()
 }
+
+#[cfg(test)]
+mod tests;

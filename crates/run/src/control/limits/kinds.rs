@@ -45,8 +45,14 @@ impl Plateau {
         }
     }
 
-    fn mean(&self) -> f64 {
+    /// Ops or bytes per second.
+    pub fn mean(&self) -> f64 {
         plimsoll_stats::math::mean(&self.per_s)
+    }
+
+    /// Whether it is a limiter's: refused, or held more exactly than storage does by itself.
+    pub fn is_limited(&self, of: Resource) -> bool {
+        !matches!(self.rate(of).1, Cause::None)
     }
 
     /// The rate, and what says that it is a limiter's.
@@ -68,11 +74,19 @@ impl Plateau {
     }
 }
 
-/// What the kinds have in common. Limits only where each has one of its own.
+/// What the kinds have in common, by the look that was held up least: other load on the machine takes from a limited rate, and nothing
+/// adds to one. With that look (rates side by side).
+pub fn share<'a>(alone: &[f64], looks: &[&'a [f64]]) -> (Sharing, &'a [f64]) {
+    let kept = |look: &[f64]| look.iter().zip(alone).map(|(t, a)| t / a.max(1e-9)).sum::<f64>();
+    let best = looks.iter().copied().max_by(|a, b| kept(a).total_cmp(&kept(b))).unwrap_or_default();
+    (kinds_share(alone, best), best)
+}
+
+/// What the kinds have in common. Limits only where each has one of its own. `looks`: rates side by side, each time that they were.
 pub fn judge(
     kinds: &[OpKind],
     alone: &[&Plateau],
-    together: &[f64],
+    looks: &[&[f64]],
     of: Resource,
     total: &LimitSummary,
 ) -> (Finding, Vec<LimitSummary>) {
@@ -85,8 +99,8 @@ pub fn judge(
         let one = |(k, x): (&OpKind, &f64)| format!("{k} {}", said(*x));
         kinds.iter().zip(v).map(one).collect::<Vec<_>>().join(", ")
     };
+    let (sharing, together) = share(&means, looks);
     let seen = format!("alone {}; side by side {}", each(&means), each(together));
-    let sharing = kinds_share(&means, together);
     let text = match sharing {
         Sharing::Separate => format!(
             "The kinds of the mix have limits of their own, in {}: {seen}. What the mix reaches in all is set by the one that is \

@@ -17,7 +17,7 @@ use plimsoll_stats::advice::{Known, advice};
 use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe};
 use plimsoll_stats::simulate::Seen;
 
-use super::{Conclusion, Controller, Observation, Slice, Step};
+use super::{Conclusion, Controller, Observation, Remark, Slice, Step};
 use crate::error::RunError;
 use beside::Beside;
 use shape::{Shape, seconds};
@@ -30,6 +30,9 @@ const HORIZON_S: f64 = 120.0;
 const SOCKET_BYTES: u64 = 4 << 20;
 /// Heads of a request and its response, and the headers of their packets, take up less than this of a link.
 const HEADER_BYTES: u64 = 2048;
+
+/// The probe itself keeps so much of the budget, whatever is asked beside it (guess): without a limit there is nothing to ask.
+const PROBES_SHARE: f64 = 0.4;
 
 #[derive(Debug)]
 pub struct Limits {
@@ -84,7 +87,7 @@ impl Limits {
             questions: true,
             // A multiple of the grid, near to what the method was tuned with.
             dt_s: (0.2 / slice_s).round().max(1.0) * slice_s,
-            budget_s: (budget_s - beside.expected_s()).max(0.4 * budget_s),
+            budget_s: (budget_s - beside.expected_s()).max(PROBES_SHARE * budget_s),
             horizon_s: HORIZON_S.max(goal_s.unwrap_or(0.0)),
         };
         Ok(Self {
@@ -209,9 +212,22 @@ impl Controller for Limits {
         }
     }
 
-    fn remark(&mut self) -> Option<String> {
-        (self.shape.moves_bytes && !std::mem::replace(&mut self.told, true))
-            .then(|| format!("probing with {}", self.shape.sizes(None)))
+    fn remark(&mut self) -> Option<Remark> {
+        if std::mem::replace(&mut self.told, true) {
+            return None;
+        }
+        let sizes = self.shape.moves_bytes.then(|| format!("probing with {}", self.shape.sizes(None)));
+        let beside_s = self.beside.expected_s();
+        let short = (self.beside.is_asked() && beside_s > (1.0 - PROBES_SHARE) * self.budget_s).then(|| {
+            format!(
+                "what is asked beside the limit takes {beside_s:.0} s, and the budget leaves it {:.0} s of {:.0}: the last of it may \
+                 be left out",
+                (1.0 - PROBES_SHARE) * self.budget_s,
+                self.budget_s
+            )
+        });
+        let said: Vec<String> = sizes.into_iter().chain(short).collect();
+        (!said.is_empty()).then(|| said.join("; ").into())
     }
 
     fn ends_stages(&self) -> bool {
