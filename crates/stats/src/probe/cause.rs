@@ -38,7 +38,7 @@ pub struct Steadiness {
     /// The same in ops; infinite for bytes, which move in pieces smaller than an op.
     pub wander_ops: f64,
     /// Mean square change of that distance over a sixth of the plateau, over that of two slices: what wanders by chance goes
-    /// the further the longer it goes; what is held comes back.
+    /// the further the longer it goes; what is held comes back. Infinite: the plateau is too short, against the latency, to tell.
     pub growth: f64,
     /// Share of attempts that were refused.
     pub refused: f64,
@@ -72,9 +72,11 @@ impl Steadiness {
     ///
     /// Ops count when they end. Where a limiter lets them through together they end together, as often as their latency is long:
     /// the work then goes in steps of all that is in flight, which hide how it is held, and would hide as well how storage
-    /// wanders. So it is averaged over a latency, where the plateau is long enough for that.
+    /// wanders. So it is averaged over a latency; a plateau that is too short for that does not tell how its rate is held.
     pub fn of(x: &[f64], dt: f64, unit: f64, refused: f64, latency_s: f64) -> Self {
-        let lag = Some((latency_s / dt).round() as usize).filter(|k| *k > 1 && x.len() / 6 >= LAGS * k);
+        let lag = Some((latency_s / dt).round() as usize).filter(|k| *k > 1);
+        let too_short = lag.is_some_and(|k| x.len() / 6 < LAGS * k);
+        let lag = lag.filter(|_| !too_short);
         let smooth: Vec<f64>;
         let x = match lag {
             Some(k) => {
@@ -93,7 +95,11 @@ impl Steadiness {
             wander_s: if rate > 0.0 { wander / rate } else { f64::INFINITY },
             wander_ops: if unit > 0.0 { wander / unit } else { f64::INFINITY },
             // Sums round: what moves by less than a microsecond of the rate does not move, and its growth is arithmetic's own.
-            growth: if wander <= RESOLUTION_S * rate { 0.0 } else { growth(&away, lag.unwrap_or(2)) },
+            growth: match () {
+                () if wander <= RESOLUTION_S * rate => 0.0,
+                () if too_short => f64::INFINITY,
+                () => growth(&away, lag.unwrap_or(2)),
+            },
             refused,
             latency_s,
         }
@@ -180,6 +186,10 @@ mod tests {
             .collect();
         let s = Steadiness::of(&wandering, 0.2, 0.0, 0.0, 1.6);
         assert_eq!(s.cause(), Cause::None, "{s:?}");
+        // 64 downloads in flight that take 3 s each, for 10 s: how far apart they end hides whether anything is held.
+        let short: Vec<f64> = (0..50).map(|_| 4e7 * (1.0 + 0.2 * g.normal())).collect();
+        let s = Steadiness::of(&short, 0.2, 0.0, 0.0, 2.9);
+        assert!(s.wander_s < 0.5 && s.cause() == Cause::None, "{s:?}");
         // Ten ops a second: whole ops are all that can be seen.
         let slow: Vec<f64> = (0..200).map(|i| if i % 2 == 0 { 10.0 } else { 5.0 }).collect();
         assert_eq!(Steadiness::of(&slow, 0.2, 1.0, 0.0, 1.0).cause(), Cause::Held);

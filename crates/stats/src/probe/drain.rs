@@ -8,6 +8,7 @@ use crate::segment::batch_interval;
 use crate::silence::{quota, without_silence};
 use crate::simulate::Seen;
 use crate::steady;
+use crate::student;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainKind {
@@ -414,10 +415,16 @@ impl Micro {
         })
     }
 
+    /// Of the mean of the cycles, by their spread: three cycles know it badly.
+    pub fn half_width(&self) -> f64 {
+        student::t95(self.cycles as f64 - 1.0) * self.spread / (self.cycles as f64).sqrt()
+    }
+
     /// Whether the burst stands out from what the plateau does by itself.
     pub fn is_real(&self, rate: f64) -> bool {
-        let se = ((self.spread.powi(2) + self.control_spread.powi(2)) / 6.0).sqrt();
+        let se = (self.spread.powi(2) / self.cycles as f64 + self.control_spread.powi(2) / 6.0).sqrt();
         self.capacity - self.control > 4.0 * se
+            && self.capacity - self.half_width() > self.control.max(0.0)
             && self.capacity > 2.0 * self.control_spread
             && self.capacity > 0.15 * rate
     }
@@ -458,6 +465,16 @@ mod tests {
                 assert!(!enough || Drain::of(&x, 0.25, before).kind != DrainKind::Unsteady, "seed {seed}");
             }
         }
+    }
+
+    /// What three cycles showed, which differ by more than their mean, is no burst; six that agree are one.
+    #[test]
+    fn cycles_that_do_not_agree_show_nothing() {
+        let plateau: Vec<f64> = (0..300).map(|i| 1000.0 + f64::from(i % 7) - 3.0).collect();
+        let seen = |values: &[f64]| Micro::of(values, &plateau, 0.2, 1000.0).unwrap().is_real(1000.0);
+        assert!(!seen(&[900.0, 300.0, 170.0]));
+        assert!(seen(&[400.0, 420.0, 390.0, 410.0, 405.0, 400.0]));
+        assert!(seen(&[400.0, 420.0, 390.0]));
     }
 
     /// Ops that end together leave every third slice empty: the cliff before them is as clear as any other.

@@ -346,8 +346,7 @@ fn capacity(t: &Track) -> Capacity {
             return Capacity::NoneSeen;
         }
         // Beside the spread of the cycles: the first seconds of a drain are coarse against such a bucket (simulated).
-        let chance = student::t95(m.cycles as f64 - 1.0) * m.spread / (m.cycles as f64).sqrt();
-        let hw = chance.hypot(0.04 * m.capacity);
+        let hw = m.half_width().hypot(0.04 * m.capacity);
         return Capacity::Measured(Estimate::symmetric(m.capacity, hw, m.cycles as f64));
     }
     let seen: Vec<&Drain> = t.drains.iter().filter(|d| d.recovered.is_some()).collect();
@@ -371,14 +370,17 @@ fn capacity(t: &Track) -> Capacity {
         .copied()
         .collect();
     if !seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most)) {
-        return Capacity::AtLeast(least(t, most));
+        // Of what may be nothing nothing follows.
+        let least = least(t, most);
+        return if least > 0.0 { Capacity::AtLeast(least) } else { Capacity::NoneSeen };
     }
     let values: Vec<f64> = full.iter().filter_map(|d| d.recovered).collect();
     let own = full.iter().map(|d| d.recovered_half_width).fold(f64::INFINITY, f64::min);
     let n = values.len() as f64;
     let between =
         if values.len() >= 2 { student::t95(n - 1.0) * math::stdev(&values, 1) / n.sqrt() } else { own };
-    Capacity::Measured(Estimate::symmetric(math::mean(&values), own.max(between.min(2.0 * own)), n))
+    let e = Estimate::symmetric(math::mean(&values), own.max(between.min(2.0 * own)), n);
+    if e.low > 0.0 { Capacity::Measured(e) } else { Capacity::NoneSeen }
 }
 
 /// Tokens that the bucket surely held. A plateau that other load on the machine kept low makes the excess over it too large: what
@@ -436,8 +438,8 @@ fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
         ),
         Capacity::NoneSeen if f.drains.iter().any(|d| d.kind == DrainKind::Cliff) => open(
             format!(
-                "the rate of {unit} fell once, and after rest no burst came back: no bucket shows that; a second probe would \
-                 tell whether the storage itself was faster at first"
+                "the rate of {unit} fell, and no burst was surely seen to come back after rest: no bucket shows that; a second probe \
+                 would tell whether the storage itself was faster at first"
             ),
             None,
         ),
