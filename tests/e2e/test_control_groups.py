@@ -57,15 +57,18 @@ def quota(result):
     return found[0]["text"]
 
 
-def test_a_client_at_a_tenth_of_a_core_is_what_was_measured(group, inside, embedded):
-    g = group("cpu", cfs_quota_us=10000)
+def test_a_client_at_a_fiftieth_of_a_core_is_what_was_measured(group, inside, embedded):
+    # A server beside other tests on the same cores may answer no more than a tenth of a core asks for (1,160 op/s were seen beside two
+    # busy loops on two cores): then the quota stops the client in 5 % of its periods, and is not what was measured. A fiftieth is
+    # always what holds it; more in flight keep a server busy that gets its turns late.
+    g = group("cpu", cfs_quota_us=2000)
     b = new_bucket(embedded)
     r = inside(g, "object", "get", "--endpoint", embedded.endpoint, "--bucket", b.name, "--size", "4KiB", "--objects", "20",
-               "--concurrency", "8", "--warmup", "1s", "--duration", "4s", "--json", server=embedded)
-    assert r.code == 3, r.err
+               "--concurrency", "32", "--warmup", "1s", "--duration", "4s", "--json", server=embedded)
+    assert r.code == 3, (r.err, (g / "cpu.stat").read_text(), r.out)
     text = quota(r)
-    assert "0.10 cores" in text and "ther work" not in r.summary["verdict"], r.summary["verdict"]
-    assert r.summary["environment"]["cpu_quota_cores"] == 0.1
+    assert "0.020 cores" in text and "ther work" not in r.summary["verdict"], r.summary["verdict"]
+    assert r.summary["environment"]["cpu_quota_cores"] == 0.02
     shown = inside(g, "runs", "show", "last")
     assert "client's CPU quota" in shown.out and "processor" not in shown.out, shown.out
 
