@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -124,12 +125,15 @@ impl Written {
         (offset, length): (u64, u64),
         unit: u64,
     ) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = Self::open(path, true)?;
         let old = Self::map(&file, unit)?.filter(|w| {
             w.is_of(identity) && w.unit <= unit && unit.is_multiple_of(w.unit) && w.epoch < LAST_EPOCH
         });
         let unit = old.as_ref().map_or(unit, |w| w.unit);
         if old.is_none() {
+            if !begins_as_record(&file)? {
+                return Err(io::Error::other("what is there is no record, and is not written over"));
+            }
             file.set_len(0)?;
         }
         let mut new = Self::grown(&file, (offset, length), unit)?;
@@ -154,7 +158,7 @@ impl Written {
 
     /// Opens the record of what earlier stages and runs wrote; `None` where there is none of this content.
     pub fn look(path: &Path, identity: Identity, boot: [u64; 2]) -> io::Result<Option<Self>> {
-        let file = match File::options().read(true).write(true).open(path) {
+        let file = match Self::open(path, false) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -163,6 +167,18 @@ impl Written {
             w.boot_epoch = w.epoch + 1;
         }
         Ok(Some(w))
+    }
+
+    /// No link is followed: what it leads to is not ours.
+    fn open(path: &Path, create: bool) -> io::Result<File> {
+        let mut options = File::options();
+        options
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)
     }
 
     /// The file as it is; `None` when it is too short or of another format.
@@ -284,6 +300,13 @@ pub fn describe(generation: u64) -> String {
     }
 }
 
+/// Whether a file begins as a record of any version does, or was not begun yet.
+fn begins_as_record(file: &File) -> io::Result<bool> {
+    let mut head = [0u8; 7];
+    let read = file.read_at(&mut head, 0)?;
+    Ok(head[..read].iter().all(|b| *b == 0) || head == MAGIC.to_le_bytes()[..7])
+}
+
 fn mmap(file: &File, bytes: u64) -> io::Result<*mut u8> {
     // SAFETY: a shared mapping of a file that is as long; who else maps it uses atomics, too.
     let base = unsafe {
@@ -354,6 +377,21 @@ mod tests {
         }
         let w = Written::begin(&path, Identity { seed: 9, ..FILE }, BOOT, (0, MIB), 4096).unwrap();
         assert_eq!(w.expected(0), 0, "made anew");
+    }
+
+    #[test]
+    fn what_is_no_record_is_not_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("record"), dir.path().join("link"));
+        std::fs::write(&path, b"precious").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for place in [&path, &link] {
+            assert!(Written::begin(place, FILE, BOOT, (0, MIB), 4096).is_err());
+            assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        }
+        std::fs::write(&path, b"PLIMWRT1 of an older version").unwrap();
+        assert!(Written::begin(&link, FILE, BOOT, (0, MIB), 4096).is_err());
+        assert!(Written::begin(&path, FILE, BOOT, (0, MIB), 4096).is_ok());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -41,11 +42,22 @@ pub fn begin(file: &Path) -> Result<File, Fault> {
             return Err(io::Error::other(problem));
         }
         if meta.is_file() {
-            open.set_len(0)?;
+            empty(&open)?;
         }
         Ok(open)
     };
     open().map_err(|e| cannot(file, &e.to_string()))
+}
+
+/// Empties what is open, once it was looked at through that: between the first look and the opening its name may have passed to
+/// another file.
+fn empty(open: &File) -> io::Result<()> {
+    if open.metadata()?.len() > 0
+        && let Some(problem) = theirs(Path::new(&format!("/proc/self/fd/{}", open.as_raw_fd())))
+    {
+        return Err(io::Error::other(problem));
+    }
+    open.set_len(0)
 }
 
 pub fn cannot(file: &Path, problem: &str) -> Fault {
@@ -118,6 +130,10 @@ mod tests {
         assert!(refused(&at("no/new.html")).contains("there is no directory"));
         fs::write(at("disk"), [&b"XFSB"[..], &[0; 4092]].concat()).unwrap();
         assert!(refused(&at("disk")).contains("xfs"));
+        // Another file took the name after it was looked at.
+        let open = File::options().write(true).open(at("disk")).unwrap();
+        assert!(empty(&open).unwrap_err().to_string().contains("xfs"));
+        assert_eq!(fs::metadata(at("disk")).unwrap().len(), 4096);
         for d in ["run", "run/intervals"] {
             fs::create_dir(at(d)).unwrap();
         }

@@ -105,7 +105,8 @@ fn devices(plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
 fn describe(path: &Path) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut put = |name: &str, value: String| {
-        let value = value.trim().to_owned();
+        // Firmware and mounts say what they like.
+        let value = plimsoll_model::text::clean(value.trim()).into_owned();
         if !value.is_empty() {
             facts.insert(name.to_owned(), value);
         }

@@ -36,6 +36,14 @@ pub struct FrameWriter {
     number: u64,
 }
 
+/// Whether a file begins as a frame does, as far as it goes, or with the zeros that a power cut leaves: what does not is no file of
+/// ours.
+fn begins_as_ours(file: &mut File) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    Read::by_ref(file).take(4).read_to_end(&mut head)?;
+    Ok(MAGIC.to_le_bytes().starts_with(&head) || head.iter().all(|b| *b == 0))
+}
+
 impl FrameWriter {
     /// A new file; it must not exist.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
@@ -48,8 +56,12 @@ impl FrameWriter {
         let mut reader = FrameReader::open(path)?;
         while reader.next()?.is_some() {}
         let (end, number) = (reader.good_end, reader.number);
-        let mut file =
-            crate::plain::open(path, File::options().write(true)).map_err(StoreError::io("open", path))?;
+        let mut file = crate::plain::open(path, File::options().read(true).write(true))
+            .map_err(StoreError::io("open", path))?;
+        if end == 0 && !begins_as_ours(&mut file).map_err(StoreError::io("read", path))? {
+            let problem = "not a frame is in it, and it does not begin as one: it is not cut".into();
+            return Err(StoreError::Content { path: path.to_owned(), problem });
+        }
         file.set_len(end).map_err(StoreError::io("truncate", path))?;
         file.seek(SeekFrom::End(0)).map_err(StoreError::io("seek in", path))?;
         Ok(Self { file, path: path.to_owned(), number })
@@ -207,4 +219,23 @@ fn read_up_to(r: &mut impl Read, buf: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_of_frames_is_not_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.zst");
+        std::fs::write(&path, b"of somebody else").unwrap();
+        assert!(FrameWriter::resume(&path).unwrap_err().to_string().contains("is not cut"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"of somebody else");
+        for torn in [&b""[..], &MAGIC.to_le_bytes()[..3], &[0; 64]] {
+            std::fs::write(&path, torn).unwrap();
+            FrameWriter::resume(&path).unwrap().append(b"x").unwrap();
+            assert_eq!(FrameReader::open(&path).unwrap().next().unwrap().unwrap(), b"x");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_run::safety::trees::Temporary;
 use plimsoll_target::block::{BlockError, BlockOptions, Export, start};
 
 use super::target::BlockServerArgs;
@@ -48,30 +49,21 @@ fn refused(e: BlockError) -> Fault {
 /// Where disk and export lie; one that was not given is removed at the end.
 struct Directory {
     path: PathBuf,
-    temporary: bool,
+    _temporary: Option<Temporary>,
 }
 
 impl Directory {
     fn make(given: Option<&Path>) -> Result<Self, Fault> {
-        let Some(given) = given else {
-            let made = plimsoll_run::safety::trees::temporary("block");
-            let path = made.map_err(|e| {
-                Fault::input(
-                    format!("no temporary directory can be made: {e}"),
-                    "Set TMPDIR, or choose a directory with --data DIR.",
-                )
-            })?;
-            return Ok(Self { path, temporary: true });
-        };
-        Ok(Self { path: given.to_owned(), temporary: false })
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if self.temporary {
-            // Whatever cannot be removed lies in the temporary directory, and says whose it is by its name.
-            let _ = std::fs::remove_dir_all(&self.path);
+        if let Some(given) = given {
+            return Ok(Self { path: given.to_owned(), _temporary: None });
         }
+        let made = Temporary::make("block").map_err(|e| {
+            Fault::input(
+                format!("no temporary directory can be made: {e}"),
+                "Set TMPDIR, or choose a directory with --data DIR.",
+            )
+        })?;
+        // Beside its mark: a disk wants a directory that is empty.
+        Ok(Self { path: made.path.join("disk"), _temporary: Some(made) })
     }
 }

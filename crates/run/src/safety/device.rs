@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::text::clean;
 use rustix::fs::{major, minor};
 
 /// A block device as the kernel knows it. Empty strings: not known.
@@ -165,11 +166,15 @@ pub fn size_bytes(path: &Path) -> Option<u64> {
     DeviceInfo::of(path).ok().map(|d| d.size_bytes)
 }
 
+/// What firmware and udev say is text from outside.
+fn said(text: &str) -> Option<String> {
+    let text = text.trim_matches(|c: char| c.is_control() || c.is_whitespace());
+    (!text.is_empty()).then(|| clean(text).into_owned())
+}
+
 fn word(path: &Path) -> Option<String> {
     let bytes = fs::read(path).ok()?;
-    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
-    let text = text.trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    said(&String::from_utf8_lossy(&bytes))
 }
 
 /// The scheduler in brackets: `[none] mq-deadline`.
@@ -181,13 +186,12 @@ fn chosen(line: &str) -> String {
 fn serial(disk: &Path) -> Option<String> {
     let page80 = || {
         let bytes = fs::read(disk.join("device/vpd_pg80")).ok()?;
-        let text = String::from_utf8_lossy(bytes.get(4..)?).trim_matches(char::is_control).trim().to_owned();
-        (!text.is_empty()).then_some(text)
+        said(&String::from_utf8_lossy(bytes.get(4..)?))
     };
     let udev = || {
         let number = word(&disk.join("dev"))?;
         let data = fs::read_to_string(format!("/run/udev/data/b{number}")).ok()?;
-        let find = |key: &str| data.lines().find_map(|l| l.strip_prefix(key)).map(str::to_owned);
+        let find = |key: &str| data.lines().find_map(|l| l.strip_prefix(key)).and_then(said);
         find("E:ID_SERIAL_SHORT=").or_else(|| find("E:ID_SERIAL="))
     };
     word(&disk.join("serial")).or_else(|| word(&disk.join("device/serial"))).or_else(page80).or_else(udev)
@@ -202,7 +206,7 @@ fn by_id(maj: u32, min: u32) -> Vec<String> {
                 m.file_type().is_block_device() && (major(m.rdev()), minor(m.rdev())) == (maj, min)
             })
         })
-        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .map(|e| clean(&e.file_name().to_string_lossy()).into_owned())
         .collect();
     names.sort();
     names
@@ -211,6 +215,18 @@ fn by_id(maj: u32, min: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_firmware_says_is_clean_where_it_comes_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = dir.path();
+        assert_eq!(serial(disk), None);
+        fs::create_dir(disk.join("device")).unwrap();
+        fs::write(disk.join("device/vpd_pg80"), b"\0\x80\0\x0e  S4\x1b[31mEWNX\x00\x00 ").unwrap();
+        assert_eq!(serial(disk).as_deref(), Some("S4\\u{1b}[31mEWNX"));
+        fs::write(disk.join("serial"), "AB\u{202e}C\n".as_bytes()).unwrap();
+        assert_eq!(serial(disk).as_deref(), Some("AB\\u{202e}C"));
+    }
 
     #[test]
     fn the_scheduler_in_brackets_is_the_one_in_use() {

@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, openat, statx, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags, flock, openat, statx, unlinkat,
+};
 
 use super::place::{FileId, Place};
 
@@ -41,12 +43,70 @@ fn mark(dir: &File, run: &str) -> io::Result<()> {
 }
 
 /// A new directory under the temporary one, for this user alone, under a name that nobody can guess.
-pub fn temporary(kind: &str) -> io::Result<PathBuf> {
+fn temporary(kind: &str) -> io::Result<PathBuf> {
     let mut random = [0u8; 8];
     rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
     let path = std::env::temp_dir().join(format!("plimsoll-{kind}-{:016x}", u64::from_le_bytes(random)));
     std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)?;
     Ok(path)
+}
+
+/// What stands for a run in the mark of a temporary directory.
+const TEMPORARY: &str = "temporary";
+
+/// A temporary directory of this process, marked and locked. It goes with this; what a killed process left goes when the next
+/// of its kind is made: its lock is free then, and the mark in it says that it was made for no longer than that.
+#[derive(Debug)]
+pub struct Temporary {
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl Temporary {
+    /// One that is empty but for its mark; what is to be in it goes into a directory below.
+    pub fn make(kind: &str) -> io::Result<Self> {
+        sweep(&std::env::temp_dir(), kind);
+        let path = temporary(kind)?;
+        let lock = open_own(&path)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        mark(&lock, TEMPORARY)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next that is made.
+        let _ = remove(&self.path, TEMPORARY, Extent::Whole);
+    }
+}
+
+/// Removes the directories of this kind that processes of this user left when they were killed.
+fn sweep(temporary: &Path, kind: &str) {
+    let prefix = format!("plimsoll-{kind}-");
+    let Ok(all) = std::fs::read_dir(temporary) else { return };
+    for entry in all.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|n| n.strip_prefix(&prefix));
+        if !digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit())) {
+            continue;
+        }
+        let Ok(dir) = open_own(&entry.path()) else { continue };
+        if flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // One without our mark stays, whatever its name.
+            let _ = remove(&entry.path(), TEMPORARY, Extent::Whole);
+        }
+    }
+}
+
+/// A directory of this user.
+fn open_own(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if dir.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it is somebody else's"));
+    }
+    Ok(dir)
 }
 
 /// What of a directory is to go.
@@ -178,6 +238,33 @@ mod tests {
         let path = dir.path().join("tree");
         make(&path, 0o700, RUN).unwrap();
         (dir, path)
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_nothing_else() {
+        let top = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let dir = |n: u64| {
+            let path = top.path().join(format!("plimsoll-block-{n:016x}"));
+            fs::create_dir_all(path.join("disk")).unwrap();
+            fs::write(path.join("disk/disk.raw"), b"data").unwrap();
+            path
+        };
+        let left: Vec<PathBuf> = (0..3).map(dir).collect();
+        mark(&open_own(&left[0]).unwrap(), TEMPORARY).unwrap();
+        // One that is in use, one of somebody's own, and a copy of one, whose mark is another directory's.
+        mark(&open_own(&left[1]).unwrap(), TEMPORARY).unwrap();
+        let used = open_own(&left[1]).unwrap();
+        flock(&used, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let copied = dir(3);
+        fs::copy(left[1].join(MARKER), copied.join(MARKER)).unwrap();
+        std::os::unix::fs::symlink(&left[2], top.path().join("plimsoll-block-00000000000000ff")).unwrap();
+        sweep(top.path(), "block");
+        assert_eq!([0, 1, 2].map(|i| left[i].exists()), [false, true, true]);
+        assert!(copied.join("disk/disk.raw").exists());
+        drop(used);
+        sweep(top.path(), "other");
+        sweep(top.path(), "block");
+        assert_eq!([1, 2].map(|i| left[i].exists()), [false, true]);
     }
 
     #[test]
