@@ -8,15 +8,17 @@ from xml.sax.saxutils import escape
 
 
 class OddS3:
-    """Keeps objects in a dictionary. `odd(handler)` sees each request first: true when it has answered it."""
+    """Keeps objects in a dictionary. `odd(handler)` sees each request first: true when it has answered it. `nagle`: head and body,
+    which are written apart, are sent as the kernel likes."""
 
-    def __init__(self, odd=None, tls=None, page=1000):
+    def __init__(self, odd=None, tls=None, page=1000, nagle=False):
         self.objects, self.uploads, self.seen = {}, {}, []
         self.odd, self.page = odd, page
         outer = self
 
         class Handler(_Handler):
             s3 = outer
+            disable_nagle_algorithm = not nagle
 
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True

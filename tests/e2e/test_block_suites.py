@@ -1,6 +1,7 @@
 """The file benchmark and the drive test: their figures, corrections, failures, and what they leave behind."""
 
 import json
+import re
 import signal
 import time
 
@@ -37,6 +38,31 @@ def test_the_original_s_json(plimsoll, tmp_path):
         assert abs(run["iops"] - run["io_operations"] / run["io_seconds"]) < 1e-3
         assert 0.4 < run["io_seconds"] < 2
     assert out["plimsoll"]["corrections"] == ["fsync", "unique", "aligned", "fresh", "cache"]
+
+
+def test_one_figure_of_a_phase_has_one_value_everywhere(plimsoll, tmp_path):
+    """What the benchmark's own table says of a phase is what the result's table, JSON, CSV and GoBonnieGo's form say of it."""
+    r = plimsoll("file", tmp_path, "--size", "128MiB", "--threads", 2, "--iops-duration", "1s", "--runs", 3, "--quiet")
+    assert_as_kept(plimsoll, r)
+    own = {cells[0]: cells[1:] for cells in (re.split(r"  +", line.strip()) for line in r.out.split("\nCorrected")[0].splitlines())
+           if len(cells) == 4 and "-" not in cells[0]}
+    assert list(own) == ["run", "1", "2", "3", "all"], r.out
+    assert own["run"] == ["write MiB/s", "read MiB/s", "IOPS"]
+    shown = plimsoll("runs", "show", "last", "--markdown").out
+    cells = {(row[1], row[2]): row for row in (re.split(r" *\| *", line) for line in shown.splitlines()) if len(row) > 5}
+    assert own["all"] == [cells["WRITE", "64 KiB"][4], cells["READ", "64 KiB"][4], cells["TOTAL", "512 B"][3]], shown
+    summary = json.loads(plimsoll("runs", "show", "last", "--json").out)
+    lines = {(w["name"], w["op"]): w for w in summary["workloads"]}
+    for i, (line, amount) in enumerate([(("write", "write"), 128 * MIB), (("read", "read"), 128 * MIB), (("iops", "total"), None)]):
+        each = lines[line]["each_ops_per_s"]
+        assert len(each) == 3, lines[line]
+        for run, e in enumerate(each):
+            value = e["value"] * 65536 / MIB if amount else e["value"]
+            said = float(re.match(r"[\d,.]+", own[str(run + 1)][i])[0].replace(",", ""))
+            assert abs(said / value - 1) < 0.5 and ("±" in own[str(run + 1)][i] or "(" in own[str(run + 1)][i]), own
+        whole = 3 * amount / lines[line]["window_s"] if amount else None
+        assert not whole or min(e["value"] for e in each) <= whole / 65536 <= max(e["value"] for e in each), "the fsync counts"
+    assert "Each run's own" in shown
 
 
 def test_corrections_are_named_and_can_be_taken_back(plimsoll, tmp_path):

@@ -201,6 +201,8 @@ pub struct WorkerEnd {
     pub crossed_reads: u64,
     /// Bodies whose checksum was to be checked, and that came without one.
     pub unchecked_bodies: u64,
+    /// Uploads with a checksum that the server said nothing of.
+    pub unconfirmed_uploads: u64,
     /// The first of them.
     pub first_mismatches: Vec<Mismatch>,
     /// First error of each outcome, with its text.

@@ -248,6 +248,7 @@ fn end_of<R: Ring, T: Target<R>>(
         mismatches: w.recorder.mismatches,
         crossed_reads: w.target.crossed_reads(),
         unchecked_bodies: w.target.unchecked_bodies(),
+        unconfirmed_uploads: w.target.unconfirmed_uploads(),
         first_mismatches: w.recorder.first_mismatches.clone(),
         errors: w.recorder.errors.clone(),
         synced_through: w.synced_through(),

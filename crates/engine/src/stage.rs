@@ -354,6 +354,7 @@ impl WorkerEnd {
             mismatches: 0,
             crossed_reads: 0,
             unchecked_bodies: 0,
+            unconfirmed_uploads: 0,
             first_mismatches: Vec::new(),
             errors: Vec::new(),
             synced_through: 0,

@@ -76,6 +76,10 @@ fn plain(runs: &[RunReport], by: &[GroupKey]) -> String {
         for w in s.workloads.iter().filter(|_| !tables::is_sweep(s)) {
             out.push_str(&workload(s, w));
         }
+        let each = tables::each_run(s);
+        if !each.rows.is_empty() {
+            out.push_str(&each.html());
+        }
         for t in crate::limits::tables(s, &r.analysis) {
             out.push_str(&t.html());
         }

@@ -53,6 +53,10 @@ fn run(out: &mut String, r: &RunReport) {
     }
     out.push('\n');
     let mut more = crate::limits::tables(s, &r.analysis);
+    let each = tables::each_run(s);
+    if !each.rows.is_empty() {
+        more.insert(0, each);
+    }
     let expected = tables::expectations(s);
     if !expected.rows.is_empty() {
         more.push(expected);

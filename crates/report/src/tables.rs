@@ -139,6 +139,28 @@ pub fn overview(s: &RunSummary) -> Table {
     t.without_empty_columns()
 }
 
+/// Repeats from which on the spread over them says what a list of them would.
+const MANY_REPEATS: usize = 5;
+
+/// Each repeat's own rate, where they are so few that the line's interval says little of them; without rows: there are none, or many.
+pub fn each_run(s: &RunSummary) -> Table {
+    let few = |w: &&WorkloadSummary| (2..MANY_REPEATS).contains(&w.each_ops_per_s.len());
+    let all: Vec<&WorkloadSummary> = sorted(s).into_iter().filter(few).collect();
+    let most = all.iter().map(|w| w.each_ops_per_s.len()).max().unwrap_or(0);
+    let unit = if is_block(s) { "IOPS" } else { "op/s" };
+    let heads: Vec<String> = (1..=most).map(|i| format!(">Run {i}, {unit}")).collect();
+    let mut columns = vec!["Each run's own"];
+    columns.extend(heads.iter().map(String::as_str));
+    let mut t = Table::new("Each run's own rate", 1, &columns);
+    for w in all {
+        let mut row = vec![crate::lines::label(w, &s.workloads)];
+        row.extend(w.each_ops_per_s.iter().map(number::estimate));
+        row.resize(columns.len(), String::new());
+        t.push(row);
+    }
+    t
+}
+
 fn rate_with_interval(e: &plimsoll_model::Estimate) -> String {
     number::estimate(e)
 }

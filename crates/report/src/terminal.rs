@@ -125,6 +125,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         out.push('\n');
     } else if tables::is_sweep(s) {
         out.push_str(&tables::sweep(s).plain(style.width));
+        each_run(out, s, style);
         shared_notes(out, s, style);
         out.push('\n');
     } else {
@@ -136,6 +137,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         for w in &s.workloads {
             workload(out, s, w, &same, style);
         }
+        each_run(out, s, style);
         if same != Same::default() {
             let _ = writeln!(out, "{}", style.bold("All of them together"));
             same.write(out, &s.workloads[0], style);
@@ -180,6 +182,13 @@ struct Same<'a> {
     law: bool,
     client: bool,
     notes: Vec<&'a str>,
+}
+
+fn each_run(out: &mut String, s: &RunSummary, style: Style) {
+    let each = tables::each_run(s);
+    if !each.rows.is_empty() {
+        let _ = writeln!(out, "\n{}", each.plain(style.width).trim_end());
+    }
 }
 
 impl<'a> Same<'a> {

@@ -242,8 +242,7 @@ impl Session {
             self.found(Finding::new("Q13", "certificate_unchecked", Level::Qualified, text));
         }
         if !ready.unconfirmed().is_empty() {
-            let said = ready.unconfirmed().join(" ");
-            let text = format!("{said} What was measured is most likely the storage without it.");
+            let text = ready.unconfirmed().join(" ");
             self.found(Finding::new("Q11", "unconfirmed", Level::Qualified, text));
         }
     }

@@ -24,6 +24,10 @@ pub struct StageReport {
     pub abandoned: u64,
     /// Bodies whose checksum was to be checked, and that came without one.
     pub unchecked_bodies: u64,
+    /// Uploads with a checksum that the server said nothing of.
+    pub unconfirmed_uploads: u64,
+    /// Verified reads that did not show what was expected, and prove nothing: a write to the same place crossed them.
+    pub crossed_reads: u64,
     /// What was found out about the storage before the load: reads of what was never written, for example.
     pub findings: Vec<plimsoll_model::Finding>,
 }
@@ -44,6 +48,8 @@ impl StageReport {
         self.ring_calls = self.ring_calls.saturating_add(other.ring_calls);
         self.ops = self.ops.saturating_add(other.ops);
         self.unchecked_bodies = self.unchecked_bodies.saturating_add(other.unchecked_bodies);
+        self.unconfirmed_uploads = self.unconfirmed_uploads.saturating_add(other.unconfirmed_uploads);
+        self.crossed_reads = self.crossed_reads.saturating_add(other.crossed_reads);
         self.abandoned = self.abandoned.saturating_add(other.abandoned);
         self.findings.extend(
             other.findings.iter().filter(|f| !self.findings.contains(f)).cloned().collect::<Vec<_>>(),

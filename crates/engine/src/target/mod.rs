@@ -118,6 +118,11 @@ pub trait Target<R: Ring> {
         0
     }
 
+    /// Uploads with a checksum that the server said nothing of.
+    fn unconfirmed_uploads(&self) -> u64 {
+        0
+    }
+
     /// Facts for the report: name to value, such as how bodies were received.
     fn notes(&self) -> Vec<(String, String)> {
         Vec::new()

@@ -3,12 +3,16 @@
 use std::fmt::Write;
 
 use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::units::significant;
 use plimsoll_model::{Estimate, Finding, Level};
 use plimsoll_stats::student;
 use plimsoll_store::{RunDir, StoreError};
 use serde::Serialize;
 
 use super::phase::{Phase, phases};
+use crate::number::{self, MB, MIB};
+use crate::table::Table;
 
 /// One pass of write, read and IOPS.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -39,6 +43,39 @@ impl FileRun {
     }
 }
 
+/// One figure of the benchmark: that of the run's summary, so that all that shows it shows the same.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Figure {
+    /// Each run's own, with the interval within it; of a single run none.
+    pub each: Vec<Estimate>,
+    /// Of all runs; `None` where the data carries none.
+    pub over_all: Option<Estimate>,
+}
+
+impl Figure {
+    /// `per_op`: what of the figure's unit an op is.
+    fn of(line: Option<&WorkloadSummary>, over_all: Option<Estimate>, per_op: f64) -> Self {
+        let each = line.map_or(&[][..], |w| &w.each_ops_per_s).iter().map(|e| e.scaled(per_op)).collect();
+        Self { each, over_all }
+    }
+
+    /// Run `i`, in a unit of so much; `value` where the summary has no figure of it.
+    fn of_run(&self, i: usize, unit: f64, value: f64) -> String {
+        let own = self.each.get(i).or(self.over_all.as_ref().filter(|_| self.each.is_empty() && i == 0));
+        own.map_or_else(
+            || format!("{} (interval unknown)", significant(value / unit, 3)),
+            |e| number::estimate(&e.scaled(1.0 / unit)),
+        )
+    }
+
+    fn of_all(&self, unit: f64) -> String {
+        number::estimate_or_missing(self.over_all.map(|e| e.scaled(1.0 / unit)).as_ref())
+    }
+}
+
+/// Block size of the write and read phases.
+const BLOCK_BYTES: f64 = 65_536.0;
+
 fn rate(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
@@ -57,10 +94,9 @@ pub struct FileBench {
     /// `dropped`, `direct` or `cached`.
     pub cache: String,
     pub runs: Vec<FileRun>,
-    /// Over the runs; absent with one run.
-    pub write_mb_per_s: Option<Estimate>,
-    pub read_mb_per_s: Option<Estimate>,
-    pub iops: Option<Estimate>,
+    pub write_bytes_per_s: Figure,
+    pub read_bytes_per_s: Figure,
+    pub iops: Figure,
     pub findings: Vec<Finding>,
 }
 
@@ -80,6 +116,11 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
     let series = |f: fn(&FileRun) -> f64| runs.iter().map(f).collect::<Vec<f64>>();
     let (write, read, iops) =
         (series(FileRun::write_mb_per_s), series(FileRun::read_mb_per_s), series(FileRun::iops));
+    let summary = dir.summary()?;
+    let line = |name: &str, op: &str| summary.workloads.iter().find(|w| w.name == name && w.op == op);
+    let bytes = |w: Option<&WorkloadSummary>| Figure::of(w, w.and_then(|w| w.bytes_per_s), BLOCK_BYTES);
+    let (write_line, read_line, io_line) =
+        (line("write", "write"), line("read", "read"), line("iops", "total"));
     let findings = [("write", &write), ("read", &read), ("iops", &iops)]
         .into_iter()
         .filter_map(|(name, x)| drift(name, x))
@@ -95,9 +136,9 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
         iops_duration_s: iops_duration.map_or(0.0, |d| d.0.as_secs_f64()),
         corrections: corrections.split(',').filter(|c| !c.is_empty()).map(str::to_owned).collect(),
         cache: label("cache"),
-        write_mb_per_s: over_runs(&write),
-        read_mb_per_s: over_runs(&read),
-        iops: over_runs(&iops),
+        write_bytes_per_s: bytes(write_line),
+        read_bytes_per_s: bytes(read_line),
+        iops: Figure::of(io_line, io_line.and_then(|w| w.ops_per_s), 1.0),
         runs,
         findings,
     })
@@ -125,17 +166,6 @@ fn runs_of(phases: &[Phase], start: jiff::Timestamp, interrupted: bool) -> Vec<F
             })
         })
         .collect()
-}
-
-/// Mean over runs with Student's interval: runs are the unit, not seconds.
-fn over_runs(x: &[f64]) -> Option<Estimate> {
-    if x.len() < 2 {
-        return None;
-    }
-    let n = x.len() as f64;
-    let mean = x.iter().sum::<f64>() / n;
-    let sd = (x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    Some(Estimate::symmetric(mean, student::t95(n - 1.0) * sd / n.sqrt(), n))
 }
 
 /// The smallest change between runs that matters: method (b)'s.
@@ -221,13 +251,6 @@ impl FileBench {
         text
     }
 
-    /// Our own JSON.
-    pub fn json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("plain data is always JSON");
-        text.push('\n');
-        text
-    }
-
     /// For people.
     pub fn table(&self) -> String {
         let mut out = String::new();
@@ -239,22 +262,24 @@ impl FileBench {
             self.threads,
             size as f64 / f64::from(1 << 30)
         );
-        let _ = writeln!(out, "{:>5}  {:>12}  {:>12}  {:>12}", "run", "write MB/s", "read MB/s", "IOPS");
+        let mut t = Table::new("The file benchmark", 1, &[">run", ">write MiB/s", ">read MiB/s", ">IOPS"]);
         for (i, r) in self.runs.iter().enumerate() {
-            let _ = writeln!(
-                out,
-                "{:>5}  {:>12.1}  {:>12.1}  {:>12.0}",
-                i + 1,
-                r.write_mb_per_s(),
-                r.read_mb_per_s(),
-                r.iops()
-            );
+            t.push(vec![
+                (i + 1).to_string(),
+                self.write_bytes_per_s.of_run(i, MIB, r.write_mb_per_s() * MB),
+                self.read_bytes_per_s.of_run(i, MIB, r.read_mb_per_s() * MB),
+                self.iops.of_run(i, 1.0, r.iops()),
+            ]);
         }
-        if let (Some(w), Some(r), Some(i)) = (self.write_mb_per_s, self.read_mb_per_s, self.iops) {
-            let _ = writeln!(out, "{:>5}  {:>12.1}  {:>12.1}  {:>12.0}", "mean", w.value, r.value, i.value);
-            let half = |e: Estimate| format!("±{:.1} %", 100.0 * e.relative_half_width());
-            let _ = writeln!(out, "{:>5}  {:>12}  {:>12}  {:>12}", "95 %", half(w), half(r), half(i));
+        if self.runs.len() > 1 {
+            t.push(vec![
+                "all".into(),
+                self.write_bytes_per_s.of_all(MIB),
+                self.read_bytes_per_s.of_all(MIB),
+                self.iops.of_all(1.0),
+            ]);
         }
+        out.push_str(&t.plain(100));
         out.push('\n');
         if !self.corrections.is_empty() {
             let _ = writeln!(out, "Corrected against the original: {}.", self.corrections.join(", "));
@@ -312,9 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_has_student_s_interval() {
-        let e = over_runs(&[9.0, 10.0, 11.0]).unwrap();
-        assert!((e.half_width() - 4.303 / 3f64.sqrt()).abs() < 0.01, "{e:?}");
-        assert_eq!(over_runs(&[1.0]), None);
+    fn a_run_without_an_interval_says_so() {
+        let own = Estimate::symmetric(2.0 * MIB, 0.1 * MIB, 9.0);
+        let one = Figure { each: Vec::new(), over_all: Some(own) };
+        assert_eq!(
+            (one.of_run(0, MIB, 0.0), one.of_run(1, MIB, 3.0 * MIB)),
+            ("2.00 ± 0.10".into(), "3.00 (interval unknown)".into())
+        );
+        let two = Figure { each: vec![own, own.scaled(2.0)], over_all: None };
+        assert_eq!((two.of_run(1, MIB, 0.0), two.of_all(MIB)), ("4.00 ± 0.20".into(), "n/a".into()));
     }
 }

@@ -78,7 +78,6 @@ fn of_levels(
 
 /// Cells that are invalid are left out.
 fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
-    let slices_per_s = 1e9 / data.grid_ns as f64;
     let usable = |(l, w): &(&Line<'_>, &WorkloadSummary)| {
         l.op_name() == op
             && !l.together
@@ -91,7 +90,7 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
         .map(|(l, w)| limit_model::Cell {
             size_bytes: w.size_bytes as f64,
             concurrency: f64::from(w.concurrency),
-            ops_per_s: l.run_means().iter().map(|m| m * slices_per_s).collect(),
+            ops_per_s: l.run_means(data),
         })
         .collect();
     let repeats = mine.iter().map(|(l, _)| l.parts.len()).min().unwrap_or(0) as u32;

@@ -2,15 +2,16 @@
 
 use plimsoll_model::{Finding, Level};
 use plimsoll_stats::cycles::{Fall, fall as of_means};
+use plimsoll_store::RunData;
 
 use super::line::{Line, horizon_s};
 
 /// What fell, when, and from what to what.
-pub fn fall(line: &Line<'_>) -> Option<Finding> {
+pub fn fall(data: &RunData, line: &Line<'_>) -> Option<Finding> {
     if !line.is_load() || line.parts.iter().any(|p| p.stage.spec.cell.is_none()) {
         return None;
     }
-    let Fall { first_after, before, after } = of_means(&line.run_means())?;
+    let Fall { first_after, before, after } = of_means(&line.run_means(data))?;
     let part = line.parts.get(first_after)?;
     let at_s = part.stage.start_ns as f64 / 1e9;
     let words = |x: f64| plimsoll_stats::words::about(x, 3);

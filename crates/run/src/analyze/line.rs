@@ -188,6 +188,12 @@ impl<'a> Part<'a> {
         self.totals.window.seconds(grid_ns).min(stage_s.max(1e-9))
     }
 
+    /// From the start of the stage to the end of its last op, an fsync at the end included.
+    fn phase_s(&self) -> f64 {
+        seconds_between(Some(self.stage.start_ns), Some(self.stage.end_ns.unwrap_or(self.stage.last_ns)))
+            .max(1e-9)
+    }
+
     fn window_ns(&self, grid_ns: u64) -> (u64, u64) {
         (self.totals.window.from * grid_ns, self.totals.window.to * grid_ns)
     }
@@ -213,33 +219,37 @@ impl<'a> Line<'a> {
     }
 
     /// Relative half width of the interval over repeats; of fewer than three there is none.
-    pub fn half_width_of_runs(&self) -> Option<f64> {
-        let means = self.run_means();
+    pub fn half_width_of_runs(&self, data: &RunData) -> Option<f64> {
+        let means = self.run_means(data);
         if means.len() < 3 { None } else { of_runs(&means).map(|e| e.relative_half_width()) }
     }
 
     /// Successful ops per second of each repeat.
-    pub fn run_means(&self) -> Vec<f64> {
-        self.parts
-            .iter()
-            .map(|p| {
-                let slices = p.totals.window.to - p.totals.window.from;
-                p.series(self.kind).iter().map(|s| s.ok()).sum::<u64>() as f64 / slices as f64
-            })
-            .collect()
+    pub fn run_means(&self, data: &RunData) -> Vec<f64> {
+        self.parts.iter().map(|p| self.mean_of(data, p, &|s| s.ok())).collect()
+    }
+
+    /// What one repeat did per second: in its window, or of a phase that is taken whole, from its start to the end of its last op.
+    fn mean_of(&self, data: &RunData, p: &Part<'a>, total: &impl Fn(&Series) -> u64) -> f64 {
+        let whole = is_taken_whole(data);
+        let of = if whole { p.counted } else { p.totals };
+        let work = p.series_in(of, self.kind).iter().map(|s| total(s)).sum::<u64>() as f64;
+        work / if whole { p.phase_s() } else { p.window_s(data.grid_ns) }
     }
 
     pub fn summary(&self, data: &RunData) -> WorkloadSummary {
         let grid_ns = data.grid_ns;
         let first = self.parts[0];
         let spec = first.spec();
-        let window_s: f64 = self.parts.iter().map(|p| p.window_s(grid_ns)).sum();
+        let whole = is_taken_whole(data);
+        let window_s: f64 =
+            self.parts.iter().map(|p| if whole { p.phase_s() } else { p.window_s(grid_ns) }).sum();
         let series: Vec<&Series> = self.parts.iter().flat_map(|p| p.series(self.kind)).collect();
         let counted: Vec<&Series> =
             self.parts.iter().flat_map(|p| p.series_in(p.counted, self.kind)).collect();
         let outcomes = outcomes(&counted);
         let ended = |s: &&Series| s.outcomes.iter().sum::<u64>() - s.outcomes[Outcome::Cancelled.index()];
-        let attempts: u64 = series.iter().map(ended).sum();
+        let attempts: u64 = if whole { &counted } else { &series }.iter().map(ended).sum();
         let moves = self.kind.is_none_or(OpKind::moves_bytes);
         // Of workloads of several sizes: the mean of what was done.
         let sizes =
@@ -291,13 +301,10 @@ impl<'a> Line<'a> {
         total: impl Fn(&Series) -> u64,
         point: impl Fn(&Point) -> u64,
     ) -> Option<Estimate> {
-        let per_s = |p: &Part<'_>| {
-            p.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64 / p.window_s(data.grid_ns)
-        };
         if self.parts.len() == 1 {
             return self.estimate_one(data, total, point);
         }
-        let means: Vec<f64> = self.parts.iter().map(per_s).collect();
+        let means: Vec<f64> = self.parts.iter().map(|p| self.mean_of(data, p, &total)).collect();
         match self.parts[..] {
             [_, _] => of_two(
                 &means,
@@ -320,14 +327,16 @@ impl<'a> Line<'a> {
         alone.estimate_one(data, total, point)
     }
 
-    /// Each repeat's own rate; empty where there is one only, or one of them carries none.
+    /// Each repeat's own rate; empty where there is one only. A repeat that was too short for an interval has none.
     fn each(&self, data: &RunData) -> Vec<Estimate> {
         if self.parts.len() < 2 || !self.is_load() {
             return Vec::new();
         }
-        let each: Option<Vec<Estimate>> =
-            self.parts.iter().map(|p| self.within(data, p, |s| s.ok(), |p| p.ok())).collect();
-        each.unwrap_or_default()
+        let own = |p: &Part<'a>| {
+            let known = self.within(data, p, |s| s.ok(), |p| p.ok());
+            known.unwrap_or_else(|| boundless(self.mean_of(data, p, &|s| s.ok())))
+        };
+        self.parts.iter().map(own).collect()
     }
 
     /// The load that the line is of, as `randrw` is for its reads.
@@ -353,11 +362,10 @@ impl<'a> Line<'a> {
         point: impl Fn(&Point) -> u64,
     ) -> Option<Estimate> {
         let only = self.parts.first()?;
-        let work = only.series(self.kind).iter().map(|s| total(s)).sum::<u64>() as f64;
         let counts = self.counts(data, only, point);
         let within = *rate::estimate(&counts, data.step_ns as f64 / 1e9).known()?;
-        // Points are whole steps inside the window; the value counts the whole window.
-        Some(Estimate::symmetric(work / only.window_s(data.grid_ns), within.half_width(), within.n_eff))
+        // Points are whole steps inside the window; the value counts the whole window, or the whole phase.
+        Some(Estimate::symmetric(self.mean_of(data, only, &total), within.half_width(), within.n_eff))
     }
 
     /// One number per step of the window, summed over the line's kinds.
@@ -460,6 +468,17 @@ impl<'a> Line<'a> {
         };
         self.parts.iter().enumerate().map(span).collect()
     }
+}
+
+/// Whether the run's stages are phases that are taken whole: those of the file benchmark, whose figure is the work of a phase over
+/// the time from its start to its last fsync. It has that one figure everywhere: a window inside the phase would leave the fsync out.
+pub fn is_taken_whole(data: &RunData) -> bool {
+    data.plan.labels.get("suite").is_some_and(|s| s == crate::filebench::SUITE)
+}
+
+/// A rate whose interval is not known.
+fn boundless(value: f64) -> Estimate {
+    Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff: 1.0 }
 }
 
 /// Of two runs how much runs differ is not known (Student's t with one degree of freedom tells nothing): what is given is what both

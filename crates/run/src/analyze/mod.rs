@@ -20,6 +20,7 @@ mod replay;
 mod resources;
 mod search;
 mod seen;
+mod unchecked;
 
 use plimsoll_model::analysis::{self, LineSpan, Remark};
 use plimsoll_model::plan::ControllerSpec;
@@ -53,11 +54,11 @@ pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
         .filter(|s| s.void.is_none() && !cells::is_pilot(&data, s))
         .filter_map(|s| s.window(data.grid_ns))
         .collect();
-    // Each stage's window, and (for stages that end by work) everything that it did, in one pass over the files.
+    // Each stage's window, and (for stages that end by work, and phases that are taken whole) everything that it did, in one pass over the files.
     let extents: Vec<Window> = data
         .stages
         .iter()
-        .filter(|s| s.void.is_none() && s.ended_by_work())
+        .filter(|s| s.void.is_none() && (s.ended_by_work() || line::is_taken_whole(&data)))
         .filter_map(|s| s.extent(data.grid_ns))
         .collect();
     let mut totals = run.totals(&[windows.clone(), extents].concat())?;
@@ -67,7 +68,7 @@ pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
 }
 
 /// The pure part: `totals` are those of the measured windows of the stages that count, `whole` those of all that was done
-/// in stages that end by work.
+/// in stages that end by work, or are phases that are taken whole.
 fn judge_data(
     data: &RunData,
     totals: &[Totals],
@@ -101,7 +102,7 @@ fn judge_data(
         facts.extend(looked_at.into_iter().map(|f| if searched { of_a_search(f, timed) } else { f }));
     }
     if !searched {
-        let repeats: Vec<Facts> = lines.iter().filter_map(repeat_facts).collect();
+        let repeats: Vec<Facts> = lines.iter().filter_map(|l| repeat_facts(data, l)).collect();
         findings.extend(repeats.iter().flat_map(validity::check_all));
         facts.extend(repeats);
     }
@@ -120,7 +121,7 @@ fn judge_data(
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
-    findings.extend(lines.iter().filter_map(cycles::fall));
+    findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     findings.extend(concluded.findings);
     let outages = outages::of_run(data);
     outages::explain(&mut findings, &outages);
@@ -195,12 +196,12 @@ fn remarks(data: &RunData) -> Vec<Remark> {
 }
 
 /// A line's repeats, for the trend over them and how many there were.
-fn repeat_facts(line: &Line<'_>) -> Option<Facts> {
+fn repeat_facts(data: &RunData, line: &Line<'_>) -> Option<Facts> {
     let expected = line.parts.iter().any(|p| p.stage.spec.cell.is_some());
     (expected && line.is_load()).then(|| Facts {
         workload: Some(line.label()),
-        relative_half_width: line.half_width_of_runs(),
-        repeats: line.run_means(),
+        relative_half_width: line.half_width_of_runs(data),
+        repeats: line.run_means(data),
         repeats_expected: true,
         ..Facts::default()
     })

@@ -12,6 +12,7 @@ use super::law;
 use super::line::{Line, horizon_s, mean_size, nominal_size};
 use super::reads::judge_reads;
 use super::resources::Resources;
+use super::unchecked;
 use crate::calibrate::ceiling_for;
 
 /// The findings on one stage's window, and what the checks looked at.
@@ -24,7 +25,7 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
     let mut findings = judged.findings;
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
-    findings.extend(unchecked(stage));
+    findings.extend(unchecked::findings(data, stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
     (findings, judged.facts)
@@ -179,7 +180,7 @@ fn workload_seen(
     }
 }
 
-fn reads(kind: OpKind) -> bool {
+pub fn reads(kind: OpKind) -> bool {
     matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Read)
 }
 
@@ -255,18 +256,4 @@ fn is_of(f: &Finding, kind: &str) -> bool {
     op.is_none_or(|op| {
         op == kind || op == OpKind::Multipart.name() && kind == OpKind::UploadPart.name() || op == "total"
     })
-}
-
-/// A check that was asked for and had nothing to check has not passed.
-fn unchecked(stage: &StageData) -> Option<Finding> {
-    let n = stage.report.unchecked_bodies;
-    if n == 0 {
-        return None;
-    }
-    let text = format!(
-        "{n} bodies came without the checksum that --checksum was to check them by: whether they are what was stored is not known, \
-         and nothing was found out by asking. Leave --checksum out for reads of this server, or use --verify, which needs nothing \
-         from it."
-    );
-    Some(Finding::new("F62", "unchecked", Level::Invalid, text).measured(n as f64, 0.0))
 }

@@ -48,6 +48,8 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
         report.ring_calls += e.ring_syscalls;
         report.ops += e.ops;
         report.unchecked_bodies += e.unchecked_bodies;
+        report.unconfirmed_uploads += e.unconfirmed_uploads;
+        report.crossed_reads += e.crossed_reads;
         report.abandoned += u64::from(e.abandoned);
     }
     for (notes, n) in report.notes.iter_mut().zip(crossed).filter(|(_, n)| *n > 0) {

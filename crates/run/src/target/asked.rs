@@ -35,6 +35,9 @@ fn customer_key(file: &Path) -> Result<String, RunError> {
     }
 }
 
+/// Said where the server could not be asked.
+pub const UNKNOWN: &str = "Whether the server did what uploads ask for (encryption, storage class) is not known: it could not be asked about an object.";
+
 /// Whether there is anything to confirm.
 pub fn asks(target: &S3Target) -> bool {
     header(target, ENCRYPTION).is_some() || header(target, STORAGE_CLASS).is_some() || has_key(target)
@@ -54,7 +57,10 @@ pub fn unconfirmed(target: &S3Target, stored: &Stored) -> Vec<String> {
     let mut out = Vec::new();
     let mut say = |what: String, said: &str| {
         let answer = if said.is_empty() { "says nothing of it".into() } else { format!("says {said}") };
-        out.push(format!("{what} was asked for, and the server {answer} when asked about an object."));
+        out.push(format!(
+            "{what} was asked for, and the server {answer} when asked about an object: what was measured is most likely the storage \
+             without it."
+        ));
     };
     if let Some(want) = header(target, ENCRYPTION)
         && !stored.encryption.eq_ignore_ascii_case(want)

@@ -123,7 +123,12 @@ pub fn connect(
         }
     }
     let prefix = objects::with_slash(&prefix);
-    let unconfirmed = if area.is_some() { admin.unconfirmed(&access.target, &prefix) } else { Vec::new() };
+    let unconfirmed = match &area {
+        Some(_) => admin.unconfirmed(&access.target, &prefix),
+        // A server that keeps nothing, or lets nothing be stored, cannot be asked.
+        None if asked::asks(&access.target) => vec![asked::UNKNOWN.into()],
+        None => Vec::new(),
+    };
     Ok(S3Ready { access, area, prefix, refused, unconfirmed, admin, server, content: RefCell::default() })
 }
 
@@ -468,7 +473,7 @@ impl AdminStore {
         match self.0.borrow_mut().stored(&format!("{prefix}{}", objects::MARKER)) {
             Ok(stored) => asked::unconfirmed(target, &stored),
             Err(e) => {
-                vec![format!("Whether the server did what uploads ask for is not known: {}.", e.message)]
+                vec![format!("{} {}.", asked::UNKNOWN, e.message)]
             }
         }
     }

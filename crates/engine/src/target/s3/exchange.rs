@@ -33,10 +33,21 @@ pub(super) struct Exchange {
     pub expected: u64,
     /// Check the body against the answer's checksum.
     pub checksum: Option<CrcKind>,
+    /// The object's checksum is asked for, but only a part of it comes: there is nothing to hold it against.
+    pub part_of_checked: bool,
+    /// The request carries this checksum of its body: a server that checked it says it back.
+    pub sent: Option<CrcKind>,
 }
 
 impl Exchange {
-    pub const IDLE: Self = Self { head_request: false, wants: Wants::Nothing, expected: 0, checksum: None };
+    pub const IDLE: Self = Self {
+        head_request: false,
+        wants: Wants::Nothing,
+        expected: 0,
+        checksum: None,
+        part_of_checked: false,
+        sent: None,
+    };
 }
 
 /// How an exchange ended.

@@ -40,8 +40,25 @@ fn answered(lane: &mut Lane, call: Call, op: &Op) -> (Outcome, Option<String>) {
         }
         (Call::Single, OpKind::DeleteBatch) => deleted(lane),
         (Call::Single, OpKind::Get | OpKind::GetRange) => body(lane, op),
+        (Call::Part(_), _) | (Call::Single, OpKind::Put) => uploaded(lane, call),
         _ => (Outcome::Ok, None),
     }
+}
+
+/// What a server says of a body that it took.
+fn uploaded(lane: &mut Lane, call: Call) -> (Outcome, Option<String>) {
+    if !lane.upload_is_confirmed() {
+        let text = "the server says that it stored another checksum than that of the body that was sent";
+        return (Outcome::ChecksumMismatch, Some(text.into()));
+    }
+    // Without it nothing can be said at the end of what the object is made of.
+    if call != Call::Single && lane.parser.head().etag.is_empty() {
+        return (
+            Outcome::Protocol,
+            Some("the answer to a part has no ETag, by which the upload is completed".into()),
+        );
+    }
+    (Outcome::Ok, None)
 }
 
 /// Checks the body of a GET.

@@ -68,6 +68,8 @@ pub(super) struct Lane {
     pub active: bool,
     /// Bodies whose checksum was to be checked, and that came without one.
     pub unchecked: u64,
+    /// Uploads with a checksum that the answer says nothing of.
+    pub unconfirmed: u64,
     /// Checksum of the object body that was last sent.
     pub sent_checksum: plimsoll_s3::checksum::Base64Crc,
 }
@@ -99,6 +101,7 @@ impl Lane {
             can_discard: !tls,
             active: false,
             unchecked: 0,
+            unconfirmed: 0,
             sent_checksum: Default::default(),
         }
     }
@@ -528,11 +531,25 @@ impl Lane {
     /// Whether the checksum that the server gave is that of the bytes. An answer without one is counted as unchecked, and so
     /// is one of several parts: `SUM-3` is the checksum of three parts' checksums, not of the bytes.
     pub fn checksum_holds(&mut self) -> bool {
+        self.unchecked += u64::from(self.exchange.part_of_checked);
         let (Some(crc), Some(kind)) = (&self.crc, self.exchange.checksum) else { return true };
         match self.parser.head().checksum(kind) {
             Some(sum) if !sum.contains(&b'-') => sum == crc.base64().as_bytes(),
             _ => {
                 self.unchecked += 1;
+                true
+            }
+        }
+    }
+
+    /// Whether the checksum that the server says it stored is the one that was sent. An answer that says nothing of it is counted: a
+    /// server that does not know the header ignores it, and has checked nothing.
+    pub fn upload_is_confirmed(&mut self) -> bool {
+        let Some(kind) = self.exchange.sent else { return true };
+        match self.parser.head().checksum(kind) {
+            Some(said) => said == self.sent_checksum.as_bytes(),
+            None => {
+                self.unconfirmed += 1;
                 true
             }
         }

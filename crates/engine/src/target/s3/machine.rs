@@ -229,6 +229,11 @@ impl Machine {
         self.lanes.iter().map(|l| l.unchecked).sum()
     }
 
+    /// Uploads with a checksum that the server said nothing of.
+    pub fn unconfirmed_uploads(&self) -> u64 {
+        self.lanes.iter().map(|l| l.unconfirmed).sum()
+    }
+
     /// Closes all connections; nothing may be in flight.
     pub fn close<R: Ring>(&mut self, ring: &mut R) {
         for c in &mut self.conns {

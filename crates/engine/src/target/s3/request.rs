@@ -92,8 +92,7 @@ impl Writer {
         out.body_len = 0;
         out.held = false;
         self.key.clear();
-        let mut exchange =
-            Exchange { head_request: false, wants: Wants::Nothing, expected: 0, checksum: None };
+        let mut exchange = Exchange::IDLE;
         let mut object = |base: u64, length: u64| {
             out.source = Source::Object { object: op.key, base };
             out.body_len = length;
@@ -126,7 +125,9 @@ impl Writer {
                 Action::PutObject
             }
             (Call::Single, OpKind::GetRange) => {
+                // What a server says of the object's checksum (if it does) is not that of a part of its bytes.
                 self.expect_object(&mut exchange, op, None);
+                exchange.part_of_checked = config.checksum.is_some();
                 Action::GetRange { first: op.offset, last: op.offset + op.length.max(1) - 1 }
             }
             (Call::Single, OpKind::Stat) => {
@@ -198,6 +199,7 @@ impl Writer {
                     sum = crc_of(content, kind, object, base, out.body_len);
                     body.checksum = sum.as_bytes();
                     lane.sent_checksum = sum;
+                    exchange.sent = Some(kind);
                 }
             }
         }

@@ -112,6 +112,10 @@ impl<R: Ring> Target<R> for S3Worker {
         self.machine.unchecked_bodies()
     }
 
+    fn unconfirmed_uploads(&self) -> u64 {
+        self.machine.unconfirmed_uploads()
+    }
+
     fn notes(&self) -> Vec<(String, String)> {
         let mut notes = Vec::new();
         let (gone, read) = (self.machine.discarded_bytes, self.machine.copied_bytes);
