@@ -502,6 +502,30 @@ def test_a_killed_disk_takes_its_daemon_and_its_mount_along(tmp_path):
     assert told["path"] not in Path("/proc/mounts").read_text()
 
 
+@ROOT_ONLY
+def test_what_a_killed_disk_left_goes_when_the_next_is_made(tmp_path):
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    env = {"TMPDIR": str(temp)}
+    # Somebody's own, under such a name.
+    theirs = temp / "plimsoll-block-0123456789abcdef"
+    (theirs / "disk").mkdir(parents=True)
+    (theirs / "disk" / "disk.raw").write_bytes(b"precious")
+    first, told = start_target("block", "--tier", "vultr-hdd", "--size", "8MiB", env=env)
+    running, _ = start_target("block", "--tier", "vultr-hdd", "--size", "8MiB", env=env)
+    used = Path(told["path"]).parents[1]
+    assert used.parent == temp and len(list(temp.iterdir())) == 3, "one that runs is not taken for one that was left"
+    first.kill()
+    first.wait()
+    wait_until(lambda: told["path"] not in Path("/proc/mounts").read_text(), what="the end of the mount")
+    assert used.exists()
+    third, _ = start_target("block", "--tier", "vultr-hdd", "--size", "8MiB", env=env)
+    assert not used.exists() and len(list(temp.iterdir())) == 3
+    end(running)
+    end(third)
+    assert list(temp.iterdir()) == [theirs] and (theirs / "disk" / "disk.raw").read_bytes() == b"precious"
+
+
 # ---- files that a user names for a result
 
 
