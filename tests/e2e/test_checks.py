@@ -203,6 +203,31 @@ def test_encryption_that_is_confirmed_or_another(plimsoll):
     assert "says aws:kms" in f["text"], f
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_bucket_that_may_not_be_asked_about_versions(plimsoll, listed):
+    """Keys that may put, get, list and delete are usual; those that may ask about versions are not. The answers show it all the same."""
+
+    def odd(h):
+        if "versioning" in h.query or "object-lock" in h.query or "versions" in h.query and not listed:
+            h.fail(403, "AccessDenied")
+        elif "versions" in h.query:
+            h.say(200, "<ListVersionsResult><IsTruncated>false</IsTruncated></ListVersionsResult>")
+        elif h.command == "PUT" and h.key:
+            h.s3.objects[h.key] = h.body
+            h.say(200, headers=[("ETag", '"e"'), ("x-amz-version-id", "v1")])
+        elif h.command == "GET" and h.key in h.s3.objects:
+            h.say(200, h.s3.objects[h.key], headers=[("x-amz-version-id", "v1")])
+        else:
+            return False
+        return True
+
+    r = run(plimsoll, odd, *PUT)
+    (f,) = found(r, "F15")
+    assert "keeps versions" in f["text"] and "as its answers show" in f["text"] and "keeps versions" in r.err, f
+    if not listed:
+        assert r.code == 6 and f["level"] == "qualified" and "ListBucketVersions" in r.err, (r.code, f)
+
+
 SMALL = ["object", "get", "--objects", "4", "--duration", "2s", *QUICK]
 
 

@@ -97,6 +97,8 @@ pub struct Admin {
     listing: Listing,
     /// The server has no DeleteObjects.
     single_deletes: bool,
+    /// An answer showed that the bucket keeps versions.
+    versioned: bool,
 }
 
 /// Attempts of one request, and the first pause between them (it doubles).
@@ -129,6 +131,7 @@ impl Admin {
             server: None,
             listing: Listing::default(),
             single_deletes: false,
+            versioned: false,
             setup,
         })
     }
@@ -184,6 +187,11 @@ impl Admin {
         self.request(&Action::PutObject, key, data).map(drop)
     }
 
+    /// Whether an answer showed that the bucket keeps versions, asked about that or not.
+    pub fn shows_versions(&self) -> bool {
+        self.versioned
+    }
+
     /// The object's content; `None` when there is none.
     pub fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, AdminError> {
         match self.request(&Action::GetObject, key, b"") {
@@ -223,6 +231,7 @@ impl Admin {
     /// An exchange whose answer must be a success.
     fn request(&mut self, action: &Action<'_>, key: &str, body: &[u8]) -> Result<Answer, AdminError> {
         let a = self.exchange(action, key, body)?;
+        self.versioned |= a.head.versioned;
         if a.outcome().is_ok() { Ok(a) } else { Err(self.refusal(&a)) }
     }
 

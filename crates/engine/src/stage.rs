@@ -20,8 +20,8 @@ use crate::worker::Control;
 const HEAD_START_NS: u64 = 2_000_000;
 /// Full slices and trace chunks that can wait for the collector, per worker.
 const BACKLOG: usize = 256;
-/// And of all workers, as long as there is room for the slices that each has.
-const MOST_BACKLOG: usize = 1 << 16;
+/// And of all workers, as long as there is room for the slices that each has: a gigabyte or so where latencies are as usual (guess).
+const MOST_BACKLOG: usize = 1 << 14;
 /// Slices in advance of all workers: with few, each has [`SPARE_SLICES`], with many, two.
 const ALL_SPARES: usize = 256;
 /// How often a stage that musters asks whether it is still wanted.
@@ -130,8 +130,9 @@ pub fn start_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<Runn
         if unwanted() {
             control.stop.store(true, Relaxed);
         }
-        // Room for more than the first spares: giving back never waits.
-        let (back, empty) = bounded(4 * SPARE_SLICES);
+        // Room for all that a worker began with. Slices that were added while the collector lagged go when they come back: they would
+        // be carried along for the rest of the run.
+        let (back, empty) = bounded(2 * own_slices);
         let lockstep = matches!(spec.clock, Clock::Virtual { .. });
         // In lockstep one slice is out at a time, and the first that is handed over needs one to go on in.
         for spare in spares(w, if lockstep { 1 } else { own_slices }) {

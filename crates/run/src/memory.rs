@@ -2,8 +2,9 @@
 //! machine that runs out of it by killing whatever it likes.
 
 use plimsoll_engine::SeriesSpec;
-use plimsoll_model::histogram;
-use plimsoll_model::plan::{Plan, Stage, TargetSpec};
+use plimsoll_engine::target::s3::connection_bytes;
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{Checksum, ObjectOptions, Plan, S3Target, Stage, TargetSpec, Workload};
 use plimsoll_model::units::Size;
 
 use crate::error::RunError;
@@ -15,6 +16,8 @@ use crate::target;
 const THREAD_BYTES: u64 = 256 << 10;
 /// Of an op in flight, beside its buffer.
 const SLOT_BYTES: u64 = 4 << 10;
+/// Of a histogram, what its values touch: of 270 KB the pages of the octaves that latencies lie in.
+const HISTOGRAM_BYTES: u64 = 96 << 10;
 /// Share of the memory that is free which a stage may take: the storage's page cache and everybody else need some.
 const SHARE: (u64, u64) = (3, 4);
 
@@ -29,7 +32,11 @@ pub fn needs(plan: &Plan, stage: &Stage) -> Result<(u64, u64), RunError> {
             _ if on_files => w.jobs.unwrap_or(1),
             _ => lower::threads_for(plan.options.threads, w.in_flight(), target::cores(), false),
         };
-        let buffer = if on_files { lower::size_spec(&w.size, 1).max_bytes() } else { 0 };
+        let buffer = match spec {
+            TargetSpec::S3(s3) => connections_of(w, s3),
+            _ if on_files => lower::size_spec(&w.size, 1).max_bytes(),
+            _ => 0,
+        };
         let slots = u64::from(if on_files { w.concurrency } else { w.in_flight().div_ceil(count) });
         let own = THREAD_BYTES + slots.saturating_mul(SLOT_BYTES + buffer);
         let series = lower::series(w, spec, 0);
@@ -39,9 +46,19 @@ pub fn needs(plan: &Plan, stage: &Stage) -> Result<(u64, u64), RunError> {
     // One slice is being filled, the others wait.
     let slices = plimsoll_engine::spare_slices(workers as usize) as u64 + 1;
     let bytes = threads.into_iter().fold(0, |all: u64, (count, own, histograms)| {
-        all.saturating_add(count.saturating_mul(own + slices * histograms * histogram::BYTES))
+        all.saturating_add(count.saturating_mul(own + slices * histograms * HISTOGRAM_BYTES))
     });
     Ok((bytes, workers))
+}
+
+/// Memory of the connections of one op in flight: one, or those of an upload's parts.
+fn connections_of(w: &Workload, target: &S3Target) -> u64 {
+    let tls = target.endpoints.iter().chain(&target.redirects_to).any(|e| e.starts_with("https://"));
+    let reads = w.verify || target.checksum != Checksum::None;
+    let in_parts = w.mix.get(&OpKind::Multipart).is_some_and(|weight| *weight > 0);
+    let parts =
+        w.object.as_ref().map_or_else(|| ObjectOptions::default().part_concurrency, |o| o.part_concurrency);
+    connection_bytes(tls, reads) * if in_parts { u64::from(parts.max(1)) } else { 1 }
 }
 
 fn histograms(s: &SeriesSpec) -> u64 {
@@ -95,10 +112,26 @@ mod tests {
     fn thousands_of_jobs_are_refused_where_there_is_no_room_for_them() {
         let (bytes, jobs) = needed(10_000);
         assert_eq!(jobs, 10_000);
-        assert!((20 << 30..50 << 30).contains(&bytes), "{bytes}");
+        assert!((10 << 30..20 << 30).contains(&bytes), "{bytes}");
         let e = judge((bytes, jobs), 16 << 30).unwrap_err();
         assert_eq!(e.exit_code(), 2);
         assert!(e.to_string().contains("10000 worker(s)") && e.to_string().contains("16GiB"), "{e}");
         assert!(judge(needed(500), 4 << 30).is_ok(), "{:?}", needed(500));
+    }
+
+    #[test]
+    fn connections_that_are_read_or_decrypted_take_more() {
+        let needed = |scheme: &str, verify: bool| {
+            let plan = Plan::from_toml(&format!(
+                "version = 1\n[targets.t]\nkind = \"s3\"\nendpoints = [\"{scheme}://h\"]\nbucket = \"b\"\n[[stage]]\n\
+                 [[stage.workload]]\nname = \"w\"\nmix = {{ get = 1 }}\nconcurrency = 10000\nsize = \"4KiB\"\nverify = {verify}\n"
+            ))
+            .unwrap();
+            needs(&plan, &plan.stages[0]).unwrap().0 >> 20
+        };
+        let [plain, read, tls] = [needed("http", false), needed("http", true), needed("https", false)];
+        assert!((400..700).contains(&plain), "{plain} MiB");
+        assert!((1300..1700).contains(&read), "{read} MiB");
+        assert!((2500..3000).contains(&tls), "{tls} MiB");
     }
 }

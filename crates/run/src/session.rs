@@ -229,7 +229,8 @@ impl Session {
         if let Some(area) = ready.area()
             && let Some(text) = area.versioning.words(&area.bucket)
         {
-            let level = if area.versioning.retention.is_some() { Level::Qualified } else { Level::Info };
+            let stays = area.versioning.retention.is_some() || area.versioning.hidden;
+            let level = if stays { Level::Qualified } else { Level::Info };
             let mut chars = text.chars();
             let text =
                 chars.next().map(|c| c.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default();

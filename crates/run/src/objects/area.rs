@@ -39,8 +39,10 @@ pub fn open_area(
         }
         mark_bucket(store, journal, bucket, id)?;
     }
-    // Those that do not answer this question keep none, or are found out about when it is cleaned up.
-    let versioning = store.versioning().unwrap_or_default();
+    // Those that do not answer this question keep none, or show it by their answer to the first upload.
+    let asked = store.versioning();
+    let is_unknown = asked.is_err();
+    let mut versioning = asked.unwrap_or_default();
     warn(bucket, &versioning, tell);
     let prefix = with_slash(prefix);
     let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
@@ -81,6 +83,13 @@ pub fn open_area(
             format!("cannot write to bucket '{bucket}': {e}"),
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
+    }
+    if is_unknown && store.shows_versions() {
+        match store.versions(&prefix, None) {
+            Ok(_) => versioning.status = "as its answers show".into(),
+            Err(_) => versioning.hidden = true,
+        }
+        warn(bucket, &versioning, tell);
     }
     Ok(Area { target: target.into(), bucket: bucket.into(), prefix, versioning })
 }

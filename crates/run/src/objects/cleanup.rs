@@ -112,6 +112,13 @@ fn clean_prefix(
         true => store.delete(&swept.marker)?,
         false => swept.held,
     };
+    if held.is_empty() && !versions && store.shows_versions() {
+        return Ok(Some(
+            "the bucket keeps versions, and these keys may not list them: the versions and delete markers of what was removed stay; \
+             remove them with keys that may (s3:ListBucketVersions, s3:DeleteObjectVersion)"
+                .into(),
+        ));
+    }
     Ok(held.first().map(|first| {
         let what = if versions { "versions" } else { "objects" };
         format!(

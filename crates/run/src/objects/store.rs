@@ -106,6 +106,8 @@ pub struct Versioning {
     pub lock: bool,
     /// How long each new object is locked, where the bucket says so: `3 days, COMPLIANCE`.
     pub retention: Option<String>,
+    /// Its answers show that it keeps versions, and whoever asks may neither ask about that nor list them.
+    pub hidden: bool,
 }
 
 impl Versioning {
@@ -118,6 +120,12 @@ impl Versioning {
         if let Some(retention) = &self.retention {
             return Some(format!(
                 "bucket '{bucket}' locks each object that is written ({retention}): what this run writes cannot be removed before that has passed"
+            ));
+        }
+        if self.hidden {
+            return Some(format!(
+                "bucket '{bucket}' keeps versions, as its answers show, and these keys may not list them: all versions and delete markers \
+                 of this run stay, and cost what they cost, until somebody removes them who may (s3:ListBucketVersions)"
             ));
         }
         let lock = if self.lock { ", and objects in it can be locked" } else { "" };
@@ -151,6 +159,10 @@ pub trait ObjectStore {
     fn versioning(&self) -> Result<Versioning, StoreFault>;
     /// All versions and delete markers under a prefix.
     fn versions(&self, prefix: &str, from: Option<&(String, String)>) -> Result<ItemPage, StoreFault>;
+    /// Whether an answer showed that the bucket keeps versions.
+    fn shows_versions(&self) -> bool {
+        false
+    }
     fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     /// At most 1,000 items; those that are gone already are no error. Gives those that cannot be removed. An error is of the whole.
     fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault>;

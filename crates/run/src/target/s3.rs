@@ -507,6 +507,9 @@ impl AdminStore {
 }
 
 impl ObjectStore for AdminStore {
+    fn shows_versions(&self) -> bool {
+        self.0.borrow().shows_versions()
+    }
     fn bucket_exists(&self) -> Result<bool, StoreFault> {
         self.reach(&mut |_| {})
     }
@@ -543,7 +546,7 @@ impl ObjectStore for AdminStore {
     fn versioning(&self) -> Result<Versioning, StoreFault> {
         let KeepsVersions { status, lock, retention } =
             self.0.borrow_mut().keeps_versions().map_err(fault)?;
-        Ok(Versioning { status, lock, retention })
+        Ok(Versioning { status, lock, retention, hidden: false })
     }
     fn versions(&self, prefix: &str, from: Option<&(String, String)>) -> Result<ItemPage, StoreFault> {
         let from = from.map(|(key, version)| (key.as_str(), version.as_str()));

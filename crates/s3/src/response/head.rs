@@ -75,6 +75,8 @@ pub struct ResponseHead {
     pub encryption: Text<16>,
     /// The object is encrypted with the customer's key (SSE-C).
     pub customer_key: bool,
+    /// The object has a version of its own (`x-amz-version-id`): the bucket keeps versions.
+    pub versioned: bool,
     /// Absent: STANDARD.
     pub storage_class: Text<32>,
     /// `Retry-After` in seconds, when it is a number; a date is turned into one by [`Self::retry_after_s`].
@@ -109,6 +111,7 @@ impl ResponseHead {
         self.crc64nvme.clear();
         self.encryption.clear();
         self.customer_key = false;
+        self.versioned = false;
         self.storage_class.clear();
         self.retry_after = RetryAfter::Absent;
         self.date_unix_s = None;
@@ -184,6 +187,7 @@ impl ResponseHead {
             }
             14 if is("content-length") => self.length(value)?,
             16 if is("x-amz-request-id") => self.request_id.set(value),
+            16 if is("x-amz-version-id") => self.versioned = value.trim_ascii() != b"null",
             17 if is("transfer-encoding") => self.coding(value)?,
             19 if is("x-amz-bucket-region") => self.bucket_region.set(value),
             19 if is("x-amz-storage-class") => self.storage_class.set(value.trim_ascii()),

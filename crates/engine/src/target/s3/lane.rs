@@ -74,10 +74,23 @@ pub(super) struct Lane {
     pub sent_checksum: plimsoll_s3::checksum::Base64Crc,
 }
 
+/// Bytes of a lane's buffers: for what is received, and (TLS) for what that is decrypted to. `reads`: bodies are looked at.
+fn buffers(tls: bool, reads: bool) -> [usize; 2] {
+    [if tls || reads { 128 << 10 } else { 32 << 10 }, if tls { 64 << 10 } else { 0 }]
+}
+
+/// Memory of a connection at work, about: its buffers, its texts, and what rustls keeps of a session (two records each way).
+pub fn bytes_of(tls: bool, reads: bool) -> u64 {
+    const TEXTS: u64 = 16 << 10;
+    const SESSION: u64 = 64 << 10;
+    let [wire, plain] = buffers(tls, reads);
+    (wire + plain) as u64 + TEXTS + if tls { SESSION } else { 0 }
+}
+
 impl Lane {
     /// `reads`: bodies are looked at, so the buffer should be large.
     pub fn new((tls, reads): (bool, bool), closes: bool, text_room: usize) -> Self {
-        let wire = if tls || reads { 128 << 10 } else { 32 << 10 };
+        let [wire, plain] = buffers(tls, reads);
         Self {
             out: Outgoing::new(tls, text_room),
             parser: ResponseParser::new(),
@@ -97,7 +110,7 @@ impl Lane {
             closes,
             after: After::Nothing,
             wire: vec![0; wire].into_boxed_slice(),
-            plain: vec![0; if tls { 64 << 10 } else { 0 }].into_boxed_slice(),
+            plain: vec![0; plain].into_boxed_slice(),
             can_discard: !tls,
             active: false,
             unchecked: 0,

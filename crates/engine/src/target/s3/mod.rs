@@ -23,6 +23,7 @@ mod worker;
 pub use config::{Config, Options, Server, Setup};
 pub use content::{Content, Layout};
 pub use keys::KeyNames;
+pub use lane::bytes_of as connection_bytes;
 pub use worker::{REDIRECTED, S3Worker};
 
 #[cfg(test)]
