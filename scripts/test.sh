@@ -51,7 +51,7 @@ step "build: release" cargo build --release --locked -p plimsoll
 # what fails is tried again (pytestmark); how often that came to pass is told at the end.
 SUMMARY='[0-9]+ (passed|failed|error).* in [0-9.]+' counted e2e .local/venv/bin/python -m pytest -q --maxfail=25 \
   -n 3 --dist loadfile --no-loadscope-reorder -rR -p no:cacheprovider tests/e2e
-SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
+SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-25}"
 
 say "done"
 rm -rf "$LOGS"
