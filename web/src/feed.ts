@@ -15,6 +15,8 @@ export interface Finding {
 export interface LatencySummary {
   count: number; mean: number; min: number; max: number;
   p50: number | null; p90: number | null; p99: number | null; p999: number | null; p9999: number | null;
+  /** 95 % intervals, nanoseconds; absent or null where the data carries none. */
+  intervals?: { p50: Estimate | null; p90: Estimate | null; p99: Estimate | null; p999: Estimate | null };
 }
 
 export interface Workload {

@@ -57,6 +57,16 @@ export function latency(ns: number | null | undefined): string {
   return `${ns.toFixed(0)} ns`;
 }
 
+/** How far an interval reaches below and above its value: -1.2/+1.5 %. An end beyond all that was seen is none. */
+export function reach(e: Estimate | null | undefined): string {
+  if (!e || !(e.value > 0) || e.low === null) return "";
+  const part = (end: number) => {
+    const by = 100 * Math.abs(end / e.value - 1);
+    return by >= 9.95 ? by.toFixed(0) : by.toFixed(1);
+  };
+  return `-${part(e.low)}/+${e.high !== null && Number.isFinite(e.high) ? part(e.high) : "?"} %`;
+}
+
 const UNITS: [string, number][] = [
   ["TiB", 2 ** 40], ["TB", 1e12], ["GiB", 2 ** 30], ["GB", 1e9], ["MiB", 2 ** 20], ["MB", 1e6], ["KiB", 1024], ["KB", 1000],
 ];

@@ -2,7 +2,7 @@
 import type { ChartElement } from "./chart";
 import { h } from "./dom";
 import type { Finding, Page, Run, Workload } from "./feed";
-import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
+import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, reach, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
 import { loadCurves, loadTable, spectrumCharts } from "./latency";
 import { bucketCharts, comparisonCharts, comparisonTables, saturationCharts, scalingCharts, scalingTable } from "./limits";
 import { modelCharts, movesBytes, sizeTable, spoiled, sweepCharts } from "./size";
@@ -92,7 +92,12 @@ function latencies(w: Workload): Table {
   // In a closed loop both clocks are one.
   const open = l.service !== null && JSON.stringify(l.service) !== JSON.stringify(l.response);
   const rows = ([[open ? "response" : "service", l.response], ["service", open ? l.service : null], ["first byte", l.ttfb], ["submission", l.submission]] as const)
-    .flatMap(([name, x]) => (x ? [[name, latency(x.mean), ...[x.p50, x.p90, x.p99, x.p999, x.p9999].map((p) => latency(p)), latency(x.max)]] : []));
+    .flatMap(([name, x]) => {
+      if (!x) return [];
+      const row = [name, latency(x.mean), ...[x.p50, x.p90, x.p99, x.p999, x.p9999].map((p) => latency(p)), latency(x.max)];
+      const bounds = x.intervals ? [x.intervals.p50, x.intervals.p90, x.intervals.p99, x.intervals.p999].map(reach) : [];
+      return bounds.some((b) => b) ? [row, [`${name}, 95 % interval`, "", ...bounds, "", ""]] : [row];
+    });
   const note = open ? "response from the intended start, service from submission" : "closed loop: response time is service time";
   return table(`Latency (${note})`, 1, ["clock", ">mean", ">p50", ">p90", ">p99", ">p99.9", ">p99.99", ">max"], rows);
 }

@@ -95,6 +95,16 @@ describe("a report of a limit", () => {
     assert.ok(await chart.locator("svg text", { hasText: "seen to here" }).count());
   }));
 
+  it("says how exactly each percentile is known, as the terminal does", () => withReport("limited", {}, async (page) => {
+    const tables = await page.$$eval("table", (all) => all.filter((t) => t.caption?.textContent.startsWith("Latency (")).map((t) =>
+      [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent))));
+    const at = tables[0].findIndex((r) => r[0].endsWith("95 % interval"));
+    assert.ok(at > 0, JSON.stringify(tables[0]));
+    assert.deepEqual(tables[0][at], ["service, 95 % interval", "", "-1.2/+1.5 %", "-2.0/+2.5 %", "-5.0/+12 %", "-20/+? %", "", ""]);
+    const text = readFileSync(join(fixtures, "limited.txt"), "utf8");
+    for (const cell of tables[0][at].filter((c) => c.includes("/"))) assert.ok(text.includes(cell), `${cell} is not in the terminal's table`);
+  }));
+
   it("has one main, one h1, and no level of heading skipped", () => withReport("limited", {}, async (page) => {
     assert.equal(await page.locator("main").count(), 1);
     const levels = await page.$$eval("h1, h2, h3, h4", (all) => all.map((e) => Number(e.tagName[1])));

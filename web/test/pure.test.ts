@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 
 import { FeedError, parse } from "../src/feed";
-import { bytes, clock, estimate, latency, latencyTick, logTicks, percent, plain, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
+import { bytes, clock, estimate, latency, latencyTick, logTicks, percent, plain, reach, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
 import { table, toCsv, toMarkdown } from "../src/table";
 
 const e = (value: number, half: number) => ({ value, low: value - half, high: value + half, n_eff: 9 });
@@ -34,6 +34,9 @@ describe("numbers", () => {
     expect(latency(1_234_567)).toBe("1.23 ms");
     expect(latency(null)).toBe("n/a");
     expect(latencyTick(1e7)).toBe("10 ms");
+    expect(reach({ value: 1000, low: 988, high: 1015, n_eff: 90 })).toBe("-1.2/+1.5 %");
+    expect(reach({ value: 1000, low: 600, high: null, n_eff: 9 })).toBe("-40/+? %");
+    expect(reach(null)).toBe("");
     expect(seconds(1200)).toBe("20.0 min");
     expect(percent(0.00001)).toBe("<0.01 %");
     expect(significant(1234567, 4)).toBe("1,234,567");

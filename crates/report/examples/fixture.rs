@@ -23,7 +23,7 @@ fn main() {
     );
     let limited = support::write_run(
         &runs.join("limited"),
-        &support::limited(),
+        &with_intervals(support::limited()),
         &support::limited_analysis(),
         &support::limited_script(120.0),
     );
@@ -79,6 +79,24 @@ fn main() {
     spoil(&mut in_part, 2);
     in_part.settle(true, false);
     write(out, "in-part", &[RunReport::of(in_part)], &[]);
+}
+
+/// Percentiles that are known so exactly: the one furthest out has no upper end.
+fn with_intervals(mut s: plimsoll_model::RunSummary) -> plimsoll_model::RunSummary {
+    let around = |ns: Option<u64>, below: f64, above: f64| {
+        let value = ns? as f64;
+        let (low, high) = (value * (1.0 - below), value * (1.0 + above));
+        Some(plimsoll_model::Estimate { value, low, high, n_eff: 300.0 })
+    };
+    for l in s.workloads.iter_mut().filter_map(|w| w.latency_ns.response.as_mut()) {
+        l.intervals = plimsoll_model::summary::PercentileIntervals {
+            p50: around(l.p50, 0.012, 0.015),
+            p90: around(l.p90, 0.02, 0.025),
+            p99: around(l.p99, 0.05, 0.12),
+            p999: around(l.p999, 0.2, f64::INFINITY),
+        };
+    }
+    s
 }
 
 /// One line of the run is invalid.

@@ -7,6 +7,15 @@ use plimsoll_model::units::significant;
 
 use crate::words;
 
+/// Ops in flight over those of Little's law, for times that spread (guess).
+const SPARE: f64 = 1.2;
+/// More in flight is no advice that a tool would take (guess).
+const MOST_IN_FLIGHT: f64 = 1e6;
+/// Share of the limit at which latency is still that of the storage (guess: a queue at 80 % is short).
+const BELOW: f64 = 0.8;
+/// What is meant is limited by ops where their limit is within this of the rate that both limits allow (guess: rounding).
+const SAME: f64 = 1.05;
+
 /// What is known of a tier as it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Known {
@@ -36,9 +45,9 @@ impl Known {
     }
 }
 
-/// Ops in flight that reach `rate` when each takes `latency_s`, with a fifth to spare for spread.
+/// Ops in flight that reach `rate` when each takes `latency_s`, with some to spare for spread ([`SPARE`]).
 pub fn in_flight(rate_per_s: f64, latency_s: f64) -> u32 {
-    (1.2 * rate_per_s * latency_s).ceil().clamp(1.0, 1e6) as u32
+    (SPARE * rate_per_s * latency_s).ceil().clamp(1.0, MOST_IN_FLIGHT) as u32
 }
 
 /// Sentences, most useful first; none where nothing follows.
@@ -79,7 +88,7 @@ pub fn advice(k: &Known) -> Vec<String> {
     if k.is_block {
         out.push(format!(
             "To measure latency below the limit: fio --rate_iops={:.0}.",
-            (0.8 * each).floor().max(1.0)
+            (BELOW * each).floor().max(1.0)
         ));
         return out;
     }
@@ -87,7 +96,7 @@ pub fn advice(k: &Known) -> Vec<String> {
         "To stay below the limit with {who}: warp --rps-limit {each:.0}, rclone --tpslimit {each:.0}{}.",
         if clients > 1.0 { " on each" } else { "" }
     ));
-    if k.refuses && k.ops_per_s.is_some_and(|o| o <= 1.05 * rate) {
+    if k.refuses && k.ops_per_s.is_some_and(|o| o <= SAME * rate) {
         out.push(
             "What is too much is refused: a tool without a limit of its own spends its time on retries, which its figures hide."
                 .into(),

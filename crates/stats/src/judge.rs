@@ -21,6 +21,8 @@ pub struct WorkloadSeen {
     pub concurrency: u32,
     /// Open loop: rate that was offered to this op kind, per second.
     pub offered_per_s: Option<f64>,
+    /// The rate of the line as it is printed, ops per second; absent: it is made of `ok`.
+    pub rate: Option<Estimate>,
     /// Ops that ended `Ok`, per slice.
     pub ok: Vec<f64>,
     /// Payload bytes of these.
@@ -64,14 +66,22 @@ pub struct ClientSeen {
     pub steal: Option<f64>,
 }
 
+/// What several workloads of one kind did together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SumSeen {
+    pub op: OpKind,
+    pub name: String,
+    /// As it is printed; absent: it is made of the workloads' slices.
+    pub rate: Option<Estimate>,
+}
+
 /// One stage as it was seen. `dt_s` is the slice of all series.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StageSeen {
     pub dt_s: f64,
     pub workloads: Vec<WorkloadSeen>,
-    /// Op kinds of which several workloads are summed up, with the name of the sum: how exactly that is known counts, and
-    /// not how exactly each part is.
-    pub sums: Vec<(OpKind, String)>,
+    /// Op kinds of which several workloads are summed up: how exactly the sum is known counts, and not how exactly each part is.
+    pub sums: Vec<SumSeen>,
     pub client: ClientSeen,
     /// For Little's law; absent where a side of it is not known.
     pub law: Option<Sums>,
@@ -140,7 +150,7 @@ impl WorkloadSeen {
 impl StageSeen {
     /// Whether the workload is a part of a sum.
     fn is_summed(&self, w: &WorkloadSeen) -> bool {
-        self.sums.iter().any(|(kind, _)| w.op == Some(*kind))
+        self.sums.iter().any(|sum| w.op == Some(sum.op))
     }
 }
 
@@ -174,8 +184,8 @@ pub fn judge(stage: &StageSeen) -> Judged {
     for ((w, j), f) in stage.workloads.iter().zip(&workloads).zip(&facts) {
         findings.extend(workload_findings(w, j, f));
     }
-    for (kind, name) in &stage.sums {
-        let f = sum_facts(stage, *kind, name);
+    for sum in &stage.sums {
+        let f = sum_facts(stage, sum);
         findings.extend(validity::check_all(&f));
         findings.extend(no_rate(&f));
         facts.push(f);
@@ -184,9 +194,17 @@ pub fn judge(stage: &StageSeen) -> Judged {
     findings.extend(validity::check_all(&whole));
     facts.push(whole);
     findings.extend(concurrency_finding(stage, busy));
+    one_remedy(&mut findings);
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     Judged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings, facts }
+}
+
+/// A rate whose interval carries no figure is no wide one: what is to be done is said once of it.
+fn one_remedy(findings: &mut Vec<Finding>) {
+    let none: Vec<Option<String>> =
+        findings.iter().filter(|f| f.name == "no_rate").map(|f| f.workload.clone()).collect();
+    findings.retain(|f| f.name != "wide_interval" || !none.contains(&f.workload));
 }
 
 fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
@@ -196,7 +214,7 @@ fn judge_workload(stage: &StageSeen, w: &WorkloadSeen) -> WorkloadJudged {
         name: w.name.clone(),
         op: w.op,
         window_s,
-        ops_per_s: rate::estimate(&w.ok, stage.dt_s),
+        ops_per_s: w.rate.map_or_else(|| rate::estimate(&w.ok, stage.dt_s), Verdict::Known),
         bytes_per_s: if moves {
             rate::estimate(&w.bytes_ok, stage.dt_s)
         } else {
@@ -238,15 +256,17 @@ fn half_width(rate: &Verdict<Estimate>) -> Option<f64> {
 const NO_RATE: f64 = (plimsoll_model::claim::SPREAD - 1.0) / (plimsoll_model::claim::SPREAD + 1.0);
 
 /// How exactly the sum of a kind's workloads is known; all else is said of the parts.
-fn sum_facts(stage: &StageSeen, kind: OpKind, name: &str) -> Facts {
+fn sum_facts(stage: &StageSeen, of: &SumSeen) -> Facts {
     let mut sum: Vec<f64> = Vec::new();
-    for w in stage.workloads.iter().filter(|w| w.op == Some(kind)) {
+    for w in stage.workloads.iter().filter(|w| w.op == Some(of.op)) {
         sum.resize(sum.len().max(w.ok.len()), 0.0);
         sum.iter_mut().zip(&w.ok).for_each(|(a, n)| *a += n);
     }
     Facts {
-        workload: Some(format!("{name}/{}", kind.name())),
-        relative_half_width: half_width(&rate::estimate(&sum, stage.dt_s)),
+        workload: Some(format!("{}/{}", of.name, of.op.name())),
+        relative_half_width: half_width(
+            &of.rate.map_or_else(|| rate::estimate(&sum, stage.dt_s), Verdict::Known),
+        ),
         ..Facts::default()
     }
 }
@@ -287,9 +307,12 @@ fn delayed_acknowledgement(w: &WorkloadSeen) -> Option<Finding> {
     Some(Finding::new("F63", "delayed_ack", Level::Qualified, text).measured(gap, DELAYED_ACK_MS.start))
 }
 
+/// Share of ops that lie beyond a 99th percentile.
+const BEYOND_P99: f64 = 0.01;
+
 fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
     let label = label_of(w);
-    let tail = |l: &LatencySummary| l.count as f64 * 0.01;
+    let tail = |l: &LatencySummary| l.count as f64 * BEYOND_P99;
     let mut out = validity::check_all(facts);
     if let Verdict::Inconclusive(why) = &j.ops_per_s {
         out.push(
@@ -308,7 +331,9 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     if let Some(l) = w.response.as_ref().filter(|l| l.p99.is_none()) {
         let text = format!("{} ops are too few for a 99th percentile (10 beyond it are needed).", l.count);
         out.push(
-            Finding::new("V21", "thin_tail", Level::Info, text).measured(tail(l), 10.0).on(label.clone()),
+            Finding::new("V21", "thin_tail", Level::Info, text)
+                .measured(tail(l), LatencySummary::TAIL)
+                .on(label.clone()),
         );
     }
     out.extend(delayed_acknowledgement(w).map(|f| f.on(label.clone())));
@@ -367,6 +392,15 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
     }
 }
 
+/// Workers that are busy for less of their time had some to spare (guess; V07 is at 85 %).
+const HAS_TIME: f64 = 0.7;
+/// No op waits for another where the mean time is within this of the least (guess: a queue of one doubles it).
+const UNDISTURBED: f64 = 2.0;
+/// Ops that tell so at the least (guess).
+const LEAST_TIMED: u64 = 100;
+/// How many times more in flight to try (guess: a rate that can rise does so visibly).
+const TRY_TIMES: f64 = 4.0;
+
 /// In a closed loop that nothing saturated, the concurrency set the rate: says so, and what to try.
 ///
 /// Sign: no op waits for another (the mean service time is within twice the least one), none is throttled, and the
@@ -374,7 +408,7 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
 fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> {
     let [w] = stage.workloads.as_slice() else { return None };
     if w.offered_per_s.is_some()
-        || busy.is_some_and(|b| b > 0.7)
+        || busy.is_some_and(|b| b > HAS_TIME)
         || total(&w.throttled) > 0.0
         || stage.client.quota.is_some_and(|q| validity::holds_back(&q))
         || stage.client_is_subject
@@ -383,11 +417,11 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     }
     let l = w.service.as_ref().or(w.response.as_ref())?;
     let time_s = l.mean / 1e9;
-    if l.count < 100 || l.min == 0 || l.mean > 2.0 * l.min as f64 || time_s <= 0.0 {
+    if l.count < LEAST_TIMED || l.min == 0 || l.mean > UNDISTURBED * l.min as f64 || time_s <= 0.0 {
         return None;
     }
     let c = f64::from(w.concurrency.max(1));
-    let next = (c * 4.0).round();
+    let next = (c * TRY_TIMES).round();
     let text = format!(
         "The concurrency may have set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} \
          ops/s (Little's law), and no op took much longer than another. Try {} {next:.0}: a rate that rises \
@@ -397,14 +431,15 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
         stage.in_flight_option.unwrap_or("--concurrency")
     );
     let ratio = l.mean / l.min as f64;
-    let mut f =
-        Finding::new("F02", "concurrency_bound", Level::Info, text).measured(ratio, 2.0).on(w.name.clone());
+    let mut f = Finding::new("F02", "concurrency_bound", Level::Info, text)
+        .measured(ratio, UNDISTURBED)
+        .on(w.name.clone());
     f.evidence = vec![
         ("concurrency".into(), format!("{c:.0}")),
         ("most that it allows".into(), format!("{:.0} ops/s", c / time_s)),
         (
             "concurrency to try".into(),
-            format!("{:.0}", littles_law::concurrency_for(4.0 * c / time_s, time_s)),
+            format!("{:.0}", littles_law::concurrency_for(TRY_TIMES * c / time_s, time_s)),
         ),
     ];
     Some(f)

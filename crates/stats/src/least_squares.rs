@@ -3,6 +3,29 @@
 //! Loss: soft L1, `f^2 (sqrt(1 + (r/f)^2) - 1) * 2`, as scipy's `soft_l1`: quadratic for residuals below `f`, linear beyond,
 //! so that a few bad cells do not decide. Derivatives are central differences: the models here are cheap.
 
+// How the search goes, and not where it ends: where the models of this crate converge, these change the time. All are guesses
+// that work (tests of the fits, and METHODOLOGY's tables, would show one that does not).
+
+/// Damping at the start, and its least (Marquardt 1963 starts at 1e-2).
+const DAMPING: f64 = 1e-2;
+const LEAST_DAMPING: f64 = 1e-12;
+/// Damping after a step that helped, one that did not, and one that could not be made, as factors.
+const AFTER_GAIN: f64 = 0.3;
+const AFTER_LOSS: f64 = 4.0;
+const AFTER_SINGULAR: f64 = 10.0;
+/// Dampings that are tried of one step.
+const TRIES: usize = 12;
+/// The longest step in a parameter; they are logarithms, so a factor of seven.
+const LONGEST_STEP: f64 = 2.0;
+/// Part of a parameter by which it is moved for its derivative: near the cube root of the rounding, as central differences want.
+const DIFFERENCE: f64 = 1e-5;
+/// A gain of less than this part of the cost ends the search.
+const LEAST_GAIN: f64 = 1e-10;
+/// Against a division by nothing.
+const TINY_COST: f64 = 1e-12;
+const TINY_CURVATURE: f64 = 1e-9;
+const TINY_PIVOT: f64 = 1e-300;
+
 /// Where the search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
@@ -33,12 +56,12 @@ pub fn minimise(
     let mut r = vec![0.0; n];
     residuals(&x, &mut r);
     let mut cost = total(&r, settings.soft);
-    let mut lambda = 1e-2;
+    let mut lambda = DAMPING;
     let mut jac = vec![0.0; n * k];
     let (mut up, mut down, mut trial_r) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
     for _ in 0..settings.max_steps {
         for j in 0..k {
-            let h = 1e-5 * x[j].abs().max(1.0);
+            let h = DIFFERENCE * x[j].abs().max(1.0);
             let mut y = x.clone();
             y[j] = x[j] + h;
             residuals(&y, &mut up);
@@ -50,16 +73,17 @@ pub fn minimise(
         }
         let (a, g) = normal_equations(&jac, &r, k, settings.soft);
         let mut moved = false;
-        for _ in 0..12 {
+        for _ in 0..TRIES {
             let mut m = a.clone();
             for j in 0..k {
-                m[j * k + j] += lambda * (a[j * k + j] + 1e-9);
+                m[j * k + j] += lambda * (a[j * k + j] + TINY_CURVATURE);
             }
             let Some(step) = solve(m, g.clone(), k) else {
-                lambda *= 10.0;
+                lambda *= AFTER_SINGULAR;
                 continue;
             };
-            let mut y: Vec<f64> = x.iter().zip(&step).map(|(v, d)| v - d.clamp(-2.0, 2.0)).collect();
+            let mut y: Vec<f64> =
+                x.iter().zip(&step).map(|(v, d)| v - d.clamp(-LONGEST_STEP, LONGEST_STEP)).collect();
             clamp(&mut y);
             residuals(&y, &mut trial_r);
             let c = total(&trial_r, settings.soft);
@@ -68,11 +92,11 @@ pub fn minimise(
                 x = y;
                 r.copy_from_slice(&trial_r);
                 cost = c;
-                lambda = (lambda * 0.3).max(1e-12);
-                moved = gain > 1e-10 * (cost + 1e-12);
+                lambda = (lambda * AFTER_GAIN).max(LEAST_DAMPING);
+                moved = gain > LEAST_GAIN * (cost + TINY_COST);
                 break;
             }
-            lambda *= 4.0;
+            lambda *= AFTER_LOSS;
         }
         if !moved {
             break;
@@ -110,7 +134,7 @@ fn normal_equations(jac: &[f64], r: &[f64], k: usize, soft: f64) -> (Vec<f64>, V
 pub fn solve(mut m: Vec<f64>, mut b: Vec<f64>, k: usize) -> Option<Vec<f64>> {
     for c in 0..k {
         let p = (c..k).max_by(|&i, &j| m[i * k + c].abs().total_cmp(&m[j * k + c].abs()))?;
-        if m[p * k + c].abs() < 1e-300 || !m[p * k + c].is_finite() {
+        if m[p * k + c].abs() < TINY_PIVOT || !m[p * k + c].is_finite() {
             return None;
         }
         if p != c {

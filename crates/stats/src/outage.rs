@@ -6,7 +6,7 @@
 //! outage: levels and limiters have methods of their own.
 
 use plimsoll_model::Estimate;
-use plimsoll_model::claim::{self, OutageKind};
+use plimsoll_model::claim::{Outage, OutageKind, OutageSpan};
 
 use crate::{math, rate, silence, words};
 
@@ -23,6 +23,12 @@ pub const STRAGGLERS: f64 = 0.05;
 const STRAGGLING_SLICES: usize = 3;
 /// So many gaps may be a rhythm (guess).
 const RHYTHM: usize = 5;
+/// Gaps are a rhythm where this share of the times between their beginnings is within that of the usual one (or so many slices);
+/// one that is longer than the usual by this factor is none of them (validated: false alarms under a quota per window).
+const MOSTLY: f64 = 0.75;
+const REGULAR: f64 = 0.1;
+const REGULAR_SLICES: f64 = 2.0;
+const LONGER: f64 = 1.5;
 /// The rates around a gap are of so many times its length, and of this long at the least (guesses).
 const AROUND: f64 = 3.0;
 const AROUND_S: f64 = 3.0;
@@ -35,9 +41,14 @@ const RECOVERED_OPS: f64 = 100.0;
 /// Without a single success: from this long on (guess).
 const NOTHING_S: f64 = 1.0;
 
-/// What was seen, per slice of `dt_s`, from the start of the load to its end.
+/// What was seen, per slice of `dt_s`, from the start of a stage's load to its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
+    pub stage: u32,
+    /// The endpoint, device or directory that was asked.
+    pub at: &'a str,
+    /// When the first slice began, seconds since the run's start.
+    pub start_s: f64,
     pub ok: &'a [f64],
     pub throttled: &'a [f64],
     pub failed: &'a [f64],
@@ -48,28 +59,10 @@ pub struct Seen<'a> {
     pub op_s: f64,
 }
 
-/// One outage. Times are seconds since the first slice.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outage {
-    pub from_s: f64,
-    /// Absent: it had not ended when the load did.
-    pub to_s: Option<f64>,
-    pub kind: OutageKind,
-    /// Absent where too little was seen.
-    pub before_per_s: Option<Estimate>,
-    pub during_per_s: f64,
-    pub after_per_s: Option<Estimate>,
-    /// From its end until the rate was back.
-    pub recover_s: Option<f64>,
-    pub in_flight: f64,
-    pub failed: f64,
-    pub throttled: f64,
-}
-
 /// Slices `[from, to)`.
 type Gap = (usize, usize);
 
-/// All outages, in order.
+/// All outages, in order. How the attempts in them ended is known by class only: whoever knows more names the outcome.
 pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     let n = s.ok.len();
     let fits = [s.throttled.len(), s.failed.len(), s.in_flight.len()].iter().all(|l| *l == n);
@@ -84,17 +77,16 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
         return Vec::new();
     }
-    let found = joined(s, accepted(s, &gaps));
-    (0..found.len()).map(|i| outage(s, &found, i)).collect()
+    let gaps = without_rhythm(s, gaps);
+    claimed(s, &joined(s, accepted(s, &gaps)))
 }
 
-/// The series without what lies in outages.
-pub fn without(x: &[f64], dt_s: f64, outages: &[Outage]) -> Vec<f64> {
-    let inside = |i: usize| {
-        let t = (i as f64 + 0.5) * dt_s;
-        outages.iter().any(|o| t >= o.from_s && o.to_s.is_none_or(|to| t < to))
-    };
-    x.iter().enumerate().filter(|(i, _)| !inside(*i)).map(|(_, v)| *v).collect()
+/// Gaps that are outages as claims: each with the rate of the whole load, with and without all of them.
+fn claimed(s: &Seen<'_>, found: &[Gap]) -> Vec<Outage> {
+    let outside = |(i, _): &(usize, &f64)| found.iter().all(|g| !(g.0..g.1).contains(i));
+    let rest: Vec<f64> = s.ok.iter().enumerate().filter(outside).map(|(_, v)| *v).collect();
+    let whole = [s.ok, &rest].map(|x| rate::estimate(x, s.dt_s).known().copied());
+    (0..found.len()).filter_map(|i| outage(s, found, i, whole)).collect()
 }
 
 /// Runs of slices without a success.
@@ -107,6 +99,26 @@ fn gaps(s: &Seen<'_>) -> Vec<Gap> {
         }
     }
     out
+}
+
+/// Gaps without those that come at the same distance again and again: a quota per window, whatever its length is in slices.
+fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
+    // When one that was there from the start on began is not known.
+    let long = |g: &&Gap| g.0 > 0 && (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9;
+    let regular: Vec<Gap> = gaps.iter().filter(long).copied().collect();
+    if regular.len() < RHYTHM {
+        return gaps;
+    }
+    let apart: Vec<f64> = regular.windows(2).map(|w| (w[1].0 - w[0].0) as f64).collect();
+    let usual = math::median(&apart);
+    let off = (usual * REGULAR).max(REGULAR_SLICES);
+    let alike = apart.iter().filter(|d| (*d - usual).abs() <= off).count() as f64;
+    if alike < MOSTLY * apart.len() as f64 {
+        return gaps;
+    }
+    let lengths: Vec<f64> = regular.iter().map(|g| (g.1 - g.0) as f64).collect();
+    let longest = LONGER * math::median(&lengths);
+    gaps.into_iter().filter(|g| (g.1 - g.0) as f64 > longest).collect()
 }
 
 /// Those that are outages, the longest first: what surrounds the others is judged without them.
@@ -126,21 +138,22 @@ fn accepted(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
 /// Outages with nothing but stragglers between them are one.
 fn joined(s: &Seen<'_>, found: Vec<Gap>) -> Vec<Gap> {
     let mut out: Vec<Gap> = Vec::new();
-    for g in found {
-        let first = out.first().map_or(0, |f| f.0);
-        let before = if first > 0 { math::mean(&s.ok[..first]) } else { math::mean(s.ok) };
+    for g in &found {
         match out.last_mut() {
-            Some(last)
-                if g.0 - last.1 <= STRAGGLING_SLICES
-                    && s.ok[last.1..g.0].iter().sum::<f64>()
-                        <= STRAGGLERS * before * (g.1 - last.0) as f64 =>
-            {
+            Some(last) if g.0 - last.1 <= STRAGGLING_SLICES && only_stragglers(s, (last.0, g.1), &found) => {
                 last.1 = g.1;
             }
-            _ => out.push(g),
+            _ => out.push(*g),
         }
     }
     out
+}
+
+fn only_stragglers(s: &Seen<'_>, g: Gap, found: &[Gap]) -> bool {
+    let length_s = (g.1 - g.0) as f64 * s.dt_s;
+    let (before, after) = around(s, g, found, length_s);
+    let rate = [before, after].into_iter().flatten().reduce(f64::min);
+    rate.is_some_and(|r| s.ok[g.0..g.1].iter().sum::<f64>() <= STRAGGLERS * r * length_s)
 }
 
 /// Whether somebody waited for an answer, or was refused one.
@@ -181,34 +194,35 @@ fn around(s: &Seen<'_>, g: Gap, found: &[Gap], length_s: f64) -> (Option<f64>, O
     (mean(g.0.saturating_sub(reach), g.0), mean(g.1, (g.1 + reach).min(s.ok.len())))
 }
 
-fn outage(s: &Seen<'_>, found: &[Gap], i: usize) -> Outage {
+fn outage(s: &Seen<'_>, found: &[Gap], i: usize, whole: [Option<Estimate>; 2]) -> Option<Outage> {
     let (g, n) = (found[i], s.ok.len());
     let sum = |x: &[f64]| x[g.0..g.1].iter().sum::<f64>();
-    let length_s = (g.1 - g.0) as f64 * s.dt_s;
+    let at = |slice: usize| s.start_s + slice as f64 * s.dt_s;
     let since = if i == 0 { 0 } else { found[i - 1].1 };
     let until = found.get(i + 1).map_or(n, |next| next.0);
     let before = rate::estimate(&s.ok[since..g.0], s.dt_s).known().copied().filter(|e| e.value > 0.0);
     let back = before.and_then(|b| recovered(&s.ok[g.1..until], s.dt_s, b.value));
     let rest = &s.ok[g.1 + back.unwrap_or(0)..until];
+    let after = rate::estimate(rest, s.dt_s).known().copied().filter(|_| g.1 < n);
     let (failed, throttled) = (sum(s.failed), sum(s.throttled));
-    let asked = failed + throttled;
-    Outage {
-        from_s: g.0 as f64 * s.dt_s,
-        to_s: (g.1 < n).then_some(g.1 as f64 * s.dt_s),
-        kind: match () {
-            // What was in flight when it began fails once: that is silence with a noise at its edge.
-            () if asked <= 2.0 * sum(s.in_flight) / (g.1 - g.0) as f64 => OutageKind::Silent,
-            () if throttled > failed => OutageKind::Throttled,
-            () => OutageKind::Failing,
-        },
-        before_per_s: before,
-        during_per_s: sum(s.ok) / length_s,
-        after_per_s: rate::estimate(rest, s.dt_s).known().copied().filter(|_| g.1 < n),
-        recover_s: back.filter(|_| g.1 < n).map(|k| k as f64 * s.dt_s),
-        in_flight: sum(s.in_flight) / (g.1 - g.0) as f64,
-        failed,
-        throttled,
-    }
+    let in_flight = sum(s.in_flight) / (g.1 - g.0) as f64;
+    let kind = match () {
+        // What was in flight when it began fails once: that is silence with a noise at its edge.
+        () if failed + throttled <= 2.0 * in_flight => OutageKind::Silent,
+        () if throttled > failed => OutageKind::Throttled,
+        () => OutageKind::Failing,
+    };
+    let span = OutageSpan {
+        stage: s.stage,
+        at: s.at.to_owned(),
+        from_s: at(g.0),
+        to_s: (g.1 < n).then(|| at(g.1)),
+        seen_until_s: at(n),
+    };
+    let during_per_s = sum(s.ok) / ((g.1 - g.0) as f64 * s.dt_s);
+    let made = Outage::new(span, kind, during_per_s, (failed + throttled) as u64).ok()?;
+    let made = made.rates([before, after], whole).ok()?.attempts(None, in_flight);
+    Some(made.recovered(back.map(|k| k as f64 * s.dt_s)))
 }
 
 /// Slices after the end of a gap from which on the mean is the rate's again.
@@ -226,11 +240,11 @@ fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
     if length_s < NOTHING_S || !asked(s, whole) {
         return Vec::new();
     }
-    vec![outage(s, &[whole], 0)]
+    claimed(s, &[whole])
 }
 
 /// An outage in words.
-pub fn sentence(o: &claim::Outage) -> String {
+pub fn sentence(o: &Outage) -> String {
     let when = match o.span.to_s {
         Some(to_s) => format!("From {} to {}", clock(o.span.from_s), clock(to_s)),
         None => format!("From {} on", clock(o.span.from_s)),
@@ -240,19 +254,19 @@ pub fn sentence(o: &claim::Outage) -> String {
         Some(_) => format!("for {lasted}"),
         None => format!("for {lasted}, until the load ended"),
     };
-    let ended = o.ended;
-    let outcome = o.outcome.as_deref().unwrap_or("failed");
+    let attempts = attempts(o);
     let what = match o.kind {
-        OutageKind::Silent => format!("answered nothing with {:.0} ops in flight", o.in_flight),
-        OutageKind::Failing if outcome == "no_connection" => {
-            format!("was gone: no connection to it ({ended} attempts failed)")
+        OutageKind::Silent if o.ended == 0 => {
+            format!("answered {} with {:.0} ops in flight", nothing(o), o.in_flight)
         }
-        OutageKind::Failing => {
-            format!("answered nothing but errors ({ended} attempts, most of them {outcome})")
+        OutageKind::Silent => format!("answered {} ({attempts})", nothing(o)),
+        OutageKind::Failing if o.outcome.as_deref() == Some("no_connection") => {
+            format!("was gone: no connection to it ({} attempts failed)", o.ended)
         }
+        OutageKind::Failing => format!("answered {} but errors ({attempts})", nothing(o)),
         OutageKind::Throttled => format!(
-            "refused everything ({ended} attempts, most of them {outcome}): down behind a proxy, or a limiter that lets nothing \
-             through"
+            "refused {} ({attempts}): down behind a proxy, or a limiter that lets nothing through",
+            if o.during_per_s > 0.0 { "nearly everything" } else { "everything" }
         ),
     };
     let rate = |e: &Estimate| words::ops_rate(e);
@@ -270,10 +284,25 @@ pub fn sentence(o: &claim::Outage) -> String {
         _ => {}
     }
     out.push('.');
-    if let (Some(with), Some(without)) = (&o.with_per_s, &o.without_per_s) {
-        out += &format!(" Over all that is {}; without outages {}.", rate(with), rate(without));
+    match (&o.with_per_s, &o.without_per_s) {
+        (Some(with), Some(e)) => {
+            out += &format!(" Over all that is {}; without outages {}.", rate(with), rate(e))
+        }
+        (None, Some(e)) => out += &format!(" Without outages the load ran at {}.", rate(e)),
+        (_, None) => {}
     }
     out
+}
+
+/// A straggler is not nothing.
+fn nothing(o: &Outage) -> &'static str {
+    if o.during_per_s > 0.0 { "next to nothing" } else { "nothing" }
+}
+
+/// How many ended without success, and how, as far as that is known.
+fn attempts(o: &Outage) -> String {
+    let most = o.outcome.as_deref().map_or(String::new(), |name| format!(", most of them {name}"));
+    format!("{} attempts without success{most}", o.ended)
 }
 
 /// A time on the run's axis.

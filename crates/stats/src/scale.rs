@@ -55,9 +55,20 @@ pub struct Scaling {
     pub law: Verdict<Law>,
 }
 
-/// Furthest prediction, as a multiple of the largest size: beyond it there is none.
+/// Furthest prediction, as a multiple of the largest size: beyond it there is none (validated: coverage at twice the size).
 pub const FURTHEST: f64 = 2.0;
+/// Beyond this multiple a prediction is called speculative (guess; the intervals are validated on both sides of it).
 const SURE: f64 = 1.5;
+/// Sizes, and runs of each, that the law needs at the least: it has three unknowns, and a spread needs three runs (a choice).
+const LEAST_SIZES: usize = 3;
+const LEAST_RUNS: usize = 3;
+/// Crosstalk whose interval begins above this is surely there, so that there is a peak (guess: a peak at 300 nodes).
+const SURE_CROSSTALK: f64 = 1e-5;
+/// Quantiles of the bootstrap for 95 %, and the normal distribution's, which Student's t widens.
+const TAILS: (f64, f64) = (0.025, 0.975);
+const NORMAL_95: f64 = 1.96;
+/// A prediction's half width is this part of how much runs differ, at the least (validated: coverage of predictions).
+const LEAST_WIDTH: f64 = 0.5;
 /// A size that the law misses by this, and by so many standard errors of its mean, contradicts the law (guess).
 const MISFIT: f64 = 0.05;
 const MISFIT_SE: f64 = 4.0;
@@ -85,17 +96,24 @@ fn efficiency(a: &Size, b: &Size) -> Verdict<Estimate> {
     }
 }
 
+/// Logarithms of rate, contention and crosstalk: what no system exceeds (guess).
 const LOG_BOUNDS: [(f64, f64); 3] = [(-60.0, 60.0), (-16.0, 0.0), (-20.0, -2.0)];
+/// Contention and crosstalk, as logarithms, from which the fit starts: some of the one, and some of the other (guess).
+const STARTS: [[f64; 2]; 2] = [[-4.0, -8.0], [-10.0, -6.0]];
+/// Steps of the fit (guess; it takes a dozen).
+const MAX_STEPS: usize = 60;
+/// No rate has a logarithm below that of this.
+const TINY: f64 = 1e-300;
 
 fn fit_law(n: &[f64], y: &[f64], start: Option<&[f64]>) -> Vec<f64> {
-    let first = [y[0] - n[0].ln(), -4.0, -8.0];
+    let first = [y[0] - n[0].ln(), STARTS[0][0], STARTS[0][1]];
     let residuals = |x: &[f64], r: &mut [f64]| {
         for i in 0..n.len() {
-            r[i] = law(n[i], x[0].exp(), x[1].exp(), x[2].exp()).max(1e-300).ln() - y[i];
+            r[i] = law(n[i], x[0].exp(), x[1].exp(), x[2].exp()).max(TINY).ln() - y[i];
         }
     };
-    let settings = Settings { soft: f64::INFINITY, max_steps: 60 };
-    let other = [first[0], -10.0, -6.0];
+    let settings = Settings { soft: f64::INFINITY, max_steps: MAX_STEPS };
+    let other = [first[0], STARTS[1][0], STARTS[1][1]];
     let starts: Vec<&[f64]> = start.map_or_else(|| vec![&first[..], &other[..]], |s| vec![s, &first[..]]);
     starts
         .into_iter()
@@ -107,13 +125,13 @@ fn fit_law(n: &[f64], y: &[f64], start: Option<&[f64]>) -> Vec<f64> {
 
 fn fit(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<Law> {
     let k = sizes.iter().map(|s| s.runs.len()).min().unwrap_or(0);
-    if sizes.len() < 3 {
+    if sizes.len() < LEAST_SIZES {
         return Verdict::Inconclusive(format!(
             "{} sizes: three are the least for a law of three unknowns",
             sizes.len()
         ));
     }
-    if k < 3 {
+    if k < LEAST_RUNS {
         return Verdict::Inconclusive(format!("{k} runs at one size: three of each are the least"));
     }
     if sizes.iter().any(|s| s.runs.iter().any(|v| !(v.is_finite() && *v > 0.0))) {
@@ -146,7 +164,7 @@ fn fit(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<
 
 /// The law misses a size by more than runs differ there: what follows from it would contradict what was measured.
 fn misfit(n: &[f64], y: &[f64], best: &[f64], se: f64) -> Option<String> {
-    let miss = |i: &usize| y[*i] - law(n[*i], best[0].exp(), best[1].exp(), best[2].exp()).max(1e-300).ln();
+    let miss = |i: &usize| y[*i] - law(n[*i], best[0].exp(), best[1].exp(), best[2].exp()).max(TINY).ln();
     let worst = (0..n.len()).max_by(|a, b| miss(a).abs().total_cmp(&miss(b).abs()))?;
     let off = miss(&worst);
     (off.abs() > (MISFIT_SE * se).max(MISFIT)).then(|| {
@@ -159,14 +177,14 @@ fn misfit(n: &[f64], y: &[f64], best: &[f64], se: f64) -> Option<String> {
 }
 
 fn report(best: &[f64], draws: &[Vec<f64>], largest: f64, predict: &[f64], k: usize, cv: f64) -> Law {
-    let widen = student::t95((k - 1) as f64) / 1.96;
+    let widen = student::t95((k - 1) as f64) / NORMAL_95;
     let interval = |f: &dyn Fn(&[f64]) -> f64, floor: f64| {
         let at = f(best);
         let mut v: Vec<f64> = draws.iter().map(|d| f(d)).collect();
         v.push(at);
         v.sort_unstable_by(f64::total_cmp);
-        let low = at - widen * (at - math::quantile_sorted(&v, 0.025)).max(floor);
-        let high = at + widen * (math::quantile_sorted(&v, 0.975) - at).max(floor);
+        let low = at - widen * (at - math::quantile_sorted(&v, TAILS.0)).max(floor);
+        let high = at + widen * (math::quantile_sorted(&v, TAILS.1) - at).max(floor);
         (at, low, high)
     };
     let positive =
@@ -178,12 +196,12 @@ fn report(best: &[f64], draws: &[Vec<f64>], largest: f64, predict: &[f64], k: us
         .filter(|n| **n <= FURTHEST * largest && **n > 0.0)
         .map(|&n| {
             let (at, low, high) =
-                interval(&|x| law(n, x[0].exp(), x[1].exp(), x[2].exp()).max(1e-300).ln(), cv / 2.0);
+                interval(&|x| law(n, x[0].exp(), x[1].exp(), x[2].exp()).max(TINY).ln(), LEAST_WIDTH * cv);
             let rate = Estimate { value: at.exp(), low: low.exp(), high: high.exp(), n_eff: k as f64 };
             Prediction { n, rate, speculative: n > SURE * largest }
         })
         .collect();
-    let peak = (beta.low > 1e-5).then(|| ((1.0 - alpha.value).max(0.0) / beta.value).sqrt());
+    let peak = (beta.low > SURE_CROSSTALK).then(|| ((1.0 - alpha.value).max(0.0) / beta.value).sqrt());
     Law { gamma: best[0].exp(), alpha, beta, peak, predictions }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::{Hold, LoadPoint, Saturation, SaturationPoint, SizeModel};
-use plimsoll_model::claim::{ClaimKind, RunStatus};
+use plimsoll_model::claim::{ClaimKind, Outage, OutageKind, OutageSpan, RunStatus};
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Claim, Estimate, Finding, Level, OpKind, RunSummary};
 use plimsoll_stats::claims::{self, contradictions, derive};
@@ -160,6 +160,23 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// One of random times and rates, where it may be claimed.
+    fn outage()(
+        at in prop_oneof![Just("a"), Just("b")], from_s in 0.0..50.0f64, length_s in proptest::option::of(-1.0..20.0f64),
+        during in prop_oneof![2 => Just(0.0), 1 => 0.0..200.0f64], rates in (maybe(100.0), maybe(80.0), maybe(90.0), maybe(95.0)),
+        ended in 0..3000u64, named: bool, recover_s in proptest::option::of(0.0..5.0f64),
+    ) -> Option<Outage> {
+        let span = OutageSpan {
+            stage: 0, at: at.into(), from_s, to_s: length_s.map(|l| from_s + l), seen_until_s: 60.0,
+        };
+        let kind = if ended == 0 { OutageKind::Silent } else { OutageKind::Failing };
+        let made = Outage::new(span, kind, during, ended).ok()?;
+        let made = made.rates([rates.0, rates.1], [rates.2, rates.3]).ok()?;
+        Some(made.attempts(named.then(|| "reset".to_owned()), 16.0).recovered(recover_s))
+    }
+}
+
+prop_compose! {
     fn analysis()(
         best in proptest::option::of(estimate(500.0)), plateau in maybe(520.0),
         ended in prop_oneof![Just("saturated"), Just("client limited"), Just("state changed during search")],
@@ -194,7 +211,7 @@ proptest! {
     fn no_claim_of_a_random_summary_contradicts_it(
         put in line("m".into(), "put"), get in line("m".into(), "get"), total in maybe(100.0), mixed: bool,
         weights in (1..10u32, 1..10u32), findings in proptest::collection::vec(finding(), 0..4),
-        limits in proptest::collection::vec(limit(), 0..2), a in analysis(),
+        limits in proptest::collection::vec(limit(), 0..2), mut a in analysis(), down in outage(),
     ) {
         let mut workloads = vec![put, get];
         if mixed {
@@ -202,6 +219,11 @@ proptest! {
         }
         let searched = !limits.is_empty() || !a.saturations.is_empty();
         let mut s = RunSummary { workloads, findings, limits, ..RunSummary::default() };
+        if let Some(o) = down {
+            let level = if o.span.to_s.is_none() && !searched { Level::Invalid } else { Level::Qualified };
+            s.findings.push(Finding::new("F60", "outage", level, "Outages."));
+            a.outages = vec![o];
+        }
         hold(&mut s, &a, searched);
     }
 }

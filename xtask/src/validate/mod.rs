@@ -8,6 +8,7 @@ mod caps;
 mod choices;
 mod held;
 mod intervals;
+mod outages;
 mod passive;
 mod percentiles;
 mod score;
@@ -59,6 +60,7 @@ const PARTS: &[Part] = &[
     ("steady", steadiness::rows),
     ("intervals", intervals::rows),
     ("percentiles", percentiles::rows),
+    ("outages", outages::rows),
     ("passive", passive::rows),
     ("active", active::rows),
     ("held", held::rows),

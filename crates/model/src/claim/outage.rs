@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Refusal, figure};
 use crate::Estimate;
 
+/// Most of the rate before or after it that may come through in it. (A choice: what gives half is slow, and not out.)
+const MOST_IN_IT: f64 = 0.5;
+
 /// What came instead of successes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -38,7 +41,8 @@ pub struct Outage {
     #[serde(flatten)]
     pub span: OutageSpan,
     pub kind: OutageKind,
-    /// The outcome that most attempts in it had; null: none ended.
+    /// How more than half of the attempts that ended in it did; null: none ended, no outcome has so many, or it is not known
+    /// (of one endpoint among several only classes are counted).
     pub outcome: Option<String>,
     /// Attempts that ended in it without success.
     pub ended: u64,
@@ -55,7 +59,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    pub fn new(span: OutageSpan, kind: OutageKind, during_per_s: f64) -> Result<Self, Refusal> {
+    /// `ended`: attempts that ended in it without success; `during_per_s`: what succeeded in it, over its time.
+    pub fn new(span: OutageSpan, kind: OutageKind, during_per_s: f64, ended: u64) -> Result<Self, Refusal> {
         let end_s = span.to_s.unwrap_or(span.seen_until_s);
         let times = [span.from_s, end_s, span.seen_until_s, during_per_s];
         if times.iter().any(|t| !t.is_finite() || *t < 0.0)
@@ -64,11 +69,14 @@ impl Outage {
         {
             return Refusal::new("it does not lie within the load");
         }
+        if kind != OutageKind::Silent && ended == 0 {
+            return Refusal::new("nothing failed and nothing was refused in it");
+        }
         Ok(Self {
             span,
             kind,
             outcome: None,
-            ended: 0,
+            ended,
             in_flight: 0.0,
             before_per_s: None,
             during_per_s,
@@ -79,22 +87,43 @@ impl Outage {
         })
     }
 
-    /// Rates before and after, and of the whole load with and without it. What is no figure is left out.
-    pub fn rates(mut self, around: [Option<Estimate>; 2], whole: [Option<Estimate>; 2]) -> Self {
+    /// Rates before and after, and of the whole load with and without outages. What is no figure is left out (and so are the
+    /// last two where the load was not faster without them); where about as much came through in it as around it, it is none.
+    pub fn rates(
+        mut self,
+        around: [Option<Estimate>; 2],
+        whole: [Option<Estimate>; 2],
+    ) -> Result<Self, Refusal> {
         let sound = |e: Option<Estimate>| e.and_then(|e| figure(e, None).ok());
         [self.before_per_s, self.after_per_s] = around.map(sound);
-        [self.with_per_s, self.without_per_s] = whole.map(sound);
+        self.after_per_s = self.after_per_s.filter(|_| self.span.to_s.is_some());
+        let [with, without] = whole.map(sound);
+        if !with.zip(without).is_some_and(|(a, b)| a.value > b.value) {
+            (self.with_per_s, self.without_per_s) = (with, without);
+        }
+        if self.is_a_rate() {
+            return Refusal::new("about as much came through in it as around it");
+        }
+        Ok(self)
+    }
+
+    /// Whether what came through in it is about what came through before or after it.
+    pub fn is_a_rate(&self) -> bool {
+        let around = [self.before_per_s, self.after_per_s].into_iter().flatten();
+        around.into_iter().any(|e| self.during_per_s > MOST_IN_IT * e.value)
+    }
+
+    /// How most of what ended in it did, where that is known, and what was in flight.
+    pub fn attempts(mut self, outcome: Option<String>, in_flight: f64) -> Self {
+        self.outcome = outcome.filter(|_| self.ended > 0);
+        self.in_flight = in_flight;
         self
     }
 
-    /// What ended in it, most of it how, and what was in flight.
-    pub fn attempts(mut self, ended: u64, outcome: Option<String>, in_flight: f64) -> Self {
-        (self.ended, self.outcome, self.in_flight) = (ended, outcome, in_flight);
-        self
-    }
-
+    /// From its end until the rate was back, where it was seen to end.
     pub fn recovered(mut self, after_s: Option<f64>) -> Self {
-        self.recover_s = after_s.filter(|s| s.is_finite());
+        let seen = |s: &f64| self.span.to_s.is_some_and(|to| to + s <= self.span.seen_until_s * (1.0 + 1e-9));
+        self.recover_s = after_s.filter(|s| *s >= 0.0).filter(seen);
         self
     }
 

@@ -282,7 +282,7 @@ impl<'a> Line<'a> {
             repeats: self.parts.len() as u32,
             load: self.load().into(),
             each_ops_per_s: self.each(data),
-            ops_per_s: self.is_load().then(|| self.estimate(data, |s| s.ok(), |p| p.ok())).flatten(),
+            ops_per_s: self.ops_per_s(data),
             bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
             attempts_per_s: attempts as f64 / window_s,
             latency_ns: percentiles::of_line(self, &series),
@@ -292,6 +292,15 @@ impl<'a> Line<'a> {
             per_endpoint: self.per_endpoint(window_s),
             notes: self.notes(data),
         }
+    }
+
+    fn ops_per_s(&self, data: &RunData) -> Option<Estimate> {
+        self.is_load().then(|| self.estimate(data, |s| s.ok(), |p| p.ok())).flatten()
+    }
+
+    /// The rate that is printed, where that is of one stage: repeats are judged together.
+    pub fn printed(&self, data: &RunData) -> Option<Estimate> {
+        self.ops_per_s(data).filter(|_| self.parts.len() == 1)
     }
 
     /// One run: work over time, with the interval of the series in it. Repeats: Student's t over the logs of the run means.
@@ -365,7 +374,9 @@ impl<'a> Line<'a> {
         let counts = self.counts(data, only, point);
         let within = *rate::estimate(&counts, data.step_ns as f64 / 1e9).known()?;
         // Points are whole steps inside the window; the value counts the whole window, or the whole phase.
-        Some(Estimate::symmetric(self.mean_of(data, only, &total), within.half_width(), within.n_eff))
+        let value = self.mean_of(data, only, &total);
+        let moved = |x: f64| (value + x - within.value).max(0.0);
+        Some(Estimate { value, low: moved(within.low), high: moved(within.high), n_eff: within.n_eff })
     }
 
     /// One number per step of the window, summed over the line's kinds.

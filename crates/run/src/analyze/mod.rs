@@ -124,8 +124,8 @@ fn judge_data(
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     findings.extend(concluded.findings);
     let outages = outages::of_run(data);
-    outages::explain(&mut findings, &outages);
-    findings.extend(outages::findings(&outages, &lines, searched));
+    outages::explain(&mut findings, &outages, &lines);
+    findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));

@@ -1,10 +1,10 @@
 //! Outages of each stage's storage, and of single endpoints of it, from the series of the whole load.
 
-use plimsoll_model::claim::{Outage, OutageSpan};
+use plimsoll_model::claim::Outage;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{Estimate, Finding, Level, OpKind, Outcome, SeriesId};
+use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesId};
 use plimsoll_stats::outage::{self, Seen};
-use plimsoll_stats::{math, rate};
+use plimsoll_stats::{math, words};
 use plimsoll_store::{Point, RunData, StageData};
 
 use super::line::Line;
@@ -20,10 +20,10 @@ pub fn of_run(data: &RunData) -> Vec<Outage> {
 fn of_stage(data: &RunData, stage: &StageData) -> Vec<Outage> {
     let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
     let load = Load::of(data, stage, from_ns, to_ns);
-    let mut out = load.outages(&load.points, &at(data, stage));
-    for (name, points) in load.endpoints(stage, data) {
+    let mut out = load.outages(&Ended::of(&load.points), &at(data, stage));
+    for (name, ended) in load.endpoints(stage, data) {
         let beside = |o: &Outage| out.iter().all(|all| !overlaps(all, o));
-        let own: Vec<Outage> = load.outages(&points, &name).into_iter().filter(|o| beside(o)).collect();
+        let own: Vec<Outage> = load.outages(&ended, &name).into_iter().filter(|o| beside(o)).collect();
         out.extend(own);
     }
     out.sort_by(|a, b| a.span.from_s.total_cmp(&b.span.from_s));
@@ -107,59 +107,47 @@ impl Load {
         }
     }
 
-    fn outages(&self, points: &[Point], at: &str) -> Vec<Outage> {
-        let column = |f: &dyn Fn(&Point) -> u64| points.iter().map(|p| f(p) as f64).collect::<Vec<f64>>();
-        let ok = column(&Point::ok);
-        let (throttled, failed) = (column(&Point::throttled), column(&Point::failed));
+    fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
         let found = outage::find(&Seen {
-            ok: &ok,
-            throttled: &throttled,
-            failed: &failed,
+            stage: self.stage,
+            at,
+            start_s: self.start_s,
+            ok: &ended.ok,
+            throttled: &ended.throttled,
+            failed: &ended.failed,
             in_flight: &self.in_flight,
             dt_s: self.dt_s,
             op_s: self.op_s,
         });
-        let whole = |x: &[f64]| rate::estimate(x, self.dt_s).known().copied();
-        let without = outage::without(&ok, self.dt_s, &found);
-        let both: [Option<Estimate>; 2] = [whole(&ok), whole(&without)];
-        let seen_until_s = self.start_s + points.len() as f64 * self.dt_s;
-        let claimed = |o: &outage::Outage| {
-            let span = OutageSpan {
-                stage: self.stage,
-                at: at.to_owned(),
-                from_s: self.start_s + o.from_s,
-                to_s: o.to_s.map(|t| self.start_s + t),
-                seen_until_s,
-            };
-            let (ended, outcome) = most(&points[self.slices(o)]);
-            let made = Outage::new(span, o.kind, o.during_per_s).ok()?;
-            let made = made.rates([o.before_per_s, o.after_per_s], both).recovered(o.recover_s);
-            Some(made.attempts(ended, outcome, o.in_flight))
+        let named = |mut o: Outage| {
+            o.outcome = majority(&self.points[self.slices(&o)], o.ended);
+            o
         };
-        found.iter().filter_map(claimed).collect()
+        found.into_iter().map(named).collect()
     }
 
-    fn slices(&self, o: &outage::Outage) -> std::ops::Range<usize> {
-        let slice = |s: f64| ((s / self.dt_s).round() as usize).min(self.points.len());
-        slice(o.from_s)..o.to_s.map_or(self.points.len(), slice)
+    fn slices(&self, o: &Outage) -> std::ops::Range<usize> {
+        let slice = |s: f64| (((s - self.start_s) / self.dt_s).round() as usize).min(self.points.len());
+        slice(o.span.from_s)..o.span.to_s.map_or(self.points.len(), slice)
     }
 
     /// Of several endpoints, what each of them answered.
-    fn endpoints(&self, stage: &StageData, data: &RunData) -> Vec<(String, Vec<Point>)> {
-        let mut out: Vec<(String, Vec<Point>)> = Vec::new();
+    fn endpoints(&self, stage: &StageData, data: &RunData) -> Vec<(String, Ended)> {
+        let mut out: Vec<(String, Ended)> = Vec::new();
         for id in &self.loads {
             let names = stage.endpoints.get(usize::from(id.workload)).map_or(&[][..], Vec::as_slice);
             let slices = stage.endpoint_points(*id, data.step_ns, self.span_ns.0, self.span_ns.1);
             for (e, name) in names.iter().enumerate().filter(|_| names.len() > 1) {
                 let i = out.iter().position(|(n, _)| n == name).unwrap_or_else(|| {
-                    out.push((name.clone(), vec![Point::default(); self.points.len()]));
+                    out.push((name.clone(), Ended::nothing(self.points.len())));
                     out.len() - 1
                 });
-                for (p, all) in out[i].1.iter_mut().zip(slices) {
+                let sums = &mut out[i].1;
+                for (k, all) in slices.iter().enumerate().take(sums.ok.len()) {
                     let Some(c) = all.get(e) else { continue };
-                    p.outcomes[Outcome::Ok.index()] += c.ok;
-                    p.outcomes[Outcome::Http503SlowDown.index()] += c.throttled;
-                    p.outcomes[Outcome::Reset.index()] += c.failed;
+                    sums.ok[k] += c.ok as f64;
+                    sums.throttled[k] += c.throttled as f64;
+                    sums.failed[k] += c.failed as f64;
                 }
             }
         }
@@ -167,70 +155,114 @@ impl Load {
     }
 }
 
-/// How many attempts ended without success, and how most of them did.
-fn most(points: &[Point]) -> (u64, Option<String>) {
-    let count = |o: Outcome| points.iter().map(|p| p.outcomes[o.index()]).fold(0, u64::saturating_add);
-    let bad = || Outcome::ALL.into_iter().filter(|o| o.is_failure() || o.is_throttled());
-    let ended = bad().map(count).fold(0, u64::saturating_add);
-    let most = bad().max_by_key(|o| count(*o)).filter(|_| ended > 0);
-    (ended, most.map(|o| o.name().to_owned()))
+/// Ops that ended in each slice, by class: all that is counted of a single endpoint.
+struct Ended {
+    ok: Vec<f64>,
+    throttled: Vec<f64>,
+    failed: Vec<f64>,
 }
 
-/// What outages do to the results: a stage of which much was one, or which ended in one, has no rate.
-pub fn findings(outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
+impl Ended {
+    fn nothing(slices: usize) -> Self {
+        Self { ok: vec![0.0; slices], throttled: vec![0.0; slices], failed: vec![0.0; slices] }
+    }
+
+    fn of(points: &[Point]) -> Self {
+        let column = |f: fn(&Point) -> u64| points.iter().map(|p| f(p) as f64).collect();
+        Self { ok: column(Point::ok), throttled: column(Point::throttled), failed: column(Point::failed) }
+    }
+}
+
+/// How more than half of `ended` attempts ended that are among those of the whole load in these slices: whatever else ended
+/// otherwise may have been theirs.
+fn majority(points: &[Point], ended: u64) -> Option<String> {
+    let count = |o: Outcome| points.iter().map(|p| p.outcomes[o.index()]).fold(0, u64::saturating_add);
+    let bad = || Outcome::ALL.into_iter().filter(|o| o.is_failure() || o.is_throttled());
+    let most = bad().max_by_key(|o| count(*o))?;
+    let others = bad().filter(|o| *o != most).map(count).fold(0, u64::saturating_add);
+    let surely = ended.checked_sub(others)?.min(count(most));
+    (surely > ended / 2).then(|| most.name().to_owned())
+}
+
+/// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
+/// pilot of a sweep, a stage without a window) has nothing to void.
+pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
     let mut out = Vec::new();
-    let mut stages: Vec<u32> = outages.iter().map(|o| o.span.stage).collect();
-    stages.dedup();
-    for stage in stages {
-        let mine: Vec<&Outage> = outages.iter().filter(|o| o.span.stage == stage).collect();
-        let Some(part) = lines.iter().flat_map(|l| &l.parts).find(|p| p.stage.index == stage) else {
+    for stage in &data.stages {
+        let mine: Vec<&Outage> = outages.iter().filter(|o| o.span.stage == stage.index).collect();
+        if mine.is_empty() {
             continue;
-        };
-        let load_s = (part.stage.stop_ns.unwrap_or(part.stage.last_ns) - part.stage.start_ns) as f64 / 1e9;
-        let share = mine.iter().map(|o| o.length_s()).sum::<f64>() / load_s.max(f64::MIN_POSITIVE);
+        }
+        let of_stage = |l: &&Line<'_>| l.parts.iter().any(|p| p.stage.index == stage.index);
+        let measured = lines.iter().any(|l| of_stage(&l));
+        let load_s = (stage.stop_ns.unwrap_or(stage.last_ns) - stage.start_ns) as f64 / 1e9;
+        let share = length_s(&mine) / load_s.max(f64::MIN_POSITIVE);
         let open = mine.iter().any(|o| o.span.to_s.is_none());
-        let spoils = (share > MOST_OF_THE_LOAD || open) && !searched;
+        let spoils = (share > MOST_OF_THE_LOAD || open) && !searched && measured;
         let level = if spoils { Level::Invalid } else { Level::Qualified };
-        let longest = mine.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
-        let said = longest.map_or(String::new(), |o| outage::sentence(o).replace("**", ""));
-        let more = if mine.len() > 1 {
-            format!(" {} in all, this is the longest.", mine.len())
+        let text = consequence(share, open, spoils);
+        let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
+        let labels: Vec<Option<String>> = if several && measured {
+            lines.iter().filter(of_stage).map(|l| Some(l.label())).collect()
         } else {
-            String::new()
+            vec![None]
         };
-        let then = if spoils { " The mean over it is no rate of this storage." } else { "" };
-        let text = format!("An outage: {said}{more}{then} Find out what happened then, and measure again.");
-        let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage));
-        let of_stage = |l: &&Line<'_>| several && l.parts.iter().any(|p| p.stage.index == stage);
-        let labels: Vec<Option<String>> =
-            match lines.iter().filter(of_stage).map(|l| Some(l.label())).collect() {
-                labels if !several => vec![None; 1].into_iter().chain(labels).collect(),
-                labels => labels,
-            };
         for label in labels {
             let mut f = Finding::new("F60", "outage", level, text.clone()).measured(share, MOST_OF_THE_LOAD);
             f.workload = label;
-            f.evidence = mine
-                .iter()
-                .take(8)
-                .map(|o| ("outage".to_owned(), outage::sentence(o).replace("**", "")))
-                .collect();
+            f.evidence = mine.iter().take(8).map(|o| (o.span.at.clone(), when(o))).collect();
             out.push(f);
         }
     }
     out
 }
 
+/// Time in which at least one of them was.
+fn length_s(outages: &[&Outage]) -> f64 {
+    let end_s = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s);
+    // They are in order of their beginnings.
+    let add = |(sum, until): (f64, f64), o: &&Outage| {
+        let (from_s, to_s) = (o.span.from_s.max(until), end_s(o));
+        (sum + (to_s - from_s).max(0.0), until.max(to_s))
+    };
+    outages.iter().fold((0.0, 0.0), add).0
+}
+
+/// What outages mean for the figures: what happened is said by their claims, once.
+fn consequence(share: f64, open: bool, spoils: bool) -> String {
+    let mut out = match (open, share) {
+        (true, s) if s > 0.999 => "All of the load was an outage".to_owned(),
+        (true, s) => format!("The load ended in an outage ({:.1} % of its time were outages)", 100.0 * s),
+        (false, s) => format!(
+            "Outages took {:.1} % of the load's time ({:.0} % is the most)",
+            100.0 * s,
+            100.0 * MOST_OF_THE_LOAD
+        ),
+    };
+    out += if spoils { ": the mean over it is no rate of this storage." } else { ": rates are with them." };
+    out + " Find out what happened then, and measure again."
+}
+
+/// `12.3 s to 19.3 s`.
+fn when(o: &Outage) -> String {
+    let at = |s: f64| format!("{} s", words::fixed(s, 1));
+    format!("{} to {}", at(o.span.from_s), o.span.to_s.map_or("the end of the load".into(), at))
+}
+
 /// A wide interval has its reason: more time would not make it narrower.
-pub fn explain(findings: &mut [Finding], outages: &[Outage]) {
-    let Some(o) = outages.first() else { return };
+pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>]) {
     for f in findings.iter_mut().filter(|f| f.code == "Q03" || f.name == "no_rate" && f.measured.is_some()) {
+        let of_line = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
+        let within = |o: &&Outage| {
+            lines.iter().filter(of_line).any(|l| l.parts.iter().any(|p| p.stage.index == o.span.stage))
+        };
+        let Some(o) = outages.iter().find(within) else { continue };
         let width = f.measured.unwrap_or(0.0) * 100.0;
         f.text = format!(
             "The interval is +-{width:.1} % wide (10 % is the most) because an outage lies in it (F60), which no longer run \
              would mend.{}",
             o.without_per_s.map_or(String::new(), |e| {
-                format!(" Without it the load ran at {}.", plimsoll_stats::words::ops_rate(&e))
+                format!(" Without it the load ran at {}.", words::ops_rate(&e))
             })
         );
     }
@@ -254,4 +286,82 @@ pub fn unanswered(data: &RunData) -> Option<Finding> {
          and in no latency, and whether they took effect is not known. The storage hangs, or loses requests."
     );
     Some(Finding::new("F61", "unanswered", Level::Qualified, text).measured(n as f64, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(outcomes: &[(Outcome, u64)]) -> Point {
+        let mut p = Point::default();
+        outcomes.iter().for_each(|(o, n)| p.outcomes[o.index()] += n);
+        p
+    }
+
+    #[test]
+    fn an_outcome_is_named_where_most_had_it_for_sure() {
+        let all = [slice(&[(Outcome::Ok, 900), (Outcome::Timeout, 30)]), slice(&[(Outcome::Reset, 10)])];
+        let named = |ended| majority(&all, ended);
+        assert_eq!(named(40).as_deref(), Some("timeout"));
+        // Of one endpoint among several: 25 of 30 and more were timeouts, and of 12 perhaps 2.
+        assert_eq!(named(30).as_deref(), Some("timeout"));
+        assert_eq!(named(12), None);
+        assert_eq!(named(5), None);
+        assert_eq!(named(0), None);
+        // The largest of many is not most.
+        let mixed = [slice(&[(Outcome::Http5xx, 40), (Outcome::Reset, 35), (Outcome::Http429, 35)])];
+        assert_eq!(majority(&mixed, 110), None);
+        assert_eq!(majority(&[], 0), None);
+    }
+
+    #[test]
+    fn what_two_endpoints_were_away_together_counts_once() {
+        use plimsoll_model::claim::{OutageKind, OutageSpan};
+        let of = |at: &str, from_s: f64, to_s: Option<f64>| {
+            let span = OutageSpan { stage: 0, at: at.into(), from_s, to_s, seen_until_s: 60.0 };
+            Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap()
+        };
+        let all = [of("a", 10.0, Some(20.0)), of("b", 12.0, Some(14.0)), of("c", 15.0, Some(25.0))];
+        assert_eq!(length_s(&all.iter().collect::<Vec<_>>()), 15.0);
+        assert_eq!(length_s(&[&all[0], &of("b", 50.0, None)]), 20.0);
+        assert_eq!(when(&all[0]), "10.0 s to 20.0 s");
+        assert_eq!(when(&of("b", 50.0, None)), "50.0 s to the end of the load");
+    }
+
+    #[test]
+    fn an_endpoint_is_judged_by_classes_and_named_by_none_that_was_not_seen() {
+        let n = 600;
+        let mut ended = Ended::nothing(n);
+        ended.ok.fill(20.0);
+        ended.ok[200..300].fill(0.0);
+        ended.failed[200..300].fill(8.0);
+        // The load goes on at the other endpoint, which times out now and then; ours breaks connections.
+        let points = |ours: Outcome| -> Vec<Point> {
+            let of = |i: usize| match i {
+                200..300 => slice(&[(Outcome::Ok, 20), (ours, 8), (Outcome::Timeout, 6)]),
+                _ => slice(&[(Outcome::Ok, 40)]),
+            };
+            (0..n).map(of).collect()
+        };
+        let load = |points| Load {
+            stage: 0,
+            start_s: 2.0,
+            dt_s: 0.1,
+            points,
+            in_flight: vec![16.0; n],
+            op_s: 0.01,
+            loads: Vec::new(),
+            span_ns: (0, 0),
+        };
+        let found = load(points(Outcome::Protocol)).outages(&ended, "b:9000");
+        let [o] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((o.ended, o.outcome.as_deref()), (800, None), "600 timeouts may have been its own");
+        let said = outage::sentence(o);
+        assert!(
+            said.contains("b:9000 answered nothing but errors (800 attempts without success)**"),
+            "{said}"
+        );
+        let found = load(points(Outcome::Timeout)).outages(&ended, "b:9000");
+        assert_eq!(found[0].outcome.as_deref(), Some("timeout"));
+    }
 }

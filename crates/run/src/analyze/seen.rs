@@ -4,7 +4,7 @@ use plimsoll_engine::payload::OTHER_SEED;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
-use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
+use plimsoll_stats::judge::{ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
@@ -31,20 +31,19 @@ pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<
     (findings, judged.facts)
 }
 
-/// Of several cells, what is wrong with a stage is wrong with its own line: the others stand.
+/// Of several cells, what is wrong with a stage is wrong with all lines of its own cell: the others stand.
 fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
-    // Of a mix the total stands for the cell.
-    let whole = stage.spec.workloads.first().is_some_and(|w| w.mix.values().filter(|n| **n > 0).count() > 1);
-    let here = |l: &&Line<'_>| {
-        l.kind.is_none() == whole && !l.together && l.parts.iter().any(|p| p.stage.index == stage.index)
-    };
+    let here =
+        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
     let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
-    let [only] = mine[..] else { return };
-    if stage.spec.cell.is_none() || lines.len() < 2 {
+    let Some(first) = mine.first() else { return };
+    let of_one_cell = mine.iter().all(|l| l.name == first.name);
+    if stage.spec.cell.is_none() || lines.len() < 2 || !of_one_cell {
         return;
     }
+    let cell = if mine.len() == 1 { first.label() } else { first.name.clone() };
     for f in findings.iter_mut().filter(|f| f.workload.is_none() && f.level == Level::Invalid) {
-        f.workload = Some(only.label());
+        f.workload = Some(cell.clone());
     }
 }
 
@@ -93,7 +92,8 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         .map(|s| workload_seen(data, stage, s, lines, from, to))
         .collect();
     let sum = |l: &&Line<'_>| l.together && l.parts.iter().any(|p| p.stage.index == stage.index);
-    let sums = lines.iter().filter(sum).filter_map(|l| Some((l.kind?, l.name.clone()))).collect();
+    let summed = |l: &Line<'_>| Some(SumSeen { op: l.kind?, name: l.name.clone(), rate: l.printed(data) });
+    let sums = lines.iter().filter(sum).filter_map(summed).collect();
     StageSeen {
         dt_s,
         workloads,
@@ -165,6 +165,7 @@ fn workload_seen(
         size_bytes: nominal_size(spec, Some(series.id.kind)),
         concurrency: spec.in_flight(),
         offered_per_s: offered_per_s(spec, series.id.kind),
+        rate: lines.iter().find(is_mine).and_then(|l| l.printed(data)),
         ok: column(&|p| p.ok() as f64),
         bytes_ok: column(&|p| p.bytes_ok as f64),
         bytes_moved: column(&|p| p.bytes_moved as f64),

@@ -46,7 +46,8 @@ impl Candidate {
         matches!(self, Self::ClientCpu | Self::ClientQuota | Self::ClientNic | Self::ClientPacing)
     }
 
-    /// Level beyond which a sample counts.
+    /// Level beyond which a sample counts. Those of the client are those of the checks (V07; a quota that stops one period in
+    /// ten); a disk at 95 % is what iostat's users call saturated; the others are guesses, and only ever "consistent with".
     pub fn threshold(self) -> f64 {
         match self {
             Self::ClientCpu => 0.90,
@@ -137,6 +138,7 @@ pub struct Attribution {
     pub text: String,
 }
 
+/// Share of the samples from which on a candidate is a suspect (a choice).
 const HALF: f64 = 0.5;
 
 /// Judges what was observed. Candidates without a sample are not judged.

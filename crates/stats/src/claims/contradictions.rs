@@ -1,10 +1,16 @@
 //! What two claims, or a claim and a counter, say against each other. Empty for every summary that is made: held by a property
 //! test over random and simulated runs, and by an assertion where a run is judged in a debug build.
 
-use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, RunStatus};
-use plimsoll_model::{Estimate, RunSummary};
+use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, Outage, OutageKind, RunStatus};
+use plimsoll_model::{Estimate, Finding, RunSummary};
 
 use super::lines::attempts_of;
+
+/// The finding that says what outages mean for the figures.
+const OUTAGES: &str = "F60";
+
+/// Slack of two widths that are the same: of repeats one is over slices and one over seconds.
+const WIDTHS: f64 = 1e-6;
 
 /// Each as a sentence for whoever mends it.
 pub fn contradictions(claims: &[Claim], s: &RunSummary) -> Vec<String> {
@@ -12,6 +18,8 @@ pub fn contradictions(claims: &[Claim], s: &RunSummary) -> Vec<String> {
     out.extend(claims.iter().flat_map(|c| of_one(c, s)));
     out.extend(of_status(claims, s));
     out.extend(of_limiters(claims, s));
+    out.extend(of_outages(claims, s));
+    out.extend(of_widths(s));
     out.extend(claims.iter().filter(|c| c.text.is_empty()).map(|c| format!("without words: {c:?}")));
     out.extend(claims.iter().flat_map(|c| of_text(&c.text)));
     out
@@ -36,6 +44,7 @@ fn figures(kind: &ClaimKind) -> Vec<Estimate> {
         ClaimKind::Knee(x) => vec![Some(x.bytes)],
         ClaimKind::SizeCaps(x) => vec![bound(&x.ops_per_s), bound(&x.bytes_per_s)],
         ClaimKind::BestConcurrency(x) => vec![Some(x.ops_per_s), x.plateau_per_s],
+        ClaimKind::Outage(x) => vec![x.before_per_s, x.after_per_s, x.with_per_s, x.without_per_s],
         _ => Vec::new(),
     };
     all.into_iter().flatten().collect()
@@ -120,6 +129,70 @@ fn of_limiters(claims: &[Claim], s: &RunSummary) -> Vec<String> {
         }
         if b.full_again_s.is_some() && matches!(b.capacity, Amount::AtLeast(_)) {
             out.push(format!("full again after a time that follows from a bound: {}", c.text));
+        }
+    }
+    out
+}
+
+/// A time without answers in which answers came, that lies outside of its load, or that no finding knows of.
+fn of_outages(claims: &[Claim], s: &RunSummary) -> Vec<String> {
+    let all: Vec<(&Outage, &str)> = claims
+        .iter()
+        .filter_map(|c| if let ClaimKind::Outage(o) = &c.kind { Some((o, c.text.as_str())) } else { None })
+        .collect();
+    let mut out = Vec::new();
+    let known = s.findings.iter().filter(|f| f.code == OUTAGES).count();
+    if all.is_empty() != (known == 0) {
+        out.push(format!("{} outages, and {known} findings of them", all.len()));
+    }
+    for (i, (o, text)) in all.iter().enumerate() {
+        let end_s = o.span.to_s.unwrap_or(o.span.seen_until_s);
+        let back_s = end_s + o.recover_s.unwrap_or(0.0);
+        // Steps of a load are sums of decimal fractions.
+        let until_s = o.span.seen_until_s * (1.0 + 1e-9);
+        let above =
+            |a: Option<Estimate>, b: Option<Estimate>| a.zip(b).is_some_and(|(a, b)| a.value > b.value);
+        let rules = [
+            (o.span.from_s < 0.0 || o.span.from_s >= end_s, "it ends before it begins"),
+            (end_s > until_s || back_s > until_s, "it goes on after the load"),
+            (
+                o.span.to_s.is_none() && (o.recover_s.is_some() || o.after_per_s.is_some()),
+                "after it, without end",
+            ),
+            (o.is_a_rate(), "the rate in it is that around it"),
+            (above(o.with_per_s, o.without_per_s), "the load was faster with it"),
+            (o.kind != OutageKind::Silent && o.ended == 0, "errors that nobody counted"),
+            (o.outcome.is_some() && o.ended == 0, "an outcome of nothing"),
+        ];
+        out.extend(rules.iter().filter(|(bad, _)| *bad).map(|(_, why)| format!("{why}: {text}")));
+        let twice = |(p, _): &&(&Outage, &str)| {
+            let p_end_s = p.span.to_s.unwrap_or(p.span.seen_until_s);
+            (p.span.stage, &p.span.at) == (o.span.stage, &o.span.at)
+                && p.span.from_s < end_s
+                && o.span.from_s < p_end_s
+        };
+        out.extend(all[..i].iter().filter(twice).map(|(_, first)| format!("twice: {first} | {text}")));
+    }
+    out
+}
+
+/// The width that a line is blamed for is that of the interval that is printed, and it is blamed once.
+fn of_widths(s: &RunSummary) -> Vec<String> {
+    let of_width =
+        |f: &&Finding| ["wide_interval", "no_rate"].contains(&f.name.as_str()) && f.measured.is_some();
+    let mut out = Vec::new();
+    for w in &s.workloads {
+        let mine: Vec<&Finding> =
+            s.findings.iter().filter(of_width).filter(|f| f.workload == Some(w.label())).collect();
+        if mine.len() > 1 {
+            out.push(format!("{} findings on the width of {}", mine.len(), w.label()));
+        }
+        let shown = w.ops_per_s.map(|e| e.relative_half_width()).filter(|r| r.is_finite());
+        for f in mine {
+            let Some((shown, blamed)) = shown.zip(f.measured) else { continue };
+            if (blamed - shown).abs() > WIDTHS * shown.max(blamed) {
+                out.push(format!("{blamed} wide, and {shown} is printed: {}", f.text));
+            }
         }
     }
     out

@@ -255,3 +255,57 @@ fn a_sweep_says_which_cap_binds_or_why_not() {
         analysis::SizeModel { reading: "undetermined: 3 cells are too few".into(), ..Default::default() };
     assert!(said(none).contains("(3 cells are too few)"));
 }
+
+/// Each rule of outages is broken once, and heard.
+#[test]
+fn outages_that_contradict_themselves_are_heard() {
+    use plimsoll_model::claim::{Outage, OutageKind, OutageSpan};
+    let rate = |v: f64| Some(Estimate::symmetric(v, 0.01 * v, 20.0));
+    let span = |from_s: f64, to_s: Option<f64>| OutageSpan {
+        stage: 0,
+        at: "s3".into(),
+        from_s,
+        to_s,
+        seen_until_s: 60.0,
+    };
+    let good = |from_s: f64, to_s: Option<f64>| {
+        let made = Outage::new(span(from_s, to_s), OutageKind::Failing, 2.0, 40).unwrap();
+        let after = rate(110.0).filter(|_| to_s.is_some());
+        let made = made.rates([rate(100.0), after], [rate(90.0), rate(105.0)]).unwrap();
+        made.attempts(Some("reset".into()), 16.0).recovered(to_s.map(|_| 1.0))
+    };
+    let mut s = summary();
+    s.settle(true, false);
+    let heard = |outages: Vec<Outage>, known: bool| {
+        let mut s = s.clone();
+        s.findings.extend(known.then(|| Finding::new("F60", "outage", Level::Qualified, "Outages.")));
+        let claims = derive(&s, &Analysis { outages, ..Analysis::default() }, None);
+        contradictions(&claims, &s)
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(heard(vec![good(5.0, Some(9.0)), good(20.0, None)], true), none);
+    assert_eq!(heard(vec![], false), none);
+    let mut broken = vec![good(5.0, Some(9.0)); 10];
+    broken[0].span.to_s = Some(5.0);
+    broken[1].span.to_s = Some(61.0);
+    broken[2].recover_s = Some(55.0);
+    broken[3].span.to_s = None;
+    broken[4].during_per_s = 95.0;
+    broken[5].after_per_s = rate(3.0);
+    broken[6].without_per_s = rate(80.0);
+    broken[7].ended = 0;
+    broken[8].before_per_s = Some(Estimate { value: 100.0, low: 0.0, high: 1e9, n_eff: 2.0 });
+    broken[9].span.from_s = -1.0;
+    for o in broken {
+        assert!(!heard(vec![o.clone()], true).is_empty(), "{o:?}");
+    }
+    assert!(!heard(vec![good(5.0, Some(9.0)), good(8.0, Some(12.0))], true).is_empty());
+    assert!(!heard(vec![good(5.0, Some(9.0))], false).is_empty());
+    assert!(!heard(vec![], true).is_empty());
+    // And none of them can be made.
+    assert!(Outage::new(span(5.0, Some(5.0)), OutageKind::Silent, 0.0, 0).is_err());
+    assert!(Outage::new(span(5.0, Some(61.0)), OutageKind::Silent, 0.0, 0).is_err());
+    assert!(Outage::new(span(5.0, Some(9.0)), OutageKind::Throttled, 0.0, 0).is_err());
+    let half = Outage::new(span(5.0, Some(9.0)), OutageKind::Silent, 55.0, 0).unwrap();
+    assert!(half.rates([rate(100.0), None], [None, None]).is_err());
+}

@@ -80,11 +80,30 @@ fn of_jobs_together_the_sum_has_to_be_known() {
         judge(s).findings.into_iter().filter(of_width).filter_map(|f| f.workload).collect::<Vec<_>>()
     };
     assert!(widths(&s).contains(&"a/get".to_owned()) && widths(&s).contains(&"b/get".to_owned()));
-    s.sums = vec![(OpKind::Get, "together".into())];
+    s.sums = vec![SumSeen { op: OpKind::Get, name: "together".into(), rate: None }];
     assert_eq!(widths(&s), [""; 0]);
     // And is called unknown where it is.
     s.workloads[1].ok = turns(0);
     assert!(!widths(&s).is_empty() && widths(&s).iter().all(|w| w == "together/get"), "{:?}", widths(&s));
+}
+
+/// The width that is judged is that of the interval that is printed, and there is one thing to do about it.
+#[test]
+fn one_figure_has_one_remedy() {
+    let of_width = |s: &StageSeen| {
+        let named = |f: &Finding| ["no_rate", "wide_interval"].contains(&f.name.as_str());
+        judge(s).findings.into_iter().filter(named).collect::<Vec<_>>()
+    };
+    let mut s = good(3);
+    assert_eq!(of_width(&s), []);
+    s.workloads[0].rate = Some(Estimate::symmetric(800.0, 160.0, 20.0));
+    let found = of_width(&s);
+    assert_eq!((found.len(), found[0].measured), (1, Some(0.2)), "{found:?}");
+    assert!(found[0].text.contains("+-20.0 % wide") && found[0].text.contains("4.0 times"), "{found:?}");
+    s.workloads[0].rate = Some(Estimate::symmetric(800.0, 720.0, 2.0));
+    let found = of_width(&s);
+    assert_eq!((found.len(), found[0].name.as_str()), (1, "no_rate"), "{found:?}");
+    assert_eq!(judge(&s).workloads[0].ops_per_s.known(), s.workloads[0].rate.as_ref());
 }
 
 #[test]

@@ -40,14 +40,29 @@ pub struct Fit {
     pub by_exponent: Vec<(f64, f64)>,
 }
 
+/// Standard errors beyond which a cell's loss is linear (validated, as the caps are: a few bad cells do not decide).
 const SOFT: f64 = 2.0;
+/// Logarithms: what no rate, time or bandwidth exceeds.
 const BOUNDS: [(f64, f64); 4] = [(-60.0, 60.0); 4];
+/// Steps of the fit (guess; it takes a dozen or two).
+const MAX_STEPS: usize = 60;
+/// The least noise that a cell is credited with, as a logarithm (guess).
+const LEAST_NOISE: f64 = 0.005;
+/// Caps at the start, over the highest rate that was seen (guess).
+const ABOVE_SEEN: f64 = 1.02;
+/// By how much, as a logarithm, the other starts are pushed: a factor of two (guess).
+const PUSH: f64 = 0.7;
+/// Time that the bytes of a large op take, as a part of all of it, at the least (guess; where the start is, not the end).
+const LEAST_STREAM: f64 = 0.2;
+/// Shortest time of an op, seconds, and how much more a concurrency counts than a size for the least loaded cell.
+const SHORTEST_S: f64 = 1e-6;
+const LOADED: f64 = 1e6;
 
 /// Best fit over the exponents; from `start`, or from four starts that the data suggests.
 pub fn fit(s: &[f64], c: &[f64], y: &[f64], sigma: f64, exponents: &[f64], start: Option<Theta>) -> Fit {
     let starts = start.map_or_else(|| starts(s, c, y), |t| vec![t]);
-    let w = 1.0 / sigma.max(0.005);
-    let settings = Settings { soft: SOFT, max_steps: 60 };
+    let w = 1.0 / sigma.max(LEAST_NOISE);
+    let settings = Settings { soft: SOFT, max_steps: MAX_STEPS };
     let mut best: Option<Fit> = None;
     let mut by_exponent = Vec::new();
     for &p in exponents {
@@ -82,17 +97,17 @@ pub fn fit(s: &[f64], c: &[f64], y: &[f64], sigma: f64, exponents: &[f64], start
 fn starts(s: &[f64], c: &[f64], y: &[f64]) -> Vec<Theta> {
     let n = y.len();
     let x: Vec<f64> = y.iter().map(|v| v.exp()).collect();
-    let ops = 1.02 * x.iter().copied().fold(0.0, f64::max);
-    let bytes = 1.02 * (0..n).map(|i| x[i] * s[i]).fold(0.0, f64::max);
-    let latency: Vec<f64> = (0..n).map(|i| (c[i] / x[i]).max(1e-6)).collect();
+    let ops = ABOVE_SEEN * x.iter().copied().fold(0.0, f64::max);
+    let bytes = ABOVE_SEEN * (0..n).map(|i| x[i] * s[i]).fold(0.0, f64::max);
+    let latency: Vec<f64> = (0..n).map(|i| (c[i] / x[i]).max(SHORTEST_S)).collect();
     let by = |key: &dyn Fn(usize) -> f64| (0..n).min_by(|&i, &j| key(i).total_cmp(&key(j))).unwrap_or(0);
     let least = c.iter().copied().fold(f64::INFINITY, f64::min);
-    let light = by(&|i| c[i] * 1e6 + s[i]);
+    let light = by(&|i| c[i] * LOADED + s[i]);
     let heavy = by(&|i| if c[i] == least { -s[i] } else { 0.0 });
     let l0 = latency[light];
-    let v = s[heavy] / (latency[heavy] - l0).max(0.2 * latency[heavy]);
+    let v = s[heavy] / (latency[heavy] - l0).max(LEAST_STREAM * latency[heavy]);
     let base = [ops.ln(), bytes.ln(), l0.ln(), v.ln()];
-    [[0.0; 4], [0.7, 0.0, 0.0, 0.0], [0.0, 0.7, 0.0, 0.0], [0.0, 0.0, -0.7, 0.7]]
+    [[0.0; 4], [PUSH, 0.0, 0.0, 0.0], [0.0, PUSH, 0.0, 0.0], [0.0, 0.0, -PUSH, PUSH]]
         .iter()
         .map(|d| Theta(std::array::from_fn(|i| base[i] + d[i])))
         .collect()

@@ -61,10 +61,11 @@ pub struct TableVerdict {
     pub rises: Vec<Rise>,
 }
 
-/// A row within this of a cap reaches it: published figures are rounded, and headers cost something.
+/// A row within this of a cap reaches it: published figures are rounded, and headers cost something (guess).
 const REACHES: f64 = 0.90;
+/// A row beyond this is above its cap: the cap is none (guess).
 const BEYOND: f64 = 1.05;
-/// A rise beyond this is no noise of a two-minute run.
+/// A rise beyond this is no noise of a two-minute run (guess).
 const RISES: f64 = 0.10;
 
 impl TableVerdict {

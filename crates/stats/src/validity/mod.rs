@@ -86,11 +86,18 @@ pub fn is_valid(findings: &[Finding]) -> bool {
 }
 
 /// Whether a run of many cells is valid: what is wrong with one cell voids that cell, and with all of them the run.
-/// `cells`: the labels by which findings name them; `needed`: a run that is nothing but its cells is void without them.
+/// `cells`: the labels of their lines (`CELL/OP`); a finding names a line, or a cell with all of its lines; `needed`: a run that
+/// is nothing but its cells is void without them.
 pub fn is_run_valid(findings: &[Finding], cells: &[String], needed: bool) -> bool {
     let bad = || findings.iter().filter(|f| f.level == Level::Invalid);
-    let confined = |f: &Finding| f.workload.as_ref().is_some_and(|on| cells.contains(on));
-    let spoilt = |cell: &String| bad().any(|f| f.workload.as_ref() == Some(cell));
+    let is_of = |f: &Finding, cell: &String| {
+        let on = f.workload.as_deref();
+        on.is_some_and(|on| {
+            cell.strip_prefix(on).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let confined = |f: &Finding| cells.iter().any(|cell| is_of(f, cell));
+    let spoilt = |cell: &String| bad().any(|f| is_of(f, cell));
     bad().all(confined) && !(needed && !cells.is_empty() && cells.iter().all(spoilt))
 }
 

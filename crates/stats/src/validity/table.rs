@@ -331,6 +331,8 @@ fn row(r: &Row, facts: &[Facts], findings: &[Finding]) -> Check {
     let told_by = |f: &Finding| match r.code {
         "V04" => ["F30", "F32", "F33"].contains(&f.code.as_str()),
         "V14" => f.code == "F30",
+        // An interval that carries no figure is told as that.
+        "Q03" => f.name == "no_rate" && f.measured.is_some(),
         "V07" => f.name == "client_limited",
         _ => false,
     };

@@ -98,3 +98,15 @@ fn the_mark_names_what_is_invalid() {
     assert!(!is_valid(&all));
     assert_eq!(mark(&check_all(&trips()[23].1)), "");
 }
+
+/// A finding on a cell is one on each of its lines, and on no line of another whose name begins alike.
+#[test]
+fn a_cell_falls_with_all_of_its_lines() {
+    let cells = ["mixed 4KiB c1/get", "mixed 4KiB c1/put", "mixed 4KiB c16/get"].map(String::from);
+    let on = |name: &str| vec![Finding::new("V07", "client_bound", Level::Invalid, "x").on(name)];
+    assert!(is_run_valid(&on("mixed 4KiB c1"), &cells, true));
+    assert!(is_run_valid(&on("mixed 4KiB c1/get"), &cells, true));
+    assert!(!is_run_valid(&on("mixed 4KiB"), &cells, true), "no cell has this name");
+    assert!(!is_run_valid(&on("mixed 4KiB c1"), &cells[..2], true), "all of them");
+    assert!(!is_run_valid(&on("mixed 4KiB c1"), &cells[2..], true));
+}

@@ -1,0 +1,154 @@
+//! Where a search ends, what it then says, and that it keeps its budget.
+
+use super::*;
+
+fn drive(o: Options, seen: impl Fn(u32, Phase) -> Observation) -> (Outcome, Vec<u32>) {
+    let mut s = Saturation::new(o);
+    let (mut last, mut asked) = (None, Vec::new());
+    for _ in 0..200 {
+        match s.next(last.as_ref()) {
+            Action::Done => return (s.outcome(), asked),
+            Action::Measure { concurrency, phase, .. } => {
+                asked.push(concurrency);
+                last = Some(seen(concurrency, phase));
+            }
+        }
+    }
+    panic!("it does not end: {asked:?}");
+}
+
+fn hard(c: u32) -> Observation {
+    let x = (f64::from(c) * 50.0).min(1000.0);
+    Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+}
+
+#[test]
+fn finds_the_plateau_of_a_hard_limit() {
+    let (o, asked) = drive(Options::default(), |c, _| hard(c));
+    assert_eq!((o.ended, o.c95), (Ended::Saturated, Some(32)));
+    assert!((o.plateau.unwrap() - 1000.0).abs() < 1.0 && o.changed.is_none());
+    assert_eq!(o.knee, Some(16));
+    assert!(asked.len() <= 16 && *asked.last().unwrap() == 4, "{asked:?}");
+}
+
+/// A limit that one in flight reaches: the first rung (4) was called the least that does.
+#[test]
+fn a_rate_that_is_flat_from_the_first_rung_on_is_followed_down() {
+    let flat = |c: u32, _| Observation {
+        ops_per_s: 150.0,
+        mean_latency_s: f64::from(c) / 150.0,
+        ..Observation::default()
+    };
+    let (o, asked) = drive(Options::default(), flat);
+    assert_eq!((o.ended, o.c95, o.changed), (Ended::Saturated, Some(1), None), "{asked:?}");
+    let three = |c: u32, _| Observation { ops_per_s: 50.0 * f64::from(c.min(3)), ..Observation::default() };
+    assert_eq!(drive(Options::default(), three).0.c95, Some(4));
+}
+
+#[test]
+fn what_a_curve_without_a_plateau_shows_at_its_end() {
+    let to = |max: u32| {
+        drive(Options { start: max.min(4), max, ..Options::default() }, |c, _| hard(c)).0.still_rose
+    };
+    assert_eq!((to(1), to(8)), (None, Some(true)));
+    let flat =
+        |c: u32, _| Observation { ops_per_s: 150.0, mean_latency_s: f64::from(c), ..Observation::default() };
+    assert_eq!(drive(Options { max: 8, ..Options::default() }, flat).0.still_rose, Some(false));
+}
+
+#[test]
+fn stops_where_it_must_and_says_why() {
+    let bound = drive(Options::default(), |c, _| Observation { client_bound: c >= 16, ..hard(c) }).0;
+    assert_eq!(bound.ended, Ended::ClientBound);
+    let o = Options { p99_ceiling_s: Some(0.025), ..Options::default() };
+    let slow = drive(o, |c, _| Observation { p99_s: Some(hard(c).mean_latency_s), ..hard(c) }).0;
+    assert_eq!((slow.ended, slow.c95), (Ended::LatencyCeiling, Some(16)));
+    assert_eq!(drive(Options::default(), |_, _| Observation::default()).0.ended, Ended::NoThroughput);
+    assert_eq!(drive(Options { max: 8, ..Options::default() }, |c, _| hard(c)).0.ended, Ended::AtMaximum);
+    let nan = Observation { ops_per_s: f64::NAN, ..Observation::default() };
+    assert_eq!(drive(Options::default(), |_, _| nan).0.c95, None);
+}
+
+#[test]
+fn a_storage_that_changed_meanwhile_is_noticed() {
+    let seen = |c, phase| {
+        if phase == Phase::Return { Observation { ops_per_s: 60.0, ..hard(c) } } else { hard(c) }
+    };
+    assert!((drive(Options::default(), seen).0.changed.unwrap() + 0.7).abs() < 0.01);
+}
+
+/// Two measurements of one point that differ much, and nothing else: one degree of freedom. Its interval had 118 digits.
+#[test]
+fn an_interval_that_bounds_nothing_is_none() {
+    for factor in [1.0, 0.2, 0.02] {
+        let n = std::cell::Cell::new(0);
+        let o = Options { start: 8, max: 8, ..Options::default() };
+        let (out, _) = drive(o, |c, _| {
+            n.set(n.get() + 1);
+            Observation {
+                ops_per_s: if n.get() % 2 == 0 { factor } else { 1.0 } * hard(c).ops_per_s,
+                ..hard(c)
+            }
+        });
+        for e in out.rates.iter().chain(&out.rate) {
+            assert!(e.value.is_finite() && e.low <= e.value && e.value <= e.high, "{e:?}");
+            assert!(e.high == f64::INFINITY || e.high < 2.001 * e.value, "{e:?}");
+        }
+    }
+    let once = Saturation::new(Options::default()).outcome();
+    assert!(once.rates.is_empty() && once.rate.is_none());
+}
+
+/// Points that overlap wholly do not show that fewer fall short; steps that are clear do.
+#[test]
+fn fewer_fall_short_only_where_that_is_clear() {
+    let clear = drive(Options::default(), |c, _| hard(c)).0;
+    assert!(clear.fewer_fall_short && clear.surely_short == Some(16), "{clear:?}");
+    // Sixteen give 99 % of what more give: that they fall short is said by chance alone.
+    let said = (0..200).filter(|seed| {
+        let rng = std::cell::RefCell::new(Rng::new(*seed));
+        let noisy = |c: u32, _| {
+            let x = match c {
+                ..16 => f64::from(c) * 50.0,
+                16 => 990.0,
+                _ => 1000.0,
+            } * (0.06 * rng.borrow_mut().normal()).exp();
+            Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+        };
+        let o = drive(Options { seed: *seed, ..Options::default() }, noisy).0;
+        o.fewer_fall_short && o.c95 > Some(16)
+    });
+    let n = said.count();
+    assert!(n <= 14, "{n} of 200");
+}
+
+/// The budget is neither overrun nor given up while the answer is open.
+#[test]
+fn a_budget_is_kept_and_used() {
+    for (seed, budget_s, spread) in
+        (0..60).map(|i| (i, [25.0, 60.0, 200.0, 900.0][i as usize % 4], [0.002, 0.04][i as usize / 30]))
+    {
+        let o = Options { budget_s: Some(budget_s), seed, ..Options::default() }.within_budget();
+        let (mut s, mut g, mut t, mut last) = (Saturation::new(o), Rng::new(seed), 0.0, None);
+        while let Action::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
+            // What surrounds a step takes some time, too.
+            t += ramp_s + measure_s + 0.02 * g.uniform();
+            s.elapsed(t);
+            let x = hard(concurrency).ops_per_s * (spread * g.normal()).exp();
+            last = Some(Observation { ops_per_s: x, mean_latency_s: 0.01, ..Observation::default() });
+        }
+        assert!(t <= 1.05 * budget_s, "seed {seed}: {t} of {budget_s}");
+        let out = s.outcome();
+        let open = out.ended == Ended::Budget || !out.fewer_fall_short && out.c95 != Some(o.start);
+        assert!(!open || t >= 0.85 * budget_s, "seed {seed}: given up after {t} of {budget_s}: {out:?}");
+    }
+}
+
+#[test]
+fn drains_first_when_asked() {
+    let mut s = Saturation::new(Options { drain_s: Some(90.0), ..Options::default() });
+    let Action::Measure { measure_s, phase, .. } = s.next(None) else { panic!() };
+    assert_eq!((measure_s, phase), (90.0, Phase::Drain));
+    let Action::Measure { concurrency, phase, .. } = s.next(Some(&hard(64))) else { panic!() };
+    assert_eq!((concurrency, phase), (4, Phase::Ladder));
+}
