@@ -38,6 +38,9 @@ def test_the_original_s_json(plimsoll, tmp_path):
         assert abs(run["iops"] - run["io_operations"] / run["io_seconds"]) < 1e-3
         assert 0.4 < run["io_seconds"] < 2
     assert out["plimsoll"]["corrections"] == ["fsync", "unique", "aligned", "fresh", "cache"]
+    kept = json.loads(plimsoll("runs", "show", "last", "--json").ok().out)
+    assert [out["plimsoll"][k] for k in ("status", "valid", "answered")] == [kept[k] for k in ("status", "valid", "answered")]
+    assert {f["code"] for f in kept["findings"]} <= {f["code"] for f in out["plimsoll"]["findings"]}
 
 
 def test_one_figure_of_a_phase_has_one_value_everywhere(plimsoll, tmp_path):

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_model::{Finding, Level};
 use plimsoll_report::Style;
-use plimsoll_report::fio::{self as fio_report, Format};
+use plimsoll_report::fio::{self as fio_report, Ceiling, Format};
 use plimsoll_run::drives::{self, DriveOptions};
 use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
 use plimsoll_run::fio_job::{self, FioError, FioOptions, ParseOptions};
@@ -127,8 +127,8 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
     }
     let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
     let dir = RunDir::open(&finished.path)?;
-    let ceiling = fio_report::ceiling(&dir)?;
     let findings = of_work_that_was_given(plimsoll_report::read(&dir, 1)?.summary.findings);
+    let ceiling = Ceiling { said: findings.clone(), ..fio_report::ceiling(&dir)? };
     if c.output.json {
         output::print(&ceiling.json())?;
     } else if c.output.csv || c.output.markdown {

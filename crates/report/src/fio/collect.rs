@@ -10,6 +10,7 @@ use plimsoll_store::{LoadOptions, RunData, RunDir, StageData, StoreError, Totals
 
 use super::cpu::{self, Cpu};
 use super::direction::{Direction, Latency};
+use super::judged::Judged;
 
 /// fio averages its rates over half a second.
 const STEP_NS: u64 = 500_000_000;
@@ -75,6 +76,8 @@ pub struct FioReport {
     pub global_options: BTreeMap<String, String>,
     pub jobs: Vec<Job>,
     pub disks: Vec<Disk>,
+    /// Absent while the run goes on.
+    pub judged: Option<Judged>,
 }
 
 /// Reads a whole run.
@@ -108,6 +111,7 @@ pub fn read_until(dir: &RunDir, until_ns: Option<u64>) -> Result<FioReport, Stor
         global_options: global_options(&data.plan),
         jobs,
         disks: disks(&data, until_ns),
+        judged: Judged::read(dir).filter(|_| until_ns.is_none()),
     })
 }
 

@@ -56,6 +56,9 @@ pub struct Ceiling {
     pub total: Rates,
     /// The same while every stream still ran.
     pub total_while_all_ran: Rates,
+    /// What is to be said of these figures, as the table has it below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Finding>,
 }
 
 /// Reads a run of `plimsoll drive`.
@@ -140,6 +143,7 @@ pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
         drives,
         total,
         total_while_all_ran: all_ran,
+        said: Vec::new(),
     })
 }
 
@@ -370,6 +374,7 @@ mod tests {
             drives,
             total: Rates { write_bytes_per_s: Some(2e9), read_bytes_per_s: Some(4e9) },
             total_while_all_ran: Rates::default(),
+            said: Vec::new(),
         }
     }
 

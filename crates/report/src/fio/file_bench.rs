@@ -10,6 +10,7 @@ use plimsoll_stats::student;
 use plimsoll_store::{RunDir, StoreError};
 use serde::Serialize;
 
+use super::judged::Judged;
 use super::phase::{Phase, phases};
 use crate::number::{self, MB, MIB};
 use crate::table::Table;
@@ -97,7 +98,10 @@ pub struct FileBench {
     pub write_bytes_per_s: Figure,
     pub read_bytes_per_s: Figure,
     pub iops: Figure,
+    /// Of the figures over the runs; what the run as a whole was found to be is in `judged`.
     pub findings: Vec<Finding>,
+    /// Absent where the run has no summary.
+    pub judged: Option<Judged>,
 }
 
 /// Reads a run of `plimsoll file`.
@@ -141,6 +145,7 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
         iops: Figure::of(io_line, io_line.and_then(|w| w.ops_per_s), 1.0),
         runs,
         findings,
+        judged: Judged::read(dir),
     })
 }
 
@@ -230,6 +235,8 @@ impl FileBench {
                 })
             })
             .collect();
+        let judged = self.judged.as_ref();
+        let findings: Vec<&Finding> = judged.iter().flat_map(|j| &j.findings).chain(&self.findings).collect();
         let all = serde_json::json!({
             "version": "1.0.10",
             "start_time": self.start_time,
@@ -243,7 +250,10 @@ impl FileBench {
                 "version": self.version,
                 "corrections": self.corrections,
                 "cache": self.cache,
-                "findings": self.findings,
+                "status": judged.map(|j| j.status),
+                "valid": judged.map(|j| j.valid),
+                "answered": judged.map(|j| j.answered),
+                "findings": findings,
             },
         });
         let mut text = serde_json::to_string_pretty(&all).expect("plain data is always JSON");

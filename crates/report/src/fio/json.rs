@@ -18,7 +18,7 @@ pub fn json(report: &FioReport, plus: bool) -> String {
     let jobs: Vec<Value> = report.jobs.iter().map(|j| job(j, plus)).collect();
     let disks: Vec<Value> = report.disks.iter().map(disk).collect();
     let options = report.global_options.iter().filter(|(_, v)| !v.is_empty());
-    let all = object([
+    let mut all = vec![
         ("fio version", text(&report.version)),
         ("timestamp", Value::Int(report.timestamp_ms / 1000)),
         ("timestamp_ms", Value::Int(report.timestamp_ms)),
@@ -26,7 +26,11 @@ pub fn json(report: &FioReport, plus: bool) -> String {
         ("global options", Value::Object(options.map(|(k, v)| (k.clone(), text(v))).collect())),
         ("jobs", Value::List(jobs)),
         ("disk_util", Value::List(disks)),
-    ]);
+    ];
+    if let Some(judged) = &report.judged {
+        all.push(("plimsoll", Value::Ours(serde_json::to_value(judged).expect("plain data is always JSON"))));
+    }
+    let all = Value::Object(all.into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
     serde_json::to_string_pretty(&all).expect("plain data is always JSON")
 }
 
@@ -37,6 +41,8 @@ enum Value {
     Text(String),
     List(Vec<Value>),
     Object(Vec<(String, Value)>),
+    /// Not fio's: as our own documents have it.
+    Ours(serde_json::Value),
 }
 
 impl Serialize for Value {
@@ -47,6 +53,7 @@ impl Serialize for Value {
             Self::Float(v) => s.serialize_f64((v * 1e6).round() / 1e6),
             Self::Text(v) => s.serialize_str(v),
             Self::List(v) => s.collect_seq(v),
+            Self::Ours(v) => v.serialize(s),
             Self::Object(v) => {
                 let mut map = s.serialize_map(Some(v.len()))?;
                 for (k, v) in v {

@@ -2,7 +2,8 @@
 //!
 //! Keys and units are those of fio 3.33. What fio measures and we do not is derived and said so, under the key
 //! `plimsoll` that fio does not have: `clat` is our total latency less the mean of the submission, and depths are
-//! the job's own in a closed loop, and those of the mean number in flight where a rate is held.
+//! the job's own in a closed loop, and those of the mean number in flight where a rate is held. Under the document's own
+//! `plimsoll` stands how the run was judged ([`Judged`]): fio has no word for a figure that is not to be used.
 
 mod collect;
 mod cpu;
@@ -10,6 +11,7 @@ mod direction;
 mod drive;
 mod file_bench;
 mod json;
+mod judged;
 mod normal;
 mod number;
 mod phase;
@@ -20,6 +22,7 @@ pub use direction::{Direction, Latency};
 pub use drive::{Ceiling, Drive, Rates, ceiling};
 pub use file_bench::{FileBench, FileRun, file_bench};
 pub use json::json;
+pub use judged::Judged;
 pub use normal::normal;
 
 /// `--output-format` of fio; several may be given, separated by commas.

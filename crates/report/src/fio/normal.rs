@@ -26,6 +26,12 @@ pub fn normal(report: &FioReport) -> String {
         out.push_str("\nDisk stats (read/write):\n");
         report.disks.iter().for_each(|d| disk(&mut out, d));
     }
+    // Behind all that fio prints: who reads its lines by their form reads none of these.
+    let said = report.judged.iter().flat_map(super::Judged::lines);
+    for (i, line) in said.enumerate() {
+        let head = if i == 0 { "\nplimsoll:\n" } else { "" };
+        let _ = writeln!(out, "{head}  {line}");
+    }
     out
 }
 

@@ -6,8 +6,9 @@ use plimsoll_model::plan::{
     BlockOptions, BlockTarget, FioJob, KeyDist, PLAN_VERSION, RunOptions, SizeDist, Stage, TargetSpec,
     Workload,
 };
+use plimsoll_model::summary::SCHEMA;
 use plimsoll_model::units::{Size, Span};
-use plimsoll_model::{Environment, Interval, OpKind, Plan, Series, SeriesId};
+use plimsoll_model::{Environment, Finding, Interval, Level, OpKind, Plan, RunSummary, Series, SeriesId};
 use plimsoll_store::{EnvFile, Mark, RunDir, rundir::ENV_FORMAT};
 
 use super::*;
@@ -202,6 +203,28 @@ fn the_normal_output_has_fio_s_lines() {
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
+}
+
+/// Who pipes the document sees what `runs show` says, and a run that still goes on says nothing yet.
+#[test]
+fn what_a_run_was_found_to_be_is_in_the_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(dir.path(), vec![workload("j", 0, false, false)]);
+    assert_eq!(parsed(&read(&run).unwrap())["plimsoll"], serde_json::Value::Null);
+    let void = Finding::new("V04", "no_rate", Level::Invalid, "No rate.").on("j/read");
+    let mut s = RunSummary { schema: SCHEMA.into(), findings: vec![void], ..RunSummary::default() };
+    s.settle(false, false);
+    run.write_summary(&s).unwrap();
+    let report = read(&run).unwrap();
+    let ours = &parsed(&report)["plimsoll"];
+    assert_eq!((&ours["status"], &ours["valid"]), (&"none".into(), &false.into()));
+    assert_eq!(ours["findings"][0]["code"], "V04");
+    let text = normal(&report);
+    assert!(text.ends_with("\nplimsoll:\n  [INVALID V04] j/read: No rate.\n"), "{text}");
+    assert_eq!(read_until(&run, Some(1_000_000_000)).unwrap().judged, None);
+    let ours: serde_json::Value = serde_json::from_str(&file_bench(&run).unwrap().gobonniego()).unwrap();
+    assert_eq!(ours["plimsoll"]["status"], "none");
+    assert_eq!(ours["plimsoll"]["findings"][0]["code"], "V04");
 }
 
 #[test]
