@@ -1,5 +1,6 @@
 """What is never written to, and what it takes to write to a device."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,11 @@ def image(tmp_path):
     with open(path, "wb") as f:
         f.truncate(64 * MIB)
     return path
+
+
+def free_bytes(path):
+    s = os.statvfs(path)
+    return s.f_bavail * s.f_frsize
 
 
 def refused(r, *words):
@@ -137,3 +143,16 @@ def test_reading_needs_no_leave(plimsoll, tmp_path):
         r = plimsoll("block", device, "--pattern", "randread", "--max-ops", 64, "--warmup", "0s", "--json", "--quiet")
         measured(r)
         assert r.workload("read")["outcomes"] == {"ok": 64}
+
+
+def test_a_file_without_room_is_refused_before_it_takes_any(plimsoll, image, tmp_path):
+    """A file system of 64 MiB, and a file of 200: told with what is free as it was, and nothing is left there."""
+    with loop_device(image) as device:
+        sh("mkfs.ext4", "-q", device)
+        with mounted(device, tmp_path / "mnt"):
+            free = free_bytes(tmp_path / "mnt")
+            r = plimsoll("block", tmp_path / "mnt" / "x", "--size", "200MiB", *WRITE)
+            refused(r, "200 MiB are needed", "MiB are free")
+            assert " 0 B are free" not in r.err
+            assert sorted(p.name for p in (tmp_path / "mnt").iterdir()) == ["lost+found"]
+            assert free_bytes(tmp_path / "mnt") == free

@@ -4,12 +4,24 @@ use std::fmt;
 use std::time::Duration;
 
 /// What is wrong with a written quantity, and how to write it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{input}' is not {expected}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
     pub input: String,
     pub expected: &'static str,
+    /// What was probably meant, where that can be told; said in place of the general form.
+    pub meant: Option<String>,
 }
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.meant {
+            Some(meant) => write!(f, "'{}' {meant}", self.input),
+            None => write!(f, "'{}' is not {}", self.input, self.expected),
+        }
+    }
+}
+
+impl std::error::Error for UnitError {}
 
 const SIZE_FORM: &str = "a size: write a number with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 4KiB";
 const DURATION_FORM: &str =
@@ -21,7 +33,41 @@ const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for exampl
 const MOST: u128 = (u64::MAX / 2) as u128;
 
 fn err(input: &str, expected: &'static str) -> UnitError {
-    UnitError { input: input.to_owned(), expected }
+    UnitError { input: input.to_owned(), expected, meant: None }
+}
+
+/// `4k` is 4,000 bytes to one program and 4,096 to the next: both are offered, and none is guessed.
+fn both_units(number: &str, letter: char) -> Option<String> {
+    let power = "kmgt".find(letter.to_ascii_lowercase())? as u32 + 1;
+    let letter = letter.to_ascii_uppercase();
+    let form = |unit: String, factor: u128| {
+        let (bytes, exact) = scaled(number, factor)?;
+        let shown = if exact { format!(" ({} bytes)", significant(bytes as f64, 1)) } else { String::new() };
+        Some(format!("{number}{unit}{shown}"))
+    };
+    let binary = form(format!("{letter}iB"), 1 << (10 * power))?;
+    let decimal = form(format!("{letter}B"), 1000u128.pow(power))?;
+    Some(format!("may be either: {binary} or {decimal}?"))
+}
+
+/// A size must be whole bytes: the next smaller unit has one nearby.
+fn whole_bytes(number: &str, factor: u64) -> Option<String> {
+    const UNITS: [(&str, u64); 8] = [
+        ("GiB", 1 << 30),
+        ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("KiB", 1 << 10),
+        ("KB", 1_000),
+        ("B", 1),
+        ("B", 1),
+    ];
+    let (bytes, exact) = scaled(number, u128::from(factor))?;
+    // Powers of 1024 beside powers of 1024.
+    let kin = |f: u64| f == 1 || f.is_power_of_two() == factor.is_power_of_two();
+    let (unit, f) = UNITS.into_iter().find(|(_, f)| *f < factor && kin(*f) && bytes >= u128::from(*f))?;
+    (!exact)
+        .then(|| format!("is no whole number of bytes: write for example {}{unit}", bytes / u128::from(f)))
 }
 
 fn split_number(s: &str) -> (&str, &str) {
@@ -67,10 +113,17 @@ pub fn parse_size(s: &str) -> Result<u64, UnitError> {
         "mib" => 1 << 20,
         "gib" => 1 << 30,
         "tib" => 1 << 40,
-        _ => return Err(err(s, SIZE_FORM)),
+        other => {
+            let mut letters = other.trim_end_matches('i').chars();
+            let meant = letters.next().filter(|_| letters.next().is_none()).and_then(|c| both_units(num, c));
+            return Err(UnitError { meant, ..err(s, SIZE_FORM) });
+        }
     };
     match scaled(num, u128::from(factor)) {
         Some((bytes, true)) if bytes <= MOST => Ok(bytes as u64),
+        Some((bytes, false)) if bytes <= MOST => {
+            Err(UnitError { meant: whole_bytes(num, factor), ..err(s, SIZE_FORM) })
+        }
         _ => Err(err(s, SIZE_FORM)),
     }
 }
@@ -88,11 +141,24 @@ pub fn format_size(bytes: u64) -> String {
     shortest.unwrap_or_else(|| format!("{bytes}B"))
 }
 
+/// A size that nobody chose, for people: `322 MiB`, `1.00 GiB`; three digits, in the largest binary unit that it fills.
+pub fn about_size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.into_iter().find(|(_, f)| bytes >= *f) {
+        Some((unit, f)) => format!("{} {unit}", significant(bytes as f64 / f as f64, 3)),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// A duration such as `30s`, `1h30m`, `250ms`. A bare number is refused.
 pub fn parse_duration(s: &str) -> Result<Duration, UnitError> {
     let mut rest = s.trim();
     if rest.is_empty() {
         return Err(err(s, DURATION_FORM));
+    }
+    if number(rest).is_some() {
+        let meant = Some(format!("has no unit: {rest}s, {rest}m or {rest}ms?"));
+        return Err(UnitError { meant, ..err(s, DURATION_FORM) });
     }
     let mut total_ns = 0u128;
     while !rest.is_empty() {
@@ -342,5 +408,18 @@ mod tests {
         assert_eq!(significant(1234567.0, 4), "1,234,567");
         assert_eq!(significant(1.23456, 3), "1.23");
         assert_eq!(significant(-1234.5, 5), "-1,234.5");
+    }
+
+    #[test]
+    fn what_is_not_clear_is_asked_back() {
+        let size = |s: &str| parse_size(s).unwrap_err().to_string();
+        assert_eq!(size("4k"), "'4k' may be either: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
+        assert_eq!(size("64M"), "'64M' may be either: 64MiB (67,108,864 bytes) or 64MB (64,000,000 bytes)?");
+        assert_eq!(size("4Ki"), "'4Ki' may be either: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
+        assert_eq!(size("0.05GiB"), "'0.05GiB' is no whole number of bytes: write for example 51MiB");
+        assert!(size("4x").contains("is not a size") && size("k").contains("is not a size"), "{}", size("k"));
+        let time = |s: &str| parse_duration(s).unwrap_err().to_string();
+        assert_eq!(time("10"), "'10' has no unit: 10s, 10m or 10ms?");
+        assert!(time("10x").contains("is not a duration") && time("").contains("is not a duration"));
     }
 }

@@ -17,7 +17,8 @@ use super::layout::{LayoutJob, sample_content, unwritten_bytes};
 use super::need::{Need, needs_of};
 use super::record;
 use super::room::{
-    check_space, extend, in_device_tree, known_size, lies_in_memory, missing_directory, open_direct,
+    check_room, check_space, extend, in_device_tree, known_size, lies_in_memory, missing_directory,
+    open_direct,
 };
 use crate::RunError;
 use crate::safety::marker::{self, Maker};
@@ -143,19 +144,21 @@ impl Ground {
     /// are there are looked at, nothing is made.
     pub fn check_all(&mut self, plan: &Plan) -> Result<(), RunError> {
         for stage in &plan.stages {
-            for need in needs_of(plan, stage, &|_| 0)? {
+            let needs = needs_of(plan, stage, &|_| 0)?;
+            for need in &needs {
                 if self.holds.is_device(&need.path) {
-                    self.holds.device(&need)?;
-                    self.fits_device(&need)?;
+                    self.holds.device(need)?;
+                    self.fits_device(need)?;
                     continue;
                 }
-                self.holds.directory(&need)?;
+                self.holds.directory(need)?;
                 if need.path.symlink_metadata().is_err() {
-                    missing_directory(&need)?;
+                    missing_directory(need)?;
                 } else if !need.path.is_dir() {
-                    self.holds.file(&need, need.writes, &self.run)?;
+                    self.holds.file(need, need.writes, &self.run)?;
                 }
             }
+            check_room(&needs)?;
         }
         Ok(())
     }

@@ -242,3 +242,23 @@ fn blocks_that_direct_io_cannot_do_are_told() {
     let e = b.prepare(&plan_of(TargetSpec::Block(direct), w)).unwrap_err().to_string();
     assert!(e.contains("1KB") || e.contains("direct I/O"), "{e}");
 }
+
+/// A file larger than the file system is refused before it is made, with what is free as it was: to reserve it first would
+/// take all of it, and then tell that nothing is free.
+#[test]
+fn a_file_that_has_no_room_is_refused_before_it_is_made() {
+    let mut bench = Bench::new();
+    let free = super::super::free_bytes(bench.dir.path()).unwrap();
+    let path = bench.path("big");
+    let target = TargetSpec::Block(file(&path, Some(free.saturating_mul(2))));
+    let plan = plan_of(target, workload(OpKind::Write));
+    let refused = bench.ground.check_all(&plan).unwrap_err().to_string();
+    assert!(refused.contains("are needed") && !refused.contains(" 0 B are free"), "{refused}");
+    assert!(!path.exists() && bench.pending().is_empty());
+    // What others took since then: the file is there, and stays as small as it was.
+    File::create(&path).unwrap();
+    let refused =
+        super::super::room::extend(&path, &path, free.saturating_mul(2), true).unwrap_err().to_string();
+    assert!(refused.contains("are needed") && !refused.contains(" 0 B are free"), "{refused}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+}

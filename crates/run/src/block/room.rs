@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_model::units::format_size;
+use plimsoll_model::units::{about_size, format_size};
 
 use super::holds::Holds;
 use super::layout::LayoutJob;
@@ -30,6 +30,13 @@ pub(super) fn in_device_tree(path: &Path) -> bool {
 /// `through` leads to the file of that name.
 pub(super) fn extend(path: &Path, through: &Path, end: u64, allocate: bool) -> Result<(), RunError> {
     use rustix::fs::{FallocateFlags, fallocate};
+    // Asked first: to find out by trying would fill the file system of others, if only for a moment.
+    if allocate {
+        let more = end.saturating_sub(occupied(through));
+        if let Some(free) = free_bytes(through).filter(|free| more > *free) {
+            return Err(too_full(path, more, free));
+        }
+    }
     let grow = || {
         let file = File::options().write(true).open(through)?;
         let have = file.metadata()?.len();
@@ -42,13 +49,17 @@ pub(super) fn extend(path: &Path, through: &Path, end: u64, allocate: bool) -> R
         match fallocate(&file, FallocateFlags::empty(), have, end - have) {
             // Not every file system can; the file is then a hole up to its end.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(end),
-            result => Ok(result?),
+            // Others took it meanwhile, or a quota is smaller: what was got of it is given back before it is counted.
+            Err(e) => {
+                file.set_len(have)?;
+                Err(e.into())
+            }
+            Ok(()) => Ok(()),
         }
     };
     grow().map_err(|e: std::io::Error| {
         if e.raw_os_error() == Some(libc::ENOSPC) {
-            let have = fs::metadata(through).map_or(0, |m| std::os::unix::fs::MetadataExt::blocks(&m) * 512);
-            return too_full(path, end.saturating_sub(have), free_bytes(through).unwrap_or(0));
+            return too_full(path, end.saturating_sub(occupied(through)), free_bytes(through).unwrap_or(0));
         }
         RunError::input(
             format!("{} cannot grow to {}: {e}", path.display(), format_size(end)),
@@ -67,6 +78,40 @@ pub(super) fn open_direct(path: &Path, through: &Path, writes: bool) -> Result<(
         ),
         _ => RunError::input(format!("{} cannot be opened: {e}", path.display()), "Check its permissions"),
     })
+}
+
+/// Bytes that a file takes up; one that is not there takes none.
+fn occupied(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| std::os::unix::fs::MetadataExt::blocks(&m) * 512)
+}
+
+/// The same as [`check_space`], before any file is made: what is not there yet is counted where it will be.
+pub(super) fn check_room(needs: &[Need]) -> Result<(), RunError> {
+    use std::os::unix::fs::MetadataExt;
+    let mut wanted: BTreeMap<u64, (u64, PathBuf, PathBuf)> = BTreeMap::new();
+    for need in needs {
+        let there = fs::metadata(&need.path).ok();
+        // Without a file, a read needs one to be made.
+        let grows = need.writes || need.layout && need.reads && there.is_none();
+        // A mistyped device is told as that.
+        if !grows || in_device_tree(&need.path) || there.as_ref().is_some_and(|m| !m.is_file()) {
+            continue;
+        }
+        let absolute = std::path::absolute(&need.path).unwrap_or_else(|_| need.path.clone());
+        let Some((place, meta)) =
+            absolute.ancestors().find_map(|p| Some((p.to_owned(), fs::metadata(p).ok()?)))
+        else {
+            continue;
+        };
+        let more = (need.offset + need.length.unwrap_or(0)).saturating_sub(occupied(&need.path));
+        wanted.entry(meta.dev()).or_insert((0, need.path.clone(), place)).0 += more;
+    }
+    for (bytes, path, place) in wanted.into_values() {
+        if let Some(free) = free_bytes(&place).filter(|free| bytes > *free) {
+            return Err(too_full(&path, bytes, free));
+        }
+    }
+    Ok(())
 }
 
 /// Files that will be written must have room: a benchmark that fills a file system hurts whoever else is on it.
@@ -93,7 +138,7 @@ pub(super) fn check_space(jobs: &[LayoutJob], needs: &[Need], holds: &Holds) -> 
 
 fn too_full(path: &Path, needed: u64, free: u64) -> RunError {
     RunError::input(
-        format!("{}: {} are needed, {} are free", path.display(), format_size(needed), format_size(free)),
+        format!("{}: {} are needed, {} are free", path.display(), about_size(needed), about_size(free)),
         "Free some space, or choose a smaller size",
     )
 }

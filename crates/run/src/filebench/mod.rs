@@ -15,7 +15,7 @@ use plimsoll_model::plan::{
     BlockOptions, Cell, DataSpec, FilesTarget, KeyDist, PLAN_VERSION, Plan, RingChoice, RunOptions, SizeDist,
     Stage, Stop, TargetSpec, Workload,
 };
-use plimsoll_model::units::{Size, Span, format_size};
+use plimsoll_model::units::{Size, Span, about_size, format_size};
 
 use crate::RunError;
 
@@ -73,8 +73,8 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
             format!(
                 "{}: {} are needed, {} are free",
                 o.directory.display(),
-                about(needed as u64),
-                about(host.free_bytes.unwrap_or(0))
+                about_size(needed as u64),
+                about_size(host.free_bytes.unwrap_or(0))
             ),
             "Free some space, or give a smaller --size (results below twice the memory are partly cached ones)",
         ));
@@ -100,12 +100,6 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
     };
     plan.validate()?;
     Ok(FileBenchPlan { plan, notes: notes(o, host, mode, each * u64::from(threads)) })
-}
-
-/// A size that nobody chose, for people.
-fn about(bytes: u64) -> String {
-    const GIB: f64 = (1u64 << 30) as f64;
-    format!("{} GiB", plimsoll_model::units::significant(bytes as f64 / GIB, 3))
 }
 
 /// How the cache is kept out of the read figures.
@@ -138,10 +132,10 @@ fn notes(o: &FileBenchOptions, host: &Host, mode: CacheMode, total: u64) -> Vec<
         out.push(format!(
             "size: {} is less than twice {whose} ({}); the cache may hold part of it.",
             format_size(total),
-            about(2 * host.memory_bytes)
+            about_size(2 * host.memory_bytes)
         ));
     } else if host.is_memory_limited && o.size_bytes.is_none() {
-        out.push(format!("size: {}, twice {whose} ({}).", about(total), about(host.memory_bytes)));
+        out.push(format!("size: {}, twice {whose} ({}).", about_size(total), about_size(host.memory_bytes)));
     }
     out
 }
