@@ -19,6 +19,8 @@ pub struct WorkloadSeen {
     pub size_bytes: u64,
     /// Ops in flight that were asked for, over the whole workload.
     pub concurrency: u32,
+    /// Jobs to each of which the option that sets the ops in flight applies; 0 or 1: it sets the workload's.
+    pub jobs: u32,
     /// Open loop: rate that was offered to this op kind, per second.
     pub offered_per_s: Option<f64>,
     /// The rate of the line as it is printed, ops per second; absent: it is made of `ok`.
@@ -93,7 +95,8 @@ pub struct StageSeen {
     pub client_is_subject: bool,
     /// Storage on this machine.
     pub loopback: bool,
-    /// The option of the command that sets the ops in flight; absent: --concurrency.
+    /// The option of the command that sets the ops in flight (of each of [`WorkloadSeen::jobs`]); absent: --concurrency. Where it ends
+    /// with `=`, its value follows at once.
     pub in_flight_option: Option<&'static str>,
 }
 
@@ -422,13 +425,18 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     }
     let c = f64::from(w.concurrency.max(1));
     let next = (c * TRY_TIMES).round();
+    // In the option's own meaning: a depth is that of each job.
+    let jobs = f64::from(w.jobs.max(1));
+    let option = stage.in_flight_option.unwrap_or("--concurrency");
+    let space = if option.ends_with('=') { "" } else { " " };
+    let all = if jobs > 1.0 { format!(" ({next:.0} in flight over {jobs:.0} jobs)") } else { String::new() };
+    let try_it = format!("{option}{space}{:.0}{all}", (next / jobs).round());
     let text = format!(
         "The concurrency may have set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} \
-         ops/s (Little's law), and no op took much longer than another. Try {} {next:.0}: a rate that rises \
+         ops/s (Little's law), and no op took much longer than another. Try {try_it}: a rate that rises \
          proves it; one that stays is a limit that holds all ops back alike.",
         plimsoll_model::units::format_latency_ns(l.mean),
-        c / time_s,
-        stage.in_flight_option.unwrap_or("--concurrency")
+        c / time_s
     );
     let ratio = l.mean / l.min as f64;
     let mut f = Finding::new("F02", "concurrency_bound", Level::Info, text)

@@ -85,11 +85,12 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         let spec = &stage.spec.workloads[usize::from(s.id.workload)];
         s.id.kind != OpKind::Fsync || spec.mix.contains_key(&OpKind::Fsync)
     };
+    let option = in_flight_option(data, stage, &targets);
     let workloads = totals
         .series
         .iter()
         .filter(asked_for)
-        .map(|s| workload_seen(data, stage, s, lines, from, to))
+        .map(|s| workload_seen(data, stage, s, lines, (from, to), option))
         .collect();
     let sum = |l: &&Line<'_>| l.together && l.parts.iter().any(|p| p.stage.index == stage.index);
     let summed = |l: &Line<'_>| Some(SumSeen { op: l.kind?, name: l.name.clone(), rate: l.printed(data) });
@@ -105,19 +106,33 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         max_error_rate: data.plan.options.max_error_rate,
         client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
         loopback,
-        in_flight_option: in_flight_option(data, &targets),
+        in_flight_option: option,
     }
 }
 
 /// As the command has it that the plan came from.
-fn in_flight_option(data: &RunData, targets: &[&TargetSpec]) -> Option<&'static str> {
+fn in_flight_option(data: &RunData, stage: &StageData, targets: &[&TargetSpec]) -> Option<&'static str> {
     let is_file = |t: &&TargetSpec| matches!(t, TargetSpec::Block(_) | TargetSpec::Files(_));
+    let of_a_job_file = |w: &Workload| {
+        w.block.as_ref().is_some_and(|b| b.fio.as_ref().is_some_and(|f| !f.options.is_empty()))
+    };
+    // A synchronous call is one in flight: only more jobs are more.
+    let one_each = stage.ring == "psync";
     targets.iter().any(is_file).then(|| match data.plan.labels.get("suite").map(String::as_str) {
         Some(crate::filebench::SUITE) => "--threads",
         Some(crate::drives::SUITE) => "--ioperdrive",
-        _ => "--iodepth",
+        _ if stage.spec.workloads.iter().any(of_a_job_file) => match one_each {
+            true => "--set numjobs=",
+            false => IODEPTH_OF_A_JOB_FILE,
+        },
+        _ if one_each => "--jobs",
+        _ => IODEPTH,
     })
 }
+
+/// Depths are those of each job; all other options count what is in flight in all.
+const IODEPTH: &str = "--iodepth";
+const IODEPTH_OF_A_JOB_FILE: &str = "--set iodepth=";
 
 /// Share of this machine's calibrated ceiling that the stage came to: the time that its completed ops would take at full speed,
 /// each kind at its own size, over the time that its workers had. Attempts that were refused move no body and are no op that was
@@ -142,8 +157,8 @@ fn workload_seen(
     stage: &StageData,
     series: &Series,
     lines: &[Line<'_>],
-    from: u64,
-    to: u64,
+    (from, to): (u64, u64),
+    option: Option<&'static str>,
 ) -> WorkloadSeen {
     let spec = &stage.spec.workloads[usize::from(series.id.workload)];
     let is_mine = |l: &&Line<'_>| {
@@ -164,6 +179,10 @@ fn workload_seen(
         op: Some(series.id.kind),
         size_bytes: nominal_size(spec, Some(series.id.kind)),
         concurrency: spec.in_flight(),
+        jobs: match option {
+            Some(IODEPTH | IODEPTH_OF_A_JOB_FILE) => spec.jobs.unwrap_or(1),
+            _ => 1,
+        },
         offered_per_s: offered_per_s(spec, series.id.kind),
         rate: lines.iter().find(is_mine).and_then(|l| l.printed(data)),
         ok: column(&|p| p.ok() as f64),

@@ -65,6 +65,24 @@ fn a_good_stage_is_valid() {
     assert_eq!(judge(&good(1)), judge(&good(1)));
 }
 
+/// A depth is each job's: 4 jobs of 4 are 16 in flight, and four times as many are a depth of 16.
+#[test]
+fn the_option_to_try_is_said_in_its_own_meaning() {
+    let text = |option: Option<&'static str>, jobs: u32| {
+        let mut s = good(1);
+        let mut even = Histogram::new();
+        (0..1000).for_each(|_| even.record(20_000_000));
+        s.workloads[0] = WorkloadSeen { response: LatencySummary::of(&even), jobs, ..s.workloads[0].clone() };
+        s.in_flight_option = option;
+        judge(&s).findings.into_iter().find(|f| f.name == "concurrency_bound").unwrap().text
+    };
+    assert!(text(None, 1).contains("Try --concurrency 64: "), "{}", text(None, 1));
+    let depth = text(Some("--iodepth"), 4);
+    assert!(depth.contains("Try --iodepth 16 (64 in flight over 4 jobs): "), "{depth}");
+    let job = text(Some("--set iodepth="), 4);
+    assert!(job.contains("Try --set iodepth=16 (64 in flight over 4 jobs): "), "{job}");
+}
+
 /// Two jobs that take from each other in long turns: neither has a rate, and together they have one.
 #[test]
 fn of_jobs_together_the_sum_has_to_be_known() {

@@ -116,7 +116,7 @@ pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
             "Only {achieved:.1} of {offered:.1} ops/s offered were achieved ({}; 95 % is the least). This load is not \
              sustained: offer less, or raise {}.",
             percent(share),
-            f.in_flight_option.unwrap_or("--concurrency")
+            f.in_flight_option.unwrap_or("--concurrency").trim_end_matches('=')
         );
         return invalid(f, "V05", "offered_rate_missed", share, 0.95, text);
     }

@@ -51,8 +51,8 @@ pub fn q03_wide_interval(f: &Facts) -> Option<Finding> {
         )
     } else {
         format!(
-            "The interval is +-{shown} wide (10 % is the most): more than a longer run mends. Find out what disturbs it, or run \
-             much longer."
+            "The interval is +-{shown} wide (10 % is the most): more than a longer run is likely to mend. Find out what disturbs \
+             it."
         )
     };
     remark(f, "Q03", "wide_interval", if w.is_finite() { w } else { f64::MAX }, 0.10, text)

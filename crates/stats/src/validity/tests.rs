@@ -58,6 +58,19 @@ fn trips() -> Vec<(&'static str, Facts)> {
     ]
 }
 
+/// What a longer run is not likely to mend is not advised to be run longer.
+#[test]
+fn a_very_wide_interval_is_not_told_two_things() {
+    let text = |w: f64| {
+        qualified::q03_wide_interval(&Facts { relative_half_width: Some(w), ..Facts::default() })
+            .unwrap()
+            .text
+    };
+    assert!(text(0.2).contains("About 4 times the duration would do"), "{}", text(0.2));
+    let wide = text(0.9);
+    assert!(wide.contains("Find out what disturbs it.") && !wide.contains("longer."), "{wide}");
+}
+
 #[test]
 fn every_code_has_a_case_and_trips_alone() {
     let trips = trips();
