@@ -42,13 +42,14 @@ export function estimate(e: Estimate | null | undefined, factor = 1): string {
   // One that is but the rounding of its arithmetic is none.
   if (half <= 1e-9 * Math.abs(value)) return significant(value, 4);
   const [below, above] = [value - low, high - value];
-  // A lopsided interval is as sharp as its shorter side, and the value always keeps its first digit.
+  // A lopsided interval is as sharp as its shorter side, and the value always keeps two digits: with one it is another rate in each unit.
   const lopsided = Math.max(below, above) > 1.5 * Math.min(below, above);
   const sharp = lopsided && Math.min(below, above) > 0 ? Math.min(below, above) : half;
-  const d = Math.max(decimalsFor(sharp), value === 0 ? -Infinity : -Math.floor(Math.log10(Math.abs(value))));
+  const d = Math.max(decimalsFor(sharp), value === 0 ? -Infinity : 1 - Math.floor(Math.log10(Math.abs(value))));
   if (lopsided) return `${at(value, d)} (${at(low, d)} to ${at(high, d)})`;
   // Rounded up: an interval is never made narrower than it is.
-  return `${at(value, d)} ± ${at(Math.ceil(half * 10 ** d - 1e-9) / 10 ** d, d)}`;
+  const h = decimalsFor(half);
+  return `${at(value, d)} ± ${at(Math.ceil(half * 10 ** h - 1e-9) / 10 ** h, h)}`;
 }
 
 export function latency(ns: number | null | undefined): string {

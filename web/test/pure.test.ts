@@ -14,7 +14,8 @@ describe("numbers", () => {
     expect(estimate(e(0.012345, 0.0004))).toBe("0.0123 ± 0.0004");
     expect(estimate(e(99.96, 0.14))).toBe("99.96 ± 0.14");
     expect(estimate({ value: 205, low: 190, high: 240, n_eff: 9 })).toBe("205 (190 to 240)");
-    expect(estimate(e(-0.2, 3))).toBe("-0.2 ± 3.0");
+    expect(estimate(e(-0.2, 3))).toBe("-0.20 ± 3");
+    expect(estimate(e(35_793, 35_600))).toBe("36,000 ± 40,000");
     expect(estimate({ value: 90.2e6, low: 90.2e6, high: Number.MAX_VALUE, n_eff: 1 }, 1e-6)).toBe("at least 90.2");
     expect(estimate(null)).toBe("n/a");
     expect(estimate({ value: 5, low: NaN, high: 1, n_eff: null })).toBe("5.00 (interval unknown)");

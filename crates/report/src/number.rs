@@ -29,7 +29,8 @@ pub fn estimate(e: &Estimate) -> String {
     if below.max(above) > 1.5 * below.min(above) {
         return format!("{} ({} to {})", at(e.value, decimals), at(e.low, decimals), at(e.high, decimals));
     }
-    format!("{} ± {}", at(e.value, decimals), at(up(half, decimals), decimals))
+    let of_half = decimals_for(half);
+    format!("{} ± {}", at(e.value, decimals), at(up(half, of_half), of_half))
 }
 
 pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
@@ -62,13 +63,13 @@ pub fn tenth(x: f64) -> String {
 }
 
 /// Place of the value's last digit. A lopsided interval is as sharp as its shorter side, and one wider than the
-/// value itself still leaves the value its first digit: it must not become 0.
+/// value itself still leaves the value two digits: with one, the same rate is another one in each unit.
 fn decimals(e: &Estimate) -> i32 {
     let (below, above) = (e.value - e.low, e.high - e.value);
     let lopsided = below.max(above) > 1.5 * below.min(above);
     let sharp = if lopsided && below.min(above) > 0.0 { below.min(above) } else { e.half_width() };
-    let first = if e.value == 0.0 { i32::MIN } else { -(e.value.abs().log10().floor() as i32) };
-    decimals_for(sharp).max(first)
+    let second = if e.value == 0.0 { i32::MIN } else { 1 - e.value.abs().log10().floor() as i32 };
+    decimals_for(sharp).max(second)
 }
 
 /// Place of the last digit: positive for decimals, negative for tens and hundreds.
@@ -189,14 +190,14 @@ mod tests {
             estimate(&Estimate { value: 5.0, low: f64::NAN, high: 1.0, n_eff: 1.0 }),
             "5.00 (interval unknown)"
         );
-        assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "-0.2 ± 3.0");
+        assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "-0.20 ± 3");
     }
 
     #[test]
     fn a_very_uncertain_value_is_not_nothing() {
         let wide = Estimate { value: 3021.0, low: 588.0, high: 15_401.0, n_eff: 2.0 };
         assert_eq!(estimate(&wide), "3,000 (600 to 15,400)");
-        assert_eq!(estimate(&Estimate::symmetric(21.0, 300.0, 2.0)), "20 ± 300");
+        assert_eq!(estimate(&Estimate::symmetric(21.0, 300.0, 2.0)), "21 ± 300");
         // Student's t of two repeats that differ has ends beyond all use: 118 digits were printed of one.
         let two = Estimate { value: 8.0, low: 1e-117, high: 1e118, n_eff: 2.0 };
         assert_eq!(estimate(&two), "8.00 (interval unknown)");
@@ -211,6 +212,9 @@ mod tests {
             (0.01234, 0.0005),
             (510.84, 1.97),
             (99.0, 30.0),
+            (35_793.0, 35_600.0),
+            (139.82, 139.1),
+            (0.21, 3.0),
         ] {
             let e = Estimate::symmetric(value, half, 9.0);
             assert_eq!(estimate(&e), plimsoll_stats::words::plus_minus(&e));

@@ -21,20 +21,23 @@ pub fn plus_minus(e: &Estimate) -> String {
         let first = 10f64.powf(width.log10().floor());
         if width / first < 3.0 { first / 10.0 } else { first }
     };
+    // However wide the interval is, the value keeps two digits: with one, the same rate is another one in each unit.
+    let two_digits =
+        if e.value == 0.0 { f64::INFINITY } else { 10f64.powf(e.value.abs().log10().floor() - 1.0) };
+    let decimals = |step: f64| (-step.log10().floor()).max(0.0) as i32;
     let (below, above) = (e.value - e.low, e.high - e.value);
     if below.min(above) > 0.0 && below.max(above) > 1.5 * below.min(above) {
-        // As sharp as its shorter side, and the value keeps its first digit.
-        let step = step_of(below.min(above)).min(10f64.powf(e.value.abs().log10().floor()));
-        let decimals = (-step.log10().floor()).max(0.0) as i32;
-        let at = |x: f64| fixed(to_step(x, step), decimals);
+        // As sharp as its shorter side.
+        let step = step_of(below.min(above)).min(two_digits);
+        let at = |x: f64| fixed(to_step(x, step), decimals(step));
         return format!("{} ({} to {})", at(e.value), at(e.low), at(e.high));
     }
     let step = step_of(hw);
     // A half width that is whole but for the last bit stays as it is.
     let hw = (hw / step - 1e-9).ceil() * step;
-    let value = to_step(e.value, step);
-    let decimals = (-step.log10().floor()).max(0.0) as i32;
-    format!("{} ± {}", fixed(value, decimals), fixed(hw, decimals))
+    let of_value = step.min(two_digits);
+    let value = to_step(e.value, of_value);
+    format!("{} ± {}", fixed(value, decimals(of_value)), fixed(hw, decimals(step)))
 }
 
 /// An interval that reaches a thousand times beyond the value says nothing, and its digits fill a line. (A choice.)
@@ -122,6 +125,12 @@ mod tests {
             (60_012.0, 991.0, "60,000 ± 1,000"),
             (0.012_34, 0.000_5, "0.0123 ± 0.0005"),
             (210.4, 3.7, "210 ± 4"),
+            // One rate in three units.
+            (35_793.0, 35_600.0, "36,000 ± 40,000"),
+            (146.61, 145.8, "150 ± 150"),
+            (139.82, 139.1, "140 ± 140"),
+            (99.4, 30.2, "99 ± 40"),
+            (0.21, 3.0, "0.21 ± 3"),
             (40.15, 0.31, "40.2 ± 0.4"),
             (800.0, 0.0, "800.0"),
             (800.0, f64::INFINITY, "800.0"),
@@ -132,8 +141,8 @@ mod tests {
             plus_minus(&Estimate { low, high, ..Estimate::symmetric(value, 1.0, 3.0) })
         };
         assert_eq!(lopsided(156.0, 84.0, 286.0), "160 (80 to 290)");
-        assert_eq!(lopsided(0.4, 0.1, 1.4), "0.4 (0.1 to 1.4)");
-        assert_eq!(lopsided(400.0, 40.0, 4100.0), "400 (0 to 4,100)");
+        assert_eq!(lopsided(0.4, 0.1, 1.4), "0.40 (0.10 to 1.40)");
+        assert_eq!(lopsided(400.0, 40.0, 4100.0), "400 (40 to 4,100)");
         assert_eq!(plus_minus(&Estimate::exact(f64::NAN)), "n/a");
         assert_eq!(lopsided(8.0, 1e-117, 1e118), "8.00 (interval unknown)");
         assert_eq!((about(602_400.0, 2), about(0.0123, 2)), ("600,000".into(), "0.012".into()));
