@@ -183,8 +183,8 @@ function limits(run: Run): Section {
     const fit = a.buckets.find((f) => f.unit === unit && f.op_class === l.op_class);
     // From a capacity and a refill that were measured: of a bound it does not follow.
     const full = (b.full_again_s ?? (fit?.status === "measured" ? fit.full_again_s : null))?.value ?? null;
-    // What no limiter was proved to hold is a speed.
-    const seen = b.proved || !b.sustained ? "" : "seen ";
+    // What no limiter was proved to hold is a speed; what no burst was seen to come before may be that of a longer one.
+    const seen = !b.sustained || (b.proved && b.capacity) ? "" : b.proved ? "held " : "seen ";
     return [[`${l.op_class} ${unit}`, `${seen}${show(b.sustained, rate, factor)}`, show(b.burst, rate, factor), show(b.capacity, tokens, factor), show(b.refill, rate, factor), full === null ? "" : seconds(full), l.scope, l.binding, fit?.status ?? ""]];
   }));
   const knees = s.limits.filter((l) => l.knee_bytes).map((l) => h("p", {}, `${l.op_class}: below ${sizeEstimate(l.knee_bytes!)} operations bind, above it bytes.`));

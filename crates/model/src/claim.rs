@@ -20,7 +20,7 @@ mod status;
 pub use figure::{Amount, Refusal, SPREAD, figure};
 pub use kinds::{
     Attempted, BestConcurrency, Binding, Burst, Cap, CapBound, Fact, Horizon, Knee, LoadHeld,
-    MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps,
+    MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps, Stretch,
     Undetermined, Unit, VoidLine,
 };
 pub use outage::{Outage, OutageKind, OutageSpan};

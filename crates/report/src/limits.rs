@@ -72,8 +72,13 @@ fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&Bucke
     };
     // From a capacity and a refill that were measured: of a bound it does not follow.
     let full = b.full_again_s.or(fit.filter(|f| f.status == "measured").and_then(|f| f.full_again_s));
-    // What no limiter was proved to hold is a speed.
-    let seen = if b.proved || b.sustained.is_none() { "" } else { "seen " };
+    // What no limiter was proved to hold is a speed; what no burst was seen to come before may be that of a longer one.
+    let seen = match (b.proved, b.capacity) {
+        _ if b.sustained.is_none() => "",
+        (true, Some(_)) => "",
+        (true, None) => "held ",
+        (false, _) => "seen ",
+    };
     let status = fit.map_or_else(String::new, |f| f.status.clone());
     vec![
         format!("{} {unit}", l.op_class),

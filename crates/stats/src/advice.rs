@@ -32,6 +32,8 @@ pub struct Known {
     pub is_block: bool,
     /// What is too much is refused, not delayed.
     pub refuses: bool,
+    /// No burst was seen to end: the rates were held for so long, seconds, and may be those of a burst. Absent: they last.
+    pub held_for_s: Option<f64>,
 }
 
 impl Known {
@@ -92,8 +94,12 @@ pub fn advice(k: &Known) -> Vec<String> {
         ));
         return out;
     }
+    let limit = match k.held_for_s {
+        Some(s) => format!("what was held for {} (a burst that ends later is not excluded)", words::span(s)),
+        None => "the limit".into(),
+    };
     out.push(format!(
-        "To stay below the limit with {who}: warp --rps-limit {each:.0}, rclone --tpslimit {each:.0}{}.",
+        "To stay below {limit} with {who}: warp --rps-limit {each:.0}, rclone --tpslimit {each:.0}{}.",
         if clients > 1.0 { " on each" } else { "" }
     ));
     if k.refuses && k.ops_per_s.is_some_and(|o| o <= SAME * rate) {
@@ -117,8 +123,7 @@ mod tests {
             size_bytes: Some(4096.0),
             latency_s: Some(0.020),
             clients: 8,
-            is_block: false,
-            refuses: false,
+            ..Known::default()
         };
         let a = advice(&k);
         assert!(a[0].starts_with("Prefer objects of 839 KB"), "{a:?}");
@@ -127,6 +132,14 @@ mod tests {
         // Above the knee the bytes limit sets the ops.
         let big = Known { size_bytes: Some(8_388_608.0), ..k };
         assert_eq!(big.reachable_ops_per_s(), Some(100.0));
+    }
+
+    #[test]
+    fn a_rate_that_may_be_a_burst_is_said_to_be_one_that_was_held() {
+        let k = Known { ops_per_s: Some(750.0), held_for_s: Some(20.0), ..Known::default() };
+        let a = advice(&k);
+        assert!(a[0].starts_with("To stay below what was held for 20.0 s (a burst that ends later"), "{a:?}");
+        assert!(advice(&Known { held_for_s: None, ..k })[0].starts_with("To stay below the limit"));
     }
 
     #[test]

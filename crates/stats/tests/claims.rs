@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::analysis::{Hold, LoadPoint, Saturation, SaturationPoint, SizeModel};
+use plimsoll_model::analysis::{Hold, LineSpan, LoadPoint, Saturation, SaturationPoint, SizeModel};
 use plimsoll_model::claim::{ClaimKind, Outage, OutageKind, OutageSpan, RunStatus};
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Claim, Estimate, Finding, Level, OpKind, RunSummary};
@@ -403,6 +403,48 @@ fn refusals_are_said_and_exclude_no_limiter() {
     };
     hold(&mut s, &Analysis::default(), false);
     assert!(s.verdict.contains("**95.0 %** of PUT (32,696 of 34,432 attempts"), "{}", s.verdict);
+}
+
+/// A probe with `--probe-shared`: GET by itself gets all 200 op/s, beside PUT half of them. Share and rate are of one stretch,
+/// and of the one that had the limiter to itself.
+#[test]
+fn what_a_limiter_lets_pass_is_of_one_stretch_of_load() {
+    let part = |name: &str, op: &str, ok: f64, refused: f64| {
+        let mut w = counted_line(name, ok, refused, 4.0, Some(Estimate::symmetric(ok / 4.0, 1.0, 20.0)));
+        w.op = op.into();
+        w
+    };
+    let mut s = RunSummary {
+        workloads: vec![
+            part("get alone", "get", 800.0, 6000.0),
+            part("both/get", "get", 400.0, 9000.0),
+            part("both/put", "put", 400.0, 9000.0),
+        ],
+        ..RunSummary::default()
+    };
+    let span = |line: usize, stage: u32, workload: u16, kind| LineSpan {
+        line,
+        stage,
+        workload,
+        kind,
+        repeat: 0,
+        start_s: 0.0,
+        end_s: 4.0,
+        window_start_s: 0.0,
+        window_end_s: 4.0,
+    };
+    let a = Analysis {
+        spans: vec![span(0, 0, 0, OpKind::Get), span(1, 1, 0, OpKind::Get), span(2, 1, 1, OpKind::Put)],
+        ..Analysis::default()
+    };
+    hold(&mut s, &a, false);
+    let text = &s.verdict;
+    assert!(
+        text.contains("refuses **88.2 %** of GET (6,000 of 6,800 attempts in get alone/get answered 429 or 503); 200.0 ± 1.0 op/s pass."),
+        "{text}"
+    );
+    // PUT was seen beside GET alone: that is said.
+    assert!(text.contains("of PUT (9,000 of 9,400 attempts answered 429 or 503); 100.0 ± 1.0 op/s pass while GET ran beside it."), "{text}");
 }
 
 /// Asked for 50, 30 and 20, and refusals made it 96 % GET: that is said, and the total is called one.

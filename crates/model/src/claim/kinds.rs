@@ -103,6 +103,27 @@ pub struct Refusing {
     /// Of the line with the most refusals. Null: too little passed for an interval; `passed_per_s` is the plain mean.
     pub passing_per_s: Option<Estimate>,
     pub passed_per_s: f64,
+    /// Which stretch of load all of this is of.
+    #[serde(default, skip_serializing_if = "Stretch::is_all")]
+    pub on: Stretch,
+}
+
+/// A line of a run, where there are others of the same op, and what ran beside it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Stretch {
+    /// Empty: the only one of its op.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub line: String,
+    /// Ops of other workloads at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+}
+
+impl Stretch {
+    /// All that there was of the op, by itself.
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Refusing {
@@ -117,7 +138,11 @@ impl Refusing {
             return Refusal::new("nothing was refused");
         }
         let passing_per_s = passing.and_then(|e| figure(e, None).ok());
-        Ok(Self { op: op.into(), attempts, refused, passing_per_s, passed_per_s })
+        Ok(Self { op: op.into(), attempts, refused, passing_per_s, passed_per_s, on: Stretch::default() })
+    }
+
+    pub fn on(self, on: Stretch) -> Self {
+        Self { on, ..self }
     }
 
     /// Share of attempts, 0 to 1.
@@ -168,14 +193,23 @@ pub enum Unit {
 pub struct Cap {
     pub op: String,
     pub unit: Unit,
-    /// A limiter holds it: it is sustained. Otherwise it is a speed that was seen.
+    /// A limiter holds it. Otherwise it is a speed that was seen.
     pub proved: bool,
     pub per_s: Estimate,
+    /// Seconds for which it was held, where no burst above it was seen to end: it may itself be that of a longer burst. Null:
+    /// one was, and this is what follows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_for_s: Option<f64>,
 }
 
 impl Cap {
     pub fn new(op: &str, unit: Unit, proved: bool, per_s: Estimate) -> Result<Self, Refusal> {
-        Ok(Self { op: op.into(), unit, proved, per_s: figure(per_s, None)? })
+        Ok(Self { op: op.into(), unit, proved, per_s: figure(per_s, None)?, held_for_s: None })
+    }
+
+    /// The same, as far as it was seen: `Some` where no burst ended.
+    pub fn held_for(self, seconds: Option<f64>) -> Self {
+        Self { held_for_s: seconds.filter(|s| s.is_finite()), ..self }
     }
 }
 

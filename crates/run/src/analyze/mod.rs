@@ -30,6 +30,7 @@ use plimsoll_stats::expect::Expect;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
 
+pub use advice::held_for_s;
 use line::Line;
 pub use line::mean_size;
 pub use outcome::exit_code;

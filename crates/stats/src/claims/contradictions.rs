@@ -3,8 +3,9 @@
 
 use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, Outage, OutageKind, RunStatus};
 use plimsoll_model::{Estimate, Finding, RunSummary};
+use plimsoll_model::summary::WorkloadSummary;
 
-use super::lines::attempts_of;
+use super::lines::{attempts, attempts_of};
 
 /// The finding that says what outages mean for the figures.
 const OUTAGES: &str = "F60";
@@ -73,9 +74,9 @@ fn of_one(c: &Claim, s: &RunSummary) -> Vec<String> {
         }
         (ClaimKind::VoidLine(_), Some(w)) if w.valid => out.push(format!("void, and valid: {}", c.text)),
         (ClaimKind::Refusing(r), _) => {
-            let (attempts, refused) = attempts_of(s, &r.op);
-            if (attempts, refused) != (r.attempts, r.refused) {
-                out.push(format!("{refused} of {attempts} were refused: {}", c.text));
+            let on = |w: &&WorkloadSummary| w.op == r.op && c.subject.as_ref() == Some(&w.label());
+            if !s.workloads.iter().filter(on).any(|w| attempts(w) == (r.attempts, r.refused)) {
+                out.push(format!("no line had {} of {} refused: {}", r.refused, r.attempts, c.text));
             }
         }
         _ => {}

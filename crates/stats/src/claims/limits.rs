@@ -52,8 +52,10 @@ fn of_bucket(op: &str, unit: Unit, b: &BucketSummary, out: &mut Claims) {
         );
         return;
     };
+    // "Sustained" is what comes after a burst that was seen to end; all else is as long as it was seen.
+    let held_for_s = b.horizon_s.filter(|_| b.proved && b.capacity.is_none());
     let cap = match Cap::new(op, unit, b.proved, sustained) {
-        Ok(cap) => cap,
+        Ok(cap) => cap.held_for(held_for_s),
         Err(why) => {
             out.add(subject(), Undetermined::new(what("what is given"), why.0));
             return;

@@ -1,10 +1,11 @@
 //! Claims on the lines of a run: what was refused, what the mix was, rates, and how long they were seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::claim::{
     Attempted, ClaimKind, Fact, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing,
-    VoidLine, figure,
+    Stretch, VoidLine, figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Finding, Outcome};
@@ -47,17 +48,33 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
     ops.sort_unstable();
     ops.dedup();
     for op in ops {
-        let (attempts, refused) = attempts_of(s, op);
-        let most =
-            s.workloads.iter().filter(|w| w.op == op && !w.is_total()).max_by_key(|w| self::attempts(w).1);
-        let Some(w) = most.filter(|_| refused > 0) else { continue };
+        let mine = || s.workloads.iter().enumerate().filter(|(_, w)| w.op == op && !w.is_total());
+        // Share and rate are of one line, and so of one stretch of load. Where another load ran beside it, what passes is no more
+        // than its part: a line that had the limiter to itself tells more.
+        let most = mine().max_by_key(|(i, w)| {
+            let (_, refused) = attempts(w);
+            (refused > 0, beside(*i, s, a).is_empty(), refused)
+        });
+        let Some((i, w)) = most else { continue };
+        let (seen, refused) = attempts(w);
         let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0) as f64;
-        let seen = self::attempts(w).0 as f64;
-        let passed = if seen > 0.0 { w.attempts_per_s * ok / seen } else { 0.0 };
+        let passed = if seen > 0 { w.attempts_per_s * ok / seen as f64 } else { 0.0 };
         let passing = w.ops_per_s.filter(|_| w.valid);
-        let made = Refusing::new(op, attempts, refused, passing, passed).map(ClaimKind::Refusing);
+        let on = Stretch {
+            line: (mine().count() > 1).then(|| w.label()).unwrap_or_default(),
+            beside: beside(i, s, a),
+        };
+        let made = Refusing::new(op, seen, refused, passing, passed).map(|r| ClaimKind::Refusing(r.on(on)));
         out.add_if(Some(w.label()), made);
     }
+}
+
+/// Ops of the other workloads that ran at the same time as this line. The kinds of one mix are one load.
+fn beside(line: usize, s: &RunSummary, a: &Analysis) -> Vec<String> {
+    let here = || a.spans.iter().filter(|x| x.line == line);
+    let with = |x: &&LineSpan| here().any(|h| h.stage == x.stage && h.workload != x.workload);
+    let others = a.spans.iter().filter(with).filter_map(|x| s.workloads.get(x.line)).map(|w| w.op.clone());
+    others.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// A mix that did not come as it was asked for: of the totals, the one that is furthest off.

@@ -106,6 +106,40 @@ fn of_phases_the_mean_is_not_told() {
 const SPAN: &str = r#"{"line":0,"stage":0,"workload":0,"kind":"put","repeat":0,"start_s":0.0,"end_s":310.0,"window_start_s":10.0,
     "window_end_s":310.0}"#;
 
+/// A burst of 20 s, driven for 20 s: its rate is held as exactly as that of a limit.
+#[test]
+fn only_what_follows_a_burst_is_called_sustained() {
+    let claim = |capacity: Option<Estimate>| {
+        let mut s = summary();
+        s.limits = vec![LimitSummary {
+            target: "s3".into(),
+            op_class: "get".into(),
+            scope: "unknown".into(),
+            ops_per_s: Some(BucketSummary {
+                sustained: Some(Estimate::symmetric(750.0, 0.75, 5.0)),
+                capacity,
+                proved: true,
+                horizon_s: Some(20.0),
+                ..BucketSummary::default()
+            }),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: "ops".into(),
+            refused: None,
+            evidence: Vec::new(),
+        }];
+        paragraph(&s, &Analysis::default(), None)
+    };
+    let held = claim(None);
+    assert!(
+        held.contains("Held at **750.0 ± 0.8 op/s** of GET (95 %) for the 20.0 s that it was seen."),
+        "{held}"
+    );
+    assert!(!held.contains("Sustained"), "{held}");
+    let drained = claim(Some(Estimate::symmetric(5000.0, 100.0, 3.0)));
+    assert!(drained.contains("Sustained **750.0 ± 0.8 op/s** of GET"), "{drained}");
+}
+
 #[test]
 fn a_limiter_in_the_order_of_the_methods() {
     let mut s = summary();

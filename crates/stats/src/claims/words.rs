@@ -144,8 +144,16 @@ fn refusing(r: &Refusing) -> String {
         None if r.passed_per_s <= 0.0 => "nothing passes".into(),
         None => format!("about {} op/s pass", words::about(r.passed_per_s, 2)),
     };
+    let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
+    let beside = match r.on.beside.as_slice() {
+        [] => String::new(),
+        ops => format!(
+            " while {} ran beside it",
+            ops.iter().map(|o| op_name(o)).collect::<Vec<_>>().join(" and ")
+        ),
+    };
     format!(
-        "A limiter refuses **{}** of {} ({} of {} attempts answered 429 or 503); {passing}.",
+        "A limiter refuses **{}** of {} ({} of {} attempts{line} answered 429 or 503); {passing}{beside}.",
         percent(r.share()),
         op_name(&r.op),
         words::fixed(r.refused as f64, 0),
@@ -175,8 +183,16 @@ fn per_s(unit: Unit, e: &Estimate) -> String {
 
 fn cap(c: &Cap) -> String {
     let rate = per_s(c.unit, &c.per_s);
-    if c.proved {
-        return format!("Sustained **{rate}** of {} (95 %).", op_name(&c.op));
+    match (c.proved, c.held_for_s) {
+        (true, None) => return format!("Sustained **{rate}** of {} (95 %).", op_name(&c.op)),
+        (true, Some(s)) => {
+            return format!(
+                "Held at **{rate}** of {} (95 %) for the {} that it was seen.",
+                op_name(&c.op),
+                words::span(s)
+            );
+        }
+        (false, _) => {}
     }
     format!("Seen **{rate}** of {} (95 %), with no limit on {} proved.", op_name(&c.op), unit_name(c.unit))
 }

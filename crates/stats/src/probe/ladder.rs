@@ -3,6 +3,7 @@
 //! A limit that too few ops in flight never reach looks like a slow storage. What the ladder uses up of a bucket is
 //! counted like all else, and the first drain's fill is not known in any case.
 
+use super::track::FirstLook;
 use super::{Action, Probe, Resource, State};
 use crate::math;
 use crate::simulate::Seen;
@@ -43,6 +44,24 @@ fn look(seen: &Seen, of: Resource) -> (f64, f64) {
     (math::mean(&x[from..]), share)
 }
 
+/// Slices at the rung's begin: a bucket that is not empty yet lets ops through as the storage is.
+const FIRST_SLICES: usize = 3;
+
+/// Latency is counted over all that ended: where something was refused, it is not that of ops.
+fn first_look(seen: &Seen, of: Resource) -> Option<FirstLook> {
+    let x = match of {
+        Resource::Ops => &seen.ops_per_s,
+        Resource::Bytes => &seen.bytes_per_s,
+    };
+    let from = seen.latency_s.iter().position(|v| *v > 0.0)?;
+    let slices = from..(from + FIRST_SLICES).min(x.len()).min(seen.latency_s.len());
+    if slices.is_empty() || seen.rejected_per_s.get(..slices.end)?.iter().any(|r| *r > 0.0) {
+        return None;
+    }
+    let latency_s = math::median(&seen.latency_s[slices.clone()]);
+    Some(FirstLook { latency_s, per_s: math::mean(&x[slices]), twice_per_s: None })
+}
+
 impl Probe {
     pub(super) fn rung(&mut self, l: Ladder) -> Action {
         let (of, concurrency) = (l.of, l.concurrency);
@@ -60,9 +79,13 @@ impl Probe {
     pub(super) fn rung_seen(&mut self, mut l: Ladder, seen: Option<&Seen>) -> Action {
         l.now = seen.map(|s| look(s, l.of));
         if let (Some(s), None) = (seen, l.before) {
-            // Of the first slices: a bucket that is not empty yet lets ops through as the storage is.
-            let first: Vec<f64> = s.latency_s.iter().copied().filter(|v| *v > 0.0).take(3).collect();
-            self.track(l.of).unloaded_s = (!first.is_empty()).then(|| math::median(&first));
+            self.track(l.of).first_look = first_look(s, l.of);
+        } else if let (Some((rate, _)), Some(_)) = (l.now, l.before) {
+            // The second rung; later ones are more than twice as many.
+            let first = self.options.concurrency.max(1);
+            if let Some(look) = self.track(l.of).first_look.as_mut().filter(|_| l.concurrency == 2 * first) {
+                look.twice_per_s = Some(rate);
+            }
         }
         self.state = State::RungEnd(l);
         Action::Stop
@@ -84,5 +107,45 @@ impl Probe {
         t.concurrency = Some(if fewer { l.concurrency / 2 } else { l.concurrency });
         t.still_grew = at_top && grew && refused <= REFUSED && l.before.is_some();
         self.choose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(ok: f64, refused: f64, latency_s: f64) -> Seen {
+        Seen {
+            dt_s: 0.2,
+            ops_per_s: vec![ok; 10],
+            bytes_per_s: vec![1024.0 * ok; 10],
+            rejected_per_s: vec![refused; 10],
+            latency_s: vec![latency_s; 10],
+        }
+    }
+
+    /// Refusals are quick, and are no ops: their mean with those is the latency of neither.
+    #[test]
+    fn what_was_refused_gives_no_latency() {
+        assert_eq!(first_look(&seen(150.0, 55_000.0, 287e-6), Resource::Ops), None);
+        let look = first_look(&seen(150.0, 0.0, 0.002), Resource::Ops).unwrap();
+        assert_eq!((look.latency_s, look.per_s), (0.002, 150.0));
+        assert_eq!(first_look(&Seen::default(), Resource::Ops), None);
+    }
+
+    /// 16 in flight at a limiter that delays: 150 op/s, each 106 ms, which is its queue.
+    #[test]
+    fn the_queue_of_a_limiter_is_no_latency() {
+        let delayed = FirstLook { latency_s: 0.106, per_s: 150.0, twice_per_s: Some(150.0) };
+        assert_eq!(delayed.latency_below(149.9), None);
+        assert_eq!(FirstLook { per_s: 140.0, ..delayed }.latency_below(149.9), None);
+        // Few enough: what they take is the storage's.
+        let below = FirstLook { latency_s: 0.2, per_s: 80.0, twice_per_s: None };
+        assert_eq!(below.latency_below(149.9), Some(0.2));
+        // A bucket with tokens left: where twice as many come to no more, something else held them back.
+        let burst = FirstLook { latency_s: 0.002, per_s: 8000.0, twice_per_s: Some(15_000.0) };
+        assert_eq!(burst.latency_below(149.9), Some(0.002));
+        assert_eq!(FirstLook { twice_per_s: Some(8100.0), ..burst }.latency_below(149.9), None);
+        assert_eq!(FirstLook { twice_per_s: None, ..burst }.latency_below(149.9), None);
     }
 }

@@ -3,7 +3,7 @@
 use plimsoll_model::Estimate;
 
 use super::questions::{Answers, Penalty, Questions};
-use super::track::MOST_DRAINS;
+use super::track::{FirstLook, MOST_DRAINS};
 use super::{Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::{student, words};
@@ -46,8 +46,8 @@ pub struct Found {
     pub horizon_s: f64,
     /// Ops in flight that drained it.
     pub concurrency: u32,
-    /// Mean latency of what was granted on the ladder's first rung, before the limit was reached; seconds.
-    pub unloaded_s: Option<f64>,
+    /// What the ladder's first rung showed; absent where refusals came with it, or there was none.
+    pub first_look: Option<FirstLook>,
     /// The rate still grew with the ops in flight where the ladder ended.
     pub still_grew: bool,
     /// What remains open, each with what would settle it.
@@ -254,9 +254,15 @@ impl Outcome {
         self.bytes.known().filter(|_| self.is_proved(Resource::Bytes)).map(|e| e.value)
     }
 
-    /// Time of one small op where nothing waits for a limit, seconds: as the ladder's first rung saw it.
+    /// Time of one small op where nothing waits for a limit, seconds; `None` where no load below the limit was seen.
     pub fn unloaded_latency_s(&self) -> Option<f64> {
-        self.ops.unloaded_s.filter(|l| *l > 0.0)
+        let look = self.ops.first_look?;
+        // Small ops may be held back by the limit on bytes.
+        let by_bytes = self.limit_of_bytes().map(|b| b / self.small_bytes.max(1) as f64);
+        let caps = || [self.limit_of_ops(), by_bytes].into_iter().flatten();
+        // Below each of them, or of none that is known.
+        caps().next()?;
+        caps().map(|cap| look.latency_below(cap)).collect::<Option<Vec<f64>>>()?.first().copied()
     }
 
     /// More ops in flight would have brought more of both: latency is what was seen.
@@ -279,7 +285,7 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
         refill,
         horizon_s,
         concurrency: t.concurrency.unwrap_or(o.concurrency),
-        unloaded_s: t.unloaded_s,
+        first_look: t.first_look,
         still_grew: t.still_grew,
         open: vec![],
         drains: t.drains.clone(),

@@ -320,3 +320,21 @@ fn nothing_is_quoted_that_is_not_known() {
         }
     }
 }
+
+/// Behind a limiter that delays and whose bucket is empty, no load was below the limit: there is nothing to advise a number of
+/// ops in flight from. With tokens left, the first ops take what the storage takes.
+#[test]
+fn latency_is_that_of_ops_which_wait_for_no_limit() {
+    let probed = |filled: f64| {
+        let mut s = Fluid::new(9, 3000.0, 600e6, 0.010, 30e6);
+        s.buckets = vec![Bucket::new(Charges::Ops, 150.0, 30_000.0).filled(filled)];
+        let o = Options { concurrency: 4, most: [64, 16], ..Options::default() };
+        drive::probe(&mut s, o)
+    };
+    let empty = probed(0.0);
+    assert!(empty.limit_of_ops().is_some(), "{:?}", empty.evidence());
+    assert_eq!(empty.unloaded_latency_s(), None, "{:?}", empty.ops.first_look);
+    let full = probed(1.0);
+    let latency = full.unloaded_latency_s().unwrap();
+    assert!((latency / 0.010 - 1.0).abs() < 0.2, "{latency} {:?}", full.ops.first_look);
+}

@@ -25,8 +25,35 @@ pub(super) struct Track {
     pub concurrency: Option<u32>,
     /// The ladder ended while the rate still grew: latency, not a limit, may be what is seen.
     pub still_grew: bool,
-    /// Mean latency on the ladder's first rung, where nothing was refused; seconds.
-    pub unloaded_s: Option<f64>,
+    pub first_look: Option<FirstLook>,
+}
+
+/// The first slices of the ladder's first rung, with few ops in flight and nothing refused: what an op takes, unless something
+/// held these few back as well.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstLook {
+    /// Mean time in system, seconds.
+    pub latency_s: f64,
+    /// Units per second that it came with.
+    pub per_s: f64,
+    /// Units per second with twice as many in flight; absent: not tried.
+    pub twice_per_s: Option<f64>,
+}
+
+/// A rate so near to another, or above it by no more than this, is the same one. (A choice: ten times the half width of the rates
+/// that probes give.)
+const APART: f64 = 0.1;
+
+impl FirstLook {
+    /// Its latency, where the load was below the limit `cap_per_s`: what a limiter delays waits in its queue, and that time is
+    /// no storage's. Above the cap a bucket's tokens were used up; what shows that nothing else held these ops back is that twice
+    /// as many came to more.
+    pub fn latency_below(&self, cap_per_s: f64) -> Option<f64> {
+        let below = self.per_s < (1.0 - APART) * cap_per_s;
+        let free = self.per_s > (1.0 + APART) * cap_per_s
+            && self.twice_per_s.is_some_and(|t| t > (1.0 + APART) * self.per_s);
+        (below || free).then_some(self.latency_s).filter(|l| *l > 0.0)
+    }
 }
 
 /// Idle time after a drain without a burst.

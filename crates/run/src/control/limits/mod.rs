@@ -268,6 +268,7 @@ impl Controller for Limits {
             clients: 1,
             is_block: self.shape.is_block,
             refuses: outcome.ops.refused() >= 0.01,
+            held_for_s: crate::analyze::held_for_s(&limit),
         };
         Some(Conclusion {
             findings,
