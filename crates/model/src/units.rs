@@ -156,7 +156,7 @@ pub fn parse_duration(s: &str) -> Result<Duration, UnitError> {
     if rest.is_empty() {
         return Err(err(s, DURATION_FORM));
     }
-    if number(rest).is_some() {
+    if rest.starts_with(|c: char| c.is_ascii_digit()) && number(rest).is_some() {
         let meant = Some(format!("has no unit: {rest}s, {rest}m or {rest}ms?"));
         return Err(UnitError { meant, ..err(s, DURATION_FORM) });
     }

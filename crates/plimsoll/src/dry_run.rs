@@ -18,6 +18,8 @@ pub fn text(plan: &Plan) -> String {
 pub fn explain(plan: &Plan) -> Vec<String> {
     let mut lines: Vec<String> = plan.targets.iter().map(|(name, t)| target_line(name, t)).collect();
     for (i, stage) in plan.stages.iter().enumerate() {
+        let prepared = stage.workloads.iter().filter_map(|w| prepared_line(plan, w));
+        lines.extend(prepared.map(|what| format!("before stage {}: {what}", i + 1)));
         lines.push(format!("stage {}: {}", i + 1, stage_line(stage)));
     }
     if let Some(c) = &plan.controller {
@@ -55,6 +57,25 @@ fn target_line(name: &str, target: &TargetSpec) -> String {
 fn stage_line(stage: &Stage) -> String {
     let line = |w: &Workload| format!("{}, {}", load_text(w), stop_text(&w.stop));
     warmup_then(stage, line)
+}
+
+/// Objects that have to be there first: those that are read, and beside them those that are deleted.
+fn prepared_line(plan: &Plan, w: &Workload) -> Option<String> {
+    if !matches!(plan.target_of(w).ok()?.1, TargetSpec::S3(_)) {
+        return None;
+    }
+    let (read, deleted) = plimsoll_run::prepared_objects(w);
+    let what = match (read, deleted) {
+        (0, 0) => return None,
+        (n, 0) => format!("{n} objects to be read or listed"),
+        (0, n) => format!("{n} objects to be deleted"),
+        (n, m) => format!("{} objects, {n} to be read or listed and {m} to be deleted", n + m),
+    };
+    let again = match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
+        Some(name) => format!(" (those that are read once, as the data set {name})"),
+        None => String::new(),
+    };
+    Some(format!("{what} are written, each {}{again}", size_text(&w.size)))
 }
 
 /// A stage whose end is the controller's, unless the template names one.

@@ -7,6 +7,7 @@ mod commands;
 mod dispatch;
 mod dry_run;
 mod fault;
+mod guessed;
 mod measure;
 mod out_file;
 mod output;
@@ -24,10 +25,8 @@ mod tests;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = guessed::parse();
     signals::keep_file_size_errors();
     match dispatch::dispatch(&cli, &args::Context::of_process()) {
         Ok(exit) => exit.into(),

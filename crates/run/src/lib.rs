@@ -35,4 +35,5 @@ pub use error::{RunError, exit};
 pub use event::{Event, Figures, Live, Phase};
 pub use execute::{Finished, Options, check, execute, resume};
 pub use interrupt::Interrupt;
+pub use lower::prepared_objects;
 pub use target::configured_endpoint;

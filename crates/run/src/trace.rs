@@ -1,7 +1,10 @@
 //! `--trace FILE`: one line per request, in the tab-separated form of warp's `.csv.zst`, which other tools read.
 //!
 //! Columns: idx thread op client_id n_objects bytes endpoint file error start first_byte end duration_ns cat.
-//! `start` is the submission, as there; a request that was late in an open loop is told by our own results.
+//! `start` is the submission, as there; a request that was late in an open loop is told by our own results. `cat` is always 0 (warp
+//! tells cached answers by it).
+//!
+//! What ended in the warm-up, or after a planned end, is left out: lines and figures are then of the same requests.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

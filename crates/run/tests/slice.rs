@@ -48,6 +48,21 @@ fn a_simulated_run_tells_the_truth() {
     assert!(on_disk.altered_files().unwrap().is_empty());
 }
 
+/// The trace has the requests that the figures are of: none of the warm-up.
+#[test]
+fn a_trace_is_of_the_measured_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace.csv");
+    let traced = SIM
+        .replace("seed = 7", &format!("seed = 7\n[options]\ntrace = {:?}", file.display().to_string()))
+        .replace("duration = \"10s\"", "duration = \"1s\"");
+    let f = run(dir.path(), &traced);
+    let ok = f.summary.workloads[0].outcomes["ok"];
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count() as u64 - 1, ok);
+    assert_eq!(ok, 8000, "2 s of warm-up, with twice as many, are in neither");
+}
+
 /// Ops that take longer than a slice leave slices of which no worker has anything to say: they are time, too.
 #[test]
 fn slices_without_an_op_count_as_time() {

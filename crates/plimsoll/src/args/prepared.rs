@@ -6,7 +6,7 @@ const HEADING: &str = "Prepared objects";
 
 #[derive(Debug, Clone, Args)]
 pub struct PreparedArgs {
-    /// Objects to prepare before the run
+    /// Objects to prepare before the run; where a mix deletes, as many again for the deletes
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..), help_heading = HEADING)]
     pub objects: u64,

@@ -54,7 +54,7 @@ pub struct RunArgs {
     /// may be repeated
     #[arg(long, value_name = "TIME=TEXT", value_parser = values::mark_at, help_heading = RUN)]
     pub mark_at: Vec<String>,
-    /// Write one line per request to this file (TSV, as warp's)
+    /// Write one line per request of the measured part to this file (TSV, as warp's; --warmup 0s for all of them)
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub trace: Option<String>,
     /// Print the plan and what would happen, and do nothing

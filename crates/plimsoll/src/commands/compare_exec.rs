@@ -74,10 +74,46 @@ struct Sides {
     b_name: String,
     /// Run i of A and run i of B were made next to each other, before pair i + 1.
     in_turn: bool,
+    /// What is told of runs that are in no mean.
+    left_out: Vec<Finding>,
+}
+
+/// The runs of one side whose figures may be used, and what is told of the others. None left is no comparison.
+fn usable(side: Vec<Member>, name: &str) -> Result<(Vec<Member>, Vec<Finding>), Fault> {
+    let void: Vec<(String, String)> = several::void(side.iter());
+    let told = |(id, codes): &(String, String)| {
+        let text = format!("Run {id} of {name} is invalid ({codes}): it is left out, and in no mean.");
+        Finding::new("F40", "invalid_run", Level::Qualified, text)
+    };
+    let findings = void.iter().map(told).collect();
+    let left: Vec<Member> =
+        side.into_iter().filter(|m| !void.iter().any(|(id, _)| *id == m.summary.id)).collect();
+    if left.is_empty() {
+        let which: Vec<String> = void.iter().map(|(id, codes)| format!("{id} ({codes})")).collect();
+        return Err(Fault {
+            exit: Exit::Invalid,
+            ..Fault::input(
+                format!("no run of {name} may be used: invalid are {}", which.join(", ")),
+                "Make them again; `plimsoll runs show RUN` says what was wrong.",
+            )
+        });
+    }
+    Ok((left, findings))
 }
 
 impl Sides {
     fn read(c: &CompareCommand) -> Result<Self, Fault> {
+        if c.b.is_empty() {
+            let (one, two) = c.a.split_at(c.a.len().div_ceil(2));
+            let two = if two.is_empty() { "B...".to_owned() } else { two.join(" ") };
+            return Err(Fault::input(
+                "all runs stand on one side: there is nothing to compare them with",
+                format!(
+                    "Write `--` between the two sides, for example: plimsoll compare {} -- {two}",
+                    one.join(" ")
+                ),
+            ));
+        }
         let (a, b) = (several::read(&c.a, &c.output)?, several::read(&c.b, &c.output)?);
         let ids = |side: &[Member]| side.iter().map(|m| m.summary.id.clone()).collect::<Vec<_>>();
         if let Some(twice) = ids(&a).into_iter().find(|id| ids(&b).contains(id)) {
@@ -87,8 +123,11 @@ impl Sides {
             ));
         }
         let (a_name, b_name) = c.names.clone().unwrap_or_else(|| names(&a, &b));
+        let (a, mut left_out) = usable(a, &a_name)?;
+        let (b, of_b) = usable(b, &b_name)?;
+        left_out.extend(of_b);
         let in_turn = made_in_turn(&a, &b);
-        Ok(Self { a, b, a_name, b_name, in_turn })
+        Ok(Self { a, b, a_name, b_name, in_turn, left_out })
     }
 
     fn ids(&self) -> BTreeMap<String, Vec<String>> {
@@ -155,7 +194,11 @@ impl Sides {
     /// The first rate decides what is said first; the table has the others.
     fn verdict(&self, rows: &[Comparison]) -> String {
         let (a, b) = (self.a.len(), self.b.len());
-        let how = if self.in_turn { "made in turn, compared in pairs" } else { "not made in turn" };
+        let how = match (self.in_turn, self.left_out.len()) {
+            (true, _) => "made in turn, compared in pairs".to_owned(),
+            (false, 0) => "not made in turn".to_owned(),
+            (false, n) => format!("compared without pairs ({n} left out as invalid)"),
+        };
         let mut out = format!("{} against {}: {a} and {b} runs, {how}.", self.a_name, self.b_name);
         for r in rows.iter().filter(|r| r.measure == "rate").take(3) {
             out += &format!(" {}: **{}**.", r.name, r.verdict);
@@ -164,14 +207,14 @@ impl Sides {
         if rates > 3 {
             out += &format!(" {} more in the table.", rates - 3);
         }
-        if !self.in_turn {
+        if !self.in_turn && self.left_out.is_empty() {
             out += " Next: make the runs in turn (A, B, B, A): a drift of the machine then meets both alike.";
         }
         out
     }
 
     fn findings(&self, rows: &[Comparison]) -> Vec<Finding> {
-        let mut out = several::invalid(self.a.iter().chain(&self.b));
+        let mut out = self.left_out.clone();
         out.extend(self.within(&self.a, &self.a_name));
         out.extend(self.within(&self.b, &self.b_name));
         let factor = several::differences(&self.a[0].plan, &self.b[0].plan);
@@ -274,4 +317,45 @@ fn made_in_turn(a: &[Member], b: &[Member]) -> bool {
     let pairs: Vec<(String, String)> = a.iter().zip(b).map(|(x, y)| (start(x), start(y))).collect();
     // Times are of one form (RFC 3339, UTC), so that their text sorts as they do.
     pairs.windows(2).all(|w| w[0].0.clone().max(w[0].1.clone()) < w[1].0.clone().min(w[1].1.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{RunStatus, RunSummary};
+
+    fn run(id: &str, status: RunStatus) -> Member {
+        let mut findings = Vec::new();
+        if status == RunStatus::None {
+            findings.push(Finding::new("V04", "no_rate", Level::Invalid, "No rate."));
+        }
+        let summary = RunSummary { id: id.into(), status, findings, ..RunSummary::default() };
+        Member { summary, plan: serde_json::Value::Null }
+    }
+
+    #[test]
+    fn without_the_two_dashes_it_is_said_where_they_belong() {
+        use clap::Parser;
+        let cli = crate::cli::Cli::try_parse_from(["plimsoll", "compare", "r1", "r2", "r3"]).unwrap();
+        let crate::cli::Command::Compare(c) = &cli.command else { panic!("{cli:?}") };
+        let told = compare(c).unwrap_err();
+        assert_eq!(told.exit, Exit::Input);
+        assert!(told.remedy.contains("plimsoll compare r1 r2 -- r3"), "{told}");
+    }
+
+    #[test]
+    fn an_invalid_run_is_in_no_mean() {
+        let side = ["a1", "a2", "a3"].map(|id| run(id, RunStatus::Valid));
+        let (left, told) =
+            usable(side.into_iter().chain([run("a4", RunStatus::None)]).collect(), "A").unwrap();
+        assert_eq!(left.iter().map(|m| m.summary.id.as_str()).collect::<Vec<_>>(), ["a1", "a2", "a3"]);
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].text, "Run a4 of A is invalid (V04): it is left out, and in no mean.");
+        assert_eq!(told[0].level, Level::Qualified);
+        // Partly valid ones have lines that count.
+        assert!(usable(vec![run("p", RunStatus::Partly)], "A").unwrap().1.is_empty());
+        let none = usable(vec![run("a4", RunStatus::None)], "A").err().unwrap();
+        assert_eq!(none.exit, Exit::Invalid);
+        assert!(none.what.contains("no run of A may be used: invalid are a4 (V04)"), "{none}");
+    }
 }

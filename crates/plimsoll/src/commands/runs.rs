@@ -125,13 +125,14 @@ Make the runs in turn (A, B, B, A), so that a drift of the machine meets both al
 in the order given, A1 with B1, A2 with B2. Without --names, a label that tells the two apart names them.";
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = COMPARE_EXAMPLES)]
+#[command(after_help = COMPARE_EXAMPLES, override_usage = "plimsoll compare [OPTIONS] <A>... -- <B>...")]
 pub struct CompareCommand {
     /// Runs of the first configuration
     #[arg(value_name = "A", required = true)]
     pub a: Vec<String>,
     /// Runs of the second configuration
-    #[arg(value_name = "B", last = true, required = true)]
+    // Not required here: without `--` the parser would only say that it is missing.
+    #[arg(value_name = "B", last = true)]
     pub b: Vec<String>,
     /// What to call the two
     #[arg(long, value_name = "A,B", value_parser = crate::values::two_names)]

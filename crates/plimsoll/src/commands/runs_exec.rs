@@ -89,10 +89,12 @@ fn in_a_line(text: &str) -> String {
     let Some((status, rest)) = parts else { return text.chars().take(LINE).collect() };
     let close = if text.starts_with('[') { "]" } else { "" };
     let sentences: Vec<&str> = rest.split(". ").collect();
-    let figure = |s: &&&str| ["Measured ", "Sustained "].iter().any(|w| s.starts_with(w));
+    let figure =
+        |s: &&&str| ["Measured ", "Sustained ", "Held at ", "Seen **"].iter().any(|w| s.starts_with(w));
     let told = sentences.iter().find(figure).or(sentences.first()).copied().unwrap_or_default();
     let told = told.split(" (95 %").next().unwrap_or(told).trim_end_matches('.');
-    format!("{status}{close}  {told}").chars().take(LINE).collect()
+    // Marks are of Markdown: a list has none.
+    format!("{status}{close}  {told}").replace("**", "").chars().take(LINE).collect()
 }
 
 /// Characters of a verdict in a list.
@@ -200,5 +202,7 @@ mod tests {
         assert_eq!(in_a_line(invalid), "[INVALID V13]  Measured 4 ± 1 op/s of 4KB PUT at 4 in flight");
         assert_eq!(in_a_line("[INVALID V04] None succeeded. Run longer."), "[INVALID V04]  None succeeded");
         assert_eq!(in_a_line("UNDETERMINED"), "UNDETERMINED");
+        let probed = "VALID. A limiter refuses **91.2 %** of GET (9 of 10 attempts answered 429 or 503); nothing passes. Held at **750.0 ± 0.8 op/s** of GET (95 %) for the 20.0 s that it was seen. Seen in operations for 20 s at most.";
+        assert_eq!(in_a_line(probed), "VALID  Held at 750.0 ± 0.8 op/s of GET");
     }
 }

@@ -68,19 +68,26 @@ pub fn line_name((op, size, concurrency): &Line) -> String {
 
 /// A run that is invalid makes what is concluded from it invalid.
 pub fn invalid<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Finding> {
+    let told = |(id, codes): (String, String)| {
+        let text = format!(
+            "Run {id} is invalid ({codes}): nothing follows from it. Leave it out, or make it again."
+        );
+        Finding::new("F40", "invalid_run", Level::Invalid, text)
+    };
+    void(runs).into_iter().map(told).collect()
+}
+
+/// Runs without a line that may be used: id, and codes of what is wrong.
+pub fn void<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<(String, String)> {
+    let codes = |s: &RunSummary| {
+        let mut codes: Vec<&str> =
+            s.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
+        codes.dedup();
+        codes.join(", ")
+    };
     runs.map(|r| &r.summary)
         .filter(|s| s.status == RunStatus::None)
-        .map(|s| {
-            let mut codes: Vec<&str> =
-                s.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
-            codes.dedup();
-            let text = format!(
-                "Run {} is invalid ({}): nothing follows from it. Leave it out, or make it again.",
-                s.id,
-                codes.join(", ")
-            );
-            Finding::new("F40", "invalid_run", Level::Invalid, text)
-        })
+        .map(|s| (s.id.clone(), codes(s)))
         .collect()
 }
 

@@ -257,8 +257,7 @@ fn a_file_that_has_no_room_is_refused_before_it_is_made() {
     assert!(!path.exists() && bench.pending().is_empty());
     // What others took since then: the file is there, and stays as small as it was.
     File::create(&path).unwrap();
-    let refused =
-        super::super::room::extend(&path, &path, free.saturating_mul(2), true).unwrap_err().to_string();
+    let refused = extend(&path, &path, free.saturating_mul(2), true).unwrap_err().to_string();
     assert!(refused.contains("are needed") && !refused.contains(" 0 B are free"), "{refused}");
     assert_eq!(fs::metadata(&path).unwrap().len(), 0);
 }

@@ -76,6 +76,12 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
     }
 }
 
+/// Objects that are written before the workload begins: to be read, and to be deleted (about: whole rounds over the workers).
+pub fn prepared_objects(w: &Workload) -> (u64, u64) {
+    let keys = key_plan(w, 0, 0, 1);
+    (keys.dataset, keys.victims)
+}
+
 /// Workloads that deleted all that there was to delete before their time was over, in words for the user.
 pub fn used_up(stage: &Stage, took_ns: u64) -> Vec<String> {
     let told = |w: &Workload| {

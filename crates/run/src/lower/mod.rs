@@ -4,7 +4,7 @@ mod keys;
 mod source;
 mod workers;
 
-pub use keys::{KeyPlan, key_plan, objects_to_overwrite, used_up};
+pub use keys::{KeyPlan, key_plan, objects_to_overwrite, prepared_objects, used_up};
 pub use source::{Region, object_source, prepare_source, region_source, size_spec};
 pub use workers::{Division, divide, threads_for, worker_number};
 

@@ -202,7 +202,7 @@ impl<'a> Collector<'a> {
             Output::Interval { worker, interval } => self.merge.offer(at(*worker), interval),
             Output::Trace(chunk) => {
                 if let Some((writer, names)) = &mut sinks.trace {
-                    for record in &chunk.records {
+                    for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
                         writer.record(record, *names);
                     }
                 }
@@ -266,6 +266,13 @@ impl<'a> Collector<'a> {
     fn in_window(&self, index: u64) -> bool {
         let (begin_ns, end_ns) = (index * self.s.grid_ns, (index + 1) * self.s.grid_ns);
         begin_ns >= self.warm_ns && end_ns <= self.planned_end_ns() && self.stopping.is_none()
+    }
+
+    /// Whether what ended then is in the figures, as far as that is known before the end: not in the warm-up, and not in the drain
+    /// after a planned end.
+    fn is_measured(&self, done_ns: u64) -> bool {
+        let begin_ns = done_ns / self.s.grid_ns * self.s.grid_ns;
+        begin_ns >= self.warm_ns && begin_ns + self.s.grid_ns <= self.planned_end_ns()
     }
 
     /// Slices have their place by number: one in which nothing was seen is empty, not missing.

@@ -1,0 +1,171 @@
+//! Flags that other tools have, and what is meant by them here. The parser's own guess goes by spelling, and would have
+//! somebody who types `--numjobs` name a file of that name.
+
+use clap::Parser;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::cli::Cli;
+
+/// Of fio, warp and elbencho: the flag, and what to write.
+const FLAGS: &[(&str, &str)] = &[
+    ("--rw", "--pattern: read, write, randread, randwrite, rw or randrw"),
+    ("--readwrite", "--pattern: read, write, randread, randwrite, rw or randrw"),
+    ("--rand", "--pattern randread or randwrite"),
+    ("--direct", "leave it out: I/O is direct unless --buffered is given"),
+    ("--numjobs", "--jobs"),
+    ("--filename", "the path itself, without a flag: plimsoll block PATH"),
+    ("--directory", "plimsoll file DIR, or plimsoll drive DIR..."),
+    ("--time_based", "leave it out: with --runtime (--duration) a run lasts as long as that"),
+    ("--ioengine", "--ring: io_uring, libaio or psync"),
+    ("--blocksize", "--bs (plimsoll block), --size (plimsoll object)"),
+    ("--bs", "--size, the size of objects; --bs is for plimsoll block"),
+    ("--block", "--bs (plimsoll block), --size (plimsoll object)"),
+    ("--bsrange", "--bs 4KiB..64KiB"),
+    ("--bssplit", "--bs 4KiB=60,64KiB=40"),
+    ("--iodepth", "--concurrency; --iodepth is for plimsoll block"),
+    ("--concurrency", "--iodepth (of each job) and --jobs; --concurrency is for plimsoll object"),
+    ("--runtime", "--duration"),
+    ("--timelimit", "--duration (plimsoll object), --runtime (plimsoll block)"),
+    ("--ramp_time", "--warmup"),
+    ("--rate_iops", "--rate, for example --rate 800/s"),
+    ("--randseed", "--seed"),
+    ("--randrepeat", "--seed: with the same seed the order is the same"),
+    ("--group_reporting", "leave it out: several jobs get a line each, and one of what they do together"),
+    ("--refill_buffers", "leave it out: what is written is never twice the same, unless --dedupable says so"),
+    ("--buffer_compress_percentage", "--compressible"),
+    ("--output-format", "--json, --markdown or --csv; plimsoll fio JOB.fio has fio's own forms"),
+    ("--rwmixwrite", "--rwmixread, the other part of 100"),
+    (
+        "--access-key",
+        "AWS_ACCESS_KEY_ID in the environment, or --profile: keys are never on the command line",
+    ),
+    (
+        "--secret-key",
+        "AWS_SECRET_ACCESS_KEY in the environment, or --profile: keys are never on the command line",
+    ),
+    (
+        "--session-token",
+        "AWS_SESSION_TOKEN in the environment, or --profile: keys are never on the command line",
+    ),
+    ("--s3key", "AWS_ACCESS_KEY_ID in the environment, or --profile: keys are never on the command line"),
+    (
+        "--s3secret",
+        "AWS_SECRET_ACCESS_KEY in the environment, or --profile: keys are never on the command line",
+    ),
+    ("--host", "--endpoint http://HOST:PORT, or https://"),
+    ("--hosts", "--endpoint, once for each or as http://node{1...4}:9000; all load comes from this machine"),
+    ("--s3endpoints", "--endpoint http://HOST:PORT, once for each"),
+    ("--tls", "--endpoint https://HOST:PORT"),
+    ("--lookup", "--addressing"),
+    ("--concurrent", "--concurrency"),
+    ("--obj.size", "--size"),
+    ("--obj.randsize", "--size lognormal:64KiB:1.2:16MiB, or a range such as 1KiB..64KiB"),
+    ("--part.size", "--part-size"),
+    ("--noclear", "--keep, or --dataset NAME for objects that later runs read again"),
+    ("--keep-data", "--keep, or --dataset NAME for objects that later runs read again"),
+    ("--noprefix", "leave it out: a run has a prefix of its own, so that it removes no one else's objects"),
+    ("--autoterm", "leave it out: a run lasts for its --duration, and says how well its rate is known"),
+    ("--rps-limit", "--rate, for example --rate 800/s"),
+    ("--get-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
+    ("--put-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
+    ("--stat-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
+    ("--delete-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
+    ("--benchdata", "leave it out: each run is kept (--runs-dir), and shown by plimsoll runs show"),
+    ("--md5", "--checksum"),
+    ("--warp-client", "leave it out: all load comes from this machine"),
+    ("--csvfile", "--csv, which goes to stdout"),
+    ("--jsonfile", "--json, which goes to stdout"),
+    ("--nolive", "--quiet"),
+    ("--lat", "leave it out: latencies are always measured"),
+    (
+        "--dropcache",
+        "leave it out: what the page cache holds of the file is dropped unless --no-invalidate is given",
+    ),
+];
+
+/// The command line, or the parser's error with our tips, and the exit that goes with it.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|e| explained(e).exit())
+}
+
+/// The error, with what another tool's flag is here in place of what is spelt like it.
+pub fn explained(mut e: clap::Error) -> clap::Error {
+    if e.kind() != ErrorKind::UnknownArgument {
+        return e;
+    }
+    let flag = match e.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.clone(),
+        _ => return e,
+    };
+    let name = flag.split('=').next().unwrap_or(&flag);
+    if let Some((_, meant)) = FLAGS.iter().find(|(theirs, _)| *theirs == name) {
+        e.remove(ContextKind::SuggestedArg);
+        let tip = StyledStr::from(format!("{name} is another tool's; write here: {meant}"));
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    } else if let Some(ContextValue::StyledStrs(tips)) = e.remove(ContextKind::Suggested) {
+        // As a value it would be a path that nobody means.
+        let sound = tips.into_iter().filter(|t| !t.to_string().contains("as a value")).collect::<Vec<_>>();
+        if !sound.is_empty() {
+            e.insert(ContextKind::Suggested, ContextValue::StyledStrs(sound));
+        }
+    }
+    e
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn told(line: &str) -> String {
+        explained(Cli::try_parse_from(line.split_whitespace()).unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn the_flags_of_other_tools_are_told_what_they_are_here() {
+        for (line, here) in [
+            ("plimsoll block /tmp/f --rw randread", "--pattern: read"),
+            ("plimsoll block /tmp/f --numjobs 4", "write here: --jobs"),
+            ("plimsoll block /tmp/f --numjobs=4", "write here: --jobs"),
+            ("plimsoll block /tmp/f --direct=1", "unless --buffered"),
+            ("plimsoll object put --host h:9000", "--endpoint http://HOST:PORT"),
+            ("plimsoll object put --access-key k", "never on the command line"),
+            ("plimsoll object get --obj.size 1MiB", "write here: --size"),
+            ("plimsoll object get --bs 1MiB", "write here: --size"),
+            ("plimsoll block /tmp/f --time_based", "leave it out"),
+        ] {
+            let text = told(line);
+            assert!(
+                text.contains(here) && !text.contains("similar") && !text.contains("as a value"),
+                "{line}: {text}"
+            );
+        }
+        let typo = told("plimsoll block /tmp/f --iodept 4");
+        assert!(typo.contains("--iodepth") && !typo.contains("as a value"), "{typo}");
+        assert!(!told("plimsoll block /tmp/f --no-such-flag-at-all").contains("as a value"));
+    }
+
+    fn longs(command: &clap::Command, out: &mut Vec<String>) {
+        for arg in command.get_arguments() {
+            out.extend(arg.get_long().map(|l| format!("--{l}")));
+            out.extend(arg.get_all_aliases().into_iter().flatten().map(|l| format!("--{l}")));
+        }
+        command.get_subcommands().for_each(|c| longs(c, out));
+    }
+
+    /// A tip names what is there.
+    #[test]
+    fn what_is_to_be_written_exists() {
+        let mut all = Vec::new();
+        longs(&Cli::command(), &mut all);
+        let is_flag = |w: &&str| w.starts_with("--") && w.len() > 2;
+        for (theirs, meant) in FLAGS {
+            let words = meant.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+            for word in words.filter(is_flag) {
+                assert!(all.iter().any(|l| l == word), "{theirs}: there is no {word}");
+            }
+        }
+    }
+}
