@@ -69,7 +69,7 @@ fn prepared_line(plan: &Plan, w: &Workload) -> Option<String> {
         (0, 0) => return None,
         (n, 0) => format!("{n} objects to be read or listed"),
         (0, n) => format!("{n} objects to be deleted"),
-        (n, m) => format!("{} objects, {n} to be read or listed and {m} to be deleted", n + m),
+        (n, m) => format!("{} objects ({n} to be read or listed, {m} to be deleted)", n + m),
     };
     let again = match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
         Some(name) => format!(" (those that are read once, as the data set {name})"),

@@ -66,7 +66,7 @@ fn a_very_wide_interval_is_not_told_two_things() {
             .unwrap()
             .text
     };
-    assert!(text(0.2).contains("About 4 times the duration would do"), "{}", text(0.2));
+    assert!(text(0.2).contains("About 4.0 times the duration would do"), "{}", text(0.2));
     let wide = text(0.9);
     assert!(wide.contains("Find out what disturbs it.") && !wide.contains("longer."), "{wide}");
 }
