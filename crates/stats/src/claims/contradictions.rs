@@ -2,8 +2,8 @@
 //! test over random and simulated runs, and by an assertion where a run is judged in a debug build.
 
 use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, Outage, OutageKind, RunStatus};
-use plimsoll_model::{Estimate, Finding, RunSummary};
 use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Estimate, Finding, RunSummary};
 
 use super::lines::{attempts, attempts_of};
 
