@@ -3,6 +3,7 @@
 //! It makes and removes buckets, writes manifests, lists, deletes in batches and aborts uploads, and turns what goes
 //! wrong into a sentence with a remedy. Throttled and 5xx answers are tried again (nothing here is measured).
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_model::Outcome;
@@ -31,7 +32,7 @@ pub struct AdminSetup {
     pub tls: plimsoll_model::plan::TlsSpec,
     /// Headers of uploads (encryption, storage class).
     pub put_headers: Vec<(String, String)>,
-    /// Of connecting, and of each silence of the server.
+    /// Of connecting, of each silence of the server, and of a whole answer.
     pub timeout: Duration,
 }
 
@@ -139,6 +140,11 @@ impl Admin {
     /// The `Server` header of the last answer that had one.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
+    }
+
+    /// Nobody waits any longer once this is set: calls fail at once.
+    pub fn give_up_when(&mut self, enough: &'static AtomicBool) {
+        self.connection.enough = Some(enough);
     }
 
     pub fn setup(&self) -> &AdminSetup {
@@ -279,7 +285,7 @@ impl Admin {
                 tell(format!("waiting for the server: {why}. It is asked {} times more", ATTEMPTS - 1));
             }
             let asked = result.ok().and_then(|a| a.head.retry_after_s()).map(Duration::from_secs);
-            std::thread::sleep(asked.unwrap_or(pause).min(Duration::from_secs(10)));
+            self.connection.pause(asked.unwrap_or(pause).min(Duration::from_secs(10)));
             pause *= 2;
         }
         unreachable!("the loop returns at the last attempt")

@@ -13,7 +13,7 @@ pub enum Outcome {
     Http429,
     /// 503, unless its body carries an error code that is no throttling: throttled.
     Http503SlowDown,
-    /// Any other 4xx, and an unexpected 1xx or 3xx.
+    /// Any other 4xx, and an unexpected 1xx.
     Http4xx,
     /// Any other 5xx, a 503 whose body says that it is something else included.
     Http5xx,
@@ -26,7 +26,7 @@ pub enum Outcome {
     ChecksumMismatch,
     /// The stamp of a block is not the one that was written.
     VerifyMismatch,
-    /// An answer that is not HTTP, or breaks it.
+    /// An answer that is not HTTP, or breaks it; a body with more bytes than were asked for.
     Protocol,
     /// EIO and other errors of a read or write.
     IoError,
@@ -36,10 +36,12 @@ pub enum Outcome {
     Cancelled,
     /// No connection came about: refused, unreachable.
     NoConnection,
+    /// 3xx: a redirect that was not followed, or 304 without having been asked for.
+    Http3xx,
 }
 
 impl Outcome {
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 18;
     pub const ALL: [Outcome; Self::COUNT] = [
         Self::Ok,
         Self::Http403,
@@ -58,6 +60,7 @@ impl Outcome {
         Self::NoSpace,
         Self::Cancelled,
         Self::NoConnection,
+        Self::Http3xx,
     ];
 
     pub fn index(self) -> usize {
@@ -84,6 +87,7 @@ impl Outcome {
             Self::NoSpace => "no_space",
             Self::Cancelled => "cancelled",
             Self::NoConnection => "no_connection",
+            Self::Http3xx => "http_3xx",
         }
     }
 

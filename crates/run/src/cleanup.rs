@@ -43,14 +43,14 @@ pub fn cleanup(
                 // A directory of the user's: the server is started over it once more.
                 Some(_) => {
                     let (store, server) = target::embedded_admin(s3, &mut journal)?;
-                    left.extend(bucket_things(&store, &mut journal, name, &how, &mut events)?);
+                    left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
                     server.stop(&mut journal)?;
                 }
             }
             continue;
         }
         let store = target::admin_for(s3)?;
-        left.extend(bucket_things(&store, &mut journal, name, &how, &mut events)?);
+        left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));
     for (_, thing) in journal.pending() {
@@ -105,14 +105,17 @@ pub fn has_uploads(plan: &Plan) -> bool {
     template || plan.stages.iter().any(parts)
 }
 
-/// What the journal holds of one target's bucket.
+/// What the journal holds of one target's bucket. Gives what had to stay, in words; `removed` counts objects, and is none where
+/// the removal of a prefix did not come to its end.
 pub fn bucket_things(
     store: &dyn ObjectStore,
     journal: &mut Journal,
     target: &str,
     how: &How,
+    removed: &mut Option<u64>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<String>, RunError> {
+    store.give_up_when(how.interrupt.enough_flag());
     let mut left = Vec::new();
     for (id, thing) in journal.pending() {
         if bucket_target(&thing).is_none_or(|t| t != target) {
@@ -134,8 +137,12 @@ pub fn bucket_things(
             (*tell.borrow_mut())(Event::Cleaning { done, total: None });
             !how.interrupt.is_enough()
         })?;
-        if let Cleaned::Left(why) = done {
-            left.push(format!("{}: {why}", words(&thing)));
+        match done {
+            Cleaned::Left(why) => {
+                *removed = None;
+                left.push(format!("{}: {why}", words(&thing)));
+            }
+            Cleaned::Gone { objects } => *removed = removed.map(|n| n + objects),
         }
     }
     Ok(left)

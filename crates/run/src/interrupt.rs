@@ -79,6 +79,11 @@ impl Interrupt {
         self.0.cleaning.store(true, Ordering::Release);
     }
 
+    /// For those who wait in small steps: set when cleaning up is to stop.
+    pub fn enough_flag(self) -> &'static AtomicBool {
+        &self.0.enough
+    }
+
     /// Cleaning up is to stop.
     pub fn is_enough(self) -> bool {
         self.0.enough.load(Ordering::Acquire)

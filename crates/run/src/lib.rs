@@ -16,6 +16,7 @@ mod execute;
 pub mod filebench;
 pub mod fio_job;
 pub mod interrupt;
+mod lost;
 mod lower;
 mod memory;
 pub mod objects;

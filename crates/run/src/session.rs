@@ -20,6 +20,7 @@ use crate::error::RunError;
 use crate::event::Event;
 use crate::execute::Options;
 use crate::interrupt::Interrupt;
+use crate::lost::Acknowledged;
 use crate::safety::marker::Content;
 use crate::sample::{Sampler, Source};
 use crate::stage::{self, Setting, Sinks, StageEnd};
@@ -53,6 +54,7 @@ pub struct Session {
     planned: Option<u32>,
     /// Redirects that were followed: from and to, and how many.
     redirected: BTreeMap<String, u64>,
+    acknowledged: Acknowledged,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -143,6 +145,7 @@ impl Session {
             again: 0,
             planned: None,
             redirected: BTreeMap::new(),
+            acknowledged: Acknowledged::default(),
             prepared: BTreeSet::new(),
         })
     }
@@ -353,6 +356,7 @@ impl Session {
 
     /// What the workers found out about themselves and the servers.
     fn note(&mut self, end: &StageEnd) {
+        self.acknowledged.add(&end.observation.series);
         if self.environment.ring.is_empty() {
             self.environment.ring.clone_from(&end.ring);
         }
@@ -447,9 +451,12 @@ impl Session {
         let keep = self.plan.options.keep;
         let how = How { keep, uploads: cleanup::has_uploads(&self.plan), interrupt: self.interrupt };
         let mut left = Vec::new();
+        // Of a run in one bucket alone it is known what was to be there.
+        let mut removed = (self.targets.len() == 1 && !keep).then_some(0);
         for t in self.targets.values_mut() {
             if let Ready::S3(s3) = t {
                 if s3.is_thrown_away() && !keep {
+                    removed = None;
                     cleanup::forget_embedded(&mut self.journal, s3.target_name())?;
                 } else if let Some(area) = s3.area() {
                     left.extend(cleanup::bucket_things(
@@ -457,11 +464,19 @@ impl Session {
                         &mut self.journal,
                         &area.target,
                         &how,
+                        &mut removed,
                         events,
                     )?);
+                } else {
+                    removed = None;
                 }
                 s3.stop_server(&mut self.journal)?;
             }
+        }
+        if self.targets.values().all(|t| matches!(t, Ready::S3(_)))
+            && let Some(f) = self.acknowledged.finding(removed)
+        {
+            self.found(f);
         }
         // Permits on devices end here.
         self.targets.clear();

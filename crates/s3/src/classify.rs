@@ -44,6 +44,7 @@ pub fn classify(status: u16, code: &str, retry_after: bool) -> Outcome {
         403 => Outcome::Http403,
         404 => Outcome::Http404,
         500..=599 => Outcome::Http5xx,
+        300..=399 => Outcome::Http3xx,
         _ => Outcome::Http4xx,
     }
 }
@@ -274,7 +275,8 @@ mod tests {
             (507, "XMinioStorageFull", false, Outcome::NoSpace),
             (404, "", false, Outcome::Http404),
             (416, "InvalidRange", false, Outcome::Http4xx),
-            (307, "", false, Outcome::Http4xx),
+            (307, "", false, Outcome::Http3xx),
+            (304, "", false, Outcome::Http3xx),
             (500, "", true, Outcome::Http5xx),
         ] {
             assert_eq!(classify(status, code, retry), want, "{status} {code}");

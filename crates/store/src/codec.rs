@@ -305,7 +305,7 @@ mod tests {
         let outcomes: Vec<_> = Outcome::ALL.iter().map(|o| o.name()).collect();
         assert!(outcomes.join(" ").starts_with(
             "ok http_403 http_404 http_429 http_503 http_4xx http_5xx timeout reset short_body \
-             checksum_mismatch verify_mismatch protocol io_error no_space cancelled no_connection"
+             checksum_mismatch verify_mismatch protocol io_error no_space cancelled no_connection http_3xx"
         ));
     }
 }

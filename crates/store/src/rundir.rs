@@ -49,6 +49,10 @@ pub struct Seal {
     /// `done`, `interrupted` or `failed: ...`.
     pub end: String,
     pub files: BTreeMap<String, FileSeal>,
+    /// What was made of them (`summary.json`, `analysis.json`) as it was last written. The one before stays, too: a kill between
+    /// this file and that one is no change by anybody.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<String, Vec<FileSeal>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +190,36 @@ impl RunDir {
     }
 
     pub fn write_summary(&self, summary: &RunSummary) -> Result<(), StoreError> {
-        write_json(&self.path.join("summary.json"), summary)
+        self.write_result("summary.json", summary)
+    }
+
+    /// Writes what was made of the raw data, and its hash into the seal, if there is one.
+    fn write_result<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
+        let path = self.path.join(name);
+        let text = json_text(&path, value)?;
+        if let Some(mut seal) = self.sealed()? {
+            let all = seal.results.entry(name.into()).or_default();
+            all.push(hash_bytes(text.as_bytes()));
+            all.drain(..all.len().saturating_sub(2));
+            write_json(&self.path.join("seal.json"), &seal)?;
+        }
+        replace(&path, text.as_bytes())
+    }
+
+    /// Results that are not as they were written (V23); empty when all are, or where no seal knows them.
+    pub fn altered_results(&self) -> Result<Vec<String>, StoreError> {
+        let Some(seal) = self.sealed()? else { return Ok(Vec::new()) };
+        let mut out = Vec::new();
+        // Names from the seal are no paths to be read.
+        for name in ["analysis.json", "summary.json"] {
+            let (path, known) = (self.path.join(name), seal.results.get(name));
+            if let Some(known) = known.filter(|_| path.is_file())
+                && !known.contains(&hash_file(&path)?)
+            {
+                out.push(name.to_owned());
+            }
+        }
+        Ok(out)
     }
 
     /// Whether a process works on it now.
@@ -201,21 +234,30 @@ impl RunDir {
 
     pub fn summary(&self) -> Result<RunSummary, StoreError> {
         let path = self.path.join("summary.json");
-        let summary: RunSummary = read_json(&path)?;
+        let mut summary: RunSummary = read_json(&path)?;
         if summary.schema == plimsoll_model::summary::SCHEMA_1 {
-            return Ok(summary.from_schema_1());
+            summary = summary.from_schema_1();
+        } else {
+            check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
         }
-        check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
+        let altered = self.altered_results()?;
+        if !altered.is_empty() {
+            summary.distrust(&altered);
+        }
         Ok(summary)
     }
 
     pub fn write_analysis(&self, analysis: &Analysis) -> Result<(), StoreError> {
-        write_json(&self.path.join("analysis.json"), analysis)
+        self.write_result("analysis.json", analysis)
     }
 
     pub fn analysis(&self) -> Result<Analysis, StoreError> {
         let path = self.path.join("analysis.json");
         let analysis: Analysis = read_json(&path)?;
+        if self.altered_results()?.iter().any(|n| n == "analysis.json") {
+            let problem = "it was changed after it was written; `plimsoll analyze` makes it anew".into();
+            return Err(StoreError::Content { path, problem });
+        }
         check_format(&path, &analysis.schema, plimsoll_model::analysis::SCHEMA)?;
         Ok(analysis)
     }
@@ -266,7 +308,12 @@ impl RunDir {
 
     /// Seals the raw data: nothing but analyses is written afterwards. `end` is `done`, `interrupted` or `failed: ...`.
     pub fn seal(&self, end: &str) -> Result<Seal, StoreError> {
-        let seal = Seal { format: SEAL_FORMAT.into(), end: end.into(), files: self.hash_raw()? };
+        let seal = Seal {
+            format: SEAL_FORMAT.into(),
+            end: end.into(),
+            files: self.hash_raw()?,
+            results: BTreeMap::new(),
+        };
         write_json(&self.path.join("seal.json"), &seal)?;
         Ok(seal)
     }
@@ -446,6 +493,10 @@ fn zst_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(files)
 }
 
+fn hash_bytes(bytes: &[u8]) -> FileSeal {
+    FileSeal { bytes: bytes.len() as u64, xxh3: format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes)) }
+}
+
 fn hash_file(path: &Path) -> Result<FileSeal, StoreError> {
     let mut file = std::fs::File::open(path).map_err(StoreError::io("open", path))?;
     let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
@@ -479,12 +530,16 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
+    replace(path, json_text(path, value)?.as_bytes())
+}
+
+fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<String, StoreError> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| StoreError::Content {
         path: path.to_owned(),
         problem: format!("cannot be written as JSON: {e}"),
     })?;
     text.push('\n');
-    replace(path, text.as_bytes())
+    Ok(text)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::units::Span;
@@ -18,8 +19,12 @@ use crate::target::s3::tls;
 /// Three attempts of TCP (at 0, 1 and 3 s). Who has not taken a connection by then is away.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Each silence is bounded by the time-out; an answer that comes byte by byte is by so many of them.
-const SLOWEST: u32 = 4;
+/// How often a wait looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+/// What an answer's error says that came in part, and not in full in time.
+const TRICKLES: &str = "the answer trickles";
+/// What it says when nobody wants it any more.
+const UNWANTED: &str = "it is waited for no longer";
 
 /// A complete answer.
 #[derive(Debug)]
@@ -81,6 +86,8 @@ pub(super) struct Connection {
     shown: String,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     timeout: Duration,
+    /// Set: nobody waits any longer.
+    pub enough: Option<&'static AtomicBool>,
     stream: Option<Stream>,
     parser: ResponseParser,
     buffer: Vec<u8>,
@@ -107,6 +114,7 @@ impl Connection {
             shown: e.to_string(),
             tls,
             timeout: setup.timeout,
+            enough: None,
             stream: None,
             parser: ResponseParser::new(),
             buffer: vec![0; 64 * 1024],
@@ -117,7 +125,8 @@ impl Connection {
     pub fn exchange(&mut self, head: &[u8], body: &[u8], is_head: bool) -> Result<Answer, Lost> {
         let reused = self.stream.is_some();
         match self.once(head, body, is_head) {
-            Err(_) if reused && !self.parser.started() => {
+            // A server that is silent on this connection is so on the next.
+            Err(e) if e.was_open && reused && !self.parser.started() => {
                 self.stream = None;
                 self.once(head, body, is_head)
             }
@@ -148,10 +157,22 @@ impl Connection {
         let mut body = Vec::new();
         let begun = Instant::now();
         'receive: loop {
-            if begun.elapsed() > self.timeout * SLOWEST {
-                return Err(io::ErrorKind::TimedOut.into());
+            if is_set(self.enough) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, UNWANTED));
             }
-            let n = stream.read(&mut self.buffer)?;
+            // One limit for the whole answer: it may come byte by byte.
+            if begun.elapsed() >= self.timeout {
+                return Err(match self.parser.started() {
+                    true => io::Error::new(io::ErrorKind::TimedOut, TRICKLES),
+                    false => io::ErrorKind::TimedOut.into(),
+                });
+            }
+            let n = match stream.read(&mut self.buffer) {
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    continue;
+                }
+                read => read?,
+            };
             if n == 0 {
                 self.parser.closed().map_err(bad)?;
                 break;
@@ -183,6 +204,17 @@ impl Connection {
         Ok(Answer { head, body, error })
     }
 
+    /// Waits, as long as that is wanted.
+    pub fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if is_set(self.enough) {
+                return;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
     fn connect(&self) -> Result<Stream, Lost> {
         let Self { host, port, shown, .. } = self;
         let addresses = addresses_of(host, *port).map_err(|e| {
@@ -198,7 +230,12 @@ impl Connection {
                         .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
                         .and_then(|()| tcp.set_nodelay(true));
                     setup.map_err(|e| lost(shown, &e, self.timeout))?;
-                    return self.wrap(tcp);
+                    let look = tcp.try_clone().map_err(|e| lost(shown, &e, self.timeout))?;
+                    let stream = self.wrap(tcp)?;
+                    // The handshake is one step; from here on each read is short, so that a wait can be ended.
+                    look.set_read_timeout(Some(self.timeout.min(LOOK)))
+                        .map_err(|e| lost(shown, &e, self.timeout))?;
+                    return Ok(stream);
                 }
                 Err(e) => last = Some((a, e)),
             }
@@ -233,9 +270,20 @@ impl Connection {
     }
 }
 
+fn is_set(flag: Option<&'static AtomicBool>) -> bool {
+    flag.is_some_and(|f| f.load(Ordering::Acquire))
+}
+
 /// A connection that was there and broke.
 fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
     match e.kind() {
+        io::ErrorKind::TimedOut if e.to_string() == UNWANTED => {
+            Lost::unreached(format!("the answer of {shown} is waited for no longer"), "")
+        }
+        io::ErrorKind::TimedOut if e.to_string() == TRICKLES => Lost::unreached(
+            format!("{shown} began to answer and had not ended after {}", Span(timeout)),
+            "Check that it is not overloaded, and that it is an S3 server that listens there",
+        ),
         // Not tried again at once: each attempt would cost the whole time-out.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost::unreached(
             format!("{shown} took the connection and did not answer within {}", Span(timeout)),

@@ -95,6 +95,24 @@ impl RunSummary {
         self.answered = self.valid || answered && !none;
     }
 
+    /// Files of the result are not as they were written: no figure of it is shown, and the verdict says why.
+    pub fn distrust(&mut self, altered: &[String]) {
+        let text = format!(
+            "{} was changed after it was written: its figures are not shown. `plimsoll analyze {}` makes it anew from the raw data.",
+            altered.join(" and "),
+            self.id
+        );
+        for w in &mut self.workloads {
+            (w.ops_per_s, w.bytes_per_s, w.latency_ns) = (None, None, Default::default());
+        }
+        self.limits.clear();
+        self.claims.clear();
+        self.expectations.clear();
+        self.verdict = format!("NOT VALID (V23). {text}");
+        self.findings.insert(0, Finding::new("V23", "result_altered", Level::Invalid, text));
+        self.settle(false, true);
+    }
+
     /// An estimate without a value is none: JSON has no word for it, and nobody could read the file again.
     fn drop_what_is_no_number(&mut self) {
         let lines = self.workloads.iter_mut().flat_map(|w| [&mut w.ops_per_s, &mut w.bytes_per_s]);

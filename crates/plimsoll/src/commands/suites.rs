@@ -121,6 +121,9 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
         seed: c.seed.unwrap_or(context.fresh_seed),
     };
     let mut made = drives::plan(&options, drives::look_at)?;
+    for said in drives::sharing(&options.directories) {
+        output::tell(format_args!("plimsoll: {said}"));
+    }
     ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
     if c.dry_run {
         return measure::show_plan(&made.plan);

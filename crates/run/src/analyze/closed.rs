@@ -2,11 +2,14 @@
 //! (or of a proxy before it) that the figures show and no figure names.
 
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{Finding, Level, Plan};
+use plimsoll_model::{Finding, Level, Outcome, Plan};
 use plimsoll_store::Totals;
 
 /// From this share of ops on that needed a new connection.
 const OFTEN: f64 = 0.5;
+/// Ends of an op that cost its connection.
+const CLOSING: [Outcome; 5] =
+    [Outcome::Timeout, Outcome::Reset, Outcome::ShortBody, Outcome::Protocol, Outcome::NoConnection];
 /// Fewer ops say nothing: each slot's first connection is a new one.
 const LEAST_OPS: u64 = 100;
 
@@ -16,8 +19,13 @@ pub fn finding(plan: &Plan, totals: &[Totals]) -> Option<Finding> {
     if !plan.targets.values().all(keeps) {
         return None;
     }
-    let opened: u64 = totals.iter().map(|t| t.client.reconnects).sum();
-    let ops: u64 = totals.iter().flat_map(|t| &t.series).map(|s| s.outcomes.iter().sum::<u64>()).sum();
+    let count = |of: &dyn Fn(&plimsoll_model::Series) -> u64| -> u64 {
+        totals.iter().flat_map(|t| &t.series).map(of).sum()
+    };
+    let ops = count(&|s| s.outcomes.iter().sum());
+    // After these the client itself closes: what would come next on the connection is not known, or there is none.
+    let by_client = count(&|s| CLOSING.iter().map(|o| s.outcomes[o.index()]).sum());
+    let opened = totals.iter().map(|t| t.client.reconnects).sum::<u64>().saturating_sub(by_client);
     let share = opened as f64 / ops.max(1) as f64;
     (ops >= LEAST_OPS && share >= OFTEN).then(|| {
         let text = format!(

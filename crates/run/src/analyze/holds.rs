@@ -311,7 +311,7 @@ fn findings(
             out.push(Finding::new("F32", "fixed_window", Qualified, text).on(label));
         }
         _ if *steady == SteadyVerdict::Drifting => {
-            let text = "The rate drifted over the load instead of holding a level: its mean is no sustained rate. Run longer.";
+            let text = "The rate drifted over the load instead of holding a level: its mean is no sustained rate. Find out what changes.";
             out.push(Finding::new("F33", "drifting", Qualified, text).on(label));
         }
         _ => {}

@@ -148,7 +148,7 @@ impl Ground {
             for need in &needs {
                 if self.holds.is_device(&need.path) {
                     self.holds.device(need)?;
-                    self.fits_device(need)?;
+                    self.fits(need, "device")?;
                     continue;
                 }
                 self.holds.directory(need)?;
@@ -173,7 +173,7 @@ impl Ground {
         if self.holds.is_device(&need.path) {
             // A device is never laid out: only the workloads themselves write to it.
             self.holds.device(need)?;
-            return self.fits_device(need).map(|()| None);
+            return self.fits(need, "device").map(|()| None);
         }
         if need.path.is_dir() {
             return Err(RunError::input(
@@ -193,6 +193,9 @@ impl Ground {
         if need.writes || lay_out {
             let allocate = !need.own_directory && !need.fresh;
             extend(&need.path, &self.holds.through(&need.path), need.offset + length, allocate)?;
+        }
+        if !need.writes && !lay_out {
+            self.fits(need, "file")?;
         }
         if !lay_out || fate == FileFate::Foreign {
             return Ok(None);
@@ -228,13 +231,14 @@ impl Ground {
             || need.length.is_none_or(|l| unwritten_bytes(&through, need.offset, l).is_ok_and(|n| n == 0))
     }
 
-    fn fits_device(&self, need: &Need) -> Result<(), RunError> {
+    /// What is only read, and a device, has to be there as far as the region goes.
+    fn fits(&self, need: &Need, what: &str) -> Result<(), RunError> {
         let have = known_size(&self.holds.through(&need.path)).unwrap_or(0);
         let end = need.offset + need.length.unwrap_or(0);
         if end > have {
             return Err(RunError::input(
                 format!(
-                    "{}: the region ends at {}, the device at {}",
+                    "{}: the region ends at {}, the {what} at {}",
                     need.path.display(),
                     format_size(end),
                     format_size(have)

@@ -4,6 +4,7 @@
 //! out of the plan and named in it, so that no total hides it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,9 +100,14 @@ pub fn plan(
     }
     let mut good: Vec<&PathBuf> = Vec::new();
     let mut failed = Vec::new();
-    for d in &o.directories {
-        if good.contains(&d) {
-            return Err(RunError::input(format!("{} is named twice", d.display()), "Name each drive once"));
+    for (i, d) in o.directories.iter().enumerate() {
+        if let Some(same) = o.directories[..i].iter().find(|e| is_same(e, d)) {
+            let text = if same == d {
+                format!("{} is named twice", d.display())
+            } else {
+                format!("{} and {} are one directory", same.display(), d.display())
+            };
+            return Err(RunError::input(text, "Name each drive once"));
         }
         match look(d).and_then(|state| suits(o, d, &state)) {
             Ok(()) => good.push(d),
@@ -133,6 +139,32 @@ pub fn plan(
     };
     plan.validate()?;
     Ok(DrivePlan { plan, failed })
+}
+
+/// Whether two names lead to one directory, through links and dots.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let id = |p: &Path| std::fs::metadata(p).ok().map(|m| (m.dev(), m.ino()));
+    a == b || id(a).is_some_and(|x| Some(x) == id(b))
+}
+
+/// Directories of one device: what they do together is no sum over drives. One sentence for each device.
+pub fn sharing(directories: &[PathBuf]) -> Vec<String> {
+    let mut devices: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for d in directories {
+        if let Ok(m) = std::fs::metadata(d) {
+            devices.entry(m.dev()).or_default().push(d.display().to_string());
+        }
+    }
+    let shared = devices.into_values().filter(|names| names.len() > 1);
+    shared
+        .map(|names| {
+            format!(
+                "{} lie on one file system: together they are one drive, not {}",
+                names.join(", "),
+                names.len()
+            )
+        })
+        .collect()
 }
 
 fn suits(o: &DriveOptions, d: &Path, state: &DriveState) -> Result<(), RunError> {
@@ -291,6 +323,19 @@ mod tests {
         let o = DriveOptions { file_bytes: 1, ..options(&["/a"]) };
         assert!(plan(&o, fine).unwrap_err().to_string().contains("holds no block"));
         assert!(plan(&options(&["/a", "/a"]), fine).unwrap_err().to_string().contains("twice"));
+        // One directory by three names.
+        let dir = tempfile::tempdir().unwrap();
+        let (a, link) = (dir.path().join("a"), dir.path().join("link"));
+        std::fs::create_dir(&a).unwrap();
+        std::os::unix::fs::symlink(&a, &link).unwrap();
+        for other in [link, a.join("../a")] {
+            let names = [a.display().to_string(), other.display().to_string()];
+            let told = plan(&options(&[&names[0], &names[1]]), fine).unwrap_err().to_string();
+            assert!(told.contains("are one directory"), "{told}");
+        }
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        let shared = sharing(&[a, dir.path().join("b"), "/proc".into()]);
+        assert!(shared.len() == 1 && shared[0].contains("together they are one drive, not 2"), "{shared:?}");
         let full = |_: &Path| Ok(DriveState { alignment: 512, free_bytes: Some(1 << 30) });
         assert!(plan(&options(&["/a"]), full).unwrap_err().to_string().contains("are free"));
     }

@@ -166,6 +166,8 @@ pub trait ObjectStore {
     fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     /// At most 1,000 items; those that are gone already are no error. Gives those that cannot be removed. An error is of the whole.
     fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault>;
+    /// Calls fail at once from when this is set.
+    fn give_up_when(&self, _: &'static std::sync::atomic::AtomicBool) {}
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault>;
     fn abort_upload(&self, upload: &Upload) -> Result<(), StoreFault>;
 }

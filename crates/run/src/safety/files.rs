@@ -59,6 +59,10 @@ pub fn prepare_file(
             ));
         }
         Ok(file) if !writes => {
+            // A pipe without a writer is waited for by whoever opens it next, for ever.
+            if !looked_at(&file, &shown)?.is_file() {
+                return Err(no_storage(&shown));
+            }
             let ours = matches!(held::maker(&file), Maker::Run(_));
             (file, if ours { FileFate::Ours } else { FileFate::Foreign })
         }
@@ -68,6 +72,14 @@ pub fn prepare_file(
         }
     };
     Ok(HeldFile { file, fate, writes })
+}
+
+fn looked_at(file: &File, shown: &str) -> Result<fs::Metadata, Refusal> {
+    file.metadata().map_err(|e| Refusal::new(shown, format!("cannot be looked at: {e}"), "Check the path"))
+}
+
+fn no_storage(shown: &str) -> Refusal {
+    Refusal::new(shown, "is neither a regular file nor a block device", "Name a file or a block device")
 }
 
 fn missing(shown: &str) -> Refusal {
@@ -101,15 +113,9 @@ fn create(path: &Path, shown: &str, run: &str) -> Result<File, Refusal> {
 }
 
 fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<FileFate, Refusal> {
-    let meta = file
-        .metadata()
-        .map_err(|e| Refusal::new(shown, format!("cannot be looked at: {e}"), "Check the path"))?;
+    let meta = looked_at(file, shown)?;
     if !meta.is_file() {
-        return Err(Refusal::new(
-            shown,
-            "is neither a regular file nor a block device",
-            "Name a file or a block device",
-        ));
+        return Err(no_storage(shown));
     }
     if let Some(what) = facts::file_uses(file).first() {
         return Err(Refusal::new(
@@ -208,6 +214,18 @@ mod tests {
         let told = fate(&path, true, None).unwrap_err();
         assert!(told.problem.contains("made by plimsoll, and it holds xfs"), "{told}");
         assert_eq!(fate(&path, true, Some(&path.display().to_string())), Ok(FileFate::Foreign));
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_never_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+        for writes in [false, true] {
+            let told = fate(&path, writes, None).unwrap_err();
+            assert!(told.problem.contains("neither a regular file"), "{told}");
+        }
     }
 
     #[test]

@@ -112,7 +112,8 @@ pub fn connect(
                 Ok(made) => area = Some(made),
                 Err(e) => {
                     // What was made until then (the bucket) goes again.
-                    let left = cleanup::bucket_things(&admin, journal, name, &How::default(), events)?;
+                    let left =
+                        cleanup::bucket_things(&admin, journal, name, &How::default(), &mut None, events)?;
                     left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
                     if let Some(server) = server {
                         server.stop(journal)?;
@@ -509,6 +510,9 @@ impl AdminStore {
 impl ObjectStore for AdminStore {
     fn shows_versions(&self) -> bool {
         self.0.borrow().shows_versions()
+    }
+    fn give_up_when(&self, enough: &'static std::sync::atomic::AtomicBool) {
+        self.0.borrow_mut().give_up_when(enough);
     }
     fn bucket_exists(&self) -> Result<bool, StoreFault> {
         self.reach(&mut |_| {})

@@ -89,7 +89,9 @@ pub fn v04_steady_window(f: &Facts) -> Option<Finding> {
         SteadyFact::Undetermined(why) => ("no_steady_window", format!("No steady window was found: {why}.")),
         SteadyFact::Drifting => (
             "drifting",
-            "The rate drifted by more than 10 % over the window: its mean is no sustained rate. Run longer.".into(),
+            "The rate drifted by more than 10 % over the window: its mean is no sustained rate. Find out what changes \
+             (a cache or a burst that runs out), or let it settle in a longer warm-up."
+                .into(),
         ),
         SteadyFact::Unstable => (
             "unstable",

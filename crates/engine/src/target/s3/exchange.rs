@@ -66,6 +66,8 @@ pub(super) enum Why {
     Send(i32),
     Receive(i32),
     Malformed(Malformed),
+    /// The body goes on behind what was asked for.
+    TooLong,
     Tls,
     Cancelled,
 }

@@ -12,6 +12,7 @@ use super::request::Call;
 /// The outcome of an exchange, and words for the first of its class.
 pub(super) fn judge(lane: &mut Lane, ended: Ended, call: Call, op: &Op) -> (Outcome, Option<String>) {
     match ended {
+        Ended::Failed(outcome, Why::TooLong) if is_whole(lane, op) => (outcome, Some(whole(lane))),
         Ended::Failed(outcome, why) => (outcome, Some(in_words(lane, why))),
         Ended::Answered => answered(lane, call, op),
     }
@@ -41,12 +42,16 @@ fn answered(lane: &mut Lane, call: Call, op: &Op) -> (Outcome, Option<String>) {
         (Call::Single, OpKind::DeleteBatch) => deleted(lane),
         (Call::Single, OpKind::Get | OpKind::GetRange) => body(lane, op),
         (Call::Part(_), _) | (Call::Single, OpKind::Put) => uploaded(lane, call),
-        _ => (Outcome::Ok, None),
+        _ => hidden_error(lane),
     }
 }
 
 /// What a server says of a body that it took.
 fn uploaded(lane: &mut Lane, call: Call) -> (Outcome, Option<String>) {
+    let hidden = hidden_error(lane);
+    if !hidden.0.is_ok() {
+        return hidden;
+    }
     if !lane.upload_is_confirmed() {
         let text = "the server says that it stored another checksum than that of the body that was sent";
         return (Outcome::ChecksumMismatch, Some(text.into()));
@@ -58,21 +63,27 @@ fn uploaded(lane: &mut Lane, call: Call) -> (Outcome, Option<String>) {
             Some("the answer to a part has no ETag, by which the upload is completed".into()),
         );
     }
-    (Outcome::Ok, None)
+    hidden
+}
+
+/// A range was asked for, and the object comes.
+fn is_whole(lane: &Lane, op: &Op) -> bool {
+    op.kind == OpKind::GetRange && lane.parser.head().status != 206
+}
+
+fn whole(lane: &Lane) -> String {
+    format!("a range was asked for, but the answer is HTTP {}, not 206", lane.parser.head().status)
 }
 
 /// Checks the body of a GET.
 fn body(lane: &mut Lane, op: &Op) -> (Outcome, Option<String>) {
-    let status = lane.parser.head().status;
-    if op.kind == OpKind::GetRange && status != 206 {
-        return (
-            Outcome::Protocol,
-            Some(format!("a range was asked for, but the answer is HTTP {status}, not 206")),
-        );
+    if is_whole(lane, op) {
+        return (Outcome::Protocol, Some(whole(lane)));
     }
     if lane.body_bytes != op.length {
         let text = format!("the body has {} bytes, not {}", lane.body_bytes, op.length);
-        return (Outcome::ShortBody, Some(text));
+        let short = lane.body_bytes < op.length;
+        return (if short { Outcome::ShortBody } else { Outcome::Protocol }, Some(text));
     }
     if lane.difference.is_some() {
         return (Outcome::VerifyMismatch, Some("the object is not what was written".into()));
@@ -84,6 +95,17 @@ fn body(lane: &mut Lane, op: &Op) -> (Outcome, Option<String>) {
         );
     }
     (Outcome::Ok, None)
+}
+
+/// A success that has no document as a rule; one that there is may be an error.
+fn hidden_error(lane: &Lane) -> (Outcome, Option<String>) {
+    if !contains(&lane.text, b"<Error") {
+        return (Outcome::Ok, None);
+    }
+    match ErrorDocument::parse(&lane.text) {
+        Some(e) => (classify_code(&e.code), Some(said(lane.parser.head().status, &e, ""))),
+        None => (Outcome::Protocol, Some("the answer has a body that is no document of S3".into())),
+    }
 }
 
 /// A success that must be the document that begins with `root`; an error may hide under status 200.
@@ -177,6 +199,9 @@ fn in_words(lane: &Lane, why: Why) -> String {
         Why::Send(e) => format!("sending failed: {}", os(e)),
         Why::Receive(e) => format!("receiving failed: {}", os(e)),
         Why::Malformed(m) => m.to_string(),
+        Why::TooLong => {
+            format!("the body has more than the {} bytes that were asked for", lane.exchange.expected)
+        }
         Why::Cancelled => "no answer in time".into(),
     }
 }

@@ -382,6 +382,10 @@ impl Lane {
             let (used, event) = self.parser.step(&input[at..]).map_err(Why::Malformed)?;
             at += used;
             match event {
+                // A body may go on for ever: what is behind its end is not waited for.
+                Event::NeedMore if self.is_download() && self.body_bytes > self.exchange.expected => {
+                    return Err(Why::TooLong);
+                }
                 Event::NeedMore => return Ok(false),
                 Event::Continue => {
                     self.out.held = false;

@@ -105,6 +105,7 @@ impl Writer {
                 Action::CreateMultipart
             }
             (Call::Part(index), _) => {
+                exchange.wants = Wants::Text;
                 let base = u64::from(index) * config.object.part_bytes;
                 object(base, config.object.part_bytes.min(op.length - base));
                 Action::UploadPart { upload_id: &upload.id, number: index + 1 }
@@ -118,6 +119,8 @@ impl Writer {
             }
             (Call::Abort, _) => Action::AbortMultipart { upload_id: &upload.id },
             (Call::Single, OpKind::Put) => {
+                // As a rule there is none; a document under status 200 may say that it failed.
+                exchange.wants = Wants::Text;
                 object(0, op.length);
                 if op.length <= FLAT_BYTES && config.signing != PayloadSigning::Full {
                     config.content.prefetch(op.key, 0, op.length);
@@ -146,7 +149,10 @@ impl Writer {
                     url_encoding: false,
                 }
             }
-            (Call::Single, OpKind::Delete) => Action::DeleteObject,
+            (Call::Single, OpKind::Delete) => {
+                exchange.wants = Wants::Text;
+                Action::DeleteObject
+            }
             (Call::Single, OpKind::DeleteBatch) => {
                 exchange.wants = Wants::Text;
                 self.batch_text(config, op.key, &mut out.text);

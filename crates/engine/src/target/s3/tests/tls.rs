@@ -84,7 +84,7 @@ fn a_redirect_from_tls_to_a_plain_connection_is_never_followed() {
         )]
         .into();
         case.run_both(&[op(OpKind::Put, 1, 1000)], |ran| {
-            assert_eq!(ran.outcomes(), [Outcome::Http4xx], "{:?}", ran.log);
+            assert_eq!(ran.outcomes(), [Outcome::Http3xx], "{:?}", ran.log);
             assert!(ran.log.failures[0].2.contains("not followed"), "{:?}", ran.log);
         });
     }

@@ -48,6 +48,9 @@ fn answers_of_all_shapes() {
     let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
     let other = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhell";
+    let endless =
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", "5\r\nhello\r\n".repeat(3));
+    let long = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello!";
     let broken = "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n";
     let no_http = "220 smtp ready\r\n";
     let excess = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n";
@@ -57,15 +60,41 @@ fn answers_of_all_shapes() {
         (closing, Outcome::Ok),
         (short, Outcome::ShortBody),
         (other, Outcome::ShortBody),
+        (long, Outcome::Protocol),
+        (endless.as_str(), Outcome::Protocol),
         (broken, Outcome::Protocol),
         (no_http, Outcome::Protocol),
         (excess, Outcome::Protocol),
     ] {
-        let server = Server::start(move |_| Reply::Close(text.as_bytes().to_vec()));
+        let reply = text.as_bytes().to_vec();
+        let server = Server::start(move |_| Reply::Close(reply.clone()));
         Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, 5); 3], |ran| {
             assert_eq!(ran.outcomes(), [want; 3], "{text:?} {:?}", ran.log);
         });
     }
+}
+
+#[test]
+fn a_body_without_an_end_is_not_waited_for() {
+    // The server keeps the connection open and sends no more: only the length tells.
+    for head in ["Transfer-Encoding: chunked\r\n\r\n6\r\nhello!\r\n", "Content-Length: 500000\r\n\r\nhello!"]
+    {
+        let server = Server::start(move |_| Reply::Bytes(format!("HTTP/1.1 200 OK\r\n{head}").into_bytes()));
+        Case::new(&[&server]).run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            assert_eq!(ran.outcomes(), [Outcome::Protocol], "{head:?} {:?}", ran.log);
+        });
+    }
+}
+
+#[test]
+fn an_error_under_status_200_is_no_put() {
+    let text = "<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>no</Message></Error>";
+    let server = Server::start(move |_| Reply::Bytes(http("200 OK", "", text.as_bytes())));
+    Case::new(&[&server]).run_both(&[op(OpKind::Put, 1, 5), op(OpKind::Delete, 1, 0)], |ran| {
+        assert_eq!(ran.outcomes(), [Outcome::Http5xx; 2], "{:?}", ran.log);
+    });
+    let fine = Server::start(move |_| Reply::Bytes(http("200 OK", "", b"<PutObjectResult/>")));
+    Case::new(&[&fine]).run_both(&[op(OpKind::Put, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Ok]));
 }
 
 #[test]
@@ -161,7 +190,7 @@ fn redirects_lead_to_servers_that_were_named() {
     let ops = [op(OpKind::Put, 1, 1000), op(OpKind::Get, 1, 1000)];
     let mut case = Case::new(&[&from]);
     case.run_both(&ops, |ran| {
-        assert_eq!(ran.outcomes(), [Outcome::Http4xx; 2], "{:?}", ran.log);
+        assert_eq!(ran.outcomes(), [Outcome::Http3xx; 2], "{:?}", ran.log);
         assert!(ran.log.failures[0].2.contains("--redirect-to"), "{:?}", ran.log);
         assert!(ran.redirects.is_empty());
     });
@@ -178,7 +207,7 @@ fn redirects_lead_to_servers_that_were_named() {
         Reply::Bytes(http("307 R", &format!("Location: http://{}/\r\n", r.headers["host"]), b""))
     });
     Case::new(&[&turning])
-        .run_both(&[op(OpKind::Get, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Http4xx]));
+        .run_both(&[op(OpKind::Get, 1, 5)], |ran| assert_eq!(ran.outcomes(), [Outcome::Http3xx]));
 }
 
 #[test]
@@ -198,7 +227,7 @@ fn what_only_looks_like_a_server_that_was_named_is_none() {
         let mut case = Case::new(&[&from]);
         case.target.redirects_to = vec![to.clone()];
         case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
-            assert_eq!(ran.outcomes(), [Outcome::Http4xx], "{location}");
+            assert_eq!(ran.outcomes(), [Outcome::Http3xx], "{location}");
         });
     }
     assert!(named.requests().is_empty() && evil.requests().is_empty());
