@@ -39,6 +39,8 @@ def test_an_error_under_status_200_is_no_put(plimsoll):
     assert done.code == 3 and found(done.summary, "V01"), done.err
     w = done.summary["workloads"][0]
     assert not w["outcomes"].get("ok") and w["outcomes"]["http_5xx"] > 10, w["outcomes"]
+    # Wrong from the first to the last: no rate is there that an outage could be held against.
+    assert not found(done.summary, "F60") and "outage" not in done.summary["verdict"], done.summary["verdict"]
 
 
 @pytest.mark.parametrize("how", ["endless", "long"])

@@ -404,6 +404,9 @@ const LEAST_TIMED: u64 = 100;
 /// How many times more in flight to try (guess: a rate that can rise does so visibly).
 const TRY_TIMES: f64 = 4.0;
 
+/// The name of what [`judge`] says of a load whose concurrency set its rate.
+pub const CONCURRENCY_BOUND: &str = "concurrency_bound";
+
 /// In a closed loop that nothing saturated, the concurrency set the rate: says so, and what to try.
 ///
 /// Sign: no op waits for another (the mean service time is within twice the least one), none is throttled, and the
@@ -439,7 +442,7 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
         c / time_s
     );
     let ratio = l.mean / l.min as f64;
-    let mut f = Finding::new("F02", "concurrency_bound", Level::Info, text)
+    let mut f = Finding::new("F02", CONCURRENCY_BOUND, Level::Info, text)
         .measured(ratio, UNDISTURBED)
         .on(w.name.clone());
     f.evidence = vec![

@@ -8,6 +8,7 @@ pub mod advice;
 pub mod attribution;
 pub mod bucket;
 pub mod claims;
+pub mod client_time;
 pub mod compare;
 pub mod cycles;
 pub mod expect;

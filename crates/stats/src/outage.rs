@@ -47,7 +47,8 @@ pub struct Seen<'a> {
     pub stage: u32,
     /// The endpoint, device or directory that was asked.
     pub at: &'a str,
-    /// When the first slice began, seconds since the run's start.
+    /// When the load began, and its first slice, seconds since the run's start.
+    pub load_s: f64,
     pub start_s: f64,
     pub ok: &'a [f64],
     pub throttled: &'a [f64],
@@ -214,6 +215,7 @@ fn outage(s: &Seen<'_>, found: &[Gap], i: usize, whole: [Option<Estimate>; 2]) -
     };
     let span = OutageSpan {
         stage: s.stage,
+        load_s: s.load_s,
         at: s.at.to_owned(),
         from_s: at(g.0),
         to_s: (g.1 < n).then(|| at(g.1)),
@@ -233,11 +235,14 @@ fn recovered(ok: &[f64], dt_s: f64, rate_per_s: f64) -> Option<usize> {
     ok.windows(window).position(|w| w.iter().sum::<f64>() >= enough)
 }
 
-/// Not one success, with somebody asking all the time: no rate is there to hold it against, and none is needed.
+/// Not one success. What answers wrongly from the first request to the last has no rate before or after it to be held against:
+/// that is no outage, its errors say enough (V01). Where nothing was answered at all there is no error either to say so; and what
+/// refuses everything is no limiter.
 fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
     let whole = (0, s.ok.len());
     let length_s = whole.1 as f64 * s.dt_s;
-    if length_s < NOTHING_S || !asked(s, whole) {
+    let sum = |x: &[f64]| x.iter().sum::<f64>();
+    if length_s < NOTHING_S || sum(s.failed) > sum(s.throttled) || !asked(s, whole) {
         return Vec::new();
     }
     claimed(s, &[whole])
@@ -245,9 +250,11 @@ fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
 
 /// An outage in words.
 pub fn sentence(o: &Outage) -> String {
+    // All else that is said of times counts from the load's start, not from the run's.
+    let clock = |s: f64| clock(s - o.span.load_s);
     let when = match o.span.to_s {
-        Some(to_s) => format!("From {} to {}", clock(o.span.from_s), clock(to_s)),
-        None => format!("From {} on", clock(o.span.from_s)),
+        Some(to_s) => format!("From {} to {} into the load", clock(o.span.from_s), clock(to_s)),
+        None => format!("From {} into the load on", clock(o.span.from_s)),
     };
     let lasted = words::span(o.length_s());
     let lasted = match o.span.to_s {
@@ -305,7 +312,7 @@ fn attempts(o: &Outage) -> String {
     format!("{} attempts without success{most}", o.ended)
 }
 
-/// A time on the run's axis.
+/// A time since the load's start.
 fn clock(s: f64) -> String {
     format!("{} s", words::fixed(s, 1))
 }

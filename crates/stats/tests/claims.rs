@@ -167,7 +167,7 @@ prop_compose! {
         ended in 0..3000u64, named: bool, recover_s in proptest::option::of(0.0..5.0f64),
     ) -> Option<Outage> {
         let span = OutageSpan {
-            stage: 0, at: at.into(), from_s, to_s: length_s.map(|l| from_s + l), seen_until_s: 60.0,
+            stage: 0, load_s: 0.0, at: at.into(), from_s, to_s: length_s.map(|l| from_s + l), seen_until_s: 60.0,
         };
         let kind = if ended == 0 { OutageKind::Silent } else { OutageKind::Failing };
         let made = Outage::new(span, kind, during, ended).ok()?;

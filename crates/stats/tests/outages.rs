@@ -144,6 +144,7 @@ fn words_say_what_was_seen() {
     let late = Seen {
         stage: 3,
         at: "dev",
+        load_s: 40.0,
         start_s: 40.0,
         ok: &ok,
         throttled: &none,
@@ -250,4 +251,15 @@ fn odd_input_is_no_outage() {
             && dead[0].before_per_s.is_none()
     );
     assert_eq!(Series::of(vec![f64::NAN; 100]).find(0.0), []);
+}
+
+#[test]
+fn wrong_answers_from_the_first_to_the_last_are_no_outage() {
+    let mut s = Series::of(vec![0.0; 100]);
+    s.failed.fill(40.0);
+    assert_eq!(s.find(0.01), []);
+    // Nothing but refusals is no limiter, which lets something through.
+    s.failed.fill(0.0);
+    s.throttled.fill(40.0);
+    assert_eq!(s.find(0.01)[0].kind, Kind::Throttled);
 }

@@ -25,6 +25,9 @@ pub enum OutageKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutageSpan {
     pub stage: u32,
+    /// When the load of the stage began; sentences count from it.
+    #[serde(default)]
+    pub load_s: f64,
     /// The endpoint, device or directory.
     pub at: String,
     pub from_s: f64,

@@ -6,6 +6,7 @@ mod advice;
 pub mod against;
 mod bottlenecks;
 mod cells;
+mod client_stops;
 mod closed;
 mod cycles;
 mod holds;
@@ -27,6 +28,7 @@ use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
+use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
 
@@ -83,9 +85,13 @@ fn judge_data(
         data.plan.controller,
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
+    let outages = outages::of_run(data);
     let mut facts = Vec::new();
     for t in totals {
-        let (of_stage, looked_at) = seen::judge_stage(data, t, &lines);
+        let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines);
+        // That no op took much longer than another cannot be said beside an outage: ops waited for its end.
+        let was_down = outages.iter().any(|o| o.span.stage == t.window.stage);
+        of_stage.retain(|f| !(was_down && f.name == CONCURRENCY_BOUND));
         // At a load point the client's own lag would be taken for the storage's.
         let timed = search::is_load_point(&lines, t.window.stage);
         let spoils = |f: &Finding| {
@@ -124,10 +130,10 @@ fn judge_data(
     }
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     findings.extend(concluded.findings);
-    let outages = outages::of_run(data);
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
+    findings.extend(client_stops::finding(data));
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();

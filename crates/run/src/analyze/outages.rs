@@ -3,10 +3,12 @@
 use plimsoll_model::claim::Outage;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesId};
+use plimsoll_stats::client_time::{self, HandedOver};
 use plimsoll_stats::outage::{self, Seen};
 use plimsoll_stats::{math, words};
 use plimsoll_store::{Point, RunData, StageData};
 
+use super::client_stops::{client_stops, handed_over, most_in_flight};
 use super::line::Line;
 
 /// Of the load's time; more of it makes the stage's rates those of an outage (the width that an interval may have, Q03).
@@ -56,10 +58,14 @@ fn overlaps(a: &Outage, b: &Outage) -> bool {
 /// A stage's load, step by step, all its ops together.
 struct Load {
     stage: u32,
+    /// When the load began, and the first slice that lies in it.
+    load_s: f64,
     start_s: f64,
     dt_s: f64,
     points: Vec<Point>,
     in_flight: Vec<f64>,
+    /// Slices `[from, to)` in which the client itself stood still.
+    stopped: Vec<(usize, usize)>,
     /// What one op takes.
     op_s: f64,
     loads: Vec<SeriesId>,
@@ -83,13 +89,12 @@ impl Load {
             points.iter_mut().zip(mine).for_each(|(a, p)| a.add_counts(p));
         }
         let client = stage.client_points(step_ns, from_ns, to_ns);
-        // A slice that no worker handed over is one in which all of them waited: as many were in flight as before.
-        let mut in_flight: Vec<f64> = Vec::with_capacity(points.len());
-        for i in 0..points.len() {
-            let before = in_flight.last().copied().unwrap_or(0.0);
-            let seen = client.get(i).filter(|c| c.workers > 0);
-            in_flight.push(seen.map_or(before, |c| c.in_flight_ns as f64 / 1e9 / dt_s));
-        }
+        let handed: Vec<HandedOver> = client.iter().map(handed_over).collect();
+        let mut spread = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s);
+        spread.in_flight.resize(points.len(), 0.0);
+        spread.silent.resize(points.len(), false);
+        let start_s = from_ns.div_ceil(step_ns) as f64 * dt_s;
+        let stopped = client_stops(data, stage, &spread.silent, start_s, dt_s);
         let took = |p: &Point| {
             let ended = p.ok() + p.throttled();
             (ended > 0).then(|| p.in_system_ns as f64 / 1e9 / ended as f64)
@@ -97,20 +102,31 @@ impl Load {
         let times: Vec<f64> = points.iter().filter_map(took).collect();
         Self {
             stage: stage.index,
-            start_s: from_ns.div_ceil(step_ns) as f64 * dt_s,
+            load_s: from_ns as f64 / 1e9,
+            start_s,
             dt_s,
             op_s: if times.is_empty() { 0.0 } else { math::median(&times) },
             points,
-            in_flight,
+            in_flight: spread.in_flight,
+            stopped,
             loads,
             span_ns: (from_ns, to_ns),
         }
     }
 
+    /// What lies in a stop of the client is none of the storage's.
+    fn is_the_clients(&self, o: &Outage) -> bool {
+        let slices = self.slices(o);
+        let stopped = |s: &(usize, usize)| s.1.min(slices.end).saturating_sub(s.0.max(slices.start));
+        let of_client: usize = self.stopped.iter().map(stopped).sum();
+        slices.len().saturating_sub(of_client) as f64 * self.dt_s < outage::SHORTEST_S
+    }
+
     fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
-        let found = outage::find(&Seen {
+        let mut found = outage::find(&Seen {
             stage: self.stage,
             at,
+            load_s: self.load_s,
             start_s: self.start_s,
             ok: &ended.ok,
             throttled: &ended.throttled,
@@ -119,6 +135,7 @@ impl Load {
             dt_s: self.dt_s,
             op_s: self.op_s,
         });
+        found.retain(|o| !self.is_the_clients(o));
         let named = |mut o: Outage| {
             o.outcome = majority(&self.points[self.slices(&o)], o.ended);
             o
@@ -318,7 +335,7 @@ mod tests {
     fn what_two_endpoints_were_away_together_counts_once() {
         use plimsoll_model::claim::{OutageKind, OutageSpan};
         let of = |at: &str, from_s: f64, to_s: Option<f64>| {
-            let span = OutageSpan { stage: 0, at: at.into(), from_s, to_s, seen_until_s: 60.0 };
+            let span = OutageSpan { stage: 0, load_s: 0.0, at: at.into(), from_s, to_s, seen_until_s: 60.0 };
             Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap()
         };
         let all = [of("a", 10.0, Some(20.0)), of("b", 12.0, Some(14.0)), of("c", 15.0, Some(25.0))];
@@ -345,10 +362,12 @@ mod tests {
         };
         let load = |points| Load {
             stage: 0,
+            load_s: 2.0,
             start_s: 2.0,
             dt_s: 0.1,
             points,
             in_flight: vec![16.0; n],
+            stopped: Vec::new(),
             op_s: 0.01,
             loads: Vec::new(),
             span_ns: (0, 0),

@@ -21,6 +21,7 @@ pub fn contradictions(claims: &[Claim], s: &RunSummary) -> Vec<String> {
     out.extend(of_limiters(claims, s));
     out.extend(of_outages(claims, s));
     out.extend(of_widths(s));
+    out.extend(of_advice(claims, s));
     out.extend(claims.iter().filter(|c| c.text.is_empty()).map(|c| format!("without words: {c:?}")));
     out.extend(claims.iter().flat_map(|c| of_text(&c.text)));
     out
@@ -197,6 +198,15 @@ fn of_widths(s: &RunSummary) -> Vec<String> {
         }
     }
     out
+}
+
+/// In a load of one line: a storage that was away, and ops of which none took much longer than another.
+fn of_advice(claims: &[Claim], s: &RunSummary) -> Vec<String> {
+    let away = claims.iter().filter(|c| matches!(c.kind, ClaimKind::Outage(_)));
+    let alike =
+        s.findings.iter().filter(|f| s.workloads.len() == 1 && f.name == crate::judge::CONCURRENCY_BOUND);
+    let pairs = away.flat_map(|c| alike.clone().map(move |f| (c, f)));
+    pairs.map(|(c, f)| format!("{} | {}", c.text, f.text)).collect()
 }
 
 /// Signs of a figure that was not checked.

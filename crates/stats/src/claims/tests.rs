@@ -297,6 +297,7 @@ fn outages_that_contradict_themselves_are_heard() {
     let rate = |v: f64| Some(Estimate::symmetric(v, 0.01 * v, 20.0));
     let span = |from_s: f64, to_s: Option<f64>| OutageSpan {
         stage: 0,
+        load_s: 0.0,
         at: "s3".into(),
         from_s,
         to_s,
@@ -342,4 +343,30 @@ fn outages_that_contradict_themselves_are_heard() {
     assert!(Outage::new(span(5.0, Some(9.0)), OutageKind::Throttled, 0.0, 0).is_err());
     let half = Outage::new(span(5.0, Some(9.0)), OutageKind::Silent, 55.0, 0).unwrap();
     assert!(half.rates([rate(100.0), None], [None, None]).is_err());
+}
+
+#[test]
+fn an_outage_and_ops_that_all_took_alike_contradict_each_other() {
+    use plimsoll_model::claim::{Outage, OutageKind, OutageSpan};
+    let span = OutageSpan {
+        stage: 0,
+        load_s: 0.5,
+        at: "x".into(),
+        from_s: 3.5,
+        to_s: Some(5.5),
+        seen_until_s: 10.5,
+    };
+    let mut a = Analysis::default();
+    a.outages = vec![Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap().attempts(None, 4.0)];
+    let mut s = summary();
+    s.workloads.truncate(1);
+    s.findings = vec![Finding::new("F60", "outage", Level::Qualified, "Outages.")];
+    let answered = s.answered;
+    s.settle(answered, false);
+    let claims = derive(&s, &a, None);
+    // Counted from the load's start, as everything else that is said.
+    assert!(claims.iter().any(|c| c.text.starts_with("From 3.0 s to 5.0 s into the load")), "{claims:?}");
+    assert_eq!(contradictions(&claims, &s), Vec::<String>::new());
+    s.findings.push(Finding::new("F02", crate::judge::CONCURRENCY_BOUND, Level::Info, "no op took longer"));
+    assert_eq!(contradictions(&claims, &s).len(), 1);
 }
