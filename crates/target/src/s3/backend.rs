@@ -181,7 +181,7 @@ impl S3 for Backend {
             }
             None => {
                 let stream = FileStream::new(o.file, span.start, span.end);
-                StreamingBlob::new(if self.plain { stream.to_socket() } else { stream })
+                StreamingBlob::new(if self.plain { stream.for_socket() } else { stream })
             }
         });
         Ok(S3Response::new(out))

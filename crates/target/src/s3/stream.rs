@@ -144,7 +144,7 @@ impl FileStream {
     }
 
     /// For an answer to a plain connection only.
-    pub fn to_socket(self) -> FileStream {
+    pub fn for_socket(self) -> FileStream {
         FileStream { in_kernel: true, ..self }
     }
 
