@@ -5,7 +5,9 @@ exact figures runs on the simulated target, whose clock is virtual.
 """
 
 import json
+import re
 import signal
+from datetime import datetime
 
 import pytest
 from conftest import wait_until
@@ -269,6 +271,30 @@ concurrency = 8
     assert abs(hold["cliffs"][0]["at_s"] - 60) < 3
     bucket = analysis(runs)["buckets"][0]
     assert abs(bucket["capacity"]["value"] / 96000 - 1) < 0.05, bucket["capacity"]
+
+
+def test_a_cliff_has_its_time_of_day(plimsoll, tmp_path):
+    """A bucket of 3,750 that is emptied at 300/s while it fills at 50/s: in 15 s."""
+    file = tmp_path / "limits.toml"
+    file.write_text("""name = "bucket"
+kind = "object"
+[[limit]]
+unit = "ops"
+rate_per_s = 50
+burst_per_s = 300
+capacity = 3750
+answer = "queue"
+""")
+    began = datetime.now()
+    r = plimsoll("watch", "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
+                 "--objects", 20, "--concurrency", 8, "--warmup", "0s", "--for", "62s", "--json")
+    assert r.code in (0, 3), r.err
+    (seconds, clock), = re.findall(r"cliff at (\d+) s: from .* \(at (\d\d:\d\d:\d\d)\)", r.err)
+    assert abs(int(seconds) - 15) <= 2, r.err
+    at = datetime.combine(began.date(), datetime.strptime(clock, "%H:%M:%S").time())
+    away = (at - began).total_seconds() % 86400 - int(seconds)
+    # What comes before the load (a server that starts, objects that are prepared) is between.
+    assert -1 <= away < 20, f"{clock}, begun at {began}"
 
 
 def test_watch_a_bucket_for_a_while(plimsoll, minio_bucket):

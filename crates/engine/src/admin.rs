@@ -198,6 +198,19 @@ impl Admin {
         self.versioned
     }
 
+    /// Puts an object where there is none. False: there is one already, and it stays. A server that does not know the
+    /// condition refuses it ([`AdminError`]), or ignores it: who needs to know reads the object back.
+    pub fn put_new(&mut self, key: &str, data: &[u8]) -> Result<bool, AdminError> {
+        let a = self.exchange(&Action::PutNew, key, data)?;
+        self.versioned |= a.head.versioned;
+        match a.head.status {
+            // 409: another such request is under way.
+            409 | 412 => Ok(false),
+            _ if a.outcome().is_ok() => Ok(true),
+            _ => Err(self.refusal(&a)),
+        }
+    }
+
     /// The object's content; `None` when there is none.
     pub fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, AdminError> {
         match self.request(&Action::GetObject, key, b"") {

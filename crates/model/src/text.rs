@@ -4,6 +4,7 @@
 //! ours. They are made visible where such text comes in ([`clean`]), and kept from going out in any case ([`printable`]).
 
 use std::borrow::Cow;
+use std::sync::RwLock;
 
 /// Characters of one message of a server that are kept: enough for any sentence, and no page of it.
 pub const MOST_SAID: usize = 600;
@@ -17,8 +18,70 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with each harmful character written out: `\u{1b}`, `\n`.
+/// Values that must not be shown, whoever says them: a server may repeat what it was sent.
+static SECRETS: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// Shorter values are words of any text, and are not looked for.
+const LEAST_SECRET: usize = 8;
+
+/// From here on this value is left out of all text from outside ([`clean`], [`said`]) in this process.
+pub fn keep_secret(value: &str) {
+    let mut all = SECRETS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if value.len() >= LEAST_SECRET && !all.iter().any(|s| s == value) {
+        all.push(value.to_owned());
+        // One may be part of another: the whole goes first.
+        all.sort_by_key(|s| std::cmp::Reverse(s.len()));
+    }
+}
+
+/// What a signature of a request follows.
+const SIGNATURE: &str = "Signature=";
+
+/// What stands where a secret was.
+const LEFT_OUT: &str = "(secret left out)";
+
+/// The text without the secrets of this process and without signatures of requests. An end of the text that is the beginning of a
+/// secret goes, too: it was cut off there.
+pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    let mut out = Cow::Borrowed(text);
+    for secret in SECRETS.read().unwrap_or_else(std::sync::PoisonError::into_inner).iter() {
+        if out.contains(secret.as_str()) {
+            out = Cow::Owned(out.replace(secret.as_str(), LEFT_OUT));
+        }
+        let cut = (LEAST_SECRET..secret.len())
+            .rev()
+            .filter_map(|n| secret.get(..n))
+            .find(|part| out.trim_end_matches('\u{2026}').ends_with(part));
+        if let Some(part) = cut {
+            let keep = out.trim_end_matches('\u{2026}').len() - part.len();
+            out = Cow::Owned(format!("{}{LEFT_OUT}", &out[..keep]));
+        }
+    }
+    if out.contains(SIGNATURE) {
+        let mut parts = out.split(SIGNATURE);
+        let mut short = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            short.push_str(SIGNATURE);
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+            if rest.len() < part.len() {
+                short.push_str(LEFT_OUT);
+            }
+            short.push_str(rest);
+        }
+        out = Cow::Owned(short);
+    }
+    out
+}
+
+/// The text with each harmful character written out: `\u{1b}`, `\n`; without secrets.
 pub fn clean(text: &str) -> Cow<'_, str> {
+    match without_secrets(text) {
+        Cow::Borrowed(text) => visible(text),
+        Cow::Owned(text) => Cow::Owned(visible(&text).into_owned()),
+    }
+}
+
+fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
@@ -37,9 +100,10 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 
 /// What a server says, for a message: clean, and of bounded length.
 pub fn said(text: &str) -> String {
+    let text = &*without_secrets(text);
     let cut = text.char_indices().nth(MOST_SAID);
     let short = cut.map_or(text, |(at, _)| &text[..at]);
-    let mut out = clean(short.trim()).into_owned();
+    let mut out = visible(short.trim()).into_owned();
     if cut.is_some() {
         out.push('\u{2026}');
     }
@@ -94,6 +158,24 @@ mod tests {
             assert_eq!(clean(text), shown);
             assert!(!clean(text).contains(is_harmful));
         }
+    }
+
+    #[test]
+    fn a_secret_that_a_server_repeats_is_left_out() {
+        keep_secret("session/token+of=this-test");
+        keep_secret("short");
+        let echo = "bad header: token=session/token+of=this-test, short, AWS4 Signature=00ffee, x";
+        for shown in [said(echo), clean(echo).into_owned()] {
+            assert_eq!(
+                shown,
+                "bad header: token=(secret left out), short, AWS4 Signature=(secret left out), x"
+            );
+        }
+        // Cut off in its middle, by who sent it or by us.
+        assert_eq!(said("token=session/token+of"), "token=(secret left out)");
+        assert_eq!(said("token=session"), "token=session");
+        let long = format!("{}session/token+of=this-test", "x".repeat(MOST_SAID - 10));
+        assert!(!said(&long).contains("session/"), "{}", said(&long));
     }
 
     #[test]

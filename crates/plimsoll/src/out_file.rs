@@ -1,11 +1,11 @@
-//! Files that a user names for a result (`--html`, `-o`, `--output`): an old report is overwritten, as every tool does it; a
-//! device, a directory, a file of a run or an image of a disk is not. Looked at before a run, so that nothing is measured
+//! Files that a user names for a result (`--html`, `-o`, `--output`): an old report of ours, or an empty file, is overwritten;
+//! anything else that is there is not, whatever name, link or second name leads to it. Looked at before a run, so that nothing is measured
 //! in vain, and again when it is written.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use plimsoll_run::safety::marker::{Maker, maker_at};
@@ -92,7 +92,42 @@ fn theirs(file: &Path) -> Option<String> {
     };
     let size = open.metadata().map_or(0, |m| m.len());
     let held = claim::signatures(&open, size).unwrap_or_default();
-    (!held.is_empty()).then(|| format!("it holds {}", judge::names(&held)))
+    if !held.is_empty() {
+        return Some(format!("it holds {}", judge::names(&held)));
+    }
+    match is_result(&open) {
+        Ok(true) => None,
+        Ok(false) => Some(NOT_OURS.into()),
+        Err(e) => Some(e.to_string()),
+    }
+}
+
+const NOT_OURS: &str = "it is there already, and is no result that plimsoll wrote";
+
+/// How much of a file is looked through for what tells of its maker: pages with the data of several runs are larger, and
+/// carry it at their beginning.
+const LOOKED_AT: usize = 4 << 20;
+
+/// Whether a file is empty or carries what results of ours begin with: a page, a document in a form of fio's (its `normal` form
+/// names no program), a certificate of a test server. Reads from the beginning, wherever the handle stands.
+fn is_result(file: &File) -> io::Result<bool> {
+    let mut head = vec![0; LOOKED_AT];
+    let mut length = 0;
+    loop {
+        match file.read_at(&mut head[length..], length as u64)? {
+            0 => break,
+            n => length += n,
+        }
+    }
+    head.truncate(length);
+    let holds = |what: &str| head.windows(what.len()).any(|w| w == what.as_bytes());
+    let begins = |what: &str| head.starts_with(what.as_bytes());
+    Ok(head.is_empty()
+        || begins("<!doctype html>")
+            && (holds("<meta name=\"generator\" content=\"plimsoll ") || holds("id=\"plimsoll-data\""))
+        || begins("{") && holds("\"fio version\" : \"plimsoll-")
+        || begins("3;plimsoll-")
+        || begins("# made by plimsoll\n"))
 }
 
 fn no_directory(file: &Path) -> Option<String> {
@@ -118,7 +153,26 @@ mod tests {
     fn an_old_report_is_overwritten_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        fs::write(at("old.html"), "a longer report").unwrap();
+        let page = "<!doctype html>\n<html>\n<head>\n<meta name=\"generator\" content=\"plimsoll 0\">\n a longer report";
+        fs::write(at("old.html"), page).unwrap();
+        fs::write(at("empty.html"), "").unwrap();
+        write(&at("empty.html"), b"").unwrap();
+        for theirs in [
+            "a letter",
+            "<!doctype html>\n<html>a page of theirs",
+            "{\"fio version\" : \"fio-3.33\"}",
+            "-----BEGIN",
+        ] {
+            fs::write(at("theirs"), theirs).unwrap();
+            for name in ["link", "second"] {
+                let _ = fs::remove_file(at(name));
+            }
+            std::os::unix::fs::symlink(at("theirs"), at("link")).unwrap();
+            fs::hard_link(at("theirs"), at("second")).unwrap();
+            for name in ["theirs", "link", "second"] {
+                assert!(refused(&at(name)).contains("no result that plimsoll wrote"), "{name}: {theirs}");
+            }
+        }
         write(&at("old.html"), b"new").unwrap();
         write(&at("new.html"), b"new").unwrap();
         assert_eq!(

@@ -239,9 +239,20 @@ pub fn two_names(s: &str) -> Result<(String, String), String> {
 /// `tier=standard`.
 pub fn label(s: &str) -> Result<(String, String), String> {
     match s.split_once('=') {
+        Some((_, v)) if is_our_secret(v.trim(), |name| std::env::var(name).ok()) => {
+            Err("that is a secret of the environment, and labels are kept and shown".into())
+        }
         Some((k, v)) if !k.trim().is_empty() => Ok((k.trim().into(), v.trim().into())),
         _ => Err("a label is written name=value, for example tier=standard".into()),
     }
+}
+
+/// Whether a text holds a secret that is in use just now.
+fn is_our_secret(text: &str, env: impl Fn(&str) -> Option<String>) -> bool {
+    ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"]
+        .into_iter()
+        .filter_map(env)
+        .any(|secret| !secret.is_empty() && (text == secret || secret.len() >= 8 && text.contains(&secret)))
 }
 
 /// `x-amz-meta-owner: me`.
@@ -333,6 +344,10 @@ mod tests {
         assert!(share("150%").is_err());
         assert_eq!(label("tier=a=b"), Ok(("tier".into(), "a=b".into())));
         assert!(label("=x").is_err());
+        let env = |name: &str| (name == "AWS_SECRET_ACCESS_KEY").then(|| "abcdefgh".to_owned());
+        assert!(
+            is_our_secret("abcdefgh", env) && is_our_secret("x-abcdefgh", env) && !is_our_secret("abc", env)
+        );
         assert!(header("Host: x").is_err());
         assert_eq!(header("X-Amz-Meta-A: b"), Ok(("x-amz-meta-a".into(), "b".into())));
         assert_eq!("0-2,5".parse(), Ok(Cpus(vec![0, 1, 2, 5])));

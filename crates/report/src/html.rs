@@ -1,5 +1,7 @@
 //! One self-contained HTML file: the page built in `web/`, with the data inside. It asks the network for nothing.
 
+use std::fmt::Write as _;
+
 use plimsoll_model::text::printable;
 
 use crate::group::GroupKey;
@@ -32,6 +34,15 @@ pub fn html(runs: &[RunReport], by: &[GroupKey]) -> Result<String, ReportError> 
     // Split at the marks of the template itself, so that no text of a run can stand for one.
     let mut out = String::with_capacity(TEMPLATE.len() + data.len() + 4096);
     let mut rest = TEMPLATE;
+    // By this a report is known again, and may be overwritten by the next.
+    if let Some((before, after)) = rest.split_once("<head>\n") {
+        let _ = write!(
+            out,
+            "{before}<head>\n<meta name=\"generator\" content=\"plimsoll {}\">\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        rest = after;
+    }
     while let Some(at) = rest.find("<!--PLIMSOLL_") {
         out.push_str(&rest[..at]);
         rest = &rest[at..];

@@ -40,9 +40,9 @@ fn run(out: &mut String, r: &RunReport) {
                 let _ = writeln!(
                     out,
                     "\n{}: {}. Ops: {}.\n",
-                    lines::label(w, &s.workloads),
-                    tables::conditions(w),
-                    tables::outcomes(w)
+                    text(&lines::label(w, &s.workloads)),
+                    text(&tables::conditions(w)),
+                    text(&tables::outcomes(w))
                 );
                 out.push_str(&t.markdown());
             }
@@ -79,7 +79,12 @@ fn run(out: &mut String, r: &RunReport) {
     let _ = writeln!(
         out,
         "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
-        e.plimsoll_version, e.commit, e.kernel, e.cpu_count, e.cpu_model, e.started_at
+        text(&e.plimsoll_version),
+        text(&e.commit),
+        text(&e.kernel),
+        e.cpu_count,
+        text(&e.cpu_model),
+        text(&e.started_at)
     );
 }
 

@@ -112,7 +112,7 @@ impl Table {
     }
 
     pub fn markdown(&self) -> String {
-        let cell = |s: &str| s.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ");
+        let cell = |s: &str| crate::markdown::text(s).replace('|', "\\|");
         let mut out = String::from("|");
         for (head, _) in &self.columns {
             let _ = write!(out, " {} |", cell(head));
@@ -250,6 +250,7 @@ mod tests {
         assert!(sample().markdown().contains("get\\|x"));
         let mut t = sample();
         t.rows[0][0] = "<script>\"'&".into();
+        assert!(t.markdown().contains("\\<script>"), "{}", t.markdown());
         assert!(t.html().contains("&lt;script&gt;&quot;&#39;&amp;"));
         assert_eq!(sample().without_empty_columns().columns.len(), 3);
     }

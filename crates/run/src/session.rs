@@ -78,6 +78,8 @@ impl Session {
         let grid_ns = plan.options.grid.as_ns();
         let intervals = run.create_intervals(AGENT, grid_ns)?;
         let journal = run.journal()?;
+        // Where it cannot be marked (a file system without second names or times), a later cleanup asks for the endpoint.
+        let _ = crate::safety::trees::mark_made(run.path(), journal.mark());
         let epoch_ns = run.env()?.environment.started_monotonic_ns;
         let mut session = Self::new(run, plan, options, (journal, intervals, epoch_ns), 0, 0)?;
         session.open(options, None, events)?;

@@ -52,6 +52,11 @@ pub enum CredentialsError {
     Syntax { path: String, line: usize, problem: String },
     #[error("cannot read {path}: {problem}")]
     Read { path: String, problem: String },
+    /// It would not be one header line on the wire.
+    #[error(
+        "the {what} (from {origin}) holds a space, a line end or another character that cannot be sent: correct it"
+    )]
+    Unprintable { what: &'static str, origin: String },
     #[error("profile '{profile}': {problem}")]
     Profile { profile: String, problem: String },
 }
@@ -59,7 +64,10 @@ pub enum CredentialsError {
 impl CredentialsError {
     /// Its text is `problem: remedy`.
     pub fn names_remedy(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Half { .. } | Self::NoProfile { .. })
+        matches!(
+            self,
+            Self::Missing { .. } | Self::Half { .. } | Self::NoProfile { .. } | Self::Unprintable { .. }
+        )
     }
 }
 
@@ -96,7 +104,22 @@ pub fn resolve(sources: &dyn Sources, profile: Option<&str>) -> Result<Resolved,
         (None, Some(f)) => f.credentials_of(sources, &name, explicit, &settings)?,
         (None, None) => unreachable!("without environment keys the files were read or their error returned"),
     };
+    printable(&credentials, &source)?;
     Ok(Resolved { credentials, source, region, endpoint_url })
+}
+
+/// Keys and tokens are printable ASCII without spaces: a line end among them (of a file that was read whole) would be one on
+/// the wire, where the next header begins.
+fn printable(c: &Credentials, origin: &str) -> Result<(), CredentialsError> {
+    let parts = [
+        ("access key", Some(&c.access_key)),
+        ("secret key", Some(&c.secret_key)),
+        ("session token", c.session_token.as_ref()),
+    ];
+    match parts.iter().find(|(_, v)| v.is_some_and(|v| !v.bytes().all(|b| b.is_ascii_graphic()))) {
+        Some(&(what, _)) => Err(CredentialsError::Unprintable { what, origin: origin.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// The endpoint that is configured, without a look at credentials. An explicitly named profile must exist.

@@ -19,6 +19,8 @@ use template::{Slot, Template, Values};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action<'a> {
     PutObject,
+    /// PutObject that fails with 412 where there is such an object already (`If-None-Match: *`).
+    PutNew,
     GetObject,
     /// Bytes `first` to `last`, both included.
     GetRange {

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::StoreError;
 
-const MAGIC: u32 = 0x184D_2A5E;
+pub(crate) const MAGIC: u32 = 0x184D_2A5E;
 const HEAD: usize = 32;
 /// Larger frames are never written; a length above it is damage, and is not allocated for.
 const MAX_FRAME: usize = 256 << 20;

@@ -123,6 +123,13 @@ impl Journal {
         self.write(&Line::Kept { id })
     }
 
+    /// Whether a file is a journal of a run: it begins with the header of one.
+    pub fn is_one(path: &Path) -> bool {
+        let Ok(text) = read_text(path) else { return false };
+        let first = text.lines().next().and_then(|l| serde_json::from_str::<Line>(l).ok());
+        matches!(first, Some(Line::Header { .. })) && replay(path, &text).is_ok()
+    }
+
     /// What was kept by the user's wish is to go now: it is pending again. How many things there are.
     pub fn take_back_kept(&mut self) -> Result<usize, StoreError> {
         let things = kept(&self.path)?;

@@ -2,17 +2,28 @@
 //! anything goes, and by handles: a name that is swapped for a link meanwhile leads nowhere else.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 
-use crate::StoreError;
+use plimsoll_model::Plan;
+
+use crate::{StoreError, StreamReader};
 
 /// Files of a run directory, and what each is called while it is being replaced. The plan is the last to go: until then
 /// a removal that was broken off is still a run, and can be removed.
-const FILES: &[&str] =
-    &["env.json", "seal.json", "analysis.json", "summary.json", "remarks", "journal", "plan.toml"];
+const FILES: &[&str] = &[
+    "env.json",
+    "seal.json",
+    "analysis.json",
+    "summary.json",
+    "remarks",
+    "journal",
+    ".plimsoll-made",
+    "plan.toml",
+];
 /// Directories of streams.
 pub(crate) const STREAMS: &[&str] = &["samples", "intervals"];
 
@@ -39,7 +50,9 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
         if STREAMS.contains(&name.as_str()) && kind == FileType::Directory {
             let sub = openat(&dir, &name, flags, Mode::empty()).map_err(io("open"))?;
             let inside = entries(sub.as_fd()).map_err(io("read"))?;
-            let other = |(n, k): &&(String, FileType)| !n.ends_with(".zst") || *k == FileType::Directory;
+            let other = |(n, k): &&(String, FileType)| {
+                !n.ends_with(".zst") || *k != FileType::RegularFile || !is_stream(&path.join(&name).join(n))
+            };
             if let Some((other, _)) = inside.iter().find(other) {
                 return Err(foreign(path, format!("{name}/{other} is no file of a run")));
             }
@@ -64,6 +77,41 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     }
     last.iter().try_for_each(|f| unlinkat(&dir, f, none)).map_err(io("remove a file of"))?;
     std::fs::remove_dir(path).map_err(StoreError::io("remove", path))
+}
+
+/// Whether a file is a stream of a run, or of an older or newer plimsoll, by what it begins with; a kill may have left less.
+fn is_stream(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let magic = crate::frame::MAGIC.to_le_bytes();
+    let read = crate::plain::open(path, File::options().read(true))
+        .and_then(|f| f.take(magic.len() as u64).read_to_end(&mut head));
+    read.is_ok() && magic.starts_with(&head)
+}
+
+/// Why a directory is not known for one that a run made, by what is in it and not by the names of its files.
+pub(crate) fn doubt(path: &Path) -> Option<String> {
+    let read = || {
+        let mut text = String::new();
+        crate::plain::open(&path.join("plan.toml"), File::options().read(true))?.read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    };
+    match read().map(|t| Plan::from_toml(&t).is_ok()) {
+        Ok(true) => {}
+        Ok(false) => return Some("its plan.toml is no plan".into()),
+        // Made for a run, and killed before there was a plan: all that is in it is looked at below, as always.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(e) => return Some(format!("its plan.toml cannot be read: {e}")),
+    }
+    let has_stream = || {
+        STREAMS
+            .iter()
+            .filter_map(|s| std::fs::read_dir(path.join(s)).ok())
+            .flatten()
+            .flatten()
+            .any(|f| StreamReader::open(&f.path()).is_ok())
+    };
+    (!crate::Journal::is_one(&path.join("journal")) && !has_stream())
+        .then(|| "neither its journal nor a stream in it is one that a run wrote".into())
 }
 
 /// The journal's lock, for as long as the run is being removed; `None` where there is no journal.

@@ -370,6 +370,12 @@ impl RunDir {
                 "Remove them first with: plimsoll cleanup RUN",
             );
         }
+        if let Some(doubt) = crate::removal::doubt(&self.path) {
+            return refuse(
+                format!("this is no run directory: {doubt}"),
+                "Nothing was removed; remove it by hand if it is yours",
+            );
+        }
         crate::removal::remove(&self.path)
     }
 }

@@ -136,6 +136,32 @@ fn a_run_with_anything_foreign_in_it_stays_whole() {
 }
 
 #[test]
+fn a_directory_that_only_has_the_names_of_a_run_stays_whole() {
+    for (plan, journal, foreign) in
+        [("[package]\n", true, false), ("", false, true), ("", true, true), ("", false, false)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let run = new_run(dir.path());
+        write_stage(&run, 10);
+        drop(run.journal().unwrap());
+        if !plan.is_empty() {
+            std::fs::write(run.path().join("plan.toml"), plan).unwrap();
+        }
+        if !journal {
+            std::fs::write(run.path().join("journal"), "").unwrap();
+            std::fs::remove_file(run.path().join("intervals/local.zst")).unwrap();
+        }
+        if foreign {
+            std::fs::write(run.path().join("intervals/foreign.zst"), "my precious data").unwrap();
+        }
+        let before = all_of(dir.path());
+        let told = run.remove().unwrap_err().to_string();
+        assert!(told.contains("run"), "{told}");
+        assert_eq!(all_of(dir.path()), before, "{plan} {journal} {foreign}");
+    }
+}
+
+#[test]
 fn a_run_whose_streams_are_links_stays_and_so_does_what_they_lead_to() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());

@@ -98,7 +98,8 @@ fn self_signed(names: &[String], ca_out: &Path) -> Result<Identity, TlsError> {
     ca.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     let ca_cert = ca.self_signed(&ca_key)?;
-    std::fs::write(ca_out, ca_cert.pem())
+    // By its first line it is known again, and may be overwritten.
+    std::fs::write(ca_out, format!("# made by plimsoll\n{}", ca_cert.pem()))
         .map_err(|e| TlsError::Write { file: ca_out.display().to_string(), why: e.to_string() })?;
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names.to_vec())?;

@@ -6,7 +6,7 @@ use super::check::{PlanError, invalid};
 use super::{Plan, TargetSpec};
 
 /// Words that name a secret, as parts of a header's name.
-const SECRET_WORDS: [&str; 14] = [
+const SECRET_WORDS: [&str; 15] = [
     "auth",
     "authentication",
     "authorization",
@@ -15,6 +15,7 @@ const SECRET_WORDS: [&str; 14] = [
     "cookie2",
     "credential",
     "credentials",
+    "jwt",
     "passwd",
     "password",
     "secret",
@@ -23,12 +24,14 @@ const SECRET_WORDS: [&str; 14] = [
     "token",
 ];
 /// The same, written in two words.
-const SECRET_PAIRS: [&str; 4] = ["api-key", "access-key", "private-key", "customer-key"];
+const SECRET_PAIRS: [&str; 5] = ["api-key", "access-key", "private-key", "customer-key", "encryption-key"];
 
 /// Whether a header of this name is one that carries a secret.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    name.split('-').any(|word| SECRET_WORDS.contains(&word) || word.ends_with("apikey"))
+    name.split('-')
+        .any(|word| SECRET_WORDS.contains(&word) || word.ends_with("apikey") || word.starts_with("vault"))
+        || name.ends_with("-key")
         || SECRET_PAIRS.iter().any(|pair| name.contains(pair))
         || name.contains("server-side-encryption-customer-")
 }
@@ -102,6 +105,11 @@ mod tests {
             "Set-Cookie",
             "X-Amz-Security-Token",
             "x-auth-token",
+            "x-jwt",
+            "X-Vault-Request",
+            "x-goog-encryption-key",
+            "X-Goog-Encryption-Key-Sha256",
+            "x-tenant-key",
             "X-Api-Key",
             "x_api_key",
             "apikey",

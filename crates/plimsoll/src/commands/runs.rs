@@ -93,6 +93,9 @@ pub struct CleanupCommand {
     /// Remove as well what the run was told to keep (--keep)
     #[arg(long)]
     pub kept: bool,
+    /// Endpoint in the plan of a run directory that was not made here: confirms that it is yours (may be repeated)
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Vec<String>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! The run's own place in a bucket: made here, in the order that lets a kill at any point be cleaned up.
 
-use plimsoll_model::text::clean;
+use plimsoll_model::text::{clean, is_harmful};
 use plimsoll_store::{Journal, Thing};
 
 use super::MARKER;
@@ -27,6 +27,7 @@ pub fn open_area(
     create_bucket: bool,
     tell: &mut dyn FnMut(String),
 ) -> Result<Area, RunError> {
+    check_prefix(prefix)?;
     let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
     if !exists {
         if !create_bucket {
@@ -74,7 +75,7 @@ pub fn open_area(
         content: content.clone(),
     };
     let id = journal.creating(thing)?;
-    if let Err(e) = store.put(&marker, content.as_bytes()) {
+    if let Err(e) = store.put_new(&marker, content.as_bytes()) {
         // It may have arrived all the same, if it was a time-out: then it stays in the journal.
         if matches!(e, StoreFault::Denied(_) | StoreFault::Forbidden(_) | StoreFault::NoSuchBucket) {
             journal.removed(id)?;
@@ -82,6 +83,24 @@ pub fn open_area(
         return Err(RunError::input(
             format!("cannot write to bucket '{bucket}': {e}"),
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
+        ));
+    }
+    if let Some(problem) = taken(store, (&prefix, &marker, &content)).map_err(|e| bucket_error(bucket, &e))? {
+        // Nothing of this run is there but its marker, if that was not overwritten. It goes alone: what the usual cleaning up
+        // would take along is the other's, so that nothing is left to that, even where the marker has to stay.
+        let gone = match store.get(&marker) {
+            Ok(Some(found)) if found == content.as_bytes() => {
+                store.delete(&[Item::object(&marker)]).is_ok_and(|held| held.is_empty())
+            }
+            found => found.is_ok(),
+        };
+        if !gone {
+            tell(format!("left behind: '{marker}' in bucket '{bucket}', if it is this run's"));
+        }
+        journal.removed(id)?;
+        return Err(RunError::input(
+            format!("the prefix '{prefix}' of bucket '{bucket}' {problem}"),
+            "Choose another prefix, or wait for the end of the other run: a run uses only a prefix that it made itself",
         ));
     }
     if is_unknown && store.shows_versions() {
@@ -92,6 +111,64 @@ pub fn open_area(
         warn(bucket, &versioning, tell);
     }
     Ok(Area { target: target.into(), bucket: bucket.into(), prefix, versioning })
+}
+
+/// Why a prefix is not this run's alone, although its marker was just written: two runs may have found it empty at the same
+/// time. What a server made of our condition is not asked: the marker is read back, and the prefix listed once more.
+fn taken(
+    store: &dyn ObjectStore,
+    (prefix, marker, content): (&str, &str, &str),
+) -> Result<Option<String>, StoreFault> {
+    match store.get(marker)? {
+        Some(found) if found == content.as_bytes() => {}
+        Some(_) => return Ok(Some("was just taken by another run, whose marker is there".into())),
+        None => return Ok(Some(format!("does not hold '{marker}', which was just written"))),
+    }
+    let other = store.list(prefix, None, 2)?.keys.into_iter().find(|k| k != marker);
+    Ok(other
+        .map(|key| format!("was just taken by another run, or by somebody else: it holds '{}'", clean(&key))))
+}
+
+/// Refuses to begin where another run has overwritten the marker since it was written. A server that does not answer is
+/// found out about by the load itself.
+pub fn still_ours(store: &dyn ObjectStore, area: &Area, run: &str) -> Result<(), RunError> {
+    let marker = format!("{}{MARKER}", area.prefix);
+    match store.get(&marker) {
+        Ok(Some(found)) if found != marker_content(run).as_bytes() => Err(RunError::input(
+            format!("another run has taken the prefix '{}' of bucket '{}'", area.prefix, area.bucket),
+            "Choose another prefix, or wait for the end of the other run",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Where runs have their areas by default, and data sets theirs.
+const DEFAULT_AREA: &str = "plimsoll/";
+const DATASETS: &str = "plimsoll/datasets/";
+
+/// Refuses a prefix that cannot be a run's own place: one that could not be cleaned up, that servers may take for another,
+/// or in which other runs have theirs.
+pub fn check_prefix(prefix: &str) -> Result<(), RunError> {
+    let slashed = with_slash(prefix);
+    let odd = |part: &str| part.is_empty() || part == "." || part == "..";
+    let problem = if prefix.is_empty() {
+        "is empty: the whole bucket is no place of a run's own, and could not be cleaned up".to_owned()
+    } else if prefix.contains(is_harmful) {
+        "has characters that do something else than being seen".to_owned()
+    } else if slashed.trim_end_matches('/').split('/').any(odd) || slashed.ends_with("//") {
+        "has a part that is empty, '.' or '..': servers and proxies take such a key for another".to_owned()
+    } else if DEFAULT_AREA.starts_with(&slashed) {
+        "is where runs have their places by default: what others have there would lie in this run's"
+            .to_owned()
+    } else if slashed.starts_with(DATASETS) {
+        "is where data sets are kept".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(RunError::input(
+        format!("the prefix '{}' {problem}", clean(prefix)),
+        "Name another prefix, such as --prefix bench/one, or none: then the run has one of its own",
+    ))
 }
 
 /// What cannot be undone is said before it is done.
@@ -136,12 +213,17 @@ pub fn nothing_is_allowed(
         marker: marker.clone(),
         content: content.clone(),
     })?;
-    let forbidden = match store.put(&marker, content.as_bytes()) {
+    // Of a run that may list: its marker is not to be overwritten by one that may not.
+    if store.get(&marker).is_ok_and(|found| found.is_some()) {
+        journal.removed(id)?;
+        return Ok(false);
+    }
+    let forbidden = match store.put_new(&marker, content.as_bytes()) {
         Err(StoreFault::Forbidden(_)) => true,
-        Err(_) => false,
+        Err(_) | Ok(false) => false,
         // What is written without a right to list cannot be cleaned up: this much can.
-        Ok(()) if store.delete(&[Item::object(marker)]).is_ok_and(|held| held.is_empty()) => false,
-        Ok(()) => return Ok(false),
+        Ok(true) if store.delete(&[Item::object(marker)]).is_ok_and(|held| held.is_empty()) => false,
+        Ok(true) => return Ok(false),
     };
     journal.removed(id)?;
     Ok(forbidden)

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use plimsoll_engine::target::s3::keys::is_of_shape;
 use plimsoll_model::text::clean as clean_text;
 use plimsoll_store::{Journal, StoreError, Thing};
 
@@ -15,6 +16,8 @@ use super::sweep::Sweep;
 pub enum Cleaned {
     /// Gone, with so many objects.
     Gone { objects: u64 },
+    /// Gone, with so many objects; beside them lies what is not the run's, in words: it stays.
+    GoneBeside { objects: u64, others: String },
     /// Left as it is, and why.
     Left(String),
 }
@@ -45,56 +48,77 @@ pub fn clean(
         done
     });
     match done {
-        Ok(None) | Err(StoreFault::NoSuchBucket) => {
+        Ok(Attempt::Gone(others)) => {
+            journal.removed(id)?;
+            Ok(match others {
+                None => Cleaned::Gone { objects: deleted },
+                Some(others) => Cleaned::GoneBeside { objects: deleted, others },
+            })
+        }
+        Err(StoreFault::NoSuchBucket) => {
             journal.removed(id)?;
             Ok(Cleaned::Gone { objects: deleted })
         }
-        Ok(Some(why)) => Ok(Cleaned::Left(why)),
+        Ok(Attempt::Stays(why)) => Ok(Cleaned::Left(why)),
         Err(e) => Ok(Cleaned::Left(e.to_string())),
     }
 }
 
-/// One attempt: why it has to stay, or `None` when it is gone. `deleted` is told of each batch of objects.
+/// What one attempt came to.
+enum Attempt {
+    /// Gone; what lies beside it and is not the run's, in words.
+    Gone(Option<String>),
+    /// Why it has to stay.
+    Stays(String),
+}
+
+impl From<Option<String>> for Attempt {
+    fn from(why: Option<String>) -> Self {
+        why.map_or(Self::Gone(None), Self::Stays)
+    }
+}
+
+/// One attempt. `deleted` is told of each batch of objects.
 fn clean_once(
     store: &dyn ObjectStore,
     (thing, run, unmarked): (&Thing, &str, &mut bool),
     (uploads, page): (bool, &mut HashSet<Item>),
     deleted: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<String>, StoreFault> {
+) -> Result<Attempt, StoreFault> {
     match thing {
         Thing::Prefix { prefix, marker, content, .. } => {
             clean_prefix(store, (prefix, marker, content), (uploads, page), deleted)
         }
-        Thing::Bucket { .. } => proof::clean_bucket(store, run, unmarked),
-        Thing::Upload { .. } => Ok(proof::doubt(thing, run)),
+        Thing::Bucket { .. } => proof::clean_bucket(store, run, unmarked).map(Attempt::from),
+        Thing::Upload { .. } => Ok(proof::doubt(thing, run).into()),
         Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => {
-            Ok(Some("it is not in a bucket".into()))
+            Ok(Attempt::Stays("it is not in a bucket".into()))
         }
     }
 }
 
-/// Deletes what lies under a prefix whose marker is ours, the marker last: a kill in between can be resumed.
+/// Deletes what the run wrote under a prefix whose marker is its own, the marker last: a kill in between can be resumed.
 fn clean_prefix(
     store: &dyn ObjectStore,
     (prefix, marker, content): (&str, &str, &str),
     (uploads, page): (bool, &mut HashSet<Item>),
     deleted: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<String>, StoreFault> {
+) -> Result<Attempt, StoreFault> {
     // A prefix that is empty or has no end of its own would reach beyond what is ours.
     if !prefix.ends_with('/') || !marker.starts_with(prefix) {
-        return Ok(Some(format!("'{prefix}' is no prefix that plimsoll makes")));
+        return Ok(Attempt::Stays(format!("'{prefix}' is no prefix that plimsoll makes")));
     }
     let found = store.get(marker)?;
     let versions = keeps_versions(store, prefix)?;
     match found {
         Some(found) if found == content.as_bytes() => {}
         Some(_) => {
-            return Ok(Some(format!("the marker '{marker}' is not the one that this run wrote")));
+            return Ok(Attempt::Stays(format!("the marker '{marker}' is not the one that this run wrote")));
         }
         None if versions && has_version(store, marker, content)? => {}
-        None if nothing_under(store, prefix, versions)? => return Ok(None),
+        None if nothing_under(store, prefix, versions)? => return Ok(Attempt::Gone(None)),
         None => {
-            return Ok(Some(format!(
+            return Ok(Attempt::Stays(format!(
                 "the marker '{marker}' is missing, so what is under '{prefix}' may not be ours"
             )));
         }
@@ -106,28 +130,35 @@ fn clean_prefix(
         return Err(StoreFault::Away(format!("the listing lacks '{marker}', which is there").into()));
     }
     if uploads && let Some(why) = abort_uploads(store, prefix)? {
-        return Ok(Some(why));
+        return Ok(Attempt::Stays(why));
     }
     let held = match swept.held.is_empty() {
         true => store.delete(&swept.marker)?,
         false => swept.held,
     };
     if held.is_empty() && !versions && store.shows_versions() {
-        return Ok(Some(
+        return Ok(Attempt::Stays(
             "the bucket keeps versions, and these keys may not list them: the versions and delete markers of what was removed stay; \
              remove them with keys that may (s3:ListBucketVersions, s3:DeleteObjectVersion)"
                 .into(),
         ));
     }
-    Ok(held.first().map(|first| {
-        let what = if versions { "versions" } else { "objects" };
-        format!(
+    let what = if versions { "versions" } else { "objects" };
+    if let Some(first) = held.first() {
+        return Ok(Attempt::Stays(format!(
             "{} {what} cannot be removed, the first being '{}': {}",
             held.len(),
             clean_text(&first.item.key),
             first.why
+        )));
+    }
+    Ok(Attempt::Gone(swept.first_other.map(|first| {
+        format!(
+            "{} {what} there are not this run's and were left as they are, the first being '{}'",
+            swept.others,
+            clean_text(&first)
         )
-    }))
+    })))
 }
 
 /// Whether versions have to be removed. A server that does not answer that may still list them.
@@ -163,7 +194,9 @@ fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>
     let mut found: Vec<Upload> = Vec::new();
     for ask in [prefix, ""] {
         match store.uploads(ask) {
-            Ok(all) => found.extend(all.into_iter().filter(|u| u.key.starts_with(prefix))),
+            Ok(all) => {
+                found.extend(all.into_iter().filter(|u| u.key.strip_prefix(prefix).is_some_and(is_of_shape)))
+            }
             // A server without multipart uploads has none.
             Err(StoreFault::Unsupported) => return Ok(None),
             Err(e) if e.may_pass() => return Err(e),
@@ -190,13 +223,18 @@ fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>
 mod tests {
     use super::super::memory::Memory;
     use super::super::patience::{PATIENCE, tests::Virtual};
-    use super::super::{MARKER, open_area};
+    use super::super::{Area, MARKER, open_area};
     use super::*;
 
     fn journal() -> (tempfile::TempDir, Journal) {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open(&dir.path().join("journal")).unwrap();
         (dir, journal)
+    }
+
+    /// A key as a workload of the run has it.
+    fn key(area: &Area, n: u64) -> String {
+        format!("{}4KiB/{n:016x}", area.prefix)
     }
 
     fn clean_all(store: &Memory, journal: &mut Journal) -> Vec<Cleaned> {
@@ -217,14 +255,75 @@ mod tests {
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "plimsoll/id", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
-            store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
+            store.put(&key(&area, i), b"o").unwrap();
         }
-        store.begin_upload(&format!("{}mp", area.prefix));
+        store.begin_upload(&key(&area, 7));
         store.begin_upload("theirs-too");
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 2500 }]);
         assert_eq!(store.keys(), before);
         assert_eq!(store.uploads("").unwrap().len(), 1, "a foreign upload goes on");
         assert!(j.pending().is_empty());
+    }
+
+    #[test]
+    fn what_others_put_under_our_prefix_meanwhile_stays_and_is_told() {
+        let store = Memory::with_bucket();
+        let (_dir, mut j) = journal();
+        let area = open_area(&store, &mut j, ("t", "b"), "mine", false, &mut |_| {}).unwrap();
+        let theirs = [
+            "mine/20261122-053127-d0ae/.plimsoll",
+            "mine/20261122-053127-d0ae/4KiB/0123456789abcdef",
+            "mine/4KiB/.plimsoll",
+            "mine/4KiB/10000000/0123456789abcdef",
+            "mine/report.pdf",
+            "mine/4KiB/report.pdf",
+        ];
+        theirs.iter().for_each(|k| store.put(k, b"x").unwrap());
+        store.begin_upload("mine/video.mp4");
+        (0..2500).for_each(|i| store.put(&key(&area, i), b"o").unwrap());
+        let done = clean_all(&store, &mut j);
+        assert!(
+            matches!(&done[..], [Cleaned::GoneBeside { objects: 2500, others }]
+                if others.starts_with("6 objects") && others.contains("mine/20261122-053127-d0ae/")),
+            "{done:?}"
+        );
+        let mut left: Vec<String> = theirs.iter().map(|k| k.to_string()).collect();
+        left.sort();
+        assert_eq!(store.keys(), left);
+        assert_eq!(store.uploads("").unwrap().len(), 1);
+        assert!(j.pending().is_empty());
+    }
+
+    #[test]
+    fn a_prefix_that_another_run_takes_at_the_same_time_is_refused_and_left() {
+        // Both listed it before either wrote; with and without a server that knows the condition.
+        for store in [Memory::with_bucket(), Memory::without_conditions()] {
+            let (_dir, mut j) = journal();
+            store.be_raced("p/.plimsoll", b"made by plimsoll, run another");
+            let e = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap_err().to_string();
+            assert!(e.contains("another run"), "{e}");
+            clean_all(&store, &mut j);
+            assert_eq!(store.keys(), ["p/.plimsoll"], "the other's marker stays");
+        }
+        // The other was first: its marker came between our listing and our own.
+        let store = Memory::with_bucket();
+        store.put("p/.plimsoll", b"made by plimsoll, run another").unwrap();
+        store.list_nothing(1);
+        let (_dir, mut j) = journal();
+        let e = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap_err().to_string();
+        assert!(e.contains("another run"), "{e}");
+        assert_eq!(store.get("p/.plimsoll").unwrap().unwrap(), b"made by plimsoll, run another");
+        assert!(j.pending().is_empty());
+        // On a server that ignores the condition the other's objects tell of it.
+        let store = Memory::without_conditions();
+        store.put("p/.plimsoll", b"made by plimsoll, run another").unwrap();
+        store.put("p/4KiB/0123456789abcdef", b"live").unwrap();
+        store.list_nothing(1);
+        let (_dir, mut j) = journal();
+        let e = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap_err().to_string();
+        assert!(e.contains("another run"), "{e}");
+        clean_all(&store, &mut j);
+        assert_eq!(store.keys(), ["p/4KiB/0123456789abcdef"], "what is the other's stays");
     }
 
     #[test]
@@ -288,7 +387,7 @@ mod tests {
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..1500 {
-            store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
+            store.put(&key(&area, i), b"o").unwrap();
         }
         store.be_away_for(u32::MAX);
         assert!(matches!(&clean_all(&store, &mut j)[..], [Cleaned::Left(why)] if why.contains("away")));
@@ -309,7 +408,7 @@ mod tests {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
-        store.put(&format!("{}1", area.prefix), b"o").unwrap();
+        store.put(&key(&area, 1), b"o").unwrap();
         store.list_nothing(2);
         assert_eq!(clean_all(&store, &mut j), [Cleaned::Gone { objects: 1 }]);
         assert!(store.keys().is_empty());
@@ -321,7 +420,7 @@ mod tests {
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
-            let key = format!("{}{i:04}", area.prefix);
+            let key = key(&area, i);
             store.put(&key, b"o").unwrap();
             // A whole page of them at the beginning, and some later.
             if i < 1100 || i % 100 == 7 {
@@ -342,7 +441,7 @@ mod tests {
         let store = Memory::with_bucket();
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
-        store.put(&format!("{}1", area.prefix), b"o").unwrap();
+        store.put(&key(&area, 1), b"o").unwrap();
         store.keep_all();
         let left = clean_all(&store, &mut j);
         assert!(matches!(&left[..], [Cleaned::Left(why)] if why.contains("still listed")), "{left:?}");
@@ -354,7 +453,7 @@ mod tests {
         let (_dir, mut j) = journal();
         let area = open_area(&store, &mut j, ("t", "b"), "p", false, &mut |_| {}).unwrap();
         for i in 0..2500 {
-            store.put(&format!("{}{i}", area.prefix), b"o").unwrap();
+            store.put(&key(&area, i), b"o").unwrap();
         }
         let (id, thing) = j.pending().remove(0);
         let mut clock = Virtual::default();

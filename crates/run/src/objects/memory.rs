@@ -9,6 +9,7 @@ use super::store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Uplo
 pub struct Memory {
     state: RefCell<State>,
     no_uploads: bool,
+    ignores_conditions: bool,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ struct State {
     locked: std::collections::BTreeSet<String>,
     /// Says that it deletes, and does not.
     undead: bool,
+    /// What somebody else writes right after the next conditional put.
+    rival: Option<(String, Vec<u8>)>,
 }
 
 impl Memory {
@@ -36,6 +39,16 @@ impl Memory {
     /// A server that knows no multipart uploads.
     pub fn without_uploads() -> Self {
         Self { no_uploads: true, ..Self::with_bucket() }
+    }
+
+    /// A server that does not know `If-None-Match`.
+    pub fn without_conditions() -> Self {
+        Self { ignores_conditions: true, ..Self::with_bucket() }
+    }
+
+    /// Somebody else writes this right after the next conditional put.
+    pub fn be_raced(&self, key: &str, body: &[u8]) {
+        self.state.borrow_mut().rival = Some((key.into(), body.into()));
     }
 
     pub fn keys(&self) -> Vec<String> {
@@ -106,6 +119,18 @@ impl ObjectStore for Memory {
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
         self.there()?.objects.insert(key.into(), body.into());
         Ok(())
+    }
+    fn put_new(&self, key: &str, body: &[u8]) -> Result<bool, StoreFault> {
+        let known = self.there()?.objects.contains_key(key);
+        if known && !self.ignores_conditions {
+            return Ok(false);
+        }
+        self.put(key, body)?;
+        let rival = self.state.borrow_mut().rival.take();
+        if let Some((key, body)) = rival {
+            self.put(&key, &body)?;
+        }
+        Ok(true)
     }
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         Ok(self.there()?.objects.get(key).cloned())

@@ -152,6 +152,9 @@ pub trait ObjectStore {
     /// Only ever called for a bucket that this run created.
     fn delete_bucket(&self) -> Result<(), StoreFault>;
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault>;
+    /// Puts an object where there is none; false: there is one, and it stays. A server that does not know the condition may
+    /// overwrite it all the same.
+    fn put_new(&self, key: &str, body: &[u8]) -> Result<bool, StoreFault>;
     /// `None`: there is no such object.
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault>;

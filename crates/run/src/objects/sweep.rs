@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use plimsoll_engine::target::s3::keys::is_of_shape;
 use plimsoll_model::text::clean;
 
 use super::store::{Held, Item, ItemPage, ObjectStore, StoreFault};
@@ -9,7 +10,8 @@ use super::store::{Held, Item, ItemPage, ObjectStore, StoreFault};
 /// Pages without anything new after which a listing is not believed to come to an end.
 const MOST_EMPTY_PAGES: u32 = 1000;
 
-/// What is to be swept: all objects under a prefix, or all their versions, but for the marker.
+/// What is to be swept: all objects under a prefix that the run can have written, or all their versions, but for the marker.
+/// What else lies there is others': it came after the run began, and stays.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep<'a> {
     pub prefix: &'a str,
@@ -24,6 +26,9 @@ pub struct Swept {
     pub held: Vec<Held>,
     /// The marker's items, as they were listed.
     pub marker: Vec<Item>,
+    /// Items that are not the run's, and the first of their keys.
+    pub others: u64,
+    pub first_other: Option<String>,
 }
 
 impl Sweep<'_> {
@@ -36,7 +41,11 @@ impl Sweep<'_> {
         Ok(ItemPage { items, next: page.next.map(|t| (t, String::new())) })
     }
 
-    /// Deletes until only the marker and what is held are listed. `deleted` is told of each batch, and says whether to go on.
+    fn is_ours(&self, key: &str) -> bool {
+        key.strip_prefix(self.prefix).is_some_and(is_of_shape)
+    }
+
+    /// Deletes until only the marker, what is held and what is others' are listed. `deleted` is told of each batch, and says whether to go on.
     /// `before` is the last page that was deleted, also by an earlier attempt: what is on it still is asked for once more, and is
     /// no step forward.
     pub fn run(
@@ -54,16 +63,22 @@ impl Sweep<'_> {
         loop {
             let page = self.page(store, from.as_ref())?;
             let mut items = Vec::new();
+            let mut others = Vec::new();
             for item in page.items {
                 if item.key == self.marker {
                     if !swept.marker.contains(&item) {
                         swept.marker.push(item);
                     }
-                } else if item.key.starts_with(self.prefix) && !held.contains(&item) {
+                } else if !self.is_ours(&item.key) {
+                    others.push(item.key);
+                } else if !held.contains(&item) {
                     items.push(item);
                 }
             }
             if items.is_empty() {
+                // This page is not asked for again.
+                swept.others += others.len() as u64;
+                swept.first_other = swept.first_other.or(others.into_iter().next());
                 // Nothing here was removed, so that what the server gave for the next page still holds.
                 let Some(next) = page.next else { return Ok(swept) };
                 empty += 1;

@@ -35,6 +35,22 @@ pub fn make(path: &Path, mode: u32, run: &str) -> io::Result<()> {
     })
 }
 
+/// Marks a directory that is there with a run's mark, so that it is known for the one that was made then and here: a copy,
+/// or what came in an archive, has another number or time of making.
+pub fn mark_made(path: &Path, run: &str) -> io::Result<()> {
+    mark(&open_directory(path)?, run)
+}
+
+/// Whether a directory is the one that was marked with a run's mark, and no copy of it.
+pub fn is_made(path: &Path, run: &str) -> bool {
+    open_directory(path).is_ok_and(|dir| marker_of(&dir, run).is_ok())
+}
+
+fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
 fn mark(dir: &File, run: &str) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut marker = File::from(openat(dir, MARKER, flags, Mode::from_raw_mode(0o600))?);

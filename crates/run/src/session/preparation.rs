@@ -61,8 +61,9 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<(), RunError> {
         for (i, w) in stage.workloads.iter().enumerate() {
-            if !matches!(self.target(w)?, Ready::S3(_)) {
-                continue;
+            let Ready::S3(s3) = self.target(w)? else { continue };
+            if let Some(area) = s3.area().filter(|_| index == 0) {
+                objects::still_ours(s3.store(), area, self.journal.mark())?;
             }
             let at_ns = self.now_ns();
             let jobs = self.preparations(w, index, i as u16)?;

@@ -9,8 +9,9 @@ use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, DeleteItem, KeepsVer
 use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
+use plimsoll_model::plan::is_secret_header;
 use plimsoll_model::plan::{Addressing, EmbeddedSpec, PayloadSigning, S3Target, SizeDist, Workload};
-use plimsoll_model::text::clean;
+use plimsoll_model::text::{clean, keep_secret};
 use plimsoll_model::{OpKind, Outcome};
 use plimsoll_model::{Plan, plan::DataSpec};
 use plimsoll_s3::classify::classify_code;
@@ -85,6 +86,7 @@ pub fn connect(
     journal: &mut Journal,
     events: &mut dyn FnMut(Event),
 ) -> Result<S3Ready, RunError> {
+    target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
     let server = start_server(plan, name, target, exe, journal)?;
     let access = access(target, server.as_ref())?;
     check_descriptors(plan)?;
@@ -196,6 +198,7 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
         return Ok(Access { endpoints: endpoint, redirects: Vec::new(), credentials, region, target: wire });
     }
+    wire.put_headers.iter().filter(|(n, _)| is_secret_header(n)).for_each(|(_, key)| keep_secret(key));
     let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
         let text = e.to_string();
         match text.split_once(": ").filter(|_| e.names_remedy()) {
@@ -203,6 +206,9 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
             None => RunError::input(text, "A secret is never taken from the command line or the plan"),
         }
     })?;
+    // A server may repeat what it was sent.
+    keep_secret(&found.credentials.secret_key);
+    found.credentials.session_token.as_deref().map_or((), keep_secret);
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
         ([], None) => {
@@ -416,10 +422,8 @@ fn size_word(size: &SizeDist) -> String {
     word.trim_matches('-').to_owned()
 }
 
-/// The engine's blocking client as an [`ObjectStore`].
+/// The engine's blocking client as an [`ObjectStore`], and the headers that uploads carry beside those of S3 itself.
 #[derive(Debug)]
-///
-/// The second part names the headers that uploads carry beside those of S3 itself, if there are any.
 pub struct AdminStore(RefCell<Admin>, Option<String>);
 
 /// A client for cleaning up: the same access, later.
@@ -440,7 +444,7 @@ pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(Admin
 impl AdminStore {
     /// `Server` header, as far as it was seen.
     fn server(&self) -> Option<String> {
-        self.0.borrow().server().map(str::to_owned)
+        self.0.borrow().server().map(|s| clean(s).into_owned())
     }
 
     fn new(access: &Access) -> Result<Self, RunError> {
@@ -525,6 +529,15 @@ impl ObjectStore for AdminStore {
             Trouble::Conflict => StoreFault::NotEmpty,
             _ => fault(e),
         })
+    }
+    fn put_new(&self, key: &str, body: &[u8]) -> Result<bool, StoreFault> {
+        let made = self.0.borrow_mut().put_new(key, body);
+        match made {
+            Ok(made) => Ok(made),
+            // The condition may be what it does not know; the plain form says what is really wrong.
+            Err(e) if matches!(e.trouble, Trouble::Unreachable | Trouble::Throttled) => Err(fault(e)),
+            Err(_) => self.put(key, body).map(|()| true),
+        }
     }
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
         let wanted = self.1.as_ref().map(|names| {

@@ -52,6 +52,7 @@ enum Value {
 #[repr(usize)]
 enum Kind {
     Put,
+    PutNew,
     Get,
     GetRange,
     Head,
@@ -67,8 +68,9 @@ enum Kind {
     PlainHead,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::Put,
+    Kind::PutNew,
     Kind::Get,
     Kind::GetRange,
     Kind::Head,
@@ -90,6 +92,7 @@ impl Template {
     pub fn index(action: &Action<'_>) -> usize {
         let kind = match action {
             Action::PutObject => Kind::Put,
+            Action::PutNew => Kind::PutNew,
             Action::GetObject | Action::GetVersion { .. } => Kind::Get,
             Action::GetRange { .. } => Kind::GetRange,
             Action::HeadObject => Kind::Head,
@@ -219,10 +222,14 @@ fn layout(kind: Kind, extra: &Extra, checksum: Option<CrcKind>) -> (&'static str
     let hole = |name: &str, slot| (name.to_owned(), Value::Hole(slot));
     let mut h = Vec::new();
     let method = match kind {
-        Kind::Put => {
+        Kind::Put | Kind::PutNew => {
             h.extend(fixed(&extra.put));
             h.extend(fixed(&extra.sse_c));
             h.extend(checksum.map(|c| hole(c.header(), Slot::Checksum)));
+            if matches!(kind, Kind::PutNew) {
+                h.retain(|(name, _)| name != "if-none-match");
+                h.push(("if-none-match".into(), Value::Fixed("*".into())));
+            }
             "PUT"
         }
         Kind::UploadPart => {

@@ -52,6 +52,28 @@ impl KeyNames {
     }
 }
 
+/// Whether a key below an area of a run is one that [`KeyNames`] can have made there: `WORD/HEX` or `WORD/DIRECTORY/HEX`,
+/// where the word has no `/` and the directory is a number below the most prefixes that there can be. So what lies under
+/// a further prefix, such as the area of another run, is never of this shape.
+pub fn is_of_shape(below: &str) -> bool {
+    let hex = |text: &str, digits: usize| {
+        text.len() == digits && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let directory = |text: &str| {
+        hex(text, 8)
+            && u64::from_str_radix(text, 16).is_ok_and(|n| n < plimsoll_model::plan::bounds::MAX_PREFIXES)
+    };
+    let word = |text: &str| {
+        text.bytes().any(|c| c.is_ascii_alphanumeric())
+            && text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-'))
+    };
+    match below.split('/').collect::<Vec<_>>()[..] {
+        [first, number] => word(first) && hex(number, 16),
+        [first, middle, number] => word(first) && directory(middle) && hex(number, 16),
+        _ => false,
+    }
+}
+
 /// A bijection of 64 bits (the finaliser of splitmix64), so that keys stay unique.
 fn scramble(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -70,6 +92,34 @@ fn push_hex(n: u64, digits: u32, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn a_key_of_ours_is_known_by_its_shape_and_that_of_a_run_below_is_not() {
+        for prefixes in [1, 4, plimsoll_model::plan::bounds::MAX_PREFIXES as u32] {
+            let names = KeyNames { prefix: "run/4KiB/".into(), prefixes, dataset: None };
+            for n in [0, 7, DATASET_NUMBERS, u64::MAX - 1] {
+                assert!(is_of_shape(&names.key(n)["run/".len()..]), "{}", names.key(n));
+                // Another run's, whose area lies below.
+                for area in ["20261122-053127-d0ae", "4KiB", "00000001", "a/b"] {
+                    let theirs = format!("{area}/10000000/{}", &names.key(n)["run/4KiB/".len()..]);
+                    assert!(!is_of_shape(&theirs), "{theirs}");
+                }
+            }
+        }
+        for other in [
+            "",
+            "report.pdf",
+            "4KiB/report.pdf",
+            "4KiB/",
+            "/0123456789abcdef",
+            "a_b/0123456789abcdef",
+            "4KiB/0123456789ABCDEF",
+            ".plimsoll",
+            "x/.plimsoll",
+        ] {
+            assert!(!is_of_shape(other), "{other}");
+        }
+    }
 
     #[test]
     fn keys_are_unique_and_spread() {
