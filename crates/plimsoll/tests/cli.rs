@@ -15,7 +15,7 @@ fn bad_input_is_exit_code_2_and_says_nothing_on_stdout() {
     for (line, told) in [
         ("object put --endpont http://h --bucket b", "--endpoint"),
         ("object put --endpoint http://h --bucket b --size 4k", "KiB"),
-        ("object put --endpoint http://h --bucket b --duration 30", "for example 90s"),
+        ("object put --endpoint http://h --bucket b --duration 30", "30s, 30m or 30ms?"),
         ("object put --bucket b", "--endpoint"),
         ("object mixed --endpoint http://h --bucket b --mix get", "get=1"),
         ("object put --endpoint http://h --bucket b --secret-key x", "unexpected argument"),

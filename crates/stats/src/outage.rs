@@ -75,10 +75,11 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     }
     let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
-    if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
-        return Vec::new();
-    }
-    let gaps = without_rhythm(s, gaps);
+    let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
+        longer_than_usual(s, &gaps)
+    } else {
+        without_rhythm(s, gaps)
+    };
     claimed(s, &joined(s, accepted(s, &gaps)))
 }
 
@@ -117,9 +118,18 @@ fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
     if alike < MOSTLY * apart.len() as f64 {
         return gaps;
     }
-    let lengths: Vec<f64> = regular.iter().map(|g| (g.1 - g.0) as f64).collect();
+    longer_than_usual(s, &gaps)
+}
+
+/// Of gaps that are a rhythm: those that are none of it, by their length.
+fn longer_than_usual(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
+    let long = |g: &&Gap| g.0 > 0 && (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9;
+    let lengths: Vec<f64> = gaps.iter().filter(long).map(|g| (g.1 - g.0) as f64).collect();
+    if lengths.is_empty() {
+        return Vec::new();
+    }
     let longest = LONGER * math::median(&lengths);
-    gaps.into_iter().filter(|g| (g.1 - g.0) as f64 > longest).collect()
+    gaps.iter().filter(|g| (g.1 - g.0) as f64 > longest).copied().collect()
 }
 
 /// Those that are outages, the longest first: what surrounds the others is judged without them.

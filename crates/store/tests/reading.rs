@@ -125,6 +125,7 @@ fn a_run_with_anything_foreign_in_it_stays_whole() {
     for name in ["notes.txt", "intervals/notes.txt", "samples/x.zst/deep"] {
         let dir = tempfile::tempdir().unwrap();
         let run = new_run(dir.path());
+        drop(run.journal().unwrap());
         let mine = run.path().join(name);
         std::fs::create_dir_all(mine.parent().unwrap()).unwrap();
         std::fs::write(&mine, "mine").unwrap();
@@ -165,6 +166,7 @@ fn a_directory_that_only_has_the_names_of_a_run_stays_whole() {
 fn a_run_whose_streams_are_links_stays_and_so_does_what_they_lead_to() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
+    drop(run.journal().unwrap());
     let theirs = dir.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("data.zst"), "theirs").unwrap();
@@ -182,6 +184,7 @@ fn a_run_whose_streams_are_links_stays_and_so_does_what_they_lead_to() {
 fn what_a_kill_left_in_the_middle_of_a_write_goes_with_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
+    drop(run.journal().unwrap());
     for name in ["plan.new", "summary.new"] {
         std::fs::write(run.path().join(name), "half").unwrap();
     }

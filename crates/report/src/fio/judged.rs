@@ -30,7 +30,7 @@ impl Judged {
     /// What takes something away from the figures, a line each, worst first.
     pub fn lines(&self) -> Vec<String> {
         let mut all: Vec<&Finding> = self.findings.iter().filter(|f| f.level != Level::Info).collect();
-        all.sort_by(|a, b| b.level.cmp(&a.level));
+        all.sort_by_key(|f| std::cmp::Reverse(f.level));
         let line = |f: &&Finding| {
             let mark = if f.level == Level::Invalid { "INVALID " } else { "" };
             let on = f.workload.as_ref().map_or(String::new(), |w| format!(" {w}:"));

@@ -208,7 +208,9 @@ fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, RunError
     })?;
     // A server may repeat what it was sent.
     keep_secret(&found.credentials.secret_key);
-    found.credentials.session_token.as_deref().map_or((), keep_secret);
+    if let Some(token) = found.credentials.session_token.as_deref() {
+        keep_secret(token);
+    }
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
         ([], None) => {

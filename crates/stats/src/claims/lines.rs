@@ -61,7 +61,7 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
         let passed = if seen > 0 { w.attempts_per_s * ok / seen as f64 } else { 0.0 };
         let passing = w.ops_per_s.filter(|_| w.valid);
         let on = Stretch {
-            line: (mine().count() > 1).then(|| w.label()).unwrap_or_default(),
+            line: if mine().count() > 1 { w.label() } else { String::new() },
             beside: beside(i, s, a),
         };
         let made = Refusing::new(op, seen, refused, passing, passed).map(|r| ClaimKind::Refusing(r.on(on)));

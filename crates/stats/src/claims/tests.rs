@@ -356,8 +356,8 @@ fn an_outage_and_ops_that_all_took_alike_contradict_each_other() {
         to_s: Some(5.5),
         seen_until_s: 10.5,
     };
-    let mut a = Analysis::default();
-    a.outages = vec![Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap().attempts(None, 4.0)];
+    let outages = vec![Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap().attempts(None, 4.0)];
+    let a = Analysis { outages, ..Analysis::default() };
     let mut s = summary();
     s.workloads.truncate(1);
     s.findings = vec![Finding::new("F60", "outage", Level::Qualified, "Outages.")];
