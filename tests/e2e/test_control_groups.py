@@ -70,7 +70,7 @@ def test_a_client_at_a_fiftieth_of_a_core_is_what_was_measured(group, inside, em
     assert "0.020 cores" in text and "ther work" not in r.summary["verdict"], r.summary["verdict"]
     assert r.summary["environment"]["cpu_quota_cores"] == 0.02
     shown = inside(g, "runs", "show", "last")
-    assert "client's CPU quota" in shown.out and "processor" not in shown.out, shown.out
+    assert "client's CPU quota" in shown.out and "this machine's processor" not in shown.out, shown.out
 
 
 def test_a_quota_is_named_for_files_too(group, inside, tmp_path):

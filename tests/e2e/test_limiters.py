@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from conftest import BIN, new_bucket, start, stop
 
-# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, once, and counted.
-pytestmark = pytest.mark.flaky(reruns=1)
+# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, twice at the most, and counted.
+pytestmark = pytest.mark.flaky(reruns=2)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 

@@ -104,4 +104,4 @@ def test_a_stopped_server_is_told_without_advice_that_denies_it(own_server, back
     assert not [f for f in summary["findings"] if f["name"] in ("concurrency_bound", "client_stopped")], summary["findings"]
     # Counted from the load's start, as the run's length is.
     told = outages[0]["from_s"] - outages[0]["load_s"]
-    assert f"From {told:.1f} to" in summary["verdict"], (told, summary["verdict"])
+    assert f"From {told:.1f} s to" in summary["verdict"], (told, summary["verdict"])

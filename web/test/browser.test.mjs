@@ -100,7 +100,7 @@ describe("a report of a limit", () => {
       [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent))));
     const at = tables[0].findIndex((r) => r[0].endsWith("95 % interval"));
     assert.ok(at > 0, JSON.stringify(tables[0]));
-    assert.deepEqual(tables[0][at], ["service, 95 % interval", "", "-1.2/+1.5 %", "-2.0/+2.5 %", "-5.0/+12 %", "-20/+? %", "", ""]);
+    assert.deepEqual(tables[0][at], ["response, 95 % interval", "", "-1.2/+1.5 %", "-2.0/+2.5 %", "-5.0/+12 %", "-20/+? %", "", ""]);
     const text = readFileSync(join(fixtures, "limited.txt"), "utf8");
     for (const cell of tables[0][at].filter((c) => c.includes("/"))) assert.ok(text.includes(cell), `${cell} is not in the terminal's table`);
   }));

@@ -188,8 +188,12 @@ pub fn bucket_things(
             !how.interrupt.is_enough()
         })?;
         match done {
-            Cleaned::Left(why) => {
+            Cleaned::Left(mut why) => {
                 *removed = None;
+                // A request that was broken off names only itself.
+                if how.interrupt.is_enough() && !why.contains(STOPPED) {
+                    why = format!("{STOPPED}: {why}");
+                }
                 left.push(format!("{}: {why}", words(&thing)));
             }
             Cleaned::Gone { objects } => *removed = removed.map(|n| n + objects),
@@ -201,6 +205,9 @@ pub fn bucket_things(
     }
     Ok(left)
 }
+
+/// Why a cleanup ended early, as its sweep says it too.
+const STOPPED: &str = "it was stopped by Ctrl-C";
 
 /// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
 pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, RunError> {

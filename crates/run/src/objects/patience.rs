@@ -74,6 +74,9 @@ impl Waiting for Clock<'_> {
     }
 
     fn pause(&mut self, time: Duration, why: &StoreFault) -> bool {
+        if self.interrupt.is_enough() {
+            return false;
+        }
         if !std::mem::replace(&mut self.told, true) {
             let text =
                 format!("cleaning up has to wait: {why}. It is tried again for {} s", PATIENCE.as_secs());
