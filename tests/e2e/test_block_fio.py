@@ -211,6 +211,7 @@ def test_latencies_and_depths_hold_together_as_in_fio(plimsoll, job, tmp_path):
     done = subprocess.run(["fio", "--output-format=json", str(theirs_job)], stdout=subprocess.PIPE, check=True)
     theirs = json.loads(done.stdout[done.stdout.index(b"{"):])
     ours = plimsoll("fio", job(DEPTHS), "--output-format", "json", "--quiet").summary
+    plain = []
     for a, b in zip(ours["jobs"], theirs["jobs"]):
         where = a["jobname"]
         for j in (a, b):
@@ -224,8 +225,12 @@ def test_latencies_and_depths_hold_together_as_in_fio(plimsoll, job, tmp_path):
             assert x["lat_ns"]["max"] >= x["clat_ns"]["max"], where
         # Where nearly all ops are submitted at one depth, it is the same one.
         depth = max(b["iodepth_level"], key=b["iodepth_level"].get)
-        assert b["iodepth_level"][depth] > 90 and a["iodepth_level"][depth] > 90, (where, a["iodepth_level"])
+        # (fio's own share falls where the machine stands still for a while.)
+        if b["iodepth_level"][depth] > 90:
+            plain.append(where)
+            assert a["iodepth_level"][depth] > 90, (where, a["iodepth_level"])
         assert a["latency_depth"] == b["latency_depth"], where
+    assert plain, theirs
 
 
 def test_a_public_parser_reads_it(plimsoll, job, tmp_path):
