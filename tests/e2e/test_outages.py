@@ -70,17 +70,22 @@ def test_a_run_without_an_outage_tells_none_and_a_note_needs_a_time_after_the_en
     b.client.delete_bucket(Bucket=b.name)
 
 
-def test_a_client_that_was_stopped_is_told_of_the_client_and_is_no_outage(own_server, background, plimsoll):
-    b = new_bucket(own_server)
-    run = background("object", "put", *b.flags(), "--size", "4KiB", "--concurrency", "4", "--warmup", "0s", "--duration", "12s",
-                     "--json", server=own_server)
+def with_a_stop(server, background, who, load, stop_s):
+    """The summary of a run of which a process (by its number) is stopped in the midst, and what the run said."""
+    b = new_bucket(server)
+    run = background("object", "put", *b.flags(), "--size", "4KiB", "--concurrency", "4", "--warmup", "0s", "--duration", load,
+                     "--json", server=server)
     wait_until(lambda: len(b.keys()) > 20, what="objects")
     time.sleep(3)
-    os.kill(run.pid, signal.SIGSTOP)
-    time.sleep(3)
-    os.kill(run.pid, signal.SIGCONT)
+    os.kill(who(run), signal.SIGSTOP)
+    time.sleep(stop_s)
+    os.kill(who(run), signal.SIGCONT)
     out, err = run.communicate(timeout=120)
-    summary = json.loads(out)
+    return json.loads(out), err
+
+
+def test_a_client_that_was_stopped_is_told_of_the_client_and_is_no_outage(own_server, background):
+    summary, err = with_a_stop(own_server, background, lambda run: run.pid, load="12s", stop_s=3)
     assert not [c for c in summary["claims"] if c["claim"] == "outage"], (summary["verdict"], err)
     assert "ops in flight" not in summary["verdict"], summary["verdict"]
     stopped = [f for f in summary["findings"] if f["name"] == "client_stopped"]
@@ -88,17 +93,8 @@ def test_a_client_that_was_stopped_is_told_of_the_client_and_is_no_outage(own_se
     assert 0.2 < stopped[0]["measured"] < 0.35 and "client itself stood still for" in stopped[0]["text"], stopped
 
 
-def test_a_stopped_server_is_told_without_advice_that_denies_it(own_server, background, plimsoll):
-    b = new_bucket(own_server)
-    run = background("object", "put", *b.flags(), "--size", "4KiB", "--concurrency", "4", "--warmup", "0s", "--duration", "10s",
-                     "--json", server=own_server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
-    time.sleep(3)
-    os.kill(own_server.pid, signal.SIGSTOP)
-    time.sleep(2)
-    os.kill(own_server.pid, signal.SIGCONT)
-    out, err = run.communicate(timeout=120)
-    summary = json.loads(out)
+def test_a_stopped_server_is_told_without_advice_that_denies_it(own_server, background):
+    summary, err = with_a_stop(own_server, background, lambda run: own_server.pid, load="10s", stop_s=2)
     outages = [c for c in summary["claims"] if c["claim"] == "outage"]
     assert len(outages) == 1 and 3.9 < outages[0]["in_flight"] <= 4.0, (summary["verdict"], err)
     assert not [f for f in summary["findings"] if f["name"] in ("concurrency_bound", "client_stopped")], summary["findings"]

@@ -36,6 +36,11 @@ fn err(input: &str, expected: &'static str) -> UnitError {
     UnitError { input: input.to_owned(), expected, meant: None }
 }
 
+/// Units of sizes, the largest first.
+const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+const DECIMAL: [(&str, u64); 4] =
+    [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
+
 /// `4k` is 4,000 bytes to one program and 4,096 to the next: both are offered, and none is guessed.
 fn both_units(number: &str, letter: char) -> Option<String> {
     let power = "kmgt".find(letter.to_ascii_lowercase())? as u32 + 1;
@@ -52,20 +57,11 @@ fn both_units(number: &str, letter: char) -> Option<String> {
 
 /// A size must be whole bytes: the next smaller unit has one nearby.
 fn whole_bytes(number: &str, factor: u64) -> Option<String> {
-    const UNITS: [(&str, u64); 8] = [
-        ("GiB", 1 << 30),
-        ("GB", 1_000_000_000),
-        ("MiB", 1 << 20),
-        ("MB", 1_000_000),
-        ("KiB", 1 << 10),
-        ("KB", 1_000),
-        ("B", 1),
-        ("B", 1),
-    ];
     let (bytes, exact) = scaled(number, u128::from(factor))?;
     // Powers of 1024 beside powers of 1024.
-    let kin = |f: u64| f == 1 || f.is_power_of_two() == factor.is_power_of_two();
-    let (unit, f) = UNITS.into_iter().find(|(_, f)| *f < factor && kin(*f) && bytes >= u128::from(*f))?;
+    let kin = if factor.is_power_of_two() { BINARY } else { DECIMAL };
+    let (unit, f) =
+        kin.into_iter().chain([("B", 1)]).find(|(_, f)| *f < factor && bytes >= u128::from(*f))?;
     (!exact)
         .then(|| format!("is no whole number of bytes: write for example {}{unit}", bytes / u128::from(f)))
 }
@@ -130,9 +126,6 @@ pub fn parse_size(s: &str) -> Result<u64, UnitError> {
 
 /// The shortest exact way to write a size, binary or decimal: 4KiB, 512KB (which is 500KiB, too), 1MB; else bytes.
 pub fn format_size(bytes: u64) -> String {
-    const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    const DECIMAL: [(&str, u64); 4] =
-        [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
     let in_units = |units: [(&str, u64); 4]| {
         let (unit, factor) = units.into_iter().find(|(_, f)| bytes > 0 && bytes.is_multiple_of(*f))?;
         Some(format!("{}{unit}", bytes / factor))
@@ -143,8 +136,7 @@ pub fn format_size(bytes: u64) -> String {
 
 /// A size that nobody chose, for people: `322 MiB`, `1.00 GiB`; three digits, in the largest binary unit that it fills.
 pub fn about_size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.into_iter().find(|(_, f)| bytes >= *f) {
+    match BINARY.into_iter().find(|(_, f)| bytes >= *f) {
         Some((unit, f)) => format!("{} {unit}", significant(bytes as f64 / f as f64, 3)),
         None => format!("{bytes} B"),
     }

@@ -237,22 +237,18 @@ fn row(name: &str, l: &LatencySummary) -> Vec<String> {
     row
 }
 
-fn sum(w: &WorkloadSummary, pick: fn(Outcome) -> bool) -> u64 {
-    Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| w.outcomes.get(o.name())).sum()
-}
-
 pub fn throttled(w: &WorkloadSummary) -> u64 {
-    sum(w, Outcome::is_throttled)
+    w.count(Outcome::is_throttled)
 }
 
 pub fn failed(w: &WorkloadSummary) -> u64 {
-    sum(w, Outcome::is_failure)
+    w.count(Outcome::is_failure)
 }
 
 /// `ok 1,853,600; throttled 12 (http_503 12); failed 3 (timeout 3)`.
 pub fn outcomes(w: &WorkloadSummary) -> String {
     let class = |name: &str, pick: fn(Outcome) -> bool| {
-        let total = sum(w, pick);
+        let total = w.count(pick);
         let each = Outcome::ALL.into_iter().filter(|o| pick(*o));
         let parts: Vec<String> = each
             .filter_map(|o| w.outcomes.get(o.name()).filter(|n| **n > 0).map(|n| (o, n)))
@@ -264,7 +260,7 @@ pub fn outcomes(w: &WorkloadSummary) -> String {
         }
     };
     let mut out = vec![
-        format!("ok {}", number::count(w.outcomes.get("ok").copied().unwrap_or(0))),
+        format!("ok {}", number::count(w.count(Outcome::is_ok))),
         class("throttled", Outcome::is_throttled),
         class("failed", Outcome::is_failure),
     ];

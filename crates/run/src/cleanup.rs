@@ -11,7 +11,7 @@ use plimsoll_store::{Journal, RunDir, Thing};
 use crate::error::RunError;
 use crate::event::Event;
 use crate::interrupt::Interrupt;
-use crate::objects::{Cleaned, Clock, ObjectStore, clean};
+use crate::objects::{Cleaned, Clock, ObjectStore, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
 use crate::{server, target};
@@ -205,9 +205,6 @@ pub fn bucket_things(
     }
     Ok(left)
 }
-
-/// Why a cleanup ended early, as its sweep says it too.
-const STOPPED: &str = "it was stopped by Ctrl-C";
 
 /// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
 pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, RunError> {

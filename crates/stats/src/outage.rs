@@ -105,9 +105,7 @@ fn gaps(s: &Seen<'_>) -> Vec<Gap> {
 
 /// Gaps without those that come at the same distance again and again: a quota per window, whatever its length is in slices.
 fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
-    // When one that was there from the start on began is not known.
-    let long = |g: &&Gap| g.0 > 0 && (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9;
-    let regular: Vec<Gap> = gaps.iter().filter(long).copied().collect();
+    let regular = long(s, &gaps);
     if regular.len() < RHYTHM {
         return gaps;
     }
@@ -121,10 +119,15 @@ fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
     longer_than_usual(s, &gaps)
 }
 
+/// Gaps that are long enough for an outage, but for one that was there from the start on: when that began is not known.
+fn long(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
+    let is_long = |g: &&Gap| g.0 > 0 && (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9;
+    gaps.iter().filter(is_long).copied().collect()
+}
+
 /// Of gaps that are a rhythm: those that are none of it, by their length.
 fn longer_than_usual(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
-    let long = |g: &&Gap| g.0 > 0 && (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9;
-    let lengths: Vec<f64> = gaps.iter().filter(long).map(|g| (g.1 - g.0) as f64).collect();
+    let lengths: Vec<f64> = long(s, gaps).iter().map(|g| (g.1 - g.0) as f64).collect();
     if lengths.is_empty() {
         return Vec::new();
     }

@@ -3,6 +3,7 @@
 use crate::claim::{Claim, ClaimKind, RunStatus, Status};
 use crate::estimate::Estimate;
 use crate::finding::{Finding, Level};
+use crate::outcome::Outcome;
 use crate::summary::{RunSummary, SCHEMA, WorkloadSummary};
 
 /// What is too inexact in a part may be exact enough in a total; all else that is wrong with a part is wrong with the total.
@@ -12,6 +13,11 @@ impl WorkloadSummary {
     /// As findings name the line.
     pub fn label(&self) -> String {
         if self.name == self.op { self.name.clone() } else { format!("{}/{}", self.name, self.op) }
+    }
+
+    /// Attempts that ended in one of the outcomes picked: `w.count(Outcome::is_throttled)`.
+    pub fn count(&self, pick: fn(Outcome) -> bool) -> u64 {
+        Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| self.outcomes.get(o.name())).sum()
     }
 
     /// A sum over other lines: of a mix, or of jobs.

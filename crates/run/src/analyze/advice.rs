@@ -91,10 +91,9 @@ const BELOW: f64 = 0.8;
 /// The least median service time of lines that were below the limit, and of which nothing was refused: what a limiter holds up
 /// or refuses says nothing of the storage.
 fn unloaded_s(s: &RunSummary, op: &str, cap_per_s: f64) -> Option<f64> {
-    let refused = |w: &&WorkloadSummary| {
-        Outcome::ALL.iter().any(|o| o.is_throttled() && w.outcomes.get(o.name()).is_some_and(|n| *n > 0))
+    let below = |w: &&WorkloadSummary| {
+        w.op == op && w.attempts_per_s < BELOW * cap_per_s && w.count(Outcome::is_throttled) == 0
     };
-    let below = |w: &&WorkloadSummary| w.op == op && w.attempts_per_s < BELOW * cap_per_s && !refused(w);
     let p50 = |w: &WorkloadSummary| {
         w.latency_ns.service.as_ref().or(w.latency_ns.response.as_ref()).and_then(|l| l.p50)
     };

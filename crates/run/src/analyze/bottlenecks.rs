@@ -108,7 +108,7 @@ fn proved(summary: &RunSummary) -> Option<Bottleneck> {
 /// Whether every line is of an open loop, and came as it was offered.
 fn offered_was_met(summary: &RunSummary) -> bool {
     let met = |w: &WorkloadSummary| {
-        let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0) as f64;
+        let ok = w.count(Outcome::is_ok) as f64;
         w.offered_per_s.is_some_and(|offered| ok >= MET * offered * w.window_s)
     };
     !summary.workloads.is_empty() && summary.workloads.iter().all(met)

@@ -10,10 +10,10 @@ use plimsoll_stats::outage::SHORTEST_S;
 use plimsoll_stats::words;
 use plimsoll_store::{RunData, StageData};
 
+use super::outages::MOST_OF_THE_LOAD;
+
 /// The sampler's period, seconds (`sample/thread.rs`).
 const SAMPLE_EVERY_S: f64 = 1.0;
-/// Of the load's time; more of it makes the stage's rates those of a client that did not run (as of an outage, F60).
-const MOST_OF_THE_LOAD: f64 = 0.1;
 
 /// One step of what the workers handed over.
 pub fn handed_over(c: &ClientCounts) -> HandedOver {

@@ -11,8 +11,9 @@ use plimsoll_store::{Point, RunData, StageData};
 use super::client_stops::{client_stops, handed_over, most_in_flight};
 use super::line::Line;
 
-/// Of the load's time; more of it makes the stage's rates those of an outage (the width that an interval may have, Q03).
-const MOST_OF_THE_LOAD: f64 = 0.1;
+/// Of the load's time; more of it makes the stage's rates those of an outage, or of a client that stood still (the width that an
+/// interval may have, Q03).
+pub const MOST_OF_THE_LOAD: f64 = 0.1;
 
 /// All of a run.
 pub fn of_run(data: &RunData) -> Vec<Outage> {

@@ -20,6 +20,7 @@ pub use dataset::{
 };
 pub use patience::{Clock, Waiting};
 pub use store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning};
+pub use sweep::STOPPED;
 
 /// Name of the object that says whose a prefix is.
 pub const MARKER: &str = ".plimsoll";

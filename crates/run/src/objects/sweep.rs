@@ -7,6 +7,9 @@ use plimsoll_model::text::clean;
 
 use super::store::{Held, Item, ItemPage, ObjectStore, StoreFault};
 
+/// Why a cleanup ended early.
+pub const STOPPED: &str = "it was stopped by Ctrl-C";
+
 /// Pages without anything new after which a listing is not believed to come to an end.
 const MOST_EMPTY_PAGES: u32 = 1000;
 
@@ -106,7 +109,7 @@ impl Sweep<'_> {
             *before = items.into_iter().collect();
             empty = 0;
             if !deleted(gone) {
-                return Err(StoreFault::Other("it was stopped by Ctrl-C".to_owned().into()));
+                return Err(StoreFault::Other(STOPPED.to_owned().into()));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use plimsoll_model::claim::{Amount, CapBound, Claim, ClaimKind, Outage, OutageKind, RunStatus};
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Estimate, Finding, RunSummary};
+use plimsoll_model::{Estimate, Finding, Outcome, RunSummary};
 
 use super::lines::{attempts, attempts_of};
 
@@ -62,7 +62,7 @@ fn of_one(c: &Claim, s: &RunSummary) -> Vec<String> {
     let line = c.subject.as_ref().and_then(|on| s.workloads.iter().find(|w| w.label() == *on));
     match (&c.kind, line) {
         (ClaimKind::Rate(r), Some(w)) => {
-            let ok = w.outcomes.get("ok").copied().unwrap_or(0);
+            let ok = w.count(Outcome::is_ok);
             if !w.valid {
                 out.push(format!("a rate of a line that is void: {}", c.text));
             }

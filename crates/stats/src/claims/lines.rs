@@ -17,11 +17,8 @@ pub(super) const RATE_OF: &str = "the rate of ";
 
 /// Attempts of a line that ended, and those of them that were refused.
 pub(super) fn attempts(w: &WorkloadSummary) -> (u64, u64) {
-    let count = |pick: fn(Outcome) -> bool| -> u64 {
-        Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| w.outcomes.get(o.name())).sum()
-    };
-    let refused = count(Outcome::is_throttled);
-    (refused + count(Outcome::is_ok) + count(Outcome::is_failure), refused)
+    let refused = w.count(Outcome::is_throttled);
+    (refused + w.count(Outcome::is_ok) + w.count(Outcome::is_failure), refused)
 }
 
 /// The same over all lines of one op, each counted once; `total`: over all.
@@ -57,7 +54,7 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
         });
         let Some((i, w)) = most else { continue };
         let (seen, refused) = attempts(w);
-        let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0) as f64;
+        let ok = w.count(Outcome::is_ok) as f64;
         let passed = if seen > 0 { w.attempts_per_s * ok / seen as f64 } else { 0.0 };
         let passing = w.ops_per_s.filter(|_| w.valid);
         let on = Stretch {
@@ -83,12 +80,8 @@ pub(super) fn mixes(s: &RunSummary, out: &mut Claims) {
         |m: &MixNotDelivered| m.asked.iter().map(|(k, a)| (a - m.delivered[k]).abs()).fold(0.0, f64::max);
     let judged = |total: &WorkloadSummary| {
         let of = |w: &&WorkloadSummary| w.name == total.name && !w.is_total();
-        let ok: BTreeMap<String, u64> = s
-            .workloads
-            .iter()
-            .filter(of)
-            .map(|w| (w.op.clone(), w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0)))
-            .collect();
+        let ok: BTreeMap<String, u64> =
+            s.workloads.iter().filter(of).map(|w| (w.op.clone(), w.count(Outcome::is_ok))).collect();
         Some((total.label(), MixNotDelivered::new(&total.mix, &ok).ok()?))
     };
     let found = s.workloads.iter().filter(|w| !w.mix.is_empty()).filter_map(judged);
@@ -142,7 +135,7 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         }
         let word = if held(i, w) { RateWord::Sustained } else { RateWord::Measured };
         let bytes = w.bytes_per_s.filter(|b| b.value > 0.0);
-        let ok = w.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
+        let ok = w.count(Outcome::is_ok);
         let attempted = Attempted { ok, per_s: w.attempts_per_s };
         let made = Rate::new(word, place(w), ops, bytes, attempted).map(ClaimKind::Rate);
         out.add_or(label, made, format!("{RATE_OF}{of}"));

@@ -32,15 +32,10 @@ impl Saturation {
                 .map(|p| p.concurrency),
             curve: self.points.clone(),
             rates: self.points.iter().map(|p| self.rate_of(p)).collect(),
-            still_rose: self
-                .points
-                .iter()
-                .rev()
-                .take(2)
-                .map(Point::log_mean)
-                .reduce(|b, a| b - a)
-                .filter(|_| self.points.len() > 1)
-                .map(|gain| gain > GAIN.ln()),
+            still_rose: match &self.points[..] {
+                [.., before, last] => Some(last.log_mean() - before.log_mean() > GAIN.ln()),
+                _ => None,
+            },
             changed: self.change(),
         }
     }
