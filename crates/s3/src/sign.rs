@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use ring::{digest, hmac};
+use aws_lc_rs::{digest, hmac};
 
 use crate::date::amz_date;
 use crate::uri::hex32;

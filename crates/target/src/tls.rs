@@ -47,13 +47,13 @@ pub enum TlsError {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// The configuration for rustls: TLS 1.2 and 1.3, the ring provider, HTTP/1.1.
+/// The configuration for rustls: TLS 1.2 and 1.3, the aws-lc provider, HTTP/1.1.
 pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
     let (chain, key) = match &options.source {
         TlsSource::Files { cert, key } => (certificates(cert)?, private_key(key)?),
         TlsSource::SelfSigned { names, ca_out } => self_signed(names, ca_out)?,
     };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match &options.client_ca {

@@ -270,7 +270,7 @@ fn tls_carries_bodies_both_ways_to_a_client_that_trusts_the_made_ca() {
     let h = start(CannedOptions { body_bytes: 2 << 20, tls: Some(tls), ..CannedOptions::default() });
     let mut roots = rustls::RootCertStore::empty();
     roots.add(rustls_pki_types::CertificateDer::from_pem_file(&ca).unwrap()).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let config = rustls::ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[version])

@@ -132,7 +132,7 @@ fn path_addressing_queries_and_tails() {
 
 /// A second, plain implementation of SigV4 as the documentation words it, from the head on the wire.
 fn sign_again(head: &str, region: &str, secret: &str) -> String {
-    use ring::hmac::{HMAC_SHA256, Key, sign};
+    use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
     let (request_line, rest) = head.split_once("\r\n").unwrap();
     let mut words = request_line.split(' ');
     let (method, target) = (words.next().unwrap(), words.next().unwrap());

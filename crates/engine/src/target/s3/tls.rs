@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_model::plan::TlsSpec;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -13,7 +13,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 /// Builds the configuration that all connections of a target share. The error says which file or setting is at fault.
 pub fn client_config(spec: &TlsSpec) -> Result<Arc<ClientConfig>, String> {
     keep_heap();
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(aws_lc_rs::default_provider());
     let versions: &[&SupportedProtocolVersion] = match spec.version.as_deref() {
         None => rustls::ALL_VERSIONS,
         Some("1.2") => &[&rustls::version::TLS12],

@@ -37,7 +37,7 @@ fn pki() -> Pki {
     std::fs::write(dir.path().join("ca.pem"), ca_cert.pem()).unwrap();
     std::fs::write(dir.path().join("client.pem"), client.pem()).unwrap();
     std::fs::write(dir.path().join("client.key"), client_key.serialize_pem()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = || {
         ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap()
     };
