@@ -132,12 +132,7 @@ impl Series {
         merge_optional(&mut self.first_byte, &other.first_byte);
         merge_optional(&mut self.submission, &other.submission);
         merge_optional(&mut self.throttled, &other.throttled);
-        if self.endpoints.len() < other.endpoints.len() {
-            self.endpoints.resize(other.endpoints.len(), EndpointCounts::default());
-        }
-        for (a, b) in self.endpoints.iter_mut().zip(&other.endpoints) {
-            a.merge(b);
-        }
+        EndpointCounts::merge_all(&mut self.endpoints, &other.endpoints);
     }
 }
 
@@ -150,6 +145,14 @@ fn merge_optional(a: &mut Option<Histogram>, b: &Option<Histogram>) {
 }
 
 impl EndpointCounts {
+    /// Adds to each endpoint's counts those of the same number.
+    pub fn merge_all(sum: &mut Vec<Self>, other: &[Self]) {
+        if sum.len() < other.len() {
+            sum.resize(other.len(), Self::default());
+        }
+        sum.iter_mut().zip(other).for_each(|(a, b)| a.merge(b));
+    }
+
     pub fn merge(&mut self, other: &Self) {
         self.ok = self.ok.saturating_add(other.ok);
         self.throttled = self.throttled.saturating_add(other.throttled);

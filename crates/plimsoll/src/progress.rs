@@ -159,6 +159,9 @@ pub fn line(event: &Event) -> String {
             if !f.errors.is_empty() {
                 let _ = write!(text, "; failed: {}", errors(f));
             }
+            if l.late > 0 {
+                let _ = write!(text, "; {} of {} workers late, not in these figures", l.late, l.workers);
+            }
             text
         }
         Event::StageDone { stage, of, title, ok, throttled, failed, seconds } => {
@@ -294,6 +297,8 @@ mod tests {
                 busy_fraction: 0.31,
                 in_flight: 15.9,
             },
+            late: 0,
+            workers: 16,
         }
     }
 

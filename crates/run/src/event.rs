@@ -61,6 +61,10 @@ pub struct Live {
     /// Until the phase ends, where the stop rule is a time.
     pub remaining: Option<Duration>,
     pub figures: Figures,
+    /// Workers that have handed over nothing for longer than the display waits, and how many there are: the figures lack what
+    /// those did.
+    pub late: usize,
+    pub workers: usize,
 }
 
 /// Rates and busy share are of the last second; latencies and counts of the phase so far.

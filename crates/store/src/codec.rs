@@ -90,12 +90,7 @@ impl SparseSeries {
         merge_optional(&mut self.first_byte, &other.first_byte);
         merge_optional(&mut self.submission, &other.submission);
         merge_optional(&mut self.throttled, &other.throttled);
-        if self.endpoints.len() < other.endpoints.len() {
-            self.endpoints.resize(other.endpoints.len(), EndpointCounts::default());
-        }
-        for (a, b) in self.endpoints.iter_mut().zip(&other.endpoints) {
-            a.merge(b);
-        }
+        EndpointCounts::merge_all(&mut self.endpoints, &other.endpoints);
     }
 
     /// The dense form, which stats and reports take.

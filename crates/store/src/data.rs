@@ -131,6 +131,16 @@ impl Point {
         self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
     }
 
+    /// Adds a part of the same step that came late. Percentiles are those of the part with more ops: this is for charts, and windows are
+    /// merged from histograms.
+    pub(crate) fn add(&mut self, late: &Self) {
+        let ended = |p: &Self| p.outcomes.iter().copied().fold(0, u64::saturating_add);
+        if ended(late) > ended(self) {
+            (self.response, self.service, self.first_byte) = (late.response, late.service, late.first_byte);
+        }
+        self.add_counts(late);
+    }
+
     fn count(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
         let picked = Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]);
         picked.fold(0, u64::saturating_add)

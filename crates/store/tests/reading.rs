@@ -75,6 +75,31 @@ fn agents_are_merged_on_the_grid() {
     assert_eq!(run.totals(&[window]).unwrap()[0].series, truth.series);
 }
 
+/// A worker that had no processor for a while hands over slices that others have long been past.
+#[test]
+fn what_comes_late_counts_in_its_own_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = new_run(dir.path());
+    let mut w = run.create_intervals("local", GRID_NS).unwrap();
+    w.mark(&stage_start(0, 0)).unwrap();
+    w.mark(&Mark::WarmupEnd { stage: 0, at_ns: 0 }).unwrap();
+    (0..30).for_each(|i| w.interval(0, &slice(0, i, 10, i)).unwrap());
+    (3..7).for_each(|i| w.interval(0, &slice(0, i, 5, i + 50)).unwrap());
+    w.mark(&Mark::StopRequested { stage: 0, at_ns: 30 * GRID_NS, reason: "duration".into() }).unwrap();
+    w.mark(&Mark::StageEnd { stage: 0, at_ns: 30 * GRID_NS }).unwrap();
+    w.finish().unwrap();
+    let data = run.load(&LoadOptions::default()).unwrap();
+    let get = id(0, OpKind::Get);
+    let ok: Vec<u64> = data.stages[0].series[&get].iter().map(|p| p.ok()).collect();
+    assert_eq!(ok, (0..30).map(|i| if (3..7).contains(&i) { 15 } else { 10 }).collect::<Vec<_>>());
+    assert_eq!(data.stages[0].endpoint_series[&get][4][1].ok, 15);
+    assert_eq!(data.stages[0].client[4].workers, 2);
+    let window = data.stages[0].window(GRID_NS).unwrap();
+    let late = (3..7).map(|i| slice(0, i, 5, i + 50));
+    let truth = merged((0..30).map(|i| slice(0, i, 10, i)).chain(late));
+    assert_eq!(run.totals(&[window]).unwrap()[0].series, truth.series);
+}
+
 #[test]
 fn states_and_removal() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,19 +1,21 @@
-//! Workers' intervals, in whatever order they come, to slices of the whole stage in order of time.
+//! Workers' intervals, in whatever order they come, to slices of the whole stage, in order of time up to a watermark: who is
+//! further behind than that holds nobody up, and what comes late keeps its own time.
 
 use std::collections::BTreeMap;
 
 use plimsoll_model::Interval;
 
-/// A worker that is this many slices behind the others has ended: living ones hand over empty slices, too.
+/// How many slices the watermark is behind the newest at most: 2 s of a grid of 100 ms (a choice: a display that is later is no live
+/// one). Living workers hand over empty slices, too; one that is further behind is late: without a processor, or in a system call
+/// that does not return.
 const LAG: u64 = 20;
 
-/// Merges what workers hand over. A slice is complete when every worker has handed over it or a later one, or has ended.
+/// Merges what workers hand over. A slice is complete when every worker has handed over it or a later one, has ended, or is late. What
+/// a late one hands over after that is given out as a slice of its own, with the time that it is of.
 #[derive(Debug)]
 pub struct GridMerge {
     /// Per worker: the next slice that it may still hand over; `None` when it has ended.
     next: Vec<Option<u64>>,
-    /// The first slice that was not given out yet. What comes later for one before it counts in it.
-    open_from: u64,
     newest: u64,
     pending: BTreeMap<u64, Interval>,
     spare: Vec<Interval>,
@@ -24,7 +26,6 @@ impl GridMerge {
     pub fn new(workers: usize, first: u64) -> Self {
         Self {
             next: vec![Some(first); workers],
-            open_from: first,
             newest: first,
             pending: BTreeMap::new(),
             spare: Vec::new(),
@@ -37,7 +38,7 @@ impl GridMerge {
             *next = Some(interval.index + 1);
         }
         self.newest = self.newest.max(interval.index);
-        let index = interval.index.max(self.open_from);
+        let index = interval.index;
         let spare = &mut self.spare;
         let sum = self.pending.entry(index).or_insert_with(|| {
             let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(index));
@@ -54,16 +55,27 @@ impl GridMerge {
         }
     }
 
-    /// The earliest slice, if it is complete. Give it back with [`Self::recycle`].
+    /// The earliest slice, if it is complete: later than the one before, or a part of one that was given out already. Give it back
+    /// with [`Self::recycle`].
     pub fn take_complete(&mut self) -> Option<Interval> {
         let slowest = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
-        let complete_before = slowest.max(self.newest.saturating_sub(LAG));
+        let complete_before = slowest.max(self.watermark());
         let (index, _) = self.pending.first_key_value()?;
         if *index >= complete_before {
             return None;
         }
-        self.open_from = index + 1;
         self.pending.pop_first().map(|(_, interval)| interval)
+    }
+
+    /// Slices before it wait for nobody.
+    fn watermark(&self) -> u64 {
+        self.newest.saturating_sub(LAG)
+    }
+
+    /// How many workers are behind the watermark.
+    pub fn late(&self) -> usize {
+        let mark = self.watermark();
+        self.next.iter().flatten().filter(|next| **next < mark).count()
     }
 
     /// Keeps a slice's memory (megabytes of histograms) for a later one.
@@ -113,17 +125,35 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ended_holds_nothing_up_and_a_late_slice_is_not_lost() {
+    fn a_late_worker_holds_nothing_up_and_what_it_brings_keeps_its_time() {
         let mut g = GridMerge::new(2, 0);
         g.offer(1, &slice(0, 1));
         (0..30).for_each(|i| g.offer(0, &slice(i, 1)));
         let out = drain(&mut g);
         assert_eq!(out.len() as u64, 29 - LAG);
+        assert_eq!(g.late(), 1);
         g.offer(1, &slice(1, 5));
+        assert_eq!(drain(&mut g), [(1, 5, 1)]);
         (0..2).for_each(|w| g.ended(w));
+        assert_eq!(g.late(), 0);
         let rest = drain(&mut g);
-        assert_eq!(out.iter().chain(&rest).map(|s| s.1).sum::<u64>(), 36);
+        assert_eq!(out.iter().chain(&rest).map(|s| s.1).sum::<u64>(), 31);
         assert!(out.iter().chain(&rest).map(|s| s.0).is_sorted());
+    }
+
+    #[test]
+    fn no_slice_is_given_another_time_however_late() {
+        let mut g = GridMerge::new(50, 0);
+        let mut by_time = BTreeMap::<u64, u64>::new();
+        let mut keep = |out: Vec<(u64, u64, u32)>| out.iter().for_each(|(at, ok, _)| *by_time.entry(*at).or_default() += ok);
+        // One after the other runs through all of its 100 slices, as where 50 threads share a core.
+        for w in 0..50 {
+            (0..100).for_each(|i| g.offer(w, &slice(i, i + 1)));
+            keep(drain(&mut g));
+        }
+        (0..50).for_each(|w| g.ended(w));
+        keep(drain(&mut g));
+        assert_eq!(by_time, (0..100).map(|i| (i, 50 * (i + 1))).collect());
     }
 
     proptest! {

@@ -71,12 +71,19 @@ impl Meter {
             r.throttled += s.throttled();
             r.bytes_ok += s.bytes_ok;
             r.bytes_moved += s.bytes_moved;
+        }
+        self.add_late(slice);
+        self.push(r);
+    }
+
+    /// Of a slice that was shown already: it counts in the phase, and is not of the last second.
+    pub fn add_late(&mut self, slice: &Interval) {
+        for s in &slice.series {
             self.latency.merge(&s.response);
             for (sum, n) in self.outcomes.iter_mut().zip(s.outcomes) {
                 *sum += n;
             }
         }
-        self.push(r);
     }
 
     /// A slice in which nothing ended, and of which nothing was handed over: it is a part of the last second, too.

@@ -131,6 +131,10 @@ struct Collector<'a> {
     phase_since: Instant,
     last_live: Instant,
     stopping: Option<(Instant, bool)>,
+    /// Slices from here on are not of the window: the stage was ended there, by the controller or an interrupt.
+    cut: u64,
+    /// What came late for slices that the controller has seen: it gets it with the next one.
+    behind: Slice,
     interrupted: bool,
     stopped_early: bool,
 }
@@ -153,6 +157,8 @@ impl<'a> Collector<'a> {
             phase_since: Instant::now(),
             last_live: Instant::now(),
             stopping: None,
+            cut: u64::MAX,
+            behind: Slice::default(),
             interrupted: false,
             stopped_early: false,
         }
@@ -176,6 +182,7 @@ impl<'a> Collector<'a> {
             if !go_on && self.stopping.is_none() {
                 port.stop();
                 self.stopping = Some((Instant::now(), false));
+                self.cut = self.cut.min(self.next_slice);
                 self.stopped_early = true;
             }
             self.obey(sinks, &mut port);
@@ -222,6 +229,10 @@ impl<'a> Collector<'a> {
                 self.enter(Phase::Measuring);
             }
             sinks.intervals.interval(self.s.index, &slice)?;
+            if slice.index < self.next_slice {
+                self.take_late(slice);
+                continue;
+            }
             // Workers that all wait through a slice hand over nothing for it: time passed all the same.
             for index in self.next_slice..slice.index {
                 self.meter.pass();
@@ -237,9 +248,9 @@ impl<'a> Collector<'a> {
                 self.enter(Phase::Draining);
             }
             let counts = counts_of(&slice);
-            self.next_slice = self.next_slice.max(slice.index + 1);
+            self.next_slice = slice.index + 1;
             self.put(slice.index, counts);
-            go_on &= controller.slice(&counts);
+            go_on &= controller.slice(&plus(std::mem::take(&mut self.behind), &counts));
             while let Some(r) = controller.remark() {
                 sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: r.text.clone() })?;
                 (sinks.events)(Event::Message(self.on_the_wall(r, end_ns)));
@@ -247,6 +258,18 @@ impl<'a> Collector<'a> {
             self.merge.recycle(slice);
         }
         Ok(go_on)
+    }
+
+    /// A part of a slice that was given out already: its counts belong to that slice, whose time is counted.
+    fn take_late(&mut self, slice: Interval) {
+        let counts = counts_of(&slice);
+        self.meter.add_late(&slice);
+        if self.in_window(slice.index) {
+            self.window.merge(&slice);
+        }
+        self.put(slice.index, counts);
+        self.behind = plus(self.behind, &counts);
+        self.merge.recycle(slice);
     }
 
     /// The remark with the time of day of what it is about, where that has one. It is told and not recorded: a simulated run is the same
@@ -262,10 +285,10 @@ impl<'a> Collector<'a> {
         self.s.planned_ns.map_or(u64::MAX, |p| self.start_ns + p)
     }
 
-    /// Whether a slice counts: all of it lies behind the warm-up and before the end.
+    /// Whether a slice counts: all of it lies behind the warm-up and before the end, however late it comes.
     fn in_window(&self, index: u64) -> bool {
         let (begin_ns, end_ns) = (index * self.s.grid_ns, (index + 1) * self.s.grid_ns);
-        begin_ns >= self.warm_ns && end_ns <= self.planned_end_ns() && self.stopping.is_none()
+        begin_ns >= self.warm_ns && end_ns <= self.planned_end_ns() && index < self.cut
     }
 
     /// Whether what ended then is in the figures, as far as that is known before the end: not in the warm-up, and not in the drain
@@ -281,7 +304,7 @@ impl<'a> Collector<'a> {
         if self.slices.len() <= at {
             self.slices.resize(at + 1, Slice::default());
         }
-        self.slices[at] = counts;
+        self.slices[at] = plus(self.slices[at], &counts);
     }
 
     fn enter(&mut self, phase: Phase) {
@@ -295,6 +318,11 @@ impl<'a> Collector<'a> {
     fn obey(&mut self, sinks: &Sinks<'_>, port: &mut Port) {
         if sinks.interrupt.is_requested() && !self.interrupted {
             self.interrupted = true;
+            // A simulated stage is interrupted where it is; a real one now.
+            self.cut = self.cut.min(match self.s.clock {
+                Clock::Real => self.now_ns() / self.s.grid_ns,
+                _ => self.next_slice,
+            });
             port.stop();
             self.stopping.get_or_insert((Instant::now(), false));
             self.enter(Phase::Draining);
@@ -314,8 +342,12 @@ impl<'a> Collector<'a> {
 
     /// The planned end is past: from now on the limit of the drain counts.
     fn overdue(&self) -> bool {
-        let now = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.s.epoch_ns);
-        self.s.clock == Clock::Real && self.s.planned_ns.is_some_and(|p| now > self.start_ns + p)
+        self.s.clock == Clock::Real && self.s.planned_ns.is_some_and(|p| self.now_ns() > self.start_ns + p)
+    }
+
+    /// Nanoseconds since the run's epoch.
+    fn now_ns(&self) -> u64 {
+        plimsoll_engine::ring::monotonic_ns().saturating_sub(self.s.epoch_ns)
     }
 
     fn show(&mut self, sinks: &mut Sinks<'_>) {
@@ -337,6 +369,8 @@ impl<'a> Collector<'a> {
             elapsed,
             remaining: length.map(|l| Duration::from_nanos(l).saturating_sub(elapsed)),
             figures: self.meter.figures(),
+            late: self.merge.late(),
+            workers: self.s.workers.len(),
         })));
     }
 
@@ -404,6 +438,18 @@ fn counts_of(slice: &Interval) -> Slice {
         c.in_system_ns += s.in_system_ns;
     }
     c
+}
+
+fn plus(a: Slice, b: &Slice) -> Slice {
+    Slice {
+        ok: a.ok + b.ok,
+        throttled: a.throttled + b.throttled,
+        failed: a.failed + b.failed,
+        bytes_moved: a.bytes_moved + b.bytes_moved,
+        bytes_ok: a.bytes_ok + b.bytes_ok,
+        in_system_ns: a.in_system_ns + b.in_system_ns,
+        in_flight_ns: a.in_flight_ns + b.in_flight_ns,
+    }
 }
 
 /// A stage in few words.

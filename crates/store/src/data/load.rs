@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Sample;
-use plimsoll_model::interval::ClientCounts;
+use plimsoll_model::interval::{ClientCounts, EndpointCounts};
 
 use super::{LoadOptions, Point, RunData, StageData, Totals, Window};
 use crate::StoreError;
@@ -325,11 +325,11 @@ impl Loader {
         for s in sum.series.iter().filter(|s| s.endpoints.len() > 1) {
             let points = data.endpoint_series.entry(s.id).or_default();
             points.resize(points.len().max(at + 1), Vec::new());
-            points[at].clone_from(&s.endpoints);
+            EndpointCounts::merge_all(&mut points[at], &s.endpoints);
         }
         for s in &sum.series {
             if let Some(p) = data.series.get_mut(&s.id).and_then(|points| points.get_mut(at)) {
-                *p = Point::from(s);
+                p.add(&Point::from(s));
             }
         }
     }
