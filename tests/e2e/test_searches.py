@@ -288,13 +288,36 @@ answer = "queue"
     began = datetime.now()
     r = plimsoll("watch", "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
                  "--objects", 20, "--concurrency", 8, "--warmup", "0s", "--for", "62s", "--json")
-    assert r.code in (0, 3), r.err
+    assert r.code == 0, r.err
     (seconds, clock), = re.findall(r"cliff at (\d+) s: from .* \(at (\d\d:\d\d:\d\d)\)", r.err)
     assert abs(int(seconds) - 15) <= 2, r.err
     at = datetime.combine(began.date(), datetime.strptime(clock, "%H:%M:%S").time())
     away = (at - began).total_seconds() % 86400 - int(seconds)
     # What comes before the load (a server that starts, objects that are prepared) is between.
     assert -1 <= away < 20, f"{clock}, begun at {began}"
+
+
+def test_a_cliff_into_refusals_is_the_answer_of_a_watch(plimsoll, tmp_path):
+    """Refused at once, the client tries some 20,000 times a second: a mean over the cliff says nothing, and is not the answer."""
+    file = tmp_path / "limits.toml"
+    file.write_text("""name = "refusing"
+kind = "object"
+[[limit]]
+unit = "ops"
+rate_per_s = 100
+burst_per_s = 3000
+capacity = 40000
+answer = "503"
+charges = ["get"]
+""")
+    r = plimsoll("watch", "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
+                 "--objects", 20, "--concurrency", 8, "--warmup", "0s", "--for", "40s", "--json")
+    assert r.code == 0, (r.err, r.summary["findings"])
+    (limit,) = r.summary["limits"]
+    ops = limit["ops_per_s"]
+    assert ops["proved"], limit
+    assert abs(ops["sustained"]["value"] / 100 - 1) < 0.02, ops
+    assert abs(ops["capacity"]["value"] / 40000 - 1) < 0.1, ops
 
 
 def test_watch_a_bucket_for_a_while(plimsoll, minio_bucket):

@@ -86,6 +86,9 @@ pub struct Throttle {
     pub steps: Vec<StepEvidence>,
 }
 
+/// Seconds that a sharp step takes at most (guess: slices are of a second, and a cliff falls within one).
+const SHARP_S: f64 = 2.0;
+
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
 pub fn judge(x: &[f64], dt: f64, fit: &BucketFit, context: &Context) -> Throttle {
     let steps: Vec<StepEvidence> = fit
@@ -132,9 +135,9 @@ fn step(
         (((from / dt).round() as usize).min(x.len()), ((to / dt).round() as usize).min(x.len()))
     };
     let (before, after) = (slice(start, at), slice(at, end));
-    let e1 = refusals(c, before, after);
+    let e1 = refusals(c, (before.0, before.1.saturating_sub(sharp_slices(dt)).max(before.0)), after);
     let width = transition(x, before, after, a, b) as f64 * dt;
-    let sharp = width <= (2.0f64).max(2.0 * dt);
+    let sharp = width <= sharp_slices(dt) as f64 * dt;
     let sigma = fit.steps.get(i).map_or(0.0, |s| s.over_wander);
     let (cv_before, cv_after) = (cv5(&x[before.0..before.1], dt), cv5(&x[after.0..after.1], dt));
     let flat = cv_after <= (0.03f64).max(cv_before / 2.0);
@@ -199,6 +202,12 @@ fn step(
         ThrottleVerdict::GradualDecline
     };
     StepEvidence { at_s: at, from: a, to: b, evidence, verdict }
+}
+
+/// How many slices a sharp step may take. Those before its edge are on neither side of it: refusals that begin within the
+/// slice of the cliff are cheap, and a fraction of a second of them outnumbers the ops of the slice.
+fn sharp_slices(dt: f64) -> usize {
+    ((SHARP_S / dt).round() as usize).max(2)
 }
 
 /// Shares of refused attempts before and after.
@@ -271,6 +280,23 @@ mod tests {
         let attempts = x.iter().map(|v| v + 900.0).collect();
         let c = Context { refused_per_s: refused, attempts_per_s: attempts, ..Context::default() };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
+    }
+
+    #[test]
+    fn refusals_in_the_slice_of_the_cliff_are_not_before_it() {
+        // Refused at once, a client tries 20,000 times a second: the cliff at 39.5 s leaves 10,000 of them in its slice.
+        let mut x = cliff(120, 40);
+        x[39] = 0.5 * x[39] + 500.0;
+        let refused: Vec<f64> =
+            (0..120).map(|i| [0.0, 10_000.0, 20_000.0][usize::from(i >= 39) + usize::from(i > 39)]).collect();
+        let attempts = x.iter().zip(&refused).map(|(v, r)| v + r).collect();
+        let c = Context { refused_per_s: refused, attempts_per_s: attempts, ..Context::default() };
+        let seen = verdict(&x, 1.0, &c);
+        assert_eq!(seen.verdict, ThrottleVerdict::Proved, "{seen:?}");
+        // Refusals long before the step are not its own.
+        let early = c.refused_per_s.iter().enumerate().map(|(i, r)| if i < 30 { 30.0 } else { *r }).collect();
+        let c = Context { refused_per_s: early, ..c };
+        assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::CauseOpen);
     }
 
     #[test]

@@ -125,17 +125,12 @@ fn judge_data(
         (0..lines.len()).filter(|_| !probed).filter_map(|i| holds::of_line(i, &lines, data)).collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
-    if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
-        holds::answer_of_watch(&held, &lines, &mut findings);
-    }
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     findings.extend(concluded.findings);
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
     findings.extend(client_stops::finding(data));
-    findings
-        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     search::apply(&lines, &mut workloads, &concluded.saturations);
     findings.extend(against::findings(&data.plan.labels, &lines, &workloads));
@@ -143,6 +138,11 @@ fn judge_data(
     if !searched {
         findings.extend(outcome::no_figure(&workloads, &findings));
     }
+    if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
+        holds::answer_of_watch(&held, &lines, &mut findings);
+    }
+    findings
+        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),

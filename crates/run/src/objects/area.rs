@@ -85,7 +85,7 @@ pub fn open_area(
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
     }
-    if let Some(problem) = taken(store, (&prefix, &marker, &content)).map_err(|e| bucket_error(bucket, &e))? {
+    if let Some(problem) = taken(store, (&prefix, &marker, &content), tell).map_err(|e| bucket_error(bucket, &e))? {
         // Nothing of this run is there but its marker, if that was not overwritten. It goes alone: what the usual cleaning up
         // would take along is the other's, so that nothing is left to that, even where the marker has to stay.
         let gone = match store.get(&marker) {
@@ -118,11 +118,18 @@ pub fn open_area(
 fn taken(
     store: &dyn ObjectStore,
     (prefix, marker, content): (&str, &str, &str),
+    tell: &mut dyn FnMut(String),
 ) -> Result<Option<String>, StoreFault> {
-    match store.get(marker)? {
-        Some(found) if found == content.as_bytes() => {}
-        Some(_) => return Ok(Some("was just taken by another run, whose marker is there".into())),
-        None => return Ok(Some(format!("does not hold '{marker}', which was just written"))),
+    match store.get(marker) {
+        Ok(Some(found)) if found == content.as_bytes() => {}
+        Ok(Some(_)) => return Ok(Some("was just taken by another run, whose marker is there".into())),
+        Ok(None) => return Ok(Some(format!("does not hold '{marker}', which was just written"))),
+        // Who may write and not read can measure writes. What the list says is held against all the same.
+        Err(StoreFault::Forbidden(_)) => tell(format!(
+            "the marker '{marker}' may be written and not read by who asks: whether the prefix is this run's alone is known \
+             from a list only, and what the run makes there will be left behind, as nothing is deleted without its marker"
+        )),
+        Err(e) => return Err(e),
     }
     let other = store.list(prefix, None, 2)?.keys.into_iter().find(|k| k != marker);
     Ok(other

@@ -142,7 +142,7 @@ fn refusing(r: &Refusing) -> String {
     let passing = match &r.passing_per_s {
         Some(e) => format!("{} pass", words::ops_rate(e)),
         None if r.passed_per_s <= 0.0 => "nothing passes".into(),
-        None => format!("about {} op/s pass", words::about(r.passed_per_s, 2)),
+        None => format!("about {} op/s pass on average", words::about(r.passed_per_s, 2)),
     };
     let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
     let beside = match r.on.beside.as_slice() {
