@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plimsoll_model::Plan;
-use plimsoll_run::{Event, Finished, Options, RunError};
+use plimsoll_model::{Event, Plan};
+use plimsoll_run::{Finished, Options, RunError};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;

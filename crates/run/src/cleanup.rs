@@ -5,11 +5,10 @@ use std::path::Path;
 
 use plimsoll_model::plan::{ControllerSpec, S3Target, Stage, TargetSpec};
 use plimsoll_model::text::clean as clean_text;
-use plimsoll_model::{OpKind, Plan};
+use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::RunError;
-use crate::event::Event;
 use crate::interrupt::Interrupt;
 use crate::objects::{Cleaned, Clock, ObjectStore, STOPPED, clean};
 use crate::safety::marker::{self, Content};

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Clock, Output, StageSpec, StopRule, TargetConfig, WorkerEnd, WorkerSpec};
-use plimsoll_model::Outcome;
 use plimsoll_model::plan::OnThrottle;
+use plimsoll_model::{Event, Outcome};
 
 use crate::error::RunError;
-use crate::event::Event;
 use crate::interrupt::Interrupt;
 use crate::stage::{Port, Step, engine_error};
 

@@ -3,8 +3,8 @@
 
 mod support;
 
-use plimsoll_model::Plan;
-use plimsoll_run::{Event, execute};
+use plimsoll_model::{Event, Plan};
+use plimsoll_run::execute;
 use plimsoll_store::{LoadOptions, RunDir};
 use support::{options, run};
 

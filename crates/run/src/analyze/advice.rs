@@ -1,6 +1,6 @@
 //! Advice that follows from a run's figures, for those who will use the storage.
 
-use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
+use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Outcome, RunSummary};
 use plimsoll_stats::advice::{self, Known};
 
@@ -17,7 +17,7 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
             bytes_per_s: cap(&l.bytes_per_s),
             size_bytes: size_of(s, &l.op_class),
             clients: 1,
-            held_for_s: held_for_s(l),
+            held_for_s: l.held_for_s(),
             ..Known::default()
         };
         known.latency_s = known.reachable_ops_per_s().and_then(|cap| unloaded_s(s, &l.op_class, cap));
@@ -77,14 +77,6 @@ fn size_of(s: &RunSummary, op: &str) -> Option<f64> {
     }
 }
 
-/// How long the rates were seen, where no burst that ended shows that they last: the shorter of both.
-pub fn held_for_s(l: &LimitSummary) -> Option<f64> {
-    let open = |b: &Option<BucketSummary>| {
-        b.as_ref().filter(|b| b.proved && b.capacity.is_none()).and_then(|b| b.horizon_s)
-    };
-    [open(&l.ops_per_s), open(&l.bytes_per_s)].into_iter().flatten().reduce(f64::min)
-}
-
 /// A load of less than this share of a limit does not wait for it. (A choice: room for the arrivals of one client to bunch.)
 const BELOW: f64 = 0.8;
 
@@ -104,6 +96,7 @@ fn unloaded_s(s: &RunSummary, op: &str, cap_per_s: f64) -> Option<f64> {
 mod tests {
     use super::*;
     use plimsoll_model::Estimate;
+    use plimsoll_model::summary::LimitSummary;
     use plimsoll_model::summary::{Latencies, LatencySummary};
 
     fn limited(proved: bool, per_s: f64, attempts_per_s: f64) -> RunSummary {

@@ -10,7 +10,9 @@ use plimsoll_stats::outage::SHORTEST_S;
 use plimsoll_stats::words;
 use plimsoll_store::{RunData, StageData};
 
-use super::outages::MOST_OF_THE_LOAD;
+/// Of the load's time; more of it makes the stage's rates those of an outage, or of a client that stood still (the width that an
+/// interval may have, Q03).
+pub const MOST_OF_THE_LOAD: f64 = 0.1;
 
 /// The sampler's period, seconds (`sample/thread.rs`).
 const SAMPLE_EVERY_S: f64 = 1.0;

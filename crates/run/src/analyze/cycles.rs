@@ -4,7 +4,8 @@ use plimsoll_model::{Finding, Level};
 use plimsoll_stats::cycles::{Fall, fall as of_means};
 use plimsoll_store::RunData;
 
-use super::line::{Line, horizon_s};
+use super::line::Line;
+use super::part::horizon_s;
 
 /// What fell, when, and from what to what.
 pub fn fall(data: &RunData, line: &Line<'_>) -> Option<Finding> {

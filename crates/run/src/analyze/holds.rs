@@ -10,7 +10,8 @@ use plimsoll_stats::throttle::{self, Context, Throttle, ThrottleVerdict};
 use plimsoll_stats::validity::{Facts, SteadyFact};
 use plimsoll_store::{Point, RunData};
 
-use super::line::{Line, Part, horizon_s};
+use super::line::Line;
+use super::part::{Part, horizon_s};
 
 /// Slices of the series that the methods look at.
 const STEP_NS: u64 = 1_000_000_000;

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
-use plimsoll_model::plan::{KeyDist, SizeDist, Workload};
+use plimsoll_model::plan::{KeyDist, suite};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, WorkloadSummary};
 use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{Check, Sums};
 use plimsoll_stats::{rate, student};
-use plimsoll_store::{Point, RunData, SparseSeries, StageData, Totals};
+use plimsoll_store::{Point, RunData, StageData, Totals};
 
-use super::law;
-use super::percentiles;
+use super::asked::nominal_size;
+use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
+use super::{law, percentiles};
 
 /// Name of the lines that sum up workloads.
 pub const TOGETHER: &str = "together";
@@ -27,19 +28,6 @@ pub struct Line<'a> {
     /// What the stage's workloads did of this kind, all of them together.
     pub together: bool,
     pub parts: Vec<Part<'a>>,
-}
-
-/// One stage's share of a line.
-#[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
-    pub stage: &'a StageData,
-    /// Of the measured window: rates and latencies.
-    pub totals: &'a Totals,
-    /// What outcomes are counted over: all that was done, where the stage ended by work.
-    pub counted: &'a Totals,
-    /// Index of the workload in the stage; the first of them where several are taken together.
-    pub workload: u16,
-    pub together: bool,
 }
 
 /// The lines of a run, in the order of cells (or stages), workloads and kinds; a mixed workload's total comes after its kinds, and
@@ -112,90 +100,6 @@ fn make_names_unique(lines: &mut [Line<'_>]) {
             let plain = line.name == line.op_name();
             line.name = if plain { prefix } else { format!("{prefix}/{}", line.name) };
         }
-    }
-}
-
-impl<'a> Part<'a> {
-    pub fn spec(&self) -> &'a Workload {
-        &self.stage.spec.workloads[usize::from(self.workload)]
-    }
-
-    /// The workloads that the line is of.
-    pub fn specs(&self, kind: Option<OpKind>) -> Vec<&'a Workload> {
-        if !self.together {
-            return vec![self.spec()];
-        }
-        let has = |w: &&Workload| kind.is_none_or(|k| w.mix.contains_key(&k));
-        self.stage.spec.workloads.iter().filter(has).collect()
-    }
-
-    /// Most ops in flight.
-    pub fn concurrency(&self, kind: Option<OpKind>) -> u32 {
-        self.specs(kind).iter().map(|w| w.in_flight()).sum()
-    }
-
-    /// Ops a second that open loops offer to the line; none where one of its workloads keeps ops in flight instead.
-    pub fn offered_per_s(&self, kind: Option<OpKind>) -> Option<f64> {
-        let of = |w: &Workload| -> Option<f64> {
-            match kind {
-                Some(kind) => super::seen::offered_per_s(w, kind),
-                None => w.mix.keys().map(|k| super::seen::offered_per_s(w, *k)).sum(),
-            }
-        };
-        self.specs(kind).into_iter().map(of).sum()
-    }
-
-    /// What was done between two times, step by step, all series of the line together: counts, which can be summed up, and no
-    /// percentiles, which cannot.
-    pub fn points(&self, kind: Option<OpKind>, step_ns: u64, from_ns: u64, to_ns: u64) -> Vec<Point> {
-        let mut sum: Vec<Point> = Vec::new();
-        for s in self.series(kind) {
-            let points = self.stage.points(s.id, step_ns, from_ns, to_ns);
-            sum.resize(sum.len().max(points.len()), Point::default());
-            sum.iter_mut().zip(points).for_each(|(a, p)| a.add_counts(p));
-        }
-        sum
-    }
-
-    /// Series of a line in this part: one, or those of the mix.
-    fn series(&self, kind: Option<OpKind>) -> Vec<&'a Series> {
-        self.series_in(self.totals, kind)
-    }
-
-    /// The line's series in each stretch of the window.
-    pub fn blocks(&self, kind: Option<OpKind>) -> impl Iterator<Item = Vec<&'a SparseSeries>> + use<'a> {
-        let part = *self;
-        let wanted = move |s: &&SparseSeries| part.is_mine(s.id, kind);
-        part.totals.blocks.iter().map(move |b| b.iter().filter(wanted).collect())
-    }
-
-    /// Whether a series belongs to the line.
-    fn is_mine(&self, id: SeriesId, kind: Option<OpKind>) -> bool {
-        let spec = &self.stage.spec.workloads[usize::from(id.workload)];
-        let mine = if self.together { spec.mix.contains_key(&id.kind) } else { id.workload == self.workload };
-        mine && kind.map_or_else(|| self.spec().mix.contains_key(&id.kind), |k| id.kind == k)
-    }
-
-    fn series_in(&self, totals: &'a Totals, kind: Option<OpKind>) -> Vec<&'a Series> {
-        let wanted = |s: &&Series| self.is_mine(s.id, kind);
-        totals.series.iter().filter(wanted).collect()
-    }
-
-    /// A window at the edges of a short stage reaches beyond it.
-    fn window_s(&self, grid_ns: u64) -> f64 {
-        let (warm, end) = (self.stage.warmup_end_ns, self.stage.end_ns);
-        let stage_s = if end.is_some() { seconds_between(warm, end) } else { f64::INFINITY };
-        self.totals.window.seconds(grid_ns).min(stage_s.max(1e-9))
-    }
-
-    /// From the start of the stage to the end of its last op, an fsync at the end included.
-    fn phase_s(&self) -> f64 {
-        seconds_between(Some(self.stage.start_ns), Some(self.stage.end_ns.unwrap_or(self.stage.last_ns)))
-            .max(1e-9)
-    }
-
-    fn window_ns(&self, grid_ns: u64) -> (u64, u64) {
-        (self.totals.window.from * grid_ns, self.totals.window.to * grid_ns)
     }
 }
 
@@ -285,7 +189,7 @@ impl<'a> Line<'a> {
             ops_per_s: self.ops_per_s(data),
             bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
             attempts_per_s: attempts as f64 / window_s,
-            latency_ns: percentiles::of_line(self, &series),
+            latency_ns: percentiles::of_parts(&self.parts, self.kind, &series),
             outcomes,
             littles_law: self.littles_law(data),
             client: self.client(data),
@@ -484,7 +388,7 @@ impl<'a> Line<'a> {
 /// Whether the run's stages are phases that are taken whole: those of the file benchmark, whose figure is the work of a phase over
 /// the time from its start to its last fsync. It has that one figure everywhere: a window inside the phase would leave the fsync out.
 pub fn is_taken_whole(data: &RunData) -> bool {
-    data.plan.labels.get("suite").is_some_and(|s| s == crate::filebench::SUITE)
+    data.plan.labels.get(suite::LABEL).is_some_and(|s| s == suite::FILE)
 }
 
 /// A rate whose interval is not known.
@@ -519,54 +423,10 @@ pub fn of_runs(means: &[f64]) -> Option<Estimate> {
     Some(Estimate { value: back(mean), low: back(mean - half), high: back(mean + half), n_eff: k })
 }
 
-/// How long load was on, warm-up included.
-pub fn horizon_s(stage: &StageData) -> f64 {
-    seconds_between(Some(stage.start_ns), Some(stage.stop_ns.unwrap_or(stage.last_ns)))
-}
-
-fn seconds_between(from: Option<u64>, to: Option<u64>) -> f64 {
-    match (from, to) {
-        (Some(a), Some(b)) => b.saturating_sub(a) as f64 / 1e9,
-        _ => 0.0,
-    }
-}
-
 fn outcomes(series: &[&Series]) -> BTreeMap<String, u64> {
     let count = |o: Outcome| series.iter().map(|s| s.outcomes[o.index()]).sum::<u64>();
     let seen = Outcome::ALL.into_iter().filter(|o| o.is_ok() || count(*o) > 0);
     seen.map(|o| (o.name().to_owned(), count(o))).collect()
-}
-
-/// Bytes of one op: the fixed size, or the mean of the distribution.
-pub fn nominal_size(w: &Workload, kind: Option<OpKind>) -> u64 {
-    let object = w.object.as_ref();
-    match kind {
-        Some(OpKind::GetRange) => {
-            if let Some(range) = object.and_then(|o| o.range) {
-                return range.0;
-            }
-        }
-        // Of an object that is smaller than a part, the object.
-        Some(OpKind::UploadPart) => return mean_size(&w.size).min(object.map_or(8 << 20, |o| o.part_size.0)),
-        _ => {}
-    }
-    mean_size(&w.size)
-}
-
-pub fn mean_size(size: &SizeDist) -> u64 {
-    match size {
-        SizeDist::Fixed(s) => s.0,
-        SizeDist::Uniform { min, max } => min.0.midpoint(max.0),
-        SizeDist::Weighted(list) => {
-            let weights: f64 = list.iter().map(|(_, w)| f64::from(*w)).sum();
-            let sum: f64 = list.iter().map(|(s, w)| s.0 as f64 * f64::from(*w)).sum();
-            if weights > 0.0 { (sum / weights).round() as u64 } else { 0 }
-        }
-        // Without the cut at `max`: near enough for a nominal size.
-        SizeDist::LogNormal { median, sigma, max } => {
-            ((median.0 as f64 * (sigma * sigma / 2.0).exp()).round() as u64).min(max.0)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 
 mod advice;
 pub mod against;
+mod asked;
 mod bottlenecks;
+pub mod ceiling;
 mod cells;
 mod client_stops;
 mod closed;
@@ -15,6 +17,7 @@ mod line;
 mod load_points;
 mod outages;
 mod outcome;
+mod part;
 mod percentiles;
 mod reads;
 mod replay;
@@ -23,8 +26,9 @@ mod search;
 mod seen;
 mod unchecked;
 
+use line::Line;
 use plimsoll_model::analysis::{self, LineSpan, Remark};
-use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::plan::{ControllerSpec, planned_mark};
 use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
@@ -32,9 +36,6 @@ use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
 
-pub use advice::held_for_s;
-use line::Line;
-pub use line::mean_size;
 pub use outcome::exit_code;
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, the same host.
@@ -193,7 +194,7 @@ fn judge_data(
 /// What persons put on the time axis: planned events, counted from the first load on, and notes of `plimsoll mark`.
 fn remarks(data: &RunData) -> Vec<Remark> {
     let load_s = data.stages.first().map_or(0.0, |s| s.start_ns as f64 / 1e9);
-    let planned = data.plan.options.mark_at.iter().filter_map(|t| crate::remark::planned(t).ok());
+    let planned = data.plan.options.mark_at.iter().filter_map(|t| planned_mark(t).ok());
     let mut all: Vec<Remark> = planned
         .map(|(after, text)| Remark { at_s: load_s + after.as_secs_f64(), text, planned: true })
         .chain(data.remarks.iter().cloned())

@@ -8,12 +8,8 @@ use plimsoll_stats::outage::{self, Seen};
 use plimsoll_stats::{math, words};
 use plimsoll_store::{Point, RunData, StageData};
 
-use super::client_stops::{client_stops, handed_over, most_in_flight};
+use super::client_stops::{MOST_OF_THE_LOAD, client_stops, handed_over, most_in_flight};
 use super::line::Line;
-
-/// Of the load's time; more of it makes the stage's rates those of an outage, or of a client that stood still (the width that an
-/// interval may have, Q03).
-pub const MOST_OF_THE_LOAD: f64 = 0.1;
 
 /// All of a run.
 pub fn of_run(data: &RunData) -> Vec<Outage> {

@@ -1,11 +1,11 @@
 //! Latencies of a line: all its ops merged, and how exactly each percentile is known from how its stretches of time differ.
 
 use plimsoll_model::summary::{Latencies, LatencySummary, PercentileIntervals};
-use plimsoll_model::{Estimate, Histogram, Series};
+use plimsoll_model::{Estimate, Histogram, OpKind, Series};
 use plimsoll_stats::percentile::{self, Block};
 use plimsoll_store::{SparseHistogram, SparseSeries};
 
-use super::line::Line;
+use super::part::Part;
 
 /// Picks one clock of a series, whole and in a stretch.
 struct Clock {
@@ -15,8 +15,8 @@ struct Clock {
 
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// `series`: those of the line, of all its parts.
-pub fn of_line(line: &Line<'_>, series: &[&Series]) -> Latencies {
+/// Of one kind of op, or of all; `series`: those of all the parts.
+pub fn of_parts(parts: &[Part<'_>], kind: Option<OpKind>, series: &[&Series]) -> Latencies {
     let of = |clock: Clock| {
         let mut sum: Option<Histogram> = None;
         for h in series.iter().filter_map(|s| (clock.whole)(s)) {
@@ -24,7 +24,7 @@ pub fn of_line(line: &Line<'_>, series: &[&Series]) -> Latencies {
         }
         let all = sum?;
         let mut summary = LatencySummary::of(&all)?;
-        summary.intervals = intervals(line, &summary, &all, clock.part);
+        summary.intervals = intervals((parts, kind), &summary, &all, clock.part);
         Some(summary)
     };
     Latencies {
@@ -40,7 +40,7 @@ pub fn of_line(line: &Line<'_>, series: &[&Series]) -> Latencies {
 }
 
 fn intervals(
-    line: &Line<'_>,
+    (parts, kind): (&[Part<'_>], Option<OpKind>),
     l: &LatencySummary,
     all: &Histogram,
     part: fn(&SparseSeries) -> Option<&SparseHistogram>,
@@ -48,8 +48,8 @@ fn intervals(
     let told = [l.p50, l.p90, l.p99, l.p999];
     let counted = |q: f64| {
         let at = all.quantile(q);
-        let runs = line.parts.iter().map(|p| {
-            p.blocks(line.kind).map(|series| {
+        let runs = parts.iter().map(|p| {
+            p.blocks(kind).map(|series| {
                 let mut b = Block::default();
                 for h in series.into_iter().filter_map(part) {
                     for (low, n) in h.buckets() {

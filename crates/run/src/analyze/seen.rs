@@ -1,19 +1,20 @@
 //! A stage's measured window in the form in which stats judges it.
 
-use plimsoll_engine::payload::OTHER_SEED;
-use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
+use plimsoll_model::outcome::OTHER_SEED;
+use plimsoll_model::plan::{TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
 use plimsoll_stats::judge::{ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::{Point, RunData, StageData, Totals};
 
-use super::law;
-use super::line::{Line, horizon_s, mean_size, nominal_size};
+use super::asked::{nominal_size, offered_per_s, reads};
+use super::ceiling::ceiling_for;
+use super::line::Line;
+use super::part::horizon_s;
 use super::reads::judge_reads;
 use super::resources::Resources;
-use super::unchecked;
-use crate::calibrate::ceiling_for;
+use super::{law, unchecked};
 
 /// The findings on one stage's window, and what the checks looked at.
 pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<Finding>, Vec<Facts>) {
@@ -118,9 +119,9 @@ fn in_flight_option(data: &RunData, stage: &StageData, targets: &[&TargetSpec]) 
     };
     // A synchronous call is one in flight: only more jobs are more.
     let one_each = stage.ring == "psync";
-    targets.iter().any(is_file).then(|| match data.plan.labels.get("suite").map(String::as_str) {
-        Some(crate::filebench::SUITE) => "--threads",
-        Some(crate::drives::SUITE) => "--ioperdrive",
+    targets.iter().any(is_file).then(|| match data.plan.labels.get(suite::LABEL).map(String::as_str) {
+        Some(suite::FILE) => "--threads",
+        Some(suite::DRIVE) => "--ioperdrive",
         _ if stage.spec.workloads.iter().any(of_a_job_file) => match one_each {
             true => "--set numjobs=",
             false => IODEPTH_OF_A_JOB_FILE,
@@ -198,22 +199,6 @@ fn workload_seen(
         of_another_seed: !stage.report.mismatches.is_empty()
             && stage.report.mismatches.iter().all(|m| m.contains(OTHER_SEED)),
     }
-}
-
-pub fn reads(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Read)
-}
-
-/// The rate that an open loop offers to one kind of its mix. A ramp offers no one rate.
-pub fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
-    let whole = match &w.pacing {
-        Pacing::Closed | Pacing::Ramp { .. } => return None,
-        Pacing::Constant(r) | Pacing::Poisson(r) => r.0,
-        Pacing::Bytes(b) => b.0 / mean_size(&w.size).max(1) as f64,
-    };
-    let weights: u32 = w.mix.values().sum();
-    let weight = *w.mix.get(&kind)?;
-    (weights > 0).then(|| whole * f64::from(weight) / f64::from(weights))
 }
 
 /// Storage on this same machine.

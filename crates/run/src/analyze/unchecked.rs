@@ -5,7 +5,7 @@ use plimsoll_model::plan::{TargetSpec, Workload};
 use plimsoll_model::{Finding, Level, OpKind};
 use plimsoll_store::{RunData, StageData};
 
-use super::seen::reads;
+use super::asked::reads;
 
 /// Of one stage.
 pub fn findings(data: &RunData, stage: &StageData) -> Vec<Finding> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plimsoll_model::units::format_size;
 
-use crate::RunError;
+use crate::error::RunError;
 use crate::safety::DeviceInfo;
 
 /// What direct I/O on a path asks for.

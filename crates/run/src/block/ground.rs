@@ -11,16 +11,15 @@ use plimsoll_model::units::format_size;
 use plimsoll_store::{Journal, Thing};
 
 use super::align::{alignment_of, check_alignment};
-use super::cache;
 use super::holds::Holds;
 use super::layout::{LayoutJob, sample_content, unwritten_bytes};
 use super::need::{Need, needs_of};
-use super::record;
 use super::room::{
     check_room, check_space, extend, in_device_tree, known_size, lies_in_memory, missing_directory,
     open_direct,
 };
-use crate::RunError;
+use super::{cache, record};
+use crate::error::RunError;
 use crate::safety::marker::{self, Maker};
 use crate::safety::{FileFate, Refusal, reads, trees};
 

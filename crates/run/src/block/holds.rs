@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::need::Need;
-use crate::RunError;
-use crate::safety::{self, FileFate, HeldFile, Permit, held};
+use crate::error::RunError;
+use crate::safety::{self, FileFate, HeldFile, Permit, handle, held};
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
@@ -74,7 +74,7 @@ impl Holds {
     pub fn through(&self, path: &Path) -> PathBuf {
         let device = self.devices.get(path).map(|p| &p.file);
         let file = device.or_else(|| self.files.get(path).map(|h| &h.file));
-        file.map_or_else(|| path.to_owned(), held::through)
+        file.map_or_else(|| path.to_owned(), handle::through)
     }
 
     /// A file that is about to be removed.

@@ -1,7 +1,6 @@
 //! Block devices and files as targets: made ready before a stage (permission, files, layout, alignment, cache), and
-//! looked at before reads.
+//! looked at before reads ([`Ground::prepare`], for each stage).
 //!
-//! For each stage: [`Ground::prepare`]; [`crate::safety::reads::cached_reads`] judges after it.
 //! What was made is in the journal: the end of the run, or `plimsoll cleanup`, removes it.
 
 mod align;

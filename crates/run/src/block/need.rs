@@ -8,7 +8,7 @@ use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
 
 use super::layout::object_of;
 use super::names::paths_of_job;
-use crate::RunError;
+use crate::error::RunError;
 
 /// What a stage does to one file or device.
 #[derive(Debug, Clone)]

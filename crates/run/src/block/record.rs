@@ -11,7 +11,7 @@ use plimsoll_model::units::format_size;
 use plimsoll_model::{Finding, Level};
 
 use super::names::first_object;
-use crate::RunError;
+use crate::error::RunError;
 use crate::safety::{DeviceInfo, trees};
 
 /// Directory of the records, in the one that holds the runs.

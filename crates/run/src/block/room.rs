@@ -10,7 +10,7 @@ use plimsoll_model::units::{about_size, format_size};
 use super::holds::Holds;
 use super::layout::LayoutJob;
 use super::need::Need;
-use crate::RunError;
+use crate::error::RunError;
 use crate::safety;
 
 /// Bytes of a device or file that is there.

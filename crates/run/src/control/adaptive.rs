@@ -134,7 +134,7 @@ fn pilot_stage(template: &Stage, cell: (OpKind, Size, u32)) -> Stage {
 /// What is prepared to be read stays small: the user named no sizes, and cannot know how much they come to.
 fn bounded(mut stage: Stage) -> Stage {
     for w in &mut stage.workloads {
-        let size = crate::analyze::mean_size(&w.size).max(1);
+        let size = w.size.mean_bytes().max(1);
         let objects = w.object.get_or_insert_with(ObjectOptions::default);
         if objects.dataset.is_none() {
             objects.objects = objects.objects.min(MOST_OBJECTS).min((MOST_BYTES / size).max(LEAST_OBJECTS));
@@ -209,7 +209,7 @@ mix = { put = 1 }
     /// What a storage with 1,000 ops/s, 200 MB/s and 5 ms gives.
     fn observe(stage: &Stage) -> Observation {
         let w = &stage.workloads[0];
-        let size = crate::analyze::mean_size(&w.size);
+        let size = w.size.mean_bytes();
         let per_s = (f64::from(w.concurrency) / 0.005).min(1000.0).min(200e6 / size as f64);
         let id = plimsoll_model::SeriesId { stage: 0, workload: 0, kind: OpKind::Put };
         let mut s = Series::new(id, plimsoll_model::interval::SeriesShape::default());
@@ -238,7 +238,7 @@ mix = { put = 1 }
             let w = &stage.workloads[0];
             match &stage.cell {
                 None => assert!(cells.is_empty() && w.name.starts_with("pilot"), "the pilot comes first"),
-                Some(_) => cells.push((crate::analyze::mean_size(&w.size), w.concurrency)),
+                Some(_) => cells.push((w.size.mean_bytes(), w.concurrency)),
             }
         }
         assert_eq!(Some(seen.len() as u32), c.total());

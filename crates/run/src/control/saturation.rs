@@ -3,10 +3,9 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_model::analysis;
 use plimsoll_model::plan::{Cell, Pacing, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
-use plimsoll_model::{Estimate, Finding, Histogram, Level};
+use plimsoll_model::{Estimate, Finding, Histogram, Level, analysis};
 use plimsoll_stats::load_points::{self, LoadPoint};
 use plimsoll_stats::saturation::{self, Action, Ended, Options, Phase};
 
@@ -246,7 +245,7 @@ impl Controller for Saturation {
         };
         let mut found = analysis::Saturation {
             op_class: op.to_owned(),
-            size_bytes: crate::analyze::mean_size(&w.size),
+            size_bytes: w.size.mean_bytes(),
             points: out.curve.iter().zip(&out.rates).map(point).collect(),
             c95: out.c95.map(|c| c95_band(c, &out)),
             plateau_per_s: out.plateau.map(Estimate::exact),

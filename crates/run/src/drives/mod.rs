@@ -11,16 +11,14 @@ use std::time::Duration;
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
     BlockOptions, DataSpec, FilesTarget, KeyDist, PLAN_VERSION, Plan, RingChoice, RunOptions, SizeDist,
-    Stage, Stop, TargetSpec, Workload,
+    Stage, Stop, TargetSpec, Workload, suite,
 };
 use plimsoll_model::units::{Size, Span, format_size};
 
-use crate::RunError;
 use crate::block::{alignment_of, free_bytes};
+use crate::error::RunError;
 use crate::safety::probe::Probe;
 
-/// Name of the suite in the plan's label `suite`.
-pub const SUITE: &str = "drive";
 /// Labels `drive.failed.DIR` hold why a drive was left out.
 pub const FAILED_LABEL: &str = "drive.failed.";
 
@@ -122,7 +120,7 @@ pub fn plan(
         ));
     }
     let names: Vec<String> = good.iter().map(|d| d.display().to_string()).collect();
-    let mut labels = BTreeMap::from([("suite".to_owned(), SUITE.to_owned())]);
+    let mut labels = BTreeMap::from([(suite::LABEL.to_owned(), suite::DRIVE.to_owned())]);
     for (d, e) in &failed {
         labels.insert(format!("{FAILED_LABEL}{}", d.display()), e.clone());
     }

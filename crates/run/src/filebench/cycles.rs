@@ -1,10 +1,10 @@
 //! What is told while the file benchmark goes round and round: a line a cycle, and a fall when one is sure.
 
+use plimsoll_model::Event;
 use plimsoll_model::units::significant;
 use plimsoll_stats::cycles::{Fall, fall};
 
-use super::{BLOCK_BYTES, STAGES};
-use crate::Event;
+use super::phases::{BLOCK_BYTES, STAGES};
 
 /// Follows the events of a run of cycles.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::RunError;
 use crate::block::{alignment_of, drop_cache, free_bytes};
+use crate::error::RunError;
 use crate::safety::probe::Probe;
 use crate::sample::ControlGroups;
 

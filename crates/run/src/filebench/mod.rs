@@ -5,6 +5,7 @@
 mod cycles;
 mod host;
 mod original;
+mod phases;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,24 +14,19 @@ use std::time::Duration;
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
     BlockOptions, Cell, DataSpec, FilesTarget, KeyDist, PLAN_VERSION, Plan, RingChoice, RunOptions, SizeDist,
-    Stage, Stop, TargetSpec, Workload,
+    Stage, Stop, TargetSpec, Workload, suite,
 };
 use plimsoll_model::units::{Size, Span, about_size, format_size};
 
-use crate::RunError;
+use crate::error::RunError;
 
 pub use cycles::CycleLines;
 pub use host::{CacheMode, Host};
 pub use original::Original;
+pub use phases::{BLOCK_BYTES, STAGES};
 
-/// Block size of the write and read phases, bytes.
-pub const BLOCK_BYTES: u64 = 64 << 10;
 /// Block size of the IOPS phase, bytes.
 pub const IOPS_BLOCK_BYTES: u64 = 512;
-/// Name of the suite in the plan's label `suite`.
-pub const SUITE: &str = "file";
-/// Names of the stages, in order.
-pub const STAGES: [&str; 3] = ["write", "read", "iops"];
 /// Space that stays free beside the files.
 const HEADROOM: f64 = 1.02;
 
@@ -89,7 +85,7 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
         // The job is synchronous: one call at a time per thread.
         options: RunOptions { ring: RingChoice::Psync, ..RunOptions::default() },
         labels: BTreeMap::from([
-            ("suite".into(), SUITE.into()),
+            (suite::LABEL.into(), suite::FILE.into()),
             ("corrections".into(), o.original.corrected().join(",")),
             ("cache".into(), mode.name().into()),
         ]),

@@ -1,6 +1,6 @@
 //! What is corrected against the original, and the switches back to its way.
 
-use crate::RunError;
+use crate::error::RunError;
 
 /// `true`: as GoBonnieGo does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

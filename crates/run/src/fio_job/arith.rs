@@ -1,7 +1,6 @@
 //! fio's arithmetic in parentheses: `size=(4*1k+512)`. Suffixes bind to the number before them.
 
-use super::value::byte_multiplier;
-use super::value::time_multiplier_us;
+use super::suffix::{byte_multiplier, time_multiplier_us};
 
 /// Value of an expression in parentheses. Sizes in bytes; times in microseconds when `time` is true
 /// (a bare number in a time expression stays bare: the caller knows its unit).

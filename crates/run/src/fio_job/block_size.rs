@@ -3,7 +3,7 @@
 use plimsoll_model::plan::SizeDist;
 use plimsoll_model::units::Size;
 
-use super::FioError;
+use super::error::FioError;
 use super::value::Reader;
 
 /// fio's default block size.

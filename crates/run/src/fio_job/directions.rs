@@ -2,9 +2,9 @@
 
 use plimsoll_model::plan::{FIO_READS, FIO_WRITES};
 
-use super::job::{Job, RateProcess};
-use super::lower::per_direction_rates;
-use super::{FioError, Pattern};
+use super::block_size::mean_bytes;
+use super::error::FioError;
+use super::job::{Job, Pattern, RateProcess};
 
 /// The job as it is, or its reads and its writes, each with what is added to its name.
 ///
@@ -48,4 +48,15 @@ pub fn parts(job: &Job) -> Result<Vec<(Job, &'static str)>, FioError> {
         (part, name)
     };
     Ok(vec![part(Pattern::Read, FIO_READS), part(Pattern::Write, FIO_WRITES)])
+}
+
+/// Operations per million seconds of reads and writes of one clone, where a rate was written.
+pub fn per_direction_rates(job: &Job) -> [Option<u64>; 2] {
+    const PER: f64 = 1e6;
+    let of = |i: usize| {
+        let mean = mean_bytes(&job.block.distribution(i == 1)).max(1.0);
+        let iops = job.rate_iops[i].map(|n| n as f64);
+        iops.or(job.rate_bytes[i].map(|b| b as f64 / mean)).map(|r| (r * PER).round().max(1.0) as u64)
+    };
+    [of(0), of(1)]
 }

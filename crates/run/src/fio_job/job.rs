@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::plan::{KeyDist, RingChoice};
 
-use super::FioError;
 use super::block_size::BlockSizes;
+use super::error::FioError;
 use super::keys;
 use super::text::{Assignment, Environ};
-use super::value::Reader;
+use super::value::{Amount, Reader};
 
 /// What `rw=` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,6 @@ pub enum Pattern {
     Read,
     Write,
     ReadWrite,
-}
-
-/// Bytes, or a share of the file or device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
-    Bytes(u64),
-    Percent(u32),
 }
 
 /// I/O engines that are supported, and the ring that does their work.

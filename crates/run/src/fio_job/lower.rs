@@ -11,10 +11,12 @@ use plimsoll_model::plan::{
 };
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 
-use super::block_size::{max_bytes, mean_bytes};
-use super::job::{Amount, Job, RateProcess};
+use super::block_size::max_bytes;
+use super::directions::{self, per_direction_rates};
+use super::error::FioError;
+use super::job::{Job, Pattern, RateProcess};
 use super::probe::{PathKind, PathProbe};
-use super::{FioError, Pattern, directions};
+use super::value::Amount;
 
 /// What the command line adds to the job file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -476,17 +478,6 @@ fn mix(job: &Job) -> BTreeMap<OpKind, u32> {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// Operations per million seconds of reads and writes of one clone, where a rate was written.
-pub(super) fn per_direction_rates(job: &Job) -> [Option<u64>; 2] {
-    const PER: f64 = 1e6;
-    let of = |i: usize| {
-        let mean = mean_bytes(&job.block.distribution(i == 1)).max(1.0);
-        let iops = job.rate_iops[i].map(|n| n as f64);
-        iops.or(job.rate_bytes[i].map(|b| b as f64 / mean)).map(|r| (r * PER).round().max(1.0) as u64)
-    };
-    [of(0), of(1)]
 }
 
 fn pacing(job: &Job, threads: u32, read: &SizeDist, write: &SizeDist) -> Result<Pacing, FioError> {

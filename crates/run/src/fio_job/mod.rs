@@ -11,14 +11,16 @@ mod job;
 mod keys;
 mod lower;
 mod probe;
+mod suffix;
 mod text;
 mod value;
 
 pub use error::FioError;
-pub use job::{Amount, Engine, Job, Pattern};
+pub use job::{Engine, Job, Pattern};
 pub use lower::{LowerOptions, Lowered, lower};
 pub use probe::{DiskProbe, PathKind, PathProbe};
 pub use text::{Assignment, Environ, JobFile, Section};
+pub use value::Amount;
 
 /// How job files are read.
 #[derive(Debug, Clone, Default, PartialEq)]

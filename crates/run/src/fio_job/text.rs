@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::FioError;
+use super::error::FioError;
 
 /// One `key=value`, or a key alone (fio: a flag that is set).
 #[derive(Debug, Clone, PartialEq, Eq)]

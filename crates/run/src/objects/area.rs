@@ -3,8 +3,7 @@
 use plimsoll_model::text::{clean, is_harmful};
 use plimsoll_store::{Journal, Thing};
 
-use super::MARKER;
-use super::proof::{BUCKET_MARKER, bucket_content, marker_content};
+use super::proof::{BUCKET_MARKER, MARKER, bucket_content, marker_content};
 use super::store::{Item, ObjectStore, StoreFault, Versioning};
 use crate::error::RunError;
 

@@ -6,7 +6,7 @@
 use plimsoll_model::plan::{S3Target, SizeDist};
 use serde::{Deserialize, Serialize};
 
-use super::MARKER;
+use super::proof::MARKER;
 use super::store::{ObjectStore, StoreFault};
 use crate::error::RunError;
 

@@ -19,8 +19,6 @@ pub use dataset::{
     DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,
 };
 pub use patience::{Clock, Waiting};
+pub use proof::MARKER;
 pub use store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning};
 pub use sweep::STOPPED;
-
-/// Name of the object that says whose a prefix is.
-pub const MARKER: &str = ".plimsoll";

@@ -4,8 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_model::Event;
+
 use super::store::StoreFault;
-use crate::event::Event;
 use crate::interrupt::Interrupt;
 
 /// How long cleaning up waits for a server that is away. Servers restart in seconds; nobody waits for minutes.

@@ -3,8 +3,10 @@
 
 use plimsoll_store::Thing;
 
-use super::MARKER;
 use super::store::{Item, ObjectStore, StoreFault};
+
+/// Name of the object that says whose a prefix is.
+pub const MARKER: &str = ".plimsoll";
 
 /// Key of the marker of a bucket that a run made.
 pub const BUCKET_MARKER: &str = ".plimsoll-bucket";

@@ -1,12 +1,14 @@
 //! Gathers the facts about a device, asks the judge, and holds the device for as long as the run goes on.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use super::content::signatures;
+use super::device::DeviceInfo;
 use super::judge::{Refusal, Request, judge};
-use super::signature::{HEAD_BYTES, Signature, TAIL_BYTES, detect};
-use super::{DeviceInfo, facts, held};
+use super::signature::Signature;
+use super::{facts, handle, held};
 
 /// Leave to use a block device. While it lives no other run uses the device, and where it is to be written to nobody can
 /// mount or claim it.
@@ -55,7 +57,7 @@ pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<P
 /// for it exclusively cannot be opened with O_EXCL.
 fn claim_device(judged: &File, shown: &str) -> Result<File, Refusal> {
     let flags = libc::O_EXCL | libc::O_CLOEXEC;
-    let opened = File::options().read(true).write(true).custom_flags(flags).open(held::through(judged));
+    let opened = File::options().read(true).write(true).custom_flags(flags).open(handle::through(judged));
     opened.map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => Refusal::new(
             shown,
@@ -69,27 +71,4 @@ fn claim_device(judged: &File, shown: &str) -> Result<File, Refusal> {
         ),
         _ => Refusal::new(shown, format!("cannot be opened for writing: {e}"), "Check the device (dmesg)"),
     })
-}
-
-/// Signatures at both ends of a device or file.
-pub fn signatures(file: &File, size: u64) -> std::io::Result<Vec<Signature>> {
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
-    let read = |offset: u64, length: u64| -> std::io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length as usize];
-        let mut done = 0;
-        while done < bytes.len() {
-            match file.read_at(&mut bytes[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        bytes.truncate(done);
-        Ok(bytes)
-    };
-    let head = read(0, HEAD_BYTES.min(size))?;
-    // An end that cannot be read holds no signature that anybody could use; the beginning must be readable.
-    let tail = read(size - TAIL_BYTES.min(size), TAIL_BYTES.min(size)).unwrap_or_default();
-    Ok(detect(&head, &tail, size))
 }

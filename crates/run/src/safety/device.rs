@@ -45,7 +45,7 @@ impl DeviceInfo {
     /// Reads everything about a device that is open.
     pub fn of_file(file: &fs::File) -> std::io::Result<Self> {
         let meta = file.metadata()?;
-        let path = super::held::path_of(file).unwrap_or_default();
+        let path = super::handle::path_of(file).unwrap_or_default();
         if !meta.file_type().is_block_device() {
             return Err(std::io::Error::other(format!("{} is not a block device", path.display())));
         }
@@ -131,7 +131,7 @@ pub fn describe_file(path: &Path) -> BTreeMap<String, String> {
     let existing = path.ancestors().find(|p| p.exists()).map_or_else(|| PathBuf::from("."), Path::to_owned);
     let Ok(meta) = fs::metadata(&existing) else { return map };
     let (maj, min) = (major(meta.dev()), minor(meta.dev()));
-    if let Some(m) = super::facts::mounts().into_iter().find(|m| (m.major, m.minor) == (maj, min)) {
+    if let Some(m) = super::mounts::mounts().into_iter().find(|m| (m.major, m.minor) == (maj, min)) {
         map.insert("file_system".into(), m.file_system.clone());
         map.insert("mount_point".into(), m.mount_point.clone());
         map.insert("mount_source".into(), m.source.clone());

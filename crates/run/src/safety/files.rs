@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, OFlags};
 use super::judge::{Refusal, names};
 use super::marker::Maker;
 use super::place::Place;
-use super::{claim, facts, held, marker};
+use super::{content, facts, held, marker};
 
 /// What was found, or made, at the path of a file target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<Fil
     if destroy_data.is_some_and(|word| is_named_by(&meta, word)) {
         return Ok(FileFate::Foreign);
     }
-    let content = match claim::signatures(file, meta.len()) {
+    let content = match content::signatures(file, meta.len()) {
         Ok(list) if list.is_empty() => None,
         Ok(list) => Some(format!("it holds {}", names(&list))),
         Err(e) => Some(format!("what it holds cannot be read: {e}")),

@@ -1,25 +1,14 @@
 //! What is done with a file, device or directory that is held open: by its handle, not by its path.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
+use super::handle::path_of;
 use super::judge::Refusal;
 use super::marker::{self, Maker};
 use super::place::Place;
-
-/// A path that leads to what is open, whatever has become of the name under which it was opened.
-pub fn through(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Where a file lies, as the kernel knows it; not a way to open it.
-pub fn path_of(file: &File) -> Option<PathBuf> {
-    std::fs::read_link(through(file)).ok()
-}
 
 /// Who made a file that is open.
 pub fn maker(file: &File) -> Maker {

@@ -1,6 +1,8 @@
 //! The decision: may this be written to? Pure, over facts that others gathered.
 
-use super::{DeviceInfo, DeviceUse, Signature, UseOf};
+use super::device::DeviceInfo;
+use super::facts::{DeviceUse, UseOf};
+use super::signature::Signature;
 
 /// What the user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, OFlags, XattrFlags};
 
 use super::place::{FileId, Place};
-use super::{claim, facts, judge};
+use super::{content, facts, judge};
 
 const ATTRIBUTE: &str = "user.plimsoll";
 const SIDECAR: &str = ".plimsoll";
@@ -123,7 +123,7 @@ pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
         return Err(format!("it {what}"));
     }
     if content == Content::Unknown {
-        let held = claim::signatures(&file, meta.len()).map_err(told)?;
+        let held = content::signatures(&file, meta.len()).map_err(told)?;
         if !held.is_empty() {
             return Err(format!("it holds {}", judge::names(&held)));
         }

@@ -5,12 +5,15 @@
 //! journal or a name proves nothing.
 
 pub mod claim;
+pub mod content;
 pub mod device;
 pub mod facts;
 pub mod files;
+pub mod handle;
 pub mod held;
 pub mod judge;
 pub mod marker;
+pub mod mounts;
 pub mod place;
 pub mod probe;
 pub mod reads;

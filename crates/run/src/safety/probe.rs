@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::held;
+use super::handle;
 use super::place::Place;
 
 /// The file; gone when this is.
@@ -25,7 +25,7 @@ impl Probe {
 
     /// A path that leads to it as long as it lives.
     pub fn path(&self) -> PathBuf {
-        held::through(&self.file)
+        handle::through(&self.file)
     }
 }
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use plimsoll_engine::{DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
-use plimsoll_model::Finding;
 use plimsoll_model::plan::{OnThrottle, Stage, Workload};
+use plimsoll_model::{Event, Finding};
 use plimsoll_store::Mark;
 
 use super::Session;
 use crate::block::{LayoutJob, layout_workers};
 use crate::error::RunError;
-use crate::event::Event;
 use crate::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
 use crate::target::{self, Place, Ready, S3Ready};
 use crate::{lower, prepare};

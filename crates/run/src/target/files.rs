@@ -8,7 +8,7 @@ use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_model::Plan;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
 
-use super::{Place, cpu_of};
+use super::place::{Place, cpu_of};
 use crate::block::{first_object, known_size, paths_of_job};
 use crate::error::RunError;
 use crate::lower::{self, Region, purpose};

@@ -2,15 +2,18 @@
 
 mod asked;
 mod files;
+mod place;
 mod s3;
 
 pub use files::{FilesTarget, with_records};
+pub use place::{Place, cores};
 pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect, embedded_admin};
 
+use place::cpu_of;
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::bounds::MAX_STAGES;
-use plimsoll_model::plan::{ControllerSpec, RunOptions, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
 use plimsoll_model::{Plan, plan::SimTarget};
 
 use crate::error::RunError;
@@ -24,14 +27,6 @@ pub enum Ready {
     S3(Box<S3Ready>),
     /// Block devices and files are opened by the workers, and made ready before each stage.
     Files(Box<FilesTarget>),
-}
-
-/// Where in the run a worker belongs.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    pub stage: u32,
-    pub workload: u16,
-    pub warmup_ns: u64,
 }
 
 impl Ready {
@@ -154,15 +149,6 @@ fn overwrites(plan: &Plan) -> bool {
             ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. } | ControllerSpec::Watch { .. }
         )
     )
-}
-
-pub fn cores() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-}
-
-pub fn cpu_of(options: &RunOptions, worker: u16) -> Option<u32> {
-    let cpus = &options.cpus;
-    (!cpus.is_empty()).then(|| cpus[usize::from(worker) % cpus.len()])
 }
 
 /// Whether a stage lives on the simulated clock. All its workloads have to agree.

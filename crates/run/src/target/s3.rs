@@ -9,11 +9,11 @@ use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, DeleteItem, KeepsVer
 use plimsoll_engine::target::s3::config::{Config, Options, Setup};
 use plimsoll_engine::target::s3::content::{Content, Layout};
 use plimsoll_engine::target::s3::keys::KeyNames;
-use plimsoll_model::plan::is_secret_header;
-use plimsoll_model::plan::{Addressing, EmbeddedSpec, PayloadSigning, S3Target, SizeDist, Workload};
+use plimsoll_model::plan::{
+    Addressing, EmbeddedSpec, PayloadSigning, S3Target, SizeDist, Workload, is_secret_header,
+};
 use plimsoll_model::text::{clean, keep_secret};
-use plimsoll_model::{OpKind, Outcome};
-use plimsoll_model::{Plan, plan::DataSpec};
+use plimsoll_model::{Event, OpKind, Outcome, Plan, plan::DataSpec};
 use plimsoll_s3::classify::classify_code;
 use plimsoll_s3::credentials::{System, endpoint_url, resolve};
 use plimsoll_s3::xml::ListedVersion;
@@ -22,7 +22,6 @@ use plimsoll_store::Journal;
 
 use crate::cleanup::{self, How};
 use crate::error::RunError;
-use crate::event::Event;
 use crate::lower::KeyPlan;
 use crate::objects::{
     self, Area, Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning,

@@ -10,17 +10,17 @@ mod shape;
 
 use std::collections::BTreeMap;
 
+use beside::Beside;
 use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
 use plimsoll_model::{OpKind, Plan};
 use plimsoll_stats::advice::{Known, advice};
 use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe};
 use plimsoll_stats::simulate::Seen;
+use shape::{Shape, seconds};
 
 use super::{Conclusion, Controller, Observation, Remark, Slice, Step};
 use crate::error::RunError;
-use beside::Beside;
-use shape::{Shape, seconds};
 
 /// A stage of a probe ends when the probe says so; this is only the end of all patience.
 const LONGEST_S: f64 = 4.0 * 3600.0;
@@ -268,7 +268,7 @@ impl Controller for Limits {
             clients: 1,
             is_block: self.shape.is_block,
             refuses: outcome.ops.refused() >= 0.01,
-            held_for_s: crate::analyze::held_for_s(&limit),
+            held_for_s: limit.held_for_s(),
         };
         Some(Conclusion {
             findings,

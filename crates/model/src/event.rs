@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Something happened. Handed to the callback of [`crate::execute`], in its own thread.
+/// Something happened. Handed to whoever runs a plan, in the thread that runs it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The run directory exists.
