@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_judge::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
 use plimsoll_model::Plan;
 use plimsoll_model::plan::{TargetSpec, suite};
 use plimsoll_report::fio::{self, Ceiling, Rates};
-use plimsoll_run::analyze::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_judge::ceiling::SIZES;
 use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_model::units::{Size, Span};
 use plimsoll_model::{Estimate, Event, OpKind, Plan};
 use plimsoll_store::RunDir;
 
-use crate::analyze::ceiling::SIZES;
 use crate::ceiling::{CEILING_FORMAT, Calibration, keep};
 use crate::error::RunError;
 use crate::execute::execute;

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_control::{Controller, Step};
+use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::ENV_FORMAT;
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
-use crate::analyze::{analyze, exit_code};
-use crate::control::{self, Controller, Step};
+use crate::analyze::analyze;
 use crate::error::RunError;
 use crate::options::Options;
 use crate::session::Session;
@@ -20,7 +21,7 @@ pub struct Finished {
     pub id: String,
     pub path: PathBuf,
     pub summary: RunSummary,
-    /// 0, 3, 4, 5 or 130; see [`crate::exit`].
+    /// 0, 3, 4, 5 or 130; see [`plimsoll_judge::exit`].
     pub exit_code: u8,
     /// Things that the run made and could not remove, in words; `plimsoll cleanup` tries again.
     pub left: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Finished {
 /// is cleaned up all the same.
 pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) -> Result<Finished, RunError> {
     check(plan)?;
-    let controller = control::of_plan(plan)?;
+    let controller = plimsoll_control::of_plan(plan)?;
     let run = match &options.run_dir {
         Some(path) => RunDir::create_at(path)?,
         None => RunDir::create(&options.root)?,
@@ -66,7 +67,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let is_complete = |s: &&StageData| s.void.is_none() && s.end_ns.is_some();
     let completed: Vec<_> = data.stages.iter().filter(is_complete).map(|s| s.spec.clone()).collect();
     let cut: Vec<u32> = data.stages.iter().filter(|s| !is_complete(s)).map(|s| s.index).collect();
-    let mut controller = control::of_plan(&plan)?;
+    let mut controller = plimsoll_control::of_plan(&plan)?;
     let planned = controller.total();
     controller.resume(&completed)?;
     run.unseal()?;

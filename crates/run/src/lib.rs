@@ -1,14 +1,13 @@
 //! One Run, from Plan to sealed run directory: stages, controllers, collector, sampler, cleanup, analysis.
 //!
 //! [`execute`] runs a plan, [`resume`] goes on with a killed run, [`cleanup`] removes what one left,
-//! [`analyze::analyze`] judges a stored run again, [`calibrate()`] measures this machine's own ceiling.
+//! [`analyze()`] judges a stored run again, [`calibrate()`] measures this machine's own ceiling.
 
-pub mod analyze;
+mod analyze;
 pub mod block;
 mod calibrate;
 mod ceiling;
 mod cleanup;
-pub mod control;
 pub mod drives;
 mod environment;
 mod error;
@@ -31,10 +30,11 @@ mod stage;
 mod target;
 mod trace;
 
+pub use analyze::analyze;
 pub use calibrate::calibrate;
 pub use ceiling::{Calibration, ceiling};
 pub use cleanup::cleanup;
-pub use error::{RunError, exit};
+pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};
 pub use interrupt::Interrupt;
 pub use lower::prepared_objects;

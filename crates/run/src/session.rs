@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use plimsoll_control::Controller;
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
@@ -14,7 +15,6 @@ use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
 use crate::block::Ground;
 use crate::cleanup::How;
-use crate::control::Controller;
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
 use crate::interrupt::Interrupt;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use grid::GridMerge;
 use meter::Meter;
+use plimsoll_control::{Controller, Observation, Remark, Slice};
 use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerSpec};
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Finding, Interval, Series};
 use plimsoll_store::{Mark, StreamWriter};
 
-use crate::control::{Controller, Observation, Remark, Slice};
 use crate::error::RunError;
 use crate::interrupt::Interrupt;
 use crate::remark::clock_time;

@@ -6,7 +6,7 @@ use plimsoll_model::plan::{ObjectOptions, SizeDist, Stage, TargetSpec, Workload}
 use plimsoll_model::units::{Size, Span, format_size};
 use plimsoll_model::{OpKind, Plan};
 
-use crate::error::RunError;
+use crate::error::ControlError;
 
 /// Sizes from here on are those of large ops.
 const LARGE: u64 = 256 << 10;
@@ -56,9 +56,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn of(plan: &Plan, template: Stage) -> Result<Self, RunError> {
+    pub fn of(plan: &Plan, template: Stage) -> Result<Self, ControlError> {
         let Some(w) = template.workloads.first() else {
-            return Err(RunError::input("the template of the probe has no workload", "Add one"));
+            return Err(ControlError::input("the template of the probe has no workload", "Add one"));
         };
         let (_, target) = plan.target_of(w)?;
         let is_block = matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_));

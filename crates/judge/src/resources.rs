@@ -102,14 +102,25 @@ fn nic_share(a: &Sample, b: &Sample, speeds: &BTreeMap<String, Option<u64>>, sec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Source;
 
     fn sample(at_s: u64, user: u64, idle: u64, steal: u64, cpu_s: u64, rx: u64) -> Sample {
-        let mut s = Source::new(Vec::new()).take(at_s * 1_000_000_000);
-        s.cpus = vec![[user, 0, 0, 0, steal, idle], [0, 0, 0, 0, 0, user + idle + steal]];
-        s.process_cpu_ns = cpu_s * 1_000_000_000;
-        s.nics = [("eth0".to_owned(), [rx, 0, 0])].into();
-        s
+        Sample {
+            host: "h".into(),
+            role: Role::Client,
+            at_ns: at_s * 1_000_000_000,
+            cpus: vec![[user, 0, 0, 0, steal, idle], [0, 0, 0, 0, 0, user + idle + steal]],
+            process_cpu_ns: cpu_s * 1_000_000_000,
+            process_rss_bytes: 1 << 20,
+            process_usage: Default::default(),
+            memory_available_bytes: 1 << 30,
+            process_io: Default::default(),
+            nics: [("eth0".to_owned(), [rx, 0, 0])].into(),
+            tcp_out: 0,
+            tcp_retransmits: 0,
+            disks: Default::default(),
+            psi_ns: [0; 3],
+            cpu_quotas: Vec::new(),
+        }
     }
 
     #[test]

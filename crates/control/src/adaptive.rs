@@ -10,8 +10,8 @@ use plimsoll_model::{OpKind, Series, Verdict};
 use plimsoll_stats::limit_model::Pilot;
 
 use super::sweep::{Sweep, stage_of};
-use super::{Controller, Observation, Remark, Step};
-use crate::error::RunError;
+use crate::controller::{Controller, Observation, Remark, Step};
+use crate::error::ControlError;
 
 /// Sizes of the pilot's ops, and the most of them in flight.
 const SMALL_BYTES: u64 = 4 << 10;
@@ -174,11 +174,11 @@ impl Controller for Adaptive {
         self.list.as_ref()?.total().map(|n| n + self.steps)
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         if completed.is_empty() {
             return Ok(());
         }
-        Err(RunError::input(
+        Err(ControlError::input(
             "a sweep that finds its own sizes cannot go on after a kill: it would find others",
             "Start it again, or name the sizes with --sizes",
         ))

@@ -7,8 +7,9 @@ use plimsoll_model::units::Span;
 use plimsoll_stats::bucket::{self, FitOptions, Tier};
 use plimsoll_stats::words;
 
-use super::{Controller, Fixed, Observation, Remark, Slice, Step};
-use crate::error::RunError;
+use super::fixed::Fixed;
+use crate::controller::{Controller, Observation, Remark, Slice, Step};
+use crate::error::ControlError;
 
 /// Seconds between two looks at the whole series, at first; a look takes time that grows with the series.
 const LOOK_EVERY_S: usize = 15;
@@ -158,7 +159,7 @@ impl Controller for Watch {
         self.stages.total()
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         self.stages.resume(completed)
     }
 }

@@ -1,6 +1,7 @@
-//! From a run directory to what may be said about it: `summary.json` and `analysis.json`.
+//! From a run's data to what may be said about it: its summary and its analysis.
 //!
-//! Pure over the stored data: any old run can be judged again, by newer methods, with the same raw files.
+//! Pure, without files and clocks: any old run can be judged again, by newer methods, and a run that goes on as well as one
+//! that has ended. Start at [`windows_of`] and [`judge`].
 
 mod advice;
 pub mod against;
@@ -11,6 +12,7 @@ mod cells;
 mod client_stops;
 mod closed;
 mod cycles;
+pub mod exit;
 mod holds;
 mod law;
 mod line;
@@ -34,46 +36,42 @@ use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::validity::{self, Facts};
-use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
+use plimsoll_store::{RunData, Totals, Window};
 
 pub use outcome::exit_code;
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, the same host.
 const SPOILS_A_SEARCH: [&str; 6] = ["V01", "V02", "V22", "Q09", "F01", "F03"];
 
-/// Judges a run and writes `analysis.json` and `summary.json` into its directory.
-pub fn analyze(run: &RunDir) -> Result<RunSummary, StoreError> {
-    let (summary, analysis) = judge(run)?;
-    run.write_analysis(&analysis)?;
-    run.write_summary(&summary)?;
-    Ok(summary)
+/// What has to be summed up of a run's series before it can be judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Windows {
+    /// The measured window of each stage that counts.
+    pub measured: Vec<Window>,
+    /// All that was done, of stages that end by work and of phases that are taken whole.
+    pub whole: Vec<Window>,
 }
 
-/// Judges a run without writing anything.
-pub fn judge(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
-    let data = run.load(&LoadOptions::default())?;
-    let windows: Vec<Window> = data
+/// The windows that [`judge`] is given the totals of.
+pub fn windows_of(data: &RunData) -> Windows {
+    let measured = data
         .stages
         .iter()
-        .filter(|s| s.void.is_none() && !cells::is_pilot(&data, s))
+        .filter(|s| s.void.is_none() && !cells::is_pilot(data, s))
         .filter_map(|s| s.window(data.grid_ns))
         .collect();
-    // Each stage's window, and (for stages that end by work, and phases that are taken whole) everything that it did, in one pass over the files.
-    let extents: Vec<Window> = data
+    let whole = data
         .stages
         .iter()
-        .filter(|s| s.void.is_none() && (s.ended_by_work() || line::is_taken_whole(&data)))
+        .filter(|s| s.void.is_none() && (s.ended_by_work() || line::is_taken_whole(data)))
         .filter_map(|s| s.extent(data.grid_ns))
         .collect();
-    let mut totals = run.totals(&[windows.clone(), extents].concat())?;
-    let whole = totals.split_off(windows.len());
-    let altered = run.altered_files()?;
-    Ok(judge_data(&data, &totals, &whole, &altered))
+    Windows { measured, whole }
 }
 
-/// The pure part: `totals` are those of the measured windows of the stages that count, `whole` those of all that was done
-/// in stages that end by work, or are phases that are taken whole.
-fn judge_data(
+/// Judges a run: `totals` are those of the measured windows, `whole` those of whole stages (see [`windows_of`]), `altered` the
+/// files that were changed after the run.
+pub fn judge(
     data: &RunData,
     totals: &[Totals],
     whole: &[Totals],

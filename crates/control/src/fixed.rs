@@ -2,8 +2,8 @@
 
 use plimsoll_model::plan::Stage;
 
-use super::{Controller, Observation, Step};
-use crate::error::RunError;
+use crate::controller::{Controller, Observation, Step};
+use crate::error::ControlError;
 
 #[derive(Debug)]
 pub struct Fixed {
@@ -28,10 +28,10 @@ impl Controller for Fixed {
         Some(self.stages.len() as u32)
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         let same = completed.iter().zip(&self.stages).all(|(a, b)| a == b);
         if !same || completed.len() > self.stages.len() {
-            return Err(RunError::input(
+            return Err(ControlError::input(
                 "the stages that were run are not those of the plan",
                 "Start a new run",
             ));

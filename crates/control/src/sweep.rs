@@ -9,8 +9,8 @@ use plimsoll_model::units::Size;
 use plimsoll_stats::rng::Rng;
 
 use super::fixed::Fixed;
-use super::{Controller, Observation, Step};
-use crate::error::RunError;
+use crate::controller::{Controller, Observation, Step};
+use crate::error::ControlError;
 
 #[derive(Debug)]
 pub struct Sweep {
@@ -75,13 +75,13 @@ impl Controller for Sweep {
         self.list.total()
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         let cell = |s: &Stage| s.cell.as_ref().map(|c| (c.index, c.repeat));
         let done: Vec<_> = completed.iter().map(cell).collect();
         let before = self.list.stages.len();
         self.list.stages.retain(|s| !done.contains(&cell(s)));
         if before - self.list.stages.len() != completed.len() {
-            return Err(RunError::input(
+            return Err(ControlError::input(
                 "the cells that were run are not those of the plan",
                 "Start a new run",
             ));

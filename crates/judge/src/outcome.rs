@@ -4,7 +4,7 @@ use plimsoll_model::claim::figure;
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, RunSummary};
 
-use crate::error::exit;
+use super::exit;
 
 /// Lines whose interval carries no figure, and of which nothing else says so: totals of mixes, which no check looks at by
 /// themselves.

@@ -9,8 +9,8 @@ use plimsoll_model::{Estimate, Finding, Histogram, Level, analysis};
 use plimsoll_stats::load_points::{self, LoadPoint};
 use plimsoll_stats::saturation::{self, Action, Ended, Options, Phase};
 
-use super::{Conclusion, Controller, Observation, Step};
-use crate::error::RunError;
+use crate::controller::{Conclusion, Controller, Observation, Step};
+use crate::error::ControlError;
 
 /// Share of the workers' time beyond which the client is what was measured (V07).
 const CLIENT_BUSY: f64 = 0.85;
@@ -219,11 +219,11 @@ impl Controller for Saturation {
         }
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         if completed.is_empty() {
             return Ok(());
         }
-        Err(RunError::input(
+        Err(ControlError::input(
             "a search for the best concurrency cannot go on after a kill: the storage may have changed meanwhile",
             "Start it again",
         ))

@@ -4,12 +4,13 @@
 //! says whether the same load goes on. So a drain is never broken by a pause. What is measured beside it (which ops share
 //! the limit, whose limit it is) comes after it, in stages of their own length.
 
+mod asked;
 mod beside;
 mod kinds;
 mod shape;
 
-use std::collections::BTreeMap;
-
+pub use asked::Asked;
+use asked::PROBES_SHARE;
 use beside::Beside;
 use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
@@ -19,8 +20,8 @@ use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe
 use plimsoll_stats::simulate::Seen;
 use shape::{Shape, seconds};
 
-use super::{Conclusion, Controller, Observation, Remark, Slice, Step};
-use crate::error::RunError;
+use crate::controller::{Conclusion, Controller, Observation, Remark, Slice, Step};
+use crate::error::ControlError;
 
 /// A stage of a probe ends when the probe says so; this is only the end of all patience.
 const LONGEST_S: f64 = 4.0 * 3600.0;
@@ -30,9 +31,6 @@ const HORIZON_S: f64 = 120.0;
 const SOCKET_BYTES: u64 = 4 << 20;
 /// Heads of a request and its response, and the headers of their packets, take up less than this of a link.
 const HEADER_BYTES: u64 = 2048;
-
-/// The probe itself keeps so much of the budget, whatever is asked beside it (guess): without a limit there is nothing to ask.
-const PROBES_SHARE: f64 = 0.4;
 
 #[derive(Debug)]
 pub struct Limits {
@@ -56,17 +54,8 @@ pub struct Limits {
     told: bool,
 }
 
-/// What the user asked for beside the figures.
-#[derive(Debug, Clone, Default)]
-pub struct Asked {
-    pub shared: bool,
-    pub scope: bool,
-    /// Targets that differ in one thing, by that thing.
-    pub scope_targets: BTreeMap<String, String>,
-}
-
 impl Limits {
-    pub fn new(plan: &Plan, template: Stage, budget: Span, asked: Asked) -> Result<Self, RunError> {
+    pub fn new(plan: &Plan, template: Stage, budget: Span, asked: Asked) -> Result<Self, ControlError> {
         let shape = Shape::of(plan, template)?;
         let budget_s = budget.0.as_secs_f64();
         let beside = Beside::new(&shape, asked, budget_s)?;
@@ -234,11 +223,11 @@ impl Controller for Limits {
         true
     }
 
-    fn resume(&mut self, completed: &[Stage]) -> Result<(), RunError> {
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
         if completed.is_empty() {
             return Ok(());
         }
-        Err(RunError::input(
+        Err(ControlError::input(
             "a limit probe cannot go on after a kill: what the limiter's buckets hold is not known any more",
             "Start it again",
         ))

@@ -5,8 +5,7 @@ use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::sample::Role;
 use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
 use plimsoll_model::{Outcome, Sample};
-use plimsoll_stats::attribution::shares;
-use plimsoll_stats::attribution::{Candidate, Observed, attribute};
+use plimsoll_stats::attribution::{Candidate, Observed, attribute, shares};
 use plimsoll_store::{RunData, Totals};
 
 /// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.

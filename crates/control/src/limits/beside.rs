@@ -9,11 +9,11 @@ use plimsoll_stats::probe::scope::{self, Dimension, Doubled, Doubling};
 use plimsoll_stats::probe::shared::{Pair, Sharing};
 use plimsoll_stats::probe::{Outcome, Resource};
 
-use super::Asked;
+use super::asked::{Asked, PROBES_SHARE};
 use super::kinds::{self, Plateau};
 use super::shape::{Shape, seconds};
-use crate::control::Observation;
-use crate::error::RunError;
+use crate::controller::Observation;
+use crate::error::ControlError;
 
 /// Kinds that are tried beside the one that was probed. Copies and uploads in parts leave things behind.
 const KINDS: [OpKind; 5] = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List, OpKind::Delete];
@@ -73,9 +73,9 @@ pub struct Beside {
 
 impl Beside {
     /// `budget_s`: of the probe and of this together.
-    pub fn new(shape: &Shape, asked: Asked, budget_s: f64) -> Result<Self, RunError> {
+    pub fn new(shape: &Shape, asked: Asked, budget_s: f64) -> Result<Self, ControlError> {
         if shape.is_block && (asked.shared || asked.scope) {
-            return Err(RunError::input(
+            return Err(ControlError::input(
                 "--probe-shared and --probe-scope are questions about objects",
                 "Leave them out; whether reads and writes of a device share its limit is asked with --pattern randrw or rw",
             ));
@@ -183,7 +183,7 @@ impl Beside {
             let all_s = MARGIN * list.iter().map(&time).sum::<f64>();
             let out = list.split_off(seen.len());
             let more_s = MARGIN * out.iter().map(&time).sum::<f64>() - left_s.max(0.0);
-            self.left_out.1 = (self.end_s + more_s).max(all_s / (1.0 - super::PROBES_SHARE));
+            self.left_out.1 = (self.end_s + more_s).max(all_s / (1.0 - PROBES_SHARE));
             self.left_out.0.extend(out.into_iter().filter(|w| *w != What::Alone));
             if !(begun && last) {
                 return None;

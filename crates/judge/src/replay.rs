@@ -1,10 +1,9 @@
 //! What an active controller found, worked out again from the stored data: the controller is deterministic, so
 //! feeding it what it saw leads it to what it concluded.
 
+use plimsoll_control::{Conclusion, Observation, Slice, Step};
 use plimsoll_model::plan::{ControllerSpec, Stage, Workload};
 use plimsoll_store::{Point, RunData, StageData, Totals};
-
-use crate::control::{self, Conclusion, Observation, Slice, Step};
 
 /// `None` where the plan has no active controller.
 pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
@@ -12,7 +11,7 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
         Some(ControllerSpec::Saturation { .. } | ControllerSpec::Limits { .. }) => {}
         None | Some(ControllerSpec::Sweep { .. } | ControllerSpec::Watch { .. }) => return None,
     }
-    let mut controller = control::of_plan(&data.plan).ok()?;
+    let mut controller = plimsoll_control::of_plan(&data.plan).ok()?;
     let mut seen: Vec<Observation> = Vec::new();
     for stage in data.stages.iter().filter(|s| s.void.is_none()) {
         // Idle steps took their time; the next stage is what was run after them.

@@ -1,11 +1,11 @@
 //! Lines of a search for the best concurrency, and what holds for the concurrency that it found.
 
+use plimsoll_control::{load_point_of, rung_of};
 use plimsoll_model::analysis::{Saturation, SaturationPoint};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Estimate, RunSummary};
 
 use super::line::Line;
-use crate::control::{load_point_of, rung_of};
 
 /// Repeats of one concurrency are two or three: how much they scatter is known from all of the search together.
 pub fn apply(lines: &[Line<'_>], summaries: &mut [WorkloadSummary], found: &[Saturation]) {

@@ -1,5 +1,6 @@
 //! (k) Load points of a search: response against service time in open loop at fractions of the rate that it found.
 
+use plimsoll_control::load_point_of;
 use plimsoll_model::analysis::LoadPoint;
 use plimsoll_model::plan::{ControllerSpec, Pacing};
 use plimsoll_model::summary::LatencySummary;
@@ -8,7 +9,6 @@ use plimsoll_stats::load_points::{self, PointVerdict};
 use plimsoll_store::{Point, RunData, Totals};
 
 use super::line::Line;
-use crate::control::load_point_of;
 
 /// One point per stage that offered a fraction of the rate found, in the order of the plan.
 pub fn of_run(data: &RunData, lines: &[Line<'_>], findings: &[Finding]) -> Vec<LoadPoint> {

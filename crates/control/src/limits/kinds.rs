@@ -7,7 +7,7 @@ use plimsoll_stats::probe::shared::{Sharing, kinds_share};
 use plimsoll_stats::probe::{Cause, Resource, Steadiness};
 use plimsoll_stats::{rate, words};
 
-use crate::control::Observation;
+use crate::controller::{Observation, Slice};
 
 /// What one kind does by itself, over time.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl Plateau {
         let slices = o.slices.get(from.min(o.slices.len())..to.min(o.slices.len())).unwrap_or_default();
         let per = ((DT_S / o.slice_s).round() as usize).max(1);
         let dt_s = per as f64 * o.slice_s;
-        let count = |s: &super::Slice| if of == Resource::Ops { s.ok } else { s.bytes_ok };
+        let count = |s: &Slice| if of == Resource::Ops { s.ok } else { s.bytes_ok };
         let per_s =
             slices.chunks_exact(per).map(|c| c.iter().map(count).sum::<u64>() as f64 / dt_s).collect();
         let (ok, refused) = slices.iter().fold((0, 0), |(a, b), s| (a + s.ok, b + s.throttled));

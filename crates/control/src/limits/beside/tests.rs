@@ -4,8 +4,8 @@ use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::{Plan, Series, SeriesId};
 
 use super::*;
-use crate::control::Slice;
-use crate::control::limits::PROBES_SHARE;
+use crate::controller::Slice;
+use crate::limits::asked::PROBES_SHARE;
 
 fn shape(mix: &str, kind: &str) -> Shape {
     let text = format!(
