@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use plimsoll_run::safety::marker::{Maker, maker_at};
-use plimsoll_run::safety::place::may_write_in;
-use plimsoll_run::safety::{content, judge};
+use plimsoll_setup::safety::marker::{Maker, maker_at};
+use plimsoll_setup::safety::place::may_write_in;
+use plimsoll_setup::safety::{content, judge};
 use plimsoll_store::rundir;
 
 use crate::fault::Fault;

@@ -125,7 +125,7 @@ fn canned_plan(kind: OpKind, size: u64, duration: Duration) -> String {
         "version = {PLAN_VERSION}\nname = \"calibrate {kind}\"\n[options]\nthreads = 1\n[targets.canned]\nkind = \"s3\"\n\
          endpoints = [\"{}\"]\nbucket = \"bucket\"\n[[stage]]\nwarmup = \"500ms\"\n[[stage.workload]]\n\
          name = \"{kind}\"\nmix = {{ {kind} = 1 }}\nsize = \"{}\"\nconcurrency = 16\nstop = {{ duration = \"{}\" }}\n",
-        crate::target::CANNED,
+        plimsoll_setup::s3::CANNED,
         Size(size),
         Span(duration)
     )

@@ -3,6 +3,7 @@
 use plimsoll_control::ControlError;
 use plimsoll_judge::exit;
 use plimsoll_model::plan::PlanError;
+use plimsoll_setup::SetupError;
 use plimsoll_store::StoreError;
 
 /// A message for the user. What happened, and what to do about it.
@@ -45,6 +46,17 @@ impl From<ControlError> for RunError {
         match e {
             ControlError::Input { problem, remedy } => Self::Input { problem, remedy },
             ControlError::Plan(e) => Self::Plan(e),
+        }
+    }
+}
+
+impl From<SetupError> for RunError {
+    fn from(e: SetupError) -> Self {
+        match e {
+            SetupError::Input { problem, remedy } => Self::Input { problem, remedy },
+            SetupError::Plan(e) => Self::Plan(e),
+            SetupError::Store(e) => Self::Store(e),
+            SetupError::Bug(what) => Self::Bug(what),
         }
     }
 }

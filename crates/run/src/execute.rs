@@ -59,7 +59,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
         ));
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
-    let left = crate::cleanup::cleanup(path, &[], options.interrupt, &mut events)?;
+    let left = plimsoll_setup::cleanup(path, &[], options.interrupt, &mut events)?;
     if !left.is_empty() {
         events(Event::Message(format!("left by the killed run: {}", left.join("; "))));
     }

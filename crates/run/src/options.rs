@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::interrupt::Interrupt;
+use plimsoll_setup::Interrupt;
 
 /// Everything about a run that is not in its plan.
 #[derive(Debug, Clone)]

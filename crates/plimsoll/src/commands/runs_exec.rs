@@ -173,7 +173,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     }
     signals::install(signals::Role::Run);
     let progress = Progress::new(false);
-    let left = plimsoll_run::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
+    let left = plimsoll_setup::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
     progress.finish();
     let left = left?;
     if left.is_empty() {

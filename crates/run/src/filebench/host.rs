@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::block::{alignment_of, drop_cache, free_bytes};
+use plimsoll_setup::block::{alignment_of, drop_cache, free_bytes};
+use plimsoll_setup::safety::probe::Probe;
+
 use crate::error::RunError;
-use crate::safety::probe::Probe;
 use crate::sample::ControlGroups;
 
 /// How reads are kept from being answered by the page cache.

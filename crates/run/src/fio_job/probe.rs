@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::safety::marker::{self, Maker};
+use plimsoll_setup::safety::marker::{self, Maker};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
@@ -36,7 +36,7 @@ impl PathProbe for DiskProbe {
         if t.is_file() {
             PathKind::File { size: meta.len(), ours: matches!(marker::maker_at(path), Maker::Run(_)) }
         } else if t.is_block_device() {
-            PathKind::BlockDevice { size: crate::safety::device::size_bytes(path).unwrap_or(0) }
+            PathKind::BlockDevice { size: plimsoll_setup::safety::device::size_bytes(path).unwrap_or(0) }
         } else if t.is_dir() {
             PathKind::Directory
         } else {

@@ -14,10 +14,10 @@ use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerS
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Finding, Interval, Series};
+use plimsoll_setup::Interrupt;
 use plimsoll_store::{Mark, StreamWriter};
 
 use crate::error::RunError;
-use crate::interrupt::Interrupt;
 use crate::remark::clock_time;
 use crate::trace::{Names, TraceWriter};
 

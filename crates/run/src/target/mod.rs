@@ -1,13 +1,12 @@
 //! Targets of a plan, made ready: what a run sets up before its first stage and takes down after its last.
 
-mod asked;
 mod files;
 mod place;
 mod s3;
 
 pub use files::{FilesTarget, with_records};
 pub use place::{Place, cores};
-pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect, embedded_admin};
+pub use s3::S3Ready;
 
 use place::cpu_of;
 use plimsoll_engine::target::sim::SimWorld;
@@ -41,7 +40,7 @@ impl Ready {
     /// Names of the endpoints, where there are any.
     pub fn endpoints(&self) -> Vec<String> {
         match self {
-            Self::S3(s3) => s3.endpoint_names(),
+            Self::S3(s3) => s3.storage.endpoint_names(),
             _ => Vec::new(),
         }
     }
@@ -137,7 +136,7 @@ impl Ready {
     }
 
     fn is_here(&self) -> bool {
-        matches!(self, Self::S3(s3) if s3.is_here())
+        matches!(self, Self::S3(s3) if s3.storage.is_here())
     }
 }
 

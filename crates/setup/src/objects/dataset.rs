@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::proof::MARKER;
 use super::store::{ObjectStore, StoreFault};
-use crate::error::RunError;
+use crate::error::SetupError;
 
 pub const DATASET_FORMAT: &str = "plimsoll.dataset/1";
 const MANIFEST: &str = ".plimsoll-dataset.json";
@@ -66,9 +66,13 @@ pub fn dataset_prefix(name: &str, size: &SizeDist) -> String {
 }
 
 /// Looks at what is under `prefix`; makes the marker where nothing is. Anything that is not ours is refused.
-pub fn claim_dataset(store: &dyn ObjectStore, prefix: &str, wanted: &Manifest) -> Result<Dataset, RunError> {
+pub fn claim_dataset(
+    store: &dyn ObjectStore,
+    prefix: &str,
+    wanted: &Manifest,
+) -> Result<Dataset, SetupError> {
     let other = |problem: String, remedy: &str| {
-        RunError::input(format!("data set '{}': {problem}", wanted.name), remedy)
+        SetupError::input(format!("data set '{}': {problem}", wanted.name), remedy)
     };
     let fault =
         |e: StoreFault| other(e.to_string(), e.remedy().unwrap_or("Check the bucket and the credentials"));
@@ -103,10 +107,13 @@ pub fn claim_dataset(store: &dyn ObjectStore, prefix: &str, wanted: &Manifest) -
 }
 
 /// Says that all objects are there. The manifest is the last thing written.
-pub fn finish_dataset(store: &dyn ObjectStore, prefix: &str, manifest: &Manifest) -> Result<(), RunError> {
-    let text = serde_json::to_vec_pretty(manifest).map_err(|e| RunError::Bug(e.to_string()))?;
+pub fn finish_dataset(store: &dyn ObjectStore, prefix: &str, manifest: &Manifest) -> Result<(), SetupError> {
+    let text = serde_json::to_vec_pretty(manifest).map_err(|e| SetupError::Bug(e.to_string()))?;
     store.put(&format!("{prefix}{MANIFEST}"), &text).map_err(|e| {
-        RunError::input(format!("data set '{}': {e}", manifest.name), "Check the bucket and the credentials")
+        SetupError::input(
+            format!("data set '{}': {e}", manifest.name),
+            "Check the bucket and the credentials",
+        )
     })
 }
 

@@ -8,7 +8,7 @@ use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
 
 use super::layout::object_of;
 use super::names::paths_of_job;
-use crate::error::RunError;
+use crate::error::SetupError;
 
 /// What a stage does to one file or device.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub(super) fn needs_of(
     plan: &Plan,
     stage: &Stage,
     data_seed: &dyn Fn(&Workload) -> u64,
-) -> Result<Vec<Need>, RunError> {
+) -> Result<Vec<Need>, SetupError> {
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
     for w in &stage.workloads {
         let (name, target) = plan.target_of(w)?;

@@ -32,9 +32,9 @@ impl Bench {
     }
 
     /// Prepares the plan's first stage; the layout writes ones. Returns what was laid out.
-    fn prepare(&mut self, plan: &Plan) -> Result<(Vec<Finding>, Vec<LayoutJob>), RunError> {
+    fn prepare(&mut self, plan: &Plan) -> Result<(Vec<Finding>, Vec<LayoutJob>), SetupError> {
         let mut done = Vec::new();
-        let mut layout = |jobs: &[LayoutJob]| {
+        let mut layout = |jobs: &[LayoutJob]| -> Result<(), SetupError> {
             for j in jobs {
                 let f = File::options().write(true).open(&j.path).unwrap();
                 f.write_all_at(&vec![1u8; j.length as usize], j.offset).unwrap();

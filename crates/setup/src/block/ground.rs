@@ -19,18 +19,12 @@ use super::room::{
     open_direct,
 };
 use super::{cache, record};
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety::marker::{self, Maker};
-use crate::safety::{FileFate, Refusal, reads, trees};
+use crate::safety::{FileFate, reads, trees};
 
-impl From<Refusal> for RunError {
-    fn from(r: Refusal) -> Self {
-        Self::input(format!("{}: {}", r.path, r.problem), r.remedy)
-    }
-}
-
-/// Writes the regions that a stage needs; given by whoever owns the engine.
-pub type LayoutRunner<'a> = dyn FnMut(&[LayoutJob]) -> Result<(), RunError> + 'a;
+/// Writes the regions that a stage needs; given by whoever owns the engine, and failing in that one's way.
+pub type LayoutRunner<'a, E> = dyn FnMut(&[LayoutJob]) -> Result<(), E> + 'a;
 
 /// The targets of one run.
 #[derive(Debug, Default)]
@@ -57,14 +51,14 @@ impl Ground {
     /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
     ///
     /// `data_seed` is the seed of the stamps of a workload's blocks; `layout` writes what has to be there.
-    pub fn prepare(
+    pub fn prepare<E: From<SetupError>>(
         &mut self,
         plan: &Plan,
         stage: &Stage,
         data_seed: &dyn Fn(&Workload) -> u64,
         journal: &mut Journal,
-        layout: &mut LayoutRunner<'_>,
-    ) -> Result<Vec<Finding>, RunError> {
+        layout: &mut LayoutRunner<'_, E>,
+    ) -> Result<Vec<Finding>, E> {
         let needs = needs_of(plan, stage, data_seed)?;
         let mut jobs = Vec::new();
         for need in &needs {
@@ -104,7 +98,7 @@ impl Ground {
         need: &Need,
         laid_out: bool,
         (keep, journal): (bool, &mut Journal),
-    ) -> Result<Option<Finding>, RunError> {
+    ) -> Result<Option<Finding>, SetupError> {
         let place = record::place_of(&self.records, &need.path);
         if laid_out || need.writes && !need.verify {
             record::forget(&place)?;
@@ -141,7 +135,7 @@ impl Ground {
 
     /// Refuses now what a later stage would be refused, before anything has run: devices are claimed, files that
     /// are there are looked at, nothing is made.
-    pub fn check_all(&mut self, plan: &Plan) -> Result<(), RunError> {
+    pub fn check_all(&mut self, plan: &Plan) -> Result<(), SetupError> {
         for stage in &plan.stages {
             let needs = needs_of(plan, stage, &|_| 0)?;
             for need in &needs {
@@ -168,14 +162,14 @@ impl Ground {
     }
 
     /// Permission, and the file itself. Returns what has to be laid out.
-    fn make_ready(&mut self, need: &Need, journal: &mut Journal) -> Result<Option<LayoutJob>, RunError> {
+    fn make_ready(&mut self, need: &Need, journal: &mut Journal) -> Result<Option<LayoutJob>, SetupError> {
         if self.holds.is_device(&need.path) {
             // A device is never laid out: only the workloads themselves write to it.
             self.holds.device(need)?;
             return self.fits(need, "device").map(|()| None);
         }
         if need.path.is_dir() {
-            return Err(RunError::input(
+            return Err(SetupError::input(
                 format!("{} is a directory", need.path.display()),
                 "Name a file in it, with --size, or measure the directory with `plimsoll file`",
             ));
@@ -213,11 +207,11 @@ impl Ground {
     }
 
     /// A file that is to be made anew, and that this run made before.
-    fn remove_made(&mut self, need: &Need, journal: &mut Journal) -> Result<(), RunError> {
+    fn remove_made(&mut self, need: &Need, journal: &mut Journal) -> Result<(), SetupError> {
         let Some(id) = self.made.get(&need.path).copied() else { return Ok(()) };
         self.holds.forget(&need.path);
         marker::remove(&need.path, &self.run, marker::Content::Ours).map_err(|e| {
-            RunError::input(format!("{} cannot be removed: {e}", need.path.display()), "Remove it by hand")
+            SetupError::input(format!("{} cannot be removed: {e}", need.path.display()), "Remove it by hand")
         })?;
         self.full.remove(&need.path);
         self.made.remove(&need.path);
@@ -231,11 +225,11 @@ impl Ground {
     }
 
     /// What is only read, and a device, has to be there as far as the region goes.
-    fn fits(&self, need: &Need, what: &str) -> Result<(), RunError> {
+    fn fits(&self, need: &Need, what: &str) -> Result<(), SetupError> {
         let have = known_size(&self.holds.through(&need.path)).unwrap_or(0);
         let end = need.offset + need.length.unwrap_or(0);
         if end > have {
-            return Err(RunError::input(
+            return Err(SetupError::input(
                 format!(
                     "{}: the region ends at {}, the {what} at {}",
                     need.path.display(),
@@ -249,18 +243,18 @@ impl Ground {
     }
 
     /// Creates the file if need be, with its entry in the journal first.
-    fn file(&mut self, need: &Need, writes: bool, journal: &mut Journal) -> Result<FileFate, RunError> {
+    fn file(&mut self, need: &Need, writes: bool, journal: &mut Journal) -> Result<FileFate, SetupError> {
         let new = need.path.symlink_metadata().is_err();
         let mut entry = None;
         if new && writes {
             if need.length.is_none() {
-                return Err(RunError::input(
+                return Err(SetupError::input(
                     format!("{} does not exist, and there is no size", need.path.display()),
                     "Give a size, for example --size 1GiB, so that it is laid out",
                 ));
             }
             if in_device_tree(&need.path) {
-                return Err(RunError::input(
+                return Err(SetupError::input(
                     format!("{}: there is no such device", need.path.display()),
                     "See lsblk for those that there are. A file here would lie in memory",
                 ));
@@ -283,14 +277,14 @@ impl Ground {
     }
 
     /// Makes the directory that a set of files is to have for itself. Any other that is missing is a mistyped one.
-    fn directory(&self, need: &Need, journal: &mut Journal) -> Result<(), RunError> {
+    fn directory(&self, need: &Need, journal: &mut Journal) -> Result<(), SetupError> {
         let Some(dir) = missing_directory(need)? else { return Ok(()) };
         let id = journal.creating(Thing::Directory { path: absolute(dir)? })?;
         if let Err(e) = trees::make(dir, 0o777, &self.run) {
             if dir.symlink_metadata().is_err() {
                 journal.removed(id)?;
             }
-            return Err(RunError::input(
+            return Err(SetupError::input(
                 format!("{} cannot be made: {e}", dir.display()),
                 "Choose a directory that you may write to",
             ));
@@ -299,7 +293,7 @@ impl Ground {
     }
 
     /// Direct I/O, holes and cache, now that the data is there.
-    fn check(&mut self, need: &Need, findings: &mut Vec<Finding>) -> Result<(), RunError> {
+    fn check(&mut self, need: &Need, findings: &mut Vec<Finding>) -> Result<(), SetupError> {
         let shown = need.path.display().to_string();
         let through = self.holds.through(&need.path);
         if !need.buffered {
@@ -335,9 +329,9 @@ impl Ground {
 }
 
 /// A journal is read from anywhere.
-fn absolute(path: &Path) -> Result<PathBuf, RunError> {
+fn absolute(path: &Path) -> Result<PathBuf, SetupError> {
     std::path::absolute(path)
-        .map_err(|e| RunError::input(format!("{}: {e}", path.display()), "Give a whole path"))
+        .map_err(|e| SetupError::input(format!("{}: {e}", path.display()), "Give a whole path"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use plimsoll_model::units::{about_size, format_size};
 use super::holds::Holds;
 use super::layout::LayoutJob;
 use super::need::Need;
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety;
 
 /// Bytes of a device or file that is there.
@@ -28,7 +28,7 @@ pub(super) fn in_device_tree(path: &Path) -> bool {
 /// random write is one to a block of the file's own, and not the file system's search for one. What is written in
 /// order to a new file (the suites) has that search in its figure, as those that it is compared with do.
 /// `through` leads to the file of that name.
-pub(super) fn extend(path: &Path, through: &Path, end: u64, allocate: bool) -> Result<(), RunError> {
+pub(super) fn extend(path: &Path, through: &Path, end: u64, allocate: bool) -> Result<(), SetupError> {
     use rustix::fs::{FallocateFlags, fallocate};
     // Asked first: to find out by trying would fill the file system of others, if only for a moment.
     if allocate {
@@ -61,22 +61,22 @@ pub(super) fn extend(path: &Path, through: &Path, end: u64, allocate: bool) -> R
         if e.raw_os_error() == Some(libc::ENOSPC) {
             return too_full(path, end.saturating_sub(occupied(through)), free_bytes(through).unwrap_or(0));
         }
-        RunError::input(
+        SetupError::input(
             format!("{} cannot grow to {}: {e}", path.display(), format_size(end)),
             "Choose a smaller size, or a file system that allows such files",
         )
     })
 }
 
-pub(super) fn open_direct(path: &Path, through: &Path, writes: bool) -> Result<(), RunError> {
+pub(super) fn open_direct(path: &Path, through: &Path, writes: bool) -> Result<(), SetupError> {
     let opened =
         File::options().read(true).write(writes).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC).open(through);
     opened.map(drop).map_err(|e| match e.raw_os_error() {
-        Some(libc::EINVAL) => RunError::input(
+        Some(libc::EINVAL) => SetupError::input(
             format!("{}: the file system refuses direct I/O", path.display()),
             "Use --buffered (direct=0), and mind that the page cache is then part of what is measured",
         ),
-        _ => RunError::input(format!("{} cannot be opened: {e}", path.display()), "Check its permissions"),
+        _ => SetupError::input(format!("{} cannot be opened: {e}", path.display()), "Check its permissions"),
     })
 }
 
@@ -86,7 +86,7 @@ fn occupied(path: &Path) -> u64 {
 }
 
 /// The same as [`check_space`], before any file is made: what is not there yet is counted where it will be.
-pub(super) fn check_room(needs: &[Need]) -> Result<(), RunError> {
+pub(super) fn check_room(needs: &[Need]) -> Result<(), SetupError> {
     use std::os::unix::fs::MetadataExt;
     let mut wanted: BTreeMap<u64, (u64, PathBuf, PathBuf)> = BTreeMap::new();
     for need in needs {
@@ -115,7 +115,7 @@ pub(super) fn check_room(needs: &[Need]) -> Result<(), RunError> {
 }
 
 /// Files that will be written must have room: a benchmark that fills a file system hurts whoever else is on it.
-pub(super) fn check_space(jobs: &[LayoutJob], needs: &[Need], holds: &Holds) -> Result<(), RunError> {
+pub(super) fn check_space(jobs: &[LayoutJob], needs: &[Need], holds: &Holds) -> Result<(), SetupError> {
     use std::os::unix::fs::MetadataExt;
     let laid_out = |p: &Path| jobs.iter().any(|j| j.path == p);
     let mut wanted: BTreeMap<u64, (u64, PathBuf)> = BTreeMap::new();
@@ -136,8 +136,8 @@ pub(super) fn check_space(jobs: &[LayoutJob], needs: &[Need], holds: &Holds) -> 
     Ok(())
 }
 
-fn too_full(path: &Path, needed: u64, free: u64) -> RunError {
-    RunError::input(
+fn too_full(path: &Path, needed: u64, free: u64) -> SetupError {
+    SetupError::input(
         format!("{}: {} are needed, {} are free", path.display(), about_size(needed), about_size(free)),
         "Free some space, or choose a smaller size",
     )
@@ -159,7 +159,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 /// The directory of the file, if it is missing and may be made.
-pub(super) fn missing_directory(need: &Need) -> Result<Option<&Path>, RunError> {
+pub(super) fn missing_directory(need: &Need) -> Result<Option<&Path>, SetupError> {
     let present = |p: &Path| p.as_os_str().is_empty() || p.exists();
     let Some(dir) = need.path.parent().filter(|p| !present(p)) else { return Ok(None) };
     let above = dir.parent().is_none_or(present);
@@ -167,7 +167,7 @@ pub(super) fn missing_directory(need: &Need) -> Result<Option<&Path>, RunError> 
         return Ok(Some(dir));
     }
     let missing = dir.ancestors().take_while(|p| !present(p)).last().unwrap_or(dir);
-    Err(RunError::input(
+    Err(SetupError::input(
         format!("{}: there is no directory {}", need.path.display(), missing.display()),
         format!(
             "Make it first (mkdir -p {}), or correct the path",

@@ -5,7 +5,7 @@ use plimsoll_store::{Journal, Thing};
 
 use super::proof::{BUCKET_MARKER, MARKER, bucket_content, marker_content};
 use super::store::{Item, ObjectStore, StoreFault, Versioning};
-use crate::error::RunError;
+use crate::error::SetupError;
 
 /// A prefix of ours, with its marker in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn open_area(
     prefix: &str,
     create_bucket: bool,
     tell: &mut dyn FnMut(String),
-) -> Result<Area, RunError> {
+) -> Result<Area, SetupError> {
     check_prefix(prefix)?;
     let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
     if !exists {
@@ -47,7 +47,7 @@ pub fn open_area(
     let prefix = with_slash(prefix);
     let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
     if let Some(key) = found.keys.first() {
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{}'", clean(key)),
             "Choose another prefix: a run uses only one that it made itself",
         ));
@@ -56,7 +56,7 @@ pub fn open_area(
     if versioning.keeps()
         && let Some(item) = store.versions(&prefix, None).map_err(|e| bucket_error(bucket, &e))?.items.first()
     {
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!(
                 "the prefix '{prefix}' of bucket '{bucket}' holds versions of deleted objects, such as '{}'",
                 clean(&item.key)
@@ -79,7 +79,7 @@ pub fn open_area(
         if matches!(e, StoreFault::Denied(_) | StoreFault::Forbidden(_) | StoreFault::NoSuchBucket) {
             journal.removed(id)?;
         }
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!("cannot write to bucket '{bucket}': {e}"),
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
@@ -97,7 +97,7 @@ pub fn open_area(
             tell(format!("left behind: '{marker}' in bucket '{bucket}', if it is this run's"));
         }
         journal.removed(id)?;
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!("the prefix '{prefix}' of bucket '{bucket}' {problem}"),
             "Choose another prefix, or wait for the end of the other run: a run uses only a prefix that it made itself",
         ));
@@ -130,10 +130,10 @@ fn taken(
 
 /// Refuses to begin where another run has overwritten the marker since it was written. A server that does not answer is
 /// found out about by the load itself.
-pub fn still_ours(store: &dyn ObjectStore, area: &Area, run: &str) -> Result<(), RunError> {
+pub fn still_ours(store: &dyn ObjectStore, area: &Area, run: &str) -> Result<(), SetupError> {
     let marker = format!("{}{MARKER}", area.prefix);
     match store.get(&marker) {
-        Ok(Some(found)) if found != marker_content(run).as_bytes() => Err(RunError::input(
+        Ok(Some(found)) if found != marker_content(run).as_bytes() => Err(SetupError::input(
             format!("another run has taken the prefix '{}' of bucket '{}'", area.prefix, area.bucket),
             "Choose another prefix, or wait for the end of the other run",
         )),
@@ -147,7 +147,7 @@ const DATASETS: &str = "plimsoll/datasets/";
 
 /// Refuses a prefix that cannot be a run's own place: one that could not be cleaned up, that servers may take for another,
 /// or in which other runs have theirs.
-pub fn check_prefix(prefix: &str) -> Result<(), RunError> {
+pub fn check_prefix(prefix: &str) -> Result<(), SetupError> {
     let slashed = with_slash(prefix);
     let odd = |part: &str| part.is_empty() || part == "." || part == "..";
     let problem = if prefix.is_empty() {
@@ -164,7 +164,7 @@ pub fn check_prefix(prefix: &str) -> Result<(), RunError> {
     } else {
         return Ok(());
     };
-    Err(RunError::input(
+    Err(SetupError::input(
         format!("the prefix '{}' {problem}", clean(prefix)),
         "Name another prefix, such as --prefix bench/one, or none: then the run has one of its own",
     ))
@@ -183,13 +183,13 @@ fn mark_bucket(
     journal: &mut Journal,
     bucket: &str,
     id: u64,
-) -> Result<(), RunError> {
+) -> Result<(), SetupError> {
     let Err(e) = store.put(BUCKET_MARKER, bucket_content(journal.mark()).as_bytes()) else { return Ok(()) };
     // Made a moment ago, and empty, unless the mark arrived all the same: then it is in the journal.
     if store.delete_bucket().is_ok() {
         journal.removed(id)?;
     }
-    Err(RunError::input(
+    Err(SetupError::input(
         format!("cannot write to bucket '{bucket}', which was just made: {e}"),
         e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
     ))
@@ -201,7 +201,7 @@ pub fn nothing_is_allowed(
     journal: &mut Journal,
     (target, bucket): (&str, &str),
     prefix: &str,
-) -> Result<bool, RunError> {
+) -> Result<bool, SetupError> {
     let prefix = with_slash(prefix);
     let marker = format!("{prefix}{MARKER}");
     let content = marker_content(journal.mark());
@@ -232,7 +232,7 @@ pub fn with_slash(prefix: &str) -> String {
     if prefix.is_empty() || prefix.ends_with('/') { prefix.to_owned() } else { format!("{prefix}/") }
 }
 
-pub fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
+pub fn bucket_error(bucket: &str, fault: &StoreFault) -> SetupError {
     let usual = match fault {
         StoreFault::NoSuchBucket => "Make it first, or let plimsoll make it with --create-bucket",
         StoreFault::Denied(_) | StoreFault::Forbidden(_) => {
@@ -240,5 +240,5 @@ pub fn bucket_error(bucket: &str, fault: &StoreFault) -> RunError {
         }
         _ => "Check the endpoint, and that it speaks S3",
     };
-    RunError::input(format!("bucket '{bucket}': {fault}"), fault.remedy().unwrap_or(usual))
+    SetupError::input(format!("bucket '{bucket}': {fault}"), fault.remedy().unwrap_or(usual))
 }

@@ -11,7 +11,7 @@ use plimsoll_model::plan::EmbeddedSpec;
 use plimsoll_store::{Journal, Thing};
 use serde::Deserialize;
 
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety::trees;
 
 /// How long a server may take until it says that it is ready.
@@ -57,7 +57,7 @@ pub fn start_s3(
     spec: &EmbeddedSpec,
     bucket: &str,
     journal: &mut Journal,
-) -> Result<Server, RunError> {
+) -> Result<Server, SetupError> {
     let (data, temporary) = match &spec.data {
         Some(dir) => (PathBuf::from(dir), None),
         None => {
@@ -65,7 +65,7 @@ pub fn start_s3(
             let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
             let run = journal.mark().to_owned();
             trees::make(&dir, 0o700, &run).map_err(|e| {
-                RunError::input(
+                SetupError::input(
                     format!("cannot make {}: {e}", dir.display()),
                     "Set TMPDIR to a directory that can be written",
                 )
@@ -91,7 +91,7 @@ pub fn start_s3(
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
-pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, RunError> {
+pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, SetupError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
     start(command, None, None)
@@ -101,7 +101,7 @@ fn start(
     mut command: Command,
     temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
-) -> Result<Server, RunError> {
+) -> Result<Server, SetupError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
     let secret_key = format!("{:016x}{:016x}{:016x}", random(), random(), random());
@@ -125,7 +125,7 @@ fn start(
         });
     }
     let mut child = command.spawn().map_err(|e| {
-        RunError::input(
+        SetupError::input(
             format!("cannot start the embedded server: {e}"),
             "Is plimsoll still where it was started from?",
         )
@@ -149,7 +149,7 @@ fn start(
             // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
-            Err(RunError::input(
+            Err(SetupError::input(
                 format!("the embedded server did not start: {problem}"),
                 "Its own message is above",
             ))
@@ -184,7 +184,7 @@ fn await_ready(child: &mut Child) -> Result<Ready, String> {
 
 impl Server {
     /// Ends the server and removes its temporary data, and strikes both out of the journal.
-    pub fn stop(mut self, journal: &mut Journal) -> Result<(), RunError> {
+    pub fn stop(mut self, journal: &mut Journal) -> Result<(), SetupError> {
         let data = self.end();
         if let Some(id) = self.entry.take() {
             journal.removed(id)?;
@@ -297,7 +297,7 @@ fn random() -> u64 {
     // Without the kernel's randomness (very early in boot) the clock has to do.
     match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
         Ok(_) => u64::from_le_bytes(bytes),
-        Err(_) => crate::environment::monotonic_ns(),
+        Err(_) => plimsoll_engine::ring::monotonic_ns(),
     }
 }
 

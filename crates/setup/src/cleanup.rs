@@ -8,12 +8,12 @@ use plimsoll_model::text::clean as clean_text;
 use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::interrupt::Interrupt;
 use crate::objects::{Cleaned, Clock, ObjectStore, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
-use crate::{server, target};
+use crate::{s3, server};
 
 /// Finishes what a killed run left, from its journal. Gives what could not be removed, in words. `confirmed`: endpoints that
 /// the user named; without them nothing is asked of those in the plan of a run directory that was not made here.
@@ -22,7 +22,7 @@ pub fn cleanup(
     confirmed: &[String],
     interrupt: Interrupt,
     mut events: impl FnMut(Event),
-) -> Result<Vec<String>, RunError> {
+) -> Result<Vec<String>, SetupError> {
     let run = RunDir::open(run_dir)?;
     let plan = run.plan()?;
     let mut journal = run.journal()?;
@@ -38,7 +38,7 @@ pub fn cleanup(
         if let Some(why) = &stranger {
             check_confirmed(s3, why, confirmed)?;
         }
-        if s3.endpoints.iter().any(|e| e == target::EMBEDDED) {
+        if s3.endpoints.iter().any(|e| e == s3::EMBEDDED) {
             match s3.embedded.as_ref().and_then(|e| e.data.as_ref()) {
                 // Its data goes as a whole, with the server.
                 None => forget_embedded(&mut journal, name)?,
@@ -48,7 +48,7 @@ pub fn cleanup(
                 }
                 // A directory of the user's: the server is started over it once more.
                 Some(_) => {
-                    let (store, server) = target::embedded_admin(s3, &mut journal)?;
+                    let (store, server) = s3::embedded_admin(s3, &mut journal)?;
                     left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
                     server.stop(&mut journal)?;
                 }
@@ -60,7 +60,7 @@ pub fn cleanup(
             false => s3.endpoints.join(", "),
         };
         events(Event::Message(format!("cleaning up in bucket '{}' at {endpoints}", clean_text(&s3.bucket))));
-        let store = target::admin_for(s3)?;
+        let store = s3::admin_for(s3)?;
         left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));
@@ -86,23 +86,22 @@ fn stranger(run: &RunDir, journal: &Journal) -> Option<String> {
 }
 
 /// Refuses to ask anything, with our keys, of a server that only a stranger's plan names, and to read files because it does.
-fn check_confirmed(s3: &S3Target, why: &str, confirmed: &[String]) -> Result<(), RunError> {
+fn check_confirmed(s3: &S3Target, why: &str, confirmed: &[String]) -> Result<(), SetupError> {
     let files = [&s3.sse_c_key_file, &s3.tls.ca_file, &s3.tls.client_cert, &s3.tls.client_key];
     if let Some(file) = files.into_iter().flatten().next() {
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!("the plan of this run directory names the file {}, and {why}", clean_text(file)),
             "No file is read because a plan of others names it: clean up where the run was made, or by hand",
         ));
     }
     let plain = |url: &str| url.trim_end_matches('/').to_owned();
     let own = |e: &&String| !confirmed.iter().any(|c| plain(c) == plain(e));
-    let Some(endpoint) =
-        s3.endpoints.iter().filter(|e| *e != target::EMBEDDED && *e != target::CANNED).find(own)
+    let Some(endpoint) = s3.endpoints.iter().filter(|e| *e != s3::EMBEDDED && *e != s3::CANNED).find(own)
     else {
         return Ok(());
     };
     let endpoint = clean_text(endpoint);
-    Err(RunError::input(
+    Err(SetupError::input(
         format!(
             "this run directory would have bucket '{}' at {endpoint} cleaned up with your keys, and {why}",
             clean_text(&s3.bucket)
@@ -122,7 +121,7 @@ fn bucket_target(thing: &Thing) -> Option<&String> {
 }
 
 /// The objects of a server whose data goes as a whole need no removing one by one.
-pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), RunError> {
+pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), SetupError> {
     for (id, thing) in journal.pending() {
         if bucket_target(&thing).is_some_and(|t| t == name) {
             journal.removed(id)?;
@@ -163,7 +162,7 @@ pub fn bucket_things(
     how: &How,
     removed: &mut Option<u64>,
     events: &mut dyn FnMut(Event),
-) -> Result<Vec<String>, RunError> {
+) -> Result<Vec<String>, SetupError> {
     store.give_up_when(how.interrupt.enough_flag());
     let mut left = Vec::new();
     for (id, thing) in journal.pending() {
@@ -206,7 +205,7 @@ pub fn bucket_things(
 }
 
 /// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
-pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, RunError> {
+pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, SetupError> {
     let mut left = Vec::new();
     let run = journal.mark().to_owned();
     for (id, thing) in journal.pending() {

@@ -11,7 +11,7 @@ use plimsoll_model::units::format_size;
 use plimsoll_model::{Finding, Level};
 
 use super::names::first_object;
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety::{DeviceInfo, trees};
 
 /// Directory of the records, in the one that holds the runs.
@@ -65,7 +65,7 @@ pub fn unit_of(values: impl IntoIterator<Item = u64>) -> Option<u64> {
 }
 
 /// Makes the place of a record; with the mark of a run, it goes with that run.
-pub fn make(place: &Path, path: &Path, run: Option<&str>) -> Result<(), RunError> {
+pub fn make(place: &Path, path: &Path, run: Option<&str>) -> Result<(), SetupError> {
     let make = || {
         place.parent().map_or(Ok(()), fs::create_dir_all)?;
         match run.map_or_else(|| fs::create_dir(place), |run| trees::make(place, 0o777, run)) {
@@ -75,7 +75,7 @@ pub fn make(place: &Path, path: &Path, run: Option<&str>) -> Result<(), RunError
         contents(place).map(drop)
     };
     make().map_err(|e: io::Error| {
-        RunError::input(
+        SetupError::input(
             format!(
                 "{}: no record of what is written can be kept in {}: {e}",
                 path.display(),
@@ -115,10 +115,10 @@ pub fn begin(
     seed: u64,
     region: (u64, u64),
     unit: u64,
-) -> Result<Written, RunError> {
+) -> Result<Written, SetupError> {
     let open = || Written::begin(&file_in(place), identity_of(through, seed)?, boot(), region, unit);
     open().map_err(|e: io::Error| {
-        RunError::input(
+        SetupError::input(
             format!(
                 "{}: no record of what is written can be kept in {} ({} are needed): {e}",
                 path.display(),
@@ -131,10 +131,10 @@ pub fn begin(
 }
 
 /// Opens the record of what was written before; `None` where there is none.
-pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, RunError> {
+pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, SetupError> {
     let open = || Written::look(&file_in(place), identity_of(path, seed)?, boot());
     open().map_err(|e| {
-        RunError::input(
+        SetupError::input(
             format!("{}: the record of what was written last cannot be read: {e}", place.display()),
             format!("Make it readable, or remove {} to verify without it", place.display()),
         )
@@ -142,13 +142,13 @@ pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, Run
 }
 
 /// What is written without a record makes the old one wrong.
-pub fn forget(place: &Path) -> Result<(), RunError> {
+pub fn forget(place: &Path) -> Result<(), SetupError> {
     let forget = || {
         contents(place)?.iter().try_for_each(fs::remove_file)?;
         fs::remove_dir(place)
     };
     match forget() {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(RunError::input(
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(SetupError::input(
             format!("{}: the record of what was written before cannot be removed: {e}", place.display()),
             "Remove it by hand: it does not hold any more",
         )),

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::need::Need;
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety::{self, FileFate, HeldFile, Permit, handle, held};
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Holds {
     }
 
     /// Claims a device; a claim for reading becomes one for writing when a stage writes.
-    pub fn device(&mut self, need: &Need) -> Result<(), RunError> {
+    pub fn device(&mut self, need: &Need) -> Result<(), SetupError> {
         let enough = |p: &Permit| (p.may_write() || !need.writes) && leads_to(&need.path, &p.file);
         if !self.devices.get(&need.path).is_some_and(enough) {
             self.devices.remove(&need.path);
@@ -37,7 +37,7 @@ impl Holds {
     }
 
     /// Judges a file, and makes it where it is missing and written to. `run` is the run's mark.
-    pub fn file(&mut self, need: &Need, writes: bool, run: &str) -> Result<FileFate, RunError> {
+    pub fn file(&mut self, need: &Need, writes: bool, run: &str) -> Result<FileFate, SetupError> {
         let enough = |h: &HeldFile| (h.writes || !writes) && leads_to(&need.path, &h.file);
         if let Some(held) = self.files.get(&need.path).filter(|h| enough(h)) {
             return Ok(held.fate);
@@ -54,14 +54,14 @@ impl Holds {
     }
 
     /// Locks the directory that a set of files has for itself, once it is there.
-    pub fn directory(&mut self, need: &Need) -> Result<(), RunError> {
+    pub fn directory(&mut self, need: &Need) -> Result<(), SetupError> {
         let Some(dir) = need.path.parent().filter(|_| need.own_directory) else { return Ok(()) };
         if self.directories.contains_key(dir) || !dir.is_dir() {
             return Ok(());
         }
         let shown = dir.display().to_string();
         let open = File::open(dir).map_err(|e| {
-            RunError::input(format!("{shown} cannot be opened: {e}"), "Check who may read it")
+            SetupError::input(format!("{shown} cannot be opened: {e}"), "Check who may read it")
         })?;
         if !self.directories.values().any(|d| same(d, &open)) {
             held::lock(&open, &shown)?;

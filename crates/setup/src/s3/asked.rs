@@ -7,14 +7,14 @@ use plimsoll_engine::admin::Stored;
 use plimsoll_model::plan::S3Target;
 use plimsoll_s3::head::customer_key_problem;
 
-use crate::error::RunError;
+use crate::error::SetupError;
 
 const ENCRYPTION: &str = "x-amz-server-side-encryption";
 const CUSTOMER_KEY: &str = "x-amz-server-side-encryption-customer-key";
 const STORAGE_CLASS: &str = "x-amz-storage-class";
 
 /// The target with the key of its key file among its headers. Only for the wire: it must not be written or shown.
-pub fn with_customer_key(target: &S3Target) -> Result<S3Target, RunError> {
+pub fn with_customer_key(target: &S3Target) -> Result<S3Target, SetupError> {
     let mut target = target.clone();
     if let Some(file) = &target.sse_c_key_file {
         let key = customer_key(Path::new(file))?;
@@ -24,14 +24,14 @@ pub fn with_customer_key(target: &S3Target) -> Result<S3Target, RunError> {
 }
 
 /// The key in a file, as base64. An error never repeats what the file holds.
-fn customer_key(file: &Path) -> Result<String, RunError> {
+fn customer_key(file: &Path) -> Result<String, SetupError> {
     const REMEDY: &str = "Make a key file with: openssl rand -base64 32 > FILE";
     let shown = file.display();
     let text = std::fs::read_to_string(file)
-        .map_err(|e| RunError::input(format!("cannot read the key file {shown}: {e}"), REMEDY))?;
+        .map_err(|e| SetupError::input(format!("cannot read the key file {shown}: {e}"), REMEDY))?;
     match customer_key_problem(text.trim()) {
         None => Ok(text.trim().to_owned()),
-        Some(problem) => Err(RunError::input(format!("the key in file {shown} {problem}"), REMEDY)),
+        Some(problem) => Err(SetupError::input(format!("the key in file {shown} {problem}"), REMEDY)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plimsoll_model::units::format_size;
 
-use crate::error::RunError;
+use crate::error::SetupError;
 use crate::safety::DeviceInfo;
 
 /// What direct I/O on a path asks for.
@@ -19,7 +19,7 @@ pub struct Alignment {
 }
 
 /// Asks the kernel; tries where it does not say. The path must exist.
-pub fn alignment_of(path: &Path) -> Result<Alignment, RunError> {
+pub fn alignment_of(path: &Path) -> Result<Alignment, SetupError> {
     if let Some(bytes) = statx_dioalign(path) {
         return Ok(Alignment { bytes, source: "STATX_DIOALIGN" });
     }
@@ -31,17 +31,17 @@ pub fn alignment_of(path: &Path) -> Result<Alignment, RunError> {
 }
 
 /// Refuses what the device cannot do directly: never a silent way through the page cache.
-pub fn check_alignment(path: &Path, a: Alignment, values: &[(&str, u64)]) -> Result<(), RunError> {
+pub fn check_alignment(path: &Path, a: Alignment, values: &[(&str, u64)]) -> Result<(), SetupError> {
     let shown = path.display();
     if a.bytes == 0 {
-        return Err(RunError::input(
+        return Err(SetupError::input(
             format!("{shown}: the file system refuses direct I/O"),
             "Use --buffered (direct=0), and mind that the page cache is then part of what is measured",
         ));
     }
     for (what, value) in values {
         if value % a.bytes != 0 {
-            return Err(RunError::input(
+            return Err(SetupError::input(
                 format!(
                     "{shown}: {what} of {} is no multiple of {}, which direct I/O needs here ({})",
                     format_size(*value),
