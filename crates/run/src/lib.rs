@@ -1,16 +1,13 @@
 //! One Run, from Plan to sealed run directory: stages, controllers, collector, sampler, cleanup, analysis.
 //!
-//! [`execute`] runs a plan, [`resume`] goes on with a killed run, [`analyze()`] judges a stored run again, [`calibrate()`] measures this machine's own ceiling.
+//! [`execute`] runs a plan, [`resume`] goes on with a killed run,
+//! [`analyze()`] judges a stored run again.
 
 mod analyze;
-mod calibrate;
-mod ceiling;
-pub mod drives;
+pub mod ceiling;
 mod environment;
 mod error;
 mod execute;
-pub mod filebench;
-pub mod fio_job;
 mod lost;
 mod lower;
 mod memory;
@@ -24,8 +21,7 @@ mod target;
 mod trace;
 
 pub use analyze::analyze;
-pub use calibrate::calibrate;
-pub use ceiling::{Calibration, ceiling};
+pub use environment::{Machine, machine};
 pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};
 pub use lower::prepared_objects;

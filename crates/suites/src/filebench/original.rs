@@ -1,6 +1,6 @@
 //! What is corrected against the original, and the switches back to its way.
 
-use crate::error::RunError;
+use plimsoll_run::RunError;
 
 /// `true`: as GoBonnieGo does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

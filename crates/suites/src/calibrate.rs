@@ -8,12 +8,9 @@ use plimsoll_judge::ceiling::SIZES;
 use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_model::units::{Size, Span};
 use plimsoll_model::{Estimate, Event, OpKind, Plan};
+use plimsoll_run::ceiling::{CEILING_FORMAT, Calibration, keep};
+use plimsoll_run::{Options, RunError, execute};
 use plimsoll_store::RunDir;
-
-use crate::ceiling::{CEILING_FORMAT, Calibration, keep};
-use crate::error::RunError;
-use crate::execute::execute;
-use crate::options::Options;
 
 /// A ceiling whose interval is wider than this to either side is none to hold a result against: a run counts as limited
 /// by the client from 90 % of it on.
@@ -76,7 +73,7 @@ pub fn calibrate(
         let _ = std::fs::remove_dir(&options.root);
     }
     result?;
-    let here = crate::environment::machine();
+    let here = plimsoll_run::machine();
     let calibration = Calibration {
         format: CEILING_FORMAT.into(),
         host: here.host,

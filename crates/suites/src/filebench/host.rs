@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use plimsoll_run::RunError;
+use plimsoll_run::sample::ControlGroups;
 use plimsoll_setup::block::{alignment_of, drop_cache, free_bytes};
 use plimsoll_setup::safety::probe::Probe;
-
-use crate::error::RunError;
-use crate::sample::ControlGroups;
 
 /// How reads are kept from being answered by the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,10 +14,9 @@ use plimsoll_model::plan::{
     Stage, Stop, TargetSpec, Workload, suite,
 };
 use plimsoll_model::units::{Size, Span, format_size};
+use plimsoll_run::RunError;
 use plimsoll_setup::block::{alignment_of, free_bytes};
 use plimsoll_setup::safety::probe::Probe;
-
-use crate::error::RunError;
 
 /// Labels `drive.failed.DIR` hold why a drive was left out.
 pub const FAILED_LABEL: &str = "drive.failed.";

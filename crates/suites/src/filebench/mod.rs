@@ -17,8 +17,7 @@ use plimsoll_model::plan::{
     Stage, Stop, TargetSpec, Workload, suite,
 };
 use plimsoll_model::units::{Size, Span, about_size, format_size};
-
-use crate::error::RunError;
+use plimsoll_run::RunError;
 
 pub use cycles::CycleLines;
 pub use host::{CacheMode, Host};
