@@ -13,7 +13,7 @@ use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
 use plimsoll_model::{Environment, Event, Finding, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::block::Ground;
-use plimsoll_setup::cleanup::{self, How};
+use plimsoll_setup::removal::{self, How};
 use plimsoll_setup::s3::connect;
 use plimsoll_setup::safety::marker::Content;
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
@@ -452,7 +452,7 @@ impl Session {
     /// Removes what the run made, unless it is to be kept.
     fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         let keep = self.plan.options.keep;
-        let how = How { keep, uploads: cleanup::has_uploads(&self.plan), interrupt: self.interrupt };
+        let how = How { keep, uploads: removal::has_uploads(&self.plan), interrupt: self.interrupt };
         let mut left = Vec::new();
         // Of a run in one bucket alone it is known what was to be there.
         let mut removed = (self.targets.len() == 1 && !keep).then_some(0);
@@ -460,9 +460,9 @@ impl Session {
             if let Ready::S3(s3) = t {
                 if s3.storage.is_thrown_away() && !keep {
                     removed = None;
-                    cleanup::forget_embedded(&mut self.journal, s3.storage.target_name())?;
+                    removal::forget_embedded(&mut self.journal, s3.storage.target_name())?;
                 } else if let Some(area) = s3.storage.area() {
-                    left.extend(cleanup::bucket_things(
+                    left.extend(removal::bucket_things(
                         s3.storage.store(),
                         &mut self.journal,
                         &area.target,
@@ -484,7 +484,7 @@ impl Session {
         // Permits on devices end here.
         self.targets.clear();
         self.ground.release();
-        left.extend(cleanup::local_things(&mut self.journal, keep, Content::Ours)?);
+        left.extend(removal::local_things(&mut self.journal, keep, Content::Ours)?);
         Ok(left)
     }
 }

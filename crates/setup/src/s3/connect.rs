@@ -9,9 +9,9 @@ use plimsoll_store::Journal;
 use super::access::{Access, access};
 use super::admin::AdminStore;
 use super::asked;
-use crate::cleanup::{self, How};
 use crate::error::SetupError;
 use crate::objects::{self, Area, ObjectStore, StoreFault};
+use crate::removal::{self, How};
 use crate::server::{self, Server};
 
 /// The word that stands for the embedded server in a plan.
@@ -76,7 +76,7 @@ pub fn connect(
                 Err(e) => {
                     // What was made until then (the bucket) goes again.
                     let left =
-                        cleanup::bucket_things(&admin, journal, name, &How::default(), &mut None, events)?;
+                        removal::bucket_things(&admin, journal, name, &How::default(), &mut None, events)?;
                     left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
                     if let Some(server) = server {
                         server.stop(journal)?;
