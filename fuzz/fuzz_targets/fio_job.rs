@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_model::Plan;
-use plimsoll_run::fio_job::{
+use plimsoll_suites::fio_job::{
     Environ, JobFile, LowerOptions, ParseOptions, PathKind, PathProbe, lower, read_jobs,
 };
 

@@ -8,12 +8,10 @@ mod pool;
 use std::sync::Arc;
 
 use plimsoll_model::plan::DataSpec;
+use pool::Pool;
 
 use crate::api::DataSeed;
 use crate::rng;
-use pool::Pool;
-
-pub use check::OTHER_SEED;
 
 /// Distance of stamps where all sizes and offsets are multiples of it, and otherwise.
 pub const GRANULE: usize = 4096;
@@ -136,6 +134,7 @@ fn check_word(seed: u64, s: Stamp) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::outcome::OTHER_SEED;
     use proptest::prelude::*;
 
     fn payload(spec: DataSpec) -> Payload {

@@ -3,6 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What is said of a block whose stamp is sound, but made with another seed. Whoever judges a run looks for it: such a
+/// block is no damage.
+pub const OTHER_SEED: &str = "it was written under another seed";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -11,9 +11,12 @@ use crate::units::{BytesRate, OpsRate, Size, Span};
 
 pub mod bounds;
 mod check;
+mod mark_at;
 mod secrets;
+pub mod suite;
 mod target;
 pub use check::PlanError;
+pub use mark_at::planned_mark;
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
     Addressing, BlockTarget, Checksum, EmbeddedSpec, FilesTarget, OnThrottle, PayloadSigning, S3Target,
@@ -294,6 +297,32 @@ pub enum SizeDist {
     /// One size, written plainly.
     #[serde(untagged)]
     Fixed(Size),
+}
+
+impl SizeDist {
+    /// Mean bytes of what is drawn; of a log-normal law without its cut at `max`: near enough for a nominal size.
+    pub fn mean_bytes(&self) -> u64 {
+        match self {
+            Self::Fixed(s) => s.0,
+            Self::Uniform { min, max } => min.0.midpoint(max.0),
+            Self::Weighted(list) => {
+                let weights: f64 = list.iter().map(|(_, w)| f64::from(*w)).sum();
+                let sum: f64 = list.iter().map(|(s, w)| s.0 as f64 * f64::from(*w)).sum();
+                if weights > 0.0 { (sum / weights).round() as u64 } else { 0 }
+            }
+            Self::LogNormal { median, sigma, max } => {
+                ((median.0 as f64 * (sigma * sigma / 2.0).exp()).round() as u64).min(max.0)
+            }
+        }
+    }
+
+    /// The most bytes that can be drawn.
+    pub fn max_bytes(&self) -> u64 {
+        match self {
+            Self::Fixed(size) | Self::Uniform { max: size, .. } | Self::LogNormal { max: size, .. } => size.0,
+            Self::Weighted(list) => list.iter().map(|(s, _)| s.0).max().unwrap_or(0),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

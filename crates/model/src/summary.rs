@@ -228,6 +228,14 @@ pub struct LimitSummary {
 impl LimitSummary {
     /// From this share of refused attempts on there is a limiter, whatever else is known of it.
     pub const REFUSES: f64 = 0.01;
+
+    /// How long the rates were seen, where no burst that ended shows that they last: the shorter of both.
+    pub fn held_for_s(&self) -> Option<f64> {
+        let open = |b: &Option<BucketSummary>| {
+            b.as_ref().filter(|b| b.proved && b.capacity.is_none()).and_then(|b| b.horizon_s)
+        };
+        [open(&self.ops_per_s), open(&self.bytes_per_s)].into_iter().flatten().reduce(f64::min)
+    }
 }
 
 /// Rates per second, capacity in tokens (ops or bytes). Null: undetermined; a finding says what would settle it.

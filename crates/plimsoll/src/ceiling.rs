@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_judge::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
 use plimsoll_model::Plan;
-use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::plan::{TargetSpec, suite};
 use plimsoll_report::fio::{self, Ceiling, Rates};
-use plimsoll_run::analyze::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
@@ -62,7 +62,7 @@ fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(Strin
         return Ok((record.run.clone(), record.rates_at(path)));
     }
     let dir = runs_dir::find(out.runs_dir.as_deref(), given)?;
-    if dir.plan()?.labels.get("suite").is_some_and(|s| s == plimsoll_run::drives::SUITE) {
+    if dir.plan()?.labels.get(suite::LABEL).is_some_and(|s| s == suite::DRIVE) {
         let record = fio::ceiling(&dir)?;
         return Ok((dir.id(), record.rates_at(path)));
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::Plan;
-use plimsoll_run::{Event, Finished, Options, RunError};
+use plimsoll_model::{Event, Plan};
+use plimsoll_run::{Finished, Options, RunError};
+use plimsoll_setup::SetupError;
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
@@ -114,6 +115,12 @@ fn watched(
 pub fn show(finished: &Finished, out: &OutputArgs) -> Result<Exit, Fault> {
     output::print_runs(&[RunDir::open(&finished.path)?], &[], out)?;
     Ok(Exit::of_code(finished.exit_code))
+}
+
+impl From<SetupError> for Fault {
+    fn from(e: SetupError) -> Self {
+        RunError::from(e).into()
+    }
 }
 
 impl From<RunError> for Fault {

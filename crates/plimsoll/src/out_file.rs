@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use plimsoll_run::safety::marker::{Maker, maker_at};
-use plimsoll_run::safety::place::may_write_in;
-use plimsoll_run::safety::{claim, judge};
+use plimsoll_setup::safety::marker::{Maker, maker_at};
+use plimsoll_setup::safety::place::may_write_in;
+use plimsoll_setup::safety::{content, judge};
 use plimsoll_store::rundir;
 
 use crate::fault::Fault;
@@ -91,7 +91,7 @@ fn theirs(file: &Path) -> Option<String> {
         Err(e) => return Some(e.to_string()),
     };
     let size = open.metadata().map_or(0, |m| m.len());
-    let held = claim::signatures(&open, size).unwrap_or_default();
+    let held = content::signatures(&open, size).unwrap_or_default();
     if !held.is_empty() {
         return Some(format!("it holds {}", judge::names(&held)));
     }

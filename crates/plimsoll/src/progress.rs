@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_model::event::{Event, Figures, Live};
 use plimsoll_model::units::{format_latency_ns, significant};
-use plimsoll_run::{Event, Figures, Live};
 
 use crate::output;
 
@@ -276,7 +276,7 @@ mod tests {
 
     fn live() -> Live {
         Live {
-            phase: plimsoll_run::Phase::Measuring,
+            phase: plimsoll_model::event::Phase::Measuring,
             stage: 1,
             stages: Some(4),
             title: "get 4KiB".into(),

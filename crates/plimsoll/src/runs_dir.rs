@@ -54,7 +54,7 @@ pub fn judged(dir: &RunDir) -> Result<(), Fault> {
             format!("Remove it with: plimsoll cleanup {id} ; plimsoll runs rm {id}"),
         )
     };
-    plimsoll_run::analyze::analyze(dir).map_err(nothing)?;
+    plimsoll_run::analyze(dir).map_err(nothing)?;
     output::tell(format_args!("plimsoll: run {id} did not come to its end; this is what it recorded"));
     Ok(())
 }

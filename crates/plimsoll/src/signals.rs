@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_run::Interrupt;
-use plimsoll_run::interrupt::{Flags, Meaning};
+use plimsoll_setup::Interrupt;
+use plimsoll_setup::interrupt::{Flags, Meaning};
 
 /// What the process is, and so what a signal means to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,7 +69,7 @@ fn weighted<T>(s: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
 
 /// `30s=node 3 off`, kept as it is written.
 pub fn mark_at(s: &str) -> Result<String, String> {
-    plimsoll_run::remark::planned(s).map(|_| s.to_owned())
+    plimsoll_model::plan::planned_mark(s).map(|_| s.to_owned())
 }
 
 /// `uniform`, `sequential`, `zipf:1.1`, `pareto:0.9`.

@@ -6,7 +6,7 @@ use plimsoll_model::summary::BucketSummary;
 use plimsoll_model::{OpKind, RunSummary};
 use plimsoll_store::{Point, StageData};
 
-use crate::page::round4;
+use crate::number::round4;
 use crate::run::RunSeries;
 
 /// A stage drains a bucket when it begins faster than this multiple of the sustained rate.

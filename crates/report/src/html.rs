@@ -7,7 +7,8 @@ use plimsoll_model::text::printable;
 use crate::group::GroupKey;
 use crate::run::{ReportError, RunReport};
 use crate::table::escape;
-use crate::{lines, page, tables, terminal};
+use crate::verdict::verdict;
+use crate::{lines, page, tables};
 
 /// The built page, or the plain one that stands in where `web/` was not built (see build.rs).
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
@@ -79,7 +80,7 @@ fn plain(runs: &[RunReport], by: &[GroupKey]) -> String {
         out.push_str(&format!(
             "<section><h2>{}</h2><p>{}</p>",
             escape(&s.id),
-            escape(&terminal::verdict(s).replace("**", ""))
+            escape(&verdict(s).replace("**", ""))
         ));
         if tables::is_sweep(s) {
             out.push_str(&tables::sweep(s).html());

@@ -24,6 +24,7 @@ pub mod table;
 mod tables;
 mod terminal;
 pub mod together;
+mod verdict;
 
 pub use csv::csv;
 pub use group::{Group, GroupKey, groups};

@@ -7,6 +7,8 @@ use plimsoll_model::finding::Level;
 
 use crate::group::GroupKey;
 use crate::run::RunReport;
+use crate::table::escape_markdown;
+use crate::verdict::verdict;
 use crate::{lines, tables, terminal};
 
 /// One or several runs, as [`crate::terminal`] orders them.
@@ -26,7 +28,7 @@ pub fn markdown(runs: &[RunReport], by: &[GroupKey]) -> String {
 
 fn run(out: &mut String, r: &RunReport) {
     let s = &r.summary;
-    let _ = writeln!(out, "## {}\n\n{}\n", text(&s.id), emphasised(&terminal::verdict(s)));
+    let _ = writeln!(out, "## {}\n\n{}\n", escape_markdown(&s.id), emphasised(&verdict(s)));
     // Of a search the tables below say what it found; its steps are in JSON.
     if tables::is_search(r) {
         // Nothing here.
@@ -40,14 +42,14 @@ fn run(out: &mut String, r: &RunReport) {
                 let _ = writeln!(
                     out,
                     "\n{}: {}. Ops: {}.\n",
-                    text(&lines::label(w, &s.workloads)),
-                    text(&tables::conditions(w)),
-                    text(&tables::outcomes(w))
+                    escape_markdown(&lines::label(w, &s.workloads)),
+                    escape_markdown(&tables::conditions(w)),
+                    escape_markdown(&tables::outcomes(w))
                 );
                 out.push_str(&t.markdown());
             }
             for note in &w.notes {
-                let _ = writeln!(out, "\nNote: {}", text(note));
+                let _ = writeln!(out, "\nNote: {}", escape_markdown(note));
             }
         }
     }
@@ -62,12 +64,12 @@ fn run(out: &mut String, r: &RunReport) {
         more.push(expected);
     }
     for t in more {
-        let _ = writeln!(out, "### {}\n\n{}", text(&t.title), t.markdown());
+        let _ = writeln!(out, "### {}\n\n{}", escape_markdown(&t.title), t.markdown());
     }
     if !r.analysis.advice.is_empty() {
         out.push_str("### Advice\n\n");
         for line in &r.analysis.advice {
-            let _ = writeln!(out, "- {}", text(line));
+            let _ = writeln!(out, "- {}", escape_markdown(line));
         }
         out.push('\n');
     }
@@ -79,12 +81,12 @@ fn run(out: &mut String, r: &RunReport) {
     let _ = writeln!(
         out,
         "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
-        text(&e.plimsoll_version),
-        text(&e.commit),
-        text(&e.kernel),
+        escape_markdown(&e.plimsoll_version),
+        escape_markdown(&e.commit),
+        escape_markdown(&e.kernel),
         e.cpu_count,
-        text(&e.cpu_model),
-        text(&e.started_at)
+        escape_markdown(&e.cpu_model),
+        escape_markdown(&e.started_at)
     );
 }
 
@@ -100,25 +102,13 @@ pub fn findings(out: &mut String, all: &[Finding]) {
             Level::Info => "",
         };
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", text(w)));
-        let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, text(&f.text));
+        let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", escape_markdown(w)));
+        let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, escape_markdown(&f.text));
     }
     out.push('\n');
 }
 
 /// The verdict's own emphasis stays, everything else is text.
 pub fn emphasised(s: &str) -> String {
-    s.split("**").map(text).collect::<Vec<_>>().join("**")
-}
-
-/// User text that must not become markup.
-pub fn text(s: &str) -> String {
-    let mut out = String::with_capacity(s.len());
-    for c in s.replace('\n', " ").chars() {
-        if matches!(c, '<' | '`' | '[' | ']' | '*' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
+    s.split("**").map(escape_markdown).collect::<Vec<_>>().join("**")
 }

@@ -170,6 +170,21 @@ pub fn percent(fraction: f64) -> String {
     }
 }
 
+/// Four significant digits: more than a screen shows.
+pub fn round4(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return 0.0;
+    }
+    let digits = 3 - x.abs().log10().floor() as i32;
+    if digits > 0 {
+        let scale = 10f64.powi(digits);
+        (x * scale).round() / scale
+    } else {
+        let scale = 10f64.powi(-digits);
+        (x / scale).round() * scale
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +272,12 @@ mod tests {
             let e = Estimate::symmetric(v, v * r, 10.0);
             let shown: f64 = value(&e).replace(',', "").parse().unwrap();
             prop_assert!((shown - v).abs() <= e.half_width() * 0.5 + 1e-9 * v, "{shown} for {v}");
+        }
+
+        #[test]
+        fn four_digits_are_close_and_short(x in 1e-9f64..1e15) {
+            let r = round4(x);
+            prop_assert!((r / x - 1.0).abs() <= 5.1e-4, "{x} became {r}");
         }
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_model::sample::Role;
 use plimsoll_store::RunData;
 use serde::{Deserialize, Serialize};
 
-use crate::page::round4;
+use crate::number::round4;
 
 /// One resource of one host over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

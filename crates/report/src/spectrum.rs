@@ -5,6 +5,7 @@ use plimsoll_store::Totals;
 use serde::{Deserialize, Serialize};
 
 use crate::lines::Line;
+use crate::number::round4;
 
 /// Classes of the density per decade of latency.
 const PER_DECADE: f64 = 16.0;
@@ -95,8 +96,8 @@ fn density(h: &Histogram) -> Vec<(f64, f64)> {
     else {
         return Vec::new();
     };
-    let share = |c: i32| crate::page::round4(counts.get(&c).copied().unwrap_or(0) as f64 / total);
-    let low = |c: i32| crate::page::round4(10f64.powf(f64::from(c) / PER_DECADE));
+    let share = |c: i32| round4(counts.get(&c).copied().unwrap_or(0) as f64 / total);
+    let low = |c: i32| round4(10f64.powf(f64::from(c) / PER_DECADE));
     // One empty class after the last closes the shape.
     (first..=last + 1).map(|c| (low(c), share(c))).collect()
 }

@@ -112,7 +112,7 @@ impl Table {
     }
 
     pub fn markdown(&self) -> String {
-        let cell = |s: &str| crate::markdown::text(s).replace('|', "\\|");
+        let cell = |s: &str| escape_markdown(s).replace('|', "\\|");
         let mut out = String::from("|");
         for (head, _) in &self.columns {
             let _ = write!(out, " {} |", cell(head));
@@ -151,6 +151,18 @@ impl Table {
         out.push_str("</tbody></table>");
         out
     }
+}
+
+/// User text that must not become Markdown.
+pub fn escape_markdown(s: &str) -> String {
+    let mut out = String::with_capacity(s.len());
+    for c in s.replace('\n', " ").chars() {
+        if matches!(c, '<' | '`' | '[' | ']' | '*' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// Text for HTML, safe in content and in quoted attributes.

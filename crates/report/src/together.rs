@@ -4,7 +4,7 @@ use plimsoll_model::analysis::{Analysis, Comparison, Scaling};
 use plimsoll_model::{Estimate, RunSummary};
 
 use crate::markdown as md;
-use crate::table::wrap;
+use crate::table::{escape_markdown, wrap};
 use crate::terminal::{self, Style};
 
 pub fn terminal(s: &RunSummary, a: &Analysis, style: Style) -> String {
@@ -28,7 +28,7 @@ pub fn terminal(s: &RunSummary, a: &Analysis, style: Style) -> String {
 pub fn markdown(s: &RunSummary, a: &Analysis) -> String {
     let mut out = format!("{}\n\n", md::emphasised(&s.verdict));
     for t in crate::limits::tables(s, a) {
-        out.push_str(&format!("### {}\n\n{}\n", md::text(&t.title), t.markdown()));
+        out.push_str(&format!("### {}\n\n{}\n", escape_markdown(&t.title), t.markdown()));
     }
     md::findings(&mut out, &s.findings);
     out

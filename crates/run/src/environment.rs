@@ -36,6 +36,7 @@ pub fn capture(plan: &Plan, commit: &str) -> Environment {
 }
 
 /// What tells this machine from another.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     pub host: String,
     pub cpu_model: String,
@@ -44,6 +45,7 @@ pub struct Machine {
     pub cpu_quota_cores: Option<f64>,
 }
 
+/// This machine, as it is now.
 pub fn machine() -> Machine {
     Machine {
         host: host_name(),

@@ -1,6 +1,9 @@
 //! What stops a run before or while it measures, with the exit code that it means.
 
+use plimsoll_control::ControlError;
+use plimsoll_judge::exit;
 use plimsoll_model::plan::PlanError;
+use plimsoll_setup::SetupError;
 use plimsoll_store::StoreError;
 
 /// A message for the user. What happened, and what to do about it.
@@ -38,22 +41,22 @@ impl RunError {
     }
 }
 
-/// Exit codes of the program.
-pub mod exit {
-    pub const VALID: u8 = 0;
-    pub const BUG: u8 = 1;
-    /// Bad input or environment.
-    pub const INPUT: u8 = 2;
-    /// Measured, but invalid.
-    pub const INVALID: u8 = 3;
-    /// An expectation was not met.
-    pub const NOT_MET: u8 = 4;
-    pub const UNDETERMINED: u8 = 5;
-    /// Measured and valid, but something that the run made is still there.
-    pub const LEFT_BEHIND: u8 = 6;
-    /// The storage returned other data than what was written to it.
-    pub const DAMAGED: u8 = 7;
-    /// Stopped by a guard. No guard stops a run yet: reserved.
-    pub const STOPPED: u8 = 8;
-    pub const INTERRUPTED: u8 = 130;
+impl From<ControlError> for RunError {
+    fn from(e: ControlError) -> Self {
+        match e {
+            ControlError::Input { problem, remedy } => Self::Input { problem, remedy },
+            ControlError::Plan(e) => Self::Plan(e),
+        }
+    }
+}
+
+impl From<SetupError> for RunError {
+    fn from(e: SetupError) -> Self {
+        match e {
+            SetupError::Input { problem, remedy } => Self::Input { problem, remedy },
+            SetupError::Plan(e) => Self::Plan(e),
+            SetupError::Store(e) => Self::Store(e),
+            SetupError::Bug(what) => Self::Bug(what),
+        }
+    }
 }

@@ -2,53 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_control::{Controller, Step};
+use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
-use plimsoll_model::{OpKind, Plan, RunSummary};
+use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::ENV_FORMAT;
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
-use crate::analyze::{analyze, exit_code};
-use crate::control::{self, Controller, Step};
+use crate::analyze::analyze;
 use crate::error::RunError;
-use crate::event::Event;
-use crate::interrupt::Interrupt;
+use crate::options::Options;
 use crate::session::Session;
-
-/// Everything about a run that is not in its plan.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Directory in which the run's own directory is made.
-    pub root: PathBuf,
-    /// The run directory itself, where the user names it.
-    pub run_dir: Option<PathBuf>,
-    /// The command that repeats the run.
-    pub rerun: String,
-    /// Commit that the program was built from.
-    pub commit: String,
-    /// Our own program, which is also the embedded server's.
-    pub exe: PathBuf,
-    pub interrupt: Interrupt,
-    /// No new cell (or stage without one) begins after this time: a plan of many cycles ends in order.
-    pub stop_after: Option<std::time::Duration>,
-    /// Ceilings of this machine, when it was calibrated: joined to the environment.
-    pub ceiling: std::collections::BTreeMap<String, f64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            root: plimsoll_store::rundir::DEFAULT_ROOT.into(),
-            run_dir: None,
-            rerun: String::new(),
-            commit: option_env!("PLIMSOLL_COMMIT").unwrap_or_default().into(),
-            exe: std::env::current_exe().unwrap_or_else(|_| "plimsoll".into()),
-            interrupt: Interrupt::default(),
-            stop_after: None,
-            ceiling: crate::calibrate::ceiling(),
-        }
-    }
-}
 
 /// A run that came to an end, with a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +21,7 @@ pub struct Finished {
     pub id: String,
     pub path: PathBuf,
     pub summary: RunSummary,
-    /// 0, 3, 4, 5 or 130; see [`crate::exit`].
+    /// 0, 3, 4, 5 or 130; see [`plimsoll_judge::exit`].
     pub exit_code: u8,
     /// Things that the run made and could not remove, in words; `plimsoll cleanup` tries again.
     pub left: Vec<String>,
@@ -66,7 +31,7 @@ pub struct Finished {
 /// is cleaned up all the same.
 pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) -> Result<Finished, RunError> {
     check(plan)?;
-    let controller = control::of_plan(plan)?;
+    let controller = plimsoll_control::of_plan(plan)?;
     let run = match &options.run_dir {
         Some(path) => RunDir::create_at(path)?,
         None => RunDir::create(&options.root)?,
@@ -94,7 +59,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
         ));
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
-    let left = crate::cleanup::cleanup(path, &[], options.interrupt, &mut events)?;
+    let left = plimsoll_setup::cleanup(path, &[], options.interrupt, &mut events)?;
     if !left.is_empty() {
         events(Event::Message(format!("left by the killed run: {}", left.join("; "))));
     }
@@ -102,7 +67,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let is_complete = |s: &&StageData| s.void.is_none() && s.end_ns.is_some();
     let completed: Vec<_> = data.stages.iter().filter(is_complete).map(|s| s.spec.clone()).collect();
     let cut: Vec<u32> = data.stages.iter().filter(|s| !is_complete(s)).map(|s| s.index).collect();
-    let mut controller = control::of_plan(&plan)?;
+    let mut controller = plimsoll_control::of_plan(&plan)?;
     let planned = controller.total();
     controller.resume(&completed)?;
     run.unseal()?;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Clock, Output, StageSpec, StopRule, TargetConfig, WorkerEnd, WorkerSpec};
-use plimsoll_model::Outcome;
 use plimsoll_model::plan::OnThrottle;
+use plimsoll_model::{Event, Outcome};
+use plimsoll_setup::Interrupt;
 
 use crate::error::RunError;
-use crate::event::Event;
-use crate::interrupt::Interrupt;
 use crate::stage::{Port, Step, engine_error};
 
 /// Rounds over what was refused (throttled, timed out), none of which got anything through, until preparation gives up.

@@ -6,27 +6,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use plimsoll_control::Controller;
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
-use plimsoll_model::{Environment, Finding, Level, Plan};
+use plimsoll_model::{Environment, Event, Finding, Level, Plan};
+use plimsoll_setup::Interrupt;
+use plimsoll_setup::block::Ground;
+use plimsoll_setup::removal::{self, How};
+use plimsoll_setup::s3::connect;
+use plimsoll_setup::safety::marker::Content;
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
-use crate::block::Ground;
-use crate::cleanup::How;
-use crate::control::Controller;
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
-use crate::event::Event;
-use crate::execute::Options;
-use crate::interrupt::Interrupt;
 use crate::lost::Acknowledged;
-use crate::safety::marker::Content;
+use crate::lower;
+use crate::options::Options;
 use crate::sample::{Sampler, Source};
 use crate::stage::{self, Setting, Sinks, StageEnd};
 use crate::target::{self, FilesTarget, Place, Ready, S3Ready};
 use crate::trace::{self, Names, StageNames, TraceWriter};
-use crate::{cleanup, lower};
 
 /// Name of the one agent of a run on one machine.
 const AGENT: &str = "local";
@@ -79,7 +79,7 @@ impl Session {
         let intervals = run.create_intervals(AGENT, grid_ns)?;
         let journal = run.journal()?;
         // Where it cannot be marked (a file system without second names or times), a later cleanup asks for the endpoint.
-        let _ = crate::safety::trees::mark_made(run.path(), journal.mark());
+        let _ = plimsoll_setup::safety::trees::mark_made(run.path(), journal.mark());
         let epoch_ns = run.env()?.environment.started_monotonic_ns;
         let mut session = Self::new(run, plan, options, (journal, intervals, epoch_ns), 0, 0)?;
         session.open(options, None, events)?;
@@ -166,7 +166,7 @@ impl Session {
         }
         for t in self.targets.values() {
             if let Ready::S3(s3) = t
-                && let Some(why) = s3.refused()
+                && let Some(why) = s3.storage.refused()
             {
                 events(Event::Message(format!("everything is refused, and measured as that: {why}")));
             }
@@ -192,7 +192,7 @@ impl Session {
             self.trace =
                 Some(TraceWriter::create(&trace::path_for(file, resumed.is_some(), self.next_stage), start)?);
         }
-        self.ground.check_all(&self.plan)
+        Ok(self.ground.check_all(&self.plan)?)
     }
 
     fn make_targets(&mut self, options: &Options, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
@@ -209,7 +209,8 @@ impl Session {
                     // Two targets in one bucket have a prefix each.
                     let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
                     let journal = &mut self.journal;
-                    let ready = target::connect(&plan, name, s3, &options.exe, &id, journal, events)?;
+                    let storage = connect(&plan, name, s3, &options.exe, &id, journal, events)?;
+                    let ready = S3Ready::new(storage);
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))
                 }
@@ -225,13 +226,13 @@ impl Session {
     }
 
     fn describe_s3(&mut self, name: &str, ready: &S3Ready) {
-        if let Some(header) = ready.server_header() {
+        if let Some(header) = ready.storage.server_header() {
             self.environment.servers.insert(name.to_owned(), header);
         }
-        let signing = serde_json::to_value(ready.access().target.signing).unwrap_or_default();
+        let signing = serde_json::to_value(ready.storage.access().target.signing).unwrap_or_default();
         let signing = signing.as_str().unwrap_or_default().to_owned();
         self.environment.notes.insert("payload signing".into(), signing);
-        if let Some(area) = ready.area()
+        if let Some(area) = ready.storage.area()
             && let Some(text) = area.versioning.words(&area.bucket)
         {
             let stays = area.versioning.retention.is_some() || area.versioning.hidden;
@@ -241,14 +242,14 @@ impl Session {
                 chars.next().map(|c| c.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default();
             self.found(Finding::new("F15", "versioned_bucket", level, format!("{text}.")));
         }
-        if ready.is_unchecked() {
+        if ready.storage.is_unchecked() {
             let text = format!(
                 "The certificates of '{name}' were not checked (--insecure): that it is the server which was named is not known."
             );
             self.found(Finding::new("Q13", "certificate_unchecked", Level::Qualified, text));
         }
-        if !ready.unconfirmed().is_empty() {
-            let text = ready.unconfirmed().join(" ");
+        if !ready.storage.unconfirmed().is_empty() {
+            let text = ready.storage.unconfirmed().join(" ");
             self.found(Finding::new("Q11", "unconfirmed", Level::Qualified, text));
         }
     }
@@ -377,7 +378,7 @@ impl Session {
         for w in &stage.workloads {
             match self.target(w)? {
                 Ready::S3(s3) => {
-                    names.endpoints.extend(s3.endpoint_names());
+                    names.endpoints.extend(s3.storage.endpoint_names());
                     names.keys = Some(s3.key_names(w));
                 }
                 Ready::Null | Ready::Sim(_) | Ready::Files(_) => {}
@@ -451,18 +452,18 @@ impl Session {
     /// Removes what the run made, unless it is to be kept.
     fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         let keep = self.plan.options.keep;
-        let how = How { keep, uploads: cleanup::has_uploads(&self.plan), interrupt: self.interrupt };
+        let how = How { keep, uploads: removal::has_uploads(&self.plan), interrupt: self.interrupt };
         let mut left = Vec::new();
         // Of a run in one bucket alone it is known what was to be there.
         let mut removed = (self.targets.len() == 1 && !keep).then_some(0);
         for t in self.targets.values_mut() {
             if let Ready::S3(s3) = t {
-                if s3.is_thrown_away() && !keep {
+                if s3.storage.is_thrown_away() && !keep {
                     removed = None;
-                    cleanup::forget_embedded(&mut self.journal, s3.target_name())?;
-                } else if let Some(area) = s3.area() {
-                    left.extend(cleanup::bucket_things(
-                        s3.store(),
+                    removal::forget_embedded(&mut self.journal, s3.storage.target_name())?;
+                } else if let Some(area) = s3.storage.area() {
+                    left.extend(removal::bucket_things(
+                        s3.storage.store(),
                         &mut self.journal,
                         &area.target,
                         &how,
@@ -472,7 +473,7 @@ impl Session {
                 } else {
                     removed = None;
                 }
-                s3.stop_server(&mut self.journal)?;
+                s3.storage.stop_server(&mut self.journal)?;
             }
         }
         if self.targets.values().all(|t| matches!(t, Ready::S3(_)))
@@ -483,7 +484,7 @@ impl Session {
         // Permits on devices end here.
         self.targets.clear();
         self.ground.release();
-        left.extend(cleanup::local_things(&mut self.journal, keep, Content::Ours)?);
+        left.extend(removal::local_things(&mut self.journal, keep, Content::Ours)?);
         Ok(left)
     }
 }

@@ -43,7 +43,7 @@ fn the_probe_finds_an_ops_bucket() {
     assert_eq!(twin.summary.limits, f.summary.limits);
     assert_eq!(limit.binding, "ops", "{limit:?}");
     // The same stored data leads to the same conclusion.
-    let again = plimsoll_run::analyze::analyze(&RunDir::open(&f.path).unwrap()).unwrap();
+    let again = plimsoll_run::analyze(&RunDir::open(&f.path).unwrap()).unwrap();
     assert_eq!(again.limits, f.summary.limits);
 }
 
@@ -183,7 +183,7 @@ fn ops_of_one_bucket_share_it_and_more_connections_change_nothing() {
     assert!(said("scope: connection").ends_with("wider"), "{limit:?}");
     assert_eq!(limit.scope, "unknown");
     // The same stored data leads to the same conclusion.
-    let again = plimsoll_run::analyze::analyze(&RunDir::open(&f.path).unwrap()).unwrap();
+    let again = plimsoll_run::analyze(&RunDir::open(&f.path).unwrap()).unwrap();
     assert_eq!(again.limits, f.summary.limits);
 }
 

@@ -3,8 +3,8 @@
 
 mod support;
 
-use plimsoll_model::Plan;
-use plimsoll_run::{Event, execute};
+use plimsoll_model::{Event, Plan};
+use plimsoll_run::execute;
 use plimsoll_store::{LoadOptions, RunDir};
 use support::{options, run};
 
@@ -145,7 +145,7 @@ fn a_run_can_be_judged_again() {
     let run = RunDir::open(&f.path).unwrap();
     std::fs::remove_file(f.path.join("summary.json")).unwrap();
     std::fs::remove_file(f.path.join("analysis.json")).unwrap();
-    assert_eq!(plimsoll_run::analyze::analyze(&run).unwrap(), f.summary);
+    assert_eq!(plimsoll_run::analyze(&run).unwrap(), f.summary);
     assert_eq!(run.analysis().unwrap().spans.len(), 1);
 }
 

@@ -4,6 +4,8 @@
 //! an earlier one leaves the rest of that as it was. So a granule may be cut at any multiple of [`SMALL_GRANULE`] by a
 //! stamp that belongs there, and its rest is still held against the stamp that it had.
 
+use plimsoll_model::outcome::OTHER_SEED;
+
 use super::{Difference, GRANULE, MAGIC, Payload, SLICE_STEP, SMALL_GRANULE, STAMP_BYTES, Stamp, check_word};
 
 /// A granule whose stamp was seen, and where it begins in what is checked.
@@ -217,10 +219,6 @@ fn is_sound_elsewhere(head: [u64; 6]) -> bool {
         head[5] == check_word(head[4] ^ granule, stamp)
     })
 }
-
-/// What is said of a block whose stamp is sound, but made with another seed. Whoever judges a run looks for it: such a
-/// block is no damage.
-pub const OTHER_SEED: &str = "it was written under another seed";
 
 fn describe(block: &[u8], head: [u64; 6]) -> String {
     if head[0] == MAGIC {

@@ -32,7 +32,7 @@ impl Context {
     /// The endpoint of the environment or of the profile (the explicitly named one, or the default).
     pub fn endpoint(&self, profile: Option<&str>) -> Result<Option<String>, Fault> {
         match &self.endpoint {
-            Configured::ByAwsTools => Ok(plimsoll_run::configured_endpoint(profile)?),
+            Configured::ByAwsTools => Ok(plimsoll_setup::s3::configured_endpoint(profile)?),
             #[cfg(test)]
             Configured::As(url) => Ok(url.clone()),
         }

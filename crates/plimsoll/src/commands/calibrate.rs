@@ -33,7 +33,7 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
     signals::install(signals::Role::Run);
     let progress = Progress::new(c.output.quiet);
     let options = measure::options(&c.output, "plimsoll calibrate".into());
-    let made = plimsoll_run::calibrate(&options, c.duration.0, |e| progress.show(&e));
+    let made = plimsoll_suites::calibrate(&options, c.duration.0, |e| progress.show(&e));
     progress.finish();
     let made = made?;
     for name in &made.wide {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use plimsoll_run::filebench::{self, CycleLines, FileBenchOptions, Host, Original};
 use plimsoll_store::RunDir;
+use plimsoll_suites::filebench::{self, CycleLines, FileBenchOptions, Host, Original};
 
 use crate::args::Context;
 use crate::cli::CycleArgs;

@@ -60,7 +60,7 @@ pub fn mark(c: &MarkCommand) -> Result<Exit, Fault> {
     };
     run.note(at_s, text)?;
     if !going && run.summary_is_there() {
-        analyze::analyze(&run)?;
+        analyze(&run)?;
     }
     eprintln!("plimsoll: noted in run {} at {at_s:.1} s: {text}", run.id());
     Ok(Exit::Valid)

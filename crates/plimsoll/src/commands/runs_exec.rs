@@ -123,9 +123,9 @@ pub fn analyze(c: &AnalyzeCommand) -> Result<Exit, Fault> {
     let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
     let mut exit = Exit::Valid;
     for dir in &dirs {
-        let summary = plimsoll_run::analyze::analyze(dir)?;
+        let summary = plimsoll_run::analyze(dir)?;
         // Of several runs the worst decides.
-        let this = Exit::of_code(plimsoll_run::analyze::exit_code(&summary, false));
+        let this = Exit::of_code(plimsoll_judge::exit_code(&summary, false));
         exit = [exit, this].into_iter().max_by_key(|e| badness(*e)).unwrap_or(exit);
     }
     output::print_runs(&dirs, &[], &c.output)?;
@@ -173,7 +173,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     }
     signals::install(signals::Role::Run);
     let progress = Progress::new(false);
-    let left = plimsoll_run::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
+    let left = plimsoll_setup::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
     progress.finish();
     let left = left?;
     if left.is_empty() {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use plimsoll_model::{Finding, Level};
 use plimsoll_report::Style;
 use plimsoll_report::fio::{self as fio_report, Ceiling, Format};
-use plimsoll_run::drives::{self, DriveOptions};
-use plimsoll_run::filebench::{self, FileBenchOptions, Host, Original};
-use plimsoll_run::fio_job::{self, FioError, FioOptions, ParseOptions};
 use plimsoll_store::RunDir;
+use plimsoll_suites::drives::{self, DriveOptions};
+use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
+use plimsoll_suites::fio_job::{self, FioError, FioOptions, ParseOptions};
 
 use super::drive::DriveCommand;
 use super::file::FileCommand;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_run::safety::trees::Temporary;
+use plimsoll_setup::safety::trees::Temporary;
 use plimsoll_target::block::{BlockError, BlockOptions, Export, start};
 
 use super::target::BlockServerArgs;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::collect::{Disk, FioReport, Job};
 use super::direction::{Direction, Latency, Spread};
 use super::json::{LatencyShares, batch_level, depth_level, percentiles};
+use super::judged::Judged;
 use super::number::{binary_bytes, decimal_bytes, short};
 
 /// The whole report.
@@ -27,7 +28,7 @@ pub fn normal(report: &FioReport) -> String {
         report.disks.iter().for_each(|d| disk(&mut out, d));
     }
     // Behind all that fio prints: who reads its lines by their form reads none of these.
-    let said = report.judged.iter().flat_map(super::Judged::lines);
+    let said = report.judged.iter().flat_map(Judged::lines);
     for (i, line) in said.enumerate() {
         let head = if i == 0 { "\nplimsoll:\n" } else { "" };
         let _ = writeln!(out, "{head}  {line}");

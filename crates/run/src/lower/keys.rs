@@ -87,7 +87,7 @@ pub fn used_up(stage: &Stage, took_ns: u64) -> Vec<String> {
     let told = |w: &Workload| {
         let objects = w.object.as_ref().map_or_else(|| ObjectOptions::default().objects, |o| o.objects);
         key_plan(w, 0, 0, 1).most_ops?;
-        let planned_ns = w.stop.duration?.as_ns() + super::warmup_ns(stage);
+        let planned_ns = w.stop.duration?.as_ns() + super::times::warmup_ns(stage);
         // A tenth: a run that was nearly as long as it should be needs no more objects.
         (took_ns < planned_ns / 10 * 9).then(|| {
             format!(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_model::Sample;
 
-use super::Source;
+use super::source::Source;
 
 /// Samples until it is dropped.
 #[derive(Debug)]

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use plimsoll_engine::{DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
-use plimsoll_model::Finding;
 use plimsoll_model::plan::{OnThrottle, Stage, Workload};
+use plimsoll_model::{Event, Finding};
+use plimsoll_setup::block::{LayoutJob, layout_workers};
+use plimsoll_setup::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
 use plimsoll_store::Mark;
 
 use super::Session;
-use crate::block::{LayoutJob, layout_workers};
 use crate::error::RunError;
-use crate::event::Event;
-use crate::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
 use crate::target::{self, Place, Ready, S3Ready};
 use crate::{lower, prepare};
 
@@ -38,7 +37,7 @@ impl Session {
         let at_ns = self.now_ns();
         self.intervals.mark(&Mark::PrepareStart { stage: index, at_ns })?;
         let (seed, interrupt) = (self.plan.seed, self.interrupt);
-        let mut layout = |jobs: &[LayoutJob]| {
+        let mut layout = |jobs: &[LayoutJob]| -> Result<(), RunError> {
             for round in layout_workers(jobs, target::cores() as usize) {
                 let total = round.iter().filter_map(|w| w.stop.ops.map(|n| n * w.source.max_bytes())).sum();
                 let job = prepare::Job { what: "files", unit: "bytes", total };
@@ -62,8 +61,8 @@ impl Session {
     ) -> Result<(), RunError> {
         for (i, w) in stage.workloads.iter().enumerate() {
             let Ready::S3(s3) = self.target(w)? else { continue };
-            if let Some(area) = s3.area().filter(|_| index == 0) {
-                objects::still_ours(s3.store(), area, self.journal.mark())?;
+            if let Some(area) = s3.storage.area().filter(|_| index == 0) {
+                objects::still_ours(s3.storage.store(), area, self.journal.mark())?;
             }
             let at_ns = self.now_ns();
             let jobs = self.preparations(w, index, i as u16)?;
@@ -77,7 +76,7 @@ impl Session {
                 if let Some((prefix, manifest)) = p.manifest
                     && let Ready::S3(s3) = self.target(w)?
                 {
-                    finish_dataset(s3.store(), &prefix, &manifest)?;
+                    finish_dataset(s3.storage.store(), &prefix, &manifest)?;
                 }
                 self.prepared.insert(p.key);
             }
@@ -90,7 +89,7 @@ impl Session {
     /// What a workload needs and is not there yet.
     fn preparations(&self, w: &Workload, stage: u32, workload: u16) -> Result<Vec<Preparation>, RunError> {
         let Ready::S3(s3) = self.target(w)? else { return Ok(Vec::new()) };
-        if s3.area().is_none() {
+        if s3.storage.area().is_none() {
             return Ok(Vec::new());
         }
         let sample = &self.target(w)?.workers(&self.plan, w, Place { stage, workload, warmup_ns: 0 }, 0)?;
@@ -111,7 +110,7 @@ impl Session {
             let mut manifest = None;
             if let Some((name, _)) = named {
                 let m = self.manifest(name, w, count, s3);
-                if claim_dataset(s3.store(), prefix, &m)? == Dataset::Ready {
+                if claim_dataset(s3.storage.store(), prefix, &m)? == Dataset::Ready {
                     continue;
                 }
                 manifest = Some((prefix.clone(), m));
@@ -124,7 +123,7 @@ impl Session {
     }
 
     fn manifest(&self, name: &str, w: &Workload, objects: u64, s3: &S3Ready) -> Manifest {
-        let signing = serde_json::to_value(s3.access().target.signing).unwrap_or_default();
+        let signing = serde_json::to_value(s3.storage.access().target.signing).unwrap_or_default();
         Manifest {
             format: objects::DATASET_FORMAT.into(),
             name: name.to_owned(),
@@ -135,7 +134,7 @@ impl Session {
             compressible: w.data.compressible,
             dedupable: w.data.dedupable,
             signing: signing.as_str().unwrap_or_default().to_owned(),
-            kept_as: objects::kept_as(&s3.access().target),
+            kept_as: objects::kept_as(&s3.storage.access().target),
         }
     }
 
@@ -149,7 +148,7 @@ impl Session {
     ) -> Result<Vec<WorkerSpec>, RunError> {
         let concurrency = w.concurrency.clamp(16, 64).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
         let threads =
-            lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.is_here());
+            lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.storage.is_here());
         let mut keys = lower::key_plan(w, 0, 0, threads);
         keys.fresh_first = first;
         let mut config = (*s3.config(&self.plan, w, &keys)?).clone();
@@ -164,7 +163,7 @@ impl Session {
                 worker: part.index as u16,
                 stage: 0,
                 workload: 0,
-                series: lower::prepare_series(s3.endpoint_names().len()),
+                series: lower::prepare_series(s3.storage.endpoint_names().len()),
                 cpu: None,
                 ring: self.plan.options.ring,
                 source: source.clone(),

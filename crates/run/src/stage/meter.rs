@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_model::event::{Figures, Phase};
 use plimsoll_model::{Histogram, Interval, Outcome};
-
-use crate::event::{Figures, Phase};
 
 /// Share of attempts in vain from which on their bytes would be seen in the rate. (A choice: the display's own digits.)
 const IN_VAIN: f64 = 0.01;

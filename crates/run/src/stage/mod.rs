@@ -7,19 +7,20 @@ mod report;
 
 use std::time::{Duration, Instant};
 
-use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerSpec};
-use plimsoll_model::plan::Stage;
-use plimsoll_model::{Finding, Interval, Series};
-use plimsoll_store::{Mark, StreamWriter};
-
-use crate::control::{Controller, Observation, Remark, Slice};
-use crate::error::RunError;
-use crate::event::{Event, Live, Phase};
-use crate::interrupt::Interrupt;
-use crate::remark::clock_time;
-use crate::trace::{Names, TraceWriter};
 use grid::GridMerge;
 use meter::Meter;
+use plimsoll_control::{Controller, Observation, Remark, Slice};
+use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerSpec};
+use plimsoll_model::event::{Event, Live, Phase};
+use plimsoll_model::plan::Stage;
+use plimsoll_model::{Finding, Interval, Series};
+use plimsoll_setup::Interrupt;
+use plimsoll_store::{Mark, StreamWriter};
+
+use crate::error::RunError;
+use crate::remark::clock_time;
+use crate::trace::{Names, TraceWriter};
+
 pub use port::{Port, Step};
 
 /// Live figures go out this often.

@@ -1,4 +1,4 @@
-//! Block devices and files as targets of workers. [`crate::block::Ground`] makes them ready before each stage.
+//! Block devices and files as targets of workers. [`plimsoll_setup::block::Ground`] makes them ready before each stage.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use plimsoll_engine::written::WRITERS;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_model::Plan;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
+use plimsoll_setup::block::{first_object, known_size, paths_of_job};
 
-use super::{Place, cpu_of};
-use crate::block::{first_object, known_size, paths_of_job};
+use super::place::{Place, cpu_of};
 use crate::error::RunError;
 use crate::lower::{self, Region, purpose};
 
@@ -34,7 +34,7 @@ impl FilesTarget {
     pub fn describe(&self) -> std::collections::BTreeMap<String, String> {
         paths_of_job(&self.name, &self.spec, 0)
             .first()
-            .map(|p| crate::safety::device::describe(p))
+            .map(|p| plimsoll_setup::safety::device::describe(p))
             .unwrap_or_default()
     }
 
@@ -135,7 +135,10 @@ impl FilesTarget {
 
 /// Gives workers the files and devices that were judged, and those that verify, or write to what is verified, the records of
 /// what was written last.
-pub fn with_records(workers: &mut [WorkerSpec], ground: &crate::block::Ground) -> Result<(), RunError> {
+pub fn with_records(
+    workers: &mut [WorkerSpec],
+    ground: &plimsoll_setup::block::Ground,
+) -> Result<(), RunError> {
     for w in workers {
         if let TargetConfig::Block(c) | TargetConfig::Files(c) = &mut w.target {
             c.through = ground.through(&c.paths);

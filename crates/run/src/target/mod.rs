@@ -1,16 +1,18 @@
 //! Targets of a plan, made ready: what a run sets up before its first stage and takes down after its last.
 
-mod asked;
 mod files;
+mod place;
 mod s3;
 
 pub use files::{FilesTarget, with_records};
-pub use s3::{CANNED, EMBEDDED, S3Ready, admin_for, configured_endpoint, connect, embedded_admin};
+pub use place::{Place, cores};
+pub use s3::S3Ready;
 
+use place::cpu_of;
 use plimsoll_engine::target::sim::SimWorld;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::bounds::MAX_STAGES;
-use plimsoll_model::plan::{ControllerSpec, RunOptions, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
 use plimsoll_model::{Plan, plan::SimTarget};
 
 use crate::error::RunError;
@@ -26,14 +28,6 @@ pub enum Ready {
     Files(Box<FilesTarget>),
 }
 
-/// Where in the run a worker belongs.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    pub stage: u32,
-    pub workload: u16,
-    pub warmup_ns: u64,
-}
-
 impl Ready {
     pub fn sim(spec: &SimTarget, seed: u64) -> Self {
         Self::Sim(SimWorld::new(spec.clone(), lower::seed(seed, purpose::SIM, 0, 0, 0)))
@@ -46,7 +40,7 @@ impl Ready {
     /// Names of the endpoints, where there are any.
     pub fn endpoints(&self) -> Vec<String> {
         match self {
-            Self::S3(s3) => s3.endpoint_names(),
+            Self::S3(s3) => s3.storage.endpoint_names(),
             _ => Vec::new(),
         }
     }
@@ -142,7 +136,7 @@ impl Ready {
     }
 
     fn is_here(&self) -> bool {
-        matches!(self, Self::S3(s3) if s3.is_here())
+        matches!(self, Self::S3(s3) if s3.storage.is_here())
     }
 }
 
@@ -154,15 +148,6 @@ fn overwrites(plan: &Plan) -> bool {
             ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. } | ControllerSpec::Watch { .. }
         )
     )
-}
-
-pub fn cores() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-}
-
-pub fn cpu_of(options: &RunOptions, worker: u16) -> Option<u32> {
-    let cpus = &options.cpus;
-    (!cpus.is_empty()).then(|| cpus[usize::from(worker) % cpus.len()])
 }
 
 /// Whether a stage lives on the simulated clock. All its workloads have to agree.

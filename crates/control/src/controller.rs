@@ -1,0 +1,112 @@
+//! What a controller is shown, and what it answers.
+
+use std::time::Duration;
+
+use plimsoll_model::plan::Stage;
+use plimsoll_model::summary::LimitSummary;
+use plimsoll_model::{Finding, Series, analysis};
+
+use crate::error::ControlError;
+
+/// What one stage gave. Controllers look at nothing else, so a run on many machines can use them as they are.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    pub stage: Stage,
+    /// Length of the measured window, seconds.
+    pub window_s: f64,
+    /// All series of the measured window, merged.
+    pub series: Vec<Series>,
+    /// Start of load and end of the last op, seconds since the run's start.
+    pub start_s: f64,
+    pub end_s: f64,
+    /// Start of the measured window, seconds since the run's start.
+    pub window_start_s: f64,
+    /// Length of a slice, seconds.
+    pub slice_s: f64,
+    /// Slices from the start of load to its stop.
+    pub slices: Vec<Slice>,
+    /// Share of time in which the workers did not wait, in the window.
+    pub busy_fraction: f64,
+}
+
+/// Counts of all workloads in one slice of the grid.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Slice {
+    pub ok: u64,
+    pub throttled: u64,
+    pub failed: u64,
+    pub bytes_moved: u64,
+    pub bytes_ok: u64,
+    /// Sum of the time in system of what ended.
+    pub in_system_ns: u128,
+    /// Op-nanoseconds in flight.
+    pub in_flight_ns: u128,
+}
+
+/// What an active controller found.
+#[derive(Debug, Clone, Default)]
+pub struct Conclusion {
+    pub findings: Vec<Finding>,
+    pub limits: Vec<LimitSummary>,
+    pub buckets: Vec<analysis::BucketFit>,
+    pub saturations: Vec<analysis::Saturation>,
+    /// What to do with the figures, a sentence each.
+    pub advice: Vec<String>,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Run(Box<Stage>),
+    /// Leave the target alone for this long: a limiter's tokens come back.
+    Idle(Duration),
+    Done,
+}
+
+/// A sentence about what was just seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    pub text: String,
+    /// Seconds from the start of load to what it is about: who follows the run is told the time of day of that, too.
+    pub about_s: Option<f64>,
+}
+
+impl From<String> for Remark {
+    fn from(text: String) -> Self {
+        Self { text, about_s: None }
+    }
+}
+
+/// Decides stages as the run goes on.
+pub trait Controller: Send {
+    /// The next step, given everything that was seen, in order.
+    fn next(&mut self, seen: &[Observation]) -> Step;
+
+    /// A slice of the running stage is complete. False: enough is seen, the stage may end.
+    fn slice(&mut self, _slice: &Slice) -> bool {
+        true
+    }
+
+    /// Its stages have no end of their own: it ends them.
+    fn ends_stages(&self) -> bool {
+        false
+    }
+
+    /// A sentence about what was just seen, once; asked for until there is none.
+    fn remark(&mut self) -> Option<Remark> {
+        None
+    }
+
+    /// How many stages there will be, where that is known.
+    fn total(&self) -> Option<u32> {
+        None
+    }
+
+    /// What it found, where it looked for something. A pure function of what it saw: analysis replays it.
+    fn conclude(&self) -> Option<Conclusion> {
+        None
+    }
+
+    /// A killed run goes on: these stages were completed before. An error says why this controller cannot.
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError>;
+}

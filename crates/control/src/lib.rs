@@ -1,0 +1,63 @@
+//! What decides the next stage: a fixed list, a sweep, or a search that looks at what was seen so far.
+//!
+//! Pure: what a controller does follows from its plan and from what it was shown ([`Observation`]), wherever that was measured.
+
+mod adaptive;
+mod controller;
+mod error;
+mod fixed;
+mod limits;
+mod saturation;
+mod sweep;
+mod watch;
+
+pub use adaptive::Adaptive;
+pub use controller::{Conclusion, Controller, Observation, Remark, Slice, Step};
+pub use error::ControlError;
+pub use fixed::Fixed;
+pub use limits::{Asked, Limits};
+pub use saturation::{Saturation, Wish, load_point_of, rung_of};
+pub use sweep::Sweep;
+pub use watch::Watch;
+
+use plimsoll_model::Plan;
+use plimsoll_model::plan::ControllerSpec;
+
+/// The controller that a plan asks for.
+pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, ControlError> {
+    match &plan.controller {
+        None => Ok(Box::new(Fixed::new(plan.stages.clone()))),
+        Some(ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat }) if sizes.is_empty() => {
+            Ok(Box::new(Adaptive::new(template, ops, concurrencies, *repeat, plan.seed)))
+        }
+        Some(ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat }) => {
+            Ok(Box::new(Sweep::new(template, ops, sizes, concurrencies, *repeat, plan.seed)))
+        }
+        Some(ControllerSpec::Watch { template, duration }) => {
+            Ok(Box::new(Watch::new((**template).clone(), *duration, plan.options.grid)))
+        }
+        Some(ControllerSpec::Saturation {
+            template,
+            max_concurrency,
+            p99_ceiling,
+            drain,
+            load_points,
+            budget,
+        }) => {
+            let wish = Wish {
+                max_concurrency: *max_concurrency,
+                p99_ceiling: *p99_ceiling,
+                drain: *drain,
+                load_points: load_points.clone(),
+                budget: *budget,
+                seed: plan.seed,
+            };
+            Ok(Box::new(Saturation::new((**template).clone(), wish)))
+        }
+        Some(ControllerSpec::Limits { template, budget, probe_shared, probe_scope, scope_targets }) => {
+            let asked =
+                Asked { shared: *probe_shared, scope: *probe_scope, scope_targets: scope_targets.clone() };
+            Ok(Box::new(Limits::new(plan, (**template).clone(), *budget, asked)?))
+        }
+    }
+}

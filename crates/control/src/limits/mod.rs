@@ -1,0 +1,270 @@
+//! The active probe of an unknown limiter, over the pure controller in stats.
+//!
+//! A phase of load is one stage without an end of its own; after every few seconds the probe looks at what came and
+//! says whether the same load goes on. So a drain is never broken by a pause. What is measured beside it (which ops share
+//! the limit, whose limit it is) comes after it, in stages of their own length.
+
+mod asked;
+mod beside;
+mod kinds;
+mod shape;
+
+pub use asked::Asked;
+use asked::PROBES_SHARE;
+use beside::Beside;
+use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
+use plimsoll_model::units::{OpsRate, Span};
+use plimsoll_model::{OpKind, Plan};
+use plimsoll_stats::advice::{Known, advice};
+use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe};
+use plimsoll_stats::simulate::Seen;
+use shape::{Shape, seconds};
+
+use crate::controller::{Conclusion, Controller, Observation, Remark, Slice, Step};
+use crate::error::ControlError;
+
+/// A stage of a probe ends when the probe says so; this is only the end of all patience.
+const LONGEST_S: f64 = 4.0 * 3600.0;
+/// A burst that ends later is not excluded, unless the user's goal is further away.
+const HORIZON_S: f64 = 120.0;
+/// What the buffers of a connection hold at most, as Linux sizes them by itself (tcp_wmem).
+const SOCKET_BYTES: u64 = 4 << 20;
+/// Heads of a request and its response, and the headers of their packets, take up less than this of a link.
+const HEADER_BYTES: u64 = 2048;
+
+#[derive(Debug)]
+pub struct Limits {
+    probe: Probe,
+    shape: Shape,
+    slice_s: f64,
+    /// What the probe said while the stage was running.
+    pending: Option<Action>,
+    /// The load that is on, and its slices since the last look.
+    load: Option<(f64, f64)>,
+    chunk: Vec<Slice>,
+    /// End of what was seen, seconds since the run's start.
+    now_s: f64,
+    /// What is measured after the probe.
+    beside: Beside,
+    /// Observations that were the probe's own.
+    probed: usize,
+    goal_s: Option<f64>,
+    budget_s: f64,
+    /// The sizes were told.
+    told: bool,
+}
+
+impl Limits {
+    pub fn new(plan: &Plan, template: Stage, budget: Span, asked: Asked) -> Result<Self, ControlError> {
+        let shape = Shape::of(plan, template)?;
+        let budget_s = budget.0.as_secs_f64();
+        let beside = Beside::new(&shape, asked, budget_s)?;
+        let slice_s = plan.options.grid.0.as_secs_f64();
+        let goal_s = plan.options.goal.map(|g| g.0.as_secs_f64());
+        // With one op in flight and no ring, there is nothing to climb.
+        let climbs = plan.options.ring != RingChoice::Psync;
+        let options = Options {
+            small_bytes: shape.small_bytes,
+            large_bytes: shape.large_bytes,
+            keep_large: shape.named[1],
+            concurrency: shape.concurrency,
+            most: if climbs { shape.most } else { [0; 2] },
+            moves_bytes: shape.moves_bytes,
+            overhead_bytes: if shape.is_s3 { HEADER_BYTES } else { 0 },
+            // Uploads count as they leave: sockets take up megabytes that have not moved yet. Downloads count as they come.
+            buffered_bytes: if shape.is_s3 && shape.uploads { SOCKET_BYTES } else { 0 },
+            questions: true,
+            // A multiple of the grid, near to what the method was tuned with.
+            dt_s: (0.2 / slice_s).round().max(1.0) * slice_s,
+            budget_s: (budget_s - beside.expected_s()).max(PROBES_SHARE * budget_s),
+            horizon_s: HORIZON_S.max(goal_s.unwrap_or(0.0)),
+        };
+        Ok(Self {
+            probe: Probe::new(options),
+            shape,
+            slice_s,
+            pending: None,
+            load: None,
+            chunk: Vec::new(),
+            now_s: 0.0,
+            beside,
+            probed: 0,
+            goal_s,
+            budget_s,
+            told: false,
+        })
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        self.probe.outcome()
+    }
+
+    fn stage(&self, size_bytes: u64, concurrency: u32, offered_per_s: Option<f64>) -> Stage {
+        let mut stage = self.shape.stage(size_bytes, concurrency);
+        stage.warmup = seconds(0.0);
+        stage.name = Some(self.probe.phase());
+        for w in &mut stage.workloads {
+            w.stop = Stop { duration: Some(seconds(LONGEST_S)), ..Stop::default() };
+            if let Some(rate) = offered_per_s {
+                w.pacing = Pacing::Constant(OpsRate(rate));
+            }
+        }
+        stage
+    }
+
+    /// Slices of the chunk as rates per `dt_s`.
+    fn seen(&self, dt_s: f64) -> Seen {
+        let per = ((dt_s / self.slice_s).round() as usize).max(1);
+        let mut seen = Seen { dt_s: per as f64 * self.slice_s, ..Seen::default() };
+        for part in self.chunk.chunks_exact(per) {
+            let sum = |f: fn(&Slice) -> u64| part.iter().map(f).sum::<u64>() as f64;
+            let ended = sum(|s| s.ok + s.throttled);
+            let time_s = part.iter().map(|s| s.in_system_ns).sum::<u128>() as f64 / 1e9;
+            seen.ops_per_s.push(sum(|s| s.ok) / seen.dt_s);
+            // Bodies of refused uploads move, too, and no limiter charges them; of downloads nothing moves that is refused. A few refusals weigh less than counting
+            // bytes only when an op has ended.
+            let refused = self.shape.uploads && sum(|s| s.throttled) > 0.1 * ended;
+            let bytes = if refused { sum(|s| s.bytes_ok) } else { sum(|s| s.bytes_moved) };
+            seen.bytes_per_s.push(bytes / seen.dt_s);
+            seen.rejected_per_s.push(sum(|s| s.throttled) / seen.dt_s);
+            seen.latency_s.push(if ended > 0.0 { time_s / ended } else { 0.0 });
+        }
+        seen
+    }
+
+    fn next_of_probe(&mut self) -> Step {
+        loop {
+            let action = match self.pending.take() {
+                Some(action) => action,
+                None => self.probe.next(&Look { now_s: self.now_s, seen: None }),
+            };
+            match action {
+                Action::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, .. } => {
+                    self.load = Some((duration_s, dt_s));
+                    return Step::Run(Box::new(self.stage(size_bytes, concurrency, offered_per_s)));
+                }
+                // The stage before has ended, with every op in flight.
+                Action::Stop => {}
+                Action::Idle { seconds } => {
+                    self.now_s += seconds;
+                    return Step::Idle(std::time::Duration::from_secs_f64(seconds.max(0.0)));
+                }
+                Action::Done => return Step::Done,
+            }
+        }
+    }
+}
+
+impl Controller for Limits {
+    fn next(&mut self, seen: &[Observation]) -> Step {
+        if let Some(last) = seen.last() {
+            self.now_s = self.now_s.max(last.end_s);
+            self.probe.began(last.start_s);
+        }
+        self.load = None;
+        self.chunk.clear();
+        if !self.beside.has_begun() {
+            match self.next_of_probe() {
+                Step::Done => self.beside.begin(&self.shape, &self.probe.outcome()),
+                step => return step,
+            }
+            self.probed = seen.len();
+        }
+        match self.beside.next(&self.shape, &seen[self.probed.min(seen.len())..], self.now_s) {
+            Some(stage) => Step::Run(Box::new(stage)),
+            None => Step::Done,
+        }
+    }
+
+    fn slice(&mut self, slice: &Slice) -> bool {
+        let Some((duration_s, dt_s)) = self.load else { return true };
+        // The drain of a stage that was told to end.
+        if self.pending.is_some() {
+            return false;
+        }
+        self.chunk.push(*slice);
+        self.now_s += self.slice_s;
+        if (self.chunk.len() as f64 + 0.5) * self.slice_s < duration_s {
+            return true;
+        }
+        let look = Look { now_s: self.now_s, seen: Some(self.seen(dt_s)) };
+        self.chunk.clear();
+        match self.probe.next(&look) {
+            Action::Load { continues: true, duration_s, dt_s, .. } => {
+                self.load = Some((duration_s, dt_s));
+                true
+            }
+            other => {
+                self.pending = Some(other);
+                false
+            }
+        }
+    }
+
+    fn remark(&mut self) -> Option<Remark> {
+        if std::mem::replace(&mut self.told, true) {
+            return None;
+        }
+        let sizes = self.shape.moves_bytes.then(|| format!("probing with {}", self.shape.sizes(None)));
+        let beside_s = self.beside.expected_s();
+        let short = (self.beside.is_asked() && beside_s > (1.0 - PROBES_SHARE) * self.budget_s).then(|| {
+            format!(
+                "what is asked beside the limit takes {beside_s:.0} s, and the budget leaves it {:.0} s of {:.0}: the last of it may \
+                 be left out",
+                (1.0 - PROBES_SHARE) * self.budget_s,
+                self.budget_s
+            )
+        });
+        let said: Vec<String> = sizes.into_iter().chain(short).collect();
+        (!said.is_empty()).then(|| said.join("; ").into())
+    }
+
+    fn ends_stages(&self) -> bool {
+        true
+    }
+
+    fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
+        if completed.is_empty() {
+            return Ok(());
+        }
+        Err(ControlError::input(
+            "a limit probe cannot go on after a kill: what the limiter's buckets hold is not known any more",
+            "Start it again",
+        ))
+    }
+
+    fn conclude(&self) -> Option<Conclusion> {
+        let w = self.shape.workload();
+        let target = w.target.as_deref().unwrap_or("target");
+        let op = match w.mix.len() {
+            1 => w.mix.keys().next().map_or("", |k: &OpKind| k.name()),
+            _ => "total",
+        };
+        let outcome = self.probe.outcome();
+        let mut limit = outcome.summary(target, op);
+        if self.shape.moves_bytes {
+            limit.evidence.push(("sizes".into(), self.shape.sizes(Some(outcome.large_bytes))));
+        }
+        let mut findings = outcome.findings();
+        self.beside.conclude(&mut limit, &mut findings);
+        let by_kind = self.beside.by_kind(&mut limit, &mut findings);
+        findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));
+        let known = Known {
+            ops_per_s: outcome.limit_of_ops(),
+            bytes_per_s: outcome.limit_of_bytes(),
+            size_bytes: Some(self.shape.asked_bytes as f64).filter(|_| outcome.moves_bytes),
+            latency_s: outcome.unloaded_latency_s(),
+            clients: 1,
+            is_block: self.shape.is_block,
+            refuses: outcome.ops.refused() >= 0.01,
+            held_for_s: limit.held_for_s(),
+        };
+        Some(Conclusion {
+            findings,
+            buckets: outcome.buckets(target, op),
+            advice: advice(&known),
+            limits: std::iter::once(limit).chain(by_kind).collect(),
+            ..Conclusion::default()
+        })
+    }
+}

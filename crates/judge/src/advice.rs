@@ -1,0 +1,146 @@
+//! Advice that follows from a run's figures, for those who will use the storage.
+
+use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
+use plimsoll_model::{Analysis, Outcome, RunSummary};
+use plimsoll_stats::advice::{self, Known};
+
+/// Sentences, most useful first; none where nothing follows.
+pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
+    let mut out = Vec::new();
+    for l in &s.limits {
+        // A speed that was seen is no limit to stay below.
+        let cap = |b: &Option<BucketSummary>| {
+            b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained).map(|e| e.value)
+        };
+        let mut known = Known {
+            ops_per_s: cap(&l.ops_per_s),
+            bytes_per_s: cap(&l.bytes_per_s),
+            size_bytes: size_of(s, &l.op_class),
+            clients: 1,
+            held_for_s: l.held_for_s(),
+            ..Known::default()
+        };
+        known.latency_s = known.reachable_ops_per_s().and_then(|cap| unloaded_s(s, &l.op_class, cap));
+        out.extend(advice::advice(&known));
+    }
+    for m in &a.size_models {
+        out.extend(advice::advice(&Known {
+            ops_per_s: m.ops_per_s.map(|e| e.value),
+            bytes_per_s: m.bytes_per_s.map(|e| e.value),
+            ..Known::default()
+        }));
+    }
+    out.extend(a.saturations.iter().flat_map(searched));
+    // Two limits of one bucket give the same sentence twice.
+    let mut said: Vec<String> = Vec::new();
+    out.retain(|t| {
+        !said.contains(t) && {
+            said.push(t.clone());
+            true
+        }
+    });
+    out
+}
+
+/// What the search for the best concurrency says to those who set one.
+fn searched(found: &plimsoll_model::analysis::Saturation) -> Vec<String> {
+    let usable = ["saturated", "latency ceiling"].contains(&found.verdict.as_str());
+    let Some(c95) = found.c95.filter(|_| usable).map(|e| e.value as u32) else { return Vec::new() };
+    let tools = match found.op_class.as_str() {
+        "read" | "write" => format!("fio iodepth times numjobs of {c95}"),
+        _ => format!("s5cmd --numworkers {c95}, rclone --transfers {c95}, warp --concurrent {c95}"),
+    };
+    let mut out = vec![format!("{c95} in flight are enough ({tools}): more only wait longer.")];
+    let power = |p: &&plimsoll_model::analysis::SaturationPoint| {
+        p.p50_ns.map_or(0.0, |ns| p.ops_per_s.value / (ns.max(1) as f64))
+    };
+    let gentle = found.points.iter().max_by(|a, b| power(a).total_cmp(&power(b)));
+    if let Some(g) = gentle.filter(|g| g.concurrency < c95 && g.p50_ns.is_some()) {
+        out.push(format!(
+            "Where latency counts more than rate, {} in flight give the most for their time: {} op/s at a median of {}.",
+            g.concurrency,
+            plimsoll_model::units::significant(g.ops_per_s.value, 3),
+            plimsoll_model::units::format_latency_ns(g.p50_ns.unwrap_or(0) as f64)
+        ));
+    }
+    out
+}
+
+/// Size of the ops that are meant: of the only line of this op, if there is one size.
+fn size_of(s: &RunSummary, op: &str) -> Option<f64> {
+    let mut sizes: Vec<u64> =
+        s.workloads.iter().filter(|w| w.op == op && w.size_bytes > 0).map(|w| w.size_bytes).collect();
+    sizes.dedup();
+    match sizes[..] {
+        [one] => Some(one as f64),
+        _ => None,
+    }
+}
+
+/// A load of less than this share of a limit does not wait for it. (A choice: room for the arrivals of one client to bunch.)
+const BELOW: f64 = 0.8;
+
+/// The least median service time of lines that were below the limit, and of which nothing was refused: what a limiter holds up
+/// or refuses says nothing of the storage.
+fn unloaded_s(s: &RunSummary, op: &str, cap_per_s: f64) -> Option<f64> {
+    let below = |w: &&WorkloadSummary| {
+        w.op == op && w.attempts_per_s < BELOW * cap_per_s && w.count(Outcome::is_throttled) == 0
+    };
+    let p50 = |w: &WorkloadSummary| {
+        w.latency_ns.service.as_ref().or(w.latency_ns.response.as_ref()).and_then(|l| l.p50)
+    };
+    s.workloads.iter().filter(below).filter_map(p50).min().map(|ns| ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Estimate;
+    use plimsoll_model::summary::LimitSummary;
+    use plimsoll_model::summary::{Latencies, LatencySummary};
+
+    fn limited(proved: bool, per_s: f64, attempts_per_s: f64) -> RunSummary {
+        let mut latency = plimsoll_model::Histogram::new();
+        latency.record(2_000_000);
+        let line = WorkloadSummary {
+            name: "get".into(),
+            op: "get".into(),
+            size_bytes: 4096,
+            attempts_per_s,
+            latency_ns: Latencies { response: LatencySummary::of(&latency), ..Latencies::default() },
+            ..WorkloadSummary::default()
+        };
+        let bucket = BucketSummary {
+            sustained: Some(Estimate::symmetric(per_s, 1.0, 9.0)),
+            proved,
+            horizon_s: Some(20.0),
+            ..BucketSummary::default()
+        };
+        let limit = LimitSummary {
+            target: "s3".into(),
+            op_class: "get".into(),
+            scope: "unknown".into(),
+            ops_per_s: Some(bucket),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: "ops".into(),
+            refused: None,
+            evidence: Vec::new(),
+        };
+        RunSummary { workloads: vec![line], limits: vec![limit], ..RunSummary::default() }
+    }
+
+    #[test]
+    fn no_limit_is_no_advice() {
+        assert_eq!(of_run(&limited(false, 150.0, 150.0), &Analysis::default()), Vec::<String>::new());
+        let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default());
+        assert!(said.len() == 1 && said[0].contains("--rps-limit 150"), "{said:?}");
+    }
+
+    #[test]
+    fn ops_in_flight_follow_from_ops_that_wait_for_no_limit() {
+        let at = |attempts: f64| of_run(&limited(true, 150.0, attempts), &Analysis::default()).join(" ");
+        assert!(!at(149.0).contains("in flight") && !at(5000.0).contains("in flight"), "{}", at(149.0));
+        assert!(at(60.0).contains("1 request in flight is enough (150.0 op/s times 2.00 ms"), "{}", at(60.0));
+    }
+}

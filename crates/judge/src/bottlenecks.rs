@@ -1,0 +1,168 @@
+//! What was saturated while it was measured, as far as the samples of this machine tell.
+
+use plimsoll_model::analysis::Bottleneck;
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::sample::Role;
+use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
+use plimsoll_model::{Outcome, Sample};
+use plimsoll_stats::attribution::{Candidate, Observed, attribute, shares};
+use plimsoll_store::{RunData, Totals};
+
+/// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.
+/// Guess: as much as an arrival process and the edges of a short window leave open.
+const MET: f64 = 0.98;
+
+/// Candidates, the likeliest first, then those that are clear. Empty without samples.
+pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
+    let mut observed: Vec<Observed> = Vec::new();
+    let here = data.plan.targets.values().any(super::seen::is_loopback);
+    let over_network =
+        data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_)) && !super::seen::is_loopback(t));
+    let (mut attempts, mut throttled) = (0.0, 0.0);
+    for t in totals {
+        let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
+        let inside: Vec<Sample> = data
+            .samples
+            .iter()
+            .filter(|s| s.role == Role::Client && (from..=to).contains(&s.at_ns))
+            .cloned()
+            .collect();
+        let speeds =
+            data.environment.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
+        let shares = shares(&inside, &speeds.collect());
+        let mut of_host = shares.of_client();
+        if !over_network {
+            // What this machine sends elsewhere, and sends again, is not of this run.
+            of_host.retain(|o| !matches!(o.candidate, Candidate::NetworkPath | Candidate::ClientNic));
+        }
+        let stopped = plimsoll_stats::math::mean(&shares.quota) >= Candidate::ClientQuota.threshold();
+        if here && stopped {
+            // Nothing follows about the server from cores that a stopped client did not load.
+            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+        } else if here {
+            // The storage works on the same cores: only the workers' own share tells the client apart.
+            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+            let what = "client, storage and all else that ran".to_owned();
+            of_host.push(Observed { candidate: Candidate::SharedCpu, what, samples: shares.all_cores });
+        }
+        merge(&mut observed, of_host);
+        let c = &t.client;
+        if c.alive_ns > 0 && !data.samples.is_empty() {
+            let busy = (1.0 - c.waited_ns as f64 / c.alive_ns as f64).clamp(0.0, 1.0);
+            let what = "worker threads".to_owned();
+            merge(
+                &mut observed,
+                vec![Observed { candidate: Candidate::ClientCpu, what, samples: vec![busy] }],
+            );
+        }
+        for s in &t.series {
+            throttled += s.throttled() as f64;
+            attempts += (s.ok() + s.throttled() + s.failed()) as f64;
+        }
+    }
+    // A disk refuses nothing: of its limiter this says nothing. What a probe proved is not put to a vote of its stages.
+    let refuses = data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_) | TargetSpec::Sim(_)));
+    let proved = proved(summary);
+    if attempts > 0.0 && refuses && proved.is_none() {
+        let what = "refused attempts of the whole run".to_owned();
+        observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![throttled / attempts] });
+    }
+    let met = offered_was_met(summary);
+    let found = attribute(&observed);
+    let percent = |v: f64| format!("{:.1} %", 100.0 * v);
+    let suspects = found.suspects.iter().map(|s| Bottleneck {
+        candidate: format!("{} ({})", s.candidate.name(), s.what),
+        measured: percent(s.mean),
+        threshold: percent(s.threshold),
+        time_fraction: Some(s.time_fraction),
+        // Evidence without an intervention is no proof; and where all that was offered came through, nothing was in its way.
+        verdict: if met { "the offered rate was met" } else { "consistent with" }.into(),
+        next: if met { String::new() } else { s.experiment.into() },
+    });
+    let clear = found.cleared.iter().map(|c| Bottleneck {
+        candidate: format!("{} ({})", c.candidate.name(), c.what),
+        measured: percent(c.mean),
+        time_fraction: Some(c.time_fraction),
+        threshold: percent(c.candidate.threshold()),
+        verdict: "clear".into(),
+        ..Bottleneck::default()
+    });
+    proved.into_iter().chain(suspects).chain(clear).collect()
+}
+
+/// A limiter that the run's probe or watch proved.
+fn proved(summary: &RunSummary) -> Option<Bottleneck> {
+    let caps = |l: &LimitSummary| {
+        let ops = l.ops_per_s.as_ref().is_some_and(|b| b.proved).then_some("ops");
+        ops.into_iter().chain(l.bytes_per_s.as_ref().is_some_and(|b| b.proved).then_some("bytes")).collect()
+    };
+    let found: Vec<&str> = summary.limits.iter().map(caps).find(|c: &Vec<&str>| !c.is_empty())?;
+    Some(Bottleneck {
+        candidate: format!("limiter (on {})", found.join(" and ")),
+        verdict: "proved".into(),
+        ..Bottleneck::default()
+    })
+}
+
+/// Whether every line is of an open loop, and came as it was offered.
+fn offered_was_met(summary: &RunSummary) -> bool {
+    let met = |w: &WorkloadSummary| {
+        let ok = w.count(Outcome::is_ok) as f64;
+        w.offered_per_s.is_some_and(|offered| ok >= MET * offered * w.window_s)
+    };
+    !summary.workloads.is_empty() && summary.workloads.iter().all(met)
+}
+
+fn merge(all: &mut Vec<Observed>, new: Vec<Observed>) {
+    for o in new {
+        match all.iter_mut().find(|a| (a.candidate, &a.what) == (o.candidate, &o.what)) {
+            Some(a) => a.samples.extend(o.samples),
+            None => all.push(o),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::summary::BucketSummary;
+
+    fn open(ok: u64, offered: Option<f64>) -> RunSummary {
+        let line = WorkloadSummary {
+            op: "put".into(),
+            outcomes: [("ok".to_owned(), ok)].into(),
+            window_s: 10.0,
+            offered_per_s: offered,
+            ..WorkloadSummary::default()
+        };
+        RunSummary { workloads: vec![line], ..RunSummary::default() }
+    }
+
+    #[test]
+    fn a_rate_that_was_offered_and_came_is_limited_by_nothing() {
+        assert!(offered_was_met(&open(500, Some(50.0))) && offered_was_met(&open(495, Some(50.0))));
+        assert!(!offered_was_met(&open(480, Some(50.0))) && !offered_was_met(&open(500, None)));
+        assert!(!offered_was_met(&RunSummary::default()));
+    }
+
+    #[test]
+    fn a_proved_limit_is_named_and_not_put_to_a_vote() {
+        let mut s = open(500, None);
+        assert_eq!(proved(&s), None);
+        let cap = |proved| Some(BucketSummary { proved, ..BucketSummary::default() });
+        s.limits = vec![LimitSummary {
+            target: String::new(),
+            op_class: "get".into(),
+            scope: "unknown".into(),
+            ops_per_s: cap(true),
+            bytes_per_s: cap(false),
+            knee_bytes: None,
+            binding: "ops".into(),
+            refused: None,
+            evidence: Vec::new(),
+        }];
+        assert_eq!(proved(&s).unwrap().candidate, "limiter (on ops)");
+        s.limits[0].ops_per_s = cap(false);
+        assert_eq!(proved(&s), None);
+    }
+}

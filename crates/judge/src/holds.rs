@@ -1,0 +1,321 @@
+//! Does it hold? Levels, cliffs and token buckets of each line, from the series of its whole load.
+
+use plimsoll_model::analysis::{self, BucketFit, Cliff, Evidence, Hold, Level};
+use plimsoll_model::plan::Pacing;
+use plimsoll_model::summary::{BucketSummary, LimitSummary};
+use plimsoll_model::{Estimate, Finding};
+use plimsoll_stats::bucket::{self, FitOptions, FitVerdict};
+use plimsoll_stats::steady::{self, SteadyVerdict};
+use plimsoll_stats::throttle::{self, Context, Throttle, ThrottleVerdict};
+use plimsoll_stats::validity::{Facts, SteadyFact};
+use plimsoll_store::{Point, RunData};
+
+use super::line::Line;
+use super::part::{Part, horizon_s};
+
+/// Slices of the series that the methods look at.
+const STEP_NS: u64 = 1_000_000_000;
+/// A shorter load shows no level: nothing is claimed of it.
+const SHORTEST_S: f64 = 20.0;
+
+/// What one line shows over time.
+#[derive(Debug, Default)]
+pub struct Held {
+    pub hold: Hold,
+    pub bucket: Option<BucketFit>,
+    pub limit: Option<LimitSummary>,
+    pub findings: Vec<Finding>,
+}
+
+impl Held {
+    /// What the checks of the window may look at.
+    pub fn facts(&self) -> Facts {
+        let steady = match self.hold.verdict.as_str() {
+            "steady" => SteadyFact::Steady,
+            "drifting" => SteadyFact::Drifting,
+            "unstable" => SteadyFact::Unstable,
+            "throttled" => SteadyFact::Throttled,
+            _ => SteadyFact::Undetermined(self.hold.reason.clone()),
+        };
+        Facts { steady: Some(steady), level_changes: Some(self.hold.cliffs.len()), ..Facts::default() }
+    }
+}
+
+/// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own.
+pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held> {
+    let line = lines.get(index)?;
+    line.kind?;
+    let part = line.parts.iter().rev().find(|p| horizon_s(p.stage) >= SHORTEST_S)?;
+    let (start_ns, stop_ns) = (part.stage.start_ns, part.stage.stop_ns.unwrap_or(part.stage.last_ns));
+    let series = Series::of(line, part, data, start_ns, stop_ns)?;
+    let (x, dt) = (&series.ok_per_s, series.dt_s);
+    let judged = steady::steady(x, dt);
+    let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
+    let throttle = throttle::judge(x, dt, &fit, &series.context());
+    let offset_s = series.start_s;
+    let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
+    let verdict = if throttled { "throttled" } else { judged.verdict.name() };
+    let reason = match &judged.verdict {
+        SteadyVerdict::Undetermined(why) => why.clone(),
+        _ => String::new(),
+    };
+    let hold = Hold {
+        line: index,
+        unit: "ops".into(),
+        verdict: verdict.into(),
+        reason,
+        levels: judged
+            .levels
+            .iter()
+            .map(|(a, b)| Level {
+                start_s: offset_s + *a as f64 * dt,
+                end_s: offset_s + *b as f64 * dt,
+                per_s: level(&x[*a..*b]),
+            })
+            .collect(),
+        cliffs: cliffs(&throttle, offset_s),
+        events: judged.events.iter().map(|e| (offset_s + e.start_s, offset_s + e.end_s)).collect(),
+        horizon_s: horizon_s(part.stage),
+    };
+    let mut held = Held { hold, ..Held::default() };
+    // What several workloads share is seen in what they do together.
+    let shared = !line.together && together_of(lines, line);
+    // One size tells no ops bucket from a bytes bucket, and only a closed loop is sure to have emptied it.
+    let closed = part.specs(line.kind).iter().all(|w| matches!(w.pacing, Pacing::Closed));
+    if closed && !shared && fit.verdict.is_limiter() && throttle.verdict != ThrottleVerdict::GradualDecline {
+        held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));
+        held.limit = Some(limit(line, &fit, &throttle));
+    }
+    held.findings = findings(line, &fit, &throttle, &judged.verdict);
+    Some(held)
+}
+
+/// A watch asks whether a rate holds, and a cliff is its answer. That the mean over the cliff is no rate spoils that mean, and not
+/// the watch.
+pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Finding]) {
+    let found: Vec<String> = held
+        .iter()
+        .filter(|h| h.limit.is_some())
+        .filter_map(|h| Some(lines.get(h.hold.line)?.label()))
+        .collect();
+    for f in findings.iter_mut().filter(|f| f.code == "V04" && f.name == "no_rate") {
+        if f.workload.as_ref().is_some_and(|w| found.contains(w)) {
+            f.level = plimsoll_model::Level::Qualified;
+            f.text = "The mean over the watch mixes the rates before and after the cliff: it is no rate. What held after the \
+                      cliff is told beside it."
+                .into();
+        }
+    }
+}
+
+/// Whether the line is a part of one that sums up its stage's workloads.
+fn together_of(lines: &[Line<'_>], line: &Line<'_>) -> bool {
+    let stage = line.parts[0].stage.index;
+    lines.iter().any(|l| l.together && l.kind == line.kind && l.parts[0].stage.index == stage)
+}
+
+fn level(x: &[f64]) -> Estimate {
+    let m = plimsoll_stats::rate::Mean::of(x);
+    let half = if m.half_width.is_finite() { m.half_width } else { m.value.abs() };
+    Estimate::symmetric(m.value, half, m.n_eff)
+}
+
+/// A line's whole load, in slices of a second.
+struct Series {
+    dt_s: f64,
+    start_s: f64,
+    ok_per_s: Vec<f64>,
+    throttled_per_s: Vec<f64>,
+    attempts_per_s: Vec<f64>,
+    latency_s: Vec<f64>,
+    in_flight: f64,
+    closed: bool,
+}
+
+impl Series {
+    fn of(line: &Line<'_>, part: &Part<'_>, data: &RunData, start_ns: u64, stop_ns: u64) -> Option<Self> {
+        let points = part.points(line.kind, data.step_ns, start_ns, stop_ns);
+        let per = (STEP_NS / data.step_ns.max(1)).max(1) as usize;
+        let dt_s = per as f64 * data.step_ns as f64 / 1e9;
+        let bins: Vec<&[Point]> = points.chunks_exact(per).collect();
+        let rate = |f: &dyn Fn(&Point) -> u64| -> Vec<f64> {
+            bins.iter().map(|b| b.iter().map(f).sum::<u64>() as f64 / dt_s).collect()
+        };
+        let ok_per_s = rate(&Point::ok);
+        let latency_s = bins
+            .iter()
+            .map(|b| {
+                let ended: u64 = b.iter().map(|p| p.ok() + p.throttled()).sum();
+                let time: u128 = b.iter().map(|p| p.in_system_ns).sum();
+                if ended > 0 { time as f64 / 1e9 / ended as f64 } else { 0.0 }
+            })
+            .collect();
+        let specs = part.specs(line.kind);
+        Some(Self {
+            dt_s,
+            start_s: start_ns.div_ceil(data.step_ns) as f64 * data.step_ns as f64 / 1e9,
+            throttled_per_s: rate(&Point::throttled),
+            attempts_per_s: rate(&|p| p.ok() + p.throttled() + p.failed()),
+            ok_per_s,
+            latency_s,
+            in_flight: f64::from(part.concurrency(line.kind)),
+            // Whatever else is in flight is not known to be.
+            closed: specs.len() == part.stage.spec.workloads.len()
+                && specs.iter().all(|w| matches!(w.pacing, Pacing::Closed) && w.mix.len() == 1),
+        })
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            refused_per_s: self.throttled_per_s.clone(),
+            attempts_per_s: self.attempts_per_s.clone(),
+            latency_s: self.latency_s.clone(),
+            concurrency: self.closed.then_some(self.in_flight),
+            ..Context::default()
+        }
+    }
+}
+
+fn cliffs(throttle: &Throttle, offset_s: f64) -> Vec<Cliff> {
+    throttle
+        .steps
+        .iter()
+        .map(|s| Cliff {
+            at_s: offset_s + s.at_s,
+            from_per_s: s.from,
+            to_per_s: s.to,
+            verdict: s.verdict.name().into(),
+            evidence: s
+                .evidence
+                .iter()
+                .map(|e| Evidence {
+                    code: e.code.into(),
+                    text: format!("{}: {}", e.test, e.measured),
+                    holds: e.passed,
+                    weight: weight(e.code).into(),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// As in the methods: E1 and E7 prove, E2 and E3 are needed, the others support.
+fn weight(code: &str) -> &'static str {
+    match code {
+        "E1" | "E7" => "decisive",
+        "E2" | "E3" => "needed",
+        _ => "supports",
+    }
+}
+
+fn passive_bucket(line: &Line<'_>, fit: &bucket::BucketFit, x: &[f64], dt: f64, offset_s: f64) -> BucketFit {
+    let work = plimsoll_stats::math::cumulative(x, dt);
+    let every = work.len().div_ceil(400).max(1);
+    let points = work.iter().enumerate().step_by(every).map(|(i, w)| (i as f64 * dt, *w)).collect();
+    let slowest = fit.tiers.last();
+    let sustained = fit.sustained;
+    BucketFit {
+        target: line.parts[0].spec().target.clone().unwrap_or_default(),
+        op_class: line.op_name().into(),
+        unit: "undetermined".into(),
+        sustained_per_s: known(sustained, fit.sustained_half_width),
+        burst_per_s: known(fit.burst, fit.burst_half_width),
+        capacity: slowest.and_then(|t| known(t.capacity, t.capacity_half_width)),
+        refill_per_s: None,
+        full_again_s: slowest
+            .filter(|_| sustained > 0.0)
+            .and_then(|t| known(t.capacity / sustained, t.capacity_half_width / sustained)),
+        // How full it was at the start is not known: what came out is what it held at the least.
+        status: "bound".into(),
+        drains: vec![analysis::Drain {
+            start_s: offset_s,
+            work: points,
+            cliff_s: slowest.map(|t| t.cliff_s),
+        }],
+        recoveries: Vec::new(),
+        frontier: [1.02, 1.05, 1.1, 1.2, 1.5]
+            .iter()
+            .map(|f| (sustained * f, bucket::min_bucket(x, dt, sustained * f)))
+            .collect(),
+    }
+}
+
+/// What has no interval is not told: a burst of a second or two has none.
+fn known(value: f64, half_width: f64) -> Option<Estimate> {
+    (value.is_finite() && half_width.is_finite()).then(|| Estimate::symmetric(value, half_width, 1.0))
+}
+
+fn limit(line: &Line<'_>, fit: &bucket::BucketFit, throttle: &Throttle) -> LimitSummary {
+    let capacity = fit.tiers.last().and_then(|t| known(t.capacity, t.capacity_half_width));
+    LimitSummary {
+        target: line.parts[0].spec().target.clone().unwrap_or_default(),
+        op_class: line.op_name().into(),
+        scope: "unknown".into(),
+        ops_per_s: Some(BucketSummary {
+            sustained: known(fit.sustained, fit.sustained_half_width),
+            burst: known(fit.burst, fit.burst_half_width),
+            capacity,
+            refill: None,
+            proved: matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely),
+            horizon_s: Some(horizon_s(line.parts[line.parts.len() - 1].stage)),
+            full_again_s: None,
+        }),
+        bytes_per_s: None,
+        knee_bytes: None,
+        // With one size an ops limit and a bytes limit look the same.
+        binding: "undetermined".into(),
+        refused: None,
+        evidence: vec![
+            ("line".into(), line.label()),
+            ("verdict".into(), throttle.verdict.name().into()),
+            ("unit".into(), "one size only: ops or bytes cannot be told apart; plimsoll limits does".into()),
+        ],
+    }
+}
+
+fn findings(
+    line: &Line<'_>,
+    fit: &bucket::BucketFit,
+    throttle: &Throttle,
+    steady: &SteadyVerdict,
+) -> Vec<Finding> {
+    use plimsoll_model::Level::{Info, Qualified};
+    let mut out = Vec::new();
+    let label = line.label();
+    match (&throttle.verdict, &fit.verdict) {
+        (
+            ThrottleVerdict::Proved | ThrottleVerdict::Likely | ThrottleVerdict::CauseOpen,
+            FitVerdict::Bucket | FitVerdict::MultiTier,
+        ) => {
+            let tier = fit.tiers.last();
+            let text = format!(
+                "The rate fell from {:.0} to {:.0} ops/s after {:.0} s ({}): the mean over the window is no sustained rate. \
+                 Sustained is {:.0} ops/s; measure that with plimsoll limits.",
+                tier.map_or(fit.burst, |t| t.before),
+                fit.sustained,
+                tier.map_or(0.0, |t| t.cliff_s),
+                throttle.verdict.name(),
+                fit.sustained
+            );
+            out.push(Finding::new("F30", "cliff", Qualified, text).on(label));
+        }
+        (ThrottleVerdict::PeriodicDips(gap), _) => {
+            let text = format!(
+                "The rate dips every {gap:.0} s: flushes, garbage collection or compaction have this shape."
+            );
+            out.push(Finding::new("F31", "periodic_dips", Info, text).on(label));
+        }
+        (ThrottleVerdict::FixedWindow { period_s, units }, _) => {
+            let text = format!(
+                "The rate comes in windows: {units:.0} ops in each {period_s:.2} s, then nothing. That is a quota."
+            );
+            out.push(Finding::new("F32", "fixed_window", Qualified, text).on(label));
+        }
+        _ if *steady == SteadyVerdict::Drifting => {
+            let text = "The rate drifted over the load instead of holding a level: its mean is no sustained rate. Find out what changes.";
+            out.push(Finding::new("F33", "drifting", Qualified, text).on(label));
+        }
+        _ => {}
+    }
+    out
+}

@@ -1,0 +1,383 @@
+//! Outages of each stage's storage, and of single endpoints of it, from the series of the whole load.
+
+use plimsoll_model::claim::Outage;
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesId};
+use plimsoll_stats::client_time::{self, HandedOver};
+use plimsoll_stats::outage::{self, Seen};
+use plimsoll_stats::{math, words};
+use plimsoll_store::{Point, RunData, StageData};
+
+use super::client_stops::{MOST_OF_THE_LOAD, client_stops, handed_over, most_in_flight};
+use super::line::Line;
+
+/// All of a run.
+pub fn of_run(data: &RunData) -> Vec<Outage> {
+    data.stages.iter().filter(|s| s.void.is_none()).flat_map(|s| of_stage(data, s)).collect()
+}
+
+fn of_stage(data: &RunData, stage: &StageData) -> Vec<Outage> {
+    let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
+    let load = Load::of(data, stage, from_ns, to_ns);
+    let mut out = load.outages(&Ended::of(&load.points), &at(data, stage));
+    for (name, ended) in load.endpoints(stage, data) {
+        let beside = |o: &Outage| out.iter().all(|all| !overlaps(all, o));
+        let own: Vec<Outage> = load.outages(&ended, &name).into_iter().filter(|o| beside(o)).collect();
+        out.extend(own);
+    }
+    out.sort_by(|a, b| a.span.from_s.total_cmp(&b.span.from_s));
+    out
+}
+
+/// What the stage loads, by name.
+fn at(data: &RunData, stage: &StageData) -> String {
+    let mut names: Vec<String> = stage.endpoints.iter().flatten().cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    match &names[..] {
+        [one] => one.clone(),
+        [] => {
+            let target = stage.spec.workloads.first().and_then(|w| data.plan.target_of(w).ok());
+            match target.map(|(_, t)| t) {
+                Some(TargetSpec::Block(b)) => b.path.clone(),
+                _ => "the storage".into(),
+            }
+        }
+        many => format!("all {} endpoints", many.len()),
+    }
+}
+
+fn overlaps(a: &Outage, b: &Outage) -> bool {
+    let end = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s);
+    a.span.from_s < end(b) && b.span.from_s < end(a)
+}
+
+/// A stage's load, step by step, all its ops together.
+struct Load {
+    stage: u32,
+    /// When the load began, and the first slice that lies in it.
+    load_s: f64,
+    start_s: f64,
+    dt_s: f64,
+    points: Vec<Point>,
+    in_flight: Vec<f64>,
+    /// Slices `[from, to)` in which the client itself stood still.
+    stopped: Vec<(usize, usize)>,
+    /// What one op takes.
+    op_s: f64,
+    loads: Vec<SeriesId>,
+    span_ns: (u64, u64),
+}
+
+impl Load {
+    fn of(data: &RunData, stage: &StageData, from_ns: u64, to_ns: u64) -> Self {
+        let step_ns = data.step_ns;
+        let dt_s = step_ns as f64 / 1e9;
+        // Parts are inside their op, and syncs that belong to writes are no load of their own.
+        let is_load = |id: &SeriesId| {
+            let mix = stage.spec.workloads.get(usize::from(id.workload)).map(|w| &w.mix);
+            id.kind != OpKind::UploadPart && mix.is_some_and(|m| m.contains_key(&id.kind))
+        };
+        let loads: Vec<SeriesId> = stage.series.keys().copied().filter(is_load).collect();
+        let mut points: Vec<Point> = Vec::new();
+        for id in &loads {
+            let mine = stage.points(*id, step_ns, from_ns, to_ns);
+            points.resize(points.len().max(mine.len()), Point::default());
+            points.iter_mut().zip(mine).for_each(|(a, p)| a.add_counts(p));
+        }
+        let client = stage.client_points(step_ns, from_ns, to_ns);
+        let handed: Vec<HandedOver> = client.iter().map(handed_over).collect();
+        let mut spread = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s);
+        spread.in_flight.resize(points.len(), 0.0);
+        spread.silent.resize(points.len(), false);
+        let start_s = from_ns.div_ceil(step_ns) as f64 * dt_s;
+        let stopped = client_stops(data, stage, &spread.silent, start_s, dt_s);
+        let took = |p: &Point| {
+            let ended = p.ok() + p.throttled();
+            (ended > 0).then(|| p.in_system_ns as f64 / 1e9 / ended as f64)
+        };
+        let times: Vec<f64> = points.iter().filter_map(took).collect();
+        Self {
+            stage: stage.index,
+            load_s: from_ns as f64 / 1e9,
+            start_s,
+            dt_s,
+            op_s: if times.is_empty() { 0.0 } else { math::median(&times) },
+            points,
+            in_flight: spread.in_flight,
+            stopped,
+            loads,
+            span_ns: (from_ns, to_ns),
+        }
+    }
+
+    /// What lies in a stop of the client is none of the storage's.
+    fn is_the_clients(&self, o: &Outage) -> bool {
+        let slices = self.slices(o);
+        let stopped = |s: &(usize, usize)| s.1.min(slices.end).saturating_sub(s.0.max(slices.start));
+        let of_client: usize = self.stopped.iter().map(stopped).sum();
+        slices.len().saturating_sub(of_client) as f64 * self.dt_s < outage::SHORTEST_S
+    }
+
+    fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
+        let mut found = outage::find(&Seen {
+            stage: self.stage,
+            at,
+            load_s: self.load_s,
+            start_s: self.start_s,
+            ok: &ended.ok,
+            throttled: &ended.throttled,
+            failed: &ended.failed,
+            in_flight: &self.in_flight,
+            dt_s: self.dt_s,
+            op_s: self.op_s,
+        });
+        found.retain(|o| !self.is_the_clients(o));
+        let named = |mut o: Outage| {
+            o.outcome = majority(&self.points[self.slices(&o)], o.ended);
+            o
+        };
+        found.into_iter().map(named).collect()
+    }
+
+    fn slices(&self, o: &Outage) -> std::ops::Range<usize> {
+        let slice = |s: f64| (((s - self.start_s) / self.dt_s).round() as usize).min(self.points.len());
+        slice(o.span.from_s)..o.span.to_s.map_or(self.points.len(), slice)
+    }
+
+    /// Of several endpoints, what each of them answered.
+    fn endpoints(&self, stage: &StageData, data: &RunData) -> Vec<(String, Ended)> {
+        let mut out: Vec<(String, Ended)> = Vec::new();
+        for id in &self.loads {
+            let names = stage.endpoints.get(usize::from(id.workload)).map_or(&[][..], Vec::as_slice);
+            let slices = stage.endpoint_points(*id, data.step_ns, self.span_ns.0, self.span_ns.1);
+            for (e, name) in names.iter().enumerate().filter(|_| names.len() > 1) {
+                let i = out.iter().position(|(n, _)| n == name).unwrap_or_else(|| {
+                    out.push((name.clone(), Ended::nothing(self.points.len())));
+                    out.len() - 1
+                });
+                let sums = &mut out[i].1;
+                for (k, all) in slices.iter().enumerate().take(sums.ok.len()) {
+                    let Some(c) = all.get(e) else { continue };
+                    sums.ok[k] += c.ok as f64;
+                    sums.throttled[k] += c.throttled as f64;
+                    sums.failed[k] += c.failed as f64;
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Ops that ended in each slice, by class: all that is counted of a single endpoint.
+struct Ended {
+    ok: Vec<f64>,
+    throttled: Vec<f64>,
+    failed: Vec<f64>,
+}
+
+impl Ended {
+    fn nothing(slices: usize) -> Self {
+        Self { ok: vec![0.0; slices], throttled: vec![0.0; slices], failed: vec![0.0; slices] }
+    }
+
+    fn of(points: &[Point]) -> Self {
+        let column = |f: fn(&Point) -> u64| points.iter().map(|p| f(p) as f64).collect();
+        Self { ok: column(Point::ok), throttled: column(Point::throttled), failed: column(Point::failed) }
+    }
+}
+
+/// How more than half of `ended` attempts ended that are among those of the whole load in these slices: whatever else ended
+/// otherwise may have been theirs.
+fn majority(points: &[Point], ended: u64) -> Option<String> {
+    let count = |o: Outcome| points.iter().map(|p| p.outcomes[o.index()]).fold(0, u64::saturating_add);
+    let bad = || Outcome::ALL.into_iter().filter(|o| o.is_failure() || o.is_throttled());
+    let most = bad().max_by_key(|o| count(*o))?;
+    let others = bad().filter(|o| *o != most).map(count).fold(0, u64::saturating_add);
+    let surely = ended.checked_sub(others)?.min(count(most));
+    (surely > ended / 2).then(|| most.name().to_owned())
+}
+
+/// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
+/// pilot of a sweep, a stage without a window) has nothing to void.
+pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for stage in &data.stages {
+        let mine: Vec<&Outage> = outages.iter().filter(|o| o.span.stage == stage.index).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let of_stage = |l: &&Line<'_>| l.parts.iter().any(|p| p.stage.index == stage.index);
+        let measured = lines.iter().any(|l| of_stage(&l));
+        let load_s = (stage.stop_ns.unwrap_or(stage.last_ns) - stage.start_ns) as f64 / 1e9;
+        let share = length_s(&mine) / load_s.max(f64::MIN_POSITIVE);
+        let open = mine.iter().any(|o| o.span.to_s.is_none());
+        let spoils = (share > MOST_OF_THE_LOAD || open) && !searched && measured;
+        let level = if spoils { Level::Invalid } else { Level::Qualified };
+        let text = consequence(share, open, spoils);
+        let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
+        let labels: Vec<Option<String>> = if several && measured {
+            lines.iter().filter(of_stage).map(|l| Some(l.label())).collect()
+        } else {
+            vec![None]
+        };
+        for label in labels {
+            let mut f = Finding::new("F60", "outage", level, text.clone()).measured(share, MOST_OF_THE_LOAD);
+            f.workload = label;
+            f.evidence = mine.iter().take(8).map(|o| (o.span.at.clone(), when(o))).collect();
+            out.push(f);
+        }
+    }
+    out
+}
+
+/// Time in which at least one of them was.
+fn length_s(outages: &[&Outage]) -> f64 {
+    let end_s = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s);
+    // They are in order of their beginnings.
+    let add = |(sum, until): (f64, f64), o: &&Outage| {
+        let (from_s, to_s) = (o.span.from_s.max(until), end_s(o));
+        (sum + (to_s - from_s).max(0.0), until.max(to_s))
+    };
+    outages.iter().fold((0.0, 0.0), add).0
+}
+
+/// What outages mean for the figures: what happened is said by their claims, once.
+fn consequence(share: f64, open: bool, spoils: bool) -> String {
+    let mut out = match (open, share) {
+        (true, s) if s > 0.999 => "All of the load was an outage".to_owned(),
+        (true, s) => format!("The load ended in an outage ({:.1} % of its time were outages)", 100.0 * s),
+        (false, s) => format!(
+            "Outages took {:.1} % of the load's time ({:.0} % is the most)",
+            100.0 * s,
+            100.0 * MOST_OF_THE_LOAD
+        ),
+    };
+    out += if spoils { ": the mean over it is no rate of this storage." } else { ": rates are with them." };
+    out + " Find out what happened then, and measure again."
+}
+
+/// `12.3 s to 19.3 s`.
+fn when(o: &Outage) -> String {
+    let at = |s: f64| format!("{} s", words::fixed(s, 1));
+    format!("{} to {}", at(o.span.from_s), o.span.to_s.map_or("the end of the load".into(), at))
+}
+
+/// A wide interval has its reason: more time would not make it narrower.
+pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>]) {
+    for f in findings.iter_mut().filter(|f| f.code == "Q03" || f.name == "no_rate" && f.measured.is_some()) {
+        let of_line = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
+        let within = |o: &&Outage| {
+            lines.iter().filter(of_line).any(|l| l.parts.iter().any(|p| p.stage.index == o.span.stage))
+        };
+        let Some(o) = outages.iter().find(within) else { continue };
+        let width = f.measured.unwrap_or(0.0) * 100.0;
+        f.text = format!(
+            "The interval is +-{width:.1} % wide (10 % is the most) because an outage lies in it (F60), which no longer run \
+             would mend.{}",
+            o.without_per_s.map_or(String::new(), |e| {
+                format!(" Without it the load ran at {}.", words::ops_rate(&e))
+            })
+        );
+    }
+}
+
+/// Ops that had no answer when the run let them go.
+pub fn unanswered(data: &RunData) -> Option<Finding> {
+    let of = |s: &StageData| {
+        let all = s.series.iter().filter(|(id, _)| id.kind != OpKind::UploadPart).flat_map(|(_, p)| p);
+        all.map(|p| p.outcomes[Outcome::Cancelled.index()]).fold(s.report.abandoned, u64::saturating_add)
+    };
+    let interrupted = data.end.as_deref() == Some("interrupted");
+    let stages = || data.stages.iter().filter(|s| s.void.is_none());
+    let n: u64 = stages().map(of).fold(0, u64::saturating_add);
+    if n == 0 || interrupted {
+        return None;
+    }
+    let asked: u64 = stages().map(|s| s.report.ops).sum();
+    let text = format!(
+        "{n} of {asked} ops had no answer when the load had ended and a minute had been waited for them: they are in no rate \
+         and in no latency, and whether they took effect is not known. The storage hangs, or loses requests."
+    );
+    Some(Finding::new("F61", "unanswered", Level::Qualified, text).measured(n as f64, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(outcomes: &[(Outcome, u64)]) -> Point {
+        let mut p = Point::default();
+        outcomes.iter().for_each(|(o, n)| p.outcomes[o.index()] += n);
+        p
+    }
+
+    #[test]
+    fn an_outcome_is_named_where_most_had_it_for_sure() {
+        let all = [slice(&[(Outcome::Ok, 900), (Outcome::Timeout, 30)]), slice(&[(Outcome::Reset, 10)])];
+        let named = |ended| majority(&all, ended);
+        assert_eq!(named(40).as_deref(), Some("timeout"));
+        // Of one endpoint among several: 25 of 30 and more were timeouts, and of 12 perhaps 2.
+        assert_eq!(named(30).as_deref(), Some("timeout"));
+        assert_eq!(named(12), None);
+        assert_eq!(named(5), None);
+        assert_eq!(named(0), None);
+        // The largest of many is not most.
+        let mixed = [slice(&[(Outcome::Http5xx, 40), (Outcome::Reset, 35), (Outcome::Http429, 35)])];
+        assert_eq!(majority(&mixed, 110), None);
+        assert_eq!(majority(&[], 0), None);
+    }
+
+    #[test]
+    fn what_two_endpoints_were_away_together_counts_once() {
+        use plimsoll_model::claim::{OutageKind, OutageSpan};
+        let of = |at: &str, from_s: f64, to_s: Option<f64>| {
+            let span = OutageSpan { stage: 0, load_s: 0.0, at: at.into(), from_s, to_s, seen_until_s: 60.0 };
+            Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap()
+        };
+        let all = [of("a", 10.0, Some(20.0)), of("b", 12.0, Some(14.0)), of("c", 15.0, Some(25.0))];
+        assert_eq!(length_s(&all.iter().collect::<Vec<_>>()), 15.0);
+        assert_eq!(length_s(&[&all[0], &of("b", 50.0, None)]), 20.0);
+        assert_eq!(when(&all[0]), "10.0 s to 20.0 s");
+        assert_eq!(when(&of("b", 50.0, None)), "50.0 s to the end of the load");
+    }
+
+    #[test]
+    fn an_endpoint_is_judged_by_classes_and_named_by_none_that_was_not_seen() {
+        let n = 600;
+        let mut ended = Ended::nothing(n);
+        ended.ok.fill(20.0);
+        ended.ok[200..300].fill(0.0);
+        ended.failed[200..300].fill(8.0);
+        // The load goes on at the other endpoint, which times out now and then; ours breaks connections.
+        let points = |ours: Outcome| -> Vec<Point> {
+            let of = |i: usize| match i {
+                200..300 => slice(&[(Outcome::Ok, 20), (ours, 8), (Outcome::Timeout, 6)]),
+                _ => slice(&[(Outcome::Ok, 40)]),
+            };
+            (0..n).map(of).collect()
+        };
+        let load = |points| Load {
+            stage: 0,
+            load_s: 2.0,
+            start_s: 2.0,
+            dt_s: 0.1,
+            points,
+            in_flight: vec![16.0; n],
+            stopped: Vec::new(),
+            op_s: 0.01,
+            loads: Vec::new(),
+            span_ns: (0, 0),
+        };
+        let found = load(points(Outcome::Protocol)).outages(&ended, "b:9000");
+        let [o] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((o.ended, o.outcome.as_deref()), (800, None), "600 timeouts may have been its own");
+        let said = outage::sentence(o);
+        assert!(
+            said.contains("b:9000 answered nothing but errors (800 attempts without success)**"),
+            "{said}"
+        );
+        let found = load(points(Outcome::Timeout)).outages(&ended, "b:9000");
+        assert_eq!(found[0].outcome.as_deref(), Some("timeout"));
+    }
+}

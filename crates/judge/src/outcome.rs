@@ -1,0 +1,120 @@
+//! A judged run to the program's exit code.
+
+use plimsoll_model::claim::figure;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Finding, Level, OpKind, Outcome, RunSummary};
+
+use super::exit;
+
+/// Lines whose interval carries no figure, and of which nothing else says so: totals of mixes, which no check looks at by
+/// themselves.
+pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding> {
+    let refused = |w: &WorkloadSummary| {
+        let rate = w.ops_per_s.filter(|e| w.repeats <= 1 && e.value > 0.0)?;
+        let why = figure(rate, Some(w.attempts_per_s)).err()?;
+        let said = |f: &Finding| f.level == Level::Invalid && f.workload.as_ref() == Some(&w.label());
+        if findings.iter().any(said) {
+            return None;
+        }
+        let text = format!("No rate: {}.", why.0);
+        Some(Finding::new("V04", "no_rate", Level::Invalid, text).on(w.label()))
+    };
+    lines.iter().filter_map(refused).collect()
+}
+
+/// In order: interrupted, damaged data, what was asked for is not answered (a promise on void lines included), a promise broken,
+/// undetermined, something left behind, answered. Lines may be void in an answered run: `status` is `partly` then.
+pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
+    let broken = summary.expectations.iter().any(|e| e.met == Some(false));
+    let open = summary.expectations.iter().any(|e| e.met.is_none())
+        || summary.workloads.iter().all(|w| w.ops_per_s.is_none());
+    match () {
+        () if interrupted => exit::INTERRUPTED,
+        () if is_damaged(summary) => exit::DAMAGED,
+        () if !summary.answered || summary.expectations.iter().any(|e| e.void) => exit::INVALID,
+        () if broken => exit::NOT_MET,
+        () if open => exit::UNDETERMINED,
+        () if summary.findings.iter().any(|f| f.code == "F14") => exit::LEFT_BEHIND,
+        () => exit::VALID,
+    }
+}
+
+/// The storage gave back other data than it was given: found by a stamp (V02; what another seed wrote is no damage), or by
+/// the checksum of what was read.
+fn is_damaged(summary: &RunSummary) -> bool {
+    let wrong = |f: &Finding| f.code == "V02" && f.name == "payload_mismatch";
+    let altered = |w: &WorkloadSummary| {
+        matches!(OpKind::parse(&w.op), Some(OpKind::Get | OpKind::GetRange))
+            && w.outcomes.get(Outcome::ChecksumMismatch.name()).is_some_and(|n| *n > 0)
+    };
+    summary.findings.iter().any(wrong) || summary.workloads.iter().any(altered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Level;
+    use plimsoll_model::summary::Expectation;
+
+    fn summary(valid: bool, met: &[Option<bool>]) -> RunSummary {
+        let expectation = |m: &Option<bool>| Expectation {
+            text: "x".into(),
+            met: *m,
+            void: false,
+            measured: None,
+            reason: String::new(),
+        };
+        RunSummary {
+            answered: valid,
+            expectations: met.iter().map(expectation).collect(),
+            ..RunSummary::default()
+        }
+    }
+
+    fn line() -> WorkloadSummary {
+        serde_json::from_str(
+            r#"{"name":"w","op":"get","size_bytes":1,"size":"1","concurrency":1,"window_s":1,"horizon_s":1,"warmup_s":0,"tail_s":0,
+            "repeats":1,"ops_per_s":{"value":1,"low":1,"high":1,"n_eff":1},"bytes_per_s":null,"attempts_per_s":1,"latency_ns":{},
+            "outcomes":{"ok":1},"littles_law":null,"client":{"busy_fraction":0,"cpu_s":0,"cpu_s_per_gib":null,"rss_bytes":0,
+            "system_cpu":0,"steal":0,"reconnects":0,"late_ops":0},"per_endpoint":[],"notes":[]}"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn damage_and_what_was_left_have_codes_of_their_own() {
+        let found = |code: &str, name: &str| Finding::new(code, name, Level::Qualified, "x");
+        let mut s = summary(true, &[Some(true)]);
+        s.workloads.push(line());
+        assert_eq!(exit_code(&s, false), exit::VALID);
+        s.findings.push(found("F14", "left_behind"));
+        assert_eq!(exit_code(&s, false), exit::LEFT_BEHIND);
+        s.answered = false;
+        assert_eq!(exit_code(&s, false), exit::INVALID, "the answer comes before what was left");
+        s.findings.push(found("V02", "another_seed"));
+        assert_eq!(exit_code(&s, false), exit::INVALID);
+        s.findings.push(found("V02", "payload_mismatch"));
+        assert_eq!(exit_code(&s, false), exit::DAMAGED);
+        assert_eq!(exit_code(&s, true), exit::INTERRUPTED);
+        s.findings.clear();
+        s.workloads[0].outcomes.insert("checksum_mismatch".into(), 1);
+        assert_eq!(exit_code(&s, false), exit::DAMAGED);
+    }
+
+    #[test]
+    fn the_worst_news_decides() {
+        assert_eq!(exit_code(&summary(false, &[Some(false)]), true), exit::INTERRUPTED);
+        assert_eq!(exit_code(&summary(false, &[Some(false)]), false), exit::INVALID);
+        assert_eq!(exit_code(&summary(true, &[Some(true), Some(false), None]), false), exit::NOT_MET);
+        assert_eq!(exit_code(&summary(true, &[None]), false), exit::UNDETERMINED);
+        assert_eq!(
+            exit_code(&summary(true, &[Some(true)]), false),
+            exit::UNDETERMINED,
+            "nothing was measured"
+        );
+        // A promise that was held against void lines has no answer, in a run that has one otherwise.
+        let mut s = summary(true, &[Some(true), None]);
+        s.expectations[1].void = true;
+        assert_eq!(exit_code(&s, false), exit::INVALID);
+    }
+}

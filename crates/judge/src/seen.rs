@@ -1,0 +1,264 @@
+//! A stage's measured window in the form in which stats judges it.
+
+use plimsoll_model::outcome::OTHER_SEED;
+use plimsoll_model::plan::{TargetSpec, Workload, suite};
+use plimsoll_model::summary::LatencySummary;
+use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
+use plimsoll_stats::judge::{ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
+use plimsoll_stats::validity::{Facts, Turns};
+use plimsoll_store::{Point, RunData, StageData, Totals};
+
+use super::asked::{nominal_size, offered_per_s, reads};
+use super::ceiling::ceiling_for;
+use super::line::Line;
+use super::part::horizon_s;
+use super::reads::judge_reads;
+use super::resources::Resources;
+use super::{law, unchecked};
+
+/// The findings on one stage's window, and what the checks looked at.
+pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<Finding>, Vec<Facts>) {
+    let Some(stage) = data.stages.iter().find(|s| s.index == totals.window.stage) else {
+        return Default::default();
+    };
+    let seen = stage_seen(data, stage, totals, lines);
+    let judged = judge(&seen);
+    let mut findings = judged.findings;
+    add_failures(stage, &mut findings);
+    findings.extend(stage.report.findings.iter().cloned());
+    findings.extend(unchecked::findings(data, stage));
+    findings.extend(judge_reads(data, stage));
+    name_the_cell(stage, lines, &mut findings);
+    (findings, judged.facts)
+}
+
+/// Of several cells, what is wrong with a stage is wrong with all lines of its own cell: the others stand.
+fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
+    let here =
+        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
+    let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
+    let Some(first) = mine.first() else { return };
+    let of_one_cell = mine.iter().all(|l| l.name == first.name);
+    if stage.spec.cell.is_none() || lines.len() < 2 || !of_one_cell {
+        return;
+    }
+    let cell = if mine.len() == 1 { first.label() } else { first.name.clone() };
+    for f in findings.iter_mut().filter(|f| f.workload.is_none() && f.level == Level::Invalid) {
+        f.workload = Some(cell.clone());
+    }
+}
+
+fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<'_>]) -> StageSeen {
+    let step_ns = data.step_ns;
+    let dt_s = step_ns as f64 / 1e9;
+    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let targets: Vec<&TargetSpec> =
+        stage.spec.workloads.iter().filter_map(|w| data.plan.target_of(w).ok()).map(|(_, t)| t).collect();
+    let virtual_time = targets.iter().any(|t| matches!(t, TargetSpec::Sim(_)));
+    let loopback = targets.iter().any(|t| is_loopback(t));
+    let r = Resources::of(&data.samples, &data.environment.nics, from, to);
+    let mut client = ClientSeen::default();
+    for c in stage.client_points(step_ns, from, to) {
+        let alive = c.alive_ns as f64;
+        // Simulated workers wait for nothing: their busy share says nothing about this machine.
+        if !virtual_time {
+            let busy = if alive > 0.0 { (1.0 - c.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 };
+            client.busy.push(busy);
+        }
+        client.in_flight.push(c.in_flight_ns as f64 / 1e9 / dt_s);
+        client.late_ops += c.late_ops as f64;
+        client.turns.push(Turns {
+            alive_s: alive / 1e9,
+            wait_s: c.run_wait_ns as f64 / 1e9,
+            turns: c.cpu_turns as f64,
+        });
+    }
+    // With the storage on this machine its cores are busy for both; the workers' own share tells the client apart.
+    client.busiest_core = r.busiest_core.filter(|_| !loopback && !virtual_time);
+    client.workers = f64::from(stage.workers);
+    (client.others_cpu, client.own_cpu) = (r.others_cpu, r.own_cpu);
+    client.nic_share = r.nic_share;
+    client.quota = r.quota.filter(|_| !virtual_time);
+    client.steal = r.steal;
+    client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);
+    // Syncs that belong to the writes (every n, or at the end) are no load of their own that could fail to come.
+    let asked_for = |s: &&Series| {
+        let spec = &stage.spec.workloads[usize::from(s.id.workload)];
+        s.id.kind != OpKind::Fsync || spec.mix.contains_key(&OpKind::Fsync)
+    };
+    let option = in_flight_option(data, stage, &targets);
+    let workloads = totals
+        .series
+        .iter()
+        .filter(asked_for)
+        .map(|s| workload_seen(data, stage, s, lines, (from, to), option))
+        .collect();
+    let sum = |l: &&Line<'_>| l.together && l.parts.iter().any(|p| p.stage.index == stage.index);
+    let summed = |l: &Line<'_>| Some(SumSeen { op: l.kind?, name: l.name.clone(), rate: l.printed(data) });
+    let sums = lines.iter().filter(sum).filter_map(summed).collect();
+    StageSeen {
+        dt_s,
+        workloads,
+        sums,
+        client,
+        law: law::sums(data, stage, totals, totals.window.seconds(data.grid_ns)),
+        horizon_s: horizon_s(stage),
+        goal_s: data.plan.options.goal.map(|g| g.0.as_secs_f64()),
+        max_error_rate: data.plan.options.max_error_rate,
+        client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
+        loopback,
+        in_flight_option: option,
+    }
+}
+
+/// As the command has it that the plan came from.
+fn in_flight_option(data: &RunData, stage: &StageData, targets: &[&TargetSpec]) -> Option<&'static str> {
+    let is_file = |t: &&TargetSpec| matches!(t, TargetSpec::Block(_) | TargetSpec::Files(_));
+    let of_a_job_file = |w: &Workload| {
+        w.block.as_ref().is_some_and(|b| b.fio.as_ref().is_some_and(|f| !f.options.is_empty()))
+    };
+    // A synchronous call is one in flight: only more jobs are more.
+    let one_each = stage.ring == "psync";
+    targets.iter().any(is_file).then(|| match data.plan.labels.get(suite::LABEL).map(String::as_str) {
+        Some(suite::FILE) => "--threads",
+        Some(suite::DRIVE) => "--ioperdrive",
+        _ if stage.spec.workloads.iter().any(of_a_job_file) => match one_each {
+            true => "--set numjobs=",
+            false => IODEPTH_OF_A_JOB_FILE,
+        },
+        _ if one_each => "--jobs",
+        _ => IODEPTH,
+    })
+}
+
+/// Depths are those of each job; all other options count what is in flight in all.
+const IODEPTH: &str = "--iodepth";
+const IODEPTH_OF_A_JOB_FILE: &str = "--set iodepth=";
+
+/// Share of this machine's calibrated ceiling that the stage came to: the time that its completed ops would take at full speed,
+/// each kind at its own size, over the time that its workers had. Attempts that were refused move no body and are no op that was
+/// generated in full: they are held against nothing. `None` without a calibration that covers all its ops.
+fn ceiling_share(data: &RunData, stage: &StageData, totals: &Totals) -> Option<f64> {
+    let ceiling = &data.environment.ceiling;
+    if ceiling.is_empty() {
+        return None;
+    }
+    let mut worker_s = 0.0;
+    for s in &totals.series {
+        if s.ok() > 0 {
+            worker_s += s.ok() as f64 / ceiling_for(ceiling, s.id.kind, s.bytes_ok / s.ok())?;
+        }
+    }
+    let had_s = totals.window.seconds(data.grid_ns) * f64::from(stage.workers.max(1));
+    (had_s > 0.0).then(|| worker_s / had_s)
+}
+
+fn workload_seen(
+    data: &RunData,
+    stage: &StageData,
+    series: &Series,
+    lines: &[Line<'_>],
+    (from, to): (u64, u64),
+    option: Option<&'static str>,
+) -> WorkloadSeen {
+    let spec = &stage.spec.workloads[usize::from(series.id.workload)];
+    let is_mine = |l: &&Line<'_>| {
+        l.kind == Some(series.id.kind)
+            && !l.together
+            && l.parts.iter().any(|p| p.stage.index == stage.index && p.workload == series.id.workload)
+    };
+    let points = stage.points(series.id, data.step_ns, from, to);
+    let column = |f: &dyn Fn(&Point) -> f64| points.iter().map(f).collect::<Vec<f64>>();
+    let stage_mismatches = if stage.spec.workloads.len() == 1 && reads(series.id.kind) {
+        stage.report.mismatch_count
+    } else {
+        0
+    };
+    let mismatches = series.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches);
+    WorkloadSeen {
+        name: lines.iter().find(is_mine).map_or_else(|| spec.name.clone(), |l| l.name.clone()),
+        op: Some(series.id.kind),
+        size_bytes: nominal_size(spec, Some(series.id.kind)),
+        concurrency: spec.in_flight(),
+        jobs: match option {
+            Some(IODEPTH | IODEPTH_OF_A_JOB_FILE) => spec.jobs.unwrap_or(1),
+            _ => 1,
+        },
+        offered_per_s: offered_per_s(spec, series.id.kind),
+        rate: lines.iter().find(is_mine).and_then(|l| l.printed(data)),
+        ok: column(&|p| p.ok() as f64),
+        bytes_ok: column(&|p| p.bytes_ok as f64),
+        bytes_moved: column(&|p| p.bytes_moved as f64),
+        throttled: column(&|p| p.throttled() as f64),
+        failed: column(&|p| p.failed() as f64),
+        started: column(&|p| p.started as f64),
+        response: LatencySummary::of(&series.response),
+        service: series.service.as_ref().and_then(LatencySummary::of),
+        first_byte: series.first_byte.as_ref().and_then(LatencySummary::of),
+        verify_mismatches: (spec.verify || mismatches > 0).then_some(mismatches),
+        of_another_seed: !stage.report.mismatches.is_empty()
+            && stage.report.mismatches.iter().all(|m| m.contains(OTHER_SEED)),
+    }
+}
+
+/// Storage on this same machine.
+pub fn is_loopback(target: &TargetSpec) -> bool {
+    let TargetSpec::S3(s3) = target else { return false };
+    s3.endpoints.iter().any(|e| {
+        let host = e.split("://").last().unwrap_or(e);
+        e == "embedded"
+            || host.starts_with("127.")
+            || host.starts_with("localhost")
+            || host.starts_with("[::1]")
+            || host.starts_with("0.0.0.0")
+    })
+}
+
+/// What the failures were, in words, beside their number.
+fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
+    let report = &stage.report;
+    let said = |(outcome, kind, text): &(String, String, String)| (format!("{kind} {outcome}"), text.clone());
+    let throttled = |outcome: &str| Outcome::ALL.iter().any(|o| o.is_throttled() && o.name() == outcome);
+    let failures: Vec<_> = report.failures.iter().filter(|f| !throttled(&f.0)).collect();
+    if failures.is_empty() && report.mismatches.is_empty() {
+        return;
+    }
+    let evidence: Vec<(String, String)> = failures.iter().map(|f| said(f)).collect();
+    let mut told = false;
+    for f in findings.iter_mut() {
+        match f.name.as_str() {
+            "error_rate" | "nothing_succeeded" => {
+                let mine: Vec<_> =
+                    failures.iter().filter(|failure| is_of(f, &failure.1)).map(|f| said(f)).collect();
+                if let Some((what, text)) = mine.first() {
+                    f.text.push_str(&format!(" The first: {what}: {}.", text.trim_end_matches('.')));
+                }
+                f.evidence.extend(mine);
+                told = true;
+            }
+            "payload_mismatch" => {
+                if let Some(first) = report.mismatches.first() {
+                    f.text.push_str(&format!(" The first: {first}."));
+                }
+                f.evidence.extend(report.mismatches.iter().map(|m| ("block".to_owned(), m.clone())));
+            }
+            _ => {}
+        }
+    }
+    if !told && !evidence.is_empty() {
+        let (what, text) = &evidence[0];
+        let sentence = format!("Some ops failed, fewer than are allowed. The first: {what}: {text}");
+        let mut f = Finding::new("F03", "some_failed", Level::Info, sentence);
+        f.evidence = evidence;
+        findings.push(f);
+    }
+}
+
+/// Whether a failure of `kind` belongs to a finding: the label of its workload ends with its op. A multipart upload fails
+/// by its parts.
+fn is_of(f: &Finding, kind: &str) -> bool {
+    let op = f.workload.as_ref().and_then(|w| w.rsplit('/').next());
+    op.is_none_or(|op| {
+        op == kind || op == OpKind::Multipart.name() && kind == OpKind::UploadPart.name() || op == "total"
+    })
+}

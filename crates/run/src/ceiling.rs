@@ -1,0 +1,99 @@
+//! The record of this machine's calibration, kept in the user's state directory and joined to later runs.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::Estimate;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RunError;
+
+pub const CEILING_FORMAT: &str = "plimsoll.ceiling/1";
+
+/// The file in the state directory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    pub format: String,
+    pub host: String,
+    pub cpu_model: String,
+    pub cpu_count: u32,
+    /// CPU quota of the control group that it was measured in, in cores; absent: none. It is part of the ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_cores: Option<f64>,
+    pub plimsoll_version: String,
+    pub commit: String,
+    pub made_at: String,
+    /// Of one thread, ops per second: `null`, `get 4096`, `put 1048576`, ...
+    pub ops_per_s: BTreeMap<String, Estimate>,
+    /// Those that stayed too wide: shown, and not held against any run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wide: Vec<String>,
+}
+
+/// Where it is kept: `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll`.
+fn path() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|h| h.join(".local/state")))?;
+    Some(state.join("plimsoll").join("ceiling.json"))
+}
+
+/// The ceilings of this machine; empty when it was not calibrated, or has changed since.
+pub fn ceiling() -> BTreeMap<String, f64> {
+    let read = || -> Option<Calibration> { serde_json::from_slice(&std::fs::read(path()?).ok()?).ok() };
+    let Some(c) = read() else { return BTreeMap::new() };
+    let here = crate::environment::machine();
+    let same = (c.cpu_model, c.cpu_count, c.cpu_quota_cores)
+        == (here.cpu_model, here.cpu_count, here.cpu_quota_cores);
+    if c.format != CEILING_FORMAT || !same {
+        return BTreeMap::new();
+    }
+    c.ops_per_s
+        .into_iter()
+        .filter(|(name, _)| !c.wide.contains(name))
+        .map(|(name, e)| (name, e.value))
+        .collect()
+}
+
+/// Keeps a calibration for later runs.
+pub fn keep(c: &Calibration) -> Result<(), RunError> {
+    let Some(path) = path() else {
+        return Err(RunError::input(
+            "there is no home directory to keep the ceiling in",
+            "Set XDG_STATE_HOME",
+        ));
+    };
+    let write = || -> std::io::Result<()> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        replace(&path, &serde_json::to_vec_pretty(c)?)
+    };
+    write().map_err(|e| {
+        RunError::input(
+            format!("cannot keep the ceiling in {}: {e}", path.display()),
+            "Set XDG_STATE_HOME to a directory that can be written",
+        )
+    })
+}
+
+/// Puts a record in the place of an older one, as a whole, and of nothing else.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Ok(old) = std::fs::read(path) {
+        let form = |v: serde_json::Value| v["format"].as_str().map(|f| f.starts_with("plimsoll.ceiling/"));
+        if serde_json::from_slice(&old).ok().and_then(form) != Some(true) {
+            return Err(std::io::Error::other("what is there is no record of a ceiling: move it away"));
+        }
+    }
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    let new = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(random)));
+    let write = || {
+        std::fs::File::create_new(&new)?.write_all(content)?;
+        std::fs::rename(&new, path)
+    };
+    write().inspect_err(|_| {
+        // Half of it is of no use.
+        let _ = std::fs::remove_file(&new);
+    })
+}

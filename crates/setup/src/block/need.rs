@@ -1,0 +1,141 @@
+//! What a stage does to each file or device: the wishes of all its workloads, merged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
+
+use super::layout::object_of;
+use super::names::paths_of_job;
+use crate::error::SetupError;
+
+/// What a stage does to one file or device.
+#[derive(Debug, Clone)]
+pub(super) struct Need {
+    pub path: PathBuf,
+    pub workload: String,
+    /// Number of the file in stamps.
+    pub object: u64,
+    pub offset: u64,
+    /// `None`: all of it.
+    pub length: Option<u64>,
+    pub reads: bool,
+    pub writes: bool,
+    pub buffered: bool,
+    pub layout: bool,
+    pub invalidate: bool,
+    pub fresh: bool,
+    pub verify: bool,
+    /// A set of files may have a directory of its own made for it.
+    pub own_directory: bool,
+    pub destroy_data: Option<String>,
+    /// Block sizes and alignments that direct I/O must allow.
+    pub units: Vec<(&'static str, u64)>,
+    pub data: plimsoll_model::plan::DataSpec,
+    pub seed: u64,
+}
+
+/// Merges what the workloads of a stage do to each path.
+pub(super) fn needs_of(
+    plan: &Plan,
+    stage: &Stage,
+    data_seed: &dyn Fn(&Workload) -> u64,
+) -> Result<Vec<Need>, SetupError> {
+    let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
+    for w in &stage.workloads {
+        let (name, target) = plan.target_of(w)?;
+        if !matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_)) {
+            continue;
+        }
+        for job in 0..w.jobs.unwrap_or(1) {
+            let paths = paths_of_job(name, target, job);
+            for (i, path) in paths.iter().enumerate() {
+                let need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
+                match needs.get_mut(path) {
+                    None => drop(needs.insert(path.clone(), need)),
+                    Some(known) => known.merge(need),
+                }
+            }
+        }
+    }
+    Ok(needs.into_values().collect())
+}
+
+fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) -> Need {
+    let options = w.block.clone().unwrap_or_default();
+    let does = |kind| w.mix.get(&kind).is_some_and(|n| *n > 0);
+    let mut units = sizes(&w.size);
+    units.extend(options.write_size.iter().flat_map(sizes));
+    units.extend(options.offset_align.map(|a| ("an alignment", a.0)));
+    let (offset, length, buffered, layout, invalidate, destroy_data) = match target {
+        TargetSpec::Block(b) => (
+            b.offset.map_or(0, |o| o.0),
+            b.size.map(|s| s.0),
+            b.buffered,
+            b.layout,
+            b.invalidate,
+            b.destroy_data.clone(),
+        ),
+        TargetSpec::Files(f) => (0, Some(f.file_size.0), f.buffered, f.layout, f.invalidate, None),
+        _ => (0, None, true, false, false, None),
+    };
+    Need {
+        path: path.to_owned(),
+        workload: w.name.clone(),
+        object,
+        offset,
+        length,
+        reads: does(OpKind::Read),
+        writes: does(OpKind::Write) || does(OpKind::Trim),
+        buffered,
+        layout,
+        invalidate,
+        fresh: options.fresh,
+        verify: w.verify,
+        own_directory: matches!(target, TargetSpec::Files(_)),
+        destroy_data,
+        units,
+        data: w.data,
+        seed,
+    }
+}
+
+fn sizes(d: &plimsoll_model::plan::SizeDist) -> Vec<(&'static str, u64)> {
+    use plimsoll_model::plan::SizeDist;
+    const WHAT: &str = "a block";
+    match d {
+        SizeDist::Fixed(s) => vec![(WHAT, s.0)],
+        SizeDist::Uniform { min, max } => vec![(WHAT, min.0), (WHAT, max.0 / min.0.max(1) * min.0.max(1))],
+        SizeDist::Weighted(l) => l.iter().filter(|(_, w)| *w > 0).map(|(s, _)| (WHAT, s.0)).collect(),
+        // Any size may come: nothing but buffered I/O allows that.
+        SizeDist::LogNormal { .. } => vec![(WHAT, 1)],
+    }
+}
+
+impl Need {
+    fn merge(&mut self, other: Self) {
+        let end = |n: &Self| n.length.map(|l| n.offset + l);
+        let last = match (end(self), end(&other)) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            _ => None,
+        };
+        self.offset = self.offset.min(other.offset);
+        self.length = last.map(|l| l - self.offset);
+        // A record that knows of some of the writes only would call the others lost.
+        self.verify = match (self.writes, other.writes) {
+            (true, true) => self.verify && other.verify,
+            (true, false) => self.verify,
+            (false, true) => other.verify,
+            (false, false) => self.verify || other.verify,
+        };
+        self.reads |= other.reads;
+        self.writes |= other.writes;
+        self.buffered &= other.buffered;
+        self.layout |= other.layout;
+        self.invalidate |= other.invalidate;
+        self.fresh |= other.fresh;
+        self.units.extend(other.units);
+        self.destroy_data = self.destroy_data.take().or(other.destroy_data);
+    }
+}

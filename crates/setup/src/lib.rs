@@ -1,0 +1,19 @@
+//! What is touched outside of this process and put back: devices, files, buckets, servers.
+//!
+//! [`safety`] says no to what is not ours and knows what is by its mark; [`block`] and [`objects`] make files, devices and prefixes
+//! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`removal`] takes away what a
+//! run made, [`cleanup()`] what a killed one left.
+
+pub mod block;
+mod cleanup;
+mod error;
+pub mod interrupt;
+pub mod objects;
+pub mod removal;
+pub mod s3;
+pub mod safety;
+mod server;
+
+pub use cleanup::cleanup;
+pub use error::SetupError;
+pub use interrupt::Interrupt;

@@ -1,0 +1,151 @@
+//! Waiting for a server that is away: a run whose server is being restarted must not leave its objects behind.
+//!
+//! Attempts are repeated with growing pauses until nothing has gone forward for a bounded time.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_model::Event;
+
+use super::store::StoreFault;
+use crate::interrupt::Interrupt;
+
+/// How long cleaning up waits for a server that is away. Servers restart in seconds; nobody waits for minutes.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Time, as far as waiting needs it.
+pub trait Waiting {
+    /// Since some fixed time.
+    fn now(&self) -> Duration;
+    /// Waits; false: there is no wish to wait any more.
+    fn pause(&mut self, time: Duration, why: &StoreFault) -> bool;
+}
+
+/// Repeats `work` while it fails for a passing reason. `work` sets its flag when something went forward.
+pub fn patiently<T>(
+    waiting: &mut dyn Waiting,
+    mut work: impl FnMut(&mut bool) -> Result<T, StoreFault>,
+) -> Result<T, StoreFault> {
+    let mut since = waiting.now();
+    let mut next = FIRST_PAUSE;
+    loop {
+        let mut forward = false;
+        let fault = match work(&mut forward) {
+            Err(e) if e.may_pass() => e,
+            other => return other,
+        };
+        if forward {
+            since = waiting.now();
+            next = FIRST_PAUSE;
+        }
+        let left = (since + PATIENCE).saturating_sub(waiting.now());
+        if left.is_zero() || !waiting.pause(next.min(left), &fault) {
+            return Err(fault);
+        }
+        next = (next * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The real clock. Says once why it waits; a first Ctrl-C while it waits ends the waiting.
+pub struct Clock<'a> {
+    begun: Instant,
+    interrupt: Interrupt,
+    was_interrupted: bool,
+    told: bool,
+    tell: &'a mut dyn FnMut(Event),
+}
+
+impl std::fmt::Debug for Clock<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clock").field("begun", &self.begun).field("told", &self.told).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Clock<'a> {
+    pub fn new(interrupt: Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
+        let was_interrupted = interrupt.is_requested();
+        Self { begun: Instant::now(), interrupt, was_interrupted, told: false, tell }
+    }
+}
+
+impl Waiting for Clock<'_> {
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn pause(&mut self, time: Duration, why: &StoreFault) -> bool {
+        if self.interrupt.is_enough() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.told, true) {
+            let text =
+                format!("cleaning up has to wait: {why}. It is tried again for {} s", PATIENCE.as_secs());
+            (self.tell)(Event::Message(text));
+        }
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.interrupt.is_enough() || (self.interrupt.is_requested() && !self.was_interrupted) {
+                return false;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A clock that pauses move.
+    #[derive(Debug, Default)]
+    pub struct Virtual {
+        pub now: Duration,
+        pub pauses: u32,
+    }
+
+    impl Waiting for Virtual {
+        fn now(&self) -> Duration {
+            self.now
+        }
+        fn pause(&mut self, time: Duration, _: &StoreFault) -> bool {
+            self.now += time;
+            self.pauses += 1;
+            true
+        }
+    }
+
+    fn away() -> StoreFault {
+        StoreFault::Away("no answer".to_owned().into())
+    }
+
+    #[test]
+    fn it_gives_up_after_a_bounded_time() {
+        let mut clock = Virtual::default();
+        assert_eq!(patiently(&mut clock, |_| Err::<(), _>(away())), Err(away()));
+        assert_eq!(clock.now, PATIENCE);
+        assert!((10..40).contains(&clock.pauses), "{}", clock.pauses);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_waited_for() {
+        let mut clock = Virtual::default();
+        let denied = StoreFault::Denied("no".to_owned().into());
+        assert_eq!(patiently(&mut clock, |_| Err::<(), _>(denied.clone())), Err(denied));
+        assert_eq!(clock.pauses, 0);
+    }
+
+    #[test]
+    fn while_something_goes_forward_the_time_begins_anew() {
+        let mut clock = Virtual::default();
+        let mut times = 0;
+        let done = patiently(&mut clock, |forward| {
+            times += 1;
+            *forward = true;
+            if times < 1000 { Err(away()) } else { Ok(times) }
+        });
+        assert_eq!(done, Ok(1000));
+        assert!(clock.now > PATIENCE);
+    }
+}

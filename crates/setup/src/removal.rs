@@ -1,0 +1,159 @@
+//! Removes what the journal lists: of a bucket, and of this machine.
+
+use std::cell::RefCell;
+
+use plimsoll_model::plan::{ControllerSpec, Stage};
+use plimsoll_model::{Event, OpKind, Plan};
+use plimsoll_store::{Journal, Thing};
+
+use crate::error::SetupError;
+use crate::interrupt::Interrupt;
+use crate::objects::{Cleaned, Clock, ObjectStore, STOPPED, clean};
+use crate::safety::marker::{self, Content};
+use crate::safety::trees;
+use crate::server;
+
+/// Target that a thing in a bucket belongs to.
+pub fn bucket_target(thing: &Thing) -> Option<&String> {
+    match thing {
+        Thing::Bucket { target, .. } | Thing::Prefix { target, .. } | Thing::Upload { target, .. } => {
+            Some(target)
+        }
+        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => None,
+    }
+}
+
+/// The objects of a server whose data goes as a whole need no removing one by one.
+pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), SetupError> {
+    for (id, thing) in journal.pending() {
+        if bucket_target(&thing).is_some_and(|t| t == name) {
+            journal.removed(id)?;
+        }
+    }
+    Ok(())
+}
+
+/// How a bucket is cleaned up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Nothing is removed, by wish.
+    pub keep: bool,
+    /// The run may have left unfinished uploads.
+    pub uploads: bool,
+    pub interrupt: Interrupt,
+}
+
+/// Whether a plan uploads in parts. Only then is there anything to be looked for that no listing of objects shows.
+pub fn has_uploads(plan: &Plan) -> bool {
+    let parts =
+        |stage: &Stage| stage.workloads.iter().any(|w| w.mix.get(&OpKind::Multipart).is_some_and(|n| *n > 0));
+    let template = plan.controller.as_ref().is_some_and(|c| match c {
+        ControllerSpec::Sweep { template, ops, .. } => parts(template) || ops.contains(&OpKind::Multipart),
+        ControllerSpec::Saturation { template, .. }
+        | ControllerSpec::Limits { template, .. }
+        | ControllerSpec::Watch { template, .. } => parts(template),
+    });
+    template || plan.stages.iter().any(parts)
+}
+
+/// What the journal holds of one target's bucket. Gives what had to stay, in words; `removed` counts objects, and is none where
+/// the removal of a prefix did not come to its end.
+pub fn bucket_things(
+    store: &dyn ObjectStore,
+    journal: &mut Journal,
+    target: &str,
+    how: &How,
+    removed: &mut Option<u64>,
+    events: &mut dyn FnMut(Event),
+) -> Result<Vec<String>, SetupError> {
+    store.give_up_when(how.interrupt.enough_flag());
+    let mut left = Vec::new();
+    for (id, thing) in journal.pending() {
+        if bucket_target(&thing).is_none_or(|t| t != target) {
+            continue;
+        }
+        if how.keep {
+            journal.kept(id)?;
+            continue;
+        }
+        how.interrupt.begin_cleaning();
+        if matches!(thing, Thing::Prefix { .. }) {
+            events(Event::Cleaning { done: 0, total: None });
+        }
+        // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
+        let tell = RefCell::new(&mut *events);
+        let mut waits = |e: Event| (*tell.borrow_mut())(e);
+        let mut clock = Clock::new(how.interrupt, &mut waits);
+        let done = clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
+            (*tell.borrow_mut())(Event::Cleaning { done, total: None });
+            !how.interrupt.is_enough()
+        })?;
+        match done {
+            Cleaned::Left(mut why) => {
+                *removed = None;
+                // A request that was broken off names only itself.
+                if how.interrupt.is_enough() && !why.contains(STOPPED) {
+                    why = format!("{STOPPED}: {why}");
+                }
+                left.push(format!("{}: {why}", words(&thing)));
+            }
+            Cleaned::Gone { objects } => *removed = removed.map(|n| n + objects),
+            Cleaned::GoneBeside { objects, others } => {
+                *removed = removed.map(|n| n + objects);
+                events(Event::Message(format!("{}: {others}", words(&thing))));
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
+pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, SetupError> {
+    let mut left = Vec::new();
+    let run = journal.mark().to_owned();
+    for (id, thing) in journal.pending() {
+        let gone = match &thing {
+            // Of an older version: from another directory it says nothing of what is there.
+            Thing::File { path } | Thing::Directory { path } | Thing::Tree { path }
+                if path.is_relative() && !path.exists() =>
+            {
+                Err("its path is relative to where the run was started: clean up from there".to_owned())
+            }
+            Thing::File { .. } | Thing::Directory { .. } if keep => {
+                journal.kept(id)?;
+                continue;
+            }
+            Thing::File { path } => marker::remove(path, &run, content),
+            Thing::Directory { path } => trees::remove(path, &run, trees::Extent::Empty),
+            Thing::Tree { path } => trees::remove(path, &run, trees::Extent::Whole),
+            Thing::Process { pid, start_ticks, boot_id } => {
+                server::end_leftover(*pid, *start_ticks, boot_id, &run)
+            }
+            Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
+        };
+        match gone {
+            Ok(()) => journal.removed(id)?,
+            Err(why) => left.push(format!("{}: {why}; {}", words(&thing), by_hand(&thing))),
+        }
+    }
+    Ok(left)
+}
+
+/// What to do about a thing that stays.
+fn by_hand(thing: &Thing) -> String {
+    match thing {
+        Thing::Process { pid, .. } => format!("if it is this run's server, end it by hand: kill {pid}"),
+        _ => "if it is nothing but this run's, remove it by hand".into(),
+    }
+}
+
+/// A thing, for a person.
+pub fn words(thing: &Thing) -> String {
+    match thing {
+        Thing::Bucket { bucket, .. } => format!("bucket '{bucket}'"),
+        Thing::Prefix { bucket, prefix, .. } => format!("objects under '{prefix}' in bucket '{bucket}'"),
+        Thing::Upload { bucket, key, .. } => format!("unfinished upload of '{key}' in bucket '{bucket}'"),
+        Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } => path.display().to_string(),
+        Thing::Process { pid, .. } => format!("process {pid}"),
+    }
+}

@@ -1,0 +1,87 @@
+//! How an S3 target is reached: endpoints, credentials, region.
+
+use plimsoll_model::plan::{S3Target, is_secret_header};
+use plimsoll_model::text::keep_secret;
+use plimsoll_s3::credentials::{System, endpoint_url, resolve};
+use plimsoll_s3::{Credentials, Endpoint};
+
+use super::asked;
+use crate::error::SetupError;
+use crate::server::Server;
+
+/// Region where none is named anywhere: what servers other than AWS expect.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// How to reach a target, without having touched its bucket.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub endpoints: Vec<Endpoint>,
+    /// Where redirects may lead beside those.
+    pub redirects: Vec<Endpoint>,
+    pub credentials: Credentials,
+    pub region: String,
+    pub target: S3Target,
+}
+
+/// Credentials from the server that we started, else from where the AWS tools look.
+pub fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, SetupError> {
+    let wire = asked::with_customer_key(target)?;
+    if let Some(server) = server {
+        let endpoint = parse_endpoints(std::slice::from_ref(&server.ready.endpoint))?;
+        let credentials = Credentials {
+            access_key: server.ready.access_key.clone(),
+            secret_key: server.ready.secret_key.clone(),
+            session_token: None,
+        };
+        let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
+        return Ok(Access { endpoints: endpoint, redirects: Vec::new(), credentials, region, target: wire });
+    }
+    wire.put_headers.iter().filter(|(n, _)| is_secret_header(n)).for_each(|(_, key)| keep_secret(key));
+    let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
+        let text = e.to_string();
+        match text.split_once(": ").filter(|_| e.names_remedy()) {
+            Some((problem, remedy)) => SetupError::input(problem, capital(remedy)),
+            None => SetupError::input(text, "A secret is never taken from the command line or the plan"),
+        }
+    })?;
+    // A server may repeat what it was sent.
+    keep_secret(&found.credentials.secret_key);
+    if let Some(token) = found.credentials.session_token.as_deref() {
+        keep_secret(token);
+    }
+    let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
+        ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
+        ([], None) => {
+            return Err(SetupError::input(
+                "no endpoint is named",
+                "Name one with --endpoint, or set AWS_ENDPOINT_URL",
+            ));
+        }
+        (list, _) => parse_endpoints(list)?,
+    };
+    let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
+    let redirects = parse_endpoints(&target.redirects_to)?;
+    Ok(Access { endpoints, redirects, credentials: found.credentials, region, target: wire })
+}
+
+/// A sentence's beginning.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// The endpoint where the command line names none: of the environment, or of the profile.
+pub fn configured_endpoint(profile: Option<&str>) -> Result<Option<String>, SetupError> {
+    endpoint_url(&System, profile)
+        .map_err(|e| SetupError::input(e.to_string(), "Correct it, or name the endpoint with --endpoint"))
+}
+
+fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, SetupError> {
+    let mut all = Vec::new();
+    for p in patterns {
+        all.extend(Endpoint::expand(p).map_err(|e| {
+            SetupError::input(e.to_string(), "An endpoint is a URL such as http://127.0.0.1:9000")
+        })?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,257 @@
+//! An S3 target made ready: credentials found, endpoints reached, bucket there, a prefix of our own marked.
+
+use std::path::Path;
+
+use plimsoll_model::plan::{EmbeddedSpec, S3Target, Workload};
+use plimsoll_model::{Event, OpKind, Plan};
+use plimsoll_store::Journal;
+
+use super::access::{Access, access};
+use super::admin::AdminStore;
+use super::asked;
+use crate::error::SetupError;
+use crate::objects::{self, Area, ObjectStore, StoreFault};
+use crate::removal::{self, How};
+use crate::server::{self, Server};
+
+/// The word that stands for the embedded server in a plan.
+pub const EMBEDDED: &str = "embedded";
+/// And the one for the canned server, which keeps nothing: for calibration.
+pub const CANNED: &str = "canned";
+/// How the canned server names itself.
+const CANNED_SERVER: &str = "PlimsollCanned";
+
+/// A target whose bucket and prefix are there.
+#[derive(Debug)]
+pub struct Connected {
+    access: Access,
+    /// Absent where nothing can be made: in the canned server, and where everything is refused.
+    area: Option<Area>,
+    /// Where the run's objects live, or would.
+    prefix: String,
+    /// Why nothing may be done here, in the server's words: measured all the same.
+    refused: Option<String>,
+    /// What was asked of the storage, and not confirmed by it: a sentence each.
+    unconfirmed: Vec<String>,
+    admin: AdminStore,
+    server: Option<Server>,
+}
+
+/// Everything up to the marker. Clear words for each thing that can be missing.
+pub fn connect(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    exe: &Path,
+    run_id: &str,
+    journal: &mut Journal,
+    events: &mut dyn FnMut(Event),
+) -> Result<Connected, SetupError> {
+    target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
+    let server = start_server(plan, name, target, exe, journal)?;
+    let access = access(target, server.as_ref())?;
+    check_descriptors(plan)?;
+    let admin = AdminStore::new(&access)?;
+    // The first request says whether the server is there and lets us in, and what it calls itself.
+    let reached = admin.reach(&mut |text| events(Event::Message(text)));
+    let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
+    let place = (name, target.bucket.as_str());
+    let mut refused = None;
+    let mut area = None;
+    match reached {
+        // It keeps nothing, whatever it answers.
+        _ if admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) => {}
+        // Not wrong keys: a server that denies everything is measured as what it is.
+        Err(StoreFault::Forbidden(told)) if objects::nothing_is_allowed(&admin, journal, place, &prefix)? => {
+            refused = Some(told.to_string());
+        }
+        // One time-out is enough.
+        Err(fault) if fault.may_pass() => return Err(objects::bucket_error(&target.bucket, &fault)),
+        reached => {
+            others_answer(&access, reached == Ok(true))?;
+            let mut tell = |text| events(Event::Message(text));
+            let made = objects::open_area(&admin, journal, place, &prefix, target.create_bucket, &mut tell);
+            match made {
+                Ok(made) => area = Some(made),
+                Err(e) => {
+                    // What was made until then (the bucket) goes again.
+                    let left =
+                        removal::bucket_things(&admin, journal, name, &How::default(), &mut None, events)?;
+                    left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
+                    if let Some(server) = server {
+                        server.stop(journal)?;
+                    }
+                    return Err(e);
+                }
+            }
+        }
+    }
+    let prefix = objects::with_slash(&prefix);
+    let unconfirmed = match &area {
+        Some(_) => admin.unconfirmed(&access.target, &prefix),
+        // A server that keeps nothing, or lets nothing be stored, cannot be asked.
+        None if asked::asks(&access.target) => vec![asked::UNKNOWN.into()],
+        None => Vec::new(),
+    };
+    Ok(Connected { access, area, prefix, refused, unconfirmed, admin, server })
+}
+
+/// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
+/// turn a part of all ops into failures. Before anything is made, so that nothing is left where one does not.
+fn others_answer(access: &Access, exists: bool) -> Result<(), SetupError> {
+    const LEAVE_OUT: &str =
+        "Correct this endpoint, or leave it out: all endpoints have to serve the same bucket";
+    for endpoint in access.endpoints.iter().skip(1) {
+        let store = AdminStore::of(access, endpoint)?;
+        let bucket = &access.target.bucket;
+        match store.bucket_exists() {
+            Ok(there) if there == exists => {}
+            Ok(there) => {
+                let has = if there { "has" } else { "lacks" };
+                let text = format!("{endpoint} {has} bucket '{bucket}', unlike {}", access.endpoints[0]);
+                return Err(SetupError::input(text, LEAVE_OUT));
+            }
+            Err(e) => return Err(SetupError::input(e.to_string(), e.remedy().unwrap_or(LEAVE_OUT))),
+        }
+    }
+    Ok(())
+}
+
+/// The server that the plan's endpoint asks for, if it asks for one.
+fn start_server(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    exe: &Path,
+    journal: &mut Journal,
+) -> Result<Option<Server>, SetupError> {
+    let Some(word) = target.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED) else {
+        return Ok(None);
+    };
+    if target.endpoints.len() > 1 {
+        return Err(SetupError::input(
+            format!("target '{name}' names the {word} server beside other endpoints"),
+            "Give it a target of its own",
+        ));
+    }
+    if word == CANNED {
+        let sizes = plan.stages.iter().flat_map(|s| &s.workloads).map(|w| w.size.max_bytes());
+        return server::start_canned(exe, sizes.max().unwrap_or(4096)).map(Some);
+    }
+    let spec = target.embedded.clone().unwrap_or_default();
+    server::start_s3(exe, &spec, &target.bucket, journal).map(Some)
+}
+
+/// A connection for each op in flight, and some for the rest of the program.
+fn check_descriptors(plan: &Plan) -> Result<(), SetupError> {
+    const REST: u64 = 64;
+    let stages = plan.stages.iter();
+    let most = stages.map(|s| s.workloads.iter().map(connections).sum::<u64>()).max().unwrap_or(0);
+    let wanted = most + REST;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    if soft >= wanted {
+        return Ok(());
+    }
+    if hard >= wanted {
+        // The soft limit is ours to raise.
+        let raised = rustix::process::Rlimit { current: Some(wanted), maximum: limit.maximum };
+        if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() {
+            return Ok(());
+        }
+    }
+    Err(SetupError::input(
+        format!("{most} connections need {wanted} file descriptors, and {soft} are allowed"),
+        format!("Raise the limit with: ulimit -n {wanted}, or lower the concurrency"),
+    ))
+}
+
+fn connections(w: &Workload) -> u64 {
+    let parts = w.object.as_ref().filter(|_| w.mix.contains_key(&OpKind::Multipart));
+    u64::from(w.concurrency)
+        * u64::from(w.jobs.unwrap_or(1))
+        * parts.map_or(1, |o| u64::from(o.part_concurrency.max(1)))
+}
+
+/// A client for cleaning up: the same access, later.
+pub fn admin_for(target: &S3Target) -> Result<AdminStore, SetupError> {
+    AdminStore::new(&access(target, None)?)
+}
+
+/// The same for an embedded server over a directory that outlives it: without its limits, for the clean-up.
+pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(AdminStore, Server), SetupError> {
+    let data = target.embedded.as_ref().and_then(|e| e.data.clone());
+    let spec = EmbeddedSpec { data, ..EmbeddedSpec::default() };
+    let exe = std::env::current_exe().unwrap_or_else(|_| "plimsoll".into());
+    let server = server::start_s3(&exe, &spec, &target.bucket, journal)?;
+    let store = AdminStore::new(&access(target, Some(&server))?)?;
+    Ok((store, server))
+}
+
+impl Connected {
+    pub fn endpoint_names(&self) -> Vec<String> {
+        self.access.endpoints.iter().map(ToString::to_string).collect()
+    }
+
+    /// Where the run's objects live, or would.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The storage runs on this machine.
+    pub fn is_here(&self) -> bool {
+        self.server.is_some()
+            || self.access.endpoints.iter().all(|e| {
+                matches!(e.host.as_str(), "localhost" | "::1" | "[::1]") || e.host.starts_with("127.")
+            })
+    }
+
+    pub fn store(&self) -> &dyn ObjectStore {
+        &self.admin
+    }
+
+    /// The run's own place in the bucket; none in a server that keeps nothing.
+    pub fn area(&self) -> Option<&Area> {
+        self.area.as_ref()
+    }
+
+    /// Why nothing may be done here, where the server denies everything.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// It speaks TLS, and with anyone: no certificate was checked.
+    pub fn is_unchecked(&self) -> bool {
+        self.access.target.tls.insecure && self.access.endpoints.iter().any(|e| e.tls)
+    }
+
+    /// What was asked of the storage, and not confirmed by it.
+    pub fn unconfirmed(&self) -> &[String] {
+        &self.unconfirmed
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// `Server` header, as far as it was seen.
+    pub fn server_header(&self) -> Option<String> {
+        self.admin.server()
+    }
+
+    /// The data of the embedded server is in a temporary directory that goes with it.
+    pub fn is_thrown_away(&self) -> bool {
+        let named = self.access.target.embedded.as_ref().is_some_and(|e| e.data.is_some());
+        self.server.is_some() && !named
+    }
+
+    /// Name of the target in the plan.
+    pub fn target_name(&self) -> &str {
+        self.area.as_ref().map_or("", |a| a.target.as_str())
+    }
+
+    /// Ends the embedded server, if this target has one.
+    pub fn stop_server(&mut self, journal: &mut Journal) -> Result<(), SetupError> {
+        self.server.take().map_or(Ok(()), |s| s.stop(journal))
+    }
+}

@@ -1,0 +1,10 @@
+//! A bucket as a target: how it is reached, what is asked of it, and the place of our own that is claimed in it.
+
+mod access;
+mod admin;
+mod asked;
+mod connect;
+
+pub use access::{Access, configured_endpoint};
+pub use admin::AdminStore;
+pub use connect::{CANNED, Connected, EMBEDDED, admin_for, connect, embedded_admin};

@@ -1,0 +1,61 @@
+//! What is done with a file, device or directory that is held open: by its handle, not by its path.
+
+use std::fs::File;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use super::handle::path_of;
+use super::judge::Refusal;
+use super::marker::{self, Maker};
+use super::place::Place;
+
+/// Who made a file that is open.
+pub fn maker(file: &File) -> Maker {
+    match path_of(file).and_then(|p| Place::of(&p).ok().flatten()) {
+        Some(place) => marker::maker(file, &place),
+        None => Maker::Unknown,
+    }
+}
+
+/// How long a lock may be taken by something that looks at each new device for a moment (udev).
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Locks a file, device or directory against other runs, for as long as it stays open. Two runs on one thing measure each
+/// other, and neither could tell.
+pub fn lock(file: &File, shown: &str) -> Result<(), Refusal> {
+    let end = std::time::Instant::now() + PATIENCE;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if std::time::Instant::now() < end => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Refusal::new(
+                    shown,
+                    "another run is using it (or another program holds a lock on it)",
+                    "Wait for its end (plimsoll runs list, fuser -v); what is to be measured together belongs into one plan",
+                ));
+            }
+            // Some network file systems have no locks.
+            _ => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || File::open(dir.path()).unwrap();
+        let first = open();
+        lock(&first, "d").unwrap();
+        assert!(lock(&open(), "d").unwrap_err().problem.contains("another run"));
+        drop(first);
+        lock(&open(), "d").unwrap();
+    }
+}

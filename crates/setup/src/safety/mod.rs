@@ -1,0 +1,28 @@
+//! What may be written to: refusal of unsafe targets, recognition of devices and of what is on them.
+//!
+//! Nothing here writes to a target. [`permit`] and [`prepare_file`] decide, and what they return is the device or file itself,
+//! open: it is what the run uses. [`marker`] and [`trees`] remove what a run made, by the run's mark on the thing itself: a
+//! journal or a name proves nothing.
+
+pub mod claim;
+pub mod content;
+pub mod device;
+pub mod facts;
+pub mod files;
+pub mod handle;
+pub mod held;
+pub mod judge;
+pub mod marker;
+pub mod mounts;
+pub mod place;
+pub mod probe;
+pub mod reads;
+pub mod signature;
+pub mod trees;
+
+pub use claim::{Permit, permit};
+pub use device::DeviceInfo;
+pub use facts::{DeviceUse, UseOf};
+pub use files::{FileFate, HeldFile, prepare_file};
+pub use judge::{Refusal, Request, judge};
+pub use signature::{Signature, detect};

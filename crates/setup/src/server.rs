@@ -1,0 +1,349 @@
+//! The embedded servers, each in a process of its own: so that what is measured has its own CPU time, and a crash
+//! of one is not a crash of the other.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_model::plan::EmbeddedSpec;
+use plimsoll_store::{Journal, Thing};
+use serde::Deserialize;
+
+use crate::error::SetupError;
+use crate::safety::trees;
+
+/// How long a server may take until it says that it is ready.
+const START: Duration = Duration::from_secs(20);
+/// And to end after SIGTERM, before it is killed.
+const STOP: Duration = Duration::from_secs(5);
+
+/// The line that a server prints on its standard output when it accepts connections.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Ready {
+    /// URL such as `http://127.0.0.1:34567`.
+    pub endpoint: String,
+    #[serde(default)]
+    pub access_key: String,
+    #[serde(default)]
+    pub secret_key: String,
+}
+
+/// A running server; ended when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    pub ready: Ready,
+    /// Journal entry of the process.
+    entry: Option<u64>,
+    /// Its data, where they go with it.
+    temporary: Option<Temporary>,
+}
+
+/// A directory that this run made for a server.
+#[derive(Debug)]
+struct Temporary {
+    path: PathBuf,
+    /// The run's mark, which is on it.
+    run: String,
+    /// Its entry in the journal.
+    entry: u64,
+}
+
+/// Starts the embedded S3 server with a bucket in it.
+pub fn start_s3(
+    exe: &Path,
+    spec: &EmbeddedSpec,
+    bucket: &str,
+    journal: &mut Journal,
+) -> Result<Server, SetupError> {
+    let (data, temporary) = match &spec.data {
+        Some(dir) => (PathBuf::from(dir), None),
+        None => {
+            let dir = temporary_dir();
+            let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
+            let run = journal.mark().to_owned();
+            trees::make(&dir, 0o700, &run).map_err(|e| {
+                SetupError::input(
+                    format!("cannot make {}: {e}", dir.display()),
+                    "Set TMPDIR to a directory that can be written",
+                )
+            })?;
+            (dir.join("data"), Some(Temporary { path: dir, run, entry }))
+        }
+    };
+    let mut command = Command::new(exe);
+    command.args(["target", "s3", "--listen", "127.0.0.1:0", "--bucket", bucket, "--data"]).arg(&data);
+    if let Some(tier) = &spec.tier {
+        command.args(["--tier", tier]);
+    }
+    if let Some(limits) = &spec.limits {
+        command.args(["--limits", limits]);
+    }
+    if let Some(scale) = spec.scale {
+        command.arg("--scale").arg(scale.to_string());
+    }
+    if spec.no_sync {
+        command.arg("--no-sync");
+    }
+    start(command, temporary, Some(journal))
+}
+
+/// Starts the canned server. It keeps nothing, so it needs no journal.
+pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, SetupError> {
+    let mut command = Command::new(exe);
+    command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
+    start(command, None, None)
+}
+
+fn start(
+    mut command: Command,
+    temporary: Option<Temporary>,
+    journal: Option<&mut Journal>,
+) -> Result<Server, SetupError> {
+    // Made for this run, known to it alone, and never on a command line.
+    let access_key = format!("plimsoll{:016x}", random());
+    let secret_key = format!("{:016x}{:016x}{:016x}", random(), random(), random());
+    command.env("AWS_ACCESS_KEY_ID", &access_key).env("AWS_SECRET_ACCESS_KEY", &secret_key);
+    if let Some(journal) = &journal {
+        // By this a later cleanup knows it.
+        command.env(RUN_VARIABLE, journal.mark());
+    }
+    command
+        .env_remove("AWS_SESSION_TOKEN")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
+    // A terminal's Ctrl-C goes to the whole group: the server must outlive our own cleanup.
+    command.process_group(0);
+    // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+                .map_err(std::io::Error::from)
+        });
+    }
+    let mut child = command.spawn().map_err(|e| {
+        SetupError::input(
+            format!("cannot start the embedded server: {e}"),
+            "Is plimsoll still where it was started from?",
+        )
+    })?;
+    let mut entry = None;
+    if let Some(journal) = journal {
+        let thing = Thing::Process {
+            pid: child.id(),
+            start_ticks: start_ticks(child.id()).unwrap_or(0),
+            boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+                .unwrap_or_default()
+                .trim()
+                .into(),
+        };
+        entry = Some(journal.creating(thing)?);
+    }
+    match await_ready(&mut child) {
+        // A server prints only keys that it made itself; these are ours.
+        Ok(ready) => Ok(Server { child, ready: Ready { access_key, secret_key, ..ready }, entry, temporary }),
+        Err(problem) => {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(SetupError::input(
+                format!("the embedded server did not start: {problem}"),
+                "Its own message is above",
+            ))
+        }
+    }
+}
+
+/// Reads the ready line in a thread, so that a silent server ends in a message and not in waiting.
+fn await_ready(child: &mut Child) -> Result<Ready, String> {
+    let stdout = child.stdout.take().ok_or("it has no output")?;
+    let (send, line) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stdout);
+        let mut text = String::new();
+        while matches!(reader.read_line(&mut text), Ok(n) if n > 0) {
+            if let Ok(ready) = serde_json::from_str::<Ready>(&text) {
+                // The receiver is gone when we gave up waiting.
+                let _ = send.send(ready);
+                break;
+            }
+            text.clear();
+        }
+        drop(send);
+        // The pipe stays open: a server that prints more must not die of it.
+        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+    });
+    line.recv_timeout(START).map_err(|e| match e {
+        std::sync::mpsc::RecvTimeoutError::Timeout => format!("it said nothing for {} s", START.as_secs()),
+        std::sync::mpsc::RecvTimeoutError::Disconnected => "it ended at once".into(),
+    })
+}
+
+impl Server {
+    /// Ends the server and removes its temporary data, and strikes both out of the journal.
+    pub fn stop(mut self, journal: &mut Journal) -> Result<(), SetupError> {
+        let data = self.end();
+        if let Some(id) = self.entry.take() {
+            journal.removed(id)?;
+        }
+        // What stays is in the journal, and `plimsoll cleanup` tries again.
+        if let Some(Ok(id)) = data {
+            journal.removed(id)?;
+        }
+        Ok(())
+    }
+
+    /// What became of its data: their entry in the journal when they are gone.
+    fn end(&mut self) -> Option<Result<u64, String>> {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            terminate(self.child.id());
+            let deadline = Instant::now() + STOP;
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            // It may have ended meanwhile; then there is nothing to kill.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        let data = self.temporary.take()?;
+        Some(trees::remove(&data.path, &data.run, trees::Extent::Whole).map(|()| data.entry))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // What stays is in the journal.
+        let _ = self.end();
+    }
+}
+
+/// Holds the run's mark in the environment of a server.
+const RUN_VARIABLE: &str = "PLIMSOLL_RUN_MARK";
+
+/// Whether a directory carries the mark of the embedded S3 server.
+pub fn is_data_directory(dir: &Path) -> bool {
+    dir.join(".plimsoll-data").is_file()
+}
+
+/// Ends a process that a killed run left, if it is still there and carries the run's mark. What a journal says of a process
+/// would fit any other, too.
+pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<(), String> {
+    let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if now.trim() != boot_id || start_ticks(pid) != Some(started) {
+        return Ok(());
+    }
+    // A handle of the process, so that no other gets its signal, should it end meanwhile.
+    let handle = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+    if start_ticks(pid) != Some(started) {
+        return Ok(());
+    }
+    let marked = format!("{RUN_VARIABLE}={run}");
+    if !environment_of(pid).split(|b| *b == 0).any(|v| v == marked.as_bytes()) {
+        return Err("it does not carry this run's mark".into());
+    }
+    if let Some(handle) = handle {
+        // An error means that it is gone.
+        let _ = rustix::process::pidfd_send_signal(handle, rustix::process::Signal::TERM);
+    }
+    let deadline = Instant::now() + STOP;
+    while start_ticks(pid) == Some(started) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if start_ticks(pid) == Some(started) { Err("it does not end".into()) } else { Ok(()) }
+}
+
+/// The environment that a process was started with. It is empty for the moment in which the program is being loaded.
+fn environment_of(pid: u32) -> Vec<u8> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        if !environment.is_empty() || start_ticks(pid).is_none() || Instant::now() > deadline {
+            return environment;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        // An error means that it is gone.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// Start of a process in clock ticks since boot: with the number it names one process for good. `None`: gone, or a zombie.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold spaces and parentheses itself.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    if fields.first() == Some(&"Z") {
+        return None;
+    }
+    fields.get(19)?.parse().ok()
+}
+
+fn temporary_dir() -> PathBuf {
+    std::env::temp_dir().join(format!("plimsoll-{:016x}", random()))
+}
+
+fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // Without the kernel's randomness (very early in boot) the clock has to do.
+    match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
+        Ok(_) => u64::from_le_bytes(bytes),
+        Err(_) => plimsoll_engine::ring::monotonic_ns(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Command {
+        let mut c = Command::new("/bin/sh");
+        c.args(["-c", text]);
+        c
+    }
+
+    #[test]
+    fn a_server_is_awaited_and_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
+        let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
+        let server = start(script(say), None, Some(&mut journal)).unwrap();
+        assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
+        assert!(server.ready.access_key.starts_with("plimsoll"));
+        let pid = server.child.id();
+        assert!(matches!(journal.pending()[..], [(_, Thing::Process { pid: p, .. })] if p == pid));
+        server.stop(&mut journal).unwrap();
+        assert!(start_ticks(pid).is_none());
+        assert!(journal.pending().is_empty());
+    }
+
+    #[test]
+    fn one_that_dies_is_named() {
+        let e = start(script("exit 3"), None, None).unwrap_err().to_string();
+        assert!(e.contains("ended at once"), "{e}");
+    }
+
+    #[test]
+    fn a_leftover_is_ended_and_a_stranger_is_not() {
+        let mark = "run.0123456789abcdef0123456789abcdef";
+        let mut child = Command::new("/bin/sleep").arg("100").env(RUN_VARIABLE, mark).spawn().unwrap();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let ticks = start_ticks(child.id()).unwrap();
+        let end = |ticks, boot: &str, run| end_leftover(child.id(), ticks, boot, run);
+        assert_eq!(end(ticks + 1, boot.trim(), mark), Ok(()), "another process with its number");
+        assert_eq!(end(ticks, "another boot", mark), Ok(()));
+        assert!(end(ticks, boot.trim(), "run.0").unwrap_err().contains("does not carry"));
+        assert!(start_ticks(child.id()).is_some());
+        assert_eq!(end(ticks, boot.trim(), mark), Ok(()));
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,138 @@
+//! Which crate of the workspace may use which: the arrows of ARCHITECTURE.md, held against the manifests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// A crate, and the crates of ours that it uses, tests included. An arrow that is not here has to be thought about before it
+/// is: does the one room really need the other, or only something small that belongs below both?
+const ARROWS: [(&str, &[&str]); 14] = [
+    ("model", &[]),
+    ("s3", &["model"]),
+    ("engine", &["model", "s3"]),
+    ("store", &["model"]),
+    ("stats", &["model"]),
+    ("control", &["model", "stats"]),
+    ("judge", &["control", "model", "stats", "store"]),
+    ("setup", &["engine", "model", "s3", "store"]),
+    ("run", &["control", "engine", "judge", "model", "setup", "stats", "store"]),
+    ("suites", &["judge", "model", "run", "setup", "stats", "store"]),
+    ("report", &["model", "stats", "store"]),
+    ("target", &[]),
+    (
+        "plimsoll",
+        &["engine", "judge", "model", "report", "run", "setup", "stats", "store", "suites", "target"],
+    ),
+    ("xtask", &["model", "stats"]),
+];
+
+/// Crates from outside that a crate may not name, so that it stays what it is.
+const NEVER: [(&str, &[&str]); 5] = [
+    // The hot path: nothing that formats, logs or schedules.
+    ("engine", &["serde_json", "tokio", "tracing"]),
+    // Data and decisions: nothing that reads, writes, waits or looks at a clock.
+    ("model", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
+    ("stats", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
+    ("control", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
+    ("judge", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
+];
+
+/// Of the standard library, what a crate without I/O does without.
+const OUTSIDE: [&str; 9] = [
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "Instant::",
+    "SystemTime",
+];
+
+/// What each crate of the workspace names in its manifest, in whatever table.
+fn named() -> BTreeMap<String, BTreeSet<String>> {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let text = |v: &serde_json::Value| v.as_str().unwrap().to_owned();
+    let package = |p: &serde_json::Value| {
+        let dependencies = p["dependencies"].as_array().unwrap().iter();
+        (short(&text(&p["name"])), dependencies.map(|d| text(&d["name"])).collect())
+    };
+    metadata["packages"].as_array().unwrap().iter().map(package).collect()
+}
+
+/// The name of one of ours without what all have in common.
+fn short(name: &str) -> String {
+    name.strip_prefix("plimsoll-").unwrap_or(name).to_owned()
+}
+
+/// What the table says otherwise than the manifests: a line each.
+fn differences(table: &[(&str, &[&str])], named: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut out = Vec::new();
+    for (name, names) in named {
+        let Some((_, allowed)) = table.iter().find(|(n, _)| n == name) else {
+            out.push(format!("{name} is a crate of which the table knows nothing"));
+            continue;
+        };
+        let allowed: BTreeSet<String> = allowed.iter().map(|n| (*n).to_owned()).collect();
+        let ours = |n: &String| named.contains_key(&short(n));
+        let uses: BTreeSet<String> = names.iter().filter(|n| ours(n)).map(|n| short(n)).collect();
+        out.extend(uses.difference(&allowed).map(|to| format!("{name} -> {to} is not permitted")));
+        out.extend(allowed.difference(&uses).map(|to| format!("{name} -> {to} is permitted, and not used")));
+    }
+    let gone = table.iter().filter(|(n, _)| !named.contains_key(*n));
+    out.extend(gone.map(|(n, _)| format!("there is no crate {n}")));
+    out
+}
+
+#[test]
+fn crates_use_each_other_as_the_table_has_it() {
+    assert_eq!(differences(&ARROWS, &named()), Vec::<String>::new(), "correct the table and ARCHITECTURE.md");
+}
+
+#[test]
+fn an_arrow_too_many_is_told() {
+    let mut named = named();
+    named.get_mut("control").unwrap().insert("plimsoll-run".to_owned());
+    assert_eq!(differences(&ARROWS, &named), ["control -> run is not permitted"]);
+}
+
+#[test]
+fn no_crate_names_what_would_make_it_another() {
+    let named = named();
+    for (name, never) in NEVER {
+        let found: Vec<_> = never.iter().filter(|n| named[name].contains(**n)).collect();
+        assert!(found.is_empty(), "{name} names {found:?}");
+    }
+}
+
+#[test]
+fn controllers_judgement_and_statistics_touch_nothing_outside() {
+    for name in ["stats", "control", "judge"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates").join(name).join("src");
+        for (path, text) in sources(&root) {
+            let found = OUTSIDE.iter().find(|w| text.contains(**w));
+            assert_eq!(found, None, "{path}");
+        }
+    }
+}
+
+/// All Rust files below a directory: path and text.
+fn sources(dir: &Path) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            out.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+        }
+    }
+    out
+}
