@@ -44,7 +44,9 @@ pub(super) struct Outgoing {
     pub body_len: u64,
     head_sent: usize,
     body_sent: u64,
-    /// The body waits for `100 Continue`.
+    /// The request asks for `100 Continue`.
+    pub expects: bool,
+    /// The body waits: for `100 Continue`, or, as the connection takes no more of it, for the answer that may still come.
     pub held: bool,
     iovecs: Box<[libc::iovec]>,
     stamps: Box<[Stamp]>,
@@ -74,6 +76,7 @@ impl Outgoing {
             body_len: 0,
             head_sent: 0,
             body_sent: 0,
+            expects: false,
             held: false,
             iovecs: vec![empty; PIECES].into_boxed_slice(),
             stamps: vec![[0; STAMP_BYTES]; STAMPS].into_boxed_slice(),
@@ -98,6 +101,8 @@ impl Outgoing {
         self.wire.clear();
         self.wire_sent = 0;
         self.wire_body = 0;
+        // Why it was held on the connection before is over with that connection.
+        self.held = self.expects;
     }
 
     /// All of it was taken by the kernel (and the body was not withheld).
@@ -244,6 +249,17 @@ fn iovec(bytes: &[u8]) -> libc::iovec {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_request_that_is_sent_again_is_held_for_its_own_reason_alone() {
+        for expects in [false, true] {
+            let mut out = super::Outgoing::new(false, 0);
+            out.expects = expects;
+            out.held = true;
+            out.rewind();
+            assert_eq!(out.held, expects);
+        }
+    }
+
     use std::sync::LazyLock;
 
     use super::super::content::Layout;

@@ -90,7 +90,7 @@ impl Writer {
         out.text.clear();
         out.source = Source::None;
         out.body_len = 0;
-        out.held = false;
+        out.expects = false;
         self.key.clear();
         let mut exchange = Exchange::IDLE;
         let mut object = |base: u64, length: u64| {
@@ -209,7 +209,7 @@ impl Writer {
                 }
             }
         }
-        out.held = heads.expects_continue(&action, &body);
+        out.expects = heads.expects_continue(&action, &body);
         heads.write(&mut out.head, &action, &self.key, &body, unix_s);
         exchange
     }
