@@ -126,7 +126,7 @@ pub struct FrameReader {
 
 impl FrameReader {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(StoreError::io("open", path))?;
+        let file = crate::plain::open_to_read(path).map_err(StoreError::io("open", path))?;
         let file = std::io::BufReader::with_capacity(256 << 10, file);
         Ok(Self { file, path: path.to_owned(), number: 0, good_end: 0, damage: None, done: false })
     }

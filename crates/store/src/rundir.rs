@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 use crate::journal::{self, Journal};
+use crate::plain;
 use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, StreamWriter};
 
 pub const ENV_FORMAT: &str = "plimsoll.env/1";
@@ -175,7 +176,9 @@ impl RunDir {
 
     pub fn plan(&self) -> Result<Plan, StoreError> {
         let path = self.path.join("plan.toml");
-        let text = std::fs::read_to_string(&path).map_err(StoreError::io("read", &path))?;
+        let text = plain::read(&path)
+            .and_then(|b| String::from_utf8(b).map_err(std::io::Error::other))
+            .map_err(StoreError::io("read", &path))?;
         Plan::from_toml(&text).map_err(|e| StoreError::Content { path, problem: e.to_string() })
     }
 
@@ -504,7 +507,7 @@ fn hash_bytes(bytes: &[u8]) -> FileSeal {
 }
 
 fn hash_file(path: &Path) -> Result<FileSeal, StoreError> {
-    let mut file = std::fs::File::open(path).map_err(StoreError::io("open", path))?;
+    let mut file = plain::open_to_read(path).map_err(StoreError::io("open", path))?;
     let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
     let mut buffer = vec![0u8; 256 << 10];
     let mut bytes = 0u64;
@@ -549,7 +552,7 @@ fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<String, StoreError>
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let bytes = std::fs::read(path).map_err(StoreError::io("read", path))?;
+    let bytes = plain::read(path).map_err(StoreError::io("read", path))?;
     serde_json::from_slice(&bytes)
         .map_err(|e| StoreError::Content { path: path.to_owned(), problem: e.to_string() })
 }
