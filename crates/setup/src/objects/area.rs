@@ -84,7 +84,9 @@ pub fn open_area(
             e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
         ));
     }
-    if let Some(problem) = taken(store, (&prefix, &marker, &content), tell).map_err(|e| bucket_error(bucket, &e))? {
+    if let Some(problem) =
+        taken(store, (&prefix, &marker, &content), tell).map_err(|e| bucket_error(bucket, &e))?
+    {
         // Nothing of this run is there but its marker, if that was not overwritten. It goes alone: what the usual cleaning up
         // would take along is the other's, so that nothing is left to that, even where the marker has to stay.
         let gone = match store.get(&marker) {

@@ -158,7 +158,26 @@ pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
     // The mark goes last: until then a removal that was broken off can be taken up again.
     let inside = Place { dir: dir.try_clone().map_err(told)?.into(), name: MARKER.into() };
     inside.unlink(&marker, AtFlags::empty()).map_err(told)?;
-    place.unlink(&dir, AtFlags::REMOVEDIR).map_err(told)
+    drop(marker);
+    last(&place, &dir, run).map_err(told)
+}
+
+/// Waits before the directory is tried again, milliseconds (a choice: FUSE gives a file free some time after its last user closed it).
+const HIDDEN_FILE_WAITS_MS: [u64; 6] = [0, 10, 30, 100, 300, 600];
+
+/// Removes the directory, whose mark is gone. File systems of FUSE and NFS keep a file that was open when it was unlinked under another
+/// name in the directory until it is closed; what stays longer is somebody's, and the mark comes back for another try.
+fn last(place: &Place, dir: &File, run: &str) -> io::Result<()> {
+    let mut full = None;
+    for wait_ms in HIDDEN_FILE_WAITS_MS {
+        std::thread::sleep(std::time::Duration::from_millis(wait_ms));
+        match place.unlink(dir, AtFlags::REMOVEDIR) {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => full = Some(e),
+            done => return done,
+        }
+    }
+    mark(dir, run)?;
+    full.map_or(Ok(()), Err)
 }
 
 /// The mark in a directory, if it is this run's: of the directory's owner, plain, and for this directory.
@@ -254,6 +273,27 @@ mod tests {
         let path = dir.path().join("tree");
         make(&path, 0o700, RUN).unwrap();
         (dir, path)
+    }
+
+    /// As a FUSE file system does it: the file that was open is in the directory for a while, under another name.
+    #[test]
+    fn a_file_that_hides_for_a_while_is_waited_for_and_the_mark_comes_back_for_one_that_stays() {
+        let (_keep, path) = tree();
+        let (place, dir) = (Place::of(&path).unwrap().unwrap(), open_directory(&path).unwrap());
+        let hidden = path.join(".fuse_hidden0001");
+        fs::write(&hidden, "").unwrap();
+        fs::remove_file(path.join(MARKER)).unwrap();
+        assert_eq!(last(&place, &dir, RUN).unwrap_err().kind(), io::ErrorKind::DirectoryNotEmpty);
+        assert!(is_made(&path, RUN), "cleanup could not find it again");
+        fs::remove_file(path.join(MARKER)).unwrap();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                fs::remove_file(&hidden).unwrap();
+            });
+            last(&place, &dir, RUN).unwrap();
+        });
+        assert!(!path.exists());
     }
 
     #[test]
