@@ -1,19 +1,24 @@
 //! A stage of the plan to the engine's workers. Pure: the same plan gives the same workers.
 
+mod division;
 mod keys;
 mod source;
 mod times;
 mod workers;
 
+pub use division::{Division, divide, divide_jobs};
 pub use keys::{KeyPlan, key_plan, objects_to_overwrite, prepared_objects, used_up};
 pub use source::{Region, object_source, prepare_source, region_source, size_spec};
 pub use times::{planned_ns, stop_rule, warmup_ns};
-pub use workers::{Division, divide, threads_for, worker_number};
+pub use workers::{threads_for, worker_number};
 
 use plimsoll_engine::{Pacer, SeriesSpec};
 use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::{Pacing, TargetSpec, Workload};
+
+/// Agents that carry out a stage: this process alone.
+pub const AGENTS: u32 = 1;
 
 /// Purposes of the seeds that are derived from the plan's.
 pub mod purpose {

@@ -5,6 +5,8 @@ use plimsoll_model::OpKind;
 use plimsoll_model::plan::{Stage, Workload};
 use plimsoll_model::units::Span;
 
+use super::division::Division;
+
 /// A measured part that is given no end lasts this long.
 const DEFAULT_DURATION_NS: u64 = 30_000_000_000;
 
@@ -23,30 +25,24 @@ pub fn warmup_ns(stage: &Stage) -> u64 {
 }
 
 /// When one worker's share of a workload ends. Durations are of the measured part; ops and bytes of the whole load.
-pub fn stop_rule(w: &Workload, warmup_ns: u64, share: u32, of: u32) -> StopRule {
-    let part = |total: u64| {
-        let (each, left) = (total / u64::from(of), total % u64::from(of));
-        each + u64::from(u64::from(share) < left)
-    };
+pub fn stop_rule(w: &Workload, warmup_ns: u64, part: &Division) -> StopRule {
+    StopRule {
+        after_ns: after_ns(w, warmup_ns),
+        ops: w.stop.ops.map(|ops| part.part_of(ops)),
+        bytes: w.stop.bytes.map(|b| part.part_of(b.0)),
+        loops: w.stop.loops,
+    }
+}
+
+/// End of a workload's load after the start of its stage, where it ends by time.
+fn after_ns(w: &Workload, warmup_ns: u64) -> Option<u64> {
     let s = &w.stop;
     let endless = s.duration.is_none() && s.ops.is_none() && s.bytes.is_none() && s.loops.is_none();
-    let duration = s.duration.map(Span::as_ns).or(endless.then_some(DEFAULT_DURATION_NS));
-    StopRule {
-        after_ns: duration.map(|d| warmup_ns + d),
-        ops: s.ops.map(part),
-        bytes: s.bytes.map(|b| part(b.0)),
-        loops: s.loops,
-    }
+    s.duration.map(Span::as_ns).or(endless.then_some(DEFAULT_DURATION_NS)).map(|d| warmup_ns + d)
 }
 
 /// Planned end of a stage's load after its start; `None` where it ends by work, not by time.
 pub fn planned_ns(stage: &Stage) -> Option<u64> {
     let warmup = warmup_ns(stage);
-    stage
-        .workloads
-        .iter()
-        .map(|w| stop_rule(w, warmup, 0, 1).after_ns)
-        .collect::<Option<Vec<u64>>>()?
-        .into_iter()
-        .max()
+    stage.workloads.iter().map(|w| after_ns(w, warmup)).collect::<Option<Vec<u64>>>()?.into_iter().max()
 }

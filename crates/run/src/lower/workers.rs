@@ -1,13 +1,4 @@
-//! How many threads serve a workload, and which part of it each has.
-
-/// A worker's part of a workload with one shared sequence of ops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Division {
-    pub index: u32,
-    pub of: u32,
-    /// Ops in flight at most.
-    pub slots: u32,
-}
+//! How many threads serve a workload on one machine, and what they are numbered.
 
 /// One thread keeps this many in flight with ease: each thread costs a core, and slots cost nothing.
 const SLOTS_PER_THREAD: u32 = 16;
@@ -26,16 +17,9 @@ pub fn worker_number(first: u16, n: u32) -> u16 {
     number.expect("the jobs of a stage are bounded")
 }
 
-/// Spreads `concurrency` over `threads` as evenly as it goes.
-pub fn divide(concurrency: u32, threads: u32) -> Vec<Division> {
-    let (each, left) = (concurrency / threads, concurrency % threads);
-    (0..threads).map(|i| Division { index: i, of: threads, slots: each + u32::from(i < left) }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn threads_follow_cores_and_concurrency() {
@@ -47,15 +31,5 @@ mod tests {
         assert_eq!(threads_for(None, 64, 1, true), 1);
         assert_eq!(threads_for(Some(3), 64, 1, true), 3);
         assert_eq!(threads_for(Some(9), 4, 8, false), 4, "a thread without a slot does nothing");
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_is_lost(concurrency in 1u32..5000, asked in 1u32..64) {
-            let threads = threads_for(Some(asked), concurrency, 8, false);
-            let parts = divide(concurrency, threads);
-            prop_assert_eq!(parts.iter().map(|p| p.slots).sum::<u32>(), concurrency);
-            prop_assert!(parts.iter().all(|p| p.slots > 0 && p.of == threads));
-        }
     }
 }

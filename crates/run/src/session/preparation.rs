@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_engine::{DataSeed, Share, StopRule, TargetConfig, WorkerSpec};
+use plimsoll_engine::{DataSeed, StopRule, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::{OnThrottle, Stage, Workload};
 use plimsoll_model::{Event, Finding};
 use plimsoll_setup::block::{LayoutJob, layout_workers};
@@ -147,38 +147,35 @@ impl Session {
         count: u64,
     ) -> Result<Vec<WorkerSpec>, RunError> {
         let concurrency = w.concurrency.clamp(16, 64).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
-        let threads =
-            lower::threads_for(self.plan.options.threads, concurrency, target::cores(), s3.storage.is_here());
-        let mut keys = lower::key_plan(w, 0, 0, threads);
+        let parts = lower::divide(concurrency, lower::AGENTS, |_, slots| {
+            lower::threads_for(self.plan.options.threads, slots, target::cores(), s3.storage.is_here())
+        });
+        let mut keys = lower::key_plan(w, 0, 0, parts.len() as u32);
         keys.fresh_first = first;
         let mut config = (*s3.config(&self.plan, w, &keys)?).clone();
         // Nothing is measured here: a limiter's wish is obeyed.
         config.on_throttle = OnThrottle::Backoff;
         let config = Arc::new(config);
         let source = lower::prepare_source(w, first, lower::size_seed(self.plan.seed, w));
-        let one = |part: lower::Division| {
-            let share = Share { index: part.index, of: part.of };
-            let left = u64::from(u64::from(part.index) < count % u64::from(part.of));
-            WorkerSpec {
-                worker: part.index as u16,
-                stage: 0,
-                workload: 0,
-                series: lower::prepare_series(s3.storage.endpoint_names().len()),
-                cpu: None,
-                ring: self.plan.options.ring,
-                source: source.clone(),
-                share,
-                pacer: plimsoll_engine::Pacer::Closed,
-                pace_share: share,
-                target: TargetConfig::S3(Arc::clone(&config)),
-                slots: part.slots,
-                stop: StopRule { ops: Some(count / u64::from(part.of) + left), ..StopRule::default() },
-                start_delay_ns: 0,
-                trace: true,
-                verify: false,
-                data: DataSeed { spec: w.data, seed: lower::data_seed(self.plan.seed, w) },
-            }
+        let one = |part: lower::Division| WorkerSpec {
+            worker: lower::worker_number(0, part.thread),
+            stage: 0,
+            workload: 0,
+            series: lower::prepare_series(s3.storage.endpoint_names().len()),
+            cpu: None,
+            ring: self.plan.options.ring,
+            source: source.clone(),
+            share: part.share(),
+            pacer: plimsoll_engine::Pacer::Closed,
+            pace_share: part.share(),
+            target: TargetConfig::S3(Arc::clone(&config)),
+            slots: part.slots,
+            stop: StopRule { ops: Some(part.part_of(count)), ..StopRule::default() },
+            start_delay_ns: 0,
+            trace: true,
+            verify: false,
+            data: DataSeed { spec: w.data, seed: lower::data_seed(self.plan.seed, w) },
         };
-        Ok(lower::divide(concurrency, threads).into_iter().map(one).collect())
+        Ok(parts.into_iter().map(one).collect())
     }
 }

@@ -24,12 +24,7 @@ pub struct GridMerge {
 impl GridMerge {
     /// `first` is the slice in which the workers start.
     pub fn new(workers: usize, first: u64) -> Self {
-        Self {
-            next: vec![Some(first); workers],
-            newest: first,
-            pending: BTreeMap::new(),
-            spare: Vec::new(),
-        }
+        Self { next: vec![Some(first); workers], newest: first, pending: BTreeMap::new(), spare: Vec::new() }
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
@@ -145,7 +140,9 @@ mod tests {
     fn no_slice_is_given_another_time_however_late() {
         let mut g = GridMerge::new(50, 0);
         let mut by_time = BTreeMap::<u64, u64>::new();
-        let mut keep = |out: Vec<(u64, u64, u32)>| out.iter().for_each(|(at, ok, _)| *by_time.entry(*at).or_default() += ok);
+        let mut keep = |out: Vec<(u64, u64, u32)>| {
+            out.iter().for_each(|(at, ok, _)| *by_time.entry(*at).or_default() += ok)
+        };
         // One after the other runs through all of its 100 slices, as where 50 threads share a core.
         for w in 0..50 {
             (0..100).for_each(|i| g.offer(w, &slice(i, i + 1)));

@@ -96,18 +96,19 @@ impl FilesTarget {
         let block = w.block.clone().unwrap_or_default();
         let series = lower::series(w, &self.spec, 0);
         let region = self.region()?;
-        let one = |job: u32| {
+        let one = |part: lower::Division| {
+            let job = part.index;
             let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, job);
             let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, place.stage, place.workload, 0);
-            let worker = lower::worker_number(first_worker, job);
+            let worker = lower::worker_number(first_worker, part.thread);
             // Each worker paces its own part of a rate of bytes; the schedules of ops are shared.
             let (pacing, pace_share) = match &w.pacing {
                 Pacing::Bytes(b) => {
-                    let mut part = *b;
-                    part.0 /= f64::from(jobs);
-                    (Pacing::Bytes(part), Share::WHOLE)
+                    let mut own = *b;
+                    own.0 = part.rate_of(own.0);
+                    (Pacing::Bytes(own), Share::WHOLE)
                 }
-                other => (other.clone(), Share { index: job, of: jobs }),
+                other => (other.clone(), part.share()),
             };
             WorkerSpec {
                 worker,
@@ -122,14 +123,14 @@ impl FilesTarget {
                 pace_share,
                 target: self.config(job),
                 slots: w.concurrency,
-                stop: lower::stop_rule(w, place.warmup_ns, job, jobs),
+                stop: lower::stop_rule(w, place.warmup_ns, &part),
                 start_delay_ns: block.start_delay.map_or(0, |d| d.as_ns()),
                 trace: plan.options.trace.is_some(),
                 verify: w.verify,
                 data: DataSeed { spec: w.data, seed: lower::data_seed(plan.seed, w) },
             }
         };
-        Ok((0..jobs).map(one).collect())
+        Ok(lower::divide_jobs(jobs, lower::AGENTS).into_iter().map(one).collect())
     }
 }
 

@@ -10,7 +10,7 @@ pub use s3::S3Ready;
 
 use place::cpu_of;
 use plimsoll_engine::target::sim::SimWorld;
-use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
+use plimsoll_engine::{DataSeed, TargetConfig, WorkerSpec};
 use plimsoll_model::plan::bounds::MAX_STAGES;
 use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec, Workload};
 use plimsoll_model::{Plan, plan::SimTarget};
@@ -72,11 +72,11 @@ impl Ready {
         first_worker: u16,
     ) -> Result<Vec<WorkerSpec>, RunError> {
         let concurrency = w.in_flight();
-        let threads = match self {
+        let parts = lower::divide(concurrency, lower::AGENTS, |_, slots| match self {
             // A simulation runs in one thread in any case.
             Self::Sim(_) => 1,
-            _ => lower::threads_for(plan.options.threads, concurrency, cores(), self.is_here()),
-        };
+            _ => lower::threads_for(plan.options.threads, slots, cores(), self.is_here()),
+        });
         let overwrites = overwrites(plan);
         // A search writes the same objects in all its stages.
         let stage = if overwrites { 0 } else { place.stage };
@@ -86,7 +86,7 @@ impl Ready {
                 "Start a new run",
             ));
         }
-        let keys = lower::key_plan(w, stage, place.workload, threads);
+        let keys = lower::key_plan(w, stage, place.workload, parts.len() as u32);
         let seed = lower::seed(plan.seed, purpose::OPS, place.stage, place.workload, 0);
         let again =
             overwrites.then(|| lower::objects_to_overwrite(w, lower::size_spec(&w.size, 1).max_bytes()));
@@ -99,9 +99,8 @@ impl Ready {
         };
         let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, place.stage, place.workload, 0);
         let series = lower::series(w, spec, self.endpoints().len());
-        let specs = lower::divide(concurrency, threads).into_iter().enumerate().map(|(i, part)| {
-            let share = Share { index: part.index, of: part.of };
-            let mut stop = lower::stop_rule(w, place.warmup_ns, part.index, part.of);
+        let specs = parts.into_iter().map(|part| {
+            let mut stop = lower::stop_rule(w, place.warmup_ns, &part);
             if matches!(self, Self::S3(_)) {
                 // Numbers of objects are this workload's own up to here.
                 let room = keys.room_ops / u64::from(part.of);
@@ -112,17 +111,18 @@ impl Ready {
                 let each = most / u64::from(part.of);
                 stop.ops = Some(stop.ops.map_or(each, |o| o.min(each)));
             }
+            let worker = lower::worker_number(first_worker, part.thread);
             WorkerSpec {
-                worker: lower::worker_number(first_worker, i as u32),
+                worker,
                 stage: place.stage,
                 workload: place.workload,
                 series: series.clone(),
-                cpu: cpu_of(&plan.options, lower::worker_number(first_worker, i as u32)),
+                cpu: cpu_of(&plan.options, worker),
                 ring: plan.options.ring,
                 source: source.clone(),
-                share,
+                share: part.share(),
                 pacer: lower::pacer(&w.pacing, arrivals),
-                pace_share: share,
+                pace_share: part.share(),
                 target: target.clone(),
                 slots: part.slots,
                 stop,
