@@ -16,7 +16,7 @@ pub enum SetupError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A broken invariant: ours to fix.
-    #[error("{0}")]
+    #[error("this is a bug of plimsoll: {0}. Please report it with the plan")]
     Bug(String),
 }
 
