@@ -92,6 +92,7 @@ export function notices(state: State): string[] {
     ...state.troubles,
     ...(state.errors > state.troubles.length ? [`${state.errors} messages could not be used.`] : []),
     ...(state.ignored > 0 ? [`${state.ignored} messages were of a kind that this page does not know: they come from a newer Plimsoll.`] : []),
+    ...(state.over === null ? [] : [`Nothing more will come: ${state.over}.`]),
   ];
 }
 

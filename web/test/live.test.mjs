@@ -256,6 +256,8 @@ describe("a live page", () => {
     await send({ kind: "hello", seq: 4, feed: "", page: { ...data, runs: [{ ...run, verdict: "All is here." }] } }, { kind: "end", seq: 5, run: id, end: "interrupted" });
     assert.equal(await alert.textContent(), "2 messages could not be used.");
     assert.match(await page.textContent(".verdict"), /All is here\..*The run ended early: interrupted/);
+    await send({ kind: "end", seq: 6, run: null, end: "the server stopped" });
+    assert.match(await alert.textContent(), /Nothing more will come: the server stopped\./);
   }));
 
   it("keeps the operation that was picked, and shows what is pointed at", () => withPage("sweep", async (page, data) => {
@@ -296,6 +298,31 @@ describe("a live page", () => {
     assert.deepEqual(parts, ["latency", "results"]);
     assert.equal(await page.textContent("#results [role=status]"), "CSV: copied");
   }, { permissions: ["clipboard-read", "clipboard-write"] }));
+
+  it("brings what is opened up to date, and leaves it open", () => withPage("sweep", async (page, data) => {
+    const run = data.runs[0];
+    await page.locator("#provenance summary", { hasText: "Plan" }).click();
+    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
+    await page.waitForSelector("#results section.workload");
+    const cell = page.locator("#results section.workload").nth(1);
+    const kept = await page.evaluateHandle(() => [...document.querySelectorAll("#provenance details, #results details, #results section.workload, #results tr")]);
+    const summary = structuredClone(run.summary);
+    summary.environment.kernel = "9.9.9";
+    summary.workloads[1].ops_per_s = { value: 7777, low: 7770, high: 7784, n_eff: 9 };
+    await page.evaluate((m) => tell(m), { kind: "summary", seq: 1, run: run.summary.id, set: { summary, plan: "version = 2" } });
+    assert.equal(await kept.evaluate((all) => all.length > 20 && all.every((e) => e.isConnected)), true);
+    assert.deepEqual(await page.$$eval("#results > details, #provenance > details", (all) => all.map((d) => [d.firstElementChild.textContent, d.open])), [["Each cell in full", true], ["Plan", true]]);
+    assert.match(await cell.textContent(), /7,777 ± 7/);
+    assert.match(await page.textContent("#provenance"), /9\.9\.9/);
+    assert.equal(await page.textContent("#provenance details pre"), "version = 2");
+    // What was folded away meanwhile is made anew when it is opened.
+    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
+    summary.workloads[1].ops_per_s = { value: 8888, low: 8880, high: 8896, n_eff: 9 };
+    await page.evaluate((m) => tell(m), { kind: "summary", seq: 2, run: run.summary.id, set: { summary } });
+    assert.equal(await cell.count(), 0);
+    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
+    await page.waitForFunction(() => document.querySelectorAll("#results section.workload")[1]?.textContent.includes("8,888"));
+  }));
 
   it("keeps open runs open among several, makes no others, and adds a new one", () => withPage("several", async (page, data) => {
     const [one, two] = data.runs;
