@@ -17,7 +17,8 @@ if [ "$code" != 0 ]; then printf '%s\n' "$out" | tail -40; cat "$log"; [ "$f" -g
 rm -f "$log"
 if [ -f test/browser.test.mjs ]; then
   code=0
-  out=$(node --test --test-reporter=tap test/browser.test.mjs 2>&1) || code=$?
+  # One after the other: the first makes the reports that both open.
+  out=$(node --test --test-concurrency=1 --test-reporter=tap test/browser.test.mjs test/live.test.mjs 2>&1) || code=$?
   p=$(printf '%s\n' "$out" | sed -n 's/^# pass //p'); f=$(printf '%s\n' "$out" | sed -n 's/^# fail //p')
   passed=$((passed + ${p:-0})); failed=$((failed + ${f:-1}))
   [ "$code" = 0 ] || printf '%s\n' "$out" | tail -60

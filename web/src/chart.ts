@@ -3,6 +3,7 @@
 import * as Plot from "@observablehq/plot";
 
 import { h, uniqueId } from "./dom";
+import { keyed, morphChildren, unfold, type Living } from "./keyed";
 import { tableElement, type Table } from "./table";
 
 /** Okabe-Ito colours (as CSS variables, so that they follow dark and light), each with a dash and a symbol of its own. */
@@ -41,41 +42,77 @@ function swatch(k: Key): SVGSVGElement {
   return svg;
 }
 
-export function legend(keys: Key[]): HTMLElement | null {
+function legend(keys: Key[]): HTMLElement | null {
   if (keys.length === 0) return null;
   return h("ul", { class: "legend" }, ...keys.map((k) => h("li", {}, swatch(k) as unknown as Node, k.label)));
 }
 
+/** Of charts that show one of several things at a time, what depends on the one that was picked. */
+type Viewed<T> = T | ((view: string) => T);
+
 export interface Chart {
   title: string;
   /** What it shows, in a sentence: read out instead of the drawing. */
-  text: string;
-  keys?: Key[];
-  /** A remark under the title. */
+  text: Viewed<string>;
+  keys?: Viewed<Key[]>;
+  /** A remark under the title, and figures beside it. */
   note?: string;
-  draw: (width: number) => SVGSVGElement | HTMLElement;
+  figures?: Node;
+  /** What to choose from, by name; the first is shown first. */
+  views?: { label: string; names: string[] };
+  draw: (width: number, view: string) => SVGSVGElement | HTMLElement;
   /** The same as a table, made when asked for. */
-  data?: () => Table;
-  controls?: Node;
+  data?: (view: string) => Table;
   heading?: "h3" | "h4";
 }
 
-export interface ChartElement extends HTMLElement { redraw: (keys?: Key[], text?: string) => void }
+/** A figure that draws a chart, and later a newer one in its place. */
+export interface ChartElement extends Living { chart: Chart }
+
+type Place = HTMLElement & { follow?: (width: number) => void };
 
 const observer = new ResizeObserver((entries) => {
-  for (const e of entries) (e.target as HTMLElement & { follow?: (w: number) => void }).follow?.(Math.floor(e.contentRect.width));
+  for (const e of entries) (e.target as Place).follow?.(Math.floor(e.contentRect.width));
 });
 
-export function chart(spec: Chart): ChartElement {
-  const heading = uniqueId("chart");
-  const place = h("div", { class: "drawing", role: "img", "aria-label": spec.text }) as HTMLDivElement & { follow?: (w: number) => void };
-  const keys = h("div", {}, legend(spec.keys ?? []));
+function caption(c: Chart, id: string): Node[] {
+  return [h(c.heading ?? "h3", { id }, c.title), c.note ? h("p", { class: "note" }, c.note) : null, c.figures ?? null].filter((x) => x !== null);
+}
+
+/** What a reader points at: drawn again, it is pointed at again. */
+function pointedAt(place: Place): () => void {
+  let last: PointerEvent | null = null;
+  place.addEventListener("pointermove", (e) => { if (e.isTrusted) last = e; });
+  place.addEventListener("pointerleave", (e) => { if (e.isTrusted) last = null; });
+  return () => {
+    const svg = place.querySelector("svg");
+    if (last && svg) svg.dispatchEvent(new PointerEvent("pointermove", { clientX: last.clientX, clientY: last.clientY, pointerType: last.pointerType, pointerId: last.pointerId }));
+  };
+}
+
+export function chart(first: Chart): ChartElement {
+  let spec = first;
+  let view = spec.views?.names[0] ?? "";
   let width = 0;
+  const of = <T>(v: Viewed<T>): T => (typeof v === "function" ? (v as (view: string) => T)(view) : v);
+  const title = uniqueId("chart");
+  const place: Place = h("div", { class: "drawing", role: "img", "aria-label": "" });
+  const again = pointedAt(place);
+  const keys = h("div", {});
+  let shownKeys = "";
+  const describe = () => {
+    const [text, list] = [of(spec.text), of(spec.keys ?? [])];
+    if (place.getAttribute("aria-label") !== text) place.setAttribute("aria-label", text);
+    if (JSON.stringify(list) === shownKeys) return;
+    shownKeys = JSON.stringify(list);
+    keys.replaceChildren(...[legend(list)].filter((x) => x !== null));
+  };
   const draw = () => {
     if (width < 40) return;
-    const svg = spec.draw(width);
+    const svg = spec.draw(width, view);
     svg.setAttribute("aria-hidden", "true");
     place.replaceChildren(svg);
+    again();
   };
   place.dataset["follow"] = "";
   place.follow = (w) => {
@@ -83,38 +120,57 @@ export function chart(spec: Chart): ChartElement {
     width = w;
     draw();
   };
+  describe();
   observer.observe(place);
-  const details = spec.data && h("details", { class: "data" }, h("summary", {}, "Show as table"));
-  details?.addEventListener("toggle", () => {
-    while (details.children.length > 1) details.lastElementChild!.remove();
-    if (details.open) details.append(tableElement(spec.data!(), { copy: true }));
+  const make = () => [tableElement(spec.data!(view), { copy: true })];
+  const details = spec.data && unfold("Show as table", make);
+  const picker = spec.views && choice(spec.views, (name) => {
+    view = name;
+    if (details) {
+      details.open = false;
+      details.renew(unfold("Show as table", make));
+    }
+    describe();
+    draw();
   });
-  const figure = h("figure", { class: "chart", "aria-labelledby": heading },
-    h("figcaption", {}, h(spec.heading ?? "h3", { id: heading }, spec.title), spec.note ? h("p", { class: "note" }, spec.note) : null),
-    spec.controls, keys, place, details) as unknown as ChartElement;
-  figure.redraw = (newKeys, text) => {
-    if (newKeys) keys.replaceChildren(...[legend(newKeys)].filter((x) => x !== null));
-    if (text) place.setAttribute("aria-label", text);
-    if (details) details.open = false;
+  const figcaption = h("figcaption", {}, ...caption(spec, title));
+  const figure = h("figure", { class: "chart", "aria-labelledby": title }, figcaption, picker, keys, place, details) as unknown as ChartElement;
+  figure.chart = spec;
+  // What it can do besides drawing is part of what it is.
+  figure.key = [spec.title, spec.views ? "views" : "", spec.data ? "data" : ""].join("|");
+  figure.renew = (newer) => {
+    spec = figure.chart = (newer as ChartElement).chart;
+    morphChildren(figcaption, caption(spec, title));
+    if (picker && spec.views) view = picker.offer(spec.views.names);
+    details?.renew(unfold("Show as table", make));
+    describe();
     draw();
   };
+  figure.leave = () => observer.unobserve(place);
   return figure;
 }
 
 /** Paper has a width of its own: drawings made for a wide screen would be shrunk until nobody can read them. */
 const PAPER = 680;
 addEventListener("beforeprint", () => {
-  for (const e of document.querySelectorAll<HTMLElement & { follow?: (w: number) => void }>("[data-follow]")) e.follow?.(Math.min(PAPER, e.closest(".strips") ? PAPER / 2 - 20 : PAPER));
+  for (const e of document.querySelectorAll<Place>("[data-follow]")) e.follow?.(Math.min(PAPER, e.closest(".strips") ? PAPER / 2 - 20 : PAPER));
 });
 addEventListener("afterprint", () => {
-  for (const e of document.querySelectorAll<HTMLElement & { follow?: (w: number) => void }>("[data-follow]")) e.follow?.(Math.floor(e.getBoundingClientRect().width));
+  for (const e of document.querySelectorAll<Place>("[data-follow]")) e.follow?.(Math.floor(e.getBoundingClientRect().width));
 });
 
-/** A labelled drop-down. */
-export function choice(label: string, options: string[], pick: (index: number) => void): HTMLElement {
+/** A labelled drop-down. Offered other names, it stays with the one that was picked while that is among them. */
+function choice(views: { label: string; names: string[] }, pick: (name: string) => void): HTMLElement & { offer: (names: string[]) => string } {
   const id = uniqueId("choice");
-  const select = h("select", { id, change: (e) => pick((e.target as HTMLSelectElement).selectedIndex) }, ...options.map((o) => h("option", {}, o)));
-  return h("p", { class: "choice" }, h("label", { for: id }, label), " ", select);
+  const select = h("select", { id, change: () => pick(select.value) }, ...views.names.map((o) => keyed(o, h("option", {}, o))));
+  const element = h("p", { class: "choice" }, h("label", { for: id }, views.label), " ", select) as HTMLParagraphElement & { offer: (names: string[]) => string };
+  element.offer = (names) => {
+    const picked = names.includes(select.value) ? select.value : (names[0] ?? "");
+    morphChildren(select, names.map((o) => keyed(o, h("option", {}, o))));
+    if (select.value !== picked) select.value = picked;
+    return picked;
+  };
+  return element;
 }
 
 /** Margins and style that all drawings share. */

@@ -3,11 +3,26 @@
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
 
+const heard = new WeakMap<Element, Record<string, (event: Event) => void>>();
+
+/** One listener of a kind an element, which can be replaced: what an element does has to follow what it shows. */
+function listen(element: Element, name: string, act: (event: Event) => void): void {
+  const all = heard.get(element) ?? {};
+  heard.set(element, all);
+  if (!all[name]) element.addEventListener(name, (event) => heard.get(element)?.[name]?.(event));
+  all[name] = act;
+}
+
+/** Lets one element do what another was made to do. */
+export function listenLike(element: Element, other: Element): void {
+  for (const [name, act] of Object.entries(heard.get(other) ?? {})) listen(element, name, act);
+}
+
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") element.addEventListener(name, value);
+    if (typeof value === "function") listen(element, name, value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children) if (child) element.append(child);
@@ -15,4 +30,6 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Att
 }
 
 let ids = 0;
-export const uniqueId = (prefix: string): string => `${prefix}-${++ids}`;
+export const uniqueId = (prefix: "table" | "chart" | "choice"): string => `${prefix}-${++ids}`;
+/** Made by the page, for what refers to it; says nothing of what it stands at. */
+export const isUniqueId = (id: string): boolean => /^(table|chart|choice)-\d+$/.test(id);

@@ -1,6 +1,7 @@
-// Where the page's data comes from. The static report reads the JSON that is embedded in it; a live
-// dashboard will push the same shapes again and again. Nothing else in this page knows which it is.
-// The types mirror crates/report/src/page.rs (plimsoll.page/1) and the model's summary and analysis.
+// What the page is fed: messages. A hello brings the whole state as a page, appends bring what came since. A static
+// report is one hello, read from the JSON inside it; a live page gets the same and goes on. state.ts makes the state
+// out of them, and nothing else in this page knows which it is.
+// The types of the page mirror crates/report/src/page.rs (plimsoll.page/1) and the model's summary and analysis.
 
 /** Null: an end that is not bounded, or an exact value. */
 export interface Estimate { value: number; low: number | null; high: number | null; n_eff: number | null }
@@ -151,6 +152,8 @@ export interface Resource {
 export interface Run {
   summary: Summary; status: string; verdict: string; labels: string[]; spoiled: string[]; sweep: boolean; block: boolean; plan: string;
   analysis: Analysis; stages: Stage[]; series: Series[]; spectra: Spectrum[]; resources: Resource[]; gaps: string[]; end: string | null;
+  /** The run goes on: what is said of it is said so far. Absent in a report. */
+  live?: boolean;
 }
 
 export interface Group {
@@ -164,14 +167,35 @@ export const SCHEMA = "plimsoll.page/1";
 
 export class FeedError extends Error {}
 
-/** Checks what any feed brings before the page trusts it. */
-export function parse(text: string): Page {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (e) {
-    throw new FeedError(`The data of this report is damaged: ${String(e)}`);
-  }
+/** Points of one series from index `at` on (columns hold only these); at 0 it is a new series, or replaces one. */
+export type SeriesPart = Series & { at: number };
+
+/** Samples of one resource from index `at` on, of whichever host and role. */
+export type ResourcePart = Resource & { at: number };
+
+/** What a newer summary may replace: everything of a run that has no message of its own. */
+export type Replaced = Partial<Omit<Run, "series" | "resources" | "end" | "live">>;
+
+/** The whole state. `feed` names the numbering: it is another where the numbers began anew. */
+export interface Hello { kind: "hello"; seq: number; feed: string; page: Page }
+
+export type Append = { seq: number } & (
+  | { kind: "points"; run: string; series?: SeriesPart[]; resources?: ResourcePart[] }
+  | { kind: "said"; run: string; findings?: Finding[]; claims?: Claim[]; events?: Remark[] }
+  | { kind: "summary"; run: string; set: Replaced }
+  /** A run that is new, or replaced as a whole; what it changes beside the others comes along. */
+  | { kind: "run"; run: Run; by?: string[]; groups?: Group[] }
+  /** How a run ended; of no run: nothing more will come. */
+  | { kind: "end"; run: string | null; end: string }
+);
+
+/** Numbered without gaps: an append is one more than what came before it, a hello says which it is the sum of. */
+export type Message = Hello | Append;
+
+/** A message as it may come from a newer Plimsoll: only its kind and number are known. */
+export interface Unread { kind: string; seq: number }
+
+export function checkPage(value: unknown): Page {
   const page = value as Partial<Page> | null;
   if (page?.schema !== SCHEMA || !Array.isArray(page.runs)) {
     throw new FeedError(`This page reads ${SCHEMA}, and found ${String(page?.schema)}. Make the report again with one version of Plimsoll.`);
@@ -179,11 +203,46 @@ export function parse(text: string): Page {
   return page as Page;
 }
 
-/** A feed calls back with each state of the data; the static one does so once. */
-export type Feed = (show: (page: Page) => void) => void;
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (e) {
+    throw new FeedError(`The data of this report is damaged: ${String(e)}`);
+  }
+}
 
-export const embedded: Feed = (show) => {
+/** The hello that a static report carries: its page. */
+export const helloOf = (text: string): Hello => ({ kind: "hello", seq: 0, feed: "", page: checkPage(json(text)) });
+
+/** One message of a live feed. What its kind brings is looked at where it is applied. */
+export function parse(text: string): Message | Unread {
+  const value = json(text) as Partial<Unread> | null;
+  if (typeof value?.kind !== "string" || !Number.isSafeInteger(value.seq) || value.seq! < 0) throw new FeedError("A message without kind or number came.");
+  return value as Message | Unread;
+}
+
+/** A feed hands on each message as it comes. */
+export type Feed = (receive: (message: Message | Unread) => void) => void;
+
+export const embedded: Feed = (receive) => {
   const element = document.getElementById("plimsoll-data");
   if (!element?.textContent) throw new FeedError("This report holds no data. Make it with: plimsoll report RUN -o report.html");
-  show(parse(element.textContent));
+  receive(helloOf(element.textContent));
 };
+
+/**
+ * What a server goes on to send, one message as JSON in the detail of each `plimsoll:message` event. Whoever keeps the
+ * connection dispatches them at the document, and sends a hello when `plimsoll:resync` is heard.
+ */
+export const pushed = (failed: (e: unknown) => void): Feed => (receive) => document.addEventListener("plimsoll:message", (event) => {
+  try {
+    receive(parse(String((event as CustomEvent<unknown>).detail)));
+  } catch (e) {
+    failed(e);
+  }
+});
+
+export const askAgain = (feed: string, seq: number): boolean => document.dispatchEvent(new CustomEvent("plimsoll:resync", { detail: { feed, seq } }));
+
+/** Said to whoever keeps the connection: up to here the page shows what it was sent. */
+export const upToHere = (feed: string, seq: number): boolean => document.dispatchEvent(new CustomEvent("plimsoll:shown", { detail: { feed, seq } }));

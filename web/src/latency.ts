@@ -1,7 +1,7 @@
 // The whole latency distribution: percentile spectrum and density, both on a logarithmic axis.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, choice, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
+import { base, chart, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
 import type { LoadPoint, Run, Spectrum } from "./feed";
 import { estimate, latency, latencyTick, logTicks, percent, significant } from "./format";
 import { table, type Table } from "./table";
@@ -55,9 +55,7 @@ export function spectrumCharts(run: Run): ChartElement[] {
   if (run.spectra.length === 0) return [];
   const ops = [...new Set(run.spectra.map((s) => run.summary.workloads[s.line]?.op ?? ""))];
   const split = run.summary.workloads.length > 4 && ops.length > 1;
-  const choices = split ? ops : ["all"];
-  let op = choices[0]!;
-  const curves = (): Curve[] => {
+  const curves = (op: string): Curve[] => {
     const lines = [...new Set(run.spectra.filter((s) => !split || run.summary.workloads[s.line]?.op === op).map((s) => s.line))].slice(0, MOST);
     const kinds = lines.length > 3 ? ["response"] : ["response", "service", "ttfb"];
     return lines.flatMap((l) => kinds.flatMap((kind) => {
@@ -67,26 +65,26 @@ export function spectrumCharts(run: Run): ChartElement[] {
       return [toCurve(s, kinds.length > 1 ? `${name}, ${CLOCKS[kind]}` : name, 0)];
     })).map((c, i) => ({ ...c, index: i }));
   };
-  const text = () => `Latency by percentile. ${curves().map((c) => {
+  const text = (op: string) => `Latency by percentile. ${curves(op).map((c) => {
     const at = (q: number) => c.points.find((p) => p.q === q);
     return `${c.label}: median ${latency(at(0.5)?.ns)}, p99 ${latency(at(0.99)?.ns)}${at(0.9999) ? `, p99.99 ${latency(at(0.9999)!.ns)}` : ""}`;
   }).join("; ")}.`;
-  const keys = (): Key[] => curves().map((c) => ({ label: c.label, mark: c.dashed ? { ...mark(c.index), dash: "1 3" } : mark(c.index), symbol: !c.dashed }));
-  const figure: ChartElement = chart({
+  const keys = (op: string): Key[] => curves(op).map((c) => ({ label: c.label, mark: c.dashed ? { ...mark(c.index), dash: "1 3" } : mark(c.index), symbol: !c.dashed }));
+  const figure = chart({
     title: "Latency by percentile",
     note: `Hollow symbols: fewer than ten operations lie beyond, so that the value may be chance.${many(run)}`,
-    text: text(),
-    keys: keys(),
-    ...(split ? { controls: choice("Operation", ops, (i) => { op = ops[i]!; figure.redraw(keys(), text()); }) } : {}),
-    data: () => {
+    text,
+    keys,
+    ...(split ? { views: { label: "Operation", names: ops } } : {}),
+    data: (op) => {
       const qs = [0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999];
       const head = (q: number) => `>p${Number((q * 100).toPrecision(6))}`;
-      return table("Latency by percentile", 1, ["line", ...qs.map(head)], curves().map((c) => [c.label, ...qs.map((q) => {
+      return table("Latency by percentile", 1, ["line", ...qs.map(head)], curves(op).map((c) => [c.label, ...qs.map((q) => {
         const p = c.points.find((x) => x.q === q);
         return p ? latency(p.ns) : "";
       })]));
     },
-    draw: (width) => spectrumPlot(curves(), width),
+    draw: (width, op) => spectrumPlot(curves(op), width),
   });
   return [figure, density(run)];
 }

@@ -1,5 +1,6 @@
 // Tables: built once, shown as HTML, copied as Markdown or CSV.
 import { h, uniqueId } from "./dom";
+import { keyed, own } from "./keyed";
 
 export interface Head { text: string; right?: boolean }
 
@@ -43,28 +44,29 @@ async function copy(text: string): Promise<boolean> {
   }
 }
 
-function copyButton(label: string, text: () => string, status: HTMLElement): HTMLButtonElement {
-  return h("button", { type: "button", class: "small", click: () => {
+function copyButton(label: string, text: () => string): HTMLButtonElement {
+  return h("button", { type: "button", class: "small", click: (event) => {
+    const status = (event.currentTarget as HTMLElement).parentElement!.querySelector("[role=status]")!;
     void copy(text()).then((done) => { status.textContent = done ? `${label}: copied` : "The browser refused to copy"; });
   } }, `Copy as ${label}`);
 }
 
 export function tableElement(t: Table, options: { copy?: boolean; caption?: boolean } = {}): HTMLElement {
   const id = uniqueId("table");
-  const cell = (r: string[]) => h("tr", {}, ...r.map((text, i) => {
+  const cell = (r: string[]) => keyed(r.slice(0, t.keys).join("|"), h("tr", {}, ...r.map((text, i) => {
     const right = t.heads[i]?.right ? "number" : null;
     // A long name may break on a phone, so that the figures beside it are seen.
     const long = text.length > 20 ? "long" : null;
     return i < t.keys ? h("th", { scope: "row", class: right ?? long }, text) : h("td", { class: right }, text);
-  }));
+  })));
   const facts = t.heads.length === 2 && !t.heads[1]?.right;
   const element = h("table", { class: facts ? "facts" : null },
     h("caption", { id, class: options.caption === false ? "offscreen" : null }, h("span", {}, t.title)),
     h("thead", {}, h("tr", {}, ...t.heads.map((x) => h("th", { scope: "col", class: x.right ? "number" : null }, x.text)))),
     h("tbody", {}, ...t.rows.map(cell)));
   const scroller = h("div", { class: "scroll", role: "region", "aria-labelledby": id, tabindex: 0 }, element);
-  if (!options.copy) return scroller;
-  const status = h("span", { role: "status", class: "status" });
-  const tools = h("div", { class: "tools" }, copyButton("Markdown", () => toMarkdown(t), status), copyButton("CSV", () => toCsv(t), status), status);
-  return h("div", { class: "table" }, scroller, tools);
+  if (!options.copy) return keyed(t.title, scroller);
+  const status = own(h("span", { role: "status", class: "status" }));
+  const tools = h("div", { class: "tools" }, copyButton("Markdown", () => toMarkdown(t)), copyButton("CSV", () => toCsv(t)), status);
+  return keyed(t.title, h("div", { class: "table" }, scroller, tools));
 }

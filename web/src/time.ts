@@ -1,10 +1,11 @@
 // Charts over time: rate, throughput, latency, errors, resources. All share the run's own time axis.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, choice, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
+import { base, chart, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
 import type { Hold, Outage, Resource, Run, Series } from "./feed";
 import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
+import { keyed, unfold } from "./keyed";
 import { ORDER } from "./size";
 import { table, tableElement, type Table } from "./table";
 
@@ -172,32 +173,30 @@ export function latencyOverTime(run: Run): ChartElement[] {
   const all = tracks(run).filter((t) => points(t, (s) => s.p50_ns).length > 0);
   if (all.length === 0) return [];
   const domain = span(run);
-  let shown = all[0]!;
-  const text = () => `Latency percentiles of ${shown.label} over time, logarithmic. ${PERCENTILES.map(([name, c]) => {
-    const ys = points(shown, c).map((p) => p.y).sort((a, b) => a - b);
+  const of = (view: string): Track => all.find((t) => t.label === view) ?? all[0]!;
+  const text = (view: string) => `Latency percentiles of ${of(view).label} over time, logarithmic. ${PERCENTILES.map(([name, c]) => {
+    const ys = points(of(view), c).map((p) => p.y).sort((a, b) => a - b);
     return ys.length ? `${name} is mostly ${latency(ys[Math.floor(ys.length / 2)])}` : "";
   }).filter(Boolean).join(", ")}.`;
-  const levels: Key[] = PERCENTILES.map(([label], i) => ({ label, mark: mark(i) }));
-  const figure: ChartElement = chart({
+  return [chart({
     title: "Latency over time",
     note: "Response time of operations that ended well; in a closed loop this is the service time.",
-    text: text(),
-    keys: levels,
-    ...(all.length > 1 ? { controls: choice("Operation", all.map((t) => t.label), (i) => { shown = all[i]!; figure.redraw(undefined, text()); }) } : {}),
-    data: () => sampleTable("Latency over time", [shown], PERCENTILES.map(([name, c]) => [name, c, latency])),
-    draw: (width) => Plot.plot({
+    text,
+    keys: PERCENTILES.map(([label], i) => ({ label, mark: mark(i) })),
+    ...(all.length > 1 ? { views: { label: "Operation", names: all.map((t) => t.label) } } : {}),
+    data: (view) => sampleTable("Latency over time", [of(view)], PERCENTILES.map(([name, c]) => [name, c, latency])),
+    draw: (width, view) => Plot.plot({
       ...base(width, width < 520 ? 240 : 300),
       x: timeAxis(domain, width),
       y: { type: "log" },
       marks: [
-        ...logAxis("y", logTicks(PERCENTILES.flatMap(([, c]) => points(shown, c).map((p) => p.y))), "↑ latency", latencyTick),
+        ...logAxis("y", logTicks(PERCENTILES.flatMap(([, c]) => points(of(view), c).map((p) => p.y))), "↑ latency", latencyTick),
         ...windows(run),
-        ...PERCENTILES.flatMap(([, c], i) => line(points(shown, c), mark(i), (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.4 })),
-        ...tips(PERCENTILES.flatMap(([name, c]) => points(shown, c).map((p) => ({ ...p, label: `${p.label} ${name}` }))), latency, (t) => seconds(t)),
+        ...PERCENTILES.flatMap(([, c], i) => line(points(of(view), c), mark(i), (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.4 })),
+        ...tips(PERCENTILES.flatMap(([name, c]) => points(of(view), c).map((p) => ({ ...p, label: `${p.label} ${name}` }))), latency, (t) => seconds(t)),
       ],
     }),
-  });
-  return [figure];
+  })];
 }
 
 export function errorsOverTime(run: Run): ChartElement[] {
@@ -232,10 +231,12 @@ const showResource = (r: Resource, v: number): string =>
 
 /** Small strips under one another, aligned with the charts over time. */
 export function resourceStrips(run: Run): HTMLElement | null {
-  if (run.resources.length === 0) return null;
+  const known = (r: Resource): number[] => r.v.filter((v) => v !== null);
+  // Of one that was only begun there is nothing to show yet.
+  const all = run.resources.filter((r) => known(r).length > 0);
+  if (all.length === 0) return null;
   const domain = span(run);
   const mean = (v: number[]) => v.reduce((a, b) => a + b, 0) / v.length;
-  const known = (r: Resource): number[] => r.v.filter((v) => v !== null);
   const strip = (r: Resource): HTMLElement => {
     const data = r.t.map((t, i) => ({ t, v: r.v[i] ?? null }));
     const values = known(r);
@@ -249,6 +250,8 @@ export function resourceStrips(run: Run): HTMLElement | null {
       title: r.name,
       heading: "h4",
       text,
+      figures: h("p", { class: "figures" }, `mean ${showResource(r, mean(values))}, highest ${showResource(r, highest)}`,
+        over ? h("strong", {}, ` above ${showResource(r, r.threshold!)} for ${(100 * over).toFixed(0)} % of the time`) : null),
       draw: (width) => Plot.plot({
         ...base(width, 54), marginTop: 4, marginBottom: 4, marginLeft: 4, marginRight: 4,
         x: { domain, axis: null },
@@ -264,22 +267,11 @@ export function resourceStrips(run: Run): HTMLElement | null {
       }),
     });
     place.classList.add("strip");
-    const figures = h("p", { class: "figures" }, `mean ${showResource(r, mean(values))}, highest ${showResource(r, highest)}`,
-      over ? h("strong", {}, ` above ${showResource(r, r.threshold!)} for ${(100 * over).toFixed(0)} % of the time`) : null);
-    place.querySelector("figcaption")!.append(figures);
     return place;
   };
-  const hosts = [...new Set(run.resources.map((r) => `${r.host} (${r.role})`))];
-  const rows = run.resources.map((r) => [r.host, r.name, r.unit, showResource(r, mean(known(r))), showResource(r, Math.max(...known(r))), r.threshold === null ? "" : showResource(r, r.threshold)]);
-  return h("div", {}, ...hosts.map((host) => h("div", {}, h("h3", {}, host),
-    h("div", { class: "strips" }, ...run.resources.filter((r) => `${r.host} (${r.role})` === host).map(strip)))),
-    lazyTable(() => table("Resources", 2, ["host", "resource", "unit", ">mean", ">highest", ">threshold"], rows)));
-}
-
-function lazyTable(make: () => Table): HTMLElement {
-  const details = h("details", { class: "data" }, h("summary", {}, "Show as table"));
-  details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(tableElement(make(), { copy: true }));
-  });
-  return details;
+  const hosts = [...new Set(all.map((r) => `${r.host} (${r.role})`))];
+  const rows = all.map((r) => [r.host, r.name, r.unit, showResource(r, mean(known(r))), showResource(r, Math.max(...known(r))), r.threshold === null ? "" : showResource(r, r.threshold)]);
+  return h("div", {}, ...hosts.map((host) => keyed(host, h("div", {}, h("h3", {}, host),
+    h("div", { class: "strips" }, ...all.filter((r) => `${r.host} (${r.role})` === host).map(strip))))),
+    unfold("Show as table", () => [tableElement(table("Resources", 2, ["host", "resource", "unit", ">mean", ">highest", ">threshold"], rows), { copy: true })]));
 }

@@ -1,7 +1,7 @@
 // The pure parts: numbers as the Rust side writes them, tables as they are copied, what the feed refuses.
 import { describe, expect, it } from "vitest";
 
-import { FeedError, parse } from "../src/feed";
+import { FeedError, helloOf, parse } from "../src/feed";
 import { bytes, clock, estimate, latency, latencyTick, logTicks, percent, plain, reach, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
 import { table, toCsv, toMarkdown } from "../src/table";
 
@@ -74,8 +74,9 @@ describe("tables", () => {
 
 describe("feed", () => {
   it("refuses what it does not know, with a remedy", () => {
-    expect(() => parse("{")).toThrow(FeedError);
-    expect(() => parse('{"schema":"plimsoll.page/9","runs":[]}')).toThrow(/Make the report again/);
-    expect(parse('{"schema":"plimsoll.page/1","runs":[]}').runs).toEqual([]);
+    for (const read of [helloOf, parse]) expect(() => read("{")).toThrow(FeedError);
+    expect(() => helloOf('{"schema":"plimsoll.page/9","runs":[]}')).toThrow(/Make the report again/);
+    expect(helloOf('{"schema":"plimsoll.page/1","runs":[]}').page.runs).toEqual([]);
+    for (const odd of ["null", "[]", '{"kind":"end"}', '{"kind":7,"seq":1}', '{"kind":"end","seq":-1}', '{"kind":"end","seq":1.5}']) expect(() => parse(odd)).toThrow(/without kind or number/);
   });
 });

@@ -1,5 +1,5 @@
-//! The data of the HTML page, `plimsoll.page/1`: what `web/src/feed.ts` reads. Bounded in size whatever the
-//! run's length: series are reduced to some hundred points, numbers to four digits.
+//! The data of the HTML page, `plimsoll.page/1`: the whole state, which a hello of `web/src/feed.ts` brings. Bounded
+//! in size whatever the run's length: series are reduced to some hundred points, numbers to four digits.
 //!
 //! Times are seconds since the run's start, latencies nanoseconds, sizes bytes.
 

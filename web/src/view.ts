@@ -1,0 +1,154 @@
+// Puts the page together, and keeps it up to date: each run's sections by the run's id and the section's.
+import { h } from "./dom";
+import type { Page, Run } from "./feed";
+import { Keyed, type Item } from "./keyed";
+import { badge, groupSection, runSections, verdict, verdictInputs, type Section } from "./sections";
+import type { State } from "./state";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The load line: a circle with a line through it. */
+function plimsollMark(): SVGSVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  for (const [n, v] of Object.entries({ viewBox: "0 0 40 28", width: "40", height: "28", "aria-hidden": "true", class: "mark" })) svg.setAttribute(n, v);
+  const circle = document.createElementNS(SVG, "circle");
+  for (const [n, v] of Object.entries({ cx: "20", cy: "14", r: "10.5", fill: "none", "stroke-width": "3" })) circle.setAttribute(n, v);
+  const line = document.createElementNS(SVG, "line");
+  for (const [n, v] of Object.entries({ x1: "2", x2: "38", y1: "14", y2: "14", "stroke-width": "3.4" })) line.setAttribute(n, v);
+  svg.append(circle, line);
+  return svg;
+}
+
+type Theme = "auto" | "light" | "dark";
+
+/** Light and dark follow the system unless chosen here; the choice holds for this view of the page only. */
+function themeSwitch(): HTMLElement {
+  const set = (theme: Theme) => {
+    if (theme === "auto") delete document.documentElement.dataset["theme"];
+    else document.documentElement.dataset["theme"] = theme;
+  };
+  const button = (theme: Theme, label: string, checked: boolean) => h("label", {}, h("input", { type: "radio", name: "theme", value: theme, checked, change: () => set(theme) }), label);
+  return h("fieldset", { class: "theme" }, h("legend", { class: "offscreen" }, "Colours"), button("auto", "Auto", true), button("light", "Light", false), button("dark", "Dark", false));
+}
+
+/** Where nothing is left to show, no section. */
+function sectionElement(s: Section, prefix: string): HTMLElement | null {
+  const body = s.body();
+  if (body.every((b) => b === null)) return null;
+  return h("section", { id: prefix + s.id, "aria-labelledby": `${prefix}${s.id}-title` }, h("h2", { id: `${prefix}${s.id}-title` }, s.title), ...body);
+}
+
+const sectionItem = (at: Keyed, key: string, s: Section, prefix: string): Item => at.item(`${key}/${s.id}`, [prefix, ...s.inputs], () => sectionElement(s, prefix));
+
+const contents = (sections: Section[]): HTMLElement =>
+  h("nav", { "aria-label": "Contents", class: "contents" }, h("ul", {}, ...sections.map((s) => h("li", {}, h("a", { href: `#${s.id}` }, s.title)))));
+
+function runItems(at: Keyed, run: Run, prefix: string, withContents: boolean): Item[] {
+  const id = run.summary.id;
+  const sections = runSections(run);
+  const items = sections.map((s) => sectionItem(at, id, s, prefix));
+  const there = sections.filter((_, i) => items[i]!.present);
+  return [
+    at.item(`${id}/verdict`, verdictInputs(run), () => verdict(run)),
+    ...(withContents ? [at.item(`${id}/contents`, there.map((s) => s.id), () => contents(there))] : []),
+    ...items,
+  ];
+}
+
+/** A run among several. Its charts are made when it is opened: thirty runs at once would be slow, and nobody reads them so. */
+class FoldedRun {
+  readonly element = h("details", { class: "run", toggle: () => this.#show() });
+  readonly #parts = new Keyed(this.element);
+  /** What is inside; while it is folded away, it stays as it was. */
+  #inside: Run | null = null;
+
+  constructor(public run: Run, public prefix: string) {
+    this.#show();
+  }
+
+  update(run: Run, prefix: string): void {
+    if (run === this.run && prefix === this.prefix) return;
+    this.run = run;
+    this.prefix = prefix;
+    this.#show();
+  }
+
+  #show(): void {
+    const { run } = this;
+    if (this.element.open) this.#inside = run;
+    this.#parts.show([
+      this.#parts.item("summary", [run.summary.id, run.status, run.summary.answered], () => h("summary", {}, h("span", { class: "name" }, run.summary.id), badge(run))),
+      ...(this.#inside ? runItems(this.#parts, this.#inside, this.prefix, false) : []),
+    ]);
+  }
+}
+
+interface Runs { at: Keyed; each: Map<string, FoldedRun> }
+
+/** What of a feed's own state a reader has to know. */
+export function notices(state: State): string[] {
+  return [
+    ...(state.resync ? ["Part of what was sent did not arrive and was asked for again: what is shown may be behind."] : []),
+    ...state.troubles,
+    ...(state.errors > state.troubles.length ? [`${state.errors} messages could not be used.`] : []),
+    ...(state.ignored > 0 ? [`${state.ignored} messages were of a kind that this page does not know: they come from a newer Plimsoll.`] : []),
+    ...(state.over === null ? [] : [`Nothing more will come: ${state.over}.`]),
+  ];
+}
+
+export class View {
+  readonly #title = h("h1", {});
+  readonly #main = h("main", { id: "main", tabindex: -1 });
+  readonly #footer = h("footer", {}, h("p", {}));
+  readonly #parts = new Keyed(this.#main);
+  #runs: Runs | null = null;
+
+  show(state: State, page: Page): void {
+    // The page that stands in for this one goes when this one is there.
+    const app = this.#main.isConnected ? null : document.getElementById("app");
+    const focused = document.activeElement;
+    const single = page.runs.length === 1 && page.groups.length === 0;
+    this.#heads(page);
+    const said = notices(state);
+    const notice = this.#parts.item("notices", said, () => (said.length ? h("div", { role: "alert" }, ...said.map((t) => h("p", { class: "warning" }, t))) : null));
+    this.#parts.show([notice, ...(single ? runItems(this.#parts, page.runs[0]!, "", true) : this.#several(page))]);
+    app?.replaceChildren(
+      h("header", { class: "top" }, h("div", { class: "brand" }, plimsollMark() as unknown as Node, h("span", {}, "Plimsoll")), this.#title, themeSwitch()),
+      this.#main, this.#footer);
+    // What had to be moved has lost its focus.
+    if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
+  }
+
+  #heads(page: Page): void {
+    const title = page.runs.length === 1 ? page.runs[0]!.summary.id : `${page.runs.length} runs`;
+    const put = (e: Element, text: string) => { if (e.textContent !== text) e.textContent = text; };
+    put(this.#title, title);
+    put(this.#footer.firstElementChild!, `Made by Plimsoll ${page.made_by}. This file holds everything it shows and asks the network for nothing.`);
+    if (document.title !== `${title} - Plimsoll`) document.title = `${title} - Plimsoll`;
+  }
+
+  #several(page: Page): Item[] {
+    const section = this.#parts.item("page/runs", [], () => {
+      const element = h("section", { id: "runs", "aria-labelledby": "runs-title" });
+      this.#runs = { at: new Keyed(element), each: new Map() };
+      return element;
+    });
+    this.#folded(page, this.#runs!);
+    return [sectionItem(this.#parts, "page", groupSection(page), ""), section];
+  }
+
+  #folded(page: Page, { at, each }: Runs): void {
+    const items = page.runs.map((run, i) => {
+      // The same run may be given twice.
+      const key = `${run.summary.id}/${page.runs.slice(0, i).filter((r) => r.summary.id === run.summary.id).length}`;
+      const prefix = `run${i + 1}-`;
+      const folded = each.get(key) ?? new FoldedRun(run, prefix);
+      each.set(key, folded);
+      folded.update(run, prefix);
+      return at.item(key, [folded], () => folded.element);
+    });
+    at.show([at.item("title", [], () => h("h2", { id: "runs-title" }, "Runs")), ...items]);
+    const keys = new Set(items.map((x) => x.key));
+    for (const key of each.keys()) if (!keys.has(key)) each.delete(key);
+  }
+}
