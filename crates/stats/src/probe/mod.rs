@@ -42,7 +42,8 @@ pub struct Options {
     pub keep_large: bool,
     /// Ops in flight that saturate, or from which a ladder of doublings starts.
     pub concurrency: u32,
-    /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
+    /// Highest rung of that ladder for small and for large ops; 0: no ladder. At or below `concurrency`: two rungs, the upper one
+    /// of `concurrency`.
     pub most: [u32; 2],
     /// Bytes that travel with each op beside its own (headers): under one cap on bytes, small ops move the fewer for them.
     pub overhead_bytes: u64,
@@ -395,13 +396,15 @@ impl Probe {
         }
         let climbs = |r: Resource| {
             let t = &self.tracks[r as usize];
+            let most = self.options.most[r as usize];
             t.drains.is_empty()
                 && t.concurrency.is_none()
-                && self.options.most[r as usize] > self.options.concurrency
+                && most > 0
+                && most.max(self.options.concurrency) > 1
         };
         // Both ladders before the first drain: what is made ready for them is no one's idle time.
         if let Some(&r) = open.iter().find(|r| climbs(**r)) {
-            return self.rung(Ladder::new(r, self.options.concurrency));
+            return self.rung(Ladder::new(r, self.options.concurrency, self.options.most[r as usize]));
         }
         if let Some(&r) = open.iter().find(|r| self.tracks[**r as usize].drains.is_empty()) {
             return self.start_drain(r);
@@ -505,6 +508,7 @@ impl Probe {
         };
         let other_cap = self.other_cap(&d);
         let shut = d.seen.is_shut(dt);
+        let concurrency = self.concurrency_of(of);
         let t = self.track(of);
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let mut seen = Drain::of(&d.seen.x, dt, before);
@@ -520,6 +524,7 @@ impl Probe {
         seen.x = d.seen.x;
         seen.start_s = d.start_s;
         seen.dt_s = dt;
+        seen.concurrency = concurrency;
         t.last_end_s = now;
         t.mark = used;
         if t.refuted {

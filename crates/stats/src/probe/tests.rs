@@ -338,3 +338,63 @@ fn latency_is_that_of_ops_which_wait_for_no_limit() {
     let latency = full.unloaded_latency_s().unwrap();
     assert!((latency / 0.010 - 1.0).abs() < 0.2, "{latency} {:?}", full.ops.first_look);
 }
+
+/// As the tool probes objects: ladders from 16 in flight, and questions.
+fn as_the_tool_does(budget_s: f64) -> Options {
+    Options {
+        small_bytes: 4096,
+        concurrency: 16,
+        most: [256, 64],
+        overhead_bytes: 2048,
+        questions: true,
+        dt_s: 0.2,
+        budget_s,
+        horizon_s: 120.0,
+        ..Options::default()
+    }
+}
+
+fn said(o: &Outcome) -> String {
+    o.findings().iter().map(|f| f.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// A rate per connection (nginx's `limit_req` by connection, 40 ms each; a bandwidth for each): each step of the ladder doubles
+/// it up to the top, at one latency. It is as even as latency is, and no cap: more in flight give more.
+#[test]
+fn a_rate_that_latency_sets_is_no_cap_however_even_it_is() {
+    let exact = |ops_cap: f64| {
+        let mut s = Fluid::new(3, ops_cap, 400e6, 0.040, 1e9);
+        s.cv = 0.0;
+        s
+    };
+    let o = drive::probe(&mut exact(1e9), as_the_tool_does(120.0));
+    assert!(!o.is_proved(Resource::Ops) && o.limit_of_ops().is_none(), "{:?} {}", o.evidence(), said(&o));
+    assert!(!said(&o).contains("limit on operations shows"), "{}", said(&o));
+    assert!(said(&o).contains("256 in flight at 40.0 ms each"), "{}", said(&o));
+    assert!(o.ops.known().is_some_and(|e| e.contains(6400.0)), "{:?}", o.ops.sustained);
+    // Without bytes, that is all there is.
+    let stat = Options { moves_bytes: false, ..as_the_tool_does(60.0) };
+    assert_eq!(drive::probe(&mut exact(1e9), stat).binding(), "latency");
+    // 1 MB/s for each connection, and no other limit on bytes.
+    let mut s = Fluid::new(3, 1e9, 1e12, 0.0002, 1e6);
+    s.cv = 0.0;
+    let o = drive::probe(&mut s, as_the_tool_does(120.0));
+    assert!(!o.is_proved(Resource::Bytes) && o.binding() == "latency", "{:?} {}", o.binding(), said(&o));
+    // True caps that the ladder's top step meets, or that it met long before, stay caps.
+    for cap in [5000.0, 5700.0, 3500.0, 400.0] {
+        let o = drive::probe(&mut exact(cap), as_the_tool_does(120.0));
+        assert!(o.is_proved(Resource::Ops), "{cap}: {:?} {}", o.evidence(), said(&o));
+        let limit = o.limit_of_ops().unwrap();
+        assert!((limit / cap - 1.0).abs() < 0.01, "{limit} of {cap}");
+    }
+}
+
+/// As many in flight as the ladder may have at most, by the user's own word: it is seen all the same whether the rate grows with them.
+#[test]
+fn many_in_flight_from_the_start_prove_no_cap() {
+    let mut s = Fluid::new(3, 1e9, 400e6, 0.040, 1e9);
+    s.cv = 0.0;
+    let o = drive::probe(&mut s, Options { concurrency: 512, ..as_the_tool_does(120.0) });
+    assert!(!o.is_proved(Resource::Ops), "{:?} {}", o.evidence(), said(&o));
+    assert_eq!(o.ops.concurrency, 512);
+}
