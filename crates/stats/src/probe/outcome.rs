@@ -186,7 +186,10 @@ impl Outcome {
         // Saturated, such a limiter grants next to nothing: its rate is the highest one without refusals.
         if let Some(Penalty::CostsTokens(rate)) = answers.penalty {
             out.ops.sustained = Some(rate);
+            // It was seen for as long as its trial was: in the drains next to nothing passed.
+            out.ops.horizon_s = answers.free_s.unwrap_or(out.ops.horizon_s);
         }
+        out.ops.open.extend(refused_rate(&out.ops, answers.penalty));
         // Where nothing passes, large ops are not tried: what small ones showed holds for both.
         if out.ops.cause() == Cause::Refusing && out.bytes.drains.is_empty() {
             out.bytes.open.clear();
@@ -517,6 +520,33 @@ fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
 
 /// Time of the cycles that confirm or refute a short burst, as a rule; seconds.
 const MICRO_S: f64 = 60.0;
+
+/// A limiter that refuses, and no rate of its that is known.
+fn refused_rate(f: &Found, penalty: Option<Penalty>) -> Option<Open> {
+    if f.cause() != Cause::Refusing || f.known().is_some() {
+        return None;
+    }
+    let unit = f.resource.name();
+    let text = match penalty {
+        Some(Penalty::CostsTokens(e)) if e.high.is_finite() => format!(
+            "the highest rate of {unit} that is not refused lies between {} and {} per second: a larger --budget would narrow it",
+            words::about(e.low, 3),
+            words::about(e.high, 3)
+        ),
+        Some(Penalty::CostsTokens(e)) => format!(
+            "the highest rate of {unit} that is not refused is at least {} per second: a higher one was not reached",
+            words::about(e.low, 3)
+        ),
+        _ if f.passed_per_s() > 0.0 => format!(
+            "what passes of {unit} while much is refused held no rate: what kind of limit it is was not found out; a larger --budget \
+             would look for longer"
+        ),
+        _ => format!(
+            "what passes of {unit} when a load holds back was not found out: a larger --budget would tell"
+        ),
+    };
+    Some(Open { text, more_s: None })
+}
 
 /// What latency and the ops in flight come to, where that is what was seen.
 fn grew(f: &Found) -> Option<Open> {

@@ -398,3 +398,69 @@ fn many_in_flight_from_the_start_prove_no_cap() {
     assert!(!o.is_proved(Resource::Ops), "{:?} {}", o.evidence(), said(&o));
     assert_eq!(o.ops.concurrency, 512);
 }
+
+/// What is said of a rate is said for as long as that rate was seen: in the drain before it nothing passed at all.
+#[test]
+fn the_rate_that_is_not_refused_was_seen_for_its_trial() {
+    let mut s = Events::new(7, &[], 1);
+    s.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    let o = drive::probe(&mut s, as_the_tool_does(300.0));
+    assert!(o.limit_of_ops().is_some(), "{}", said(&o));
+    assert_eq!(o.ops.horizon_s, 6.0, "{}", said(&o));
+    assert!(!said(&o).contains("not held"), "{}", said(&o));
+    // Where the budget ends too soon, what is open is said with the bounds that there are.
+    let mut s = Events::new(7, &[], 1);
+    s.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    let o = drive::probe(&mut s, as_the_tool_does(40.0));
+    assert!(
+        o.limit_of_ops().is_none() && o.ops.open.iter().any(|q| q.text.contains("--budget")),
+        "{}",
+        said(&o)
+    );
+}
+
+/// The client stood still in a trial: what was due then came at once, and was refused. The trial is made again.
+struct StandsStill {
+    system: Events,
+    /// Trials from now on whose load does not begin for two seconds.
+    trials: u32,
+}
+
+impl System for StandsStill {
+    fn run(&mut self, load: &Load) -> Seen {
+        let Some(rate) = load.offered_per_s.filter(|_| self.trials > 0) else { return self.system.run(load) };
+        self.trials -= 1;
+        let mut seen = self.system.run(load);
+        // What was due in the last two seconds comes in the last slice, and most of it is refused.
+        let (n, k) = (seen.ops_per_s.len(), (2.0 / load.dt_s) as usize);
+        for v in [&mut seen.ops_per_s, &mut seen.bytes_per_s, &mut seen.rejected_per_s] {
+            v[n - 1 - k..n - 1].fill(0.0);
+        }
+        seen.rejected_per_s[n - 1] = rate * (k as f64);
+        seen
+    }
+
+    fn quiesce(&mut self) {
+        self.system.quiesce();
+    }
+
+    fn idle(&mut self, seconds: f64) {
+        self.system.idle(seconds);
+    }
+
+    fn now_s(&self) -> f64 {
+        self.system.now_s()
+    }
+}
+
+#[test]
+fn a_trial_that_stood_still_is_made_again() {
+    let mut system = Events::new(7, &[], 1);
+    system.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    for trials in [1, 2] {
+        let mut s = StandsStill { system: system.clone(), trials };
+        let o = drive::probe(&mut s, as_the_tool_does(300.0));
+        let Some(Penalty::CostsTokens(e)) = o.answers.penalty else { panic!("{}", said(&o)) };
+        assert!((e.value / 137.0 - 1.0).abs() < 0.03, "{trials}: {e:?}");
+    }
+}
