@@ -274,7 +274,9 @@ pub struct Binding {
 impl Binding {
     pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
         if !["ops", "bytes", "both", "latency", "client"].contains(&binding) {
-            return Refusal::new("which limit binds was not found out");
+            return Refusal::new(
+                "no limit was proved, and the rates are not known well enough to exclude one",
+            );
         }
         Ok(Self { op: op.into(), binding: binding.into() })
     }

@@ -108,7 +108,9 @@ impl Outcome {
             return out;
         }
         let unit = if f.resource == Resource::Ops { "operations" } else { "bytes" };
-        let steadiness = f.drains.iter().filter_map(|d| d.steadiness).next_back();
+        let last = f.drains.iter().rfind(|d| d.steadiness.is_some());
+        let steadiness = last.and_then(|d| d.steadiness);
+        let cause = self.cause_of(f.resource);
         let refused = f.refused();
         let how = if refused >= 0.01 {
             let (amount, unit) = match f.resource {
@@ -123,21 +125,23 @@ impl Outcome {
                 ),
             }
         } else {
-            let latency = steadiness.map_or(0.0, |s| s.latency_s);
+            let latency = last.and_then(|d| d.latency_s).unwrap_or(0.0);
             format!(
                 "it delays what is too much ({} in the mean with {} in flight)",
                 plimsoll_model::units::format_latency_ns(latency * 1e9),
-                f.concurrency
+                last.map_or(f.concurrency, |d| d.concurrency)
             )
         };
-        let held = steadiness.filter(|s| s.wander_s.is_finite()).map_or(String::new(), |s| {
-            format!(
-                "; on the plateau the work keeps to a straight line within {} ms",
-                significant(1e3 * s.wander_s, 2)
-            )
-        });
-        let text =
-            format!("The limit on {unit} shows by {}: {how}{held}.", self.cause_of(f.resource).words());
+        let held = match (last, steadiness) {
+            (Some(d), Some(s)) if cause != Cause::Refusing => straight(s.wander_s, f.resource, d.rate),
+            _ => String::new(),
+        };
+        // The rate that a load gets which holds back was found by itself.
+        let shows = match cause {
+            Cause::Refusing if self.is_proved(f.resource) => "refusals",
+            cause => cause.words(),
+        };
+        let text = format!("The limit on {unit} shows by {shows}: {how}{held}.");
         out.push(Finding::new("F40", "limit_cause", Level::Info, text));
         if let Some((period_s, units)) = f.window() {
             let (amount, unit) = if f.resource == Resource::Ops {
@@ -264,6 +268,20 @@ impl Outcome {
             .map(|f| f.fit(target, op_class, self.cause_of(f.resource)))
             .collect()
     }
+}
+
+/// Further away than this no work is said to keep to a line (guess: half a second is what a rate under refusals may wander).
+const LINE_S: f64 = 0.5;
+
+/// How near to a straight line the work is, no nearer than ops, or clocks, can tell.
+fn straight(wander_s: f64, of: Resource, rate: f64) -> String {
+    let op_s = if of == Resource::Ops && rate > 0.0 { 1.0 / rate } else { 0.0 };
+    let within = match wander_s.max(op_s) {
+        s if !s.is_finite() || s > LINE_S => return String::new(),
+        s if s < 1e-4 => "0.1 ms".into(),
+        s => format!("{} ms", significant(1e3 * s, 2)),
+    };
+    format!("; on the plateau the work keeps to a straight line within {within}")
 }
 
 /// A share near to all with as many digits as tell it from all: 99.96 %, not 100 %.

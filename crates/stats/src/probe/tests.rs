@@ -464,3 +464,20 @@ fn a_trial_that_stood_still_is_made_again() {
         assert!((e.value / 137.0 - 1.0).abs() < 0.03, "{trials}: {e:?}");
     }
 }
+
+/// Words are of the load that they name, and figures that say nothing are left out.
+#[test]
+fn words_are_of_the_load_that_was_seen() {
+    let mut s = Fluid::new(5, 50_000.0, 1e9, 0.0002, 5e7);
+    s.buckets = vec![Bucket::new(Charges::Bytes, 20e6, 40e6)];
+    let o = Options { large_bytes: 512 << 10, concurrency: 8, most: [64, 16], ..as_the_tool_does(300.0) };
+    let o = drive::probe(&mut s, o);
+    assert_eq!(o.seen_twice(), Some(Resource::Bytes));
+    let last = o.bytes.drains.last().unwrap();
+    let latency = last.steadiness.unwrap().latency_s;
+    // Little's law: what is said to be in flight is what the rate and the latency come to.
+    let in_flight = last.rate / 4096.0 * latency;
+    let named = o.ops.concurrency.min((in_flight + 0.5) as u32);
+    assert!(said(&o).contains(&format!("with {named} in flight")), "{in_flight} {named} {}", said(&o));
+    assert!(!said(&o).contains("within 0 ms"), "{}", said(&o));
+}
