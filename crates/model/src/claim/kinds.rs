@@ -267,13 +267,13 @@ impl Knee {
 #[non_exhaustive]
 pub struct Binding {
     pub op: String,
-    /// `ops`, `bytes`, `both`, `latency` or `client`.
+    /// `ops`, `bytes`, `both`, `in_flight`, `latency` or `client`.
     pub binding: String,
 }
 
 impl Binding {
     pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
-        if !["ops", "bytes", "both", "latency", "client"].contains(&binding) {
+        if !["ops", "bytes", "both", "in_flight", "latency", "client"].contains(&binding) {
             return Refusal::new(
                 "no limit was proved, and the rates are not known well enough to exclude one",
             );

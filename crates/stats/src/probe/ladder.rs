@@ -27,10 +27,10 @@ pub(super) struct Ladder {
 
 /// One rung, after its start.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Look {
-    rate: f64,
+pub(super) struct Look {
+    pub rate: f64,
     /// Share of refusals.
-    refused: f64,
+    pub refused: f64,
     /// Mean time in system of what ended, seconds.
     latency_s: Option<f64>,
 }
@@ -51,7 +51,7 @@ pub(super) fn latency(ended_per_s: impl Iterator<Item = f64>, latency_s: &[f64])
     (n > 0.0 && time > 0.0).then(|| time / n)
 }
 
-fn look(seen: &Seen, of: Resource) -> Look {
+pub(super) fn look(seen: &Seen, of: Resource) -> Look {
     let x = match of {
         Resource::Ops => &seen.ops_per_s,
         Resource::Bytes => &seen.bytes_per_s,

@@ -8,6 +8,7 @@
 //!
 //! The caller executes each [`Action`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
+mod at_once;
 mod cause;
 mod drain;
 mod ladder;
@@ -19,6 +20,7 @@ pub mod shared;
 mod summary;
 mod track;
 
+pub use at_once::AtOnce;
 pub use cause::{Cause, Steadiness};
 pub use drain::{Drain, DrainKind};
 pub use outcome::{Capacity, Found, Open, Outcome};
@@ -169,6 +171,8 @@ enum State {
     Resting(Trial),
     Trying(Trial),
     Tried(Trial),
+    AtOnce(at_once::Search),
+    AtOnceEnd(at_once::Search),
     MicroIdle(MicroRun),
     MicroLoad(MicroRun),
     MicroStop(MicroRun),
@@ -242,6 +246,9 @@ impl Probe {
                 format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
             State::Resting(t) | State::Trying(t) | State::Tried(t) => t.phase(),
+            State::AtOnce(s) | State::AtOnceEnd(s) => {
+                format!("how many at once are let through: {}", s.concurrency)
+            }
             State::Choose | State::Done => "deciding".into(),
             State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
             State::Draining(d) | State::Drained(d) if d.first => {
@@ -293,6 +300,8 @@ impl Probe {
             State::Tried(t) => self.trial_next(t),
             State::Draining(d) => self.go_on(d, last.seen.as_ref()),
             State::Drained(d) => self.finish_drain(d),
+            State::AtOnce(s) => self.at_once_seen(s, last.seen.as_ref()),
+            State::AtOnceEnd(s) => self.at_once_next(s),
             State::MicroIdle(m) => self.micro_load(m),
             State::MicroLoad(m) => self.micro_seen(m, last.seen.as_ref()),
             State::MicroStop(m) => self.micro_next(m),
@@ -386,6 +395,9 @@ impl Probe {
 
     /// First drains first; then whichever has waited for as long as it wanted, or wait for the nearest.
     fn choose(&mut self) -> Action {
+        if let Some(action) = self.ask_at_once() {
+            return action;
+        }
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
         if self.left_s() < LEAST_DRAIN_S {

@@ -5,7 +5,7 @@ use plimsoll_model::Estimate;
 use super::ladder::GROWTH;
 use super::questions::{Answers, Penalty, Questions};
 use super::track::{FirstLook, MOST_DRAINS};
-use super::{Cause, Drain, DrainKind, Options, Resource, Track};
+use super::{AtOnce, Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::{student, words};
 
@@ -195,7 +195,30 @@ impl Outcome {
             out.bytes.open.clear();
         }
         out.pool_one_cap();
+        if let Some(at_once) = answers.at_once {
+            out.no_rate(at_once);
+        }
         out
+    }
+
+    /// What passes is what the storage does with so many in flight: no rate is a limit's, and none was looked for.
+    fn no_rate(&mut self, at_once: AtOnce) {
+        let AtOnce { passes, sure, .. } = at_once;
+        for f in [&mut self.ops, &mut self.bytes] {
+            (f.sustained, f.capacity, f.burst, f.refill) = (None, Capacity::NoneSeen, None, None);
+            f.open.clear();
+        }
+        let text = if sure {
+            format!(
+                "what the storage does with what is let through was not looked at: a measurement with {passes} in flight would tell"
+            )
+        } else {
+            format!(
+                "whether it is more than {passes} requests at once that are refused, or a rate that so many come to, was not found out: \
+                 ops that take longer each (of another size), or a larger --budget, would tell"
+            )
+        };
+        self.ops.open.push(Open { text, more_s: None });
     }
 
     /// One cap on bytes that both loads met is known as well as the better of both knows it; headers that are not counted
@@ -215,6 +238,10 @@ impl Outcome {
 
     /// What says that this resource has a limiter: where one cap was seen under both loads, what either shows of it counts.
     pub fn cause_of(&self, r: Resource) -> Cause {
+        // Refusals are of how many there are at once.
+        if self.answers.at_once.is_some() {
+            return Cause::None;
+        }
         let found = match r {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,

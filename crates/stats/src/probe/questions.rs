@@ -4,7 +4,7 @@
 use plimsoll_model::Estimate;
 
 use super::drain::Plateau;
-use super::{Action, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
+use super::{Action, AtOnce, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
 use crate::math;
 use crate::simulate::Seen;
 
@@ -48,11 +48,14 @@ pub struct Answers {
     /// Of ops and of bytes. The ratio of the burst's lengths is the measurement.
     pub burst: [Option<(BurstLaw, f64)>; 2],
     pub cost: Option<Cost>,
+    /// What is refused is how many requests there are at once.
+    pub at_once: Option<AtOnce>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Questions {
     enabled: bool,
+    pub at_once_asked: bool,
     pub answers: Answers,
     penalty_asked: bool,
     burst_asked: [bool; 2],

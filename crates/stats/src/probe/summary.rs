@@ -17,7 +17,8 @@ impl Outcome {
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
         // A cap that was seen under the other's load only is not known.
         let bucket = |f: &Found, hidden_by: Resource| {
-            let seen = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
+            let seen = self.answers.at_once.is_some()
+                || f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
             seen.then(|| f.bucket(self.is_proved(f.resource)))
         };
         LimitSummary {
@@ -36,6 +37,7 @@ impl Outcome {
     /// Which limits there are.
     pub fn binding(&self) -> &'static str {
         match (self.is_limited(Resource::Ops), self.is_limited(Resource::Bytes)) {
+            _ if self.answers.at_once.is_some_and(|a| a.sure) => "in_flight",
             (true, true) => "both",
             (true, false) => "ops",
             (false, true) => "bytes",
@@ -86,6 +88,7 @@ impl Outcome {
     /// What was found beside the figures, and what remains undetermined, each with what would settle it.
     pub fn findings(&self) -> Vec<Finding> {
         let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
+        out.extend(self.at_once());
         out.extend(self.penalty());
         out.extend(self.cost());
         if let Some(r) = self.seen_twice() {
@@ -177,6 +180,24 @@ impl Outcome {
             out.push(Finding::new("F43", "limit_burst_law", Level::Info, text));
         }
         out
+    }
+
+    fn at_once(&self) -> Option<Finding> {
+        let a = self.answers.at_once?;
+        let seen = format!("With {} in flight nothing is refused, with {} it is", a.passes, a.refused);
+        let text = if a.sure {
+            format!(
+                "The limit is on requests in flight, of about {}, and not on a rate. {seen}, of small ops and of large ones alike. What \
+                 passes is what the storage does with so many.",
+                a.passes
+            )
+        } else {
+            format!("{seen}: a limit on requests in flight, or on a rate that so many come to.")
+        };
+        Some(
+            Finding::new("F66", "limit_at_once", Level::Info, text)
+                .measured(f64::from(a.passes), f64::from(a.refused)),
+        )
     }
 
     fn penalty(&self) -> Option<Finding> {

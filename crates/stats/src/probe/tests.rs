@@ -399,6 +399,53 @@ fn many_in_flight_from_the_start_prove_no_cap() {
     assert_eq!(o.ops.concurrency, 512);
 }
 
+/// Eight requests at once, and no limit on any rate: what passes is this storage's own speed with 8 in flight.
+fn eight_at_once(seed: u64) -> Events {
+    let mut s = Events::new(seed, &[], 1);
+    (s.ops_cap, s.bytes_cap, s.base_s, s.cv) = (20_000.0, 500e6, 0.006, 0.08);
+    s.backoff = crate::simulate::events::Backoff::Constant(0.001);
+    s.most_at_once = Some(8);
+    s
+}
+
+#[test]
+fn a_limit_on_requests_at_once_is_none_on_a_rate() {
+    for (seed, budget_s) in [(1, 90.0), (2, 90.0), (3, 300.0)] {
+        let o = drive::probe(&mut eight_at_once(seed), as_the_tool_does(budget_s));
+        assert!(
+            !o.is_proved(Resource::Ops) && !o.is_proved(Resource::Bytes),
+            "{:?} {}",
+            o.evidence(),
+            said(&o)
+        );
+        assert!(o.limit_of_ops().is_none() && o.limit_of_bytes().is_none() && o.knee_bytes().is_none());
+        assert_eq!(o.binding(), "in_flight", "{:?} {}", o.evidence(), said(&o));
+        assert!(said(&o).contains("With 8 in flight nothing is refused"), "{}", said(&o));
+        assert!(!said(&o).contains("shows by refusals"), "{}", said(&o));
+        assert!(o.elapsed_s <= 1.05 * budget_s);
+    }
+    // Of ops without bytes it is told that it may be either.
+    let o = drive::probe(&mut eight_at_once(4), Options { moves_bytes: false, ..as_the_tool_does(90.0) });
+    assert!(!o.is_proved(Resource::Ops) && o.binding() == "undetermined", "{} {}", o.binding(), said(&o));
+}
+
+/// Limiters on rates that refuse, whose storage is so slow that several in flight pass: they stay what they are.
+#[test]
+fn limits_on_rates_that_refuse_are_none_on_requests_at_once() {
+    for seed in 0..6 {
+        let (ops, bytes) = ([150.0, 400.0, 700.0][seed as usize % 3], 40e6);
+        let buckets =
+            [Bucket::new(Charges::Ops, ops, 0.2 * ops), Bucket::new(Charges::Bytes, bytes, 0.5 * bytes)];
+        let mut s = Events::new(seed, &buckets, if seed < 3 { 1 } else { 4 });
+        (s.ops_cap, s.bytes_cap, s.base_s) = (5000.0, 400e6, 0.020);
+        let o = drive::probe(&mut s, as_the_tool_does(300.0));
+        assert!(o.is_limited(Resource::Ops) && o.binding() == "both", "{seed}: {} {}", o.binding(), said(&o));
+        if seed < 3 {
+            assert!((o.limit_of_ops().unwrap() / ops - 1.0).abs() < 0.02, "{seed}: {:?}", o.ops.sustained);
+        }
+    }
+}
+
 /// What is said of a rate is said for as long as that rate was seen: in the drain before it nothing passed at all.
 #[test]
 fn the_rate_that_is_not_refused_was_seen_for_its_trial() {
