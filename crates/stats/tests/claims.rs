@@ -145,7 +145,7 @@ prop_compose! {
     fn limit()(
         ops in proptest::option::of(bucket()), bytes in proptest::option::of(bucket()), knee in maybe(20e3),
         with_knee: bool,
-        binding in prop_oneof![Just("none"), Just("ops"), Just("bytes"), Just("both"), Just("latency"), Just("undetermined")],
+        binding in prop_oneof![Just("none"), Just("ops"), Just("bytes"), Just("both"), Just("in_flight"), Just("latency"), Just("undetermined")],
         scope in prop_oneof![Just("unknown"), Just("server"), Just("bucket")],
     ) -> LimitSummary {
         // As the probe has it: what was not proved does not bind, and only what binds has a knee or a scope.

@@ -267,14 +267,16 @@ impl Knee {
 #[non_exhaustive]
 pub struct Binding {
     pub op: String,
-    /// `ops`, `bytes`, `both`, `latency` or `client`.
+    /// `ops`, `bytes`, `both`, `in_flight`, `latency` or `client`.
     pub binding: String,
 }
 
 impl Binding {
     pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
-        if !["ops", "bytes", "both", "latency", "client"].contains(&binding) {
-            return Refusal::new("which limit binds was not found out");
+        if !["ops", "bytes", "both", "in_flight", "latency", "client"].contains(&binding) {
+            return Refusal::new(
+                "no limit was proved, and the rates are not known well enough to exclude one",
+            );
         }
         Ok(Self { op: op.into(), binding: binding.into() })
     }

@@ -6,8 +6,9 @@ use plimsoll_model::{Finding, Level};
 use super::derive::Claims;
 
 /// Names of the findings that say what kind of limit it is, in the order in which they are said.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "limit_cause",
+    "limit_at_once",
     "limit_window",
     "limit_tiers",
     "limit_burst_law",

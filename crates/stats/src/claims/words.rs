@@ -238,6 +238,7 @@ fn binding(b: &str) -> String {
         "ops" => "The limit is on operations.",
         "bytes" => "The limit is on bytes.",
         "both" => "There are limits on operations and on bytes.",
+        "in_flight" => "The limit is on requests in flight.",
         "latency" => "Latency and concurrency set the rate; no limit was reached.",
         _ => "The client set the rate; the storage's limit was not reached.",
     }

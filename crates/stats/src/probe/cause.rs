@@ -113,13 +113,18 @@ impl Steadiness {
             // Who refuses limits, whatever passes meanwhile: nothing at all where refusals cost tokens.
             return if held { Cause::Refusals } else { Cause::Refusing };
         }
+        if self.is_held_exactly() { Cause::Held } else { Cause::None }
+    }
+
+    /// More exactly than storage does by itself, whatever was refused.
+    pub fn is_held_exactly(&self) -> bool {
         if self.seconds < LEAST_S || !self.wander_s.is_finite() {
-            return Cause::None;
+            return false;
         }
         let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= HELD_GROWTH;
         // Buffers on the way fill and empty: further away, but no further in the long run.
         let loosely = self.wander_s <= LOOSE_S && self.growth <= LOOSE_GROWTH;
-        if exactly || loosely { Cause::Held } else { Cause::None }
+        exactly || loosely
     }
 
     /// Half width of the mean rate, relative: the line's ends are off by no more than the wander.

@@ -1,6 +1,6 @@
 //! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
 
-use super::{Resource, Steadiness};
+use super::{Resource, Steadiness, ladder};
 use crate::bucket::{FitOptions, FitVerdict, fit};
 use crate::math;
 use crate::rate::Mean;
@@ -59,6 +59,10 @@ pub struct Drain {
     pub start_s: f64,
     pub length_s: f64,
     pub dt_s: f64,
+    /// Ops in flight that drained it.
+    pub concurrency: u32,
+    /// Mean time in system of what ended on the plateau, seconds.
+    pub latency_s: Option<f64>,
     pub x: Vec<f64>,
     /// Buckets in series before the last: (rate, capacity), fastest first.
     pub tiers: Vec<(f64, f64)>,
@@ -201,6 +205,8 @@ impl Drain {
             start_s: 0.0,
             length_s: 0.0,
             dt_s: dt,
+            concurrency: 0,
+            latency_s: None,
             x: Vec::new(),
             tiers: Vec::new(),
             steadiness: None,
@@ -284,6 +290,7 @@ impl Drain {
         let part = |v: &[f64]| v.get(from.min(v.len())..).unwrap_or_default().to_vec();
         let (ok, refused, latency) = (part(&seen.ok), part(&seen.refused), part(&seen.latency_s));
         let (n_ok, n_refused): (f64, f64) = (ok.iter().sum(), refused.iter().sum());
+        self.latency_s = ladder::latency(ok.iter().zip(&refused).map(|(a, b)| a + b), &latency);
         let x = part(&seen.x);
         // Bytes move in pieces smaller than an op.
         let unit = if x == ok { 1.0 } else { 0.0 };

@@ -9,8 +9,8 @@ use crate::math;
 use crate::simulate::Seen;
 
 const RUNG_S: f64 = 2.0;
-/// Less growth than this for twice the ops in flight is none.
-const GROWTH: f64 = 1.1;
+/// Less growth than this for twice the ops in flight is none: of the rate, and of the latency.
+pub(super) const GROWTH: f64 = 1.1;
 /// More refusals than this share: more ops in flight bring only more of them.
 const REFUSED: f64 = 0.05;
 
@@ -18,19 +18,40 @@ const REFUSED: f64 = 0.05;
 pub(super) struct Ladder {
     pub of: Resource,
     pub concurrency: u32,
-    before: Option<f64>,
-    /// Rate and share of refusals of the present rung.
-    now: Option<(f64, f64)>,
+    /// Ops in flight of its first rung.
+    first: u32,
+    before: Option<Look>,
+    /// What the present rung showed.
+    now: Option<Look>,
+}
+
+/// One rung, after its start.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Look {
+    pub rate: f64,
+    /// Share of refusals.
+    pub refused: f64,
+    /// Mean time in system of what ended, seconds.
+    latency_s: Option<f64>,
 }
 
 impl Ladder {
-    pub fn new(of: Resource, concurrency: u32) -> Self {
-        Self { of, concurrency: concurrency.max(1), before: None, now: None }
+    /// Up to `most` in flight. Whoever asks for that many or more gets them, and half of them before: whether the rate still grows
+    /// is to be seen in any case.
+    pub fn new(of: Resource, concurrency: u32, most: u32) -> Self {
+        let first = if concurrency < most { concurrency } else { concurrency / 2 }.max(1);
+        Self { of, concurrency: first, first, before: None, now: None }
     }
 }
 
-/// Rate and share of refusals after the start of a rung.
-fn look(seen: &Seen, of: Resource) -> (f64, f64) {
+/// Mean time in system of what ended, seconds; `None` where nothing did. Slices in which nothing ends have none.
+pub(super) fn latency(ended_per_s: impl Iterator<Item = f64>, latency_s: &[f64]) -> Option<f64> {
+    let (n, time) =
+        ended_per_s.zip(latency_s).fold((0.0, 0.0), |(n, time), (ended, l)| (n + ended, time + ended * l));
+    (n > 0.0 && time > 0.0).then(|| time / n)
+}
+
+pub(super) fn look(seen: &Seen, of: Resource) -> Look {
     let x = match of {
         Resource::Ops => &seen.ops_per_s,
         Resource::Bytes => &seen.bytes_per_s,
@@ -41,7 +62,9 @@ fn look(seen: &Seen, of: Resource) -> (f64, f64) {
         math::mean(seen.rejected_per_s.get(from..).unwrap_or_default()),
     );
     let share = if ok + refused > 0.0 { refused / (ok + refused) } else { 0.0 };
-    (math::mean(&x[from..]), share)
+    let ended = seen.ops_per_s.iter().zip(&seen.rejected_per_s).map(|(a, b)| a + b).skip(from);
+    let latency_s = latency(ended, seen.latency_s.get(from..).unwrap_or_default());
+    Look { rate: math::mean(&x[from..]), refused: share, latency_s }
 }
 
 /// Slices at the rung's begin: a bucket that is not empty yet lets ops through as the storage is.
@@ -80,11 +103,11 @@ impl Probe {
         l.now = seen.map(|s| look(s, l.of));
         if let (Some(s), None) = (seen, l.before) {
             self.track(l.of).first_look = first_look(s, l.of);
-        } else if let (Some((rate, _)), Some(_)) = (l.now, l.before) {
+        } else if let (Some(now), Some(_)) = (l.now, l.before) {
             // The second rung; later ones are more than twice as many.
-            let first = self.options.concurrency.max(1);
-            if let Some(look) = self.track(l.of).first_look.as_mut().filter(|_| l.concurrency == 2 * first) {
-                look.twice_per_s = Some(rate);
+            let first = self.track(l.of).first_look.as_mut().filter(|_| l.concurrency == 2 * l.first);
+            if let Some(look) = first {
+                look.twice_per_s = Some(now.rate);
             }
         }
         self.state = State::RungEnd(l);
@@ -92,12 +115,14 @@ impl Probe {
     }
 
     pub(super) fn rung_next(&mut self, l: Ladder) -> Action {
-        let (rate, refused) = l.now.unwrap_or_default();
-        let grew = l.before.is_none_or(|b| rate > GROWTH * b);
-        let next = l.concurrency.saturating_mul(2);
-        let at_top = next > self.options.most[l.of as usize];
+        let Look { rate, refused, .. } = l.now.unwrap_or_default();
+        let grew = l.before.is_none_or(|b| rate > GROWTH * b.rate);
+        let most = self.options.most[l.of as usize].max(self.options.concurrency);
+        // Half of an odd number, twice, is one less.
+        let next = if l.before.is_none() && most / 2 == l.concurrency { most } else { 2 * l.concurrency };
+        let at_top = next > most;
         if l.now.is_some() && refused <= REFUSED && grew && !at_top {
-            return self.rung(Ladder { concurrency: next, before: Some(rate), now: None, ..l });
+            return self.rung(Ladder { concurrency: next, before: l.now, now: None, ..l });
         }
         // Large ops that do not gain by being more only fill buffers.
         let fewer = l.of == Resource::Bytes && !grew && l.concurrency > 1;
@@ -106,6 +131,7 @@ impl Probe {
         (t.last_end_s, t.mark) = (now, used);
         t.concurrency = Some(if fewer { l.concurrency / 2 } else { l.concurrency });
         t.still_grew = at_top && grew && refused <= REFUSED && l.before.is_some();
+        t.latency_below_s = l.before.and_then(|b| b.latency_s);
         self.choose()
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! The caller executes each [`Action`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
+mod at_once;
 mod cause;
 mod drain;
 mod ladder;
@@ -19,6 +20,7 @@ pub mod shared;
 mod summary;
 mod track;
 
+pub use at_once::AtOnce;
 pub use cause::{Cause, Steadiness};
 pub use drain::{Drain, DrainKind};
 pub use outcome::{Capacity, Found, Open, Outcome};
@@ -42,7 +44,8 @@ pub struct Options {
     pub keep_large: bool,
     /// Ops in flight that saturate, or from which a ladder of doublings starts.
     pub concurrency: u32,
-    /// Highest rung of that ladder for small and for large ops; at or below `concurrency`: no ladder.
+    /// Highest rung of that ladder for small and for large ops; 0: no ladder. At or below `concurrency`: two rungs, the upper one
+    /// of `concurrency`.
     pub most: [u32; 2],
     /// Bytes that travel with each op beside its own (headers): under one cap on bytes, small ops move the fewer for them.
     pub overhead_bytes: u64,
@@ -168,6 +171,8 @@ enum State {
     Resting(Trial),
     Trying(Trial),
     Tried(Trial),
+    AtOnce(at_once::Search),
+    AtOnceEnd(at_once::Search),
     MicroIdle(MicroRun),
     MicroLoad(MicroRun),
     MicroStop(MicroRun),
@@ -241,6 +246,9 @@ impl Probe {
                 format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
             State::Resting(t) | State::Trying(t) | State::Tried(t) => t.phase(),
+            State::AtOnce(s) | State::AtOnceEnd(s) => {
+                format!("how many at once are let through: {}", s.concurrency)
+            }
             State::Choose | State::Done => "deciding".into(),
             State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
             State::Draining(d) | State::Drained(d) if d.first => {
@@ -292,6 +300,8 @@ impl Probe {
             State::Tried(t) => self.trial_next(t),
             State::Draining(d) => self.go_on(d, last.seen.as_ref()),
             State::Drained(d) => self.finish_drain(d),
+            State::AtOnce(s) => self.at_once_seen(s, last.seen.as_ref()),
+            State::AtOnceEnd(s) => self.at_once_next(s),
             State::MicroIdle(m) => self.micro_load(m),
             State::MicroLoad(m) => self.micro_seen(m, last.seen.as_ref()),
             State::MicroStop(m) => self.micro_next(m),
@@ -385,6 +395,9 @@ impl Probe {
 
     /// First drains first; then whichever has waited for as long as it wanted, or wait for the nearest.
     fn choose(&mut self) -> Action {
+        if let Some(action) = self.ask_at_once() {
+            return action;
+        }
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
         if self.left_s() < LEAST_DRAIN_S {
@@ -395,13 +408,15 @@ impl Probe {
         }
         let climbs = |r: Resource| {
             let t = &self.tracks[r as usize];
+            let most = self.options.most[r as usize];
             t.drains.is_empty()
                 && t.concurrency.is_none()
-                && self.options.most[r as usize] > self.options.concurrency
+                && most > 0
+                && most.max(self.options.concurrency) > 1
         };
         // Both ladders before the first drain: what is made ready for them is no one's idle time.
         if let Some(&r) = open.iter().find(|r| climbs(**r)) {
-            return self.rung(Ladder::new(r, self.options.concurrency));
+            return self.rung(Ladder::new(r, self.options.concurrency, self.options.most[r as usize]));
         }
         if let Some(&r) = open.iter().find(|r| self.tracks[**r as usize].drains.is_empty()) {
             return self.start_drain(r);
@@ -505,6 +520,7 @@ impl Probe {
         };
         let other_cap = self.other_cap(&d);
         let shut = d.seen.is_shut(dt);
+        let concurrency = self.concurrency_of(of);
         let t = self.track(of);
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let mut seen = Drain::of(&d.seen.x, dt, before);
@@ -520,6 +536,7 @@ impl Probe {
         seen.x = d.seen.x;
         seen.start_s = d.start_s;
         seen.dt_s = dt;
+        seen.concurrency = concurrency;
         t.last_end_s = now;
         t.mark = used;
         if t.refuted {

@@ -2,9 +2,10 @@
 
 use plimsoll_model::Estimate;
 
+use super::ladder::GROWTH;
 use super::questions::{Answers, Penalty, Questions};
 use super::track::{FirstLook, MOST_DRAINS};
-use super::{Cause, Drain, DrainKind, Options, Resource, Track};
+use super::{AtOnce, Cause, Drain, DrainKind, Options, Resource, Track};
 use crate::math;
 use crate::{student, words};
 
@@ -50,6 +51,8 @@ pub struct Found {
     pub first_look: Option<FirstLook>,
     /// The rate still grew with the ops in flight where the ladder ended.
     pub still_grew: bool,
+    /// Latency with half as many in flight as the ladder ended with, seconds.
+    pub latency_below_s: Option<f64>,
     /// What remains open, each with what would settle it.
     pub open: Vec<Open>,
     pub drains: Vec<Drain>,
@@ -96,11 +99,27 @@ impl Found {
         if self.is_bucket() {
             return Cause::Bucket;
         }
-        let of = |d: &Drain| match d.window {
-            Some(_) => Cause::Held,
-            None => d.steadiness.map_or(Cause::None, |s| s.cause()),
+        let of = |d: &Drain| {
+            let cause = match d.window {
+                Some(_) => Cause::Held,
+                None => d.steadiness.map_or(Cause::None, |s| s.cause()),
+            };
+            // As even as latency is, and as high as more in flight make it.
+            if cause == Cause::Held && self.latency_sets(d) { Cause::None } else { cause }
         };
         self.drains.iter().map(of).min().unwrap_or(Cause::None)
+    }
+
+    /// The rate grew with the ops in flight up to the ladder's top, and they take no longer there than half as many did: where a limit
+    /// delays, the ops beyond what it allows wait, and latency grows with their number (Little's law).
+    fn latency_sets(&self, d: &Drain) -> bool {
+        let longer = |below_s: f64| d.latency_s.is_none_or(|l| l > GROWTH * below_s);
+        self.still_grew && self.latency_below_s.is_some_and(|b| !longer(b))
+    }
+
+    /// More ops in flight would have brought more, and no limit was seen: latency is what was seen.
+    pub fn is_latency_bound(&self) -> bool {
+        self.still_grew && self.cause() == Cause::None
     }
 
     /// Share of attempts that were refused on the plateau, and mean latency there, seconds: of the drain that was refused most.
@@ -167,13 +186,39 @@ impl Outcome {
         // Saturated, such a limiter grants next to nothing: its rate is the highest one without refusals.
         if let Some(Penalty::CostsTokens(rate)) = answers.penalty {
             out.ops.sustained = Some(rate);
+            // It was seen for as long as its trial was: in the drains next to nothing passed.
+            out.ops.horizon_s = answers.free_s.unwrap_or(out.ops.horizon_s);
         }
+        out.ops.open.extend(refused_rate(&out.ops, answers.penalty));
         // Where nothing passes, large ops are not tried: what small ones showed holds for both.
         if out.ops.cause() == Cause::Refusing && out.bytes.drains.is_empty() {
             out.bytes.open.clear();
         }
         out.pool_one_cap();
+        if let Some(at_once) = answers.at_once {
+            out.no_rate(at_once);
+        }
         out
+    }
+
+    /// What passes is what the storage does with so many in flight: no rate is a limit's, and none was looked for.
+    fn no_rate(&mut self, at_once: AtOnce) {
+        let AtOnce { passes, sure, .. } = at_once;
+        for f in [&mut self.ops, &mut self.bytes] {
+            (f.sustained, f.capacity, f.burst, f.refill) = (None, Capacity::NoneSeen, None, None);
+            f.open.clear();
+        }
+        let text = if sure {
+            format!(
+                "what the storage does with what is let through was not looked at: a measurement with {passes} in flight would tell"
+            )
+        } else {
+            format!(
+                "whether it is more than {passes} requests at once that are refused, or a rate that so many come to, was not found out: \
+                 ops that take longer each (of another size), or a larger --budget, would tell"
+            )
+        };
+        self.ops.open.push(Open { text, more_s: None });
     }
 
     /// One cap on bytes that both loads met is known as well as the better of both knows it; headers that are not counted
@@ -193,6 +238,10 @@ impl Outcome {
 
     /// What says that this resource has a limiter: where one cap was seen under both loads, what either shows of it counts.
     pub fn cause_of(&self, r: Resource) -> Cause {
+        // Refusals are of how many there are at once.
+        if self.answers.at_once.is_some() {
+            return Cause::None;
+        }
         let found = match r {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,
@@ -265,9 +314,9 @@ impl Outcome {
         caps().map(|cap| look.latency_below(cap)).collect::<Option<Vec<f64>>>()?.first().copied()
     }
 
-    /// More ops in flight would have brought more of both: latency is what was seen.
+    /// More ops in flight would have brought more: latency is what was seen.
     pub fn is_latency_bound(&self) -> bool {
-        self.ops.still_grew && self.ops.cause() == Cause::None
+        self.ops.is_latency_bound() || (self.moves_bytes && self.bytes.is_latency_bound())
     }
 }
 
@@ -287,6 +336,7 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
         concurrency: t.concurrency.unwrap_or(o.concurrency),
         first_look: t.first_look,
         still_grew: t.still_grew,
+        latency_below_s: t.latency_below_s,
         open: vec![],
         drains: t.drains.clone(),
     };
@@ -431,7 +481,7 @@ fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
     let Some(s) = f.sustained else {
         return open(format!("no rate of {unit} was seen to hold: more of the budget is needed"), None);
     };
-    let mut out = unclear(f, s);
+    let mut out: Vec<Open> = grew(f).into_iter().chain(unclear(f, s)).collect();
     // Where cycles of its own did not bear a short burst out, it is no question any more.
     let once = t.micro.is_none() && f.drains.iter().any(|d| d.kind == DrainKind::Micro);
     out.extend(match f.capacity {
@@ -498,6 +548,52 @@ fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
 /// Time of the cycles that confirm or refute a short burst, as a rule; seconds.
 const MICRO_S: f64 = 60.0;
 
+/// A limiter that refuses, and no rate of its that is known.
+fn refused_rate(f: &Found, penalty: Option<Penalty>) -> Option<Open> {
+    if f.cause() != Cause::Refusing || f.known().is_some() {
+        return None;
+    }
+    let unit = f.resource.name();
+    let text = match penalty {
+        Some(Penalty::CostsTokens(e)) if e.high.is_finite() => format!(
+            "the highest rate of {unit} that is not refused lies between {} and {} per second: a larger --budget would narrow it",
+            words::about(e.low, 3),
+            words::about(e.high, 3)
+        ),
+        Some(Penalty::CostsTokens(e)) => format!(
+            "the highest rate of {unit} that is not refused is at least {} per second: a higher one was not reached",
+            words::about(e.low, 3)
+        ),
+        _ if f.passed_per_s() > 0.0 => format!(
+            "what passes of {unit} while much is refused held no rate: what kind of limit it is was not found out; a larger --budget \
+             would look for longer"
+        ),
+        _ => format!(
+            "what passes of {unit} when a load holds back was not found out: a larger --budget would tell"
+        ),
+    };
+    Some(Open { text, more_s: None })
+}
+
+/// What latency and the ops in flight come to, where that is what was seen.
+fn grew(f: &Found) -> Option<Open> {
+    let (e, latency_s) = (f.known()?, f.drains.iter().rev().find_map(|d| d.latency_s)?);
+    f.is_latency_bound().then(|| Open {
+        text: format!(
+            "the rate of {} still grew with the ops in flight where they were the most: {} in flight at {} each set it, and {} are              possible at the least; {} in flight would tell",
+            f.resource.name(),
+            f.concurrency,
+            plimsoll_model::units::format_latency_ns(latency_s * 1e9),
+            match f.resource {
+                Resource::Ops => format!("{} op/s", words::about(e.value, 3)),
+                Resource::Bytes => format!("{} MB/s", words::about(e.value / 1e6, 3)),
+            },
+            f.concurrency.saturating_mul(2)
+        ),
+        more_s: None,
+    })
+}
+
 /// Why the rate itself is not given.
 fn unclear(f: &Found, s: Estimate) -> Vec<Open> {
     let unit = f.resource.name();
@@ -506,6 +602,10 @@ fn unclear(f: &Found, s: Estimate) -> Vec<Open> {
             "the rate of {unit} {how} by {:.0} % while it was seen: no rate follows that would be held; look for other load, or \
              probe again for longer",
             100.0 * by.abs()
+        ),
+        None if f.known().is_none() && !(s.low > 0.0 && s.high.is_finite()) => format!(
+            "the rate of {unit} is not known: it varied too much, or was seen for too short a time, for an interval; a larger \
+             --budget would tell"
         ),
         None if f.known().is_none() => format!(
             "the rate of {unit} is known only to lie between {} and {} per second: a larger --budget would narrow it",

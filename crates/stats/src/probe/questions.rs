@@ -4,7 +4,7 @@
 use plimsoll_model::Estimate;
 
 use super::drain::Plateau;
-use super::{Action, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
+use super::{Action, AtOnce, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
 use crate::math;
 use crate::simulate::Seen;
 
@@ -43,14 +43,19 @@ pub enum Cost {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Answers {
     pub penalty: Option<Penalty>,
+    /// Seconds for which the highest rate without refusals was seen.
+    pub free_s: Option<f64>,
     /// Of ops and of bytes. The ratio of the burst's lengths is the measurement.
     pub burst: [Option<(BurstLaw, f64)>; 2],
     pub cost: Option<Cost>,
+    /// What is refused is how many requests there are at once.
+    pub at_once: Option<AtOnce>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Questions {
     enabled: bool,
+    pub at_once_asked: bool,
     pub answers: Answers,
     penalty_asked: bool,
     burst_asked: [bool; 2],
@@ -75,6 +80,8 @@ pub(super) struct Bisection {
     low: f64,
     high: Option<f64>,
     offered: f64,
+    /// How long the trial of `low` was, seconds.
+    low_s: f64,
     left: u32,
 }
 
@@ -103,8 +110,18 @@ pub(super) struct Trial {
     length_s: f64,
     /// Leave the storage alone for so long first.
     rest_s: f64,
+    /// Times that it may be made again because the load stood still.
+    again: u32,
     seen: Plateau,
 }
+
+/// Times that a trial is made again in which the load stood still (guess; a machine on which it happens three times in a row is no
+/// place to measure).
+const AGAIN: u32 = 2;
+/// Nothing ended for so long, though so many ops were due: the client or the storage stood still, and what was due then came at once
+/// (a stop of the client's is told from half a second on, too).
+const STILL_S: f64 = 0.5;
+const STILL_OPS: f64 = 5.0;
 
 /// Seconds at the end of a trial that count.
 const TAIL_S: f64 = 3.0;
@@ -140,6 +157,15 @@ impl Trial {
                 format!("what an op of {} costs", plimsoll_model::units::format_size(self.size_bytes))
             }
         }
+    }
+
+    /// Whether the load stood still for a part of it.
+    fn stood_still(&self, dt: f64) -> bool {
+        let Some(offered) = self.offered_per_s else { return false };
+        let ended: Vec<bool> =
+            self.seen.ok.iter().zip(&self.seen.refused).map(|(a, b)| a + b > 0.0).collect();
+        let longest = ended.split(|e| *e).map(<[bool]>::len).max().unwrap_or(0) as f64 * dt;
+        longest >= STILL_S - 1e-9 && longest * offered >= STILL_OPS
     }
 
     /// Mean of ok and share of refusals in the tail.
@@ -199,6 +225,7 @@ impl Probe {
             offered_per_s: Some(offered),
             length_s,
             rest_s: 0.0,
+            again: AGAIN,
             seen: Plateau::default(),
         };
         if rate > 0.02 * most && !shut {
@@ -213,7 +240,7 @@ impl Probe {
         }
         // All that was granted so far passed at once, as far as can be known: the rate is looked for from half of it per second.
         let offered = 0.5 * self.used[Resource::Ops as usize].max(2.0);
-        let b = Bisection { low: 0.0, high: None, offered, left: BISECTIONS + SEARCHES };
+        let b = Bisection { low: 0.0, high: None, offered, low_s: 0.0, left: BISECTIONS + SEARCHES };
         let (rest_s, length_s) = self.times_of(offered);
         let fits = rest_s + length_s < self.left_s();
         fits.then(|| Trial { rest_s, ..trial(Question::Bisect(b), offered, length_s) })
@@ -270,6 +297,7 @@ impl Probe {
             offered_per_s: Some(offered / per_op),
             length_s: longest_s,
             rest_s: 0.0,
+            again: 0,
             seen: Plateau::default(),
         };
         Some(self.try_it(trial))
@@ -304,6 +332,7 @@ impl Probe {
             offered_per_s: None,
             length_s,
             rest_s: 0.0,
+            again: 0,
             seen: Plateau::default(),
         })
     }
@@ -344,6 +373,16 @@ impl Probe {
         for (i, track) in self.tracks.iter_mut().enumerate() {
             (track.last_end_s, track.mark) = (self.now_s, self.used[i]);
         }
+        if t.again > 0 && t.stood_still(dt) {
+            let rest_s = if matches!(t.question, Question::Bisect(_)) {
+                self.times_of(t.offered_per_s.unwrap_or(0.0)).0
+            } else {
+                0.0
+            };
+            if rest_s + t.length_s < self.left_s() {
+                return self.try_it(Trial { rest_s, again: t.again - 1, seen: Plateau::default(), ..t });
+            }
+        }
         let (ok, refused) = t.tail(dt);
         match t.question {
             Question::TwiceTheRate(rate) if (ok / rate - 1.0).abs() <= APART => {
@@ -355,16 +394,18 @@ impl Probe {
                     low: if fine { 2.0 * rate } else { 0.0 },
                     high: (!fine).then_some(2.0 * rate),
                     offered: 2.0 * rate,
+                    low_s: if fine { t.length_s } else { 0.0 },
                     left: BISECTIONS,
                 };
                 return self.bisect(b, t);
             }
             Question::Bisect(mut b) => {
                 match (refused < 0.01, ok > (1.0 - APART) * b.offered) {
-                    (true, true) => b.low = b.offered,
+                    (true, true) => (b.low, b.low_s) = (b.offered, t.length_s),
                     // Nothing was refused, and less came than was offered: the storage, or this machine, was the limit. That
                     // says nothing of higher rates, and there is no higher one to be had.
-                    (true, false) => (b.low, b.left) = (b.low.max(ok), 0),
+                    (true, false) if ok > b.low => (b.low, b.low_s, b.left) = (ok, t.length_s, 0),
+                    (true, false) => b.left = 0,
                     (false, _) => b.high = Some(b.offered),
                 }
                 return self.bisect(b, t);
@@ -399,12 +440,21 @@ impl Probe {
                 let value = b.high.map_or(b.low, |high| (b.low * high).sqrt());
                 let e = Estimate { value, low: b.low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
                 self.questions.answers.penalty = Some(Penalty::CostsTokens(e));
+                self.questions.answers.free_s = Some(b.low_s);
             }
             return self.choose();
         }
         b.left -= 1;
         let (question, offered_per_s) = (Question::Bisect(b), Some(b.offered));
-        self.try_it(Trial { question, offered_per_s, length_s, rest_s, seen: Plateau::default(), ..t })
+        self.try_it(Trial {
+            question,
+            offered_per_s,
+            length_s,
+            rest_s,
+            again: AGAIN,
+            seen: Plateau::default(),
+            ..t
+        })
     }
 }
 

@@ -17,7 +17,8 @@ impl Outcome {
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
         // A cap that was seen under the other's load only is not known.
         let bucket = |f: &Found, hidden_by: Resource| {
-            let seen = f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
+            let seen = self.answers.at_once.is_some()
+                || f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
             seen.then(|| f.bucket(self.is_proved(f.resource)))
         };
         LimitSummary {
@@ -36,6 +37,7 @@ impl Outcome {
     /// Which limits there are.
     pub fn binding(&self) -> &'static str {
         match (self.is_limited(Resource::Ops), self.is_limited(Resource::Bytes)) {
+            _ if self.answers.at_once.is_some_and(|a| a.sure) => "in_flight",
             (true, true) => "both",
             (true, false) => "ops",
             (false, true) => "bytes",
@@ -86,6 +88,7 @@ impl Outcome {
     /// What was found beside the figures, and what remains undetermined, each with what would settle it.
     pub fn findings(&self) -> Vec<Finding> {
         let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
+        out.extend(self.at_once());
         out.extend(self.penalty());
         out.extend(self.cost());
         if let Some(r) = self.seen_twice() {
@@ -108,7 +111,9 @@ impl Outcome {
             return out;
         }
         let unit = if f.resource == Resource::Ops { "operations" } else { "bytes" };
-        let steadiness = f.drains.iter().filter_map(|d| d.steadiness).next_back();
+        let last = f.drains.iter().rfind(|d| d.steadiness.is_some());
+        let steadiness = last.and_then(|d| d.steadiness);
+        let cause = self.cause_of(f.resource);
         let refused = f.refused();
         let how = if refused >= 0.01 {
             let (amount, unit) = match f.resource {
@@ -123,21 +128,23 @@ impl Outcome {
                 ),
             }
         } else {
-            let latency = steadiness.map_or(0.0, |s| s.latency_s);
+            let latency = last.and_then(|d| d.latency_s).unwrap_or(0.0);
             format!(
                 "it delays what is too much ({} in the mean with {} in flight)",
                 plimsoll_model::units::format_latency_ns(latency * 1e9),
-                f.concurrency
+                last.map_or(f.concurrency, |d| d.concurrency)
             )
         };
-        let held = steadiness.filter(|s| s.wander_s.is_finite()).map_or(String::new(), |s| {
-            format!(
-                "; on the plateau the work keeps to a straight line within {} ms",
-                significant(1e3 * s.wander_s, 2)
-            )
-        });
-        let text =
-            format!("The limit on {unit} shows by {}: {how}{held}.", self.cause_of(f.resource).words());
+        let held = match (last, steadiness) {
+            (Some(d), Some(s)) if cause != Cause::Refusing => straight(s.wander_s, f.resource, d.rate),
+            _ => String::new(),
+        };
+        // The rate that a load gets which holds back was found by itself.
+        let shows = match cause {
+            Cause::Refusing if self.is_proved(f.resource) => "refusals",
+            cause => cause.words(),
+        };
+        let text = format!("The limit on {unit} shows by {shows}: {how}{held}.");
         out.push(Finding::new("F40", "limit_cause", Level::Info, text));
         if let Some((period_s, units)) = f.window() {
             let (amount, unit) = if f.resource == Resource::Ops {
@@ -173,6 +180,24 @@ impl Outcome {
             out.push(Finding::new("F43", "limit_burst_law", Level::Info, text));
         }
         out
+    }
+
+    fn at_once(&self) -> Option<Finding> {
+        let a = self.answers.at_once?;
+        let seen = format!("With {} in flight nothing is refused, with {} it is", a.passes, a.refused);
+        let text = if a.sure {
+            format!(
+                "The limit is on requests in flight, of about {}, and not on a rate. {seen}, of small ops and of large ones alike. What \
+                 passes is what the storage does with so many.",
+                a.passes
+            )
+        } else {
+            format!("{seen}: a limit on requests in flight, or on a rate that so many come to.")
+        };
+        Some(
+            Finding::new("F66", "limit_at_once", Level::Info, text)
+                .measured(f64::from(a.passes), f64::from(a.refused)),
+        )
     }
 
     fn penalty(&self) -> Option<Finding> {
@@ -264,6 +289,20 @@ impl Outcome {
             .map(|f| f.fit(target, op_class, self.cause_of(f.resource)))
             .collect()
     }
+}
+
+/// Further away than this no work is said to keep to a line (guess: half a second is what a rate under refusals may wander).
+const LINE_S: f64 = 0.5;
+
+/// How near to a straight line the work is, no nearer than ops, or clocks, can tell.
+fn straight(wander_s: f64, of: Resource, rate: f64) -> String {
+    let op_s = if of == Resource::Ops && rate > 0.0 { 1.0 / rate } else { 0.0 };
+    let within = match wander_s.max(op_s) {
+        s if !s.is_finite() || s > LINE_S => return String::new(),
+        s if s < 1e-4 => "0.1 ms".into(),
+        s => format!("{} ms", significant(1e3 * s, 2)),
+    };
+    format!("; on the plateau the work keeps to a straight line within {within}")
 }
 
 /// A share near to all with as many digits as tell it from all: 99.96 %, not 100 %.

@@ -338,3 +338,193 @@ fn latency_is_that_of_ops_which_wait_for_no_limit() {
     let latency = full.unloaded_latency_s().unwrap();
     assert!((latency / 0.010 - 1.0).abs() < 0.2, "{latency} {:?}", full.ops.first_look);
 }
+
+/// As the tool probes objects: ladders from 16 in flight, and questions.
+fn as_the_tool_does(budget_s: f64) -> Options {
+    Options {
+        small_bytes: 4096,
+        concurrency: 16,
+        most: [256, 64],
+        overhead_bytes: 2048,
+        questions: true,
+        dt_s: 0.2,
+        budget_s,
+        horizon_s: 120.0,
+        ..Options::default()
+    }
+}
+
+fn said(o: &Outcome) -> String {
+    o.findings().iter().map(|f| f.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// A rate per connection (nginx's `limit_req` by connection, 40 ms each; a bandwidth for each): each step of the ladder doubles
+/// it up to the top, at one latency. It is as even as latency is, and no cap: more in flight give more.
+#[test]
+fn a_rate_that_latency_sets_is_no_cap_however_even_it_is() {
+    let exact = |ops_cap: f64| {
+        let mut s = Fluid::new(3, ops_cap, 400e6, 0.040, 1e9);
+        s.cv = 0.0;
+        s
+    };
+    let o = drive::probe(&mut exact(1e9), as_the_tool_does(120.0));
+    assert!(!o.is_proved(Resource::Ops) && o.limit_of_ops().is_none(), "{:?} {}", o.evidence(), said(&o));
+    assert!(!said(&o).contains("limit on operations shows"), "{}", said(&o));
+    assert!(said(&o).contains("256 in flight at 40.0 ms each"), "{}", said(&o));
+    assert!(o.ops.known().is_some_and(|e| e.contains(6400.0)), "{:?}", o.ops.sustained);
+    // Without bytes, that is all there is.
+    let stat = Options { moves_bytes: false, ..as_the_tool_does(60.0) };
+    assert_eq!(drive::probe(&mut exact(1e9), stat).binding(), "latency");
+    // 1 MB/s for each connection, and no other limit on bytes.
+    let mut s = Fluid::new(3, 1e9, 1e12, 0.0002, 1e6);
+    s.cv = 0.0;
+    let o = drive::probe(&mut s, as_the_tool_does(120.0));
+    assert!(!o.is_proved(Resource::Bytes) && o.binding() == "latency", "{:?} {}", o.binding(), said(&o));
+    // True caps that the ladder's top step meets, or that it met long before, stay caps.
+    for cap in [5000.0, 5700.0, 3500.0, 400.0] {
+        let o = drive::probe(&mut exact(cap), as_the_tool_does(120.0));
+        assert!(o.is_proved(Resource::Ops), "{cap}: {:?} {}", o.evidence(), said(&o));
+        let limit = o.limit_of_ops().unwrap();
+        assert!((limit / cap - 1.0).abs() < 0.01, "{limit} of {cap}");
+    }
+}
+
+/// As many in flight as the ladder may have at most, by the user's own word: it is seen all the same whether the rate grows with them.
+#[test]
+fn many_in_flight_from_the_start_prove_no_cap() {
+    let mut s = Fluid::new(3, 1e9, 400e6, 0.040, 1e9);
+    s.cv = 0.0;
+    let o = drive::probe(&mut s, Options { concurrency: 512, ..as_the_tool_does(120.0) });
+    assert!(!o.is_proved(Resource::Ops), "{:?} {}", o.evidence(), said(&o));
+    assert_eq!(o.ops.concurrency, 512);
+}
+
+/// Eight requests at once, and no limit on any rate: what passes is this storage's own speed with 8 in flight.
+fn eight_at_once(seed: u64) -> Events {
+    let mut s = Events::new(seed, &[], 1);
+    (s.ops_cap, s.bytes_cap, s.base_s, s.cv) = (20_000.0, 500e6, 0.006, 0.08);
+    s.backoff = crate::simulate::events::Backoff::Constant(0.001);
+    s.most_at_once = Some(8);
+    s
+}
+
+#[test]
+fn a_limit_on_requests_at_once_is_none_on_a_rate() {
+    for (seed, budget_s) in [(1, 90.0), (2, 90.0), (3, 300.0)] {
+        let o = drive::probe(&mut eight_at_once(seed), as_the_tool_does(budget_s));
+        assert!(
+            !o.is_proved(Resource::Ops) && !o.is_proved(Resource::Bytes),
+            "{:?} {}",
+            o.evidence(),
+            said(&o)
+        );
+        assert!(o.limit_of_ops().is_none() && o.limit_of_bytes().is_none() && o.knee_bytes().is_none());
+        assert_eq!(o.binding(), "in_flight", "{:?} {}", o.evidence(), said(&o));
+        assert!(said(&o).contains("With 8 in flight nothing is refused"), "{}", said(&o));
+        assert!(!said(&o).contains("shows by refusals"), "{}", said(&o));
+        assert!(o.elapsed_s <= 1.05 * budget_s);
+    }
+    // Of ops without bytes it is told that it may be either.
+    let o = drive::probe(&mut eight_at_once(4), Options { moves_bytes: false, ..as_the_tool_does(90.0) });
+    assert!(!o.is_proved(Resource::Ops) && o.binding() == "undetermined", "{} {}", o.binding(), said(&o));
+}
+
+/// Limiters on rates that refuse, whose storage is so slow that several in flight pass: they stay what they are.
+#[test]
+fn limits_on_rates_that_refuse_are_none_on_requests_at_once() {
+    for seed in 0..6 {
+        let (ops, bytes) = ([150.0, 400.0, 700.0][seed as usize % 3], 40e6);
+        let buckets =
+            [Bucket::new(Charges::Ops, ops, 0.2 * ops), Bucket::new(Charges::Bytes, bytes, 0.5 * bytes)];
+        let mut s = Events::new(seed, &buckets, if seed < 3 { 1 } else { 4 });
+        (s.ops_cap, s.bytes_cap, s.base_s) = (5000.0, 400e6, 0.020);
+        let o = drive::probe(&mut s, as_the_tool_does(300.0));
+        assert!(o.is_limited(Resource::Ops) && o.binding() == "both", "{seed}: {} {}", o.binding(), said(&o));
+        if seed < 3 {
+            assert!((o.limit_of_ops().unwrap() / ops - 1.0).abs() < 0.02, "{seed}: {:?}", o.ops.sustained);
+        }
+    }
+}
+
+/// What is said of a rate is said for as long as that rate was seen: in the drain before it nothing passed at all.
+#[test]
+fn the_rate_that_is_not_refused_was_seen_for_its_trial() {
+    let mut s = Events::new(7, &[], 1);
+    s.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    let o = drive::probe(&mut s, as_the_tool_does(300.0));
+    assert!(o.limit_of_ops().is_some(), "{}", said(&o));
+    assert_eq!(o.ops.horizon_s, 6.0, "{}", said(&o));
+    assert!(!said(&o).contains("not held"), "{}", said(&o));
+    // Where the budget ends too soon, what is open is said with the bounds that there are.
+    let mut s = Events::new(7, &[], 1);
+    s.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    let o = drive::probe(&mut s, as_the_tool_does(40.0));
+    assert!(
+        o.limit_of_ops().is_none() && o.ops.open.iter().any(|q| q.text.contains("--budget")),
+        "{}",
+        said(&o)
+    );
+}
+
+/// The client stood still in a trial: what was due then came at once, and was refused. The trial is made again.
+struct StandsStill {
+    system: Events,
+    /// Trials from now on whose load does not begin for two seconds.
+    trials: u32,
+}
+
+impl System for StandsStill {
+    fn run(&mut self, load: &Load) -> Seen {
+        let Some(rate) = load.offered_per_s.filter(|_| self.trials > 0) else { return self.system.run(load) };
+        self.trials -= 1;
+        let mut seen = self.system.run(load);
+        // What was due in the last two seconds comes in the last slice, and most of it is refused.
+        let (n, k) = (seen.ops_per_s.len(), (2.0 / load.dt_s) as usize);
+        for v in [&mut seen.ops_per_s, &mut seen.bytes_per_s, &mut seen.rejected_per_s] {
+            v[n - 1 - k..n - 1].fill(0.0);
+        }
+        seen.rejected_per_s[n - 1] = rate * (k as f64);
+        seen
+    }
+
+    fn quiesce(&mut self) {
+        self.system.quiesce();
+    }
+
+    fn idle(&mut self, seconds: f64) {
+        self.system.idle(seconds);
+    }
+
+    fn now_s(&self) -> f64 {
+        self.system.now_s()
+    }
+}
+
+#[test]
+fn a_trial_that_stood_still_is_made_again() {
+    let mut system = Events::new(7, &[], 1);
+    system.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
+    for trials in [1, 2] {
+        let mut s = StandsStill { system: system.clone(), trials };
+        let o = drive::probe(&mut s, as_the_tool_does(300.0));
+        let Some(Penalty::CostsTokens(e)) = o.answers.penalty else { panic!("{}", said(&o)) };
+        assert!((e.value / 137.0 - 1.0).abs() < 0.03, "{trials}: {e:?}");
+    }
+}
+
+/// Words are of the load that they name, and figures that say nothing are left out.
+#[test]
+fn words_are_of_the_load_that_was_seen() {
+    let mut s = Fluid::new(5, 50_000.0, 1e9, 0.0002, 5e7);
+    s.buckets = vec![Bucket::new(Charges::Bytes, 20e6, 40e6)];
+    let o = Options { large_bytes: 512 << 10, concurrency: 8, most: [64, 16], ..as_the_tool_does(300.0) };
+    let o = drive::probe(&mut s, o);
+    assert_eq!(o.seen_twice(), Some(Resource::Bytes));
+    let last = o.bytes.drains.last().unwrap();
+    let latency = last.steadiness.unwrap().latency_s;
+    // Little's law: what is said to be in flight is what the rate and the latency come to.
+    let in_flight = last.rate / 4096.0 * latency;
+    let named = o.ops.concurrency.min((in_flight + 0.5) as u32);
+    assert!(said(&o).contains(&format!("with {named} in flight")), "{in_flight} {named} {}", said(&o));
+    assert!(!said(&o).contains("within 0 ms"), "{}", said(&o));
+}

@@ -25,6 +25,8 @@ pub(super) struct Track {
     pub concurrency: Option<u32>,
     /// The ladder ended while the rate still grew: latency, not a limit, may be what is seen.
     pub still_grew: bool,
+    /// Latency with half as many in flight as the ladder ended with, seconds.
+    pub latency_below_s: Option<f64>,
     pub first_look: Option<FirstLook>,
 }
 

@@ -93,6 +93,10 @@ pub struct Events {
     pub fixed_window: Option<(f64, u64)>,
     /// A sliding count of all requests, instead of a bucket.
     pub sliding: Option<Sliding>,
+    /// More requests than this at once are refused, whatever their rate (nginx's `limit_conn`).
+    pub most_at_once: Option<usize>,
+    /// Requests that were admitted and have not ended.
+    active: usize,
     nodes: Vec<Vec<(Bucket, f64)>>,
     rng: Rng,
     t: f64,
@@ -126,6 +130,8 @@ impl Events {
             rejects_cost: false,
             fixed_window: None,
             sliding: None,
+            most_at_once: None,
+            active: 0,
             nodes: vec![buckets.iter().map(share).collect(); n],
             rng: Rng::new(seed),
             t: 0.0,
@@ -149,6 +155,9 @@ impl Events {
 
     /// When the op may start; `None`: refused.
     fn admit(&mut self, t: f64, size: f64) -> Option<f64> {
+        if self.most_at_once.is_some_and(|n| self.active >= n) {
+            return None;
+        }
         if let Some((w, quota)) = self.fixed_window {
             let k = (t / w) as u64;
             let used = self.windows.entry(k).or_insert(0);
@@ -209,8 +218,12 @@ impl Events {
                 self.pending.push(Event { at: e.at + 0.002 + wait, tries: e.tries + 1, ..e });
                 return false;
             }
-            Some(at) if at > e.at => self.pending.push(Event { at, kind: Kind::Start, tries: 0, ..e }),
-            Some(_) => {
+            Some(at) => {
+                self.active += 1;
+                if at > e.at {
+                    self.pending.push(Event { at, kind: Kind::Start, tries: 0, ..e });
+                    return true;
+                }
                 let base = self.base();
                 self.serve(e, size, base);
             }
@@ -257,6 +270,7 @@ impl System for Events {
             }
             match e.kind {
                 Kind::Complete => {
+                    self.active = self.active.saturating_sub(1);
                     let moving = (size / self.bytes_cap * 4.0).min(e.at - t0).max(0.0);
                     tally.complete(e.at, e.at - e.begun, e.at - moving, size);
                     if load.offered_per_s.is_none() {
@@ -294,6 +308,7 @@ impl System for Events {
             }
         }
         self.t = last;
+        self.active = 0;
         self.shape = None;
     }
 

@@ -1,0 +1,161 @@
+//! Whether what is refused is a rate at all, or how many requests there are at once (nginx's `limit_conn`, a pool of workers).
+//!
+//! A limiter of a rate that refuses holds that rate exactly; one that counts requests in flight lets through whatever the storage
+//! does with so many, which wanders as storage does. Where much is refused and no rate is held, fewer are put in flight, until
+//! nothing is refused. A limit on requests at once lies at the same number for small and for large ops, though their rates
+//! differ in ops and in bytes; a limit on a rate does not.
+
+use super::ladder::{Look, look};
+use super::{Action, DrainKind, Probe, Resource, State, cause};
+use crate::math;
+use crate::simulate::Seen;
+
+/// What was found of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtOnce {
+    /// So many in flight, and nothing was refused; so many, and it was.
+    pub passes: u32,
+    pub refused: u32,
+    /// Small and large ops showed the same. Without, it may as well be a limit on a rate.
+    pub sure: bool,
+}
+
+/// Seconds of a step: as a rung of the ladder.
+const STEP_S: f64 = 2.0;
+/// With what ends after it is told to, a step takes so long (guess).
+const WHOLE_S: f64 = 2.5;
+/// The number is looked for until it is known within so large a part of it.
+const PART: u32 = 8;
+/// Large ops are refused at this much more than where small ones are, at the latest: part of the number, and room for its own error.
+const ABOVE: f64 = 1.25;
+/// Rates that differ by less are the same (as the cap that small and large ops both meet).
+const APART: f64 = 0.1;
+/// Less of the rate that passes beside refusals is less than what is allowed: the number says nothing then (guess).
+const AS_MUCH: f64 = 0.95;
+
+/// The search for the number.
+#[derive(Debug, Clone)]
+pub(super) struct Search {
+    of: Resource,
+    pub concurrency: u32,
+    /// Most in flight of which nothing was refused, with their ops per second; fewest of which some was.
+    low: Option<(u32, f64)>,
+    high: u32,
+    /// Ops per second that passed beside refusals.
+    beside_per_s: f64,
+    now: Option<Look>,
+}
+
+impl Search {
+    fn next(&self) -> Option<u32> {
+        let low = self.low.map_or(0, |l| l.0);
+        (self.high - low > (self.high / PART).max(1)).then(|| low + (self.high - low) / 2)
+    }
+
+    /// Of small ops alone: nothing is refused of as much as passes beside refusals.
+    fn unsure(&self) -> Option<AtOnce> {
+        let (passes, per_s) = self.low?;
+        let as_much = per_s >= AS_MUCH * self.beside_per_s;
+        as_much.then_some(AtOnce { passes, refused: self.high, sure: false })
+    }
+}
+
+impl Probe {
+    /// Asked once, as soon as a drain was refused much and held no rate.
+    pub(super) fn ask_at_once(&mut self) -> Option<Action> {
+        let open = |p: &Self| p.options.questions && !p.questions.at_once_asked;
+        if !open(self) || self.left_s() < WHOLE_S {
+            return None;
+        }
+        let wanders = |d: &super::Drain| {
+            let flat = matches!(d.kind, DrainKind::Flat | DrainKind::Unsteady) && d.window.is_none();
+            let s = d.steadiness.filter(|s| s.refused >= cause::REFUSED && !s.is_held_exactly());
+            flat && d.rate > 0.0 && s.is_some()
+        };
+        if !self.tracks.iter().flat_map(|t| &t.drains).any(wanders) {
+            return None;
+        }
+        let small = self.tracks[Resource::Ops as usize].drains.first()?;
+        let beside_per_s = math::mean(&small.x[small.x.len() / 3..]);
+        let high = small.concurrency;
+        self.questions.at_once_asked = true;
+        let refused = small.steadiness.is_some_and(|s| s.refused >= cause::REFUSED);
+        if !refused || beside_per_s <= 0.0 {
+            return None;
+        }
+        let s = Search { of: Resource::Ops, concurrency: high, low: None, high, beside_per_s, now: None };
+        let concurrency = s.next()?;
+        Some(self.at_once(Search { concurrency, ..s }))
+    }
+
+    fn at_once(&mut self, s: Search) -> Action {
+        let (of, concurrency) = (s.of, s.concurrency);
+        self.state = State::AtOnce(s);
+        Action::Load {
+            size_bytes: match of {
+                Resource::Ops => self.options.small_bytes,
+                Resource::Bytes => self.large_bytes,
+            },
+            concurrency,
+            duration_s: STEP_S,
+            dt_s: self.options.dt_s,
+            continues: false,
+            offered_per_s: None,
+        }
+    }
+
+    pub(super) fn at_once_seen(&mut self, mut s: Search, seen: Option<&Seen>) -> Action {
+        // Ops pass, or are refused, whatever their size.
+        s.now = seen.map(|seen| look(seen, Resource::Ops));
+        self.state = State::AtOnceEnd(s);
+        Action::Stop
+    }
+
+    pub(super) fn at_once_next(&mut self, mut s: Search) -> Action {
+        for (i, track) in self.tracks.iter_mut().enumerate() {
+            (track.last_end_s, track.mark) = (self.now_s, self.used[i]);
+        }
+        let Some(now) = s.now.take().filter(|l| l.rate > 0.0) else { return self.at_once_is(s.unsure()) };
+        let refused = now.refused >= cause::REFUSED;
+        if s.of == Resource::Bytes {
+            return self.at_once_of_large(&s, now.rate, refused);
+        }
+        match refused {
+            true => s.high = s.concurrency,
+            false => s.low = Some((s.concurrency, now.rate)),
+        }
+        let fits = self.left_s() >= WHOLE_S;
+        match (s.next(), s.low) {
+            (Some(concurrency), _) if fits => self.at_once(Search { concurrency, ..s }),
+            // Large ops with so many.
+            (None, Some((passes, _))) if fits && self.options.moves_bytes => {
+                self.at_once(Search { of: Resource::Bytes, concurrency: passes, ..s })
+            }
+            _ => self.at_once_is(s.unsure()),
+        }
+    }
+
+    fn at_once_of_large(&mut self, s: &Search, per_s: f64, refused: bool) -> Action {
+        let Some((passes, small_per_s)) = s.low else { return self.at_once_is(None) };
+        let more = (ABOVE * f64::from(s.high)).ceil() as u32;
+        match (s.concurrency == passes, refused) {
+            // Large ops with as many are refused, or are not with more: another limit.
+            (true, true) | (false, false) => self.at_once_is(None),
+            (true, false) => {
+                let same = |a: f64, b: f64| (a / b - 1.0).abs() <= APART;
+                let bytes = (small_per_s * self.options.small_bytes as f64, per_s * self.large_bytes as f64);
+                if same(per_s, small_per_s) || same(bytes.1, bytes.0) || self.left_s() < WHOLE_S {
+                    return self.at_once_is(s.unsure());
+                }
+                self.at_once(Search { concurrency: more, ..s.clone() })
+            }
+            (false, true) => self.at_once_is(Some(AtOnce { passes, refused: s.high, sure: true })),
+        }
+    }
+
+    fn at_once_is(&mut self, found: Option<AtOnce>) -> Action {
+        self.questions.answers.at_once = found;
+        // No rate is limited, as far as can be known: there is nothing to drain.
+        if found.is_some() { self.finish() } else { self.choose() }
+    }
+}
