@@ -222,6 +222,8 @@ fn of_a_search(f: Facts, timed: bool) -> Facts {
         max_error_rate: f.max_error_rate,
         verify_mismatches: f.verify_mismatches,
         of_another_seed: f.of_another_seed,
+        refused_share: f.refused_share,
+        refused_slices: f.refused_slices,
         client_busy: f.client_busy,
         client_core: f.client_core,
         cpu_wait: f.cpu_wait,

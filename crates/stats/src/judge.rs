@@ -363,6 +363,13 @@ fn refused_share(stage: &StageSeen) -> Option<f64> {
     (attempts > 0.0).then(|| refused / attempts)
 }
 
+/// Share of slices in which a limiter refused something, whatever workload's.
+fn refused_slices(stage: &StageSeen) -> Option<f64> {
+    let slices = stage.workloads.iter().map(|w| w.throttled.len()).max().filter(|n| *n > 0)?;
+    let refused = |i: &usize| stage.workloads.iter().any(|w| w.throttled.get(*i).is_some_and(|n| *n > 0.0));
+    Some((0..slices).filter(refused).count() as f64 / slices as f64)
+}
+
 fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Facts {
     let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
     let open = stage.workloads.iter().any(|w| w.offered_per_s.is_some());
@@ -375,6 +382,7 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
         }),
         late_share: (open && started > 0.0).then(|| stage.client.late_ops / started),
         refused_share: refused_share(stage),
+        refused_slices: refused_slices(stage),
         client_is_subject: stage.client_is_subject,
         client_busy: busy,
         client_core: stage.client.busiest_core,
