@@ -84,7 +84,7 @@ pub fn judge(
         data.plan.controller,
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
-    let outages = outages::of_run(data);
+    let mut outages = outages::of_run(data);
     let mut facts = Vec::new();
     for t in totals {
         let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines);
@@ -125,6 +125,7 @@ pub fn judge(
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
+    outages::not_of_a_limiter(&mut outages, &mut findings, &concluded.findings);
     findings.extend(concluded.findings);
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));

@@ -310,6 +310,17 @@ fn delayed_acknowledgement(w: &WorkloadSeen) -> Option<Finding> {
     Some(Finding::new("F63", "delayed_ack", Level::Qualified, text).measured(gap, DELAYED_ACK_MS.start))
 }
 
+/// What refused all of a load, where nothing else is known of it.
+const WHO_KNOWS: &str = "nothing came through, so that this may be a limiter or storage that is down";
+
+/// The same where it was proved that there is a limiter of which a load that does not hold back gets nothing.
+pub fn refused_by_a_limiter(findings: &mut [Finding]) {
+    for f in findings.iter_mut().filter(|f| f.code == "F01" && f.text.contains(WHO_KNOWS)) {
+        f.text =
+            f.text.replace(WHO_KNOWS, "the limiter lets nothing through of a load that does not hold back");
+    }
+}
+
 /// Share of ops that lie beyond a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
 
@@ -343,11 +354,7 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     let throttled = total(&w.throttled);
     if throttled > 0.0 {
         let share = throttled / w.attempts();
-        let what = if total(&w.ok) > 0.0 {
-            "a limiter is at work"
-        } else {
-            "nothing came through, so that this may be a limiter or storage that is down"
-        };
+        let what = if total(&w.ok) > 0.0 { "a limiter is at work" } else { WHO_KNOWS };
         let text = format!(
             "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.",
             w.attempts()

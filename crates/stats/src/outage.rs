@@ -132,7 +132,8 @@ fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
 fn of_a_window(s: &Seen<'_>, g: Gap) -> bool {
     let inside = |i: usize| (g.0..g.1).contains(&i);
     let refused = |of_gap: bool| {
-        let mine = s.throttled.iter().enumerate().filter(|(i, _)| inside(*i) == of_gap).map(|(_, n)| *n > 0.0);
+        let mine =
+            s.throttled.iter().enumerate().filter(|(i, _)| inside(*i) == of_gap).map(|(_, n)| *n > 0.0);
         let (yes, all) = mine.fold((0.0, 0.0), |(yes, all), r| (yes + f64::from(u8::from(r)), all + 1.0));
         yes / f64::max(all, 1.0)
     };
@@ -142,14 +143,14 @@ fn of_a_window(s: &Seen<'_>, g: Gap) -> bool {
     }
     let length = g.1 - g.0;
     let (before, after) = around(s, g, &[], length as f64 * s.dt_s);
-    let Some(rate) = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0) else { return false };
+    let Some(rate) = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0) else {
+        return false;
+    };
     let made_up = |from: usize, to: usize| {
         let passed = s.ok[from..to].iter().sum::<f64>();
         passed >= MADE_UP * rate * (to - from) as f64 * s.dt_s
     };
-    (1..=length).any(|k| {
-        made_up(g.0.saturating_sub(k), g.1) || made_up(g.0, (g.1 + k).min(s.ok.len()))
-    })
+    (1..=length).any(|k| made_up(g.0.saturating_sub(k), g.1) || made_up(g.0, (g.1 + k).min(s.ok.len())))
 }
 
 /// Gaps that are long enough for an outage, but for one that was there from the start on: when that began is not known.

@@ -198,7 +198,12 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
         .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)));
     let Some((value, limit, what, of)) = full else { return quota.or_else(|| cpu_wait::taken(f)) };
     if let Some(refused) = set_by_a_limiter(f) {
-        return Some(busy_with_refusals(f, refused, &format!("{what} {} {of}", percent(value)), (value, limit)));
+        return Some(busy_with_refusals(
+            f,
+            refused,
+            &format!("{what} {} {of}", percent(value)),
+            (value, limit),
+        ));
     }
     let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
     invalid(f, "V07", "client_bound", value, limit, text)
