@@ -158,6 +158,8 @@ pub fn judge(
     let answered = validity::is_run_valid(&summary.findings, &cells, !searched);
     summary.settle(answered, searched);
     claims::bind_to_counters(&mut summary);
+    let size_models = cells::models(data, &lines, &summary);
+    cells::drop_what_a_cap_explains(&mut summary.findings, &summary.workloads, &size_models);
     // A promise that cannot be read was refused before the run began.
     let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
     let promised = promised.as_ref().unwrap_or(&summary);
@@ -173,7 +175,7 @@ pub fn judge(
         advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
-        size_models: cells::models(data, &lines, &summary),
+        size_models,
         bottlenecks: bottlenecks::of_run(data, totals, &summary),
         load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
