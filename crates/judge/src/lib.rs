@@ -252,11 +252,7 @@ fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
         match merged.iter_mut().find(|(g, _)| same(g)) {
             Some((g, times)) => {
                 *times += 1;
-                let distance = |x: &Finding| match (x.measured, x.threshold) {
-                    (Some(m), Some(t)) => (m - t).abs(),
-                    _ => 0.0,
-                };
-                if distance(&f) > distance(g) {
+                if f.off_by() > g.off_by() {
                     *g = f;
                 }
             }
