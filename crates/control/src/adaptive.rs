@@ -10,7 +10,7 @@ use plimsoll_model::{OpKind, Series, Verdict};
 use plimsoll_stats::limit_model::Pilot;
 
 use super::sweep::{Sweep, stage_of};
-use crate::controller::{Controller, Observation, Remark, Step};
+use crate::controller::{Controller, IN_VAIN, Observation, REFUSED, Remark, Step};
 use crate::error::ControlError;
 
 /// Sizes of the pilot's ops, and the most of them in flight.
@@ -26,9 +26,6 @@ const MOST_OBJECTS: u64 = 128;
 const MOST_BYTES: u64 = 128 << 20;
 const LEAST_OBJECTS: u64 = 8;
 const LARGEST_BYTES: u64 = 64 << 20;
-
-/// More refusals than this, and bytes that moved say nothing: bodies of refused uploads move, too.
-const REFUSED: f64 = 0.1;
 
 #[derive(Debug)]
 pub struct Adaptive {
@@ -146,9 +143,10 @@ fn bounded(mut stage: Stage) -> Stage {
 /// Ops per second as bytes moved: large ops that have not ended count for what they did.
 fn rate(o: &Observation, size_bytes: u64) -> f64 {
     let sum = |f: fn(&Series) -> u64| o.series.iter().map(f).sum::<u64>() as f64;
-    let (ok, refused) = (sum(Series::ok), sum(Series::throttled));
+    let (ok, refused, failed) = (sum(Series::ok), sum(Series::throttled), sum(Series::failed));
     let moved = sum(|s| s.bytes_moved) / size_bytes.max(1) as f64;
-    let ops = if refused > REFUSED * (ok + refused) { ok } else { ok.max(moved) };
+    let in_vain = refused > REFUSED * (ok + refused) || failed > IN_VAIN * (ok + refused + failed);
+    let ops = if in_vain { ok } else { ok.max(moved) };
     if o.window_s > 0.0 { ops / o.window_s } else { 0.0 }
 }
 
@@ -226,6 +224,18 @@ mix = { put = 1 }
             slices: vec![],
             busy_fraction: 0.1,
         }
+    }
+
+    #[test]
+    fn bytes_of_failed_ops_are_no_ops() {
+        let plan = Plan::from_toml(PLAN).unwrap();
+        let mut c = super::super::of_plan(&plan).unwrap();
+        let Step::Run(stage) = c.next(&[]) else { panic!("no pilot") };
+        let size = stage.workloads[0].size.mean_bytes();
+        let mut o = observe(&stage);
+        o.series[0].outcomes[plimsoll_model::Outcome::ShortBody.index()] =
+            std::mem::take(&mut o.series[0].outcomes[0]);
+        assert_eq!(rate(&o, size), 0.0);
     }
 
     #[test]

@@ -29,6 +29,13 @@ pub struct Observation {
     pub busy_fraction: f64,
 }
 
+/// More refusals than this, and bytes that moved say nothing: bodies of refused uploads move, too. (A few weigh less than counting
+/// bytes only when an op has ended.)
+pub(crate) const REFUSED: f64 = 0.1;
+/// Share of attempts in vain from which on the bytes that they moved would be seen in a rate: failed ops are never throughput. (A
+/// choice: the digits of a display.)
+pub const IN_VAIN: f64 = 0.01;
+
 /// Counts of all workloads in one slice of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Slice {

@@ -12,7 +12,7 @@ mod sweep;
 mod watch;
 
 pub use adaptive::Adaptive;
-pub use controller::{Conclusion, Controller, Observation, Remark, Slice, Step};
+pub use controller::{Conclusion, Controller, IN_VAIN, Observation, Remark, Slice, Step};
 pub use error::ControlError;
 pub use fixed::Fixed;
 pub use limits::{Asked, Limits};

@@ -1,7 +1,8 @@
 //! Advice that follows from a run's figures, for those who will use the storage.
 
+use plimsoll_model::analysis::SizeModel;
 use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
-use plimsoll_model::{Analysis, Outcome, RunSummary};
+use plimsoll_model::{Analysis, OpKind, Outcome, RunSummary};
 use plimsoll_stats::advice::{self, Known};
 
 /// Sentences, most useful first; none where nothing follows.
@@ -18,17 +19,14 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
             size_bytes: size_of(s, &l.op_class),
             clients: 1,
             held_for_s: l.held_for_s(),
+            is_block: is_block(&l.op_class),
             ..Known::default()
         };
         known.latency_s = known.reachable_ops_per_s().and_then(|cap| unloaded_s(s, &l.op_class, cap));
         out.extend(advice::advice(&known));
     }
     for m in &a.size_models {
-        out.extend(advice::advice(&Known {
-            ops_per_s: m.ops_per_s.map(|e| e.value),
-            bytes_per_s: m.bytes_per_s.map(|e| e.value),
-            ..Known::default()
-        }));
+        out.extend(advice::advice(&of_sizes(m)));
     }
     out.extend(a.saturations.iter().flat_map(searched));
     // Two limits of one bucket give the same sentence twice.
@@ -40,6 +38,23 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
         }
     });
     out
+}
+
+/// The caps that a model of sizes found. With one number in flight a level in operations may be latency's: no cap to stay below.
+fn of_sizes(m: &SizeModel) -> Known {
+    let found = !m.reading.starts_with(SizeModel::UNDETERMINED);
+    Known {
+        ops_per_s: m.ops_per_s.filter(|_| found && m.in_flight.is_none()).map(|e| e.value),
+        bytes_per_s: m.bytes_per_s.filter(|_| found).map(|e| e.value),
+        is_block: is_block(&m.op_class),
+        ..Known::default()
+    }
+}
+
+/// Ops of devices and files.
+fn is_block(op: &str) -> bool {
+    OpKind::parse(op)
+        .is_some_and(|k| matches!(k, OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim))
 }
 
 /// What the search for the best concurrency says to those who set one.
@@ -135,6 +150,46 @@ mod tests {
         assert_eq!(of_run(&limited(false, 150.0, 150.0), &Analysis::default()), Vec::<String>::new());
         let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default());
         assert!(said.len() == 1 && said[0].contains("--rps-limit 150"), "{said:?}");
+    }
+
+    fn sized(op: &str, in_flight: Option<u32>) -> Analysis {
+        let model = SizeModel {
+            op_class: op.into(),
+            ops_per_s: Some(Estimate::symmetric(734.6, 50.0, 9.0)),
+            bytes_per_s: Some(Estimate::symmetric(141.5e6, 8e6, 9.0)),
+            in_flight,
+            reading: "two independent limiters".into(),
+            ..SizeModel::default()
+        };
+        Analysis { size_models: vec![model], ..Analysis::default() }
+    }
+
+    /// Sizes at one number in flight show no cap on operations: it may be latency.
+    #[test]
+    fn a_level_that_may_be_latency_is_no_limit_to_stay_below() {
+        for op in ["read", "get"] {
+            assert_eq!(of_run(&RunSummary::default(), &sized(op, Some(16))), Vec::<String>::new(), "{op}");
+        }
+        let undetermined = SizeModel {
+            reading: "undetermined: 2 cells with a rate are too few".into(),
+            ..sized("get", None).size_models[0].clone()
+        };
+        let a = Analysis { size_models: vec![undetermined], ..Analysis::default() };
+        assert_eq!(of_run(&RunSummary::default(), &a), Vec::<String>::new());
+    }
+
+    #[test]
+    fn advice_on_a_device_is_in_the_words_of_fio() {
+        let said = of_run(&RunSummary::default(), &sized("read", None)).join(" ");
+        assert!(said.contains("Prefer I/O of 193 KB"), "{said}");
+        assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
+        let said = of_run(&RunSummary::default(), &sized("get", None)).join(" ");
+        assert!(said.contains("Prefer objects of 193 KB") && said.contains("warp --rps-limit 734"), "{said}");
+        // A limit that was watched is one of a device, too.
+        let mut s = limited(true, 150.0, 60.0);
+        (s.limits[0].op_class, s.workloads[0].op) = ("read".into(), "read".into());
+        let said = of_run(&s, &Analysis::default()).join(" ");
+        assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
     }
 
     #[test]

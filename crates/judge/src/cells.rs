@@ -4,7 +4,8 @@ use plimsoll_model::analysis::{Cell, SizeModel};
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::units::format_size;
-use plimsoll_model::{OpKind, RunStatus, RunSummary, Verdict};
+use plimsoll_model::{Finding, OpKind, RunStatus, RunSummary, Verdict};
+use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::limit_model::{self, Cap, Options, Plain};
 use plimsoll_stats::validity;
 use plimsoll_store::{RunData, StageData};
@@ -40,6 +41,24 @@ pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<S
         }
     }
     models
+}
+
+/// Of a cell that a cap binds it is not said that its concurrency may have set the rate.
+pub fn drop_what_a_cap_explains(
+    findings: &mut Vec<Finding>,
+    lines: &[WorkloadSummary],
+    models: &[SizeModel],
+) {
+    let is_capped = |w: &WorkloadSummary| {
+        models.iter().filter(|m| m.op_class == w.op).flat_map(|m| &m.cells).any(|c| {
+            ["ops", "bytes"].contains(&c.binding.as_str())
+                && (c.size_bytes, c.concurrency) == (w.size_bytes, w.concurrency)
+        })
+    };
+    let of = |f: &Finding, w: &WorkloadSummary| {
+        f.workload.as_ref().is_some_and(|on| *on == w.name || *on == w.label())
+    };
+    findings.retain(|f| f.name != CONCURRENCY_BOUND || !lines.iter().any(|w| of(f, w) && is_capped(w)));
 }
 
 /// What a few sizes at one concurrency show without a model: a level in operations, and one in bytes.
@@ -104,7 +123,9 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
     }
     let m = match found {
         Verdict::Known(m) => m,
-        Verdict::Inconclusive(why) => return SizeModel { reading: format!("undetermined: {why}"), ..blank },
+        Verdict::Inconclusive(why) => {
+            return SizeModel { reading: format!("{}{why}", SizeModel::UNDETERMINED), ..blank };
+        }
     };
     let at_least = |c: &Cap| match c {
         Cap::AtLeast(v) => Some(*v),
@@ -133,5 +154,47 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
         reading: m.reading().into(),
         cells: shown.collect(),
         ..blank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Estimate, Level};
+
+    #[test]
+    fn what_the_table_calls_limited_by_bytes_is_not_set_by_the_concurrency() {
+        let line = |size_bytes: u64| WorkloadSummary {
+            name: format!("randread {}", format_size(size_bytes)),
+            op: "read".into(),
+            size_bytes,
+            concurrency: 16,
+            ..WorkloadSummary::default()
+        };
+        let cell = |size_bytes: u64, binding: &str| Cell {
+            size_bytes,
+            concurrency: 16,
+            ops_per_s: Estimate::symmetric(135.0, 5.0, 9.0),
+            predicted: None,
+            binding: binding.into(),
+            room: None,
+        };
+        let lines = [line(4096), line(1 << 20)];
+        let told = || -> Vec<Finding> {
+            let of = |w: &WorkloadSummary| {
+                Finding::new("F02", CONCURRENCY_BOUND, Level::Info, "x").on(w.name.clone())
+            };
+            lines.iter().map(of).collect()
+        };
+        let model = SizeModel {
+            op_class: "read".into(),
+            cells: vec![cell(4096, "undetermined"), cell(1 << 20, "bytes")],
+            ..SizeModel::default()
+        };
+        let mut findings = told();
+        drop_what_a_cap_explains(&mut findings, &lines, &[model]);
+        assert_eq!(findings, told()[..1]);
+        drop_what_a_cap_explains(&mut findings, &lines, &[]);
+        assert_eq!(findings.len(), 1);
     }
 }

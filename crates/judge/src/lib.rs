@@ -84,7 +84,7 @@ pub fn judge(
         data.plan.controller,
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
-    let outages = outages::of_run(data);
+    let mut outages = outages::of_run(data);
     let mut facts = Vec::new();
     for t in totals {
         let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines);
@@ -125,6 +125,7 @@ pub fn judge(
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
+    outages::not_of_a_limiter(&mut outages, &mut findings, &concluded.findings);
     findings.extend(concluded.findings);
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));
@@ -157,6 +158,8 @@ pub fn judge(
     let answered = validity::is_run_valid(&summary.findings, &cells, !searched);
     summary.settle(answered, searched);
     claims::bind_to_counters(&mut summary);
+    let size_models = cells::models(data, &lines, &summary);
+    cells::drop_what_a_cap_explains(&mut summary.findings, &summary.workloads, &size_models);
     // A promise that cannot be read was refused before the run began.
     let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
     let promised = promised.as_ref().unwrap_or(&summary);
@@ -172,7 +175,7 @@ pub fn judge(
         advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
-        size_models: cells::models(data, &lines, &summary),
+        size_models,
         bottlenecks: bottlenecks::of_run(data, totals, &summary),
         load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
@@ -222,6 +225,8 @@ fn of_a_search(f: Facts, timed: bool) -> Facts {
         max_error_rate: f.max_error_rate,
         verify_mismatches: f.verify_mismatches,
         of_another_seed: f.of_another_seed,
+        refused_share: f.refused_share,
+        refused_slices: f.refused_slices,
         client_busy: f.client_busy,
         client_core: f.client_core,
         cpu_wait: f.cpu_wait,
@@ -247,11 +252,7 @@ fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
         match merged.iter_mut().find(|(g, _)| same(g)) {
             Some((g, times)) => {
                 *times += 1;
-                let distance = |x: &Finding| match (x.measured, x.threshold) {
-                    (Some(m), Some(t)) => (m - t).abs(),
-                    _ => 0.0,
-                };
-                if distance(&f) > distance(g) {
+                if f.off_by() > g.off_by() {
                     *g = f;
                 }
             }

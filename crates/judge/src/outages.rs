@@ -1,10 +1,12 @@
 //! Outages of each stage's storage, and of single endpoints of it, from the series of the whole load.
 
-use plimsoll_model::claim::Outage;
+use plimsoll_model::claim::{Outage, OutageKind};
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesId};
 use plimsoll_stats::client_time::{self, HandedOver};
+use plimsoll_stats::judge::refused_by_a_limiter;
 use plimsoll_stats::outage::{self, Seen};
+use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::{math, words};
 use plimsoll_store::{Point, RunData, StageData};
 
@@ -198,6 +200,14 @@ fn majority(points: &[Point], ended: u64) -> Option<String> {
     (surely > ended / 2).then(|| most.name().to_owned())
 }
 
+/// A probe that found what refusals cost knows why all of a load was refused: that was its limiter, and no outage.
+pub fn not_of_a_limiter(outages: &mut Vec<Outage>, findings: &mut [Finding], of_probe: &[Finding]) {
+    if refusals_cost_tokens(of_probe) {
+        outages.retain(|o| o.kind != OutageKind::Throttled);
+        refused_by_a_limiter(findings);
+    }
+}
+
 /// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
 /// pilot of a sweep, a stage without a window) has nothing to void.
 pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
@@ -328,9 +338,41 @@ mod tests {
         assert_eq!(majority(&[], 0), None);
     }
 
+    /// A limiter of which a load that goes on gets nothing: once that is proved, "or storage that is down" is untrue.
+    #[test]
+    fn what_a_proved_limiter_refuses_is_no_outage() {
+        use plimsoll_model::claim::OutageSpan;
+        let span = || OutageSpan {
+            stage: 0,
+            load_s: 0.0,
+            at: "a".into(),
+            from_s: 1.0,
+            to_s: None,
+            seen_until_s: 6.0,
+        };
+        let all = || {
+            let of = |kind| Outage::new(span(), kind, 0.0, 700).unwrap();
+            vec![of(OutageKind::Throttled), of(OutageKind::Silent)]
+        };
+        let text = "The storage answered 429 or 503 to 700 of 700 attempts: nothing came through, so that this may be a limiter or \
+                    storage that is down.";
+        let told = || vec![Finding::new("F01", "throttled", Level::Info, text).on("get")];
+        let penalty = |evidence: &[(&str, &str)]| {
+            let mut f = Finding::new("F41", "limit_penalty", Level::Info, "x");
+            f.evidence = evidence.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
+            vec![f]
+        };
+        let (mut outages, mut findings) = (all(), told());
+        not_of_a_limiter(&mut outages, &mut findings, &penalty(&[]));
+        assert_eq!((outages.len(), &findings), (2, &told()), "refusals are free: nothing is known of these");
+        not_of_a_limiter(&mut outages, &mut findings, &penalty(&[("refusals", "cost tokens")]));
+        assert_eq!(outages.iter().map(|o| o.kind).collect::<Vec<_>>(), [OutageKind::Silent]);
+        assert!(!findings[0].text.contains("storage that is down"), "{}", findings[0].text);
+    }
+
     #[test]
     fn what_two_endpoints_were_away_together_counts_once() {
-        use plimsoll_model::claim::{OutageKind, OutageSpan};
+        use plimsoll_model::claim::OutageSpan;
         let of = |at: &str, from_s: f64, to_s: Option<f64>| {
             let span = OutageSpan { stage: 0, load_s: 0.0, at: at.into(), from_s, to_s, seen_until_s: 60.0 };
             Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap()

@@ -195,6 +195,11 @@ pub struct SizeModel {
     pub cells: Vec<Cell>,
 }
 
+impl SizeModel {
+    /// How the reading begins where the cells carry no model.
+    pub const UNDETERMINED: &str = "undetermined: ";
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     pub size_bytes: u64,

@@ -52,6 +52,11 @@ impl Finding {
         self
     }
 
+    /// How far what was measured lies from what is allowed; 0 where either is not known.
+    pub fn off_by(&self) -> f64 {
+        self.measured.zip(self.threshold).map_or(0.0, |(m, t)| (m - t).abs())
+    }
+
     pub fn on(mut self, workload: impl Into<String>) -> Self {
         self.workload = Some(workload.into());
         self

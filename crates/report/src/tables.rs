@@ -99,7 +99,11 @@ pub(crate) fn spoiled(s: &RunSummary, w: &WorkloadSummary) -> String {
     let codes = s.codes_of(w);
     match (is_line_valid(s, w), codes.is_empty()) {
         (true, _) => String::new(),
-        (false, true) => "[INVALID]".into(),
+        // A search has one answer: what is wrong with another step of it is wrong with all.
+        (false, true) => match s.codes_of_the_answer()[..] {
+            [] => "[INVALID]".into(),
+            ref codes => format!("[INVALID, by {} of another line]", codes.join(" ")),
+        },
         (false, false) => format!("[INVALID {}]", codes.join(" ")),
     }
 }

@@ -338,10 +338,6 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
 /// Findings by level; of one check that found something on several lines only the worst, with the number of others.
 /// JSON and the HTML report have them all.
 pub fn grouped(all: &[Finding]) -> Vec<(&Finding, usize)> {
-    let distance = |f: &Finding| match (f.measured, f.threshold) {
-        (Some(m), Some(t)) => (m - t).abs(),
-        _ => 0.0,
-    };
     let mut out: Vec<(&Finding, usize)> = Vec::new();
     for f in all {
         let same =
@@ -349,7 +345,7 @@ pub fn grouped(all: &[Finding]) -> Vec<(&Finding, usize)> {
         match out.iter_mut().find(|(g, _)| f.workload.is_some() && same(g)) {
             Some((g, others)) => {
                 *others += 1;
-                if distance(f) > distance(g) {
+                if f.off_by() > g.off_by() {
                     *g = f;
                 }
             }

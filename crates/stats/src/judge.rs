@@ -310,6 +310,17 @@ fn delayed_acknowledgement(w: &WorkloadSeen) -> Option<Finding> {
     Some(Finding::new("F63", "delayed_ack", Level::Qualified, text).measured(gap, DELAYED_ACK_MS.start))
 }
 
+/// What refused all of a load, where nothing else is known of it.
+const WHO_KNOWS: &str = "nothing came through, so that this may be a limiter or storage that is down";
+
+/// The same where it was proved that there is a limiter of which a load that does not hold back gets nothing.
+pub fn refused_by_a_limiter(findings: &mut [Finding]) {
+    for f in findings.iter_mut().filter(|f| f.code == "F01" && f.text.contains(WHO_KNOWS)) {
+        f.text =
+            f.text.replace(WHO_KNOWS, "the limiter lets nothing through of a load that does not hold back");
+    }
+}
+
 /// Share of ops that lie beyond a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
 
@@ -343,11 +354,7 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     let throttled = total(&w.throttled);
     if throttled > 0.0 {
         let share = throttled / w.attempts();
-        let what = if total(&w.ok) > 0.0 {
-            "a limiter is at work"
-        } else {
-            "nothing came through, so that this may be a limiter or storage that is down"
-        };
+        let what = if total(&w.ok) > 0.0 { "a limiter is at work" } else { WHO_KNOWS };
         let text = format!(
             "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.",
             w.attempts()
@@ -363,6 +370,13 @@ fn refused_share(stage: &StageSeen) -> Option<f64> {
     (attempts > 0.0).then(|| refused / attempts)
 }
 
+/// Share of slices in which a limiter refused something, whatever workload's.
+fn refused_slices(stage: &StageSeen) -> Option<f64> {
+    let slices = stage.workloads.iter().map(|w| w.throttled.len()).max().filter(|n| *n > 0)?;
+    let refused = |i: &usize| stage.workloads.iter().any(|w| w.throttled.get(*i).is_some_and(|n| *n > 0.0));
+    Some((0..slices).filter(refused).count() as f64 / slices as f64)
+}
+
 fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Facts {
     let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
     let open = stage.workloads.iter().any(|w| w.offered_per_s.is_some());
@@ -375,6 +389,7 @@ fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Fact
         }),
         late_share: (open && started > 0.0).then(|| stage.client.late_ops / started),
         refused_share: refused_share(stage),
+        refused_slices: refused_slices(stage),
         client_is_subject: stage.client_is_subject,
         client_busy: busy,
         client_core: stage.client.busiest_core,

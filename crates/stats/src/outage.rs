@@ -2,8 +2,9 @@
 //!
 //! A gap is a run of slices in which no op succeeded (a straggler among them ends no gap). It is an outage when by the rates
 //! around it many ops should have ended in it, when it is long against one op, when somebody was asking, and when such gaps are
-//! not the storage's rhythm (a quota per window is silent at the same phase each time). What is slow, but answers, is no
-//! outage: levels and limiters have methods of their own.
+//! not the storage's rhythm (a quota per window is silent at the same phase each time) nor the rest of a limiter's window (it
+//! refuses what comes then, and the burst beside the gap makes up for it). What is slow, but answers, is no outage: levels and
+//! limiters have methods of their own.
 
 use plimsoll_model::Estimate;
 use plimsoll_model::claim::{Outage, OutageKind, OutageSpan};
@@ -29,6 +30,13 @@ const MOSTLY: f64 = 0.75;
 const REGULAR: f64 = 0.1;
 const REGULAR_SLICES: f64 = 2.0;
 const LONGER: f64 = 1.5;
+/// A limiter is at work where it refuses in this share of the slices outside of the gap in question (guess: most).
+const AT_WORK: f64 = 0.5;
+/// It refused the gap where this share of its slices saw refusals (guess: nearly all; one slice at each edge may be without).
+const REFUSED: f64 = 0.8;
+/// A gap is made up for where gap and burst together come to this share of the rate around them. Storage that was away comes to half
+/// of its rate at the most: as long as the gap, and next to it, it can only run at that rate. (Guess: half way to all of it.)
+const MADE_UP: f64 = 0.75;
 /// The rates around a gap are of so many times its length, and of this long at the least (guesses).
 const AROUND: f64 = 3.0;
 const AROUND_S: f64 = 3.0;
@@ -73,7 +81,7 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     if s.ok.iter().all(|v| *v == 0.0) {
         return nothing_at_all(s);
     }
-    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
+    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g) && !of_a_window(s, *g)).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
     let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
         longer_than_usual(s, &gaps)
@@ -117,6 +125,32 @@ fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
         return gaps;
     }
     longer_than_usual(s, &gaps)
+}
+
+/// Whether a limiter that is at work all the time refused the rest of its window: what it had let through in a burst before (or lets
+/// through after, where the window began before the load) comes with the gap to the rate that it lets through anyway.
+fn of_a_window(s: &Seen<'_>, g: Gap) -> bool {
+    let inside = |i: usize| (g.0..g.1).contains(&i);
+    let refused = |of_gap: bool| {
+        let mine =
+            s.throttled.iter().enumerate().filter(|(i, _)| inside(*i) == of_gap).map(|(_, n)| *n > 0.0);
+        let (yes, all) = mine.fold((0.0, 0.0), |(yes, all), r| (yes + f64::from(u8::from(r)), all + 1.0));
+        yes / f64::max(all, 1.0)
+    };
+    let failed = s.failed[g.0..g.1].iter().sum::<f64>() > 0.0;
+    if failed || refused(false) < AT_WORK || refused(true) < REFUSED {
+        return false;
+    }
+    let length = g.1 - g.0;
+    let (before, after) = around(s, g, &[], length as f64 * s.dt_s);
+    let Some(rate) = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0) else {
+        return false;
+    };
+    let made_up = |from: usize, to: usize| {
+        let passed = s.ok[from..to].iter().sum::<f64>();
+        passed >= MADE_UP * rate * (to - from) as f64 * s.dt_s
+    };
+    (1..=length).any(|k| made_up(g.0.saturating_sub(k), g.1) || made_up(g.0, (g.1 + k).min(s.ok.len())))
 }
 
 /// Gaps that are long enough for an outage, but for one that was there from the start on: when that began is not known.

@@ -263,3 +263,48 @@ fn wrong_answers_from_the_first_to_the_last_are_no_outage() {
     s.throttled.fill(40.0);
     assert_eq!(s.find(0.01)[0].kind, Kind::Throttled);
 }
+
+/// A quota of 137 in a window of 1 s, kept by the count of the window before and of this one (as proxies do): the first window
+/// lets its quota through at once, and refuses for the rest of the second; then the quota comes evenly.
+fn windowed(seconds: usize) -> Series {
+    let mut s = Series::of(vec![0.0; 10 * seconds]);
+    for i in 0..s.ok.len() {
+        s.ok[i] = match i {
+            0 => 137.0,
+            1..10 => 0.0,
+            _ if i % 10 < 7 => 14.0,
+            _ => 13.0,
+        };
+        s.throttled[i] = 200.0;
+    }
+    s
+}
+
+/// What a limiter refuses for the rest of its window is no outage: the burst beside it makes up for it.
+#[test]
+fn the_rest_of_a_limiters_window_is_no_outage() {
+    assert_eq!(windowed(15).find(0.01), []);
+    // The load begins in the middle of a window that was used up before.
+    let mut s = windowed(15);
+    s.ok.rotate_left(1);
+    s.ok[0..9].fill(0.0);
+    s.ok[9] = 137.0;
+    assert_eq!(s.find(0.01), []);
+}
+
+/// Behind the same limiter the storage goes away for longer than any window, with refusals of a proxy, or without an answer.
+#[test]
+fn an_outage_behind_a_limiter_is_still_found() {
+    for (refused, kind) in [(200.0, Kind::Throttled), (0.0, Kind::Silent)] {
+        let mut s = windowed(60);
+        s.ok[300..340].fill(0.0);
+        s.throttled[300..340].fill(refused);
+        let found = s.find(0.01);
+        let [o] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((o.kind, o.span.from_s, o.span.to_s), (kind, 30.0, Some(34.0)));
+    }
+    // Where hardly anything is refused otherwise, no limiter is at work.
+    let mut s = windowed(15);
+    s.throttled[10..].fill(0.0);
+    assert_eq!(s.find(0.01).len(), 1);
+}

@@ -20,7 +20,9 @@ use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe
 use plimsoll_stats::simulate::Seen;
 use shape::{Shape, seconds};
 
-use crate::controller::{Conclusion, Controller, Observation, Remark, Slice, Step};
+use crate::controller::{
+    Conclusion, Controller, IN_VAIN, Observation, REFUSED, Remark, Slice, Step,
+};
 use crate::error::ControlError;
 
 /// A stage of a probe ends when the probe says so; this is only the end of all patience.
@@ -116,15 +118,17 @@ impl Limits {
     fn seen(&self, dt_s: f64) -> Seen {
         let per = ((dt_s / self.slice_s).round() as usize).max(1);
         let mut seen = Seen { dt_s: per as f64 * self.slice_s, ..Seen::default() };
+        // Bodies of failed ops have moved, too, and are no work: looked at over all of the chunk, since long ops move before they fail.
+        let in_chunk = |f: fn(&Slice) -> u64| self.chunk.iter().map(f).sum::<u64>() as f64;
+        let in_vain = in_chunk(|s| s.failed) > IN_VAIN * in_chunk(|s| s.ok + s.throttled + s.failed);
         for part in self.chunk.chunks_exact(per) {
             let sum = |f: fn(&Slice) -> u64| part.iter().map(f).sum::<u64>() as f64;
             let ended = sum(|s| s.ok + s.throttled);
             let time_s = part.iter().map(|s| s.in_system_ns).sum::<u128>() as f64 / 1e9;
             seen.ops_per_s.push(sum(|s| s.ok) / seen.dt_s);
-            // Bodies of refused uploads move, too, and no limiter charges them; of downloads nothing moves that is refused. A few refusals weigh less than counting
-            // bytes only when an op has ended.
-            let refused = self.shape.uploads && sum(|s| s.throttled) > 0.1 * ended;
-            let bytes = if refused { sum(|s| s.bytes_ok) } else { sum(|s| s.bytes_moved) };
+            // Bodies of refused uploads move, too, and no limiter charges them; of downloads nothing moves that is refused.
+            let refused = self.shape.uploads && sum(|s| s.throttled) > REFUSED * ended;
+            let bytes = if refused || in_vain { sum(|s| s.bytes_ok) } else { sum(|s| s.bytes_moved) };
             seen.bytes_per_s.push(bytes / seen.dt_s);
             seen.rejected_per_s.push(sum(|s| s.throttled) / seen.dt_s);
             seen.latency_s.push(if ended > 0.0 { time_s / ended } else { 0.0 });
@@ -266,5 +270,46 @@ impl Controller for Limits {
             limits: std::iter::once(limit).chain(by_kind).collect(),
             ..Conclusion::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        let text = "version = 1\n[targets.s]\nkind = \"sim\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\n\
+                    mix = { get = 1 }\nsize = \"4KiB\"\n";
+        let plan = Plan::from_toml(text).unwrap();
+        let stage = plan.stages[0].clone();
+        Limits::new(&plan, stage, seconds(60.0), Asked::default()).unwrap()
+    }
+
+    /// Answers that are shorter than what was asked for have moved, and have failed.
+    #[test]
+    fn bytes_of_failed_ops_are_no_work() {
+        let slice = |ok: u64, failed: u64| Slice {
+            ok,
+            failed,
+            bytes_ok: ok * 4096,
+            bytes_moved: (ok + failed) * 4096,
+            ..Slice::default()
+        };
+        let bytes = |chunk: Vec<Slice>| {
+            let mut l = limits();
+            l.chunk = chunk;
+            l.seen(0.1).bytes_per_s.iter().sum::<f64>()
+        };
+        assert_eq!(bytes(vec![slice(0, 150); 10]), 0.0);
+        assert!((bytes(vec![slice(80, 20); 10]) / (800.0 * 40960.0) - 1.0).abs() < 1e-9);
+        // Also before any op has ended.
+        assert_eq!(
+            bytes(vec![Slice { bytes_moved: 1 << 20, ..Slice::default() }, slice(0, 150)]),
+            0.0,
+            "what had not ended failed"
+        );
+        // Long ops: bytes as they move.
+        let moving = bytes(vec![Slice { bytes_moved: 1 << 20, ..Slice::default() }, slice(150, 1)]);
+        assert!((moving / (10.0 * f64::from((1 << 20) + 151 * 4096)) - 1.0).abs() < 1e-9, "{moving}");
     }
 }

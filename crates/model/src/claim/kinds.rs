@@ -103,6 +103,10 @@ pub struct Refusing {
     /// Of the line with the most refusals. Null: too little passed for an interval; `passed_per_s` is the plain mean.
     pub passing_per_s: Option<Estimate>,
     pub passed_per_s: f64,
+    /// What passes once the burst is over, where a cap was proved and its burst was seen to end: the two above are then means over
+    /// both. Null: no such cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_burst_per_s: Option<Estimate>,
     /// Which stretch of load all of this is of.
     #[serde(default, skip_serializing_if = "Stretch::is_all")]
     pub on: Stretch,
@@ -138,11 +142,25 @@ impl Refusing {
             return Refusal::new("nothing was refused");
         }
         let passing_per_s = passing.and_then(|e| figure(e, None).ok());
-        Ok(Self { op: op.into(), attempts, refused, passing_per_s, passed_per_s, on: Stretch::default() })
+        Ok(Self {
+            op: op.into(),
+            attempts,
+            refused,
+            passing_per_s,
+            passed_per_s,
+            after_burst_per_s: None,
+            on: Stretch::default(),
+        })
     }
 
     pub fn on(self, on: Stretch) -> Self {
         Self { on, ..self }
+    }
+
+    /// The cap of the same ops after its burst: what passed in the mean was no less than that.
+    pub fn after_burst(self, cap: Option<Estimate>) -> Self {
+        let after_burst_per_s = cap.and_then(|e| figure(e, None).ok()).filter(|e| self.passed_per_s >= e.low);
+        Self { after_burst_per_s, ..self }
     }
 
     /// Share of attempts, 0 to 1.

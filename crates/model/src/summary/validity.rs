@@ -69,6 +69,14 @@ impl RunSummary {
         codes
     }
 
+    /// Codes of whatever makes the run void, of any line.
+    pub fn codes_of_the_answer(&self) -> Vec<String> {
+        let mut codes: Vec<String> = self.invalid().map(|f| f.code.clone()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+
     fn invalid(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.level == Level::Invalid)
     }
@@ -141,20 +149,33 @@ impl RunSummary {
 
     /// The first claim.
     pub fn status_claim(&self) -> Claim {
-        let mut codes: Vec<String> = self.invalid().map(|f| f.code.clone()).collect();
-        codes.sort_unstable();
-        codes.dedup();
+        let codes = self.codes_of_the_answer();
         let mut void: Vec<String> =
             self.workloads.iter().filter(|w| !w.valid).map(WorkloadSummary::label).collect();
         void.dedup();
         let notes = self.findings.iter().filter(|f| f.level == Level::Qualified).count() as u32;
-        let because = self.invalid().next().map_or(String::new(), |f| f.text.clone());
+        let because = self.because();
         let lines = (self.workloads.len() as u32, void);
         let kind = match Status::new(self.status, self.answered, codes, lines, notes, because) {
             Ok(status) => ClaimKind::Status(status),
             Err(why) => crate::claim::Undetermined::new("whether the run may be used", why.0).into(),
         };
         Claim { subject: None, kind, text: String::new() }
+    }
+
+    /// The first fault in words. Of one that several lines have, it is told of the line that is furthest off, as in the table of
+    /// findings.
+    fn because(&self) -> String {
+        let Some(first) = self.invalid().next() else { return String::new() };
+        let same = |f: &&Finding| f.workload.is_some() && (&f.code, &f.name) == (&first.code, &first.name);
+        let alike: Vec<&Finding> = self.invalid().filter(same).collect();
+        let worst = alike.iter().copied().reduce(|a, b| if b.off_by() > a.off_by() { b } else { a });
+        match worst.filter(|_| first.workload.is_some() && alike.len() > 1) {
+            Some(Finding { text, workload: Some(on), .. }) => {
+                format!("{text} (Of {on}, the worst of {}.)", alike.len())
+            }
+            _ => first.text.clone(),
+        }
     }
 
     /// A summary of `plimsoll.run/1` in the names of today: which lines are void is in its findings.
@@ -218,5 +239,24 @@ mod tests {
         let new = old.from_schema_1();
         assert_eq!((new.valid, new.status, new.answered), (false, RunStatus::Partly, true));
         assert_eq!(new.workloads.iter().map(|w| w.valid).collect::<Vec<_>>(), [true, false]);
+    }
+
+    /// Of one fault of several lines, the verdict tells what the table of findings tells: the line that is furthest off.
+    #[test]
+    fn the_verdict_tells_the_worst_of_a_fault() {
+        let steal = |on: &str, share: f64| {
+            let text = format!("The hypervisor took {share} of the client's CPU time.");
+            Finding::new("V22", "steal", Level::Invalid, text).measured(share, 0.05).on(on)
+        };
+        let mut s = summary(&[("a", "get"), ("b", "get"), ("c", "get")], &[]);
+        s.findings = vec![steal("a/get", 0.059), steal("b/get", 0.251)];
+        s.settle(true, false);
+        let ClaimKind::Status(status) = s.status_claim().kind else { panic!("no status") };
+        assert!(status.because.contains("0.251") && !status.because.contains("0.059"), "{}", status.because);
+        assert!(status.because.contains("b/get"), "{}", status.because);
+        // Of one line it is that line's.
+        s.findings = vec![steal("a/get", 0.059)];
+        let ClaimKind::Status(status) = s.status_claim().kind else { panic!("no status") };
+        assert!(!status.because.contains("a/get"), "{}", status.because);
     }
 }

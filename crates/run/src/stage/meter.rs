@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_control::IN_VAIN;
 use plimsoll_model::event::{Figures, Phase};
 use plimsoll_model::{Histogram, Interval, Outcome};
-
-/// Share of attempts in vain from which on their bytes would be seen in the rate. (A choice: the display's own digits.)
-const IN_VAIN: f64 = 0.01;
 
 /// Running figures of one stage.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ fn figures(kind: &ClaimKind) -> Vec<Estimate> {
     let all: Vec<Option<Estimate>> = match kind {
         ClaimKind::Rate(x) => vec![Some(x.ops_per_s), x.bytes_per_s],
         ClaimKind::VoidLine(x) => vec![x.ops_per_s],
-        ClaimKind::Refusing(x) => vec![x.passing_per_s],
+        ClaimKind::Refusing(x) => vec![x.passing_per_s, x.after_burst_per_s],
         ClaimKind::Cap(x) => vec![Some(x.per_s)],
         ClaimKind::Burst(x) => vec![amount(&x.capacity), x.burst_per_s, x.refill_per_s],
         ClaimKind::Knee(x) => vec![Some(x.bytes)],

@@ -10,9 +10,6 @@ use plimsoll_model::summary::{BucketSummary, LimitSummary, RunSummary};
 use super::derive::Claims;
 use super::lines::attempts_of;
 
-/// What a model says of itself where there is none.
-const UNDETERMINED: &str = "undetermined: ";
-
 /// One limiter that was looked for.
 pub(super) fn of_limit(s: &RunSummary, l: &LimitSummary, goal_s: f64, out: &mut Claims) {
     let op = l.op_class.as_str();
@@ -125,7 +122,7 @@ pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
     let op = m.op_class.as_str();
     let subject = || Some(m.op_class.clone());
     let name = super::words::op_name(op);
-    if let Some(why) = m.reading.strip_prefix(UNDETERMINED) {
+    if let Some(why) = m.reading.strip_prefix(SizeModel::UNDETERMINED) {
         out.add(subject(), Undetermined::new(format!("the caps of {name} over sizes"), why));
         return;
     }

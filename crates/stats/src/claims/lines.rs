@@ -8,7 +8,7 @@ use plimsoll_model::claim::{
     Stretch, VoidLine, figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
-use plimsoll_model::{Analysis, Finding, Outcome};
+use plimsoll_model::{Analysis, Estimate, Finding, Outcome};
 
 use super::derive::Claims;
 
@@ -61,9 +61,16 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
             line: if mine().count() > 1 { w.label() } else { String::new() },
             beside: beside(i, s, a),
         };
-        let made = Refusing::new(op, seen, refused, passing, passed).map(|r| ClaimKind::Refusing(r.on(on)));
+        let made = Refusing::new(op, seen, refused, passing, passed)
+            .map(|r| ClaimKind::Refusing(r.on(on).after_burst(cap_after_burst(s, op))));
         out.add_if(Some(w.label()), made);
     }
+}
+
+/// The cap on these ops that was seen after a burst had ended.
+fn cap_after_burst(s: &RunSummary, op: &str) -> Option<Estimate> {
+    let caps = s.limits.iter().filter(|l| l.op_class == op).filter_map(|l| l.ops_per_s.as_ref());
+    caps.filter(|b| b.proved && b.capacity.is_some()).find_map(|b| b.sustained)
 }
 
 /// Ops of the other workloads that ran at the same time as this line. The kinds of one mix are one load.

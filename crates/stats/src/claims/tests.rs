@@ -370,3 +370,40 @@ fn an_outage_and_ops_that_all_took_alike_contradict_each_other() {
     s.findings.push(Finding::new("F02", crate::judge::CONCURRENCY_BOUND, Level::Info, "no op took longer"));
     assert_eq!(contradictions(&claims, &s).len(), 1);
 }
+
+/// The mean over a burst and what came after it is neither: where the rate after the cliff is known, that is what passes.
+#[test]
+fn what_passes_is_the_rate_after_the_burst() {
+    let mut s = summary();
+    let w = &mut s.workloads[0];
+    w.ops_per_s = Some(Estimate::symmetric(770.0, 60.0, 30.0));
+    (w.attempts_per_s, w.window_s) = (10_000.0, 20.0);
+    w.outcomes = BTreeMap::from([("ok".to_owned(), 15_400), ("http_429".to_owned(), 184_600)]);
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains("770 ± 60 op/s pass."), "{t}");
+    let bucket = |capacity: Option<Estimate>| BucketSummary {
+        sustained: Some(Estimate::symmetric(200.0, 0.5, 30.0)),
+        capacity,
+        proved: true,
+        horizon_s: Some(20.0),
+        ..BucketSummary::default()
+    };
+    let limit = |capacity| LimitSummary {
+        target: "s3".into(),
+        op_class: "put".into(),
+        scope: "unknown".into(),
+        ops_per_s: Some(bucket(capacity)),
+        bytes_per_s: None,
+        knee_bytes: None,
+        binding: "ops".into(),
+        refused: Some(0.92),
+        evidence: vec![],
+    };
+    s.limits = vec![limit(Some(Estimate::symmetric(12_000.0, 100.0, 9.0)))];
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains("200.0 ± 0.5 op/s pass after the burst.") && !t.contains("770"), "{t}");
+    // No burst was seen to end: all that was measured is one rate.
+    s.limits = vec![limit(None)];
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains("770 ± 60 op/s pass.") && !t.contains("after the burst"), "{t}");
+}

@@ -139,10 +139,11 @@ fn percent(share: f64) -> String {
 }
 
 fn refusing(r: &Refusing) -> String {
-    let passing = match &r.passing_per_s {
-        Some(e) => format!("{} pass", words::ops_rate(e)),
-        None if r.passed_per_s <= 0.0 => "nothing passes".into(),
-        None => format!("about {} op/s pass on average", words::about(r.passed_per_s, 2)),
+    let passing = match (&r.after_burst_per_s, &r.passing_per_s) {
+        (Some(e), _) => format!("{} pass after the burst", words::ops_rate(e)),
+        (None, Some(e)) => format!("{} pass", words::ops_rate(e)),
+        (None, None) if r.passed_per_s <= 0.0 => "nothing passes".into(),
+        (None, None) => format!("about {} op/s pass on average", words::about(r.passed_per_s, 2)),
     };
     let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
     let beside = match r.on.beside.as_slice() {

@@ -154,6 +154,71 @@ fn defects_are_named() {
     assert!(names(&s).contains(&"offered_rate_missed".into()));
 }
 
+/// A busy machine, and a limiter that refuses 49 of 50 attempts of a client that others leave little CPU to: while it refuses
+/// without a pause, what passes is the limiter's rate, however little CPU the client has.
+#[test]
+fn a_limiter_that_refuses_all_the_time_sets_the_rate_of_a_starved_client() {
+    let starved = |refused: &dyn Fn(usize) -> f64| {
+        let mut s = good(2);
+        let n = s.workloads[0].ok.len();
+        s.workloads[0].throttled = (0..n).map(refused).collect();
+        s.client = ClientSeen {
+            busy: vec![0.40; n],
+            turns: vec![Turns { alive_s: 0.1, wait_s: 0.0483, turns: 16.0 }; n],
+            workers: 1.0,
+            others_cpu: Some(0.7),
+            own_cpu: Some(0.2),
+            ..s.client
+        };
+        s
+    };
+    let v07 = |s: &StageSeen| {
+        let found = judge(s).findings.into_iter().find(|f| f.code == "V07");
+        found.map(|f| (f.name, f.level, f.text))
+    };
+    for loopback in [false, true] {
+        let s = StageSeen { loopback, ..starved(&|_| 3920.0) };
+        let (name, level, text) = v07(&s).unwrap();
+        assert_eq!((name.as_str(), level), ("busy_with_refusals", Level::Qualified), "{text}");
+        assert!(text.contains("The rate is what the limiter let through"), "{text}");
+        assert!(judge(&s).is_valid(), "{:?}", judge(&s).findings);
+    }
+    // Seconds without a refusal: then it offered less than the limiter lets through.
+    let (name, level, _) = v07(&starved(&|i| if (i / 10) % 2 == 0 { 7840.0 } else { 0.0 })).unwrap();
+    assert_eq!((name.as_str(), level), ("cpu_taken", Level::Invalid));
+    assert_eq!(v07(&starved(&|_| 10.0)).unwrap().1, Level::Invalid, "few are refused");
+    // So with a client that is full.
+    let full = |refused: &dyn Fn(usize) -> f64| {
+        let mut s = starved(refused);
+        (s.client.turns, s.client.busy) = (Vec::new(), vec![0.97; s.client.busy.len()]);
+        s
+    };
+    assert_eq!(v07(&full(&|_| 3920.0)).unwrap().0, "busy_with_refusals");
+    assert_eq!(v07(&full(&|i| if (i / 10) % 2 == 0 { 7840.0 } else { 0.0 })).unwrap().0, "client_bound");
+    let mut s = starved(&|_| 3920.0);
+    s.client.quota = Some(QuotaUse { cores: 0.1, throttled: 0.98, used: 0.99 });
+    let (name, level, _) = v07(&s).unwrap();
+    assert_eq!(
+        (name.as_str(), level),
+        ("cpu_quota", Level::Invalid),
+        "a client that is stopped for tens of milliseconds at a time misses what a limiter without a burst would have let through"
+    );
+}
+
+/// Our own server is other work on this machine, too.
+#[test]
+fn storage_on_this_machine_is_named_among_what_takes_the_cpu() {
+    let mut s = good(2);
+    let n = s.client.busy.len();
+    s.client.busy = vec![0.40; n];
+    s.client.turns = vec![Turns { alive_s: 0.1, wait_s: 0.0483, turns: 16.0 }; n];
+    (s.client.workers, s.client.others_cpu, s.client.own_cpu) = (1.0, Some(0.7), Some(0.2));
+    let text = |s: &StageSeen| judge(s).findings.into_iter().find(|f| f.name == "cpu_taken").unwrap().text;
+    assert!(!text(&s).contains("the storage itself"), "{}", text(&s));
+    s.loopback = true;
+    assert!(text(&s).contains("the storage itself among it"), "{}", text(&s));
+}
+
 #[test]
 fn a_rate_set_by_the_concurrency_is_called_so() {
     let mut s = good(3);

@@ -25,6 +25,7 @@ pub use cause::{Cause, Steadiness};
 pub use drain::{Drain, DrainKind};
 pub use outcome::{Capacity, Found, Open, Outcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
+pub use summary::refusals_cost_tokens;
 pub use track::FirstLook;
 
 use crate::math;

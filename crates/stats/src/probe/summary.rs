@@ -12,6 +12,15 @@ use crate::{math, words};
 /// Points of a drain's curve that are kept.
 const CURVE: usize = 300;
 
+const PENALTY: &str = "limit_penalty";
+const COSTS_TOKENS: [&str; 2] = ["refusals", "cost tokens"];
+
+/// Whether a probe found that refusals cost tokens: then a load that does not hold back is refused whole, by a limiter that works.
+pub fn refusals_cost_tokens(findings: &[Finding]) -> bool {
+    let costs = |(name, what): &(String, String)| [name.as_str(), what.as_str()] == COSTS_TOKENS;
+    findings.iter().any(|f| f.name == PENALTY && f.evidence.iter().any(costs))
+}
+
 impl Outcome {
     /// As the summary has it. The scope is unknown until another probe varies it.
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
@@ -217,7 +226,11 @@ impl Outcome {
                 }
             ),
         };
-        Some(Finding::new("F41", "limit_penalty", Level::Info, text))
+        let mut f = Finding::new("F41", PENALTY, Level::Info, text);
+        if matches!(self.answers.penalty, Some(Penalty::CostsTokens(_))) {
+            f.evidence.push((COSTS_TOKENS[0].into(), COSTS_TOKENS[1].into()));
+        }
+        Some(f)
     }
 
     fn cost(&self) -> Option<Finding> {

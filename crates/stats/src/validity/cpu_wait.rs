@@ -6,7 +6,7 @@
 
 use plimsoll_model::{Finding, Level};
 
-use super::invalid::{CLIENT_BUSY, found, percent};
+use super::invalid::{CLIENT_BUSY, busy_with_refusals, found, percent, set_by_a_limiter};
 use super::{CpuWait, Facts};
 
 /// What the workers waited in one slice.
@@ -72,7 +72,7 @@ pub(super) fn others_took_it(w: &CpuWait) -> bool {
 }
 
 /// What to say when the client's CPU was taken: the result is the storage's no longer when hardly any time was left
-/// for waiting on it; else it is a remark, or (open loop) which percentiles are the client's.
+/// for waiting on it, and no limiter set the rate; else it is a remark, or (open loop) which percentiles are the client's.
 pub(super) fn taken(f: &Facts) -> Option<Finding> {
     let w = f.cpu_wait.filter(others_took_it)?;
     // A wait while the client's own quota had stopped it was for nobody.
@@ -83,6 +83,11 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
     let taken = w.share + f.steal.unwrap_or(0.0);
     let busy = f.client_busy.unwrap_or(0.0) + w.share;
     let on_this_machine = f.loopback == Some(true);
+    let of = if on_this_machine { ", the storage itself among it," } else { "" };
+    if let Some(refused) = set_by_a_limiter(f).filter(|_| w.share >= TOLD && busy >= CLIENT_BUSY) {
+        let what = format!("other work on this machine{of} took its CPU: {}", said(&w));
+        return Some(busy_with_refusals(f, refused, &what, (busy, CLIENT_BUSY)));
+    }
     let (level, measured, limit) = match () {
         () if w.share >= TOLD && busy >= CLIENT_BUSY => (Level::Invalid, busy, CLIENT_BUSY),
         // With the storage on the same machine that is said by Q09 for every run.
@@ -92,7 +97,7 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
         () if open && taken >= TOLD_OPEN => (Level::Info, taken, TOLD_OPEN),
         () => return None,
     };
-    let mut text = format!("Other work on this machine took the client's CPU: {}", said(&w));
+    let mut text = format!("Other work on this machine{of} took the client's CPU: {}", said(&w));
     if let Some(steal) = f.steal.filter(|s| *s >= TOLD_OPEN) {
         text.push_str(&format!("; the hypervisor took {} of the CPUs' time besides", percent(steal)));
     }
@@ -105,7 +110,10 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
         )),
         _ => text.push_str(" Latencies carry that, and the rate where nothing else held it."),
     }
-    text.push_str(" Stop what else runs here, or give the client cores of its own.");
+    text.push_str(match on_this_machine {
+        true => " Stop what else runs here, or give client and storage cores of their own.",
+        false => " Stop what else runs here, or give the client cores of its own.",
+    });
     Some(found(f, "V07", "cpu_taken", level, text).measured(measured, limit))
 }
 

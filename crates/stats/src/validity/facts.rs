@@ -65,6 +65,8 @@ pub struct Facts {
     pub failed: Option<f64>,
     /// Share of the stage's attempts that a limiter refused.
     pub refused_share: Option<f64>,
+    /// Share of the window's slices in which it refused any.
+    pub refused_slices: Option<f64>,
     /// Share of failures that was asked for as acceptable; absent: 0.1 %.
     pub max_error_rate: Option<f64>,
     /// Absent: nothing was verified.

@@ -12,6 +12,9 @@ const NIC_SHARE: f64 = 0.92;
 const CEILING_SHARE: f64 = 0.90;
 /// From this share of refused attempts on it is the limiter that keeps ops from being done, whatever the client could (guess).
 const MOSTLY_REFUSED: f64 = 0.50;
+/// It refused without a pause where it did so in this share of the slices: then the client offered more than it lets through all the
+/// time. (Guess: the first slices of a window's quota may be without refusals.)
+const WITHOUT_PAUSE: f64 = 0.90;
 const DEFAULT_ERROR_RATE: f64 = 0.001;
 
 pub(super) fn found(f: &Facts, code: &str, name: &str, level: Level, text: String) -> Finding {
@@ -24,6 +27,13 @@ pub(super) fn found(f: &Facts, code: &str, name: &str, level: Level, text: Strin
 
 fn invalid(f: &Facts, code: &str, name: &str, m: f64, limit: f64, text: String) -> Option<Finding> {
     Some(found(f, code, name, Level::Invalid, text).measured(m, limit))
+}
+
+/// Share of attempts that a limiter refused, where its refusals show that the client, however little it could do, offered more than
+/// the limiter lets through all the time: the rate is then the limiter's, and most of the client's work was to be refused.
+pub(super) fn set_by_a_limiter(f: &Facts) -> Option<f64> {
+    let without_pause = f.refused_slices.is_some_and(|s| s >= WITHOUT_PAUSE);
+    f.refused_share.filter(|r| *r >= MOSTLY_REFUSED && without_pause)
 }
 
 pub(super) fn percent(x: f64) -> String {
@@ -187,18 +197,26 @@ pub fn v07_client_bound(f: &Facts) -> Option<Finding> {
         .into_iter()
         .find_map(|(v, limit, what, of)| v.filter(|v| *v >= limit).map(|v| (v, limit, what, of)));
     let Some((value, limit, what, of)) = full else { return quota.or_else(|| cpu_wait::taken(f)) };
-    if let Some(refused) = f.refused_share.filter(|r| *r >= MOSTLY_REFUSED) {
-        // A faster client would only be refused more often.
-        let text = format!(
-            "The client was at its limit with attempts that were refused ({} of all): {what} {} {of}. The rate is what the limiter \
-             let through; the latencies are partly the client's. Offer less, or use --on-throttle backoff.",
-            percent(refused),
-            percent(value)
-        );
-        return Some(found(f, "V07", "busy_with_refusals", Level::Qualified, text).measured(value, limit));
+    if let Some(refused) = set_by_a_limiter(f) {
+        return Some(busy_with_refusals(
+            f,
+            refused,
+            &format!("{what} {} {of}", percent(value)),
+            (value, limit),
+        ));
     }
     let text = format!("Client-bound: {what} {} {of} (limit {}). {remedy}", percent(value), percent(limit));
     invalid(f, "V07", "client_bound", value, limit, text)
+}
+
+/// A client at its limit with attempts that a limiter refused: a faster one would only be refused more often.
+pub(super) fn busy_with_refusals(f: &Facts, refused: f64, what: &str, (value, limit): (f64, f64)) -> Finding {
+    let text = format!(
+        "The client was at its limit with attempts that were refused ({} of all): {what}. The rate is what the limiter let \
+         through; the latencies are partly the client's. Offer less, or use --on-throttle backoff.",
+        percent(refused)
+    );
+    found(f, "V07", "busy_with_refusals", Level::Qualified, text).measured(value, limit)
 }
 
 pub fn v08_working_set(f: &Facts) -> Option<Finding> {
