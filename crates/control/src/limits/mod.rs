@@ -20,9 +20,7 @@ use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe
 use plimsoll_stats::simulate::Seen;
 use shape::{Shape, seconds};
 
-use crate::controller::{
-    Conclusion, Controller, IN_VAIN, Observation, REFUSED, Remark, Slice, Step,
-};
+use crate::controller::{Conclusion, Controller, IN_VAIN, Observation, REFUSED, Remark, Slice, Step};
 use crate::error::ControlError;
 
 /// A stage of a probe ends when the probe says so; this is only the end of all patience.

@@ -249,23 +249,23 @@ fn iovec(bytes: &[u8]) -> libc::iovec {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn a_request_that_is_sent_again_is_held_for_its_own_reason_alone() {
-        for expects in [false, true] {
-            let mut out = super::Outgoing::new(false, 0);
-            out.expects = expects;
-            out.held = true;
-            out.rewind();
-            assert_eq!(out.held, expects);
-        }
-    }
-
     use std::sync::LazyLock;
 
     use super::super::content::Layout;
     use super::*;
     use plimsoll_model::plan::DataSpec;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_request_that_is_sent_again_is_held_for_its_own_reason_alone() {
+        for expects in [false, true] {
+            let mut out = Outgoing::new(false, 0);
+            out.expects = expects;
+            out.held = true;
+            out.rewind();
+            assert_eq!(out.held, expects);
+        }
+    }
 
     /// What the kernel would read from the message, up to `max` bytes.
     fn gather(m: Message, max: usize) -> Vec<u8> {
