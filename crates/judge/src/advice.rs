@@ -16,6 +16,8 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
         let mut known = Known {
             ops_per_s: cap(&l.ops_per_s),
             bytes_per_s: cap(&l.bytes_per_s),
+            // It was looked at, and is undetermined.
+            ops_open: l.ops_per_s.as_ref().is_some_and(|b| b.sustained.is_none()),
             size_bytes: size_of(s, &l.op_class),
             clients: 1,
             held_for_s: l.held_for_s(),
@@ -190,6 +192,19 @@ mod tests {
         (s.limits[0].op_class, s.workloads[0].op) = ("read".into(), "read".into());
         let said = of_run(&s, &Analysis::default()).join(" ");
         assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
+    }
+
+    /// A proved cap on bytes says nothing of small ops, whose own limit is not known.
+    #[test]
+    fn what_is_undetermined_is_no_advice() {
+        let mut s = limited(true, 150.0, 150.0);
+        s.limits[0].bytes_per_s = s.limits[0].ops_per_s.clone();
+        s.limits[0].bytes_per_s.as_mut().unwrap().sustained = Some(Estimate::symmetric(500e6, 5e6, 9.0));
+        s.limits[0].ops_per_s.as_mut().unwrap().sustained = None;
+        assert_eq!(of_run(&s, &Analysis::default()), Vec::<String>::new());
+        // Where small ops meet the cap on bytes, or were not looked at, there is no other limit in the way.
+        s.limits[0].ops_per_s = None;
+        assert!(of_run(&s, &Analysis::default()).join(" ").contains("--rps-limit 122070"));
     }
 
     #[test]

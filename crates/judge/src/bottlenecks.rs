@@ -96,7 +96,8 @@ fn proved(summary: &RunSummary) -> Option<Bottleneck> {
         let ops = l.ops_per_s.as_ref().is_some_and(|b| b.proved).then_some("ops");
         ops.into_iter().chain(l.bytes_per_s.as_ref().is_some_and(|b| b.proved).then_some("bytes")).collect()
     };
-    let found: Vec<&str> = summary.limits.iter().map(caps).find(|c: &Vec<&str>| !c.is_empty())?;
+    let at_once = summary.limits.iter().any(|l| l.binding == "in_flight").then(|| vec!["requests in flight"]);
+    let found: Vec<&str> = summary.limits.iter().map(caps).find(|c: &Vec<&str>| !c.is_empty()).or(at_once)?;
     Some(Bottleneck {
         candidate: format!("limiter (on {})", found.join(" and ")),
         verdict: "proved".into(),
@@ -164,5 +165,7 @@ mod tests {
         assert_eq!(proved(&s).unwrap().candidate, "limiter (on ops)");
         s.limits[0].ops_per_s = cap(false);
         assert_eq!(proved(&s), None);
+        s.limits[0].binding = "in_flight".into();
+        assert_eq!(proved(&s).unwrap().candidate, "limiter (on requests in flight)");
     }
 }

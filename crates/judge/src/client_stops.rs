@@ -10,6 +10,8 @@ use plimsoll_stats::outage::SHORTEST_S;
 use plimsoll_stats::words;
 use plimsoll_store::{RunData, StageData};
 
+use super::line::Line;
+
 /// Of the load's time; more of it makes the stage's rates those of an outage, or of a client that stood still (the width that an
 /// interval may have, Q03).
 pub const MOST_OF_THE_LOAD: f64 = 0.1;
@@ -57,50 +59,110 @@ pub fn client_stops(
     client_time::silences(silent).into_iter().filter(stood_still).collect()
 }
 
-/// Of all stages, as (stage, from, to) in seconds since the load of the stage began.
-fn of_run(data: &RunData) -> Vec<(u32, f64, f64)> {
+/// Those of one stage, as (from, to) in seconds since its load began.
+fn of_stage(data: &RunData, stage: &StageData) -> Vec<(f64, f64)> {
     let dt_s = data.step_ns as f64 / 1e9;
+    let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
+    let handed: Vec<HandedOver> =
+        stage.client_points(data.step_ns, from_ns, to_ns).iter().map(handed_over).collect();
+    let silent = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s).silent;
+    let start_s = from_ns.div_ceil(data.step_ns) as f64 * dt_s;
+    let since = start_s - from_ns as f64 / 1e9;
+    let stops = client_stops(data, stage, &silent, start_s, dt_s);
+    stops.iter().map(|s| (since + s.0 as f64 * dt_s, since + s.1 as f64 * dt_s)).collect()
+}
+
+/// What stood still, and in what.
+struct Stopped<'a> {
+    /// The line, where the run has lines of other stages, too.
+    step: Option<&'a str>,
+    stops: &'a [(f64, f64)],
+    load_s: f64,
+    /// A search made the step again, and its answer does not rest on this one.
+    again: bool,
+}
+
+/// Says so, of each stage that it was in: what is wrong with one step is wrong with that one.
+pub fn findings(data: &RunData, lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
+    let stages = || data.stages.iter().filter(|s| s.void.is_none());
+    let all: Vec<(&StageData, Vec<(f64, f64)>)> = stages().map(|s| (s, of_stage(data, s))).collect();
     let mut out = Vec::new();
-    for stage in data.stages.iter().filter(|s| s.void.is_none()) {
-        let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
-        let handed: Vec<HandedOver> =
-            stage.client_points(data.step_ns, from_ns, to_ns).iter().map(handed_over).collect();
-        let silent = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s).silent;
-        let start_s = from_ns.div_ceil(data.step_ns) as f64 * dt_s;
-        let since = start_s - from_ns as f64 / 1e9;
-        let stops = client_stops(data, stage, &silent, start_s, dt_s);
-        out.extend(stops.iter().map(|s| (stage.index, since + s.0 as f64 * dt_s, since + s.1 as f64 * dt_s)));
+    for (stage, stops) in all.iter().filter(|(_, stops)| !stops.is_empty()) {
+        let load_s = stage.stop_ns.unwrap_or(stage.last_ns).saturating_sub(stage.start_ns) as f64 / 1e9;
+        let sound = |other: &&(&StageData, Vec<(f64, f64)>)| {
+            other.0.index > stage.index
+                && other.0.spec.name.is_some()
+                && other.0.spec.name == stage.spec.name
+                && other.1.is_empty()
+        };
+        let again = searched && all.iter().any(|other| sound(&other));
+        let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
+        let mine = lines.iter().filter(|l| l.parts.iter().any(|p| p.stage.index == stage.index));
+        let labels: Vec<String> = mine.filter(|_| several).map(Line::label).collect();
+        let told = |step: Option<&str>| Stopped { step, stops, load_s, again }.finding();
+        if labels.is_empty() {
+            // One that has no line, among others, spoils none of them.
+            let f = told(None);
+            out.push(if several { Finding { level: Level::Qualified, ..f } } else { f });
+        }
+        out.extend(labels.iter().map(|l| told(Some(l)).on(l.clone())));
     }
     out
 }
 
-/// Says so.
-pub fn finding(data: &RunData) -> Option<Finding> {
-    let stops = of_run(data);
-    let longest = stops.iter().max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))?;
-    let share = |stage: &StageData| {
-        let load_s = stage.stop_ns.unwrap_or(stage.last_ns).saturating_sub(stage.start_ns) as f64 / 1e9;
-        let stood_s: f64 = stops.iter().filter(|s| s.0 == stage.index).map(|s| s.2 - s.1).sum();
-        stood_s / load_s.max(f64::MIN_POSITIVE)
-    };
-    let worst = data.stages.iter().map(share).fold(0.0, f64::max);
-    let level = if worst > MOST_OF_THE_LOAD { Level::Invalid } else { Level::Qualified };
-    let more = match stops.len() {
-        1 => String::new(),
-        n => format!(" ({n} times in all, this is the longest)"),
-    };
-    let text = format!(
-        "The client itself stood still for {}, from {} to {} s into the load{more}: neither its workers nor its sampler ran \
-         (it was stopped or suspended, or its virtual machine was paused). What the storage did then is not known, and the ops \
-         in flight took that long. Measure again.",
-        words::span(longest.2 - longest.1),
-        words::fixed(longest.1, 1),
-        words::fixed(longest.2, 1),
-    );
-    let mut f = Finding::new("V22", "client_stopped", level, text).measured(worst, MOST_OF_THE_LOAD);
-    let said = |s: &(u32, f64, f64)| {
-        (format!("stage {}", s.0 + 1), format!("{} to {} s", words::fixed(s.1, 1), words::fixed(s.2, 1)))
-    };
-    f.evidence = stops.iter().take(8).map(said).collect();
-    Some(f)
+impl Stopped<'_> {
+    fn finding(&self) -> Finding {
+        let longest =
+            self.stops.iter().copied().fold((0.0, 0.0), |a, b| if b.1 - b.0 > a.1 - a.0 { b } else { a });
+        let share = self.stops.iter().map(|s| s.1 - s.0).sum::<f64>() / self.load_s.max(f64::MIN_POSITIVE);
+        let spoils = share > MOST_OF_THE_LOAD && !self.again;
+        let level = if spoils { Level::Invalid } else { Level::Qualified };
+        let more = match self.stops.len() {
+            1 => String::new(),
+            n => format!(" ({n} times in all, this is the longest)"),
+        };
+        let text = format!(
+            "{} client itself stood still for {}, from {} to {} s into the load{more}: neither its workers nor its sampler ran \
+             (it was stopped or suspended, or its virtual machine was paused). What the storage did then is not known, and the ops \
+             in flight took that long. {}",
+            self.step.map_or("The".to_owned(), |s| format!("In {s} the")),
+            words::span(longest.1 - longest.0),
+            words::fixed(longest.0, 1),
+            words::fixed(longest.1, 1),
+            if self.again { "This step was made again." } else { "Measure again." }
+        );
+        let mut f = Finding::new("V22", "client_stopped", level, text).measured(share, MOST_OF_THE_LOAD);
+        let step = self.step.unwrap_or("load");
+        let said = |s: &(f64, f64)| {
+            (step.to_owned(), format!("{} to {} s", words::fixed(s.0, 1), words::fixed(s.1, 1)))
+        };
+        f.evidence = self.stops.iter().take(8).map(said).collect();
+        f
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The step is named; one that was made again spoils nothing.
+    #[test]
+    fn a_stop_is_told_of_its_step() {
+        let stops = [(0.5, 1.0), (6.0, 7.2)];
+        let told = |step, load_s, again| Stopped { step, stops: &stops, load_s, again }.finding();
+        let f = told(Some("rung 16/get"), 8.0, false);
+        assert!(
+            f.text.starts_with("In rung 16/get the client itself stood still for 1.2 s, from 6.0 to 7.2 s"),
+            "{}",
+            f.text
+        );
+        assert!(f.text.contains("2 times in all") && f.level == Level::Invalid, "{f:?}");
+        assert_eq!(told(None, 30.0, false).level, Level::Qualified);
+        assert!(told(None, 30.0, false).text.starts_with("The client itself stood still for 1.2 s"));
+        let again = told(Some("trial/get"), 8.0, true);
+        assert!(
+            again.level == Level::Qualified && again.text.ends_with("This step was made again."),
+            "{again:?}"
+        );
+    }
 }

@@ -130,7 +130,7 @@ pub fn judge(
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
-    findings.extend(client_stops::finding(data));
+    findings.extend(client_stops::findings(data, &lines, searched));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     search::apply(&lines, &mut workloads, &concluded.saturations);
     findings.extend(against::findings(&data.plan.labels, &lines, &workloads));

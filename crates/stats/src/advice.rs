@@ -22,6 +22,8 @@ pub struct Known {
     /// Sustained limits, where there are any.
     pub ops_per_s: Option<f64>,
     pub bytes_per_s: Option<f64>,
+    /// The limit on operations is not known at the size that is meant: what the one on bytes allows may be out of reach.
+    pub ops_open: bool,
     /// Size of the ops that are meant.
     pub size_bytes: Option<f64>,
     /// Time of one op at low load, seconds.
@@ -39,6 +41,9 @@ pub struct Known {
 impl Known {
     /// Ops per second that both limits allow at the size that is meant.
     pub fn reachable_ops_per_s(&self) -> Option<f64> {
+        if self.ops_open {
+            return None;
+        }
         let by_bytes = self.bytes_per_s.zip(self.size_bytes).filter(|(_, s)| *s > 0.0).map(|(w, s)| w / s);
         match (self.ops_per_s, by_bytes) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -140,6 +145,18 @@ mod tests {
         let a = advice(&k);
         assert!(a[0].starts_with("To stay below what was held for 20.0 s (a burst that ends later"), "{a:?}");
         assert!(advice(&Known { held_for_s: None, ..k })[0].starts_with("To stay below the limit"));
+    }
+
+    #[test]
+    fn what_is_open_is_no_advice() {
+        let k = Known {
+            bytes_per_s: Some(500e6),
+            size_bytes: Some(4096.0),
+            latency_s: Some(0.001),
+            ..Known::default()
+        };
+        assert!(advice(&k).iter().any(|a| a.contains("--rps-limit 122070")));
+        assert_eq!(advice(&Known { ops_open: true, ..k }), Vec::<String>::new());
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct Beside {
     rates: Vec<Vec<f64>>,
     alone: Vec<Plateau>,
     none_found: bool,
+    /// What is refused is how many there are at once.
+    at_once: bool,
 }
 
 impl Beside {
@@ -101,6 +103,7 @@ impl Beside {
             rates: Vec::new(),
             alone: Vec::new(),
             none_found: false,
+            at_once: false,
         })
     }
 
@@ -145,6 +148,7 @@ impl Beside {
             (false, true) => Some((&outcome.bytes, outcome.large_bytes)),
             (false, false) => None,
         };
+        self.at_once = outcome.answers.at_once.is_some();
         self.none_found = found.is_none() && (self.asked.shared || self.asked.scope);
         let none = found.is_none();
         // A mix whose kinds wait for each other holds no rate, whatever limits they have: these are looked for all the same.
@@ -333,7 +337,11 @@ impl Beside {
     pub fn conclude(&self, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
         findings.extend(self.cut());
         if self.none_found {
-            let text = "No limiter was found: there is nothing to share, and no scope to look for.";
+            let text = if self.at_once {
+                "No limit on a rate was found: there is none to share, and no scope of one to look for."
+            } else {
+                "No limit was proved: there is nothing to share, and no scope to look for."
+            };
             findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
         }
         if self.rates.is_empty() || self.none_found {

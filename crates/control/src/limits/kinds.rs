@@ -109,7 +109,8 @@ pub fn judge(
         ),
         Sharing::Shared => format!("The kinds of the mix share one limit on {}: {seen}.", of.name()),
         Sharing::Undetermined => format!(
-            "Whether the kinds of the mix share the limit on {} is undetermined: {seen}. Probe each by itself.",
+            "Whether the kinds of the mix share the limit on {} is undetermined: {seen}. Side by side they keep neither their own rates \
+             nor one that they share; a quieter machine, or a larger --budget, may tell.",
             of.name()
         ),
     };
@@ -123,6 +124,8 @@ pub fn judge(
 
 fn limit(kind: OpKind, p: &Plateau, of: Resource, total: &LimitSummary) -> LimitSummary {
     let (sustained, cause) = p.rate(of);
+    // A rate that latency sets is as even as latency is: of each kind as of all together.
+    let cause = if cause == Cause::Held && total.binding == "latency" { Cause::None } else { cause };
     let proved = matches!(cause, Cause::Held | Cause::Refusals);
     let bucket =
         BucketSummary { sustained, proved, horizon_s: Some(p.horizon_s), ..BucketSummary::default() };
@@ -140,5 +143,54 @@ fn limit(kind: OpKind, p: &Plateau, of: Resource, total: &LimitSummary) -> Limit
         binding: if proved { of.name() } else { "undetermined" }.into(),
         refused: Some(p.refused),
         evidence: vec![(format!("{}: why a limit", of.name()), cause.words().into())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(per_s: f64) -> Plateau {
+        Plateau { per_s: vec![per_s; 60], dt_s: DT_S, refused: 0.0, latency_s: 0.040, horizon_s: 13.0 }
+    }
+
+    fn total(binding: &str) -> LimitSummary {
+        LimitSummary {
+            target: "s".into(),
+            op_class: "total".into(),
+            scope: "unknown".into(),
+            ops_per_s: None,
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: binding.into(),
+            refused: None,
+            evidence: vec![],
+        }
+    }
+
+    /// What latency sets is as even as latency is, of each kind as of all.
+    #[test]
+    fn a_kind_whose_rate_latency_sets_has_no_limit_of_its_own() {
+        let (get, put) = (kind(6400.0), kind(3200.0));
+        let kinds = [OpKind::Get, OpKind::Put];
+        let judged =
+            |binding| judge(&kinds, &[&get, &put], &[&[6400.0, 3200.0]], Resource::Ops, &total(binding));
+        let proved = |l: &LimitSummary| l.ops_per_s.as_ref().unwrap().proved || l.binding == "ops";
+        assert!(!judged("latency").1.iter().any(proved), "{:?}", judged("latency"));
+        assert!(judged("undetermined").1.iter().all(proved));
+    }
+
+    /// Each was just quoted by itself.
+    #[test]
+    fn what_is_left_to_do_was_not_just_done() {
+        let (get, put) = (kind(100.0), kind(100.0));
+        let (f, _) = judge(
+            &[OpKind::Get, OpKind::Put],
+            &[&get, &put],
+            &[&[80.0, 60.0]],
+            Resource::Ops,
+            &total("none"),
+        );
+        assert!(f.text.contains("undetermined") && !f.text.contains("each by itself"), "{}", f.text);
     }
 }

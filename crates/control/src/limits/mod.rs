@@ -16,7 +16,7 @@ use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
 use plimsoll_model::{OpKind, Plan};
 use plimsoll_stats::advice::{Known, advice};
-use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe};
+use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe, Resource};
 use plimsoll_stats::simulate::Seen;
 use shape::{Shape, seconds};
 
@@ -254,6 +254,8 @@ impl Controller for Limits {
         let known = Known {
             ops_per_s: outcome.limit_of_ops(),
             bytes_per_s: outcome.limit_of_bytes(),
+            // Large ops were measured as they are; small ones are as many as bytes allow only where nothing else is in their way.
+            ops_open: outcome.is_open(Resource::Ops) && self.shape.asked_bytes < outcome.large_bytes,
             size_bytes: Some(self.shape.asked_bytes as f64).filter(|_| outcome.moves_bytes),
             latency_s: outcome.unloaded_latency_s(),
             clients: 1,

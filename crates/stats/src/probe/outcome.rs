@@ -293,6 +293,12 @@ impl Outcome {
         self.is_proved(r) && self.cause_of(r) != Cause::Refusing
     }
 
+    /// What these ops come to is not known, and no other cap was seen under them.
+    pub fn is_open(&self, r: Resource) -> bool {
+        let f = if r == Resource::Ops { &self.ops } else { &self.bytes };
+        f.known().is_none() && self.seen_twice().is_none_or(|cap| cap == r)
+    }
+
     /// Sustained ops per second, where they are a limit.
     pub fn limit_of_ops(&self) -> Option<f64> {
         self.ops.known().filter(|_| self.is_proved(Resource::Ops)).map(|e| e.value)
