@@ -76,11 +76,13 @@ pub struct Remark {
     pub text: String,
     /// Seconds from the start of load to what it is about: who follows the run is told the time of day of that, too.
     pub about_s: Option<f64>,
+    /// What is being done, for whoever follows; nothing to be known of the result.
+    pub is_progress: bool,
 }
 
 impl From<String> for Remark {
     fn from(text: String) -> Self {
-        Self { text, about_s: None }
+        Self { text, about_s: None, is_progress: false }
     }
 }
 

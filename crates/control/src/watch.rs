@@ -128,7 +128,7 @@ impl Watch {
     }
 
     fn say(&mut self, cliff: &Told, text: String) {
-        self.remarks.push_back(Remark { text, about_s: Some(cliff.at_s) });
+        self.remarks.push_back(Remark { text, about_s: Some(cliff.at_s), is_progress: false });
     }
 }
 

@@ -9,8 +9,10 @@ use std::time::Duration;
 pub enum Event {
     /// The run directory exists.
     Started { id: String, path: PathBuf },
-    /// A sentence for the user: a warning, or what is being done.
+    /// A sentence that the user has to know: a warning, or what was found.
     Message(String),
+    /// What is being done, as a sentence: for whoever follows.
+    Doing(String),
     /// Data set being made or checked: `done` of `total` objects or bytes (see `unit`).
     Preparing { what: String, unit: &'static str, done: u64, total: u64, elapsed: Duration },
     /// The state of the stage that runs now.

@@ -23,6 +23,7 @@ pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> 
 
 pub fn show_plan(plan: &Plan) -> Result<Exit, Fault> {
     plimsoll_run::check(plan)?;
+    plimsoll_run::check_memory(plan)?;
     output::print(&dry_run::text(plan))?;
     Ok(Exit::Valid)
 }

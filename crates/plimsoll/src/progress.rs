@@ -65,9 +65,8 @@ impl Progress {
         let Ok(mut inner) = self.inner.lock() else { return };
         match &mut *inner {
             Inner::Quiet => {
-                // Warnings are no progress: they are shown even so.
-                if let Event::Message(m) = event {
-                    output::tell(format_args!("plimsoll: {m}"));
+                if is_for_all(event) {
+                    output::tell(format_args!("{}", line(event)));
                 }
             }
             Inner::Terminal { bar, history } => show_on_terminal(bar, history, event),
@@ -85,6 +84,11 @@ impl Progress {
     }
 }
 
+/// Warnings are no progress: they are shown to those who follow nothing, too.
+fn is_for_all(event: &Event) -> bool {
+    matches!(event, Event::Message(_))
+}
+
 fn show_on_terminal(bar: &ProgressBar, history: &mut VecDeque<f64>, event: &Event) {
     match event {
         Event::Live(live) => {
@@ -99,7 +103,7 @@ fn show_on_terminal(bar: &ProgressBar, history: &mut VecDeque<f64>, event: &Even
             history.clear();
             bar.println(line(event));
         }
-        Event::Started { .. } | Event::Message(_) => bar.println(line(event)),
+        Event::Started { .. } | Event::Message(_) | Event::Doing(_) => bar.println(line(event)),
         Event::Preparing { .. } | Event::Cleaning { .. } => {
             bar.set_message(line(event));
             bar.tick();
@@ -127,7 +131,7 @@ fn show_line(last: &mut Option<Instant>, every: Duration, event: &Event) {
 pub fn line(event: &Event) -> String {
     match event {
         Event::Started { id, path } => format!("plimsoll: run {id} in {}", path.display()),
-        Event::Message(m) => format!("plimsoll: {m}"),
+        Event::Message(m) | Event::Doing(m) => format!("plimsoll: {m}"),
         Event::Preparing { what, unit, done, total, elapsed } => {
             let share = *done as f64 / (*total).max(1) as f64;
             format!(
@@ -300,6 +304,14 @@ mod tests {
             late: 0,
             workers: 16,
         }
+    }
+
+    #[test]
+    fn quiet_leaves_warnings_and_nothing_else() {
+        assert!(is_for_all(&Event::Message("left behind: x".into())));
+        assert!(!is_for_all(&Event::Doing("idle for 20 s".into())));
+        assert!(!is_for_all(&Event::Live(Box::new(live()))));
+        assert_eq!(line(&Event::Doing("idle for 20 s".into())), "plimsoll: idle for 20 s");
     }
 
     #[test]

@@ -25,4 +25,5 @@ pub use environment::{Machine, machine};
 pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};
 pub use lower::prepared_objects;
+pub use memory::check_all as check_memory;
 pub use options::Options;

@@ -4,7 +4,7 @@
 use plimsoll_engine::SeriesSpec;
 use plimsoll_engine::target::s3::connection_bytes;
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{Checksum, ObjectOptions, Plan, S3Target, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{Checksum, ObjectOptions, Plan, S3Target, Stage, TargetSpec, Workload, suite};
 use plimsoll_model::units::Size;
 
 use crate::error::RunError;
@@ -69,6 +69,11 @@ fn histograms(s: &SeriesSpec) -> u64 {
         .sum::<u64>()
 }
 
+/// Refuses a plan of which a stage is more than this machine has memory for. What a controller makes is looked at when it is made.
+pub fn check_all(plan: &Plan) -> Result<(), RunError> {
+    plan.stages.iter().try_for_each(|stage| check(plan, stage))
+}
+
 /// Refuses a stage that this machine has no memory for.
 pub fn check(plan: &Plan, stage: &Stage) -> Result<(), RunError> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -76,11 +81,30 @@ pub fn check(plan: &Plan, stage: &Stage) -> Result<(), RunError> {
     match parse::memory_available(&meminfo) {
         // Nobody says.
         0 => Ok(()),
-        available => judge(needs(plan, stage)?, available.min(given)),
+        available => judge(needs(plan, stage)?, available.min(given), plan),
     }
 }
 
-fn judge((bytes, workers): (u64, u64), available: u64) -> Result<(), RunError> {
+/// What to change, in the options of the command that the plan is of.
+fn remedy(plan: &Plan) -> &'static str {
+    let on_files = |t: &TargetSpec| matches!(t, TargetSpec::Block(_) | TargetSpec::Files(_));
+    let mut workloads = plan.stages.iter().flat_map(|s| &s.workloads);
+    let of_a_job_file = workloads
+        .any(|w| w.block.as_ref().and_then(|b| b.fio.as_ref()).is_some_and(|f| !f.options.is_empty()));
+    match plan.labels.get(suite::LABEL).map(String::as_str) {
+        Some(suite::DRIVE) => "Use fewer streams (--ioperdrive), or smaller blocks (--blocksize)",
+        Some(suite::FILE) => "Use fewer --threads",
+        _ if of_a_job_file => "Use fewer jobs (numjobs), fewer in flight (iodepth), or smaller blocks (bs)",
+        _ if plan.targets.values().any(on_files) => {
+            "Use fewer --jobs, fewer in flight (--iodepth), or smaller blocks (--bs)"
+        }
+        _ => {
+            "Use fewer in flight (--concurrency, and --part-concurrency of uploads in parts), or fewer --threads"
+        }
+    }
+}
+
+fn judge((bytes, workers): (u64, u64), available: u64, plan: &Plan) -> Result<(), RunError> {
     if bytes <= available / SHARE.1 * SHARE.0 {
         return Ok(());
     }
@@ -91,7 +115,7 @@ fn judge((bytes, workers): (u64, u64), available: u64) -> Result<(), RunError> {
             mib(bytes),
             mib(available)
         ),
-        "Use fewer jobs (numjobs), fewer in flight, or smaller blocks",
+        remedy(plan),
     ))
 }
 
@@ -99,12 +123,16 @@ fn judge((bytes, workers): (u64, u64), available: u64) -> Result<(), RunError> {
 mod tests {
     use super::*;
 
-    fn needed(jobs: u32) -> (u64, u64) {
-        let plan = Plan::from_toml(&format!(
+    fn plan_of(jobs: u32) -> Plan {
+        Plan::from_toml(&format!(
             "version = 1\n[targets.b]\nkind = \"block\"\npath = \"/x\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\n\
              mix = {{ read = 1, write = 1 }}\njobs = {jobs}\nconcurrency = 4\nsize = \"4KiB\"\n"
         ))
-        .unwrap();
+        .unwrap()
+    }
+
+    fn needed(jobs: u32) -> (u64, u64) {
+        let plan = plan_of(jobs);
         needs(&plan, &plan.stages[0]).unwrap()
     }
 
@@ -113,10 +141,11 @@ mod tests {
         let (bytes, jobs) = needed(10_000);
         assert_eq!(jobs, 10_000);
         assert!((10 << 30..20 << 30).contains(&bytes), "{bytes}");
-        let e = judge((bytes, jobs), 16 << 30).unwrap_err();
+        let plan = plan_of(1);
+        let e = judge((bytes, jobs), 16 << 30, &plan).unwrap_err();
         assert_eq!(e.exit_code(), 2);
         assert!(e.to_string().contains("10000 worker(s)") && e.to_string().contains("16GiB"), "{e}");
-        assert!(judge(needed(500), 4 << 30).is_ok(), "{:?}", needed(500));
+        assert!(judge(needed(500), 4 << 30, &plan).is_ok(), "{:?}", needed(500));
     }
 
     #[test]
@@ -133,5 +162,33 @@ mod tests {
         assert!((400..700).contains(&plain), "{plain} MiB");
         assert!((1300..1700).contains(&read), "{read} MiB");
         assert!((2500..3000).contains(&tls), "{tls} MiB");
+    }
+
+    #[test]
+    fn the_remedy_is_in_the_options_of_the_command() {
+        let remedy = |suite: Option<&str>, kind: &str| {
+            let target = match kind {
+                "s3" => "kind = \"s3\"\nendpoints = [\"http://127.0.0.1:1\"]\nbucket = \"b\"",
+                _ => "kind = \"block\"\npath = \"/x\"",
+            };
+            let label = suite.map_or(String::new(), |s| format!("[labels]\nsuite = \"{s}\"\n"));
+            let op = if kind == "s3" { "get" } else { "read" };
+            let plan = Plan::from_toml(&format!(
+                "version = 1\n{label}[targets.b]\n{target}\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = {{ {op} = 1 }}\n\
+                 concurrency = 4\nsize = \"4KiB\"\n"
+            ))
+            .unwrap();
+            let (needs, workers) = needs(&plan, &plan.stages[0]).unwrap();
+            format!("{:?}", judge((needs, workers), needs / 2, &plan).unwrap_err())
+        };
+        let drive = remedy(Some("drive"), "block");
+        assert!(drive.contains("--ioperdrive") && drive.contains("--blocksize"), "{drive}");
+        assert!(!drive.contains("numjobs"), "{drive}");
+        let file = remedy(Some("file"), "block");
+        assert!(file.contains("--threads") && !file.contains("numjobs"), "{file}");
+        let block = remedy(None, "block");
+        assert!(block.contains("--jobs") && block.contains("--iodepth") && block.contains("--bs"), "{block}");
+        let object = remedy(None, "s3");
+        assert!(object.contains("--concurrency") && !object.contains("numjobs"), "{object}");
     }
 }

@@ -30,6 +30,8 @@ use crate::trace::{self, Names, StageNames, TraceWriter};
 
 /// Name of the one agent of a run on one machine.
 const AGENT: &str = "local";
+/// A shorter rest is over before it is read of. (A choice: it would be told as 0 s.)
+const TOLD_IDLE: Duration = Duration::from_secs(1);
 
 /// An open run.
 pub struct Session {
@@ -393,7 +395,9 @@ impl Session {
             self.virtual_ns += time.as_nanos() as u64;
             return;
         }
-        events(Event::Message(format!("idle for {:.0} s", time.as_secs_f64())));
+        if time >= TOLD_IDLE {
+            events(Event::Doing(format!("idle for {:.0} s", time.as_secs_f64())));
+        }
         let until = Instant::now() + time;
         while Instant::now() < until && !self.interrupt.is_requested() {
             std::thread::sleep(

@@ -33,6 +33,23 @@ fn narrow(mut measure: impl FnMut(u32) -> Result<Estimate, RunError>) -> Result<
     best.map(|e| (e, false)).ok_or_else(|| RunError::Bug("no attempt was made".into()))
 }
 
+/// Before each measurement.
+const WARMUP: Duration = Duration::from_millis(500);
+
+/// How long it takes: each ceiling once, or as often as it is measured at most.
+fn how_long(ceilings: usize, duration: Duration) -> String {
+    let of = |attempts: u32| (0..attempts).map(|i| WARMUP + duration * (1 << i)).sum::<Duration>();
+    let all_s = |attempts: u32| (of(attempts) * ceilings as u32).as_secs_f64().ceil();
+    format!(
+        "{ceilings} ceilings, {} each: about {:.0} s, and up to {:.0} s where intervals stay wide: then each is measured again, up to {} \
+         times, twice as long each time",
+        Span(duration),
+        all_s(1),
+        all_s(ATTEMPTS),
+        ATTEMPTS - 1
+    )
+}
+
 /// Shorter than this no rate can be told from few slices of 100 ms.
 pub const SHORTEST: Duration = Duration::from_millis(500);
 
@@ -56,10 +73,11 @@ pub fn calibrate(
     for kind in [OpKind::Get, OpKind::Put] {
         cases.extend(SIZES.iter().map(|size| (format!("{kind} {size}"), kind, *size)));
     }
+    events(Event::Doing(how_long(cases.len(), duration)));
     let result = cases.into_iter().try_for_each(|(name, kind, size)| {
         let (estimate, narrow) = narrow(|attempt| {
             let again = if attempt > 0 { " again, and longer: the interval was too wide" } else { "" };
-            events(Event::Message(format!("measuring {name}{again}")));
+            events(Event::Doing(format!("measuring {name}{again}")));
             once(&options, (kind, size, duration * (1 << attempt)), &mut events)
         })?;
         if !narrow {
@@ -111,8 +129,9 @@ fn once(
 fn null_plan(duration: Duration) -> String {
     format!(
         "version = {PLAN_VERSION}\nname = \"calibrate null\"\n[options]\nthreads = 1\n[targets.null]\nkind = \"null\"\n\
-         [[stage]]\nwarmup = \"500ms\"\n[[stage.workload]]\nname = \"null\"\nmix = {{ null = 1 }}\nconcurrency = 16\n\
+         [[stage]]\nwarmup = \"{}\"\n[[stage.workload]]\nname = \"null\"\nmix = {{ null = 1 }}\nconcurrency = 16\n\
          stop = {{ duration = \"{}\" }}\n",
+        Span(WARMUP),
         Span(duration)
     )
 }
@@ -120,9 +139,10 @@ fn null_plan(duration: Duration) -> String {
 fn canned_plan(kind: OpKind, size: u64, duration: Duration) -> String {
     format!(
         "version = {PLAN_VERSION}\nname = \"calibrate {kind}\"\n[options]\nthreads = 1\n[targets.canned]\nkind = \"s3\"\n\
-         endpoints = [\"{}\"]\nbucket = \"bucket\"\n[[stage]]\nwarmup = \"500ms\"\n[[stage.workload]]\n\
+         endpoints = [\"{}\"]\nbucket = \"bucket\"\n[[stage]]\nwarmup = \"{}\"\n[[stage.workload]]\n\
          name = \"{kind}\"\nmix = {{ {kind} = 1 }}\nsize = \"{}\"\nconcurrency = 16\nstop = {{ duration = \"{}\" }}\n",
         plimsoll_setup::s3::CANNED,
+        Span(WARMUP),
         Size(size),
         Span(duration)
     )
@@ -150,5 +170,13 @@ mod tests {
         assert_eq!(narrow(widths(&[50.0, 9.0])).unwrap(), (of(9.0), true));
         assert_eq!(narrow(widths(&[50.0, 20.0, 30.0])).unwrap(), (of(20.0), false));
         assert!(narrow(|_| Err(RunError::Interrupted)).is_err());
+    }
+
+    #[test]
+    fn how_long_it_takes_is_said_before() {
+        let said = how_long(5, Duration::from_secs(4));
+        assert!(said.contains("5 ceilings, 4s each"), "{said}");
+        // Five of 4.5 s; and with 8.5 s and 16.5 s more each.
+        assert!(said.contains("about 23 s") && said.contains("up to 148 s"), "{said}");
     }
 }

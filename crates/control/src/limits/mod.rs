@@ -50,8 +50,9 @@ pub struct Limits {
     probed: usize,
     goal_s: Option<f64>,
     budget_s: f64,
-    /// The sizes were told.
-    told: bool,
+    /// The sizes were told, and that the budget is short.
+    told_sizes: bool,
+    told_short: bool,
 }
 
 impl Limits {
@@ -91,7 +92,8 @@ impl Limits {
             probed: 0,
             goal_s,
             budget_s,
-            told: false,
+            told_sizes: false,
+            told_short: false,
         })
     }
 
@@ -204,21 +206,22 @@ impl Controller for Limits {
     }
 
     fn remark(&mut self) -> Option<Remark> {
-        if std::mem::replace(&mut self.told, true) {
+        if !std::mem::replace(&mut self.told_sizes, true) && self.shape.moves_bytes {
+            let text = format!("probing with {}", self.shape.sizes(None));
+            return Some(Remark { is_progress: true, ..text.into() });
+        }
+        let beside_s = self.beside.expected_s();
+        let short = self.beside.is_asked() && beside_s > (1.0 - PROBES_SHARE) * self.budget_s;
+        if std::mem::replace(&mut self.told_short, true) || !short {
             return None;
         }
-        let sizes = self.shape.moves_bytes.then(|| format!("probing with {}", self.shape.sizes(None)));
-        let beside_s = self.beside.expected_s();
-        let short = (self.beside.is_asked() && beside_s > (1.0 - PROBES_SHARE) * self.budget_s).then(|| {
-            format!(
-                "what is asked beside the limit takes {beside_s:.0} s, and the budget leaves it {:.0} s of {:.0}: the last of it may \
-                 be left out",
-                (1.0 - PROBES_SHARE) * self.budget_s,
-                self.budget_s
-            )
-        });
-        let said: Vec<String> = sizes.into_iter().chain(short).collect();
-        (!said.is_empty()).then(|| said.join("; ").into())
+        let text = format!(
+            "what is asked beside the limit takes {beside_s:.0} s, and the budget leaves it {:.0} s of {:.0}: the last of it may be \
+             left out",
+            (1.0 - PROBES_SHARE) * self.budget_s,
+            self.budget_s
+        );
+        Some(text.into())
     }
 
     fn ends_stages(&self) -> bool {

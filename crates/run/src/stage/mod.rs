@@ -254,7 +254,8 @@ impl<'a> Collector<'a> {
             go_on &= controller.slice(&plus(std::mem::take(&mut self.behind), &counts));
             while let Some(r) = controller.remark() {
                 sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: r.text.clone() })?;
-                (sinks.events)(Event::Message(self.on_the_wall(r, end_ns)));
+                let event = if r.is_progress { Event::Doing } else { Event::Message };
+                (sinks.events)(event(self.on_the_wall(r, end_ns)));
             }
             self.merge.recycle(slice);
         }
