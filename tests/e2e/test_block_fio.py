@@ -309,3 +309,26 @@ def test_a_mistyped_directory_is_not_made(plimsoll, job, tmp_path):
 def test_a_ring_that_does_not_fit_says_what_does(plimsoll, tmp_path, ring):
     r = plimsoll("block", tmp_path / "f", "--size", "1MiB", "--ring", ring, "--iodepth", 4, "--quiet")
     assert r.code == 2 and "fix: Use " in r.err, r.err
+
+
+def test_what_makes_a_result_void_is_told_beside_a_document(plimsoll, job, tmp_path):
+    """Readers of fio's JSON pass over what is ours in it: an exit code 3 without a word explains nothing."""
+    text = "[short]\nrw=randread\nbs=4k\nsize=8m\ntime_based=1\nruntime=300ms\nfilename={dir}/v\n"
+    r = plimsoll("fio", job(text), "--output-format", "json+", "--output", tmp_path / "o.json", "--quiet")
+    ours = json.loads((tmp_path / "o.json").read_text())["plimsoll"]
+    void = [f["code"] for f in ours["findings"] if f["level"] == "invalid"]
+    assert r.code == 3 and void and not ours["valid"], r.err
+    assert all(f"[INVALID {code}]" in r.err for code in void), r.err
+
+
+def test_a_job_s_files_stay_and_are_named(plimsoll, job, tmp_path):
+    text = "[w]\nrw=write\nbs=64k\nsize=8m\nfilename={dir}/f.dat\n"
+    r = plimsoll("fio", job(text))
+    assert f"kept, as fio does: {tmp_path}/f.dat; `plimsoll cleanup" in r.err, r.err
+    r = plimsoll("cleanup", "last")
+    assert r.code == 0 and "left nothing behind" not in r.err and (tmp_path / "f.dat").exists(), r.err
+    assert f"kept, as fio does: {tmp_path}/f.dat" in r.err and "--kept` removes it" in r.err, r.err
+    r = plimsoll("cleanup", "last", "--kept")
+    assert r.code == 0 and not (tmp_path / "f.dat").exists(), r.err
+    assert "left nothing behind" in plimsoll("cleanup", "last").err
+    assert plimsoll("fio", job(text), "--quiet").err == ""

@@ -274,11 +274,13 @@ impl Admin {
             self.heads.write(&mut self.head, action, key.as_bytes(), &described, unix_s());
             let is_head = matches!(action, Action::HeadObject | Action::HeadBucket);
             let result = self.connection.exchange(&self.head, body, is_head);
-            let again = match &result {
-                Ok(a) => a.outcome().is_throttled() || matches!(a.head.status, 500 | 502 | 503 | 504),
-                // The first failure to connect is told at once: it is most often a wrong address.
-                Err(e) => e.was_open,
-            };
+            let wanted = !self.connection.is_unwanted();
+            let again = wanted
+                && match &result {
+                    Ok(a) => a.outcome().is_throttled() || matches!(a.head.status, 500 | 502 | 503 | 504),
+                    // The first failure to connect is told at once: it is most often a wrong address.
+                    Err(e) => e.was_open,
+                };
             if !again || attempt == ATTEMPTS {
                 let a = result.map_err(|e| AdminError {
                     trouble: Trouble::Unreachable,

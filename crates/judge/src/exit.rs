@@ -9,7 +9,7 @@ pub const INVALID: u8 = 3;
 /// An expectation was not met.
 pub const NOT_MET: u8 = 4;
 pub const UNDETERMINED: u8 = 5;
-/// Measured and valid, but something that the run made is still there.
+/// Measured and valid, but something that the run made is still there, or its report could not be written.
 pub const LEFT_BEHIND: u8 = 6;
 /// The storage returned other data than what was written to it.
 pub const DAMAGED: u8 = 7;

@@ -35,7 +35,8 @@ Exit codes:
   3    measured, but what was asked for is invalid (or too many failures)
   4    an --expect was not met
   5    undetermined: the data does not carry an answer
-  6    valid, but something of the run is still there (plimsoll cleanup)
+  6    valid, but something of the run is still there (plimsoll cleanup),
+       or its report could not be written (plimsoll report)
   7    damaged data: the storage returned other than what was written
   8    stopped by a guard (reserved: none stops a run yet)
   130  interrupted; the result so far is written

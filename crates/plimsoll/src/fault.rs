@@ -17,7 +17,7 @@ pub enum Exit {
     ExpectationMissed = 4,
     /// The data does not carry an answer.
     Undetermined = 5,
-    /// Measured and valid, but something that the run made is still there.
+    /// Measured and valid, but something that the run made is still there, or its report could not be written.
     LeftBehind = 6,
     /// The storage returned other data than what was written to it.
     Damaged = 7,
@@ -62,6 +62,16 @@ impl Fault {
     /// The user (or the machine) has to change something.
     pub fn input(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into(), exit: Exit::Input }
+    }
+
+    /// The same of what came after a measurement: its result is kept, and where it held, that it is not shown decides.
+    pub fn after_a_run(mut self, run: Exit, id: &str) -> Self {
+        if self.exit == Exit::Input {
+            self.exit = if run == Exit::Valid { Exit::LeftBehind } else { run };
+            let then = if self.remedy.is_empty() { String::new() } else { format!("{} ", self.remedy) };
+            self.remedy = format!("{then}The run itself is kept: `plimsoll report {id}` shows it.");
+        }
+        self
     }
 
     /// We are at fault.

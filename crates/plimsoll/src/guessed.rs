@@ -1,11 +1,15 @@
 //! Flags that other tools have, and what is meant by them here. The parser's own guess goes by spelling, and would have
 //! somebody who types `--numjobs` name a file of that name.
 
+use std::io::Write as _;
+
 use clap::Parser;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
+use crate::fault::Exit;
+use crate::output;
 
 /// Of fio, warp and elbencho: the flag, and what to write.
 const FLAGS: &[(&str, &str)] = &[
@@ -86,7 +90,19 @@ const FLAGS: &[(&str, &str)] = &[
 
 /// The command line, or the parser's error with our tips, and the exit that goes with it.
 pub fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|e| explained(e).exit())
+    Cli::try_parse().unwrap_or_else(|e| {
+        let e = explained(e);
+        // Help that reached nobody was not given; a reader that went away has had what it wanted.
+        let told = e.print().and_then(|()| std::io::stdout().flush());
+        let code = match told {
+            Err(lost) if lost.kind() != std::io::ErrorKind::BrokenPipe => {
+                output::tell(format_args!("error: this cannot be written to where it should go: {lost}"));
+                Exit::Input as i32
+            }
+            _ => e.exit_code(),
+        };
+        std::process::exit(code)
+    })
 }
 
 /// The error, with what another tool's flag is here in place of what is spelt like it.

@@ -114,8 +114,15 @@ fn watched(
 
 /// Prints a finished run in the form that was asked for.
 pub fn show(finished: &Finished, out: &OutputArgs) -> Result<Exit, Fault> {
-    output::print_runs(&[RunDir::open(&finished.path)?], &[], out)?;
-    Ok(Exit::of_code(finished.exit_code))
+    let shown = output::print_runs(&[RunDir::open(&finished.path)?], &[], out);
+    reported(finished, shown.map(drop))
+}
+
+/// The end of a run whose result was shown, or could not be: what was measured is kept, and its code is never that of a run
+/// that measured nothing.
+pub fn reported(finished: &Finished, shown: Result<(), Fault>) -> Result<Exit, Fault> {
+    let exit = Exit::of_code(finished.exit_code);
+    shown.map(|()| exit).map_err(|e| e.after_a_run(exit, &finished.id))
 }
 
 impl From<SetupError> for Fault {

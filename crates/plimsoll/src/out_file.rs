@@ -28,7 +28,21 @@ pub fn check(file: &Path) -> Result<(), Fault> {
 
 /// What is overwritten is looked at first; what it held is cut only once it is open.
 pub fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
-    begin(file)?.write_all(content).map_err(|e| cannot(file, &e.to_string()))
+    check(file)?;
+    let new = begin_new(file);
+    let made = new.is_some();
+    let mut open = new.map_or_else(|| begin(file), Ok)?;
+    open.write_all(content).map_err(|e| {
+        // A part of a report is none, and what was not there before is not left.
+        let gone = made && fs::remove_file(file).is_ok();
+        let said = if gone { "; what was written of it is removed" } else { "" };
+        cannot(file, &format!("{e}{said}"))
+    })
+}
+
+/// A file that was not there; `None` where something is, or where none can be made.
+fn begin_new(file: &Path) -> Option<File> {
+    File::options().write(true).create_new(true).mode(0o666).open(file).ok()
 }
 
 /// Opens a file for a result, and empties it.

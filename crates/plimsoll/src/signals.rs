@@ -1,5 +1,5 @@
-//! Signals. The first Ctrl-C asks the run to stop, write its result and clean up; the next stops the cleaning up, or aborts
-//! while it measures. SIGTERM and SIGHUP mean the same: a closed terminal must not cost a result.
+//! Signals. The first Ctrl-C asks the run to stop, write its result and clean up; the next has it wait for nothing more, and the
+//! result is written even so; the one after that aborts. SIGTERM and SIGHUP mean the same: a closed terminal must not cost a result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,8 +26,9 @@ pub fn was_asked_to_stop() -> bool {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    const STOP: &[u8] = b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again aborts\n";
-    const REST: &[u8] = b"\ncleaning up stops: the result is written, and `plimsoll cleanup last` removes what the run left; Ctrl-C again aborts\n";
+    const STOP: &[u8] =
+        b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again waits for neither\n";
+    const REST: &[u8] = b"\nnothing is waited for any more, and cleaning up stops: the result is written, and `plimsoll cleanup last` removes what the run left; Ctrl-C again aborts\n";
     const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
     let meaning = FLAGS.signal();
     if !IS_RUN.load(Ordering::Relaxed) {

@@ -32,6 +32,14 @@ impl RunError {
         Self::Input { problem: problem.into(), remedy: remedy.into() }
     }
 
+    /// What a run that was ended tells: what was broken off for that is no fault of plan or storage.
+    pub fn unless_ended(self, ended: bool) -> Self {
+        match self {
+            Self::Input { .. } | Self::Engine(_) if ended => Self::Interrupted,
+            other => other,
+        }
+    }
+
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Input { .. } | Self::Plan(_) | Self::Store(_) | Self::Engine(_) => exit::INPUT,
@@ -56,6 +64,7 @@ impl From<SetupError> for RunError {
             SetupError::Input { problem, remedy } => Self::Input { problem, remedy },
             SetupError::Plan(e) => Self::Plan(e),
             SetupError::Store(e) => Self::Store(e),
+            SetupError::Interrupted => Self::Interrupted,
             SetupError::Bug(what) => Self::Bug(what),
         }
     }

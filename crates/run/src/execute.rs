@@ -41,7 +41,7 @@ pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) ->
         Ok(session) => session,
         Err(e) => {
             discard(&run);
-            return Err(e);
+            return Err(e.unless_ended(options.interrupt.is_requested()));
         }
     };
     drive(session, controller, &run, options, &mut events)
@@ -178,6 +178,7 @@ fn drive(
 ) -> Result<Finished, RunError> {
     let outcome = stages(&mut session, controller.as_mut(), options, events);
     let interrupted = options.interrupt.is_requested();
+    let outcome = outcome.map_err(|e| e.unless_ended(interrupted));
     let end = match &outcome {
         Ok(()) if interrupted => "interrupted".to_owned(),
         Ok(()) => "done".to_owned(),

@@ -211,7 +211,8 @@ impl Session {
                     // Two targets in one bucket have a prefix each.
                     let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
                     let journal = &mut self.journal;
-                    let storage = connect(&plan, name, s3, &options.exe, &id, journal, events)?;
+                    let storage =
+                        connect(&plan, name, s3, &options.exe, &id, journal, self.interrupt, events)?;
                     let ready = S3Ready::new(storage);
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))

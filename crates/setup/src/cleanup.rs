@@ -59,7 +59,7 @@ pub fn cleanup(
             false => s3.endpoints.join(", "),
         };
         events(Event::Message(format!("cleaning up in bucket '{}' at {endpoints}", clean_text(&s3.bucket))));
-        let store = s3::admin_for(s3)?;
+        let store = s3::admin_for(s3, interrupt)?;
         left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));

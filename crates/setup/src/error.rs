@@ -15,6 +15,9 @@ pub enum SetupError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Whoever waits has ended it.
+    #[error("interrupted")]
+    Interrupted,
     /// A broken invariant: ours to fix.
     #[error("this is a bug of plimsoll: {0}. Please report it with the plan")]
     Bug(String),

@@ -1,21 +1,24 @@
 //! Ctrl-C, as the run sees it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use crate::error::SetupError;
 
 /// What a signal handler sets and what it may look at.
 #[derive(Debug)]
 pub struct Flags {
     asked: AtomicBool,
-    cleaning: AtomicBool,
     enough: AtomicBool,
 }
 
-/// What a signal means, by how often it came and what goes on.
+/// What a signal means, by how often it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// End in order: write the result, clean up.
     Stop,
-    /// Clean up no more; the result is written.
+    /// Wait for nothing more, neither for ops in flight nor for what is removed; the result is written.
     LeaveTheRest,
     /// End at once.
     Abort,
@@ -23,11 +26,7 @@ pub enum Meaning {
 
 impl Flags {
     pub const fn new() -> Self {
-        Self {
-            asked: AtomicBool::new(false),
-            cleaning: AtomicBool::new(false),
-            enough: AtomicBool::new(false),
-        }
+        Self { asked: AtomicBool::new(false), enough: AtomicBool::new(false) }
     }
 
     pub fn is_asked(&self) -> bool {
@@ -38,7 +37,7 @@ impl Flags {
     pub fn signal(&self) -> Meaning {
         if !self.asked.swap(true, Ordering::AcqRel) {
             Meaning::Stop
-        } else if self.cleaning.load(Ordering::Acquire) && !self.enough.swap(true, Ordering::AcqRel) {
+        } else if !self.enough.swap(true, Ordering::AcqRel) {
             Meaning::LeaveTheRest
         } else {
             Meaning::Abort
@@ -74,9 +73,33 @@ impl Interrupt {
         self.0.is_asked()
     }
 
-    /// From here on things are removed: a second signal stops that, rather than the program.
-    pub fn begin_cleaning(self) {
-        self.0.cleaning.store(true, Ordering::Release);
+    /// For those who wait in small steps while something is made ready: set when the run is to end.
+    pub fn asked_flag(self) -> &'static AtomicBool {
+        &self.0.asked
+    }
+
+    /// Does what may wait without an end (a pipe whose writer never comes) in a thread of its own, which is left there when the
+    /// run is to end.
+    pub fn unless_ended<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<T, SetupError> + Send + 'static,
+    ) -> Result<T, SetupError> {
+        const LOOK: Duration = Duration::from_millis(20);
+        let (done, waited) = std::sync::mpsc::sync_channel(1);
+        let body = move || drop(done.send(work()));
+        std::thread::Builder::new().name("reads-inputs".into()).spawn(body).map_err(|e| {
+            SetupError::input(format!("cannot start a thread: {e}"), "Raise the limit on threads")
+        })?;
+        loop {
+            match waited.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) if self.is_requested() => return Err(SetupError::Interrupted),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(SetupError::Bug("the thread that reads the inputs broke off".into()));
+                }
+            }
+        }
     }
 
     /// For those who wait in small steps: set when cleaning up is to stop.
@@ -84,7 +107,7 @@ impl Interrupt {
         &self.0.enough
     }
 
-    /// Cleaning up is to stop.
+    /// Nothing is waited for any more: ops in flight are given up, and cleaning up stops.
     pub fn is_enough(self) -> bool {
         self.0.enough.load(Ordering::Acquire)
     }
@@ -95,12 +118,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_signal_means_depends_on_what_goes_on() {
+    fn the_first_ends_in_order_the_second_waits_for_nothing_and_the_third_ends_at_once() {
         let flags = Flags::new();
         assert_eq!(flags.signal(), Meaning::Stop);
-        assert_eq!(flags.signal(), Meaning::Abort, "it measures, or drains");
-        flags.cleaning.store(true, Ordering::Release);
-        assert_eq!(flags.signal(), Meaning::LeaveTheRest);
+        assert_eq!(flags.signal(), Meaning::LeaveTheRest, "what was measured is still written");
+        assert_eq!(flags.signal(), Meaning::Abort);
         assert_eq!(flags.signal(), Meaning::Abort);
     }
 }

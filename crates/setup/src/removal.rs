@@ -76,7 +76,6 @@ pub fn bucket_things(
             journal.kept(id)?;
             continue;
         }
-        how.interrupt.begin_cleaning();
         if matches!(thing, Thing::Prefix { .. }) {
             events(Event::Cleaning { done: 0, total: None });
         }

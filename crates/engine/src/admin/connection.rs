@@ -204,6 +204,11 @@ impl Connection {
         Ok(Answer { head, body, error })
     }
 
+    /// Nobody waits any longer.
+    pub fn is_unwanted(&self) -> bool {
+        is_set(self.enough)
+    }
+
     /// Waits, as long as that is wanted.
     pub fn pause(&self, time: Duration) {
         let until = Instant::now() + time;
@@ -225,17 +230,13 @@ impl Connection {
         for a in &addresses {
             match TcpStream::connect_timeout(a, self.timeout.min(CONNECT)) {
                 Ok(tcp) => {
+                    // Each read is short, so that a wait can be ended.
                     let setup = tcp
-                        .set_read_timeout(Some(self.timeout))
+                        .set_read_timeout(Some(self.timeout.min(LOOK)))
                         .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
                         .and_then(|()| tcp.set_nodelay(true));
                     setup.map_err(|e| lost(shown, &e, self.timeout))?;
-                    let look = tcp.try_clone().map_err(|e| lost(shown, &e, self.timeout))?;
-                    let stream = self.wrap(tcp)?;
-                    // The handshake is one step; from here on each read is short, so that a wait can be ended.
-                    look.set_read_timeout(Some(self.timeout.min(LOOK)))
-                        .map_err(|e| lost(shown, &e, self.timeout))?;
-                    return Ok(stream);
+                    return self.wrap(tcp);
                 }
                 Err(e) => last = Some((a, e)),
             }
@@ -261,9 +262,16 @@ impl Connection {
             .map_err(|e| Lost::unreached(format!("TLS: {e}"), "Check the endpoint"))?;
         let mut s = StreamOwned::new(c, tcp);
         // Handshake now, so that a certificate that is not trusted is told as that.
+        let begun = Instant::now();
         while s.conn.is_handshaking() {
-            if let Err(e) = s.conn.complete_io(&mut s.sock) {
-                return Err(tls_trouble(&self.shown, &e));
+            match s.conn.complete_io(&mut s.sock) {
+                Ok(_) => {}
+                Err(_) if is_set(self.enough) => {
+                    let e = io::Error::new(io::ErrorKind::TimedOut, UNWANTED);
+                    return Err(lost(&self.shown, &e, self.timeout));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < self.timeout => {}
+                Err(e) => return Err(tls_trouble(&self.shown, &e)),
             }
         }
         Ok(Stream::Tls(Box::new(s)))

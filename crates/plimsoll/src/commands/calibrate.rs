@@ -52,8 +52,7 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
     let exit = if made.wide.is_empty() { Exit::Valid } else { Exit::Undetermined };
     if c.output.json {
         let json = serde_json::to_string_pretty(&made).expect("a calibration is plain data");
-        output::print(&(json + "\n"))?;
-        return Ok(exit);
+        return told(output::print(&(json + "\n")), exit);
     }
     let mut table =
         Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
@@ -62,10 +61,11 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
         let shown = if made.wide.contains(name) { format!("{name} (too wide)") } else { name.clone() };
         table.push(vec![shown, plimsoll_report::number::estimate(e), time]);
     }
-    output::print(&if c.output.markdown {
-        table.markdown()
-    } else {
-        table.plain(Style::for_stdout().width)
-    })?;
-    Ok(exit)
+    let text = if c.output.markdown { table.markdown() } else { table.plain(Style::for_stdout().width) };
+    told(output::print(&text), exit)
+}
+
+/// The ceilings are kept, shown or not.
+fn told(shown: Result<(), Fault>, exit: Exit) -> Result<Exit, Fault> {
+    shown.map(|()| exit).map_err(|e| Fault { exit: Exit::LeftBehind, ..e })
 }

@@ -46,7 +46,7 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
         })?;
     if !(c.output.json || c.output.csv || c.output.markdown) {
         let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;
-        output::print(&format!("{}\n", bench.table()))?;
+        measure::reported(&finished, output::print(&format!("{}\n", bench.table())))?;
     }
     measure::show(&finished, &c.output)
 }

@@ -15,7 +15,10 @@ Examples:
   plimsoll fio job.fio --ignore-unknown --dry-run
 
 The promise is fio's meaning of each key, not its sequence of offsets. A key that is not supported is an \
-error with its line, unless --ignore-unknown is given.";
+error with its line, unless --ignore-unknown is given.
+
+Files of the jobs stay, as fio leaves them (unlink=1 in the job removes them): plimsoll cleanup RUN --kept removes those that \
+the run made.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]

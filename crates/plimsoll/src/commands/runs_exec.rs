@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::plan::Workload;
 use plimsoll_report::GroupKey;
+use plimsoll_store::RunDir;
 use plimsoll_store::journal::{self, Thing};
 use plimsoll_store::rundir::{self, RunEntry, RunState};
 
@@ -83,6 +85,15 @@ fn words(things: &[Thing]) -> String {
     things.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// What a run keeps, whose wish that was, and how it goes.
+pub fn kept_words(dir: &RunDir, kept: &[Thing]) -> String {
+    // Files of a job file stay because fio leaves them, without a word of whoever runs it.
+    let of_fio = |w: &Workload| w.block.as_ref().is_some_and(|b| b.fio.is_some());
+    let is_fio = dir.plan().is_ok_and(|p| p.stages.iter().flat_map(|s| &s.workloads).any(of_fio));
+    let why = if is_fio { "as fio does" } else { "by wish" };
+    format!("kept, {why}: {}; `plimsoll cleanup {} --kept` removes it", words(kept), dir.id())
+}
+
 /// Of a verdict: whether it is valid, and the first figure; where there is none, what is wrong.
 fn in_a_line(text: &str) -> String {
     let parts = if text.starts_with('[') { text.split_once("] ") } else { text.split_once(". ") };
@@ -152,11 +163,10 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     if c.kept {
         things.extend(kept);
     } else if !kept.is_empty() {
-        output::tell(format_args!(
-            "plimsoll: run {id} kept {} by wish; `plimsoll cleanup {id} --kept` removes it",
-            words(&kept),
-            id = dir.id()
-        ));
+        output::tell(format_args!("plimsoll: {}", kept_words(&dir, &kept)));
+        if things.is_empty() {
+            return Ok(Exit::Valid);
+        }
     }
     if things.is_empty() {
         output::tell(format_args!("plimsoll: run {} left nothing behind", dir.id()));

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use plimsoll_model::{Finding, Level};
 use plimsoll_report::Style;
-use plimsoll_report::fio::{self as fio_report, Ceiling, Format};
-use plimsoll_store::RunDir;
+use plimsoll_report::fio::{self as fio_report, Ceiling, Format, Judged};
+use plimsoll_run::Finished;
+use plimsoll_store::{RunDir, journal};
 use plimsoll_suites::drives::{self, DriveOptions};
 use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
 use plimsoll_suites::fio_job::{self, FioError, FioOptions, ParseOptions};
@@ -13,7 +14,8 @@ use plimsoll_suites::fio_job::{self, FioError, FioOptions, ParseOptions};
 use super::drive::DriveCommand;
 use super::file::FileCommand;
 use super::fio::FioCommand;
-use crate::args::Context;
+use super::runs_exec::kept_words;
+use crate::args::{Context, OutputArgs};
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
 use crate::status::{Documents, Status};
@@ -64,16 +66,32 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
                 "Add --output-format json+ (or json, or normal); plimsoll's own report goes to --html FILE.",
             ));
         }
-        return measure::show(&measure::run(&plan, out, &progress)?, out);
+        let finished = measure::run(&plan, out, &progress)?;
+        tell_kept(&finished, out)?;
+        return measure::show(&finished, out);
     };
     let documents = Documents::new(formats, c.output.clone())?;
     let status = c.status_interval.map(|t| Status::start(t.0, documents.clone(), progress.directory()));
     let finished = measure::run(&plan, out, &progress);
     drop(status);
     let finished = finished?;
+    tell_kept(&finished, out)?;
+    let report = fio_report::read(&RunDir::open(&finished.path)?)?;
+    // Readers of fio's forms pass over what is ours in them.
+    for line in report.judged.iter().flat_map(Judged::invalid) {
+        output::tell(format_args!("plimsoll: {line}"));
+    }
+    measure::reported(&finished, documents.write(&fio_report::render(&report, &documents.formats)))
+}
+
+/// fio leaves its files, and so does a job file run here.
+fn tell_kept(finished: &Finished, out: &OutputArgs) -> Result<(), Fault> {
     let dir = RunDir::open(&finished.path)?;
-    documents.write(&fio_report::render(&fio_report::read(&dir)?, &documents.formats))?;
-    Ok(Exit::of_code(finished.exit_code))
+    let kept = journal::kept(&dir.journal_path())?;
+    if !out.quiet && !kept.is_empty() {
+        output::tell(format_args!("plimsoll: {}", kept_words(&dir, &kept)));
+    }
+    Ok(())
 }
 
 pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
@@ -100,14 +118,15 @@ pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
     let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
     let bench = fio_report::file_bench(&RunDir::open(&finished.path)?)?;
     if c.format == "gobonniego" {
-        output::print(&bench.gobonniego())?;
-    } else {
-        if !(c.output.json || c.output.csv || c.output.markdown) {
-            output::print(&format!("{}\n", bench.table()))?;
+        for line in bench.judged.iter().flat_map(Judged::invalid) {
+            output::tell(format_args!("plimsoll: {line}"));
         }
-        measure::show(&finished, &c.output)?;
+        return measure::reported(&finished, output::print(&bench.gobonniego()));
     }
-    Ok(Exit::of_code(finished.exit_code))
+    if !(c.output.json || c.output.csv || c.output.markdown) {
+        measure::reported(&finished, output::print(&format!("{}\n", bench.table())))?;
+    }
+    measure::show(&finished, &c.output)
 }
 
 pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
@@ -133,7 +152,7 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
     let findings = of_work_that_was_given(plimsoll_report::read(&dir, 1)?.summary.findings);
     let ceiling = Ceiling { said: findings.clone(), ..fio_report::ceiling(&dir)? };
     if c.output.json {
-        output::print(&ceiling.json())?;
+        measure::reported(&finished, output::print(&ceiling.json()))?;
     } else if c.output.csv || c.output.markdown {
         measure::show(&finished, &c.output)?;
     } else {
@@ -143,7 +162,7 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
             text.push('\n');
             plimsoll_report::findings(&mut text, &findings, Style::for_stdout());
         }
-        output::print(&text)?;
+        measure::reported(&finished, output::print(&text))?;
     }
     // A drive that failed is in no total, so that the result does not hold for all that was asked.
     let spoiled = !ceiling.failed().is_empty() || findings.iter().any(|f| f.level == Level::Invalid);

@@ -21,8 +21,9 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
         buckets: a.buckets.clone(),
         ..S3Options::new(a.data.clone())
     };
-    signals::install(signals::Role::Server);
+    // Files that it reads may be pipes, whose writers may never come: until it serves, a signal ends it as any other program.
     let handle = spawn(options).map_err(refused)?;
+    signals::install(signals::Role::Server);
     for file in handle.damaged() {
         output::tell(format_args!("plimsoll: {} is no whole object, and is passed over", file.display()));
     }

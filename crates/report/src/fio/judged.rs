@@ -29,7 +29,16 @@ impl Judged {
 
     /// What takes something away from the figures, a line each, worst first.
     pub fn lines(&self) -> Vec<String> {
-        let mut all: Vec<&Finding> = self.findings.iter().filter(|f| f.level != Level::Info).collect();
+        self.lines_from(Level::Qualified)
+    }
+
+    /// Of those, what makes figures void: whoever takes only the document is told this beside it.
+    pub fn invalid(&self) -> Vec<String> {
+        self.lines_from(Level::Invalid)
+    }
+
+    fn lines_from(&self, least: Level) -> Vec<String> {
+        let mut all: Vec<&Finding> = self.findings.iter().filter(|f| f.level >= least).collect();
         all.sort_by_key(|f| std::cmp::Reverse(f.level));
         let line = |f: &&Finding| {
             let mark = if f.level == Level::Invalid { "INVALID " } else { "" };

@@ -30,6 +30,9 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 /// And this long when the user is waiting for the end.
 const INTERRUPTED_DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
+/// Whoever ends a run is told what is still waited for, once it is more than a moment.
+const TELL_AFTER: Duration = Duration::from_millis(500);
+
 /// What a stage is run with.
 pub struct Setting<'a> {
     pub index: u32,
@@ -137,6 +140,9 @@ struct Collector<'a> {
     /// What came late for slices that the controller has seen: it gets it with the next one.
     behind: Slice,
     interrupted: bool,
+    /// Whoever interrupted it knows what is waited for.
+    told_of_wait: bool,
+    most_in_flight: u64,
     stopped_early: bool,
 }
 
@@ -161,6 +167,8 @@ impl<'a> Collector<'a> {
             cut: u64::MAX,
             behind: Slice::default(),
             interrupted: false,
+            told_of_wait: false,
+            most_in_flight: s.workers.iter().map(|w| u64::from(w.slots)).sum(),
             stopped_early: false,
         }
     }
@@ -317,7 +325,7 @@ impl<'a> Collector<'a> {
     }
 
     /// An interrupt ends the stage in order; a drain without end cancels what is in flight.
-    fn obey(&mut self, sinks: &Sinks<'_>, port: &mut Port) {
+    fn obey(&mut self, sinks: &mut Sinks<'_>, port: &mut Port) {
         if sinks.interrupt.is_requested() && !self.interrupted {
             self.interrupted = true;
             // A simulated stage is interrupted where it is; a real one now.
@@ -335,10 +343,18 @@ impl<'a> Collector<'a> {
         let limit = if self.interrupted { INTERRUPTED_DRAIN_LIMIT } else { DRAIN_LIMIT };
         if let Some((since, aborted)) = &mut self.stopping
             && !*aborted
-            && since.elapsed() > limit
         {
-            port.abort();
-            *aborted = true;
+            if since.elapsed() > limit || sinks.interrupt.is_enough() {
+                port.abort();
+                *aborted = true;
+            } else if self.interrupted && !self.told_of_wait && since.elapsed() > TELL_AFTER {
+                self.told_of_wait = true;
+                (sinks.events)(Event::Message(format!(
+                    "ops in flight (up to {}) are waited for, {} s at most; Ctrl-C again gives them up now",
+                    self.most_in_flight,
+                    limit.as_secs()
+                )));
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use plimsoll_s3::{Credentials, Endpoint};
 
 use super::asked;
 use crate::error::SetupError;
-use crate::server::Server;
+use crate::server::Ready;
 
 /// Region where none is named anywhere: what servers other than AWS expect.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -24,13 +24,13 @@ pub struct Access {
 }
 
 /// Credentials from the server that we started, else from where the AWS tools look.
-pub fn access(target: &S3Target, server: Option<&Server>) -> Result<Access, SetupError> {
+pub fn access(target: &S3Target, server: Option<&Ready>) -> Result<Access, SetupError> {
     let wire = asked::with_customer_key(target)?;
-    if let Some(server) = server {
-        let endpoint = parse_endpoints(std::slice::from_ref(&server.ready.endpoint))?;
+    if let Some(ready) = server {
+        let endpoint = parse_endpoints(std::slice::from_ref(&ready.endpoint))?;
         let credentials = Credentials {
-            access_key: server.ready.access_key.clone(),
-            secret_key: server.ready.secret_key.clone(),
+            access_key: ready.access_key.clone(),
+            secret_key: ready.secret_key.clone(),
             session_token: None,
         };
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());

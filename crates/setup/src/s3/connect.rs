@@ -10,6 +10,7 @@ use super::access::{Access, access};
 use super::admin::AdminStore;
 use super::asked;
 use crate::error::SetupError;
+use crate::interrupt::Interrupt;
 use crate::objects::{self, Area, ObjectStore, StoreFault};
 use crate::removal::{self, How};
 use crate::server::{self, Server};
@@ -45,13 +46,15 @@ pub fn connect(
     exe: &Path,
     run_id: &str,
     journal: &mut Journal,
+    interrupt: Interrupt,
     events: &mut dyn FnMut(Event),
 ) -> Result<Connected, SetupError> {
     target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
     let server = start_server(plan, name, target, exe, journal)?;
-    let access = access(target, server.as_ref())?;
     check_descriptors(plan)?;
-    let admin = AdminStore::new(&access)?;
+    let (access, admin) = read(target, server.as_ref(), interrupt)?;
+    // Until the load begins, whoever ends the run waits for no answer.
+    admin.give_up_when(interrupt.asked_flag());
     // The first request says whether the server is there and lets us in, and what it calls itself.
     let reached = admin.reach(&mut |text| events(Event::Message(text)));
     let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
@@ -68,15 +71,15 @@ pub fn connect(
         // One time-out is enough.
         Err(fault) if fault.may_pass() => return Err(objects::bucket_error(&target.bucket, &fault)),
         reached => {
-            others_answer(&access, reached == Ok(true))?;
+            others_answer(&access, reached == Ok(true), interrupt)?;
             let mut tell = |text| events(Event::Message(text));
             let made = objects::open_area(&admin, journal, place, &prefix, target.create_bucket, &mut tell);
             match made {
                 Ok(made) => area = Some(made),
                 Err(e) => {
                     // What was made until then (the bucket) goes again.
-                    let left =
-                        removal::bucket_things(&admin, journal, name, &How::default(), &mut None, events)?;
+                    let how = How { interrupt, ..How::default() };
+                    let left = removal::bucket_things(&admin, journal, name, &how, &mut None, events)?;
                     left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
                     if let Some(server) = server {
                         server.stop(journal)?;
@@ -98,11 +101,12 @@ pub fn connect(
 
 /// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
 /// turn a part of all ops into failures. Before anything is made, so that nothing is left where one does not.
-fn others_answer(access: &Access, exists: bool) -> Result<(), SetupError> {
+fn others_answer(access: &Access, exists: bool, interrupt: Interrupt) -> Result<(), SetupError> {
     const LEAVE_OUT: &str =
         "Correct this endpoint, or leave it out: all endpoints have to serve the same bucket";
     for endpoint in access.endpoints.iter().skip(1) {
         let store = AdminStore::of(access, endpoint)?;
+        store.give_up_when(interrupt.asked_flag());
         let bucket = &access.target.bucket;
         match store.bucket_exists() {
             Ok(there) if there == exists => {}
@@ -174,8 +178,23 @@ fn connections(w: &Workload) -> u64 {
 }
 
 /// A client for cleaning up: the same access, later.
-pub fn admin_for(target: &S3Target) -> Result<AdminStore, SetupError> {
-    AdminStore::new(&access(target, None)?)
+pub fn admin_for(target: &S3Target, interrupt: Interrupt) -> Result<AdminStore, SetupError> {
+    read(target, None, interrupt).map(|(_, admin)| admin)
+}
+
+/// Keys, certificates and settings, from files that may be pipes: one whose writer never comes is waited for, until whoever
+/// waits has had enough.
+fn read(
+    target: &S3Target,
+    server: Option<&Server>,
+    interrupt: Interrupt,
+) -> Result<(Access, AdminStore), SetupError> {
+    let (target, ready) = (target.clone(), server.map(|s| s.ready.clone()));
+    interrupt.unless_ended(move || {
+        let access = access(&target, ready.as_ref())?;
+        let admin = AdminStore::new(&access)?;
+        Ok((access, admin))
+    })
 }
 
 /// The same for an embedded server over a directory that outlives it: without its limits, for the clean-up.
@@ -184,7 +203,7 @@ pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(Admin
     let spec = EmbeddedSpec { data, ..EmbeddedSpec::default() };
     let exe = std::env::current_exe().unwrap_or_else(|_| "plimsoll".into());
     let server = server::start_s3(&exe, &spec, &target.bucket, journal)?;
-    let store = AdminStore::new(&access(target, Some(&server))?)?;
+    let store = AdminStore::new(&access(target, Some(&server.ready))?)?;
     Ok((store, server))
 }
 
