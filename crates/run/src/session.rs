@@ -14,7 +14,7 @@ use plimsoll_model::{Environment, Event, Finding, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::block::Ground;
 use plimsoll_setup::removal::{self, How};
-use plimsoll_setup::s3::connect;
+use plimsoll_setup::s3::{ForRun, connect};
 use plimsoll_setup::safety::marker::Content;
 use plimsoll_store::{Journal, Mark, RunDir, StreamWriter};
 
@@ -210,9 +210,8 @@ impl Session {
                         if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
                     // Two targets in one bucket have a prefix each.
                     let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
-                    let journal = &mut self.journal;
-                    let storage =
-                        connect(&plan, name, s3, &options.exe, &id, journal, self.interrupt, events)?;
+                    let run = ForRun { id: &id, exe: &options.exe, interrupt: self.interrupt };
+                    let storage = connect(&plan, name, s3, run, &mut self.journal, events)?;
                     let ready = S3Ready::new(storage);
                     self.describe_s3(name, &ready);
                     Ready::S3(Box::new(ready))

@@ -16,6 +16,8 @@ const LAG: u64 = 20;
 pub struct GridMerge {
     /// Per worker: the next slice that it may still hand over; `None` when it has ended.
     next: Vec<Option<u64>>,
+    /// The slice in which the stage starts: what a worker counted while it waited for the start line is of it.
+    first: u64,
     newest: u64,
     pending: BTreeMap<u64, Interval>,
     spare: Vec<Interval>,
@@ -33,7 +35,7 @@ impl GridMerge {
             *next = Some(interval.index + 1);
         }
         self.newest = self.newest.max(interval.index);
-        let index = interval.index;
+        let index = interval.index.max(self.first);
         let spare = &mut self.spare;
         let sum = self.pending.entry(index).or_insert_with(|| {
             let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(index));
@@ -134,6 +136,15 @@ mod tests {
         let rest = drain(&mut g);
         assert_eq!(out.iter().chain(&rest).map(|s| s.1).sum::<u64>(), 31);
         assert!(out.iter().chain(&rest).map(|s| s.0).is_sorted());
+    }
+
+    #[test]
+    fn what_was_counted_before_the_start_is_of_the_first_slice() {
+        let mut g = GridMerge::new(1, 7);
+        g.offer(0, &slice(6, 3));
+        g.offer(0, &slice(7, 1));
+        g.ended(0);
+        assert_eq!(drain(&mut g), [(7, 4, 2)]);
     }
 
     #[test]

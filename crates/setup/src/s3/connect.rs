@@ -38,17 +38,25 @@ pub struct Connected {
     server: Option<Server>,
 }
 
+/// The run that a target is made ready for.
+#[derive(Debug, Clone, Copy)]
+pub struct ForRun<'a> {
+    pub id: &'a str,
+    /// This program, for embedded servers.
+    pub exe: &'a Path,
+    pub interrupt: Interrupt,
+}
+
 /// Everything up to the marker. Clear words for each thing that can be missing.
 pub fn connect(
     plan: &Plan,
     name: &str,
     target: &S3Target,
-    exe: &Path,
-    run_id: &str,
+    run: ForRun<'_>,
     journal: &mut Journal,
-    interrupt: Interrupt,
     events: &mut dyn FnMut(Event),
 ) -> Result<Connected, SetupError> {
+    let ForRun { id, exe, interrupt } = run;
     target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
     let server = start_server(plan, name, target, exe, journal)?;
     check_descriptors(plan)?;
@@ -57,7 +65,7 @@ pub fn connect(
     admin.give_up_when(interrupt.asked_flag());
     // The first request says whether the server is there and lets us in, and what it calls itself.
     let reached = admin.reach(&mut |text| events(Event::Message(text)));
-    let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{run_id}/"));
+    let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{id}/"));
     let place = (name, target.bucket.as_str());
     let mut refused = None;
     let mut area = None;

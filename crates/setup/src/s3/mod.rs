@@ -7,4 +7,4 @@ mod connect;
 
 pub use access::{Access, configured_endpoint};
 pub use admin::AdminStore;
-pub use connect::{CANNED, Connected, EMBEDDED, admin_for, connect, embedded_admin};
+pub use connect::{CANNED, Connected, EMBEDDED, ForRun, admin_for, connect, embedded_admin};
