@@ -81,7 +81,9 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     if s.ok.iter().all(|v| *v == 0.0) {
         return nothing_at_all(s);
     }
-    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g) && !of_a_window(s, *g)).collect();
+    let refused_slices = s.throttled.iter().filter(|n| **n > 0.0).count();
+    let is_open = |g: &Gap| asked(s, *g) && !of_a_window(s, *g, refused_slices);
+    let gaps: Vec<Gap> = gaps(s).into_iter().filter(is_open).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
     let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
         longer_than_usual(s, &gaps)
@@ -129,28 +131,25 @@ fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
 
 /// Whether a limiter that is at work all the time refused the rest of its window: what it had let through in a burst before (or lets
 /// through after, where the window began before the load) comes with the gap to the rate that it lets through anyway.
-fn of_a_window(s: &Seen<'_>, g: Gap) -> bool {
-    let inside = |i: usize| (g.0..g.1).contains(&i);
-    let refused = |of_gap: bool| {
-        let mine =
-            s.throttled.iter().enumerate().filter(|(i, _)| inside(*i) == of_gap).map(|(_, n)| *n > 0.0);
-        let (yes, all) = mine.fold((0.0, 0.0), |(yes, all), r| (yes + f64::from(u8::from(r)), all + 1.0));
-        yes / f64::max(all, 1.0)
-    };
+fn of_a_window(s: &Seen<'_>, g: Gap, refused_slices: usize) -> bool {
+    let length = g.1 - g.0;
+    let inside = s.throttled[g.0..g.1].iter().filter(|n| **n > 0.0).count();
+    let outside = (refused_slices - inside) as f64 / (s.ok.len() - length).max(1) as f64;
     let failed = s.failed[g.0..g.1].iter().sum::<f64>() > 0.0;
-    if failed || refused(false) < AT_WORK || refused(true) < REFUSED {
+    if failed || outside < AT_WORK || (inside as f64) < REFUSED * length as f64 {
         return false;
     }
-    let length = g.1 - g.0;
     let (before, after) = around(s, g, &[], length as f64 * s.dt_s);
-    let Some(rate) = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0) else {
-        return false;
+    let rate = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0);
+    let Some(per_slice) = rate.map(|r| MADE_UP * r * s.dt_s) else { return false };
+    let made_up = |beside: &mut dyn Iterator<Item = &f64>| {
+        let mut passed = 0.0;
+        beside.take(length).zip(length + 1..).any(|(ok, slices)| {
+            passed += ok;
+            passed >= per_slice * slices as f64
+        })
     };
-    let made_up = |from: usize, to: usize| {
-        let passed = s.ok[from..to].iter().sum::<f64>();
-        passed >= MADE_UP * rate * (to - from) as f64 * s.dt_s
-    };
-    (1..=length).any(|k| made_up(g.0.saturating_sub(k), g.1) || made_up(g.0, (g.1 + k).min(s.ok.len())))
+    made_up(&mut s.ok[..g.0].iter().rev()) || made_up(&mut s.ok[g.1..].iter())
 }
 
 /// Gaps that are long enough for an outage, but for one that was there from the start on: when that began is not known.
