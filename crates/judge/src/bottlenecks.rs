@@ -12,6 +12,9 @@ use plimsoll_store::{RunData, Totals};
 /// Guess: as much as an arrival process and the edges of a short window leave open.
 const MET: f64 = 0.98;
 
+/// Of the attempts, the share from which on a limiter that refuses them is what sets the rate (a choice).
+const MOST: f64 = 0.5;
+
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
 pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
     let mut observed: Vec<Observed> = Vec::new();
@@ -68,7 +71,18 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![throttled / attempts] });
     }
     let met = offered_was_met(summary);
-    let found = attribute(&observed);
+    let mut found = attribute(&observed);
+    // What refuses most of what is asked sets the rate: the cores that are busy are so with what is refused, and to move that
+    // elsewhere raises nothing.
+    let refusing = throttled > MOST * attempts;
+    if refusing {
+        found.suspects.sort_by_key(|s| s.candidate != Candidate::Limiter);
+    }
+    let unsaid = |c: Candidate| match (met, refusing && c != Candidate::Limiter) {
+        (true, _) => Some("the offered rate was met"),
+        (_, true) => Some("the limiter sets the rate"),
+        _ => None,
+    };
     let percent = |v: f64| format!("{:.1} %", 100.0 * v);
     let suspects = found.suspects.iter().map(|s| Bottleneck {
         candidate: format!("{} ({})", s.candidate.name(), s.what),
@@ -76,8 +90,8 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         threshold: percent(s.threshold),
         time_fraction: Some(s.time_fraction),
         // Evidence without an intervention is no proof; and where all that was offered came through, nothing was in its way.
-        verdict: if met { "the offered rate was met" } else { "consistent with" }.into(),
-        next: if met { String::new() } else { s.experiment.into() },
+        verdict: unsaid(s.candidate).unwrap_or("consistent with").into(),
+        next: if unsaid(s.candidate).is_some() { String::new() } else { s.experiment.into() },
     });
     let clear = found.cleared.iter().map(|c| Bottleneck {
         candidate: format!("{} ({})", c.candidate.name(), c.what),

@@ -44,6 +44,15 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
     let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
     ops.sort_unstable();
     ops.dedup();
+    if let Some(w) = of_one_limiter(s) {
+        let (seen, refused) = attempts_of(s, "total");
+        let ok: u64 = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.count(Outcome::is_ok)).sum();
+        let passed = w.attempts_per_s * ok as f64 / seen.max(1) as f64;
+        let passing = w.ops_per_s.filter(|_| w.valid);
+        let made = Refusing::new(&w.op, seen, refused, passing, passed).map(ClaimKind::Refusing);
+        out.add_if(Some(w.label()), made);
+        return;
+    }
     for op in ops {
         let mine = || s.workloads.iter().enumerate().filter(|(_, w)| w.op == op && !w.is_total());
         // Share and rate are of one line, and so of one stretch of load. Where another load ran beside it, what passes is no more
@@ -64,6 +73,20 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
         let made = Refusing::new(op, seen, refused, passing, passed).map(|r| ClaimKind::Refusing(r.on(on)));
         out.add_if(Some(w.label()), made);
     }
+}
+
+/// How far the refused share of an op may lie from that of all, for one limiter to be what refuses them (a choice).
+const ALIKE: f64 = 0.05;
+
+/// The total of a mix whose ops are refused alike: one limiter on all of them, and not as many as there are ops.
+fn of_one_limiter(s: &RunSummary) -> Option<&WorkloadSummary> {
+    let mut totals = s.workloads.iter().filter(|w| w.is_total());
+    let (total, None) = (totals.next()?, totals.next()) else { return None };
+    let share = |(n, refused): (u64, u64)| refused as f64 / n.max(1) as f64;
+    let all = attempts_of(s, "total");
+    let mut each = s.workloads.iter().filter(|w| !w.is_total());
+    let alike = |w: &WorkloadSummary| w.name == total.name && (share(attempts(w)) - share(all)).abs() <= ALIKE;
+    (all.1 > 0 && each.all(alike)).then_some(total)
 }
 
 /// Ops of the other workloads that ran at the same time as this line. The kinds of one mix are one load.
