@@ -45,9 +45,8 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
     ops.sort_unstable();
     ops.dedup();
     if let Some(w) = of_one_limiter(s) {
-        let (seen, refused) = attempts_of(s, "total");
-        let ok: u64 = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.count(Outcome::is_ok)).sum();
-        let passed = w.attempts_per_s * ok as f64 / seen.max(1) as f64;
+        let (seen, refused) = attempts(w);
+        let passed = w.attempts_per_s * w.count(Outcome::is_ok) as f64 / seen.max(1) as f64;
         let passing = w.ops_per_s.filter(|_| w.valid);
         let made = Refusing::new(&w.op, seen, refused, passing, passed).map(ClaimKind::Refusing);
         out.add_if(Some(w.label()), made);
@@ -83,9 +82,10 @@ fn of_one_limiter(s: &RunSummary) -> Option<&WorkloadSummary> {
     let mut totals = s.workloads.iter().filter(|w| w.is_total());
     let (total, None) = (totals.next()?, totals.next()) else { return None };
     let share = |(n, refused): (u64, u64)| refused as f64 / n.max(1) as f64;
-    let all = attempts_of(s, "total");
+    let all = attempts(total);
     let mut each = s.workloads.iter().filter(|w| !w.is_total());
-    let alike = |w: &WorkloadSummary| w.name == total.name && (share(attempts(w)) - share(all)).abs() <= ALIKE;
+    let alike =
+        |w: &WorkloadSummary| w.name == total.name && (share(attempts(w)) - share(all)).abs() <= ALIKE;
     (all.1 > 0 && each.all(alike)).then_some(total)
 }
 
