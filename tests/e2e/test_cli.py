@@ -116,3 +116,16 @@ def test_a_killed_sweep_goes_on_where_it_was(plimsoll, background, canned):
     assert {w["size_bytes"] for w in result.summary["workloads"]} == {1024, 2048, 3072, 4096}, told + result.err
     assert result.err.count(" done: ") in (2, 3), result.err
     assert len(json.loads(plimsoll("runs", "list", "--json").out)) == 1
+
+
+def test_the_sample_of_the_readme_is_what_is_printed(plimsoll):
+    """All of it but the run's own number."""
+    readme = (ROOT / "README.md").read_text().splitlines()
+    printed = sim(plimsoll, "--seed", "1").ok().out.rstrip().splitlines()
+    begin = readme.index("    " + printed[0])
+    shown = [line.removeprefix("    ") for line in readme[begin:begin + len(printed)]]
+
+    def sound(lines):
+        return [re.sub(r"^Run .*", "Run", line).replace(f"{ROOT}/", "") for line in lines]
+
+    assert sound(shown) == sound(printed)

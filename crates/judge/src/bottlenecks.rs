@@ -5,12 +5,15 @@ use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::sample::Role;
 use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
 use plimsoll_model::{Outcome, Sample};
-use plimsoll_stats::attribution::{Candidate, Observed, attribute, shares};
+use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
 use plimsoll_store::{RunData, Totals};
 
 /// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.
 /// Guess: as much as an arrival process and the edges of a short window leave open.
 const MET: f64 = 0.98;
+
+/// Of the attempts, the share from which on a limiter that refuses them is what sets the rate (a choice).
+const MOST: f64 = 0.5;
 
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
 pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
@@ -69,16 +72,7 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
     }
     let met = offered_was_met(summary);
     let found = attribute(&observed);
-    let percent = |v: f64| format!("{:.1} %", 100.0 * v);
-    let suspects = found.suspects.iter().map(|s| Bottleneck {
-        candidate: format!("{} ({})", s.candidate.name(), s.what),
-        measured: percent(s.mean),
-        threshold: percent(s.threshold),
-        time_fraction: Some(s.time_fraction),
-        // Evidence without an intervention is no proof; and where all that was offered came through, nothing was in its way.
-        verdict: if met { "the offered rate was met" } else { "consistent with" }.into(),
-        next: if met { String::new() } else { s.experiment.into() },
-    });
+    let suspects = ranked(found.suspects, met, throttled > MOST * attempts);
     let clear = found.cleared.iter().map(|c| Bottleneck {
         candidate: format!("{} ({})", c.candidate.name(), c.what),
         measured: percent(c.mean),
@@ -88,6 +82,35 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         ..Bottleneck::default()
     });
     proved.into_iter().chain(suspects).chain(clear).collect()
+}
+
+/// Suspects as rows. `refusing`: a limiter refuses most of what is asked, and so it sets the rate: cores that are busy are so with
+/// what is refused, and to move that elsewhere raises nothing.
+fn ranked(mut suspects: Vec<Suspect>, met: bool, refusing: bool) -> Vec<Bottleneck> {
+    if refusing {
+        suspects.sort_by_key(|s| s.candidate != Candidate::Limiter);
+    }
+    let row = |s: Suspect| {
+        // Evidence without an intervention is no proof; and where all that was offered came through, nothing was in its way.
+        let (verdict, next) = match (met, refusing && s.candidate != Candidate::Limiter) {
+            (true, _) => ("the offered rate was met", ""),
+            (false, true) => ("the limiter sets the rate", ""),
+            (false, false) => ("consistent with", s.experiment),
+        };
+        Bottleneck {
+            candidate: format!("{} ({})", s.candidate.name(), s.what),
+            measured: percent(s.mean),
+            threshold: percent(s.threshold),
+            time_fraction: Some(s.time_fraction),
+            verdict: verdict.into(),
+            next: next.into(),
+        }
+    };
+    suspects.into_iter().map(row).collect()
+}
+
+fn percent(v: f64) -> String {
+    format!("{:.1} %", 100.0 * v)
 }
 
 /// A limiter that the run's probe or watch proved.
@@ -167,5 +190,19 @@ mod tests {
         assert_eq!(proved(&s), None);
         s.limits[0].binding = "in_flight".into();
         assert_eq!(proved(&s).unwrap().candidate, "limiter (on requests in flight)");
+    }
+
+    #[test]
+    fn a_limiter_that_refuses_most_comes_first_and_nothing_else_is_to_be_moved() {
+        let seen = |candidate, level| Observed { candidate, what: "x".into(), samples: vec![level; 20] };
+        let rows = |refused, refusing| {
+            let found = attribute(&[seen(Candidate::SharedCpu, 0.97), seen(Candidate::Limiter, refused)]);
+            ranked(found.suspects, false, refusing)
+        };
+        let all = rows(0.998, true);
+        assert_eq!((all[0].candidate.as_str(), all[0].verdict.as_str()), ("limiter (x)", "consistent with"));
+        assert_eq!((all[1].verdict.as_str(), all[1].next.as_str()), ("the limiter sets the rate", ""));
+        let few = rows(0.02, false);
+        assert!(few[0].candidate.starts_with("this machine's processor") && !few[0].next.is_empty());
     }
 }

@@ -84,6 +84,13 @@ impl Fault {
     }
 }
 
+/// A remedy as a sentence: one stop at its end, and none after a question.
+pub fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let stop = if text.is_empty() || text.ends_with(['?', '!']) { "" } else { "." };
+    format!("{text}{stop}")
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.what)?;
@@ -108,5 +115,32 @@ impl From<plimsoll_model::plan::PlanError> for Fault {
                 Fault::input(format!("{place}: {problem}"), remedy)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_ends_once() {
+        assert_eq!(sentence("Correct it"), "Correct it.");
+        assert_eq!(sentence("Correct it."), "Correct it.");
+        assert_eq!(
+            sentence("Check the endpoint: is it an S3 server?"),
+            "Check the endpoint: is it an S3 server?"
+        );
+        assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn a_report_that_fails_makes_nothing_of_no_run() {
+        let lost =
+            || Fault::input("o.html cannot be written", "Name another.").after_a_run(Exit::Valid, "r1");
+        assert_eq!((lost().exit, lost().remedy.contains("plimsoll report r1")), (Exit::LeftBehind, true));
+        for worse in [Exit::Invalid, Exit::Damaged, Exit::Interrupted, Exit::Undetermined] {
+            assert_eq!(Fault::input("o", "").after_a_run(worse, "r1").exit, worse);
+        }
+        assert_eq!(Fault::bug("b").after_a_run(Exit::Valid, "r1").exit, Exit::Bug);
     }
 }

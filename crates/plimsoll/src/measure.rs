@@ -8,7 +8,7 @@ use plimsoll_setup::SetupError;
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
-use crate::fault::{Exit, Fault};
+use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
 use crate::{ceiling, dry_run, out_file, output, rerun, runs_dir, signals};
 
@@ -134,9 +134,7 @@ impl From<SetupError> for Fault {
 impl From<RunError> for Fault {
     fn from(e: RunError) -> Self {
         match e {
-            RunError::Input { problem, remedy } => {
-                Fault::input(problem, remedy.trim_end_matches('.').to_owned() + ".")
-            }
+            RunError::Input { problem, remedy } => Fault::input(problem, sentence(&remedy)),
             RunError::Plan(e) => e.into(),
             RunError::Store(e) => e.into(),
             RunError::Interrupted => Fault {

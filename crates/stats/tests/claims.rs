@@ -466,3 +466,28 @@ fn a_mix_that_was_not_delivered_is_said() {
     let claims = derive(&s, &Analysis::default(), None);
     assert!(claims.iter().any(|c| c.text.contains("of all ops of the mix together")), "{claims:#?}");
 }
+
+/// A server's limiter of 60 op/s refuses all ops of a mix alike: it is one, and what it lets pass is the total's.
+#[test]
+fn a_limiter_on_all_ops_of_a_mix_is_one() {
+    let part = |op: &str, ok: f64, refused: f64| {
+        let mut w = counted_line("mixed", ok, refused, 30.0, Some(Estimate::symmetric(ok / 30.0, 1.0, 20.0)));
+        w.op = op.into();
+        w
+    };
+    let parts =
+        [part("get", 900.0, 405_000.0), part("put", 540.0, 243_000.0), part("delete", 360.0, 162_000.0)];
+    let told = |parts: &[WorkloadSummary], total| {
+        let workloads = parts.iter().cloned().chain([total]).collect();
+        let mut s = RunSummary { workloads, ..RunSummary::default() };
+        hold(&mut s, &Analysis::default(), false);
+        s.verdict
+    };
+    let text = told(&parts, part("total", 1800.0, 810_000.0));
+    assert_eq!(text.matches("A limiter refuses").count(), 1, "{text}");
+    assert!(text.contains("of all ops of the mix together (810,000 of 811,800 attempts answered 429 or 503); 60.0 ± 1.0 op/s pass."), "{text}");
+    // One that refuses a part of the ops is told by those.
+    let parts = [part("get", 900.0, 0.0), part("put", 540.0, 243_000.0)];
+    let text = told(&parts, part("total", 1440.0, 243_000.0));
+    assert!(text.contains("of PUT (243,000") && text.matches("A limiter refuses").count() == 1, "{text}");
+}

@@ -16,7 +16,7 @@ use super::file::FileCommand;
 use super::fio::FioCommand;
 use super::runs_exec::kept_words;
 use crate::args::{Context, OutputArgs};
-use crate::fault::{Exit, Fault};
+use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
 use crate::status::{Documents, Status};
 use crate::{ceiling, measure, output};
@@ -24,7 +24,7 @@ use crate::{ceiling, measure, output};
 impl From<FioError> for Fault {
     fn from(e: FioError) -> Self {
         let place = if e.line == 0 { e.file } else { format!("{}:{}", e.file, e.line) };
-        Fault::input(format!("{place}: {}", e.problem), e.remedy.trim_end_matches('.').to_owned() + ".")
+        Fault::input(format!("{place}: {}", e.problem), sentence(&e.remedy))
     }
 }
 

@@ -44,6 +44,14 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
     let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
     ops.sort_unstable();
     ops.dedup();
+    if let Some(w) = of_one_limiter(s) {
+        let (seen, refused) = attempts(w);
+        let passed = w.attempts_per_s * w.count(Outcome::is_ok) as f64 / seen.max(1) as f64;
+        let passing = w.ops_per_s.filter(|_| w.valid);
+        let made = Refusing::new(&w.op, seen, refused, passing, passed).map(ClaimKind::Refusing);
+        out.add_if(Some(w.label()), made);
+        return;
+    }
     for op in ops {
         let mine = || s.workloads.iter().enumerate().filter(|(_, w)| w.op == op && !w.is_total());
         // Share and rate are of one line, and so of one stretch of load. Where another load ran beside it, what passes is no more
@@ -71,6 +79,21 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
 fn cap_after_burst(s: &RunSummary, op: &str) -> Option<Estimate> {
     let caps = s.limits.iter().filter(|l| l.op_class == op).filter_map(|l| l.ops_per_s.as_ref());
     caps.filter(|b| b.proved && b.capacity.is_some()).find_map(|b| b.sustained)
+}
+
+/// How far the refused share of an op may lie from that of all, for one limiter to be what refuses them (a choice).
+const ALIKE: f64 = 0.05;
+
+/// The total of a mix whose ops are refused alike: one limiter on all of them, and not as many as there are ops.
+fn of_one_limiter(s: &RunSummary) -> Option<&WorkloadSummary> {
+    let mut totals = s.workloads.iter().filter(|w| w.is_total());
+    let (total, None) = (totals.next()?, totals.next()) else { return None };
+    let share = |(n, refused): (u64, u64)| refused as f64 / n.max(1) as f64;
+    let all = attempts(total);
+    let mut each = s.workloads.iter().filter(|w| !w.is_total());
+    let alike =
+        |w: &WorkloadSummary| w.name == total.name && (share(attempts(w)) - share(all)).abs() <= ALIKE;
+    (all.1 > 0 && each.all(alike)).then_some(total)
 }
 
 /// Ops of the other workloads that ran at the same time as this line. The kinds of one mix are one load.

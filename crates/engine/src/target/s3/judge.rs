@@ -182,11 +182,14 @@ fn between<'a>(text: &'a [u8], open: &[u8], close: &[u8]) -> Option<&'a [u8]> {
 
 fn said(status: u16, e: &ErrorDocument, request_id: &str) -> String {
     let mut s = format!("HTTP {status}");
-    for part in [e.code.as_str(), e.message.as_str(), request_id] {
+    for part in [e.code.as_str(), e.message.as_str()] {
         if !part.is_empty() {
             s.push_str(": ");
             s.push_str(part);
         }
+    }
+    if !request_id.is_empty() {
+        s.push_str(&format!(" (request {request_id})"));
     }
     s
 }
