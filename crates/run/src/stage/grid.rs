@@ -26,7 +26,13 @@ pub struct GridMerge {
 impl GridMerge {
     /// `first` is the slice in which the workers start.
     pub fn new(workers: usize, first: u64) -> Self {
-        Self { next: vec![Some(first); workers], newest: first, pending: BTreeMap::new(), spare: Vec::new() }
+        Self {
+            next: vec![Some(first); workers],
+            first,
+            newest: first,
+            pending: BTreeMap::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
