@@ -13,6 +13,7 @@ mod cause;
 mod drain;
 mod ladder;
 mod one_cap;
+mod open;
 mod outcome;
 mod questions;
 pub mod scope;
