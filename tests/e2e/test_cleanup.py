@@ -10,6 +10,7 @@ import urllib.parse
 import uuid
 
 import pytest
+from block_support import code_of
 from conftest import BIN, drop_bucket, new_bucket
 from odd_s3 import OddS3
 
@@ -338,7 +339,9 @@ def test_a_result_is_printed_even_if_its_file_cannot_be_written(plimsoll, tmp_pa
 
     with OddS3(odd) as server:
         result = plimsoll(*PUT, what, str(place / "report.html"), "--endpoint", server.endpoint, env=KEYS)
-        assert result.summary["workloads"][0]["outcomes"]["ok"] == 60 and result.code == 2, result.err
+        # What was measured counts, and its code; one that would be 0 says that something is missing.
+        assert result.summary["workloads"][0]["outcomes"]["ok"] == 60, result.err
+        assert result.code == (code_of(result.summary) or 6), (result.code, result.err)
         assert "report.html" in result.err and server.objects == {}
 
 

@@ -10,8 +10,8 @@ from conftest import BIN, ROOT
 PLANS = sorted((ROOT / "plans").glob("*.toml"))
 
 
-def sim(plimsoll, *flags):
-    return plimsoll("run", ROOT / "plans/sim.toml", *flags)
+def sim(plimsoll, *flags, env=None):
+    return plimsoll("run", ROOT / "plans/sim.toml", *flags, env=env)
 
 
 def test_a_result_on_stdout_and_all_else_on_stderr(plimsoll):
@@ -121,7 +121,7 @@ def test_a_killed_sweep_goes_on_where_it_was(plimsoll, background, canned):
 def test_the_sample_of_the_readme_is_what_is_printed(plimsoll):
     """All of it but the run's own number."""
     readme = (ROOT / "README.md").read_text().splitlines()
-    printed = sim(plimsoll, "--seed", "1").ok().out.rstrip().splitlines()
+    printed = sim(plimsoll, "--seed", "1", env={"COLUMNS": "100"}).ok().out.rstrip().splitlines()
     begin = readme.index("    " + printed[0])
     shown = [line.removeprefix("    ") for line in readme[begin:begin + len(printed)]]
 

@@ -381,3 +381,28 @@ def test_questions_that_cannot_be_asked_are_refused(plimsoll, tmp_path):
     assert r.code == 2 and "--for" in r.err
     r = plimsoll("limits", "object", "--endpoint", "embedded", "--probe-scope", "--second-bucket", "other")
     assert r.code == 2 and "plimsoll target s3" in r.err
+
+
+def test_a_cliff_into_refusals_is_the_answer_of_a_watch(plimsoll, tmp_path):
+    """Some 1,500/s for 13 s, then 100/s and refusals: a mean over the cliff says nothing, and is not the answer."""
+    file = tmp_path / "limits.toml"
+    file.write_text("""name = "refusing"
+kind = "object"
+[[limit]]
+unit = "ops"
+rate_per_s = 100
+capacity = 20000
+answer = "503"
+charges = ["get"]
+[latency]
+base_us = 4000
+spread = 0.3
+""")
+    r = plimsoll("watch", "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
+                 "--objects", 20, "--concurrency", 8, "--warmup", "0s", "--for", "40s", "--json")
+    assert r.code == 0, (r.err, r.summary["findings"])
+    (limit,) = r.summary["limits"]
+    ops = limit["ops_per_s"]
+    assert ops["proved"], limit
+    assert abs(ops["sustained"]["value"] / 100 - 1) < 0.02, ops
+    assert abs(ops["capacity"]["value"] / 20000 - 1) < 0.1, ops
