@@ -124,7 +124,7 @@ def disk_counters(device):
 
 # Findings that come from a busy machine or a short run, not from what is tested. V13: where a busy disk takes tens of
 # milliseconds for an op, those that cross an edge of a window of half a second are a tenth of all.
-CIRCUMSTANCES = {"V04", "V07", "V13", "V14", "V22"}
+CIRCUMSTANCES = {"V04", "V07", "V13", "V14", "V22", "F60"}
 
 
 def code_of(summary):
