@@ -1,7 +1,7 @@
 # Each target works on a fresh Debian 12 machine. `make demo` first; the rest is for those who change the code.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo build web test bench lint fuzz install
+.PHONY: demo build dist web test bench lint fuzz install
 
 PLIMSOLL := target/release/plimsoll
 
@@ -12,6 +12,12 @@ demo: build
 # The page comes before the binary: it is built into it.
 build: web
 	@source scripts/env.sh && cargo build --release --locked -p plimsoll
+
+# What is handed out: target/dist/plimsoll-x86_64 and -aarch64, for glibc 2.28 and newer.
+dist:
+	@scripts/install.sh dist
+	@scripts/web.sh build
+	@scripts/dist.sh
 
 web:
 	@scripts/install.sh build

@@ -4,6 +4,7 @@
 # nothing for what is there already, so it is quick the second time.
 #
 #   scripts/install.sh build    only what the build needs (make demo)
+#   scripts/install.sh dist     that, and what links for older systems and other machines (make dist)
 #   scripts/install.sh          all of it
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,6 +46,8 @@ packages_for_tests() {
   apt_for nginx nginx-light
   [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || PACKAGES+=(libnginx-mod-http-lua)
   apt_for haproxy haproxy
+  has nats-server || NEW_BROKER=yes
+  apt_for nats-server nats-server
   apt_for tc iproute2
   apt_for qemu-storage-daemon qemu-system-common
   apt_for qemu-img qemu-utils
@@ -72,6 +75,12 @@ apt_install() {
   PACKAGES=()
 }
 
+# Debian starts what it installs: here a broker without keys, open to all. A fleet starts its own.
+no_open_broker() {
+  [ "${NEW_BROKER:-}" = yes ] && [ -d /run/systemd/system ] || return 0
+  as_root systemctl disable --now nats-server >&2 || say "nats-server runs as a service; nothing here needs that"
+}
+
 # What apt would install of a package; nothing where it knows none. A fresh machine has no package lists yet.
 apt_candidate() {
   has apt-cache || return 0
@@ -88,7 +97,7 @@ rust() {
   fi
   if at_least "$RUST" "$(apt_candidate cargo-web)"; then
     PACKAGES=(cargo-web rustc-web)
-    [ "$WHAT" = build ] || PACKAGES+=(rustfmt-web rust-web-clippy)
+    [ "$WHAT" != all ] || PACKAGES+=(rustfmt-web rust-web-clippy)
     apt_install
   else
     has curl || { PACKAGES=(curl); apt_install; }
@@ -108,7 +117,7 @@ rust_lints() {
   fi
 }
 
-# tool node|go: what scripts/pins names, in an environment of its own; links/ holds what is used of it.
+# tool node|go|zig: what scripts/pins names, in an environment of its own; links/ holds what is used of it.
 tool() {
   local site
   say "$1, as scripts/pins/$1.txt names it"
@@ -144,10 +153,14 @@ python_tests() {
 }
 
 packages_for_build
-[ "$WHAT" = build ] || packages_for_tests
+[ "$WHAT" != all ] || packages_for_tests
 apt_install
+no_open_broker
 rust
 at_least "$NODE" "$(node_version)" || tool node
+[ "$WHAT" != build ] || exit 0
+# On x86-64 only: elsewhere the machine's own compiler links for the machine itself.
+[ "$(uname -m)" != x86_64 ] || [ -x .local/tools/bin/cargo-zigbuild ] || tool zig
 [ "$WHAT" = all ] || exit 0
 rust_lints
 s3_servers

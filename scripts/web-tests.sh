@@ -17,11 +17,12 @@ if [ "$code" != 0 ]; then printf '%s\n' "$out" | tail -40; cat "$log"; [ "$f" -g
 rm -f "$log"
 if [ -f test/browser.test.mjs ]; then
   code=0
-  # One after the other: the first makes the reports that both open.
-  out=$(node --test --test-concurrency=1 --test-reporter=tap test/browser.test.mjs test/live.test.mjs 2>&1) || code=$?
+  # One after the other: the second makes the reports that it and the third open.
+  out=$(node --test --test-concurrency=1 --test-reporter=tap test/drawn.test.mjs test/browser.test.mjs test/live.test.mjs 2>&1) || code=$?
   p=$(printf '%s\n' "$out" | sed -n 's/^# pass //p'); f=$(printf '%s\n' "$out" | sed -n 's/^# fail //p')
   passed=$((passed + ${p:-0})); failed=$((failed + ${f:-1}))
-  [ "$code" = 0 ] || printf '%s\n' "$out" | tail -60
+  # What failed and why stands in the middle of it.
+  [ "$code" = 0 ] || { printf '%s\n' "$out" | grep -A25 '^ *not ok' | head -200; printf '%s\n' "$out" | tail -20; }
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_s3::{Event, Malformed, ResponseParser};
+use plimsoll_s3::{Malformed, ResponseEvent, ResponseParser};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -27,17 +27,17 @@ fn read(input: &[u8], piece: usize, head_request: bool) -> Seen {
                 }
                 Ok((used, event)) => {
                     assert!(used <= rest.len());
-                    if let Event::Body { len } = event {
+                    if let ResponseEvent::Body { len } = event {
                         seen.body.extend_from_slice(&rest[used - len..used]);
                     }
                     rest = &rest[used..];
                     match event {
-                        Event::Done => {
+                        ResponseEvent::Done => {
                             seen.status = parser.head().status;
                             seen.end = Ok(true);
                             return seen;
                         }
-                        Event::NeedMore => {
+                        ResponseEvent::NeedMore => {
                             assert!(rest.is_empty(), "more is needed only when all is used");
                             break;
                         }

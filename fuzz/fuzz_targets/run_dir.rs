@@ -37,7 +37,7 @@ fn slice(stage: u32, index: u64) -> Interval {
     for n in 0..20 {
         s.response.record(1_000_000 + n * 7_919 + index);
     }
-    (s.started, s.outcomes[0], s.in_system_ns) = (20, 20, 20_000_000);
+    (s.counts.started, s.counts.outcomes[0], s.counts.in_system_ns) = (20, 20, 20_000_000);
     Interval { index, series: vec![s], ..Interval::empty(index) }
 }
 
@@ -55,7 +55,7 @@ fn good_run(root: &Path) -> RunDir {
             let first = u64::from(stage) * 8;
             let (at_ns, spec) = (first * GRID_NS, Box::new(plan.stages[0].clone()));
             let ring = String::from("none");
-            w.mark(&Mark::StageStart { stage, at_ns, spec, endpoints: vec![], workers: 1, ring }).expect("written");
+            w.mark(&Mark::StageStart { stage, at_ns, spec, endpoints: vec![], workers: 1, ring, slots: 0 }).expect("written");
             w.mark(&Mark::WarmupEnd { stage, at_ns: at_ns + GRID_NS }).expect("written");
             (first..first + 6).for_each(|i| w.interval(stage, &slice(stage, i)).expect("written"));
             let (at_ns, reason) = (at_ns + 5 * GRID_NS, "duration".into());
@@ -171,15 +171,19 @@ fn read(run: &RunDir, options: &LoadOptions) {
     let mut windows = Vec::new();
     for s in &data.stages {
         windows.extend([s.window(grid_ns), s.extent(grid_ns)].into_iter().flatten().take(2));
-        for id in s.series.keys() {
-            let points = s.points(*id, data.step_ns, s.start_ns, s.last_ns);
-            let _ = points.iter().fold((0u64, 0u64), |n, p| (n.0 | p.ok(), n.1 | p.failed() | p.throttled()));
-        }
+        let counts = s.counts(s.series.keys().copied(), data.step_ns, s.start_ns, s.last_ns);
+        let _ = counts.iter().fold((0u64, 0u64), |n, c| (n.0 | c.ok(), n.1 | c.failed() | c.throttled()));
         let _ = s.client_points(data.step_ns, s.start_ns, s.last_ns);
+        for a in &s.agents {
+            let _ = (s.agent_points(a, data.step_ns, s.start_ns, s.last_ns), a.is_lost_before(s.last_ns));
+            let _ = data.samples_of(&data.agents[a.agent]);
+        }
     }
     windows.truncate(8);
     windows.iter().for_each(|w| assert!(w.seconds(grid_ns).is_finite()));
-    let _ = run.totals(&windows);
+    for t in run.totals(&windows, windows.len()).unwrap_or_default() {
+        t.agents.iter().for_each(|a| assert!(a.agent < data.agents.len()));
+    }
 }
 
 fuzz_target!(|input: (Vec<Edit>, u8, u8)| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use plimsoll_store::frame::FrameWriter;
 use plimsoll_store::varint::put_u64;
-use plimsoll_store::{Record, StreamReader};
+use plimsoll_store::{Record, StreamReader, codec};
 
 /// A record as it stands in a frame: tag, length, content.
 fn record(tag: u8, content: &[u8]) -> Vec<u8> {
@@ -40,7 +40,7 @@ fuzz_target!(|input: (bool, Vec<(u8, Vec<u8>)>)| {
         while let Some(record) = reader.next().expect("no disk error") {
             if let Record::Interval { interval, .. } = record {
                 let mut out = Vec::new();
-                interval.encode(&mut out);
+                codec::encode(&interval, &mut out);
             }
         }
     }

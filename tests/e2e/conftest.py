@@ -25,9 +25,101 @@ os.environ["PATH"] += ":" + ":".join(
 )
 
 
+# Share of the CPU time that may be stolen from a machine that is called calm; and from where on nothing that was measured counts.
+CALM = 0.03
+VOID = 0.10
+BEGAN = (0, 0, 0)
+# Share of the CPU time that was idle, below which other processes took it.
+BUSY = 0.05
+# No test is begun again after this time (seconds since 1970): whoever runs them has an end of his own.
+UNTIL = float(os.environ.get("PLIMSOLL_RETRY_UNTIL", "inf"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "measures: its figures are void where the hypervisor takes the CPU (see VOID)")
+
+
 def pytest_collection_modifyitems(items):
-    """The longest file first: the others fit beside it."""
+    """The longest file first: the others fit beside it. A measurement from which the CPU was taken says nothing by its failure: it is made
+    again when the machine is calm, twice at the most, which is counted and told. What measures nothing is made once."""
     items.sort(key=lambda item: item.path.name != "test_limit_probe.py")
+    for item in items:
+        if item.get_closest_marker("measures") and not item.get_closest_marker("flaky"):
+            item.add_marker(pytest.mark.flaky(reruns=2, condition=once_calm))
+
+
+def disturbed():
+    """Whether the hypervisor, or others on this machine, took the CPU from the test that just ended."""
+    stolen, idle = shares_since(BEGAN)
+    return stolen > CALM or idle < BUSY
+
+
+def once_more():
+    """Whether there is time to make a test again. Of a real limiter that is all: stalls of the disk disturb it as well, and nobody
+    counts those."""
+    return time.time() < UNTIL
+
+
+def once_calm():
+    """The same of a test that measures something else: only where it was disturbed."""
+    return disturbed() and once_more()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A measurement that failed in its last try, too, with so much stolen that the program itself would call it void: skipped, with
+    the share. On any other machine it fails."""
+    report = (yield).get_result()
+    if report.when != "call" or not report.failed or not item.get_closest_marker("measures"):
+        return
+    reruns = item.get_closest_marker("flaky").kwargs["reruns"]
+    share = stolen_since(BEGAN)
+    if share > VOID and (item.execution_count > reruns or time.time() >= UNTIL):
+        why = f"void: the hypervisor took {share:.0%} of the CPU time in the last try: {call.excinfo.exconly()[:300]}"
+        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1] or 0, why)
+
+
+def cpu_times():
+    """Stolen, idle, and all, of all CPUs, in ticks (proc(5): the eighth figure is stolen time; guest time is in the first two)."""
+    with open("/proc/stat") as f:
+        ticks = [int(x) for x in f.readline().split()[1:9]]
+    return ticks[7], ticks[3] + ticks[4], sum(ticks)
+
+
+def shares_since(before):
+    """Of the CPU time: what was stolen, and what was idle."""
+    stolen, idle, all_ = (y - x for x, y in zip(before, cpu_times()))
+    return stolen / max(all_, 1), idle / max(all_, 1)
+
+
+def stolen_since(before):
+    return shares_since(before)[0]
+
+
+def held(got, want, rel, less=None):
+    """A limiter lets no more through than its rate, and as much. `less`: how far below it may stay, where that is not `rel`. What a
+    limiter cannot let through while its CPU is stolen it does not make good: by that share it may be less."""
+    least = want * (1 - (less or rel) - stolen_since(BEGAN))
+    assert least <= got <= want * (1 + rel), f"{got}, where {want} was set; at least {least}"
+
+
+def await_calm(seconds):
+    """Returns when nothing is stolen and a third is idle, or after so long."""
+    deadline = time.monotonic() + seconds
+    calm = False
+    while not calm and time.monotonic() < deadline:
+        before = cpu_times()
+        time.sleep(2)
+        stolen, idle = shares_since(before)
+        calm = stolen < CALM and idle > 1 / 3
+
+
+def pytest_runtest_setup(item):
+    """Notes when a test begins. Before another try: when the machine is calm, or after half a minute."""
+    global BEGAN
+    if getattr(item, "execution_count", 1) > 1:
+        await_calm(30)
+    BEGAN = cpu_times()
 
 
 @dataclass
@@ -250,7 +342,7 @@ def plimsoll(runs):
 
     def call(*args, server=None, env=None, timeout=120, check=False):
         base = server.env() if server else dict(os.environ)
-        base |= {"PLIMSOLL_RUNS": str(runs)} | (env or {})
+        base |= {"PLIMSOLL_RUNS": str(runs), "COLUMNS": "100"} | (env or {})
         done = subprocess.run(
             [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout
         )
@@ -267,7 +359,7 @@ def background(runs):
 
     def call(*args, server=None, env=None):
         base = server.env() if server else dict(os.environ)
-        base |= {"PLIMSOLL_RUNS": str(runs)} | (env or {})
+        base |= {"PLIMSOLL_RUNS": str(runs), "COLUMNS": "100"} | (env or {})
         process = subprocess.Popen(
             [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

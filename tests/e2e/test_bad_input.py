@@ -26,7 +26,7 @@ CASES = {
         ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--expect", "get.ops_per_s > 1"],
         ["no get, only put"]),
     "a duration of nothing": (
-        ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--duration", "0s"], ["measures nothing"]),
+        ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "bkt", "--duration", "0s"], ["must not be 0"]),
     "no such plan": (["run", "/nonexistent.toml"], ["/nonexistent.toml"]),
     "no such run": (["runs", "show", "nothing"], ["nothing"]),
     "no such directory": (["file", "/nonexistent/dir", "--size", "1MiB"], ["/nonexistent/dir"]),

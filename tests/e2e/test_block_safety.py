@@ -82,7 +82,7 @@ def test_a_device_that_another_holds_is_refused(plimsoll, image):
         holder = subprocess.Popen([sys.executable, "-c", hold, device], stdout=subprocess.PIPE, text=True)
         try:
             assert holder.stdout.readline().strip() == "held"
-            refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "held by another")
+            refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "in use by another")
         finally:
             holder.kill()
             holder.wait()
@@ -117,7 +117,7 @@ def test_a_partition_of_a_disk_in_use_is_refused(plimsoll, image, tmp_path):
         wait_until(Path(part).exists, what="the partition's node")
         try:
             with mounted(device, tmp_path / "mnt"):
-                refused(plimsoll("block", part, f"--destroy-data={part}", *WRITE), "is a part of")
+                refused(plimsoll("block", part, f"--destroy-data={part}", *WRITE), "is part of")
         finally:
             sh("delpart", device, 1, check=False)
 
@@ -125,7 +125,7 @@ def test_a_partition_of_a_disk_in_use_is_refused(plimsoll, image, tmp_path):
 def test_a_file_of_somebody_else_is_never_overwritten(plimsoll, tmp_path):
     file = fill(tmp_path / "precious", MIB)
     before = file.read_bytes()
-    refused(plimsoll("block", file, *WRITE), "not made by plimsoll", "--destroy-data")
+    refused(plimsoll("block", file, *WRITE), "not created by plimsoll", "--destroy-data")
     assert file.read_bytes() == before
     r = plimsoll("block", file, f"--destroy-data={file}", *WRITE)
     measured(r)

@@ -18,7 +18,7 @@ from conftest import BIN, wait_until
 def test_what_is_out_of_bounds_is_refused_before_anything_is_done(plimsoll, tmp_path, runs, flags, what):
     file = tmp_path / "f.dat"
     r = plimsoll("block", file, "--size", "64MiB", "--pattern", "randread", *flags)
-    assert r.code == 2 and what in r.err and "out of bounds" in r.err and "Write " in r.err, r.err
+    assert r.code == 2 and what in r.err and "out of range" in r.err and "Write " in r.err, r.err
     assert not file.exists() and not list(runs.glob("*")), "nothing was begun"
 
 

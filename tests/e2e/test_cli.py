@@ -28,7 +28,7 @@ def test_the_command_that_repeats_it_repeats_it(plimsoll):
     assert strip(first) == strip(again), "the simulated target is exact, so a repeat must be the same"
 
 
-@pytest.mark.parametrize("form,told", [("--markdown", "|"), ("--csv", ","), ("--json", '"schema"')])
+@pytest.mark.parametrize("form,told", [("--markdown", "|"), ("--csv", ","), ("--json", '"schema"'), ("-v", "Again: plimsoll run ")])
 def test_forms(plimsoll, form, told):
     assert told in sim(plimsoll, form).ok().out
 
@@ -39,6 +39,25 @@ def test_html_is_one_file_that_loads_nothing(plimsoll, tmp_path):
     text = page.read_text()
     assert len(text) > 5_000
     assert not re.search(r'(src|href)="https?://', text)
+
+
+def test_no_secret_is_taken_from_the_command_line(plimsoll, tmp_path):
+    """Neither stored nor repeated, by whatever option it comes."""
+    secret = "SuperSecret12345678901"
+    env = {"AWS_SECRET_ACCESS_KEY": secret}
+    # What a person would call a bucket may be somebody's careless key as well: a short one is no reason to refuse a command.
+    assert sim(plimsoll, "--name", "bench", env={"AWS_SECRET_ACCESS_KEY": "bench"}).code == 0
+    plimsoll("runs", "rm", "last").ok()
+    for flags in (["--label", f"note={secret}"], ["--name", f"a{secret}b"], [f"--mark-at=1s={secret}"]):
+        r = sim(plimsoll, *flags, env=env)
+        assert r.code == 2 and flags[0].split("=")[0] in r.err and "SuperSecret" not in r.out + r.err, (flags, r.err)
+    assert json.loads(plimsoll("runs", "list", "--json").ok().out) == []
+
+
+def test_a_page_is_not_written_under_the_name_of_another_form(plimsoll, tmp_path):
+    sim(plimsoll).ok()
+    r = plimsoll("report", "last", "-o", tmp_path / "x.md")
+    assert r.code == 2 and "--markdown" in r.err and not (tmp_path / "x.md").exists(), r.err
 
 
 def test_expectations_decide_the_exit_code(plimsoll):
@@ -56,6 +75,39 @@ def test_labels_group_a_report(plimsoll, tmp_path):
     out = plimsoll("report", *ids, "--by", "op,label:tier", "--markdown", "-o", tmp_path / "r.html").ok().out
     assert "| a" in out and "| b" in out, out
     assert (tmp_path / "r.html").stat().st_size > 5_000
+
+
+def test_what_is_said_first_fits_twelve_lines(plimsoll):
+    for plan in ("sim", "sim-bucket", "sim-open-loop", "sim-sweep"):
+        for width in "80", "100":
+            printed = plimsoll("run", ROOT / f"plans/{plan}.toml", env={"COLUMNS": width}).ok().out.splitlines()
+            assert printed[0].startswith("VALID") and len(printed) <= 12, printed
+            assert all(len(line) <= int(width) for line in printed), printed
+
+
+def test_a_sweep_says_which_cap_binds_at_which_size(plimsoll):
+    """800 op/s and 600 MiB/s: below 786 KB operations bind, which one concurrency does not tell from latency."""
+    lines = plimsoll("run", ROOT / "plans/sim-sweep.toml", env={"COLUMNS": "100"}).ok().out.splitlines()
+    head = next(line for line in lines if line.startswith("size"))
+    columns = [m.start() for m in re.finditer("bound", head)]
+    assert re.findall(r"PUT|GET", head) == ["PUT", "GET"] and len(columns) == 2, head
+    at = [line for line in lines if re.match(r"\d+ [KM]B ", line)]
+    assert [re.match(r"\d+ [KM]B", line)[0] for line in at] == ["4 KB", "64 KB", "512 KB", "1 MB", "10 MB"], lines
+    for column in columns:
+        assert [line[column:].split("  ")[0].strip() for line in at] == ["ops/lat"] * 3 + ["bytes"] * 2, lines
+    whole = plimsoll("runs", "show", "last", env={"COLUMNS": "120"}).ok().out
+    rows = [re.split(r"  +", line) for line in whole.splitlines()]
+    head = next(r for r in rows if r[0] == "Operation")
+    bound = {(r[0], r[1]): r[head.index("Bound by")] for r in rows if r[0] in ("PUT", "GET") and len(r) == len(head)}
+    for op in "PUT", "GET":
+        assert [bound[op, size] for size in ("4 KB", "64 KB", "512 KB", "1 MB", "10 MB")] == ["ops or latency"] * 3 + ["bytes"] * 2, bound
+
+
+def test_a_list_says_what_came_of_each_run(plimsoll):
+    sim(plimsoll, "--name", "nightly", "--label", "tier=gold", "--seed", "1").ok()
+    head, _, row = plimsoll("runs", "list", env={"COLUMNS": "120"}).ok().out.splitlines()
+    assert re.split(r"  +", head) == ["run", "started (UTC)", "what", "result", "status"]
+    assert re.split(r"  +", row)[2:] == ["nightly tier=gold", "3,459 ± 5 op/s of 64KiB GET", "VALID"], row
 
 
 def test_runs_list_show_rm(plimsoll):
@@ -118,14 +170,16 @@ def test_a_killed_sweep_goes_on_where_it_was(plimsoll, background, canned):
     assert len(json.loads(plimsoll("runs", "list", "--json").out)) == 1
 
 
-def test_the_sample_of_the_readme_is_what_is_printed(plimsoll):
+@pytest.mark.parametrize("plan", ["sim", "sim-sweep"])
+def test_the_sample_of_the_readme_is_what_is_printed(plimsoll, plan):
     """All of it but the run's own number."""
     readme = (ROOT / "README.md").read_text().splitlines()
-    printed = sim(plimsoll, "--seed", "1", env={"COLUMNS": "100"}).ok().out.rstrip().splitlines()
+    seed = ["--seed", "1"] if plan == "sim" else []
+    printed = plimsoll("run", ROOT / f"plans/{plan}.toml", *seed, env={"COLUMNS": "100"}).ok().out.rstrip().splitlines()
     begin = readme.index("    " + printed[0])
     shown = [line.removeprefix("    ") for line in readme[begin:begin + len(printed)]]
 
     def sound(lines):
-        return [re.sub(r"^Run .*", "Run", line).replace(f"{ROOT}/", "") for line in lines]
+        return [re.sub(r"^  more  .*", "  more", line).replace(f"{ROOT}/", "") for line in lines]
 
     assert sound(shown) == sound(printed)

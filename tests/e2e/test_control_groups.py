@@ -67,7 +67,7 @@ def test_a_client_at_a_fiftieth_of_a_core_is_what_was_measured(group, inside, em
                "--concurrency", "32", "--warmup", "1s", "--duration", "4s", "--json", server=embedded)
     assert r.code == 3, (r.err, (g / "cpu.stat").read_text(), r.out)
     text = quota(r)
-    assert "0.020 cores" in text and "ther work" not in r.summary["verdict"], r.summary["verdict"]
+    assert "0.020 cores" in text and "ther processes" not in r.summary["verdict"], r.summary["verdict"]
     assert r.summary["environment"]["cpu_quota_cores"] == 0.02
     shown = inside(g, "runs", "show", "last")
     assert "client's CPU quota" in shown.out and "this machine's processor" not in shown.out, shown.out
@@ -86,4 +86,4 @@ def test_files_are_twice_the_memory_of_the_group(group, inside, tmp_path):
     r = inside(g, "file", tmp_path, "--threads", "2", "--dry-run")
     assert r.code == 0, r.err
     assert 'file_size = "300MiB"' in r.out, r.out
-    assert "the memory that its control group gives" in r.err, r.err
+    assert "the memory limit of its control group" in r.err, r.err

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import conftest
 import pytest
-from conftest import BIN, Result, Server, end, new_bucket, start, start_target, stop
+from conftest import BIN, Result, Server, end, held, new_bucket, once_more, start, start_target, stop
 
-# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, twice at the most, and counted.
-pytestmark = pytest.mark.flaky(reruns=2)
+# A real limiter, on a machine that may stand still for seconds: what fails is tried again, the same, and counted.
+pytestmark = [pytest.mark.flaky(reruns=1, condition=once_more), pytest.mark.measures]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NEEDS_QEMU = pytest.mark.skipif(not shutil.which("qemu-storage-daemon"), reason="needs qemu-storage-daemon")
 NEEDS_BLKIO = pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/blkio"), reason="needs cgroup v1 blkio")
@@ -53,9 +54,10 @@ def names(r):
 
 
 def probe_tier(tmp, _embedded):
-    """A twentieth of 800 op/s and 600 MiB/s, with the default command: neither has a burst that could prove it."""
+    """A twentieth of 800 op/s and 600 MiB/s, with the default command: neither has a burst that could prove it. 16 uploads of up to
+    1.5 MiB wait for up to 0.8 s each, and a plateau takes 24 of those to be told from the storage's own speed: 29 s of large ops."""
     return limits(tmp, "object", "--endpoint", "embedded", "--tier", "vultr-standard", "--scale", "0.05", "--no-sync",
-                  budget=60)
+                  budget=75)
 
 
 def probe_nginx(tmp, embedded):
@@ -139,11 +141,13 @@ def probe_reads_and_writes(tmp, _embedded):
         stop(disk["dir"])
 
 
+# Half a second of tokens: a stall of the machine that is shorter is made good.
 CHARGED = """name = "shared"
 kind = "object"
 [[limit]]
 unit = "ops"
 rate_per_s = 40
+capacity = 20
 charges = ["get", "head"]
 """
 
@@ -160,6 +164,7 @@ kind = "object"
 [[limit]]
 unit = "ops"
 rate_per_s = 40
+capacity = 20
 scope = "access-key"
 """
 
@@ -200,12 +205,14 @@ class Probed:
 
     def __init__(self, pool, chosen, tmp, embedded):
         self.tmp, self.embedded = tmp, embedded
+        self.began = {}
         self.results = {name: Future() for lane in LANES for name in lane if name in chosen}
         self.lanes = [pool.submit(self.work, lane) for lane in LANES]
 
     def work(self, lane):
         for name, probe in lane.items():
             if name in self.results:
+                self.began[name] = conftest.cpu_times()
                 try:
                     self.results[name].set_result(probe(self.tmp(name), self.embedded))
                 except BaseException as e:  # It is the test's, whatever it is.
@@ -214,7 +221,10 @@ class Probed:
     def of(self, request):
         name = request.node.originalname
         if getattr(request.node, "execution_count", 1) <= 1:
-            return self.results[name].result()
+            result = self.results[name].result()
+            # What was stolen from the probe counts, not from the test that waited for it.
+            conftest.BEGAN = self.began[name]
+            return result
         # Once more, the same, and with no other probe beside it.
         self.wait()
         probe = next(lane[name] for lane in LANES if name in lane)
@@ -260,7 +270,7 @@ def test_the_burst_law_of_qemu(probed, request):
     assert sustained(found, "ops") == pytest.approx(100, rel=0.03), r.summary["verdict"]
     capacity = found["ops_per_s"]["capacity"]
     assert capacity and capacity["value"] == pytest.approx(1200, rel=0.1), r.summary["verdict"]
-    assert found["ops_per_s"]["burst"]["value"] == pytest.approx(300, rel=0.1)
+    held(found["ops_per_s"]["burst"]["value"], 300, 0.1)
     assert found["binding"] == "ops", r.summary["verdict"]
 
 
@@ -302,7 +312,7 @@ def test_a_limiter_that_counts_what_it_refuses(probed, request):
     limit = limit_of(r)
     assert limit["refused"] > 0.9 and limit["binding"] == "ops", r.summary["verdict"]
     assert "No limiter was found" not in r.summary["verdict"]
-    assert not any("quota per fixed window" in f["text"] for f in r.summary["findings"]), r.summary["verdict"]
+    assert not any("fixed-window quota" in f["text"] for f in r.summary["findings"]), r.summary["verdict"]
     ops = limit["ops_per_s"]
     if ops and ops["sustained"]:
         assert ops["sustained"]["low"] <= 1.03 * 137, "no more than that passes"
@@ -332,11 +342,11 @@ def test_reads_and_writes_have_limits_of_their_own(probed, request):
     if set(by) == {"total", "read", "write"}:
         assert sustained(by["read"], "ops") == pytest.approx(310, rel=0.03)
         assert sustained(by["write"], "ops") == pytest.approx(130, rel=0.03)
-        assert "limits of their own" in r.summary["verdict"], r.summary["verdict"]
+        assert "separate limits" in r.summary["verdict"], r.summary["verdict"]
     else:
         # Where the machine's CPU is taken, reads beside writes fall short of their own limit: then it is not told apart, and
         # that is said, with what each was by itself.
-        assert "share the limit on ops is undetermined" in r.summary["verdict"], r.summary["verdict"]
+        assert "undetermined whether the kinds of the mix share the limit on ops" in r.summary["verdict"], r.summary["verdict"]
         read, write = map(float, re.search(r"alone read ([0-9.]+) op/s, write ([0-9.]+) op/s", r.summary["verdict"]).groups())
         assert read == pytest.approx(310, rel=0.03) and write == pytest.approx(130, rel=0.03), r.summary["verdict"]
 
@@ -374,9 +384,9 @@ def test_questions_that_cannot_be_asked_are_refused(plimsoll, tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(os.urandom(1 << 20))
     r = plimsoll("limits", "block", str(disk), "--no-layout", "--probe-scope")
-    assert r.code == 2 and "questions about objects" in r.err and "randrw" in r.err
+    assert r.code == 2 and "apply to objects only" in r.err and "randrw" in r.err
     r = plimsoll("limits", "block", str(disk), "--no-layout", "--runtime", "10s")
-    assert r.code == 2 and "has no place here" in r.err and "--budget" in r.err
+    assert r.code == 2 and "does not apply to this command" in r.err and "--budget" in r.err
     r = plimsoll("watch", "block", str(disk), "--no-layout", "--runtime", "10s", "--for", "1h")
     assert r.code == 2 and "--for" in r.err
     r = plimsoll("limits", "object", "--endpoint", "embedded", "--probe-scope", "--second-bucket", "other")
@@ -404,5 +414,5 @@ spread = 0.3
     (limit,) = r.summary["limits"]
     ops = limit["ops_per_s"]
     assert ops["proved"], limit
-    assert abs(ops["sustained"]["value"] / 100 - 1) < 0.02, ops
+    held(ops["sustained"]["value"], 100, 0.02)
     assert abs(ops["capacity"]["value"] / 20000 - 1) < 0.1, ops

@@ -237,7 +237,7 @@ def a_run_whose_server_went_away(background, server):
     wait_until(lambda: len(b.keys()) > 20, what="objects")
     os.kill(server.pid, signal.SIGKILL)
     says = reader(run.stderr)
-    says("cleaning up has to wait")
+    says("cleanup is delayed")
     return b, run, says
 
 
@@ -337,7 +337,7 @@ def test_a_second_ctrl_c_waits_for_nothing_and_the_result_is_written(background,
     time.sleep(1.5)
     run.send_signal(signal.SIGINT)
     says("stopping")
-    says("are waited for, 5 s at most; Ctrl-C again gives them up now")
+    says("for at most 5 s; press Ctrl-C again to abandon them")
     again = time.monotonic()
     run.send_signal(signal.SIGINT)
     # Its ops may take 60 s: it did not wait for them.

@@ -97,3 +97,24 @@ def test_the_runs_of_others(plimsoll, tmp_path, form):
         assert ",'=cmd()" in shown.out
     listed = plimsoll("runs", "list", "--runs-dir", str(runs))
     clean(listed.out + listed.err)
+
+
+TYPED = EVIL.replace("\n", " ")
+
+
+@pytest.mark.parametrize("line", [("object", "put", f"--{TYPED}"), (TYPED,), ("block", "/x", "--bs", TYPED)])
+def test_what_was_typed_is_repeated_without_what_a_terminal_obeys(plimsoll, line):
+    """An argument may be a file's name, which somebody else gave."""
+    told = plimsoll(*line)
+    assert told.code == 2 and "evil" in told.err, (told.code, told.err)
+    clean(told.out + told.err)
+
+
+def test_a_title_that_was_typed_is_clean_where_a_browser_shows_it(plimsoll, tmp_path):
+    runs = tmp_path / "runs"
+    made = plimsoll("run", "plans/sim.toml", "--json", "--runs-dir", str(runs)).ok()
+    page = tmp_path / "report.html"
+    plimsoll("report", str(runs / made.summary["id"]), "--title", EVIL, "--html", str(page)).ok()
+    title = re.search(r"<title>(.*?)</title>", page.read_text(), re.S)[1]
+    assert title.startswith("evil"), title
+    clean(title)

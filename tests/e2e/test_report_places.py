@@ -42,7 +42,7 @@ def test_a_full_stdout_costs_no_result(plimsoll, runs, tmp_path):
     code, err = to_full(*short(tmp_path), runs=runs)
     again = plimsoll("report", "last", "--json")
     assert code == (6 if again.summary["answered"] else 3), err
-    assert "cannot be written to stdout" in err and "The run itself is kept" in err, err
+    assert "cannot be written to stdout" in err and "The run itself is stored" in err, err
 
 
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["object", "put", "--help"]])

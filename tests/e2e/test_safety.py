@@ -5,6 +5,7 @@ from colleagues, too, and are cleaned up by root.
 """
 
 import hashlib
+import contextlib
 import json
 import os
 import shutil
@@ -143,11 +144,11 @@ def test_a_server_takes_its_directory_again_and_a_second_server_does_not(plimsol
 def test_no_file_of_theirs_is_written(plimsoll, theirs, tmp_path):
     before = picture(theirs, tmp_path / "outside")
     for name in ["notes", "disk.img", "link", "hard", "dirlink/far"]:
-        refused(plimsoll("block", theirs / name, *WRITE), "not made by plimsoll")
+        refused(plimsoll("block", theirs / name, *WRITE), "not created by plimsoll")
     refused(plimsoll("block", theirs / "pipe", *WRITE), "neither a regular file")
     refused(plimsoll("block", theirs / "gone", *WRITE), "cannot be")
     refused(plimsoll("block", theirs / "data", *WRITE), "is a directory")
-    refused(plimsoll("block", theirs / "notes", "--destroy-data=/dev/null", *WRITE), "not made by plimsoll")
+    refused(plimsoll("block", theirs / "notes", "--destroy-data=/dev/null", *WRITE), "not created by plimsoll")
     same(before, theirs, tmp_path / "outside")
 
 
@@ -155,8 +156,8 @@ def test_suites_leave_what_is_theirs(plimsoll, theirs, tmp_path):
     job = tmp_path / "job.fio"
     job.write_text(f"[j]\ndirectory={theirs}\nrw=write\nsize=1m\nbs=64k\n")
     before = picture(theirs)
-    refused(plimsoll("file", theirs, "--size", "4MiB", "--threads", 1, *SHORT), "not made by plimsoll")
-    refused(plimsoll("fio", job), "not made by plimsoll")
+    refused(plimsoll("file", theirs, "--size", "4MiB", "--threads", 1, *SHORT), "not created by plimsoll")
+    refused(plimsoll("fio", job), "not created by plimsoll")
     same(before, theirs)
     r = plimsoll("drive", theirs, "--filesize", "4MiB", "--blocksize", "1MiB", "--ioperdrive", 1)
     assert r.code == 2, (r.code, r.err)
@@ -190,7 +191,7 @@ def test_a_kept_file_that_became_somebody_s_is_not_overwritten(plimsoll, tmp_pat
     second.unlink()
     sh("mkfs.ext4", "-q", "-F", kept)
     now = facts(kept)
-    refused(plimsoll("block", kept, *WRITE), "made by plimsoll", "ext4", "--destroy-data")
+    refused(plimsoll("block", kept, *WRITE), "created by plimsoll", "ext4", "--destroy-data")
     r = plimsoll("cleanup", first, "--kept")
     assert r.code != 0 and "ext4" in r.err, (r.code, r.err)
     assert facts(kept) == now
@@ -239,14 +240,22 @@ def hold(plimsoll, background, runs, *args):
 LONG = ["--runtime", "30s", "--warmup", "0s", "--size", "1MiB", "--bs", "64KiB", "--buffered", *SHORT]
 
 
+def open_files(pid):
+    """What a process has open just now. What it closes meanwhile is none."""
+    fds, names = f"/proc/{pid}/fd", []
+    for n in os.listdir(fds):
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f"{fds}/{n}"))
+    return names
+
+
 @pytest.mark.parametrize("first", ["randread", "randwrite"])
 @pytest.mark.parametrize("second", ["randread", "randwrite"])
 def test_two_runs_on_one_file_are_one_too_many(plimsoll, background, runs, tmp_path, first, second):
     file = tmp_path / "f"
     measured(plimsoll("block", file, "--keep", *WRITE))
     process = hold(plimsoll, background, runs, "block", file, "--keep", "--pattern", first, *LONG)
-    wait_until(lambda: str(file) in "".join(os.readlink(f"/proc/{process.pid}/fd/{n}") if os.path.islink(
-        f"/proc/{process.pid}/fd/{n}") else "" for n in os.listdir(f"/proc/{process.pid}/fd")), what="the file is held")
+    wait_until(lambda: str(file) in open_files(process.pid), what="the file is held")
     link = tmp_path / "link"
     link.symlink_to(file)
     refused(plimsoll("block", link, "--keep", "--pattern", second, *LONG), "another run is using it")
@@ -361,7 +370,7 @@ def test_files_of_a_hostile_run_directory_are_not_written_through_links(plimsoll
 def test_runs_rm_removes_a_run_or_nothing(plimsoll, theirs, tmp_path, runs):
     run, _ = hostile(tmp_path, plimsoll, [])
     before = picture(runs)
-    refused(plimsoll("runs", "rm", ""), "empty name")
+    refused(plimsoll("runs", "rm", ""), "name of the run is empty")
     same(before, runs)
     longer = runs / f"{run.name}-2"
     shutil.copytree(run, longer)
@@ -424,14 +433,14 @@ def test_a_mark_that_anybody_could_have_left_is_none(plimsoll, background, tmp_p
         same(before, temp)
 
     os.chown(mark, 65534, 65534)
-    stays("not one that its owner made")
+    stays("not made by its owner")
     os.chown(mark, 0, 0)
     os.link(mark, temp / "second")
-    stays("not one that its owner made")
+    stays("not made by its owner")
     (temp / "second").unlink()
     tree.rename(moved)
     sh("cp", "-a", moved, tree)
-    stays("for another directory")
+    stays("names another directory")
     shutil.rmtree(tree)
     tree.symlink_to(moved)
     stays()
@@ -545,7 +554,7 @@ def test_a_report_goes_to_a_file_and_nowhere_else(plimsoll, some_run, theirs, tm
     same(before, theirs, some_run)
     out = tmp_path / "out.html"
     out.write_text("a letter")
-    refused(plimsoll("report", some_run, "-o", out), "no result that plimsoll wrote")
+    refused(plimsoll("report", some_run, "-o", out), "not a result that plimsoll wrote")
     out.write_text("")
     for _ in range(2):
         plimsoll("report", some_run, "-o", out, check=True)

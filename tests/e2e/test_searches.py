@@ -6,11 +6,15 @@ exact figures runs on the simulated target, whose clock is virtual.
 
 import json
 import re
+import shutil
 import signal
+import time
 from datetime import datetime
 
 import pytest
-from conftest import wait_until
+from conftest import disturbed, wait_until
+
+pytestmark = pytest.mark.measures
 
 LIMITS = """
 name = "known"
@@ -88,7 +92,9 @@ def test_speedtest_of_a_server_says_what_it_found_or_that_it_is_undetermined(pli
     # A machine with other work to do may be slower at the end than at the start, or send late: that has to be said.
     decided = r.summary["expectations"][0]["met"] is not None
     assert r.code == (0 if decided else 5) or r.codes() & {"V19", "V06", "V22"}, r.summary["findings"]
-    known = "V19" not in r.codes()
+    # Nor may a rate be stated of which one slice alone is left.
+    known = "V19" not in r.codes() and found["plateau_per_s"]["high"] is not None
+    assert known or r.code in (3, 5), r.summary["verdict"]
     best = named(r.summary, "best_concurrency")
     assert [b["measured"] for b in best] == ([found["c95"]["value"]] if known else []), best
     words = f"Best concurrency: **{int(found['c95']['value'])} in flight**" if known else "**Undetermined**: the best concurrency"
@@ -124,6 +130,123 @@ def test_speedtest_of_a_file(plimsoll, tmp_path, runs):
                  "--max-concurrency", "2", "--warmup", "100ms", "--runtime", "400ms", "--json")
     assert r.code in (0, 3), r.err
     assert analysis(runs)["saturations"][0]["op_class"] == "read"
+
+
+BOTH = """version = 1
+expect = ["put.bytes_per_s >= 1500KB/s", "get.ops_per_s >= 1300/s"]
+[targets.sim]
+kind = "sim"
+base = "20ms"
+spread = 0.1
+ops = { sustained_per_s = 400, capacity = 40 }
+[controller]
+kind = "saturation"
+budget = "BUDGET"
+[controller.template]
+[[controller.template.workload]]
+name = "put"
+mix = { put = 1 }
+size = "4KiB"
+[[controller.then]]
+[[controller.then.workload]]
+name = "get"
+mix = { get = 1 }
+size = "4KiB"
+"""
+
+
+def test_speedtest_of_two_ops_answers_each_within_the_budget(plimsoll, runs, tmp_path):
+    """On the virtual clock: both draw on one limit of 400 op/s, of 20 ms each."""
+    plan = tmp_path / "both.toml"
+    plan.write_text(BOTH.replace("BUDGET", "2m").replace("1300/s", "380/s"))
+    r = plimsoll("run", plan, "--json")
+    assert r.code == 0, (r.err, r.summary["findings"])
+    put, get = analysis(runs)["saturations"]
+    assert (put["op_class"], get["op_class"]) == ("put", "get")
+    assert put["c95"]["value"] == get["c95"]["value"] == 8, (put, get)
+    ends = [s["end_s"] for s in analysis(runs)["spans"]]
+    assert max(ends) <= 120, "the budget is that of both"
+    best = [c for c in r.summary["claims"] if c["claim"] == "best_concurrency"]
+    assert [(b["subject"], b["concurrency"]) for b in best] == [("put", 8), ("get", 8)]
+    assert [e["met"] for e in r.summary["expectations"]] == [True, True]
+    text = plimsoll("runs", "show", r.summary["id"]).out
+    assert "Best concurrency" in text and "PUT" in text and "GET" in text, text
+
+
+def test_a_budget_that_is_too_short_is_told_with_the_one_that_would_do(plimsoll, runs, tmp_path):
+    plan = tmp_path / "short.toml"
+    plan.write_text(BOTH.replace("BUDGET", "12s"))
+    r = plimsoll("run", plan, "--json")
+    assert r.code == 5, (r.err, r.summary["findings"])
+    found = analysis(runs)["saturations"]
+    assert all(s["c95"] is None and s["budget_needed_s"] for s in found), found
+    open_ones = [c for c in r.summary["claims"] if c["claim"] == "undetermined"]
+    assert [c["subject"] for c in open_ones] == ["put", "get"] and "would do" in open_ones[0]["text"]
+    assert [e["met"] for e in r.summary["expectations"]] == [None, None], "no step stands for a best that is not known"
+    enough = f"{found[0]['budget_needed_s']:.0f}s"
+    plan.write_text(BOTH.replace("BUDGET", enough).replace("1300/s", "380/s"))
+    again = plimsoll("run", plan, "--json")
+    assert again.code == 0, (enough, again.summary["verdict"])
+
+
+def by_op(file):
+    return {s["op_class"]: s for s in json.loads(file.read_text())["saturations"]}
+
+
+def test_a_budget_that_ends_before_the_first_step_is_undetermined_and_nobody_killed_it(plimsoll, minio_bucket):
+    def speedtest(budget):
+        return plimsoll("speedtest", "object", *minio_bucket.flags(), "--size", "4KiB", "--op", "put,get", "--budget", budget, "--quiet",
+                        server=minio_bucket.server)
+    short = speedtest("1s")
+    assert short.code == 5 and "budget" in short.out and "would do" in short.out, (short.code, short.out, short.err)
+    assert "killed" not in short.out + short.err and "resume" not in short.out + short.err, short.out
+    none = speedtest("0s")
+    assert none.code == 2 and "leaves no time" in none.err, none.err
+    assert minio_bucket.keys() == []
+
+
+def test_speedtest_of_put_and_get_on_real_servers_shares_its_objects(plimsoll, bucket, runs):
+    """Get reads what put wrote; the whole ends within its budget, and nothing is left."""
+    begun = time.monotonic()
+    r = plimsoll("speedtest", "object", *bucket.flags(), "--op", "put,get", "--size", "16KiB", "--objects", "50",
+                 "--max-concurrency", "8", "--budget", "20s", "--json", server=bucket.server, timeout=120)
+    took_s = time.monotonic() - begun
+    # A busy machine may void one search or both, and the other stands.
+    assert r.code in (0, 3, 5), r.err
+    (file,) = runs.glob("*/analysis.json")
+    found = by_op(file)
+    assert list(found) == ["put", "get"]
+    lines = r.summary["workloads"]
+    assert {w["name"].split("/")[0] for w in lines} == {"put", "get"}
+    for op in ("put", "get"):
+        mine = [w for w in lines if w["op"] == op]
+        assert mine and sum(w["outcomes"]["ok"] for w in mine) > 0
+        assert not any(k.startswith("http_404") and n for w in mine for k, n in w["outcomes"].items()), mine
+    # What is judged after the run is no part of it, and slow in a debug build.
+    assert took_s <= 20 * 1.05 + 10, took_s
+    assert bucket.keys() == []
+
+
+def test_speedtest_of_two_patterns(plimsoll, tmp_path, runs):
+    r = plimsoll("speedtest", "block", tmp_path / "f.dat", "--size", "8MiB", "--pattern", "randread,randwrite", "--bs", "4KiB",
+                 "--max-concurrency", "2", "--warmup", "100ms", "--runtime", "400ms", "--json")
+    assert r.code in (0, 3), r.err
+    assert [s["op_class"] for s in analysis(runs)["saturations"]] == ["read", "write"]
+    assert not (tmp_path / "f.dat").exists()
+
+
+def test_what_several_searches_cannot_be_is_refused(plimsoll, tmp_path):
+    s3 = ["object", "--endpoint", "http://127.0.0.1:9", "--bucket", "b"]
+    r = plimsoll("speedtest", *s3, "--op", "put,put")
+    assert r.code == 2 and "both put" in r.err, r.err
+    r = plimsoll("speedtest", *s3, "--op", "put,get", "--expect", "stat.ops_per_s >= 1")
+    assert r.code == 2 and "no stat" in r.err, r.err
+    r = plimsoll("limits", *s3, "--op", "put,get")
+    assert r.code == 2 and "takes one op" in r.err, r.err
+    r = plimsoll("speedtest", "block", tmp_path / "f", "--size", "1MiB", "--pattern", "read,randread")
+    assert r.code == 2 and "both read" in r.err, r.err
+    r = plimsoll("block", tmp_path / "f", "--size", "1MiB", "--pattern", "read,write")
+    assert r.code == 2 and "--patterns" in r.err, r.err
 
 
 def test_a_load_point_that_is_none_is_refused(plimsoll):
@@ -196,7 +319,7 @@ def test_compare_in_turn(plimsoll, ids, tmp_path):
     assert "ratio" in plimsoll("compare", "--csv", *a, "--", *b).ok().out.splitlines()[0]
     # Made one after the other, runs are not pairs: drift would be taken for a difference.
     r = plimsoll("compare", "--json", *a[:2], "--", *reversed(b[:2]))
-    assert r.summary["comparisons"][0]["paired"] is False and "made in turn" in r.summary["verdict"]
+    assert r.summary["comparisons"][0]["paired"] is False and "not alternated" in r.summary["verdict"]
 
 
 def test_compare_says_what_it_cannot_say(plimsoll, ids, tmp_path):
@@ -213,6 +336,37 @@ def test_compare_says_what_it_cannot_say(plimsoll, ids, tmp_path):
     r = plimsoll("compare", "--json", a, ids(plan, 5), "--", b, ids(plan, 6))
     assert r.code == 0 and {x["outcome"] for x in r.summary["comparisons"]} <= {"none seen", "faster", "slower"}
     assert "no difference proved" in r.summary["verdict"] or "95 %" in r.summary["verdict"]
+
+
+def test_a_run_counts_once_and_labels_stand_for_their_runs(plimsoll, ids, tmp_path, runs):
+    """Given again, itself or as a copy, a run would look like a repeat that agrees to the last digit."""
+    plan, other = sim(tmp_path, "one", base="2ms"), sim(tmp_path, "two", base="3ms")
+    a, b = [ids(plan, i, "cfg=before") for i in range(2)], [ids(other, 10 + i, "cfg=after") for i in range(2)]
+    copy = tmp_path / "copy"
+    shutil.copytree(runs / a[0], copy)
+    for line in (["compare", a[0], a[0], "--", *b], ["compare", a[0], copy, "--", *b], ["scale", a[0], a[0]], ["report", a[0], copy]):
+        r = plimsoll(*line)
+        assert r.code == 2 and ("given twice" in r.err or "are the same run" in r.err), (line, r.err)
+    r = plimsoll("compare", "--json", "cfg=before", "--", "cfg=after")
+    assert r.code == 0 and {k: sorted(v) for k, v in r.summary["runs"].items()} == {"a": sorted(a), "b": sorted(b)}, (r.err, r.out)
+    missing = plimsoll("compare", "cfg=before", "--", "cfg=never")
+    assert missing.code == 2 and "no run here has the label cfg=never" in missing.err
+
+
+def test_scale_uses_no_void_run_and_no_mixture(plimsoll, ids, tmp_path):
+    one, four = sim(tmp_path, "n1", base="2ms", servers=2), sim(tmp_path, "n4", base="2ms", servers=8)
+    good = [ids(one, i, "clients=1") for i in range(2)] + [ids(four, 10 + i, "clients=4") for i in range(2)]
+    short = sim(tmp_path, "short", base="2ms", servers=2)
+    short.write_text(short.read_text().replace("20s", "100ms"))
+    void = ids(short, 20, "clients=1", code=3)
+    r = plimsoll("scale", "--label", "clients", "--json", *good, void)
+    assert r.code == 0 and [f["text"] for f in r.summary["findings"] if f["code"] == "F40" and void in f["text"]], r.summary
+    assert [p["nodes"] for p in r.summary["scalings"][0]["points"]] == [1, 4]
+    assert "from 1 to 4 clients" in r.summary["verdict"], r.summary["verdict"]
+    alone = plimsoll("scale", "--label", "clients", void)
+    assert alone.code == 3 and void in alone.err, alone.err
+    mixed = plimsoll("scale", "--label", "clients", "--json", *good, ids(four, 30, "clients=1"))
+    assert mixed.code == 3 and "V16" in mixed.codes(), mixed.summary["verdict"]
 
 
 def test_scale(plimsoll, ids, tmp_path):
@@ -280,7 +434,7 @@ def answered(r):
 
 
 def test_a_cliff_has_its_time_of_day(plimsoll, tmp_path):
-    """A bucket of 3,750 that is emptied at 300/s while it fills at 50/s: in 15 s."""
+    """A bucket of 3,750 that is emptied at 300/s while it fills at 50/s: in 15 s, or later where the client gets no CPU to ask for it."""
     file = tmp_path / "limits.toml"
     file.write_text("""name = "bucket"
 kind = "object"
@@ -295,8 +449,9 @@ answer = "queue"
     r = plimsoll("watch", "object", "--endpoint", "embedded", "--limits", file, "--no-sync", "--op", "get", "--size", "4KiB",
                  "--objects", 20, "--concurrency", 8, "--warmup", "0s", "--for", "62s", "--json")
     answered(r)
-    (seconds, clock), = re.findall(r"cliff at (\d+) s: from .* \(at (\d\d:\d\d:\d\d)\)", r.err)
-    assert abs(int(seconds) - 15) <= 2, r.err
+    (seconds, excess, clock), = re.findall(r"cliff at (\d+) s: from .* after ([0-9,]+) ops .* \(at (\d\d:\d\d:\d\d)\)", r.err)
+    assert 13 <= int(seconds) and (int(seconds) <= 17 or disturbed()), r.err
+    assert int(excess.replace(",", "")) == pytest.approx(3750, rel=0.05), r.err
     at = datetime.combine(began.date(), datetime.strptime(clock, "%H:%M:%S").time())
     away = (at - began).total_seconds() % 86400 - int(seconds)
     # What comes before the load (a server that starts, objects that are prepared) is between.

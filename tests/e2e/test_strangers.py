@@ -33,7 +33,7 @@ def test_what_others_put_under_the_prefix_of_a_run_stays_and_is_told(plimsoll):
     with OddS3(odd) as server:
         result = plimsoll(*JSON, "--prefix", "mine", "--endpoint", server.endpoint, env=KEYS)
         assert server.objects == theirs, sorted(server.objects)[:5]
-        assert "3 objects there are not this run's" in result.err, result.err
+        assert "3 objects there do not belong to this run" in result.err, result.err
         assert result.code in (0, 3, 5), result.err
 
 

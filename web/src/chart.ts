@@ -85,7 +85,8 @@ function pointedAt(place: Place): () => void {
   place.addEventListener("pointermove", (e) => { if (e.isTrusted) last = e; });
   place.addEventListener("pointerleave", (e) => { if (e.isTrusted) last = null; });
   return () => {
-    const svg = place.querySelector("svg");
+    const under = (e: SVGSVGElement, at: PointerEvent) => { const b = e.getBoundingClientRect(); return at.clientY >= b.top && at.clientY <= b.bottom; };
+    const svg = last && [...place.querySelectorAll("svg")].find((e) => under(e, last!));
     if (last && svg) svg.dispatchEvent(new PointerEvent("pointermove", { clientX: last.clientX, clientY: last.clientY, pointerType: last.pointerType, pointerId: last.pointerId }));
   };
 }
@@ -198,14 +199,40 @@ export function spaced(ticks: number[], width: number, apart: number): number[] 
   return [...kept, last];
 }
 
+/** Axis of the sizes that were measured, each of them: labels that would touch are set on rows of their own. */
+export function sizeAxis(sizes: number[], width: number, label: string, format: (v: number) => string): { marks: Plot.Markish[]; rows: number } {
+  const [first, last] = [sizes[0] ?? 1, sizes[sizes.length - 1] ?? 1];
+  const at = (v: number) => (first === last ? 0 : (Math.log(v / first) / Math.log(last / first)) * width);
+  const rows: { ticks: number[]; end: number }[] = [];
+  for (const v of sizes) {
+    const half = format(v).length * 3.6 + 4;
+    const row = rows.find((r) => at(v) - half >= r.end) ?? rows[rows.push({ ticks: [], end: -Infinity }) - 1]!;
+    row.ticks.push(v);
+    row.end = at(v) + half;
+  }
+  return {
+    rows: rows.length,
+    marks: rows.map((r, i) => Plot.axisX(r.ticks, { label: i === rows.length - 1 ? label : null, text: format, tickSize: 6 + i * 14, tickPadding: 3, ...(i > 0 ? { stroke: "var(--muted)", strokeOpacity: 0.5, fill: "var(--ink)" } : {}) } as Plot.AxisXOptions)),
+  };
+}
+
+/** A name and what is said of it: on one line where both fit, else one below the other. */
+export function headLines(width: number, name: string, said: string): string[] {
+  const room = Math.floor((width - 32) / 6.4);
+  return name.length + 3 + said.length <= room ? [`${name}   ${said}`] : [name.length <= room ? name : `${name.slice(0, room - 1)}…`, said];
+}
+
+/** How far the i-th of n series is moved aside, pixels, so that no interval lies on another. */
+export const aside = (i: number, n: number): number => (n > 1 ? (i - (n - 1) / 2) * Math.min(6, 18 / (n - 1)) : 0);
+
 /** A line with its dash; symbols mark it where there are few enough points. */
-export function line<T>(data: T[], m: Mark, x: (d: T) => number, y: (d: T) => number | null, options: { z?: (d: T) => unknown; symbols?: boolean; width?: number } = {}): Plot.Markish[] {
+export function line<T>(data: T[], m: Mark, x: (d: T) => number, y: (d: T) => number | null, options: { z?: (d: T) => unknown; symbols?: boolean; width?: number; dx?: number } = {}): Plot.Markish[] {
   const marks: Plot.Markish[] = [
     Plot.line(data, {
       x, y, stroke: m.colour, strokeWidth: options.width ?? 1.8, strokeDasharray: m.dash === "none" ? undefined : m.dash,
-      strokeLinejoin: "round", ...(options.z ? { z: options.z } : {}),
+      strokeLinejoin: "round", dx: options.dx ?? 0, ...(options.z ? { z: options.z } : {}),
     } as Plot.LineOptions),
   ];
-  if (options.symbols) marks.push(Plot.dot(data, { x, y, symbol: m.symbol, fill: m.colour, r: 4 } as Plot.DotOptions));
+  if (options.symbols) marks.push(Plot.dot(data, { x, y, symbol: m.symbol, fill: m.colour, r: 4, dx: options.dx ?? 0 } as Plot.DotOptions));
   return marks;
 }

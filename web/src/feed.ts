@@ -10,7 +10,7 @@ export type Level = "info" | "qualified" | "invalid";
 
 export interface Finding {
   code: string; name: string; level: Level; text: string;
-  measured?: number; threshold?: number; workload?: string; evidence?: [string, string][];
+  measured?: number; threshold?: number; workload?: string; agent?: string; evidence?: [string, string][];
 }
 
 export interface LatencySummary {
@@ -25,6 +25,8 @@ export interface Workload {
   name: string; op: string; valid: boolean; together?: number; size_bytes: number; concurrency: number; offered_per_s?: number | null;
   window_s: number; horizon_s: number; warmup_s: number; tail_s: number; repeats: number;
   ops_per_s: Estimate | null; bytes_per_s: Estimate | null; attempts_per_s: number;
+  /** Of each repeat, in the order in which they ran; absent in files of older versions. */
+  each_ops_per_s?: Estimate[];
   latency_ns: {
     response: LatencySummary | null; service: LatencySummary | null;
     ttfb: LatencySummary | null; submission: LatencySummary | null;
@@ -40,6 +42,12 @@ export interface Workload {
     max_response_ns: number; ok: number; throttled: number; failed: number;
   }[];
   notes: string[];
+}
+
+/** Of a run with several: what one of them did. Absent clock: it is the conductor's, or not known. */
+export interface AgentSummary {
+  agent: string; host: string; ops_per_s: number; bytes_per_s?: number; share: number; busy_fraction: number;
+  p50_ns: number | null; p99_ns: number | null; clock_offset_ns?: number; clock_bound_ns?: number;
 }
 
 export interface BucketSummary { sustained: Estimate | null; burst: Estimate | null; capacity: Estimate | null; refill: Estimate | null; proved: boolean; full_again_s?: Estimate | null }
@@ -62,6 +70,8 @@ export interface Claim { claim: string; subject?: string; text: string }
 
 export interface Summary {
   schema: string; id: string; valid: boolean; status: "valid" | "partly" | "none"; answered: boolean; verdict: string; claims: Claim[]; findings: Finding[]; workloads: Workload[];
+  /** Absent: there is one agent. */
+  agents?: AgentSummary[];
   limits: Limit[]; expectations: { text: string; met: boolean | null; measured: number | null; reason: string }[];
   labels: Record<string, string>; rerun: string; environment: Environment;
 }
@@ -101,6 +111,10 @@ export interface SizeModel {
 export interface Saturation {
   op_class: string; size_bytes: number; verdict: string; c95: Estimate | null; plateau_per_s: Estimate | null;
   points: { concurrency: number; ops_per_s: Estimate; p50_ns: number | null; p99_ns: number | null }[];
+  /** Of one that its budget cut off; absent in older runs. */
+  budget_needed_s?: number | null;
+  /** Codes of what makes it void, where it is one of several. */
+  invalid?: string[];
 }
 
 export interface Scaling {
@@ -149,9 +163,17 @@ export interface Resource {
   host: string; role: "client" | "server"; group: string; name: string; unit: string; threshold: number | null; t: number[]; v: (number | null)[];
 }
 
+/** A name, and what is to be said of it in a line. */
+export interface GlanceFact { name: string; text: string }
+
+/** What a run says first: what was measured, how far it may be used, one sentence, and a few facts. */
+export interface Glance { title: string; mark: string; sentence: string; facts: GlanceFact[]; reservations: GlanceFact[]; more_reservations: number }
+
 export interface Run {
-  summary: Summary; status: string; verdict: string; labels: string[]; spoiled: string[]; sweep: boolean; block: boolean; plan: string;
+  summary: Summary; status: string; verdict: string; glance: Glance; labels: string[]; spoiled: string[]; sweep: boolean; block: boolean; plan: string;
   analysis: Analysis; stages: Stage[]; series: Series[]; spectra: Spectrum[]; resources: Resource[]; gaps: string[]; end: string | null;
+  /** Null: it never ended in order, or is of several runs. */
+  seal: { files: number; bytes: number; xxh3: string } | null;
   /** The run goes on: what is said of it is said so far. Absent in a report. */
   live?: boolean;
 }
@@ -161,7 +183,10 @@ export interface Group {
   each_ops_per_s: number[]; p50_ns: number | null; p99_ns: number | null;
 }
 
-export interface Page { schema: string; made_by: string; runs: Run[]; by: string[]; groups: Group[] }
+/** Several runs side by side: what is compared, a sentence, and the key whose values are set beside each other. */
+export interface SideBySide { title: string; mark: string; sentence: string; facts: GlanceFact[]; compared: number; values: string[] }
+
+export interface Page { schema: string; made_by: string; title: string | null; columns: string[]; runs: Run[]; by: string[]; groups: Group[]; together: SideBySide | null }
 
 export const SCHEMA = "plimsoll.page/1";
 
@@ -184,7 +209,7 @@ export type Append = { seq: number } & (
   | { kind: "said"; run: string; findings?: Finding[]; claims?: Claim[]; events?: Remark[] }
   | { kind: "summary"; run: string; set: Replaced }
   /** A run that is new, or replaced as a whole; what it changes beside the others comes along. */
-  | { kind: "run"; run: Run; by?: string[]; groups?: Group[] }
+  | { kind: "run"; run: Run; by?: string[]; groups?: Group[]; together?: SideBySide }
   /** How a run ended; of no run: nothing more will come. */
   | { kind: "end"; run: string | null; end: string }
 );

@@ -4,6 +4,9 @@ import type { Estimate } from "./feed";
 export const MIB = 1_048_576;
 export const MISSING = "n/a";
 
+/** `**` stands around what matters most: where that cannot be shown, it must not be seen. */
+export const withoutMarks = (text: string): string => text.replaceAll("**", "");
+
 const group = (text: string): string => {
   const [int = "", frac] = text.split(".");
   const grouped = int.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
@@ -190,3 +193,9 @@ export function sumOutcomes(outcomes: Record<string, number>, pick: (name: strin
 /** Ends of an interval as they can be drawn: one that is not bounded has no length. */
 export const low = (e: Estimate): number => e.low ?? e.value;
 export const high = (e: Estimate): number => e.high ?? e.value;
+
+const OUTCOMES: Record<string, string> = {
+  http_429: "refused (429 too many requests)", http_503: "refused (503 slow down)", http_403: "denied (403)", http_404: "not found (404)", timeout: "timed out", reset: "connection reset",
+};
+/** What an attempt came to, in plain words. */
+export const outcomeName = (name: string): string => OUTCOMES[name] ?? name.replace(/^http_(\d+)$/, "answered $1").replaceAll("_", " ");

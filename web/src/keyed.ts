@@ -131,11 +131,11 @@ export class Keyed {
 export interface Fold extends HTMLDetailsElement { renew: (newer: Living) => void; made: () => () => (Node | null)[] }
 
 /** Folded away, and made when it is opened. */
-export function unfold(title: string, make: () => (Node | null)[]): Fold {
+export function unfold(title: string | Node, make: () => (Node | null)[], attributes: Record<string, string> = {}): Fold {
   let filling = make;
   let filled = false;
   const summary = h("summary", {}, title);
-  const details = h("details", { class: "data" }, summary) as Fold;
+  const details = h("details", { class: "data", ...attributes }, summary) as Fold;
   const fill = () => {
     filled = true;
     morphChildren(details, [summary, ...filling().filter((x) => x !== null)]);

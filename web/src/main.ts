@@ -58,10 +58,12 @@ function receive(message: Message | Unread): void {
   if (state !== shown) soon();
 }
 
-// Paper shows what is folded away on screen, and charts take the width of the sheet.
-window.addEventListener("beforeprint", () => {
-  for (const d of document.querySelectorAll<HTMLDetailsElement>("details.run")) d.open = true;
-});
+/** A link to what is folded away opens it. */
+function openTarget(): void {
+  const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+  if (target instanceof HTMLDetailsElement) target.open = true;
+}
+window.addEventListener("hashchange", openTarget);
 
 try {
   embedded(receive);
@@ -74,3 +76,4 @@ pushed((e) => {
 })(receive);
 // The first state at once, not with the next frame: nobody should see the page empty.
 show();
+openTarget();

@@ -1,42 +1,72 @@
 // The page's sections, in the order in which a verdict is read: validity, figures, evidence, provenance.
+import { agentTable, ofAgents } from "./agents";
 import type { ChartElement } from "./chart";
 import { h } from "./dom";
-import type { Finding, Page, Run, Workload } from "./feed";
+import { cycleTable } from "./cycles";
+import type { Finding, GlanceFact, Page, Run, SideBySide, Workload } from "./feed";
+import { ofLatency, ofLimits, ofLines, ofLoad, ofProvenance, ofResources, ofTime, ofValidity } from "./folds";
 import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, reach, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
-import { groupChart } from "./groups";
+import { groupChart, leftOut, pivotTable } from "./groups";
 import { keyed, unfold } from "./keyed";
 import { loadCurves, loadTable, spectrumCharts } from "./latency";
-import { bucketCharts, comparisonCharts, comparisonTables, saturationCharts, scalingCharts, scalingTable } from "./limits";
-import { modelCharts, movesBytes, sizeTable, spoiled, sweepCharts } from "./size";
-import { table, tableElement, type Table } from "./table";
+import { kindOf } from "./kinds";
+import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswers, saturationCharts, saturationTable, scalingCharts, scalingTable } from "./limits";
+import { picture, pictured } from "./picture";
+import { searchTable } from "./searches";
+import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
+import { picked, table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
 
-/** Its body is made again when one of its inputs is another object than before: all that the body reads is among them. */
-export interface Section { id: string; title: string; inputs: readonly unknown[]; body: () => (Node | null)[] }
+/**
+ * Its body is made again when one of its inputs is another object than before: all that the body reads is among them.
+ * With `says` it is folded away, and that is what its title says of what is inside; null: there is nothing inside.
+ */
+export interface Section { id: string; title: string; inputs: readonly unknown[]; body: () => (Node | null)[]; says?: () => string | null; quiet?: boolean }
 
 const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "Invalid"], qualified: ["!", "Note"], info: ["i", "Info"] };
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
-  const kind = !run.summary.answered ? "bad" : run.status === "VALID" ? "good" : "fair";
-  return badgeOf(kind, run.status);
+  // Sound runs that tell no difference are no answer: a tick alone would say more than is known.
+  const open = kindOf(run) === "compare" ? openAnswers(run.analysis.comparisons) : "";
+  const kind = !run.summary.answered ? "bad" : run.status === "VALID" && !open ? "good" : "fair";
+  return badgeOf(kind, open ? `${run.status}, ${open}` : run.status);
 }
 
 function badgeOf(kind: "bad" | "good" | "fair", status: string): HTMLElement {
   const sign = { bad: "✕", good: "✓", fair: "!" }[kind];
-  return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", status.replace(/^\[|\]$/g, ""));
+  return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", status.replace(/^\[(.*)\]$/, "$1"));
 }
 
 /** `**` stands around what matters most. */
 const emphasised = (text: string): Node[] => text.split("**").map((part, i) => (i % 2 === 1 ? h("strong", {}, part) : document.createTextNode(part)));
 
-export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.end, run.live, run.summary.answered, run.summary.labels];
+/** A fact of more characters has a row to itself. */
+const WIDE = 60;
+
+/** Figures of the first screen, the one of each fact that is asked for first in large; none is broken in two. */
+const LARGE: Record<string, RegExp> = { rate: /^/, throughput: /^/, response: /^p99 / };
+function figures(f: GlanceFact): (Node | string)[] {
+  const text = f.text.replace(/(\d) us\b/g, "$1 µs");
+  const parts = text.split(/ {2,}/);
+  if (parts.length === 1 && !LARGE[f.name]) return [text];
+  const large = parts.findIndex((p) => LARGE[f.name]?.test(p));
+  return parts.flatMap((p, i) => [...(i ? ["   "] : []), h("span", { class: i === large ? "whole large" : p.length < 32 ? "whole" : null }, p)]);
+}
+
+const factList = (all: GlanceFact[], kind: string): HTMLElement | null =>
+  (all.length ? h("dl", { class: kind }, ...all.map((f) => h("div", { class: f.text.length > WIDE ? "wide" : "" }, h("dt", {}, f.name), h("dd", {}, ...figures(f))))) : null);
+
+export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.glance, run.end, run.live, run.summary.answered, run.summary.labels, run.analysis.comparisons];
 
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
   const text = run.verdict.replace(/^((PARTLY )?VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
   const labels = Object.entries(run.summary.labels);
-  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, ...emphasised(text)),
+  const g = run.glance;
+  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(g.facts, "glance"),
+    factList(g.reservations, "glance reservations"),
+    unfold(g.more_reservations ? `The whole verdict, and ${g.more_reservations} more note${g.more_reservations > 1 ? "s" : ""}` : "The whole verdict", () => [h("p", { class: "whole" }, ...emphasised(text))]),
     run.live ? h("p", { class: "note" }, "The run goes on: this is what can be said so far.") : null,
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
     labels.length ? h("p", { class: "labels" }, ...labels.map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`))) : null);
@@ -133,7 +163,7 @@ function endpoints(w: Workload): Table {
 
 /** One row per line, for runs that are no sweep. */
 function overview(run: Run): Table {
-  return table("Results at a glance", 1, ["workload", run.block ? ">IOPS" : ">op/s", ">MiB/s", ">p50", ">p99", ">p99.9", ">throttled", ">failed", "validity"], run.summary.workloads.map((w, i) => {
+  return table("Results", 1, ["what", run.block ? ">IOPS" : ">op/s", ">MiB/s", ">p50", ">p99", ">p99.9", ">refused", ">failed", "validity"], run.summary.workloads.map((w, i) => {
     const l = w.latency_ns.response;
     const shown = (n: number) => (n > 0 ? count(n) : "");
     return [run.labels[i] ?? w.name, estimate(w.ops_per_s), movesBytes(w) ? estimate(w.bytes_per_s, 1 / MIB) : "", latency(l?.p50), latency(l?.p99), latency(l?.p999),
@@ -141,17 +171,60 @@ function overview(run: Run): Table {
   }));
 }
 
+/** The one table of the first screen, by the kind of run. */
+function answerTables(run: Run): (Table | null)[] {
+  const a = run.analysis;
+  switch (kindOf(run)) {
+    case "compare": return comparisonTables(a.comparisons).slice(0, 1);
+    case "scale": return a.scalings.map(scalingTable);
+    case "limits": return [limitTable(run) ?? overview(run)];
+    case "search": return a.saturations.length > 1 ? [searchTable(a.saturations)] : a.saturations.map(saturationTable);
+    case "cycles": return [cycleTable(run)];
+    case "sweep": return [sizeTable(run)];
+    default: return run.summary.workloads.length > 0 ? [overview(run)] : [];
+  }
+}
+
 function results(run: Run): Section {
   const s = run.summary;
-  const head = { id: "results", title: "Results", inputs: [s.workloads, run.labels, run.spoiled, run.sweep, run.block] };
-  if (!run.sweep) return { ...head, body: () => [
-    s.workloads.length > 1 ? tableElement(overview(run), { copy: true }) : null,
-    s.workloads.length === 0 ? h("p", {}, "Nothing was measured; the findings say why.") : null,
-    ...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name, s.workloads.length > 1))] };
+  const a = run.analysis;
+  const kind = kindOf(run);
+  return {
+    id: "results", title: "Results", inputs: [s.answered, s.workloads, run.labels, run.spoiled, run.sweep, run.block, s.limits, s.labels, s.findings, a.saturations, a.comparisons, a.scalings, a.buckets, kind, ...(kind === "cycles" ? [run.series, run.stages] : [])],
+    body: () => {
+      const shown = answerTables(run).flatMap((t) => (t ? [tableElement(t, { copy: true, void: !s.answered })] : []));
+      return [...shown, shown.length === 0 ? h("p", {}, "Nothing was measured; the findings say why.") : null];
+    },
+  };
+}
+
+/** Each line in full: latencies by clock, what was sent and refused, how it was measured. */
+function lines(run: Run): Section {
+  const s = run.summary;
+  const kind = kindOf(run);
   const notes = [...new Set(s.workloads.flatMap((w) => w.notes))];
-  return { ...head, body: () => [
-    tableElement(sizeTable(run), { copy: true }), notes.length ? h("p", { class: "note" }, `Notes: ${notes.join("; ")}.`) : null, grid(sweepCharts(run)),
-    unfold("Each cell in full", () => s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name)))] };
+  const stepsApart = kind === "limits" || kind === "search" || kind === "cycles";
+  return {
+    id: "lines", title: s.workloads.length > 1 ? (kind === "limits" || kind === "search" ? "Steps" : "Each line in full") : "In full",
+    inputs: [s.workloads, run.labels, run.spoiled, run.sweep, run.block, s.limits, s.labels, kind],
+    says: () => (s.workloads.length ? `${s.workloads.length > 1 ? `${s.workloads.length} lines, ` : ""}${ofLines(run)}` : null),
+    body: () => [
+      ...(stepsApart && s.workloads.length > 1 ? [tableElement(run.sweep ? sizeTable(run) : overview(run), { copy: true })] : []),
+      kind === "sweep" ? grid(sweepCharts(run).slice(1)) : null,
+      run.sweep && notes.length ? h("p", { class: "note" }, `Notes: ${notes.join("; ")}.`) : null,
+      ...s.workloads.map((w, i) => headline(run, w, run.labels[i] ?? w.name, s.workloads.length > 1))],
+  };
+}
+
+/** The chart that tells this kind of run. */
+function firstPicture(run: Run): Section {
+  const { summary: s, analysis: a } = run;
+  const of = pictured(run);
+  return {
+    id: "picture", title: "In one picture", quiet: true,
+    inputs: [of, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : [])],
+    body: () => [grid([picture(run)])],
+  };
 }
 
 const grid = (charts: (ChartElement | null)[]): HTMLElement | null => {
@@ -165,16 +238,17 @@ const column = (charts: ChartElement[]): HTMLElement | null => (charts.length ? 
 /** Rate first, what was refused right below it, then what moved and how long it took. */
 function overTime(run: Run): ChartElement[] {
   const [rate, ...rest] = rateCharts(run);
-  return rate ? [rate, ...errorsOverTime(run), ...rest, ...latencyOverTime(run)] : [];
+  return rate ? [...(pictured(run) === "rate" ? [] : [rate]), ...errorsOverTime(run), ...rest, ...latencyOverTime(run)] : [];
 }
 
 /** Limits, with the evidence that carries them. */
 function limits(run: Run): Section {
   const { summary: s, analysis: a } = run;
-  return { id: "limits", title: "Limits", inputs: [s.limits, a.buckets, a.holds, a.advice, a.size_models], body: () => limitsBody(run) };
+  const there = s.limits.length + a.buckets.length + a.size_models.length + a.advice.length + a.holds.reduce((n, x) => n + x.cliffs.length, 0) > 0;
+  return { id: "limits", title: "Limits", inputs: [s.limits, s.answered, run.status, a.buckets, a.holds, a.advice, a.size_models, kindOf(run), pictured(run)], says: () => (there ? ofLimits(run) : null), body: () => limitsBody(run) };
 }
 
-function limitsBody(run: Run): (Node | null)[] {
+function limitTable(run: Run): Table | null {
   const { summary: s, analysis: a } = run;
   const show = (e: Parameters<typeof estimate>[0], unit: string, factor: number) => (e ? `${estimate(e, factor)} ${unit}` : "undetermined");
   const rows = s.limits.flatMap((l) => ([["ops", l.ops_per_s], ["bytes", l.bytes_per_s]] as const).flatMap(([unit, b]) => {
@@ -187,14 +261,22 @@ function limitsBody(run: Run): (Node | null)[] {
     const seen = !b.sustained || (b.proved && b.capacity) ? "" : b.proved ? "held " : "seen ";
     return [[`${l.op_class} ${unit}`, `${seen}${show(b.sustained, rate, factor)}`, show(b.burst, rate, factor), show(b.capacity, tokens, factor), show(b.refill, rate, factor), full === null ? "" : seconds(full), l.scope, l.binding, fit?.status ?? ""]];
   }));
-  const knees = s.limits.filter((l) => l.knee_bytes).map((l) => h("p", {}, `${l.op_class}: below ${sizeEstimate(l.knee_bytes!)} operations bind, above it bytes.`));
+  return rows.length ? table("Limits", 1, ["limit", ">sustained", ">burst", ">capacity", ">refill", ">full again", "scope", "binds", "status"], rows) : null;
+}
+
+function limitsBody(run: Run): (Node | null)[] {
+  const { summary: s, analysis: a } = run;
+  const limitsOf = limitTable(run);
+  const shown = pictured(run);
+  const drawn = shown === "model" ? a.size_models.find(overSizes) : null;
+  const knees = s.limits.filter((l) => l.knee_bytes).map((l) => h("p", {}, `${l.op_class}: below ${sizeEstimate(l.knee_bytes!)} limited by operations, above by bytes.`));
   const cliffs = a.holds.flatMap((x) => x.cliffs).map((c) => tableElement(table(
     `Fall at ${seconds(c.at_s)}: ${significant(c.from_per_s, 4)} to ${significant(c.to_per_s, 4)} per second; ${c.verdict}`, 1, ["evidence", "seen", "weight", "what"],
     c.evidence.map((e) => [e.code, e.holds === null ? "not tested" : e.holds ? "yes" : "no", e.weight, e.text]))));
   const advice = a.advice.length ? h("ul", { class: "advice" }, ...a.advice.map((t) => h("li", {}, t))) : null;
   return [
-    rows.length ? tableElement(table("Limits", 1, ["limit", ">sustained", ">burst", ">capacity", ">refill", ">full again", "scope", "binds", "status"], rows), { copy: true }) : null,
-    ...knees, advice, grid(bucketCharts(a.buckets)), grid(modelCharts(a.size_models)), ...cliffs,
+    limitsOf && kindOf(run) !== "limits" ? tableElement(limitsOf, { copy: true }) : null,
+    ...knees, advice, grid(bucketCharts(a.buckets).slice(shown === "bucket" ? 1 : 0)), grid(modelCharts(a.size_models.filter((m) => m !== drawn))), ...cliffs,
   ];
 }
 
@@ -203,8 +285,7 @@ const tables = (all: (Table | null)[]): HTMLElement[] => all.flatMap((t) => (t ?
 /** Rates are drawn; of a long table the rest is drawn when asked for. */
 function comparisons(a: Run["analysis"]): (HTMLElement | null)[] {
   const most = 4;
-  const rates = a.comparisons.filter((c) => c.measure === "rate" || c.measure === "");
-  const first = (rates.length > 0 ? rates : a.comparisons).slice(0, most);
+  const first = answering(a.comparisons).slice(0, most);
   const rest = a.comparisons.filter((c) => !first.includes(c));
   const drawn = grid(comparisonCharts(first));
   return [drawn, rest.length > 0 ? unfold(`${rest.length} more comparisons drawn`, () => [grid(comparisonCharts(rest)) ?? h("p", {}, "Nothing to draw.")]) : null];
@@ -212,14 +293,17 @@ function comparisons(a: Run["analysis"]): (HTMLElement | null)[] {
 
 function loadAndScale(run: Run): Section {
   const a = run.analysis;
-  return { id: "load", title: "Load, scale, comparison", inputs: [a.saturations, a.load_points, a.scalings, a.comparisons], body: () => [
-    grid(saturationCharts(a.saturations)), grid(loadCurves(a.load_points)), ...tables([loadTable(a.load_points)]),
-    grid(scalingCharts(a.scalings)), ...tables(a.scalings.map(scalingTable)), ...tables(comparisonTables(a.comparisons)), ...comparisons(a)] };
+  const there = a.saturations.length + a.load_points.length + a.scalings.length + a.comparisons.length > 0;
+  const kind = kindOf(run);
+  const title = kind === "compare" ? "Each comparison" : kind === "scale" ? "Efficiency" : "Load, scale, comparison";
+  return { id: "load", title, inputs: [a.saturations, a.load_points, a.scalings, a.comparisons, run.status, run.summary.answered, kind], says: () => (there ? ofLoad(run) : null), body: () => [
+    grid(saturationCharts(a.saturations).slice(kind === "search" && a.saturations.filter((s) => s.points.length > 0).length === 1 ? 1 : 0)), grid(loadCurves(a.load_points)), ...tables([loadTable(a.load_points)]),
+    grid(scalingCharts(a.scalings)), ...(kind === "scale" ? [] : tables(a.scalings.map(scalingTable))), ...tables(comparisonTables(a.comparisons).slice(kind === "compare" ? 1 : 0)), ...comparisons(a)] };
 }
 
 function validity(run: Run): Section {
   const { summary: s, analysis: a } = run;
-  return { id: "validity", title: "Findings and validity", inputs: [s.findings, run.gaps, s.expectations, a.bottlenecks, a.checks], body: () => validityBody(run) };
+  return { id: "validity", title: "Validity", inputs: [s.findings, run.gaps, s.expectations, a.bottlenecks, a.checks], says: () => ofValidity(run), body: () => validityBody(run) };
 }
 
 function validityBody(run: Run): (Node | null)[] {
@@ -227,7 +311,9 @@ function validityBody(run: Run): (Node | null)[] {
   const met = (m: boolean | null) => (m === null ? "undetermined" : m ? "✓\u00a0yes" : "✕\u00a0NO");
   const [tested, untested] = [a.checks.filter((c) => c.result !== "not tested"), a.checks.filter((c) => c.result === "not tested")];
   const sign: Record<string, string> = { pass: "✓\u00a0pass", fail: "✕\u00a0fail", note: "!\u00a0note" };
+  const none = s.findings.length + run.gaps.length + s.expectations.length + a.bottlenecks.length + a.checks.length === 0;
   return [
+    none ? h("p", {}, "Nothing was found that stands against the result. Its checks were not recorded.") : null,
     findings(run),
     s.expectations.length ? tableElement(table("Expectations", 1, ["expected", "met", ">measured", "reason"], s.expectations.map((e) => [e.text, met(e.met), e.measured === null ? MISSING : plain(e.measured), e.reason]))) : null,
     a.bottlenecks.length ? tableElement(table("What could be the bottleneck", 1, ["candidate", ">measured", ">threshold", ">time above", "verdict", "next experiment"],
@@ -239,7 +325,7 @@ function validityBody(run: Run): (Node | null)[] {
 
 function provenance(run: Run): Section {
   const s = run.summary;
-  return { id: "provenance", title: "Environment and provenance", inputs: [s.id, s.environment, s.rerun, run.plan], body: () => provenanceBody(run) };
+  return { id: "provenance", title: "Provenance", inputs: [s.id, s.environment, s.rerun, run.plan, run.seal, run.live], says: () => (s.environment.plimsoll_version || s.rerun ? ofProvenance(run) : null), body: () => provenanceBody(run) };
 }
 
 function provenanceBody(run: Run): (Node | null)[] {
@@ -249,6 +335,7 @@ function provenanceBody(run: Run): (Node | null)[] {
     ["CPU", `${e.cpu_count} × ${e.cpu_model}`], ["Memory", e.memory_bytes ? bytes(e.memory_bytes) : ""],
     ["Network", Object.entries(e.nics).map(([n, mbit]) => (mbit === null ? n : `${n} ${mbit >= 1000 ? `${mbit / 1000} Gbit/s` : `${mbit} Mbit/s`}`)).join(", ")],
     ["Ring", e.ring], ["Seed", String(e.seed)], ["Boot", e.boot_id],
+    ["Seal", run.seal ? `${run.seal.files} raw files, ${bytes(run.seal.bytes)}; XXH3-128 of the series ${run.seal.xxh3}` : "none: the run did not end in order"],
     ...Object.entries(e.servers).map(([k, v]): [string, string] => [`Server ${k}`, v]),
     ...Object.entries(e.notes).map(([k, v]): [string, string] => [k, v]),
     ...Object.entries(e.ceiling).map(([k, v]): [string, string] => [`Ceiling ${k}`, significant(v, 4)]),
@@ -266,34 +353,42 @@ function provenanceBody(run: Run): (Node | null)[] {
 /** What the time axis and all that is drawn on it are made of. */
 const axis = (run: Run): readonly unknown[] => [run.stages, run.analysis.holds];
 
+/** First the picture and the table; all else is folded away, and each fold's title says what is in it. */
 export function runSections(run: Run): Section[] {
-  // What several runs say together has no lines of its own.
-  const together = run.summary.workloads.length === 0 && run.analysis.comparisons.length + run.analysis.scalings.length > 0;
-  const loadFirst = together || run.analysis.saturations.length > 0;
+  const { summary: s, analysis: a } = run;
   return [
-    // A search is read for what it found; its steps are the evidence and come after.
-    ...(loadFirst ? [loadAndScale(run)] : []),
-    ...(together ? [validity(run)] : run.summary.limits.length > 0 ? [limits(run), results(run), validity(run)] : [results(run), validity(run), limits(run)]),
-    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, ...axis(run), run.analysis.outages, run.analysis.remarks], body: () => [column(overTime(run))] },
-    { id: "latency", title: "Latency distribution", inputs: [run.spectra, run.labels, run.summary.workloads], body: () => [grid(spectrumCharts(run))] },
-    ...(loadFirst ? [] : [loadAndScale(run)]),
-    { id: "resources", title: "Client and system resources", inputs: [run.resources, ...axis(run)], body: () => [resourceStrips(run)] },
+    firstPicture(run), results(run),
+    limits(run), loadAndScale(run), validity(run),
+    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
+    { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },
+    lines(run),
+    { id: "agents", title: "Agents", inputs: [s.agents, s.findings, s.answered, run.block], says: () => ofAgents(run), body: () => tables([agentTable(run)]) },
+    { id: "resources", title: "Client", inputs: [run.resources, a.checks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
     provenance(run),
   ];
 }
 
-/** Several runs side by side. */
-export function groupSection(page: Page): Section {
-  return { id: "groups", title: "Side by side", inputs: [page.groups, page.by], body: () => groupBody(page) };
+/** What several runs say together: the same parts as the first screen of one run. */
+export function togetherVerdict(t: SideBySide): HTMLElement {
+  const kind = t.mark === "VALID" ? "good" : t.mark.startsWith("PARTLY") ? "fair" : "bad";
+  return h("div", { class: "verdict" }, badgeOf(kind, t.mark), h("p", { class: "lead" }, t.sentence), factList(t.facts, "glance"));
+}
+
+/** Several runs side by side: bars first, then the rates by what is compared. */
+export function groupSections(page: Page): Section[] {
+  return [
+    { id: "picture", title: "In one picture", quiet: true, inputs: [page.groups, page.by, page.runs, page.together], body: () => [grid([groupChart(page)])] },
+    { id: "groups", title: "Side by side", inputs: [page.groups, page.by, page.columns, page.together], body: () => groupBody(page) },
+  ];
 }
 
 function groupBody(page: Page): (Node | null)[] {
   // Where each row is one line, its number says nothing.
   const several = page.groups.some((g) => g.lines > 1);
-  const rows = page.groups.map((g) => [...g.keys, estimate(g.ops_per_s), estimate(g.bytes_per_s, 1 / MIB), latency(g.p50_ns), latency(g.p99_ns), several ? String(g.lines) : "", g.left_out ? `${g.left_out} invalid` : ""]);
-  const figure = groupChart(page);
+  const rows = page.groups.map((g) => [...g.keys, estimate(g.ops_per_s), estimate(g.bytes_per_s, 1 / MIB), latency(g.p50_ns), latency(g.p99_ns), several ? String(g.lines) : "", g.left_out ? (g.ops_per_s ? `${g.left_out} invalid${leftOut(page, g) && ` (${leftOut(page, g)})`}` : `[INVALID${leftOut(page, g) && ` ${leftOut(page, g)}`}]`) : ""]);
+  const full = tableElement(picked(table("Runs side by side", page.by.length, [...page.by, ">op/s", ">MiB/s", ">p50", ">p99", ">Lines", "Left out"], rows), page.columns), { copy: true });
+  const pivot = page.columns.length === 0 ? pivotTable(page) : null;
   return [
-    tableElement(table("Runs side by side", page.by.length, [...page.by, ">op/s", ">MiB/s", ">p50", ">p99", ">Lines", "Left out"], rows), { copy: true }),
-    figure ? h("div", { class: "grid one" }, figure) : null,
+    ...(pivot ? [tableElement(pivot, { copy: true }), unfold(`All figures: ${page.groups.length} rows`, () => [full])] : [full]),
     h("p", { class: "note" }, "Of several lines: the geometric mean with Student's 95 % interval over lines. Invalid runs are in no mean.")];
 }

@@ -1,9 +1,10 @@
 // Rate and throughput over size, with the caps' asymptotes and the knee; and the size-by-op table.
 import * as Plot from "@observablehq/plot";
 
-import { base, chart, line, logAxis, mark, spaced, type ChartElement, type Key } from "./chart";
+import { aside, base, chart, line, logAxis, mark, sizeAxis, type ChartElement, type Key } from "./chart";
 import type { Estimate, Run, SizeModel, Workload } from "./feed";
 import { high, low, estimate, isFailure, isThrottled, latency, MIB, MISSING, count, sizeEstimate, sizesLike, logTicks, significant, sumOutcomes, tick } from "./format";
+import { settled } from "./labels";
 import { table, type Table } from "./table";
 
 /** `void`: what makes the figure invalid; drawn hollow, on no line. */
@@ -34,7 +35,7 @@ export function sizeTable(run: Run): Table {
   const show = sizesLike(all.map((w) => w.size_bytes));
   const varied = new Set(all.filter((w) => !w.together).map((w) => w.concurrency)).size > 1;
   const heads = run.block ? ["IO type", "Block size", ">In flight", ">IOPS"] : ["Operation", "Object size", ">In flight", ">Objects/s"];
-  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ...(run.block ? [">Mean"] : []), ">p50", ">p99", ">Throttled", ">Failed", "Step", "Validity"], all.map((w) => {
+  return table("Rate and throughput by operation and size", 2, [...heads, ">Throughput (MiB/s)", ...(run.block ? [">>Mean"] : []), ">>p50", ">p99", ">Throttled", ">Failed", "Step", "Validity"], all.map((w) => {
     const response = w.latency_ns.response;
     const throttled = sumOutcomes(w.outcomes, isThrottled);
     const failed = sumOutcomes(w.outcomes, isFailure);
@@ -50,17 +51,30 @@ function plot(width: number, groups: [string, Cell[]][], options: { unit: string
   const sizes = [...new Set(groups.flatMap(([, cells]) => cells.map((c) => c.size)))].sort((a, b) => a - b);
   const y = (c: Cell) => c.rate.value * options.factor(c);
   const all = groups.flatMap(([, cells]) => cells);
+  const axis = sizeAxis(sizes, width - 80, "size →", options.labels);
+  const n = groups.length;
+  const spots = groups.flatMap(([, cells], i) => cells.map((c) => ({ x: c.size, y: y(c), dx: aside(i, n) })));
+  const voids = groups.flatMap(([, cells], i) => cells.filter((c) => c.void).map((c) => ({ size: c.size, y: y(c), dx: aside(i, n), text: c.void!.replace(/[[\]]/g, "").replace(/^INVALID,? ?/, "") || "invalid" })));
+  const least = (c: Cell) => Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c);
   return Plot.plot({
-    ...base(width, width < 520 ? 260 : 320), marginRight: 24,
+    ...base(width, (width < 520 ? 260 : 320) + (axis.rows - 1) * 14), marginRight: 34, marginTop: all.some((c) => c.void) ? 40 : 22, marginBottom: 36 + (axis.rows - 1) * 14,
     x: { type: "log" },
     y: { type: "log" },
     marks: [
-      ...logAxis("x", spaced(sizes, width - 76, 58), "size →", options.labels, false),
-      ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), high(c.rate) * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
+      ...axis.marks,
+      ...logAxis("y", logTicks([...all.flatMap((c) => [y(c), least(c), high(c.rate) * options.factor(c)]), ...(options.top ? [options.top] : [])]), `↑ ${options.unit}`, tick),
       ...options.extra,
-      Plot.link(all, { x1: "size", x2: "size", y1: (c: Cell) => Math.max(low(c.rate), c.rate.value * 0.01) * options.factor(c), y2: (c: Cell) => high(c.rate) * options.factor(c), stroke: "var(--ink)", strokeWidth: 1 }),
-      ...groups.flatMap(([, cells], i) => line(cells.filter((c) => !c.void), mark(i), (c) => c.size, y, { symbols: true })),
-      ...groups.flatMap(([, cells], i) => [Plot.dot(cells.filter((c) => c.void), { x: "size", y, symbol: mark(i).symbol, stroke: mark(i).colour, fill: "var(--bg)", strokeDasharray: "2 1", r: 4.5 })]),
+      ...groups.flatMap(([, cells], i) => {
+        const [m, dx] = [mark(i), aside(i, n)];
+        const bar = { x1: "size", x2: "size", y1: least, y2: (c: Cell) => high(c.rate) * options.factor(c), stroke: m.colour, strokeWidth: 1.4, dx };
+        const [valid, spoilt] = [cells.filter((c) => !c.void), cells.filter((c) => c.void)];
+        return [
+          Plot.link(valid, bar), Plot.link(spoilt, { ...bar, strokeDasharray: "2 2" }),
+          ...line(valid, m, (c) => c.size, y, { symbols: true, dx }),
+          Plot.dot(spoilt, { x: "size", y, symbol: m.symbol, stroke: m.colour, fill: "var(--bg)", strokeDasharray: "2 1", r: 4.5, dx }),
+        ];
+      }),
+      Plot.text(voids, { x: "size", y: "y", text: "text", fontStyle: "italic", fill: "var(--muted)", stroke: "var(--bg)", strokeWidth: 3, render: settled(voids, spots) }),
       Plot.tip(all, Plot.pointer({ x: "size", y, fill: "var(--panel)", stroke: "var(--line)",
         title: (c: Cell) => `${c.group}, ${options.labels(c.size)}\n${estimate(c.rate, options.factor(c))} ${options.unit}${c.binding ? `\nlimited by ${c.binding}` : ""}${c.void ? `\n${c.void}` : ""}` } as Plot.TipOptions)),
     ],
@@ -79,13 +93,19 @@ function words(groups: [string, Cell[]][], unit: string, factor: (c: Cell) => nu
   return groups.map(([g, cells]) => `${g}: ${cells.map((c) => `${significant(c.rate.value * factor(c))} ${unit} at ${labels(c.size)}${c.void ? ` ${c.void}` : ""}`).join(", ")}`).join("; ");
 }
 
+const overSize = (run: Run): Workload[] => sorted(run).filter((w) => movesBytes(w) && w.ops_per_s !== null && w.ops_per_s.value > 0);
+
+/** There are rates at several sizes. */
+export const hasSizes = (run: Run): boolean => !hasSteps(run) && new Set(overSize(run).map((w) => w.size_bytes)).size > 1;
+
+export const overSizes = (m: SizeModel): boolean => new Set(m.cells.map((c) => c.size_bytes)).size > 1;
+
 export function sweepCharts(run: Run): ChartElement[] {
-  if (hasSteps(run)) return [];
-  const lines = sorted(run).filter((w) => movesBytes(w) && w.ops_per_s !== null && w.ops_per_s.value > 0);
-  if (new Set(lines.map((w) => w.size_bytes)).size < 2) return [];
+  if (!hasSizes(run)) return [];
+  const lines = overSize(run);
   const varied = new Set(lines.map((w) => w.concurrency)).size > 1;
   const groups = grouped(lines.map((w) => ({ size: w.size_bytes, rate: w.ops_per_s!, group: varied ? `${w.op}, ${w.concurrency} in flight` : w.op, ...(w.valid ? {} : { void: spoiled(run, w) || "[INVALID]" }) })));
-  const hollow = lines.some((w) => !w.valid) ? " Hollow: invalid, and on no line." : "";
+  const hollow = lines.some((w) => !w.valid) ? " Hollow, with its code: invalid, and on no line." : "";
   const labels = sizesLike(lines.map((w) => w.size_bytes));
   const make = (title: string, unit: string, factor: (c: Cell) => number) => chart({
     title, text: `${title}. ${words(groups, unit, factor, labels)}.`, keys: legendOf(groups), note: `Both axes logarithmic; bars are 95 % intervals.${hollow}`,
@@ -110,7 +130,7 @@ export function modelCharts(models: SizeModel[]): ChartElement[] {
     const label = (text: string) => ({ text: [text], fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 });
     const extra: Plot.Markish[] = [
       ...(knee ? [Plot.rect([knee], { x1: "low", x2: "high", fill: "var(--event)" }), Plot.ruleX([knee.value], { stroke: "var(--muted)", strokeDasharray: "2 3" }),
-        Plot.text([knee.value], { x: (x: number) => x, frameAnchor: "bottom", ...label(`knee ${sizeEstimate({ ...knee, low: knee.value, high: knee.value })}`), dy: -6 })] : []),
+        Plot.text([knee.value], { x: (x: number) => x, frameAnchor: "bottom", ...label(`knee ${sizeEstimate(knee)}`), dy: -6 })] : []),
       ...(O ? [Plot.link([0], { x1: low, x2: high, y1: O, y2: O, stroke: "var(--muted)", strokeDasharray: "8 3", strokeWidth: 1.6 }),
         Plot.text([0], { x: low, y: O, dy: -9, textAnchor: "start", ...label(`${m.ops_per_s ? "ops cap" : "ops cap at least"} ${significant(O)}/s`) })] : []),
       ...(W ? [Plot.link([0], { x1: from, x2: high, y1: W / from, y2: W / high, stroke: "var(--muted)", strokeDasharray: "2 3", strokeWidth: 1.6 }),
@@ -118,7 +138,7 @@ export function modelCharts(models: SizeModel[]): ChartElement[] {
     ];
     return chart({
       title: `Which cap binds at which size: ${m.op_class}`,
-      note: `Model reading: ${m.reading || "open"}.${knee ? ` Below ${sizeEstimate(knee)} operations bind, above it bytes.` : ""}`,
+      note: `${knee ? `Left of the knee, ${sizeEstimate(knee)}, the cap on operations holds; right of it the cap on bytes.` : "Where the points lie along a dashed line, that cap holds."} Model reading: ${m.reading || "open"}.`,
       text: `Rate by size, logarithmic. ${words(groups, "per second", () => 1, labels)}.${knee ? ` The knee is at ${sizeEstimate(knee)}.` : ""}`,
       keys: legendOf(groups),
       data: () => table(`${m.op_class}: rate by size and concurrency, and what limits it`, 2, ["size", ">in flight", ">op/s", ">model", "limited by", ">room to next"], m.cells.map((c) => [

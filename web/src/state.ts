@@ -110,7 +110,7 @@ function more<T>(list: T[], came: T[] | undefined): T[] {
   return [...list, ...came];
 }
 
-const REPLACED = ["summary", "status", "verdict", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps"] as const satisfies readonly (keyof Replaced)[];
+const REPLACED = ["summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps", "seal"] as const satisfies readonly (keyof Replaced)[];
 
 function changedRun(run: Run, m: Exclude<Append, { kind: "run" }>): Run {
   switch (m.kind) {
@@ -135,7 +135,7 @@ function changedRun(run: Run, m: Exclude<Append, { kind: "run" }>): Run {
 function changedPage(page: Page, m: Append): Page {
   if (m.kind === "run") {
     const runs = page.runs.some((r) => idOf(r) === idOf(m.run)) ? page.runs.map((r) => (idOf(r) === idOf(m.run) ? m.run : r)) : [...page.runs, m.run];
-    return sharedPage(page, { ...page, runs, by: m.by ?? page.by, groups: m.groups ?? page.groups });
+    return sharedPage(page, { ...page, runs, by: m.by ?? page.by, groups: m.groups ?? page.groups, together: m.together ?? page.together });
   }
   const at = page.runs.findIndex((r) => idOf(r) === m.run);
   if (at < 0) throw new Refused(`the page holds no run ${m.run}`);

@@ -3,9 +3,11 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
 import type { Hold, Outage, Resource, Run, Series } from "./feed";
-import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, plain, seconds, significant, tick } from "./format";
+import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, MISSING, outcomeName, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
 import { keyed, unfold } from "./keyed";
+import { kindOf } from "./kinds";
+import { LANE, panels, phaseLane, phaseNote } from "./pieces";
 import { ORDER } from "./size";
 import { table, tableElement, type Table } from "./table";
 
@@ -66,15 +68,17 @@ function tips(all: Point[], unit: (y: number) => string, at: (t: number) => stri
 
 function sampleTable(title: string, list: Track[], columns: [string, Column, (y: number) => string][]): Table {
   const rows: string[][] = [];
+  // A column without any value is left out; in one with some, what is not known is said.
+  const missing = columns.map(([, c]) => (list.some((t) => t.series.some((s) => c(s).some((y) => y !== null))) ? MISSING : ""));
   for (const track of list) {
     for (const s of track.series) {
       const n = Math.max(...columns.map(([, c]) => c(s).length));
       // At most some sixty rows a series: the page is read, the raw data is in the run directory.
       const every = Math.max(1, Math.ceil(n / 60));
       for (let i = 0; i < n; i += every) {
-        rows.push([s.label, String(Number((s.start_s + i * s.step_s).toFixed(2))), ...columns.map(([, c, f]) => {
+        rows.push([s.label, String(Number((s.start_s + i * s.step_s).toFixed(2))), ...columns.map(([, c, f], k) => {
           const y = c(s)[i];
-          return y === null || y === undefined ? "" : f(y);
+          return y === null || y === undefined ? missing[k]! : f(y);
         })]);
       }
     }
@@ -126,13 +130,15 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
   return chart({
     title,
     text: `${title} from ${seconds(domain[0])} to ${seconds(domain[1])} of the run. ${summaryOf(list, column, show)}. The measured windows are shaded.`,
-    ...(note ? { note } : {}),
+    note: `${note ?? ""}${phaseNote(run)}`.trim(),
     keys: keys(list),
     data: () => sampleTable(title, list, [[unit, column, (y) => significant(y * factor, 4)]]),
     draw: (width) => {
       const all = list.flatMap((t) => points(t, column, factor));
+      const named = phaseLane(run, domain, width);
+      const lane = phaseNote(run) ? LANE : 0;
       return Plot.plot({
-        ...base(width, width < 520 ? 220 : 280),
+        ...base(width, (width < 520 ? 220 : 280) + lane), marginTop: 22 + lane,
         x: timeAxis(domain, width),
         y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, ...(all.every((p) => p.y === 0) ? { domain: [0, 1] } : { zero: true, nice: true }), ticks: 5 },
         marks: [
@@ -140,6 +146,7 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
           Plot.ruleY([0], { stroke: "var(--line)" }),
           ...(unit === "op/s" && offered.length === 1 ? [Plot.ruleY(offered, { stroke: "var(--muted)", strokeDasharray: "2 2" })] : []),
           ...list.flatMap((t) => line(points(t, column, factor), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.5 })),
+          ...(lane ? named : []),
           ...happened(run),
           ...held(holds, factor),
           ...tips(all, (y) => `${significant(y, 4)} ${unit}`, (t) => seconds(t)),
@@ -149,9 +156,12 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
   });
 }
 
+/** Of a sweep a panel a cell: on one axis they would be pieces that nobody can name. */
 export function rateCharts(run: Run): ChartElement[] {
   const list = tracks(run);
   if (list.length === 0) return [];
+  const cells = kindOf(run) === "sweep" ? panels(run) : null;
+  if (cells) return [cells];
   const opsHolds = run.analysis.holds.filter((x) => x.unit !== "bytes");
   const byteHolds = run.analysis.holds.filter((x) => x.unit === "bytes");
   const out = [overTime(run, list, "Operations over time", (s) => s.ops_per_s, 1, run.block ? "IOPS" : "op/s", (y) => `${significant(y)} per second`, opsHolds,
@@ -170,9 +180,19 @@ const PERCENTILES: [string, Column][] = [
 ];
 
 export function latencyOverTime(run: Run): ChartElement[] {
-  const all = tracks(run).filter((t) => points(t, (s) => s.p50_ns).length > 0);
+  const sweep = kindOf(run) === "sweep";
+  const cells = (): Track[] => run.labels.flatMap((label, i) => {
+    const series = run.series.filter((s) => s.line === i);
+    return series.length ? [{ label, mark: mark(0), series }] : [];
+  });
+  const all = (sweep ? cells() : tracks(run)).filter((t) => points(t, (s) => s.p50_ns).length > 0);
   if (all.length === 0) return [];
-  const domain = span(run);
+  const whole = span(run);
+  // Of a cell its own time, its repeats included.
+  const own = (t: Track): [number, number] => {
+    const mine = run.stages.filter((x) => t.series.some((s) => s.stage === x.index));
+    return sweep && mine.length ? [Math.min(...mine.map((x) => x.start_s)), Math.max(...mine.map((x) => x.end_s))] : whole;
+  };
   const of = (view: string): Track => all.find((t) => t.label === view) ?? all[0]!;
   const text = (view: string) => `Latency percentiles of ${of(view).label} over time, logarithmic. ${PERCENTILES.map(([name, c]) => {
     const ys = points(of(view), c).map((p) => p.y).sort((a, b) => a - b);
@@ -183,11 +203,11 @@ export function latencyOverTime(run: Run): ChartElement[] {
     note: "Response time of operations that ended well; in a closed loop this is the service time.",
     text,
     keys: PERCENTILES.map(([label], i) => ({ label, mark: mark(i) })),
-    ...(all.length > 1 ? { views: { label: "Operation", names: all.map((t) => t.label) } } : {}),
+    ...(all.length > 1 ? { views: { label: sweep ? "Cell" : "Operation", names: all.map((t) => t.label) } } : {}),
     data: (view) => sampleTable("Latency over time", [of(view)], PERCENTILES.map(([name, c]) => [name, c, latency])),
     draw: (width, view) => Plot.plot({
       ...base(width, width < 520 ? 240 : 300),
-      x: timeAxis(domain, width),
+      x: timeAxis(own(of(view)), width),
       y: { type: "log" },
       marks: [
         ...logAxis("y", logTicks(PERCENTILES.flatMap(([, c]) => points(of(view), c).map((p) => p.y))), "↑ latency", latencyTick),
@@ -202,22 +222,27 @@ export function latencyOverTime(run: Run): ChartElement[] {
 export function errorsOverTime(run: Run): ChartElement[] {
   const names = [...new Set(run.series.flatMap((s) => Object.keys(s.outcomes_per_s)))].sort();
   if (names.length === 0) return [];
-  const list: Track[] = names.map((name, i) => ({ label: name, mark: mark(i + 1), series: run.series.filter((s) => s.outcomes_per_s[name]) }));
-  const column = (name: string): Column => (s) => s.outcomes_per_s[name] ?? [];
+  const list: Track[] = names.map((name, i) => ({ label: outcomeName(name), mark: mark(i + 1), series: run.series.filter((s) => s.outcomes_per_s[name]) }));
+  const column = (name: string): Column => (s) => s.outcomes_per_s[names.find((n) => outcomeName(n) === name) ?? name] ?? [];
   const domain = span(run);
+  // Of a sweep the cells in which there were any.
+  const where = kindOf(run) === "sweep" ? new Set(run.series.filter((s) => Object.values(s.outcomes_per_s).some((c) => c.some((v) => v))).map((s) => s.stage)) : undefined;
+  const note = phaseNote(run, where);
+  const lane = note ? LANE : 0;
   return [chart({
-    title: "Throttled and failed over time",
-    note: "Attempts per second by class. 429 and 503 SlowDown are throttled, not failed.",
+    title: "Refused and failed over time",
+    note: `Attempts per second. What the storage refused because of its limit (429, 503 SlowDown) is no failure.${note}`,
     text: `Attempts that did not end well, per second. ${list.map((t) => summaryOf([t], column(t.label), (y) => significant(y))).join("; ")}.`,
     keys: list.map((t) => ({ label: t.label, mark: t.mark })),
     data: () => ({ ...sampleTable("Attempts per second that did not end well", [{ label: "", mark: mark(0), series: run.series.filter((s) => Object.keys(s.outcomes_per_s).length > 0) }],
-      names.map((n) => [n, column(n), (y) => significant(y)])) }),
+      names.map((n) => [outcomeName(n), column(n), (y) => significant(y)])) }),
     draw: (width) => Plot.plot({
-      ...base(width, 200),
+      ...base(width, 200 + lane), marginTop: 22 + lane,
       x: timeAxis(domain, width),
       y: { label: "↑ per second", grid: true, tickFormat: tick, zero: true, nice: true, ticks: 4 },
       marks: [
         ...windows(run),
+        ...(lane ? phaseLane(run, domain, width, where) : []),
         Plot.ruleY([0], { stroke: "var(--line)" }),
         ...list.flatMap((t) => line(points(t, column(t.label)), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z })),
         ...tips(list.flatMap((t) => points(t, column(t.label)).map((p) => ({ ...p, label: `${p.label} ${t.label}` }))), (y) => `${significant(y)} per second`, (t) => seconds(t)),

@@ -1,8 +1,8 @@
 // Puts the page together, and keeps it up to date: each run's sections by the run's id and the section's.
 import { h } from "./dom";
 import type { Page, Run } from "./feed";
-import { Keyed, type Item } from "./keyed";
-import { badge, groupSection, runSections, verdict, verdictInputs, type Section } from "./sections";
+import { Keyed, unfold, type Item } from "./keyed";
+import { badge, groupSections, runSections, togetherVerdict, verdict, verdictInputs, type Section } from "./sections";
 import type { State } from "./state";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -33,25 +33,33 @@ function themeSwitch(): HTMLElement {
 
 /** Where nothing is left to show, no section. */
 function sectionElement(s: Section, prefix: string): HTMLElement | null {
+  if (s.says) {
+    const result = s.says();
+    const title = () => h("span", { class: "head" }, h("h2", {}, s.title), h("span", { class: "offscreen" }, ": "), h("span", { class: "says" }, result));
+    return result === null ? null : unfold(title(), s.body, { class: "fold", id: prefix + s.id });
+  }
   const body = s.body();
   if (body.every((b) => b === null)) return null;
-  return h("section", { id: prefix + s.id, "aria-labelledby": `${prefix}${s.id}-title` }, h("h2", { id: `${prefix}${s.id}-title` }, s.title), ...body);
+  // Of a run among several it is no landmark: each of them has the same.
+  return h("section", { id: prefix + s.id, "aria-labelledby": prefix ? null : `${prefix}${s.id}-title` }, h("h2", { id: `${prefix}${s.id}-title`, class: s.quiet ? "offscreen" : null }, s.title), ...body);
 }
 
 const sectionItem = (at: Keyed, key: string, s: Section, prefix: string): Item => at.item(`${key}/${s.id}`, [prefix, ...s.inputs], () => sectionElement(s, prefix));
 
-const contents = (sections: Section[]): HTMLElement =>
-  h("nav", { "aria-label": "Contents", class: "contents" }, h("ul", {}, ...sections.map((s) => h("li", {}, h("a", { href: `#${s.id}` }, s.title)))));
+/** For paper, or to search the whole page: paper has what is open. */
+function openAll(): HTMLElement {
+  const set = (open: boolean) => { for (const d of document.querySelectorAll<HTMLDetailsElement>("main details.fold")) d.open = open; };
+  const button = (label: string, open: boolean) => h("button", { type: "button", class: "small", click: () => set(open) }, label);
+  return h("div", { class: "tools folds" }, button("Open all", true), button("Close all", false));
+}
 
-function runItems(at: Keyed, run: Run, prefix: string, withContents: boolean): Item[] {
+function runItems(at: Keyed, run: Run, prefix: string, alone: boolean): Item[] {
   const id = run.summary.id;
   const sections = runSections(run);
-  const items = sections.map((s) => sectionItem(at, id, s, prefix));
-  const there = sections.filter((_, i) => items[i]!.present);
+  const of = (folded: boolean) => sections.filter((s) => (s.says !== undefined) === folded).map((s) => sectionItem(at, id, s, prefix));
   return [
-    at.item(`${id}/verdict`, verdictInputs(run), () => verdict(run)),
-    ...(withContents ? [at.item(`${id}/contents`, there.map((s) => s.id), () => contents(there))] : []),
-    ...items,
+    at.item(`${id}/verdict`, verdictInputs(run), () => verdict(run)), ...of(false),
+    ...(alone ? [at.item(`${id}/open`, [], openAll)] : []), ...of(true),
   ];
 }
 
@@ -77,7 +85,7 @@ class FoldedRun {
     const { run } = this;
     if (this.element.open) this.#inside = run;
     this.#parts.show([
-      this.#parts.item("summary", [run.summary.id, run.status, run.summary.answered], () => h("summary", {}, h("span", { class: "name" }, run.summary.id), badge(run))),
+      this.#parts.item("summary", [run.summary.id, run.glance, run.status, run.summary.answered, run.analysis.comparisons], () => h("summary", {}, h("span", { class: "name" }, run.glance.title), badge(run), h("span", { class: "id" }, run.summary.id))),
       ...(this.#inside ? runItems(this.#parts, this.#inside, this.prefix, false) : []),
     ]);
   }
@@ -98,6 +106,7 @@ export function notices(state: State): string[] {
 
 export class View {
   readonly #title = h("h1", {});
+  readonly #id = h("span", { class: "id" });
   readonly #main = h("main", { id: "main", tabindex: -1 });
   readonly #footer = h("footer", {}, h("p", {}));
   readonly #parts = new Keyed(this.#main);
@@ -113,16 +122,18 @@ export class View {
     const notice = this.#parts.item("notices", said, () => (said.length ? h("div", { role: "alert" }, ...said.map((t) => h("p", { class: "warning" }, t))) : null));
     this.#parts.show([notice, ...(single ? runItems(this.#parts, page.runs[0]!, "", true) : this.#several(page))]);
     app?.replaceChildren(
-      h("header", { class: "top" }, h("div", { class: "brand" }, plimsollMark() as unknown as Node, h("span", {}, "Plimsoll")), this.#title, themeSwitch()),
+      h("header", { class: "top" }, h("div", { class: "brand" }, plimsollMark() as unknown as Node, h("span", {}, "Plimsoll")), this.#title, this.#id, themeSwitch()),
       this.#main, this.#footer);
     // What had to be moved has lost its focus.
     if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
   }
 
   #heads(page: Page): void {
-    const title = page.runs.length === 1 ? page.runs[0]!.summary.id : `${page.runs.length} runs`;
+    const one = page.runs.length === 1 ? page.runs[0]! : null;
+    const title = page.title ?? (one ? one.glance.title : page.together?.title ?? `${page.runs.length} runs`);
     const put = (e: Element, text: string) => { if (e.textContent !== text) e.textContent = text; };
     put(this.#title, title);
+    put(this.#id, one && one.summary.id !== title ? one.summary.id : "");
     put(this.#footer.firstElementChild!, `Made by Plimsoll ${page.made_by}. This file holds everything it shows and asks the network for nothing.`);
     if (document.title !== `${title} - Plimsoll`) document.title = `${title} - Plimsoll`;
   }
@@ -134,7 +145,10 @@ export class View {
       return element;
     });
     this.#folded(page, this.#runs!);
-    return [sectionItem(this.#parts, "page", groupSection(page), ""), section];
+    const t = page.together;
+    return [
+      ...(t ? [this.#parts.item("page/verdict", [t], () => togetherVerdict(t))] : []),
+      ...groupSections(page).map((s) => sectionItem(this.#parts, "page", s, "")), section];
   }
 
   #folded(page: Page, { at, each }: Runs): void {

@@ -46,11 +46,13 @@ function tools() {
     seen.observe(document.documentElement, { subtree: true, childList: true, attributes: true, characterData: true });
   });
   /** The page as text; ids that only tie elements together have other numbers in each page. */
+  /** Everything that is folded away is made, and stays so. */
+  window.openAll = () => { for (const d of document.querySelectorAll("main > details.fold")) d.open = true; return settled(); };
   window.asText = () => document.getElementById("app").outerHTML.replace(/(table|chart|choice)-\d+/g, "$1-#");
   /** Which parts of the page were touched, by their ids, until it is asked. */
   window.watchParts = () => {
     const parts = new Set();
-    const part = (n) => (n instanceof Element ? n : n.parentElement)?.closest("section[id], .verdict, .contents, header, footer, #main");
+    const part = (n) => (n instanceof Element ? n : n.parentElement)?.closest("section[id], details.fold[id], .verdict, .contents, header, footer, #main");
     const note = (records) => records.forEach((r) => { const p = part(r.target); if (p) parts.add(p.id || p.className || p.localName); });
     const seen = new MutationObserver(note);
     seen.observe(document.documentElement, { subtree: true, childList: true, attributes: true, characterData: true });
@@ -69,6 +71,8 @@ async function withPage(name, check, options = {}) {
   await page.goto(pathToFileURL(join(fixtures, `${name}.html`)).href);
   await page.waitForSelector("main .verdict, details.run");
   await page.evaluate(() => settled());
+  // What is folded away is made when it is opened: a reader at work has it open.
+  await page.evaluate(() => openAll());
   await check(page, dataOf(name));
   assert.deepEqual(trouble, []);
   await context.close();
@@ -103,7 +107,7 @@ describe("a live page", () => {
 
     // A reader at work: dark, plan opened, a chart's table opened, focus in the middle of a section that changes, half way down.
     await page.locator("input[value=dark]").check();
-    await page.locator("#provenance details summary", { hasText: "Plan" }).click();
+    await page.locator("#provenance details.data > summary", { hasText: "Plan" }).click();
     const chart = page.locator("#time figure.chart", { hasText: "Latency over time" });
     await chart.locator("summary").click();
     await chart.locator("tbody tr").first().waitFor();
@@ -160,7 +164,7 @@ describe("a live page", () => {
       same: Object.entries(kept).filter(([, e]) => e.isConnected).map(([n]) => n).sort(),
       focus: document.activeElement === kept.focus,
       top: document.activeElement.getBoundingClientRect().top,
-      open: [...document.querySelectorAll("details[open] > summary")].map((s) => s.textContent),
+      open: [...document.querySelectorAll("details[open]:not(.fold) > summary")].map((s) => s.textContent),
       rows: kept.figure.querySelectorAll("tbody tr").length,
       theme: document.documentElement.dataset.theme, picked: document.querySelector("input[name=theme]:checked").value,
       scroll: scrollY, parts: parts(), asked: asked.length, alert: document.querySelector("[role=alert]")?.textContent,
@@ -200,7 +204,7 @@ describe("a live page", () => {
     const steps = [];
     const id = run.summary.id;
     const set = (what, patch) => steps.push([what, patch]);
-    for (const f of ["status", "verdict", "labels", "stages", "spectra"]) set(f, { [f]: other[f] });
+    for (const f of ["status", "glance", "labels", "stages", "spectra"]) set(f, { [f]: other[f] });
     set("spoiled", { spoiled: ["[INVALID V13]"] });
     set("plan", { plan: "version = 2" });
     set("gaps", { gaps: ["one is missing"] });
@@ -223,10 +227,12 @@ describe("a live page", () => {
         run = { ...run, ...patch, summary: { ...run.summary, ...patch.summary }, analysis: { ...run.analysis, ...patch.analysis } };
         const was = asText();
         await tell({ kind: "summary", seq: ++seq, run: id, set: Object.fromEntries(Object.keys(patch).map((k) => [k, run[k]])) });
+        await openAll();
         const changed = asText();
         // As a new page: everything goes, and is made again.
         await tell({ kind: "hello", feed: `none before ${what}`, seq: 0, page: { ...data, runs: [] } });
         await tell({ kind: "hello", feed: what, seq, page: { ...data, runs: [run] } });
+        await openAll();
         const fresh = asText();
         let i = 0;
         while (i < fresh.length && fresh[i] === changed[i]) i++;
@@ -253,7 +259,7 @@ describe("a live page", () => {
     await send({ kind: "points", seq: 3, run: id, series: [point(run.series[0], n)] }, { kind: "points", seq: 4, run: id, series: [point(run.series[0], n + 1)] });
     assert.match(await alert.textContent(), /did not arrive and was asked for again/);
     assert.deepEqual(await page.evaluate(() => asked), [{ feed: "", seq: 1 }], "asked once");
-    await send({ kind: "hello", seq: 4, feed: "", page: { ...data, runs: [{ ...run, verdict: "All is here." }] } }, { kind: "end", seq: 5, run: id, end: "interrupted" });
+    await send({ kind: "hello", seq: 4, feed: "", page: { ...data, runs: [{ ...run, glance: { ...run.glance, sentence: "All is here." } }] } }, { kind: "end", seq: 5, run: id, end: "interrupted" });
     assert.equal(await alert.textContent(), "2 messages could not be used.");
     assert.match(await page.textContent(".verdict"), /All is here\..*The run ended early: interrupted/);
     await send({ kind: "end", seq: 6, run: null, end: "the server stopped" });
@@ -263,23 +269,24 @@ describe("a live page", () => {
   it("keeps the operation that was picked, and shows what is pointed at", () => withPage("sweep", async (page, data) => {
     const run = data.runs[0];
     const chart = page.locator("#time figure.chart", { hasText: "Latency over time" });
-    await chart.getByLabel("Operation").selectOption("get");
+    await chart.getByLabel("Cell").selectOption("get 64 KB");
     const picked = await chart.locator(".drawing").getAttribute("aria-label");
-    assert.match(picked, /percentiles of get/);
-    const rate = page.locator("#time figure.chart", { hasText: "Operations over time" });
+    assert.match(picked, /percentiles of get 64 KB/);
+    const rate = page.locator("#time figure.chart", { hasText: "Does each cell hold its rate?" });
     await rate.scrollIntoViewIfNeeded();
     const box = await rate.locator(".drawing").boundingBox();
-    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    // In the first panel, where its line runs.
+    await page.mouse.move(box.x + box.width * 0.12, box.y + 46);
     await page.waitForFunction(() => document.querySelector("#time [aria-label=tip] text"));
     const drawing = await page.evaluateHandle(() => document.querySelector("#time .drawing svg"));
-    const put = run.series.find((s) => s.op === "put");
+    const put = run.series.find((s) => Object.keys(s.outcomes_per_s).length > 0);
     await page.evaluate((m) => tell(m), { kind: "points", seq: 1, run: run.summary.id, series: [point(put, put.ops_per_s.length)] });
     assert.equal(await drawing.evaluate((e) => e.isConnected), false, "it was drawn again");
     assert.ok(await page.locator("#time [aria-label=tip] text").count(), "the tip is there");
-    assert.equal(await chart.locator("select").inputValue(), "get");
+    assert.equal(await chart.locator("select").inputValue(), "get 64 KB");
     assert.equal(await chart.locator(".drawing").getAttribute("aria-label"), picked);
-    await chart.getByLabel("Operation").selectOption("put");
-    assert.match(await chart.locator(".drawing").getAttribute("aria-label"), /percentiles of put/);
+    await chart.getByLabel("Cell").selectOption("put 4 KB");
+    assert.match(await chart.locator(".drawing").getAttribute("aria-label"), /percentiles of put 4 KB/);
   }));
 
   it("does what a button says with what is shown now", () => withPage("sweep", async (page, data) => {
@@ -295,33 +302,32 @@ describe("a live page", () => {
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /"7,777 ± 7"/);
     const parts = await page.evaluate((m) => { const parts = watchParts(); return tell(m).then(parts); },
       { kind: "summary", seq: 2, run: run.summary.id, set: { summary: { ...run.summary, workloads: run.summary.workloads } } });
-    assert.deepEqual(parts, ["latency", "results"]);
+    assert.deepEqual(parts, ["latency", "lines", "picture", "results", "time"]);
     assert.equal(await page.textContent("#results [role=status]"), "CSV: copied");
   }, { permissions: ["clipboard-read", "clipboard-write"] }));
 
   it("brings what is opened up to date, and leaves it open", () => withPage("sweep", async (page, data) => {
     const run = data.runs[0];
-    await page.locator("#provenance summary", { hasText: "Plan" }).click();
-    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
-    await page.waitForSelector("#results section.workload");
-    const cell = page.locator("#results section.workload").nth(1);
-    const kept = await page.evaluateHandle(() => [...document.querySelectorAll("#provenance details, #results details, #results section.workload, #results tr")]);
+    await page.locator("#provenance details.data > summary", { hasText: "Plan" }).click();
+    await page.waitForSelector("#lines section.workload");
+    const cell = page.locator("#lines section.workload").nth(1);
+    const kept = await page.evaluateHandle(() => [...document.querySelectorAll("#provenance details, #lines, #lines details, #lines section.workload, #results tr")]);
     const summary = structuredClone(run.summary);
     summary.environment.kernel = "9.9.9";
     summary.workloads[1].ops_per_s = { value: 7777, low: 7770, high: 7784, n_eff: 9 };
     await page.evaluate((m) => tell(m), { kind: "summary", seq: 1, run: run.summary.id, set: { summary, plan: "version = 2" } });
     assert.equal(await kept.evaluate((all) => all.length > 20 && all.every((e) => e.isConnected)), true);
-    assert.deepEqual(await page.$$eval("#results > details, #provenance > details", (all) => all.map((d) => [d.firstElementChild.textContent, d.open])), [["Each cell in full", true], ["Plan", true]]);
+    assert.deepEqual(await page.$$eval("#lines, #provenance > details.data", (all) => all.map((d) => [d.querySelector("h2")?.textContent ?? d.firstElementChild.textContent, d.open])), [["Each line in full", true], ["Plan", true]]);
     assert.match(await cell.textContent(), /7,777 ± 7/);
     assert.match(await page.textContent("#provenance"), /9\.9\.9/);
-    assert.equal(await page.textContent("#provenance details pre"), "version = 2");
+    assert.equal(await page.textContent("#provenance details.data pre"), "version = 2");
     // What was folded away meanwhile is made anew when it is opened.
-    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
+    await page.locator("#lines > summary").click();
     summary.workloads[1].ops_per_s = { value: 8888, low: 8880, high: 8896, n_eff: 9 };
     await page.evaluate((m) => tell(m), { kind: "summary", seq: 2, run: run.summary.id, set: { summary } });
     assert.equal(await cell.count(), 0);
-    await page.locator("#results summary", { hasText: "Each cell in full" }).click();
-    await page.waitForFunction(() => document.querySelectorAll("#results section.workload")[1]?.textContent.includes("8,888"));
+    await page.locator("#lines > summary").click();
+    await page.waitForFunction(() => document.querySelectorAll("#lines section.workload")[1]?.textContent.includes("8,888"));
   }));
 
   it("keeps open runs open among several, makes no others, and adds a new one", () => withPage("several", async (page, data) => {
@@ -332,12 +338,12 @@ describe("a live page", () => {
     const fresh = { ...structuredClone(one), live: true };
     fresh.summary.id = "20260214-0930-new";
     await page.evaluate((list) => tell(...list), [
-      { kind: "summary", seq: 1, run: one.summary.id, set: { verdict: "One is other." } }, { kind: "summary", seq: 2, run: two.summary.id, set: { verdict: "Two is other." } }, { kind: "run", seq: 3, run: fresh }]);
+      { kind: "summary", seq: 1, run: one.summary.id, set: { glance: { ...one.glance, sentence: "One is other." } } }, { kind: "summary", seq: 2, run: two.summary.id, set: { glance: { ...two.glance, sentence: "Two is other." } } }, { kind: "run", seq: 3, run: fresh, together: { ...data.together, title: "4 runs of two tiers" } }]);
     assert.equal(await page.evaluate(() => kept.every((e) => e.isConnected)), true);
     assert.deepEqual(await page.$$eval("details.run", (all) => all.map((d) => [d.open, d.children.length > 1])), [[false, false], [true, true], [false, false], [false, false]]);
     assert.match(await page.textContent("details.run[open]"), /Two is other\./);
-    assert.deepEqual(await page.evaluate(() => parts()), ["runs", "top", "verdict"]);
-    assert.equal(await page.textContent("h1"), "4 runs");
+    assert.deepEqual(await page.evaluate(() => parts()), ["picture", "runs", "top", "verdict"]);
+    assert.equal(await page.textContent("h1"), "4 runs of two tiers");
     await page.locator("details.run > summary").first().click();
     await page.waitForFunction(() => document.querySelector("details.run").textContent.includes("One is other."));
     const ids = await page.$$eval("[id]", (all) => all.map((e) => e.id));

@@ -1,8 +1,10 @@
 // The pure parts: numbers as the Rust side writes them, tables as they are copied, what the feed refuses.
 import { describe, expect, it } from "vitest";
 
-import { FeedError, helloOf, parse } from "../src/feed";
+import { agentTable, ofAgents } from "../src/agents";
+import { FeedError, helloOf, parse, type Run } from "../src/feed";
 import { bytes, clock, estimate, latency, latencyTick, logTicks, percent, plain, reach, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
+import { searchTable } from "../src/searches";
 import { table, toCsv, toMarkdown } from "../src/table";
 
 const e = (value: number, half: number) => ({ value, low: value - half, high: value + half, n_eff: 9 });
@@ -69,6 +71,49 @@ describe("tables", () => {
   it("escapes for Markdown and CSV", () => {
     expect(toMarkdown(t)).toBe("| name | rate |\n|---|---:|\n| a\\|b | 1,004 ± 6 |\n| c\"d | 9 |\n");
     expect(toCsv(t)).toBe('name,rate\r\na|b,"1,004 ± 6"\r\n"c""d",9\r\n');
+  });
+});
+
+describe("agents", () => {
+  const agent = { agent: "lg-1", host: "node1", ops_per_s: 1000, bytes_per_s: 1000 * 2 ** 20, share: 0.4, busy_fraction: 0.11, p50_ns: 5.5e6, p99_ns: 14e6 };
+  const near = { ...agent, agent: "lg-2", host: "node2", p99_ns: null, clock_offset_ns: -1_234_567, clock_bound_ns: 310_000 };
+  const far = { ...agent, agent: "lg-3", host: "node3", ops_per_s: 500, share: 0.2, clock_offset_ns: 90_061_250_000_000, clock_bound_ns: 960_000 };
+  const straggler = { code: "Q14", name: "straggler", level: "qualified", text: "agent lg-3: It did less.", agent: "lg-3" };
+  const run = (agents?: unknown[], answered = true) => ({ block: false, summary: { agents, answered, findings: agents ? [straggler] : [] } }) as unknown as Run;
+  it("has a row for each, with its clock", () => {
+    const t = agentTable(run([agent, near, far]))!;
+    expect(t.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "MiB/s", "busy", "p50", "p99", "clock"]);
+    expect(t.rows[0]).toEqual(["lg-1", "node1", "1,000", "40 %", "1,000", "11 %", "5.50 ms", "14.0 ms", ""]);
+    expect(t.rows[1]!.slice(-2)).toEqual(["n/a", "-1.23 ms ± 310 µs"]);
+    expect(t.rows[2]!.at(-1)).toBe("+90,061.3 s ± 960 µs");
+  });
+  it("leaves out what nobody knows", () => {
+    const { bytes_per_s: _, ...bare } = agent;
+    expect(agentTable(run([bare]))!.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "busy", "p50", "p99"]);
+  });
+  it("names stragglers in its title, and no share of what is void", () => {
+    expect(ofAgents(run([agent, near, far]))).toBe("3 agents, 20 % to 40 % each, lg-3 did less than the others, clocks within 960 µs");
+    expect(ofAgents(run([agent, near, far], false))).toBe("3 agents, lg-3 did less than the others, clocks within 960 µs");
+  });
+  it("is not there where a run has one", () => expect([agentTable(run()), ofAgents(run())]).toEqual([null, null]));
+});
+
+describe("searches", () => {
+  const at = (value: number) => ({ value, low: value, high: value, n_eff: 3 });
+  const points = [4, 32].map((concurrency) => ({ concurrency, ops_per_s: at(1200), p50_ns: 8e6, p99_ns: null }));
+  const put = { op_class: "put", size_bytes: 1048576, verdict: "saturated", c95: at(32), plateau_per_s: at(1200), points };
+  it("has a line for each of several ops", () => {
+    const t = searchTable([put, { ...put, op_class: "get", c95: null, verdict: "the budget ended before the rate did", budget_needed_s: 180 }]);
+    expect(t.rows.map((r) => r[0])).toEqual(["PUT", "GET"]);
+    expect(t.rows[0]).toContain("32");
+    expect(t.rows[1]!.at(-1)).toBe("undetermined: the budget ended before the rate did");
+    expect(t.rows[1]).not.toContain("32");
+  });
+  it("shows no figure of one that is void, and no table of one alone", () => {
+    const t = searchTable([put, { ...put, op_class: "get", invalid: ["V19"] }]);
+    expect(t.rows[1]!.at(-1)).toBe("[INVALID V19]");
+    expect(t.rows[1]).not.toContain("32");
+    expect(searchTable([put]).rows).toEqual([]);
   });
 });
 

@@ -51,12 +51,12 @@ function run(r: Random, id: string): Run {
   const some = <T>(make: (i: number) => T): T[] => range(r.below(5)).map(make);
   return {
     summary: { id, verdict: `of ${id}`, claims: some(claim), findings: some(finding), workloads: [], labels: { tier: r.pick(["a", "b"]) } } as unknown as Run["summary"],
-    status: "VALID", verdict: "v", labels: [], spoiled: [], sweep: false, block: false, plan: "", analysis: { holds: [], remarks: some(remark) } as unknown as Run["analysis"],
-    stages: [], series: range(1 + r.below(3)).flatMap((s) => ["a", "b"].map((l) => series(r, s, l))), spectra: [], resources: ["h1", "h2"].map((h) => resource(r, h, "CPU")), gaps: [], end: null,
+    status: "VALID", verdict: "v", glance: { title: id, mark: "VALID", sentence: "", facts: [], reservations: [], more_reservations: 0 }, labels: [], spoiled: [], sweep: false, block: false, plan: "", analysis: { holds: [], remarks: some(remark) } as unknown as Run["analysis"],
+    stages: [], series: range(1 + r.below(3)).flatMap((s) => ["a", "b"].map((l) => series(r, s, l))), spectra: [], resources: ["h1", "h2"].map((h) => resource(r, h, "CPU")), gaps: [], end: null, seal: null,
   };
 }
 
-const page = (runs: Run[]): Page => ({ schema: SCHEMA, made_by: "0", runs, by: [], groups: [] });
+const page = (runs: Run[]): Page => ({ schema: SCHEMA, title: null, columns: [], made_by: "0", runs, by: [], groups: [], together: null });
 const hello = (p: Page, seq = 0, feed = "f"): Hello => ({ kind: "hello", seq, feed, page: p });
 const copy = <T>(x: T): T => JSON.parse(JSON.stringify(x)) as T;
 const feed = (messages: readonly (Message | Unread)[], from: State = START): State => messages.reduce(apply, from);

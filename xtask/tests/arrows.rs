@@ -1,39 +1,49 @@
 //! Which crate of the workspace may use which: the arrows of ARCHITECTURE.md, held against the manifests.
 
+mod workspace;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
+
+use workspace::{named, short, source_dir, sources};
 
 /// A crate, and the crates of ours that it uses, tests included. An arrow that is not here has to be thought about before it
 /// is: does the one room really need the other, or only something small that belongs below both?
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("s3", &["model"]),
     ("engine", &["model", "s3"]),
     ("store", &["model"]),
+    ("bus", &[]),
     ("stats", &["model"]),
     ("control", &["model", "stats"]),
     ("judge", &["control", "model", "stats", "store"]),
     ("setup", &["engine", "model", "s3", "store"]),
-    ("run", &["control", "engine", "judge", "model", "setup", "stats", "store"]),
+    ("lower", &["engine", "model"]),
+    ("crew", &["engine", "lower", "model", "setup", "store"]),
+    ("run", &["control", "crew", "engine", "judge", "lower", "model", "setup", "stats", "store"]),
+    ("fleet", &["bus", "crew", "engine", "lower", "model", "run", "setup", "store"]),
     ("suites", &["judge", "model", "run", "setup", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
     ("target", &[]),
     (
         "plimsoll",
-        &["engine", "judge", "model", "report", "run", "setup", "stats", "store", "suites", "target"],
+        &[
+            "bus", "engine", "fleet", "judge", "model", "report", "run", "setup", "stats", "store", "suites",
+            "target",
+        ],
     ),
     ("xtask", &["model", "stats"]),
 ];
 
 /// Crates from outside that a crate may not name, so that it stays what it is.
-const NEVER: [(&str, &[&str]); 5] = [
+const NEVER: [(&str, &[&str]); 6] = [
     // The hot path: nothing that formats, logs or schedules.
     ("engine", &["serde_json", "tokio", "tracing"]),
     // Data and decisions: nothing that reads, writes, waits or looks at a clock.
     ("model", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
     ("stats", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
     ("control", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
+    ("lower", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
     ("judge", &["crossbeam-channel", "jiff", "libc", "rustix", "tokio"]),
 ];
 
@@ -49,28 +59,6 @@ const OUTSIDE: [&str; 9] = [
     "Instant::",
     "SystemTime",
 ];
-
-/// What each crate of the workspace names in its manifest, in whatever table.
-fn named() -> BTreeMap<String, BTreeSet<String>> {
-    let out = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let text = |v: &serde_json::Value| v.as_str().unwrap().to_owned();
-    let package = |p: &serde_json::Value| {
-        let dependencies = p["dependencies"].as_array().unwrap().iter();
-        (short(&text(&p["name"])), dependencies.map(|d| text(&d["name"])).collect())
-    };
-    metadata["packages"].as_array().unwrap().iter().map(package).collect()
-}
-
-/// The name of one of ours without what all have in common.
-fn short(name: &str) -> String {
-    name.strip_prefix("plimsoll-").unwrap_or(name).to_owned()
-}
 
 /// What the table says otherwise than the manifests: a line each.
 fn differences(table: &[(&str, &[&str])], named: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
@@ -114,25 +102,10 @@ fn no_crate_names_what_would_make_it_another() {
 
 #[test]
 fn controllers_judgement_and_statistics_touch_nothing_outside() {
-    for name in ["stats", "control", "judge"] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates").join(name).join("src");
-        for (path, text) in sources(&root) {
+    for name in ["stats", "control", "judge", "lower"] {
+        for (path, text) in sources(&source_dir(name)) {
             let found = OUTSIDE.iter().find(|w| text.contains(**w));
             assert_eq!(found, None, "{path}");
         }
     }
-}
-
-/// All Rust files below a directory: path and text.
-fn sources(dir: &Path) -> Vec<(String, String)> {
-    let mut out = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            out.extend(sources(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
-        }
-    }
-    out
 }

@@ -10,7 +10,7 @@ use plimsoll_model::{OpKind, Series, Verdict};
 use plimsoll_stats::limit_model::Pilot;
 
 use super::sweep::{Sweep, stage_of};
-use crate::controller::{Controller, IN_VAIN, Observation, REFUSED, Remark, Step};
+use crate::controller::{ControlRemark, ControlStep, Controller, IN_VAIN, Observation, REFUSED};
 use crate::error::ControlError;
 
 /// Sizes of the pilot's ops, and the most of them in flight.
@@ -27,6 +27,7 @@ const MOST_BYTES: u64 = 128 << 20;
 const LEAST_OBJECTS: u64 = 8;
 const LARGEST_BYTES: u64 = 64 << 20;
 
+/// First a pilot for each op, then the cells that it leads to.
 #[derive(Debug)]
 pub struct Adaptive {
     template: Stage,
@@ -46,6 +47,7 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
+    /// `concurrencies`: of the cells, and the pilot goes no higher; empty: the pilot finds them.
     pub fn new(template: &Stage, ops: &[OpKind], concurrencies: &[u32], repeat: u32, seed: u64) -> Self {
         let most = concurrencies.iter().copied().max().unwrap_or(MOST);
         Self {
@@ -144,28 +146,28 @@ fn bounded(mut stage: Stage) -> Stage {
 fn rate(o: &Observation, size_bytes: u64) -> f64 {
     let sum = |f: fn(&Series) -> u64| o.series.iter().map(f).sum::<u64>() as f64;
     let (ok, refused, failed) = (sum(Series::ok), sum(Series::throttled), sum(Series::failed));
-    let moved = sum(|s| s.bytes_moved) / size_bytes.max(1) as f64;
+    let moved = sum(|s| s.counts.bytes_moved) / size_bytes.max(1) as f64;
     let in_vain = refused > REFUSED * (ok + refused) || failed > IN_VAIN * (ok + refused + failed);
     let ops = if in_vain { ok } else { ok.max(moved) };
     if o.window_s > 0.0 { ops / o.window_s } else { 0.0 }
 }
 
 impl Controller for Adaptive {
-    fn next(&mut self, seen: &[Observation]) -> Step {
+    fn next(&mut self, seen: &[Observation]) -> ControlStep {
         if self.list.is_none() {
             if let Some(stage) = self.pilot(seen) {
-                return Step::Run(Box::new(stage));
+                return ControlStep::Run(Box::new(stage));
             }
             self.list = Some(Sweep::of_cells(&self.template, &self.cells, self.repeat, self.seed));
         }
         match self.list.as_mut().map(|l| l.next(seen)) {
-            Some(Step::Run(stage)) => Step::Run(Box::new(bounded(*stage))),
-            other => other.unwrap_or(Step::Done),
+            Some(ControlStep::Run(stage)) => ControlStep::Run(Box::new(bounded(*stage))),
+            other => other.unwrap_or(ControlStep::Done),
         }
     }
 
-    fn remark(&mut self) -> Option<Remark> {
-        self.remark.take().map(Remark::from)
+    fn remark(&mut self) -> Option<ControlRemark> {
+        self.remark.take().map(ControlRemark::from)
     }
 
     fn total(&self) -> Option<u32> {
@@ -177,8 +179,8 @@ impl Controller for Adaptive {
             return Ok(());
         }
         Err(ControlError::input(
-            "a sweep that finds its own sizes cannot go on after a kill: it would find others",
-            "Start it again, or name the sizes with --sizes",
+            "a sweep with --sizes auto cannot be resumed: it would pick other sizes",
+            "Start it again, or give the sizes with --sizes",
         ))
     }
 }
@@ -211,8 +213,8 @@ mix = { put = 1 }
         let per_s = (f64::from(w.concurrency) / 0.005).min(1000.0).min(200e6 / size as f64);
         let id = plimsoll_model::SeriesId { stage: 0, workload: 0, kind: OpKind::Put };
         let mut s = Series::new(id, plimsoll_model::interval::SeriesShape::default());
-        s.outcomes[0] = (per_s * 4.0) as u64;
-        s.bytes_moved = (per_s * 4.0 * size as f64) as u64;
+        s.counts.outcomes[0] = (per_s * 4.0) as u64;
+        s.counts.bytes_moved = (per_s * 4.0 * size as f64) as u64;
         Observation {
             stage: stage.clone(),
             window_s: 4.0,
@@ -230,11 +232,11 @@ mix = { put = 1 }
     fn bytes_of_failed_ops_are_no_ops() {
         let plan = Plan::from_toml(PLAN).unwrap();
         let mut c = super::super::of_plan(&plan).unwrap();
-        let Step::Run(stage) = c.next(&[]) else { panic!("no pilot") };
+        let ControlStep::Run(stage) = c.next(&[]) else { panic!("no pilot") };
         let size = stage.workloads[0].size.mean_bytes();
         let mut o = observe(&stage);
-        o.series[0].outcomes[plimsoll_model::Outcome::ShortBody.index()] =
-            std::mem::take(&mut o.series[0].outcomes[0]);
+        o.series[0].counts.outcomes[plimsoll_model::Outcome::ShortBody.index()] =
+            std::mem::take(&mut o.series[0].counts.outcomes[0]);
         assert_eq!(rate(&o, size), 0.0);
     }
 
@@ -243,7 +245,7 @@ mix = { put = 1 }
         let plan = Plan::from_toml(PLAN).unwrap();
         let mut c = super::super::of_plan(&plan).unwrap();
         let (mut seen, mut cells) = (Vec::new(), Vec::new());
-        while let Step::Run(stage) = c.next(&seen) {
+        while let ControlStep::Run(stage) = c.next(&seen) {
             seen.push(observe(&stage));
             let w = &stage.workloads[0];
             match &stage.cell {
@@ -267,7 +269,7 @@ mix = { put = 1 }
         let plan = Plan::from_toml(PLAN).unwrap();
         let mut c = super::super::of_plan(&plan).unwrap();
         let mut seen = Vec::new();
-        while let Step::Run(stage) = c.next(&seen) {
+        while let ControlStep::Run(stage) = c.next(&seen) {
             seen.push(Observation { series: vec![], ..observe(&stage) });
         }
         assert_eq!(seen.len(), 2);

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use plimsoll_model::plan::Stage;
 use plimsoll_model::summary::LimitSummary;
-use plimsoll_model::{Finding, Series, analysis};
+use plimsoll_model::{Finding, Series, SeriesCounts, analysis};
 
 use crate::error::ControlError;
 
 /// What one stage gave. Controllers look at nothing else, so a run on many machines can use them as they are.
 #[derive(Debug, Clone)]
 pub struct Observation {
+    /// What was asked for.
     pub stage: Stage,
     /// Length of the measured window, seconds.
     pub window_s: f64,
@@ -18,6 +19,7 @@ pub struct Observation {
     pub series: Vec<Series>,
     /// Start of load and end of the last op, seconds since the run's start.
     pub start_s: f64,
+    /// End of the last op, on the same clock.
     pub end_s: f64,
     /// Start of the measured window, seconds since the run's start.
     pub window_start_s: f64,
@@ -39,10 +41,15 @@ pub const IN_VAIN: f64 = 0.01;
 /// Counts of all workloads in one slice of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Slice {
+    /// Ops that ended `Ok`.
     pub ok: u64,
+    /// Ops refused with 429, or 503 as throttling.
     pub throttled: u64,
+    /// Ops that ended in any other way.
     pub failed: u64,
+    /// Payload, as it moved, of all attempts.
     pub bytes_moved: u64,
+    /// Payload of the ops that ended `Ok`.
     pub bytes_ok: u64,
     /// Sum of the time in system of what ended.
     pub in_system_ns: u128,
@@ -50,12 +57,43 @@ pub struct Slice {
     pub in_flight_ns: u128,
 }
 
+impl From<&SeriesCounts> for Slice {
+    /// What is in flight is no series' own: it is counted of the workers.
+    fn from(c: &SeriesCounts) -> Self {
+        Self {
+            ok: c.ok(),
+            throttled: c.throttled(),
+            failed: c.failed(),
+            bytes_moved: c.bytes_moved,
+            bytes_ok: c.bytes_ok,
+            in_system_ns: c.in_system_ns,
+            in_flight_ns: 0,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Slice {
+    fn add_assign(&mut self, other: Self) {
+        self.ok = self.ok.saturating_add(other.ok);
+        self.throttled = self.throttled.saturating_add(other.throttled);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
+        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
+        self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
+    }
+}
+
 /// What an active controller found.
 #[derive(Debug, Clone, Default)]
 pub struct Conclusion {
+    /// In the order in which they were found.
     pub findings: Vec<Finding>,
+    /// A line for each op whose limit was looked for.
     pub limits: Vec<LimitSummary>,
+    /// What the drains of each add up to.
     pub buckets: Vec<analysis::BucketFit>,
+    /// A search of each op and size.
     pub saturations: Vec<analysis::Saturation>,
     /// What to do with the figures, a sentence each.
     pub advice: Vec<String>,
@@ -63,16 +101,19 @@ pub struct Conclusion {
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ControlStep {
+    /// To its end, or until the controller stops it.
     Run(Box<Stage>),
     /// Leave the target alone for this long: a limiter's tokens come back.
     Idle(Duration),
+    /// Nothing is left to be measured.
     Done,
 }
 
 /// A sentence about what was just seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remark {
+pub struct ControlRemark {
+    /// Whole sentences, for a person.
     pub text: String,
     /// Seconds from the start of load to what it is about: who follows the run is told the time of day of that, too.
     pub about_s: Option<f64>,
@@ -80,7 +121,7 @@ pub struct Remark {
     pub is_progress: bool,
 }
 
-impl From<String> for Remark {
+impl From<String> for ControlRemark {
     fn from(text: String) -> Self {
         Self { text, about_s: None, is_progress: false }
     }
@@ -89,7 +130,7 @@ impl From<String> for Remark {
 /// Decides stages as the run goes on.
 pub trait Controller: Send {
     /// The next step, given everything that was seen, in order.
-    fn next(&mut self, seen: &[Observation]) -> Step;
+    fn next(&mut self, seen: &[Observation]) -> ControlStep;
 
     /// A slice of the running stage is complete. False: enough is seen, the stage may end.
     fn slice(&mut self, _slice: &Slice) -> bool {
@@ -102,7 +143,7 @@ pub trait Controller: Send {
     }
 
     /// A sentence about what was just seen, once; asked for until there is none.
-    fn remark(&mut self) -> Option<Remark> {
+    fn remark(&mut self) -> Option<ControlRemark> {
         None
     }
 

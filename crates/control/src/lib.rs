@@ -2,6 +2,8 @@
 //!
 //! Pure: what a controller does follows from its plan and from what it was shown ([`Observation`]), wherever that was measured.
 
+#![warn(missing_docs)]
+
 mod adaptive;
 mod controller;
 mod error;
@@ -12,11 +14,11 @@ mod sweep;
 mod watch;
 
 pub use adaptive::Adaptive;
-pub use controller::{Conclusion, Controller, IN_VAIN, Observation, Remark, Slice, Step};
+pub use controller::{Conclusion, ControlRemark, ControlStep, Controller, IN_VAIN, Observation, Slice};
 pub use error::ControlError;
 pub use fixed::Fixed;
 pub use limits::{Asked, Limits};
-pub use saturation::{Saturation, Wish, load_point_of, rung_of};
+pub use saturation::{SaturationController, Wish, load_point_of, rung_of, search_of};
 pub use sweep::Sweep;
 pub use watch::Watch;
 
@@ -36,14 +38,11 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, ControlError> {
         Some(ControllerSpec::Watch { template, duration }) => {
             Ok(Box::new(Watch::new((**template).clone(), *duration, plan.options.grid)))
         }
-        Some(ControllerSpec::Saturation {
-            template,
-            max_concurrency,
-            p99_ceiling,
-            drain,
-            load_points,
-            budget,
-        }) => {
+        Some(
+            spec @ ControllerSpec::Saturation {
+                max_concurrency, p99_ceiling, drain, load_points, budget, ..
+            },
+        ) => {
             let wish = Wish {
                 max_concurrency: *max_concurrency,
                 p99_ceiling: *p99_ceiling,
@@ -52,7 +51,7 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, ControlError> {
                 budget: *budget,
                 seed: plan.seed,
             };
-            Ok(Box::new(Saturation::new((**template).clone(), wish)))
+            Ok(Box::new(SaturationController::new(spec.templates().cloned().collect(), &wish)))
         }
         Some(ControllerSpec::Limits { template, budget, probe_shared, probe_scope, scope_targets }) => {
             let asked =

@@ -1,222 +1,173 @@
 //! The search for the concurrency beyond which throughput no longer grows, over the pure controller in stats; and
-//! then, where they are asked for, load points: open loop at fractions of the rate that was found.
+//! then, where they are asked for, load points: open loop at fractions of the rate that was found. Of several ops one search
+//! comes after the other, each with its share of the time that is left.
 
-use std::collections::VecDeque;
+mod found;
+mod op_search;
 
-use plimsoll_model::plan::{Cell, Pacing, Stage, Stop};
-use plimsoll_model::units::{OpsRate, Span};
-use plimsoll_model::{Estimate, Finding, Histogram, Level, analysis};
-use plimsoll_stats::load_points::{self, LoadPoint};
-use plimsoll_stats::saturation::{self, Action, Ended, Options, Phase};
+use op_search::OpSearch;
+use plimsoll_model::analysis::Saturation;
+use plimsoll_model::plan::Stage;
+use plimsoll_model::units::Span;
 
-use crate::controller::{Conclusion, Controller, Observation, Step};
+use crate::controller::{Conclusion, ControlRemark, ControlStep, Controller, Observation};
 use crate::error::ControlError;
 
-/// Share of the workers' time beyond which the client is what was measured (V07).
-const CLIENT_BUSY: f64 = 0.85;
-/// Load points are long enough for this percentile.
-const PERCENTILE: f64 = 0.99;
-/// An open loop may have so many times the best concurrency in flight: arrivals come in bunches.
-const ROOM: u32 = 4;
-
-/// Cells of the search: measurements of one concurrency are repeats of one cell, whose index is the concurrency. Those
+/// Cells of a search: measurements of one concurrency are repeats of one cell, whose index is the concurrency. Those
 /// that are no part of its curve have cells of their own.
 const DRAIN_CELL: u32 = 0;
 const RETURN_CELL: u32 = 1 << 24;
 const LOAD_CELLS: u32 = 1 << 25;
+/// Cells of the next search begin here: the first one's are what they were when there was but one.
+const SEARCH_CELLS: u32 = 1 << 26;
 
+// The cells of the last search have numbers, and no concurrency and no load point reaches those of another.
+const _: () = {
+    use plimsoll_model::plan::bounds::{MAX_IN_FLIGHT, MAX_LIST, MAX_SEARCHES};
+    assert!(MAX_SEARCHES * SEARCH_CELLS as u64 <= 1 << 32);
+    assert!(MAX_IN_FLIGHT < RETURN_CELL as u64 && LOAD_CELLS as u64 + MAX_LIST <= SEARCH_CELLS as u64);
+};
+
+/// Share of a budget that is kept for what comes after the last step: cleaning up. (A guess: a thousand objects go in a few
+/// requests; where each version has to go by itself it takes longer.)
+const CLEANING: f64 = 0.04;
+
+/// The searches, one after the other, as stages.
 #[derive(Debug)]
-pub struct Saturation {
-    search: saturation::Saturation,
-    template: Stage,
-    max_concurrency: u32,
-    /// Observations that the search has seen.
-    taken: usize,
-    repeats: std::collections::BTreeMap<u32, u32>,
-    fractions: Vec<f64>,
-    asked_s: Option<f64>,
-    /// Length of a load point, where a budget sets it.
-    point_s: Option<f64>,
-    /// When the first step began, seconds since the run's start: what is made ready before it is not the search's.
-    begun_s: Option<f64>,
-    /// Load points that are still to be measured; `None` while the search goes on.
-    points: Option<VecDeque<(usize, LoadPoint)>>,
+pub struct SaturationController {
+    searches: Vec<OpSearch>,
+    /// The one that goes on.
+    current: usize,
+    /// Observations of those before it.
+    before: usize,
+    /// Of all, from the run's start to the end of cleaning up, seconds.
+    budget_s: Option<f64>,
+    /// Of each search that began, seconds from the end of what came before it (of the first: from the run's start) to its first
+    /// step: what it needs is made ready.
+    ready_s: Vec<f64>,
 }
 
-/// What a plan asks of the search.
+/// What a plan asks of its searches.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
+    /// Most ops in flight; absent: the search's own.
     pub max_concurrency: Option<u32>,
+    /// Of the response time at the 99th percentile: a rung above it ends the search.
     pub p99_ceiling: Option<Span>,
+    /// Saturate this long first: a bucket that drains would lead the search astray.
     pub drain: Option<Span>,
+    /// Fractions of the rate that was found, each for an open loop; empty: none.
     pub load_points: Vec<f64>,
+    /// Time for all of it: preparation, searches, load points, cleaning up.
     pub budget: Option<Span>,
+    /// Of the bootstrap: the same data gives the same intervals.
     pub seed: u64,
 }
 
-/// Load points get at most this share of a budget, and each no more than it would without one.
-const POINTS_SHARE: f64 = 0.5;
-
-/// The index of a load point among those of the plan, of a stage that is one.
-pub fn load_point_of(stage: &Stage) -> Option<usize> {
+/// The number of a stage's search, and its cell among those of that search.
+fn place(stage: &Stage) -> Option<(usize, u32)> {
     let index = stage.cell.as_ref()?.index;
-    index.checked_sub(LOAD_CELLS).map(|i| i as usize)
+    Some(((index / SEARCH_CELLS) as usize, index % SEARCH_CELLS))
 }
 
-/// The concurrency of a stage that is a point of the search's curve.
-pub fn rung_of(stage: &Stage) -> Option<u32> {
-    let index = stage.cell.as_ref()?.index;
-    (index > DRAIN_CELL && index < RETURN_CELL).then_some(index)
+/// Of a stage that is a load point: the number of its search, and its own among those of the plan.
+pub fn load_point_of(stage: &Stage) -> Option<(usize, usize)> {
+    let (search, cell) = place(stage)?;
+    cell.checked_sub(LOAD_CELLS).map(|i| (search, i as usize))
 }
 
-impl Saturation {
-    pub fn new(template: Stage, wish: Wish) -> Self {
-        let mut options = Options {
-            seed: wish.seed,
-            p99_ceiling_s: wish.p99_ceiling.map(|s| s.0.as_secs_f64()),
-            drain_s: wish.drain.map(|s| s.0.as_secs_f64()),
-            ..Options::default()
-        };
-        let budget_s = wish.budget.map(|s| s.0.as_secs_f64());
-        let points = wish.load_points.len() as f64;
-        let asked_s = template.workloads.iter().find_map(|w| w.stop.duration).map(|d| d.0.as_secs_f64());
-        let point_s = budget_s.filter(|_| points > 0.0).map(|b| {
-            let share_s = (POINTS_SHARE * b / points - options.ramp_s).max(1.0);
-            asked_s.unwrap_or(load_points::LEAST_S).min(share_s)
-        });
-        let of_points = point_s.map_or(0.0, |s| points * (s + options.ramp_s));
-        options.budget_s = budget_s.map(|b| (b - of_points).max(0.0));
-        options = options.within_budget();
-        if let Some(max) = wish.max_concurrency {
-            options.max = max;
-            options.start = options.start.min(max);
-        }
-        // A template that says how long to measure is obeyed.
-        if let Some(d) = asked_s {
-            options.measure_s = d;
-            options.ramp_s = template.warmup.0.as_secs_f64();
-        }
+/// Of a stage that is a point of a search's curve: the number of the search, and the concurrency.
+pub fn rung_of(stage: &Stage) -> Option<(usize, u32)> {
+    place(stage).filter(|(_, cell)| *cell > DRAIN_CELL && *cell < RETURN_CELL)
+}
+
+/// The number of the search that a stage is of.
+pub fn search_of(stage: &Stage) -> Option<usize> {
+    place(stage).map(|(search, _)| search)
+}
+
+impl SaturationController {
+    /// `templates`: of each search the one workload whose concurrency is varied.
+    pub fn new(templates: Vec<Stage>, wish: &Wish) -> Self {
+        let several = templates.len() > 1;
+        let search = |(i, t): (usize, Stage)| OpSearch::new(t, i as u32, several, wish);
         Self {
-            search: saturation::Saturation::new(options),
-            template,
-            max_concurrency: options.max,
-            taken: 0,
-            repeats: Default::default(),
-            fractions: wish.load_points,
-            asked_s,
-            point_s,
-            begun_s: None,
-            points: None,
+            searches: templates.into_iter().enumerate().map(search).collect(),
+            current: 0,
+            before: 0,
+            budget_s: wish.budget.map(|s| s.0.as_secs_f64()),
+            ready_s: Vec::new(),
         }
     }
 
-    /// A stage of the template at a concurrency, named for what it is.
-    fn stage(&mut self, cell: u32, concurrency: u32, name: &str, mark: &str) -> Stage {
-        let repeat = self.repeats.entry(cell).or_default();
-        let mut stage = self.template.clone();
-        stage.cell = Some(Cell { index: cell, repeat: *repeat });
-        *repeat += 1;
-        stage.name = Some(name.to_owned());
-        for w in &mut stage.workloads {
-            w.name = mark.to_owned();
-            w.concurrency = concurrency;
-        }
-        stage
-    }
-
-    fn rung(&mut self, concurrency: u32, ramp_s: f64, measure_s: f64, phase: Phase) -> Stage {
-        let c = concurrency;
-        let (cell, name, mark) = match phase {
-            Phase::Drain => (DRAIN_CELL, format!("drain at {c} in flight"), "drain".to_owned()),
-            Phase::Ladder => (c, format!("{c} in flight"), format!("c{c}")),
-            Phase::Confirm => (c, format!("{c} in flight, again"), format!("c{c}")),
-            Phase::Return => (
-                RETURN_CELL,
-                format!("the first step, {c} in flight, at the end"),
-                format!("c{c} at the end"),
-            ),
+    /// Gives the present search its share of what is left: before its first step, and again when it is known how long what was
+    /// made ready for it took. False: it is too little to begin.
+    fn allot(&mut self, seen: &[Observation]) -> bool {
+        let Some(budget_s) = self.budget_s else { return true };
+        let left = (self.searches.len() - self.current) as f64;
+        let last_s = seen[..self.before].last().map_or(0.0, |o| o.end_s);
+        let from_s = match seen.get(self.before..) {
+            Some([first]) => {
+                self.ready_s.resize(self.current + 1, 0.0);
+                self.ready_s[self.current] = (first.start_s - last_s).max(0.0);
+                first.start_s
+            }
+            Some([]) | None => last_s,
+            Some(_) => return true,
         };
-        let mut stage = self.stage(cell, c, &name, &mark);
-        stage.warmup = seconds(ramp_s);
-        for w in &mut stage.workloads {
-            w.stop = Stop { duration: Some(seconds(measure_s)), ..Stop::default() };
+        let share_s = ((1.0 - CLEANING) * budget_s - from_s) / left;
+        let search = &mut self.searches[self.current];
+        if seen.len() == self.before && share_s < search.least_s() {
+            return false;
         }
-        stage
+        search.allot(share_s);
+        true
     }
 
-    fn plan_points(&self) -> VecDeque<(usize, LoadPoint)> {
-        let out = self.search.outcome();
-        // Without a rate that holds there is nothing to be a fraction of.
-        let Some(rate) = out.rate.filter(|_| out.changed.is_none()) else { return VecDeque::new() };
-        load_points::plan_at(&rate, &self.fractions, PERCENTILE).into_iter().enumerate().collect()
+    /// `; get and stat come after`.
+    fn after(&self) -> String {
+        let names: Vec<&str> = self.searches.iter().skip(self.current + 1).map(OpSearch::name).collect();
+        match names.as_slice() {
+            [] => String::new(),
+            [one] => format!("; {one} comes after"),
+            [most @ .., last] => format!("; {} and {last} come after", most.join(", ")),
+        }
     }
 
-    fn load_point(&mut self, index: usize, point: LoadPoint) -> Stage {
-        let best = self.search.outcome().c95.unwrap_or(1);
-        let concurrency = best.saturating_mul(ROOM).min(self.max_concurrency.max(best));
-        let share = plimsoll_stats::words::about(100.0 * point.fraction, 3);
-        let share = share.strip_suffix(".0").unwrap_or(&share);
-        let name = format!("{share} % of the rate found");
-        let cell = LOAD_CELLS + index as u32;
-        let mut stage = self.stage(cell, concurrency, &name, &format!("load {share} %"));
-        if self.asked_s.is_none() {
-            stage.warmup = seconds(Options::default().ramp_s);
-        }
-        for w in &mut stage.workloads {
-            // Independent users do not come evenly spaced.
-            w.pacing = Pacing::Poisson(OpsRate(point.rate_per_s));
-            let measure_s = self.point_s.or(self.asked_s).unwrap_or(point.duration_s);
-            w.stop = Stop { duration: Some(seconds(measure_s)), ..Stop::default() };
-        }
-        stage
+    /// Seconds of a budget with which each search would have been answered: all get the same share of it.
+    fn needed_s(&self) -> f64 {
+        let around_s = self.searches.iter().map(OpSearch::around_s).fold(0.0, f64::max);
+        let most_s = self.searches.iter().filter_map(|s| s.wants_s(around_s)).fold(0.0, f64::max);
+        let ready_s: f64 = self.ready_s.iter().sum();
+        let s = (ready_s + self.searches.len() as f64 * most_s) / (1.0 - CLEANING);
+        // As a person would give it.
+        let step_s = if s < 120.0 { 10.0 } else { 30.0 };
+        (s / step_s).ceil() * step_s
     }
 }
 
-fn seconds(s: f64) -> Span {
-    Span(std::time::Duration::from_secs_f64(s.max(0.0)))
-}
-
-/// What one stage showed, over all its workloads.
-fn observe(o: &Observation) -> saturation::Observation {
-    let mut latency = Histogram::new();
-    let (mut ok, mut failed, mut ended) = (0, 0, 0);
-    for s in &o.series {
-        latency.merge(&s.response);
-        ok += s.ok();
-        failed += s.failed();
-        ended += s.ok() + s.failed() + s.throttled();
-    }
-    let at = |q: f64, least: u64| (latency.count() >= least).then(|| latency.quantile(q) as f64 / 1e9);
-    saturation::Observation {
-        ops_per_s: if o.window_s > 0.0 { ok as f64 / o.window_s } else { 0.0 },
-        mean_latency_s: latency.mean() / 1e9,
-        p50_s: at(0.5, 1),
-        p99_s: at(0.99, 1000),
-        error_rate: if ended > 0 { failed as f64 / ended as f64 } else { 0.0 },
-        client_bound: o.busy_fraction > CLIENT_BUSY,
-    }
-}
-
-impl Controller for Saturation {
-    fn next(&mut self, seen: &[Observation]) -> Step {
-        if self.points.is_none() {
-            if let Some((first, last)) = seen.first().zip(seen.last()) {
-                let begun_s = *self.begun_s.get_or_insert(first.start_s);
-                self.search.elapsed(last.end_s - begun_s);
-            }
-            let last = seen.get(self.taken..).and_then(<[Observation]>::last).map(observe);
-            self.taken = seen.len();
-            match self.search.next(last.as_ref()) {
-                Action::Done => self.points = Some(self.plan_points()),
-                Action::Measure { concurrency, ramp_s, measure_s, phase } => {
-                    return Step::Run(Box::new(self.rung(concurrency, ramp_s, measure_s, phase)));
+impl Controller for SaturationController {
+    fn next(&mut self, seen: &[Observation]) -> ControlStep {
+        while self.current < self.searches.len() {
+            let begins = self.allot(seen);
+            let after = self.after();
+            let search = &mut self.searches[self.current];
+            if begins {
+                if let Some(stage) = search.next(&seen[self.before..], &after) {
+                    return ControlStep::Run(Box::new(stage));
                 }
+            } else {
+                search.skipped = true;
             }
+            self.before = seen.len();
+            self.current += 1;
         }
-        match self.points.as_mut().and_then(VecDeque::pop_front) {
-            Some((i, point)) => Step::Run(Box::new(self.load_point(i, point))),
-            None => Step::Done,
-        }
+        ControlStep::Done
+    }
+
+    fn remark(&mut self) -> Option<ControlRemark> {
+        let text = self.searches.get_mut(self.current)?.progress.take()?;
+        Some(ControlRemark { is_progress: true, ..text.into() })
     }
 
     fn resume(&mut self, completed: &[Stage]) -> Result<(), ControlError> {
@@ -224,152 +175,23 @@ impl Controller for Saturation {
             return Ok(());
         }
         Err(ControlError::input(
-            "a search for the best concurrency cannot go on after a kill: the storage may have changed meanwhile",
+            "a search for the best concurrency cannot be resumed: the storage may have changed in the meantime",
             "Start it again",
         ))
     }
 
     fn conclude(&self) -> Option<Conclusion> {
-        let out = self.search.outcome();
-        let w = self.template.workloads.first()?;
-        let op = if w.mix.len() > 1 { "total" } else { w.mix.keys().next().map_or("", |k| k.name()) };
-        let ns = |s: Option<f64>| s.map(|s| (s * 1e9).round() as u64);
-        let point = |(p, rate): (&saturation::Point, &Estimate)| {
-            let (p50, p99) = p.percentiles_s();
-            analysis::SaturationPoint {
-                concurrency: p.concurrency,
-                ops_per_s: *rate,
-                p50_ns: ns(p50),
-                p99_ns: ns(p99),
-            }
-        };
-        let mut found = analysis::Saturation {
-            op_class: op.to_owned(),
-            size_bytes: w.size.mean_bytes(),
-            points: out.curve.iter().zip(&out.rates).map(point).collect(),
-            c95: out.c95.map(|c| c95_band(c, &out)),
-            plateau_per_s: out.plateau.map(Estimate::exact),
-            fewer_fall_short: out.fewer_fall_short,
-            verdict: verdict(&out).to_owned(),
-        };
-        if let (Some(p), Some(rate)) = (&mut found.plateau_per_s, out.rate) {
-            let relative = rate.relative_half_width();
-            *p = Estimate::symmetric(p.value, p.value * relative, rate.n_eff);
-        }
+        let needed_s = self.needed_s();
+        let more = Saturation::would_do(needed_s);
+        let all = self.searches.iter().map(|s| s.conclude(&more, needed_s));
+        let (saturations, findings): (Vec<_>, Vec<_>) = all.unzip();
         Some(Conclusion {
-            findings: finding(&out).into_iter().collect(),
-            saturations: vec![found],
+            findings: findings.into_iter().flatten().collect(),
+            saturations,
             ..Conclusion::default()
         })
     }
 }
 
-/// The ladder has steps: c95 lies above the last concurrency that was surely too small.
-fn c95_band(c: u32, out: &saturation::Outcome) -> Estimate {
-    Estimate {
-        value: f64::from(c),
-        low: out.surely_short.map_or(1.0, f64::from).min(f64::from(c)),
-        high: f64::from(c),
-        n_eff: out.curve.len() as f64,
-    }
-}
-
-fn verdict(out: &saturation::Outcome) -> &'static str {
-    match (&out.ended, out.changed) {
-        (_, Some(_)) => "state changed during search",
-        (Ended::Saturated, _) => "saturated",
-        (Ended::AtMaximum, _) => "not saturated at the largest concurrency",
-        (Ended::ClientBound, _) => "client limited",
-        (Ended::LatencyCeiling, _) => "latency ceiling",
-        (Ended::Errors, _) => "errors",
-        (Ended::Budget, _) => "the budget ended before the rate did",
-        (Ended::NoThroughput, _) => "no throughput",
-    }
-}
-
-/// The answer for programs: the verdict says it in words.
-fn best(out: &saturation::Outcome) -> Option<Finding> {
-    let (c, rate) = (out.c95?, out.rate?);
-    let text = format!(
-        "{c} in flight give {} ops/s, 95 % or more of the most that was seen; more in flight only wait longer.{}",
-        plimsoll_stats::words::about(rate.value, 4),
-        if out.fewer_fall_short
-            || out.surely_short.is_none() && out.curve.first().is_some_and(|p| p.concurrency == c)
-        {
-            ""
-        } else {
-            " Fewer may do as well: their rates are not surely lower. Longer steps (--duration, --budget) would tell."
-        }
-    );
-    let mut f = Finding::new("F20", "best_concurrency", Level::Info, text).measured(f64::from(c), 0.0);
-    f.threshold = None;
-    f.evidence = vec![("ops per second".into(), format!("{:.1}", rate.value))];
-    f.evidence.extend(out.latency_s.map(|s| ("mean latency".into(), format!("{:.3} ms", 1e3 * s))));
-    f.evidence.extend(out.knee.map(|k| ("greatest rate over latency".into(), format!("{k} in flight"))));
-    Some(f)
-}
-
-/// What the last steps of a curve without a plateau show.
-fn end_of_curve(out: &saturation::Outcome, top: u32) -> String {
-    match out.still_rose {
-        Some(true) => format!("The rate still rose at {top} in flight"),
-        Some(false) => {
-            format!(
-                "Whether the rate still rises is open: the last step, to {top} in flight, gained less than 3 %"
-            )
-        }
-        None => format!(
-            "Whether the rate rises with more in flight is not known: one step was measured, {top} in flight"
-        ),
-    }
-}
-
-/// What keeps the search's answer from being the storage's, with what to do. The answer itself is in the verdict.
-fn finding(out: &saturation::Outcome) -> Option<Finding> {
-    if let Some(change) = out.changed {
-        let text = format!(
-            "The first concurrency, measured again at the end, gave {:.0} % of its first rate: the storage changed during \
-             the search, and no concurrency follows from it. Search again, after a rest, or drain a burst first (--drain 60s).",
-            100.0 * (1.0 + change)
-        );
-        return Some(Finding::new("V19", "state_changed", Level::Invalid, text));
-    }
-    let top = out.curve.last().map_or(0, |p| p.concurrency);
-    let (name, level, text) = match out.ended {
-        Ended::Saturated => return best(out),
-        Ended::AtMaximum => (
-            "still_gaining",
-            Level::Qualified,
-            format!("{}, the most that was allowed: raise --max-concurrency.", end_of_curve(out, top)),
-        ),
-        Ended::ClientBound => (
-            "client_limited",
-            Level::Qualified,
-            format!(
-                "The client was busy at {top} in flight: the search ended there, and the storage may have more. Use more \
-                 threads or client machines."
-            ),
-        ),
-        Ended::LatencyCeiling => (
-            "latency_ceiling",
-            Level::Info,
-            format!("At {top} in flight the 99th percentile was above the ceiling: the search ended there."),
-        ),
-        Ended::Errors => (
-            "errors",
-            Level::Qualified,
-            format!(
-                "More than 1 % of the ops failed at {top} in flight: the search ended there. Find the cause first."
-            ),
-        ),
-        Ended::Budget => (
-            "still_gaining",
-            Level::Qualified,
-            format!("{} when the budget ended: give more with --budget.", end_of_curve(out, top)),
-        ),
-        Ended::NoThroughput => {
-            ("no_throughput", Level::Invalid, "No op succeeded: there is no best concurrency.".to_owned())
-        }
-    };
-    Some(Finding::new("F20", name, level, text))
-}
+#[cfg(test)]
+mod tests;

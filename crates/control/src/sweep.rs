@@ -9,9 +9,10 @@ use plimsoll_model::units::Size;
 use plimsoll_stats::rng::Rng;
 
 use super::fixed::Fixed;
-use crate::controller::{Controller, Observation, Step};
+use crate::controller::{ControlStep, Controller, Observation};
 use crate::error::ControlError;
 
+/// All cells, each in every repeat.
 #[derive(Debug)]
 pub struct Sweep {
     /// In the order in which they are run.
@@ -19,6 +20,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Without concurrencies: the template's own.
     pub fn new(
         template: &Stage,
         ops: &[OpKind],
@@ -67,7 +69,7 @@ pub(super) fn stage_of(template: &Stage, cell: (OpKind, Size, u32), index: u32, 
 }
 
 impl Controller for Sweep {
-    fn next(&mut self, seen: &[Observation]) -> Step {
+    fn next(&mut self, seen: &[Observation]) -> ControlStep {
         self.list.next(seen)
     }
 
@@ -82,7 +84,7 @@ impl Controller for Sweep {
         self.list.stages.retain(|s| !done.contains(&cell(s)));
         if before - self.list.stages.len() != completed.len() {
             return Err(ControlError::input(
-                "the cells that were run are not those of the plan",
+                "the cells already run are not those of the plan",
                 "Start a new run",
             ));
         }
@@ -117,7 +119,7 @@ mix = { put = 1 }
         let mut c = super::super::of_plan(plan).unwrap();
         c.resume(completed).unwrap();
         std::iter::from_fn(|| match c.next(&[]) {
-            Step::Run(s) => Some(*s),
+            ControlStep::Run(s) => Some(*s),
             _ => None,
         })
         .collect()

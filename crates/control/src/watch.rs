@@ -8,7 +8,7 @@ use plimsoll_stats::bucket::{self, FitOptions, Tier};
 use plimsoll_stats::words;
 
 use super::fixed::Fixed;
-use crate::controller::{Controller, Observation, Remark, Slice, Step};
+use crate::controller::{ControlRemark, ControlStep, Controller, Observation, Slice};
 use crate::error::ControlError;
 
 /// Seconds between two looks at the whole series, at first; a look takes time that grows with the series.
@@ -16,6 +16,7 @@ const LOOK_EVERY_S: usize = 15;
 /// At most so many points are looked at: of hours, sums of several seconds.
 const MOST_POINTS: usize = 7200;
 
+/// One long stage; each cliff is told when two looks have seen it.
 #[derive(Debug)]
 pub struct Watch {
     stages: Fixed,
@@ -28,7 +29,7 @@ pub struct Watch {
     told: Vec<Told>,
     /// Cliffs of the last look that were not told yet: what two looks see in the same way is.
     seen: Vec<Told>,
-    remarks: VecDeque<Remark>,
+    remarks: VecDeque<ControlRemark>,
 }
 
 /// A cliff as it was told.
@@ -66,6 +67,7 @@ impl Told {
 }
 
 impl Watch {
+    /// `grid`: length of the slices that will be shown.
     pub fn new(mut stage: Stage, duration: Span, grid: Span) -> Self {
         for w in &mut stage.workloads {
             w.stop.duration = Some(duration);
@@ -100,11 +102,11 @@ impl Watch {
             match tiers.iter().find(|t| old.is_at(t)) {
                 None => self.say(
                     &old,
-                    format!("correction: no cliff at {}: what came since does not bear it out", old.words()),
+                    format!("correction: no cliff at {}: later data does not confirm it", old.words()),
                 ),
                 Some(t) if !old.still_true(t) => {
                     let now = Told::of(t);
-                    self.say(&now, format!("correction: the cliff at {}, as it is seen now", now.words()));
+                    self.say(&now, format!("correction: the cliff at {}, from all data so far", now.words()));
                     self.told.push(now);
                 }
                 Some(_) => self.told.push(old),
@@ -121,19 +123,22 @@ impl Watch {
                 self.seen.push(now);
             } else {
                 let beyond = words::about(t.capacity, 3);
-                self.say(&now, format!("cliff at {}, after {beyond} ops beyond that rate", now.words()));
+                self.say(
+                    &now,
+                    format!("cliff at {}, after {beyond} ops in excess of that rate", now.words()),
+                );
                 self.told.push(now);
             }
         }
     }
 
     fn say(&mut self, cliff: &Told, text: String) {
-        self.remarks.push_back(Remark { text, about_s: Some(cliff.at_s), is_progress: false });
+        self.remarks.push_back(ControlRemark { text, about_s: Some(cliff.at_s), is_progress: false });
     }
 }
 
 impl Controller for Watch {
-    fn next(&mut self, seen: &[Observation]) -> Step {
+    fn next(&mut self, seen: &[Observation]) -> ControlStep {
         self.stages.next(seen)
     }
 
@@ -151,7 +156,7 @@ impl Controller for Watch {
         true
     }
 
-    fn remark(&mut self) -> Option<Remark> {
+    fn remark(&mut self) -> Option<ControlRemark> {
         self.remarks.pop_front()
     }
 
@@ -203,7 +208,7 @@ mod tests {
     fn a_watch_lasts_as_long_as_it_is_told() {
         for stop in ["", "stop = { duration = \"30s\" }\n"] {
             let mut w = Watch::new(stage(stop), Span(3600 * S), Span(S / 10));
-            let Step::Run(s) = w.next(&[]) else { panic!("{stop}") };
+            let ControlStep::Run(s) = w.next(&[]) else { panic!("{stop}") };
             assert_eq!(s.workloads[0].stop.duration, Some(Span(3600 * S)), "{stop}");
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_engine::{
-    Clock, DataSeed, Dist, FileOrder, KindSpec, OpSource, Pacer, Place, SeriesSpec, Share, SizeSpec,
+    Clock, DataSeed, Dist, FileOrder, KindSpec, OpPlace, OpSource, Pacer, SeriesSpec, Share, SizeSpec,
     StageSpec, StopRule, SyncRule, TargetConfig, WorkerSpec, start,
 };
 use plimsoll_model::OpKind;
@@ -23,7 +23,7 @@ fn stage(path: PathBuf, args: &[String]) -> Result<StageSpec, Box<dyn std::error
     };
     let has = |word: &str| args.iter().any(|a| a == word);
     let shape = SeriesShape { submission: has("split"), ..SeriesShape::default() };
-    let place = Place::Region {
+    let place = OpPlace::Region {
         files: 1,
         order: FileOrder::Serial,
         offset_bytes: 0,
@@ -32,7 +32,7 @@ fn stage(path: PathBuf, args: &[String]) -> Result<StageSpec, Box<dyn std::error
         dist: Dist::Uniform,
     };
     let worker = WorkerSpec {
-        worker: 0,
+        worker: plimsoll_model::WorkerId::here(0),
         stage: 0,
         workload: 0,
         series: vec![SeriesSpec { kind: OpKind::Read, shape, trace_series: 0 }],

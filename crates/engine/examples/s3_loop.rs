@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use plimsoll_engine::ring::monotonic_ns;
-use plimsoll_engine::target::s3::{Config, Content, KeyNames, Layout, Options, Setup};
+use plimsoll_engine::target::s3::{ClientOptions, Config, KeyNames, Layout, ObjectContent, Setup};
 use plimsoll_engine::{
-    Clock, DataSeed, Dist, KindSpec, OpSource, Pacer, Place, SeriesSpec, Share, SizeSpec, StageSpec,
+    Clock, DataSeed, Dist, KindSpec, OpPlace, OpSource, Pacer, SeriesSpec, Share, SizeSpec, StageSpec,
     StopRule, SyncRule, TargetConfig, WorkerSpec, start,
 };
 use plimsoll_model::OpKind;
@@ -45,9 +45,9 @@ fn config(endpoint: &str, has: impl Fn(&str) -> bool) -> Result<TargetConfig, Fa
             has("insecure"),
             if has("full") { PayloadSigning::Full } else { PayloadSigning::Unsigned },
         )?,
-        keys: KeyNames { prefix: "loop/".into(), prefixes: 1, dataset: None },
-        content: Arc::new(Content::new(1, DataSpec::default(), Layout::Stamped, &[])),
-        object: Options::default(),
+        keys: KeyNames { prefix: "loop/".into(), prefixes: 1, dataset: None, existing: None },
+        content: Arc::new(ObjectContent::new(1, DataSpec::default(), Layout::Stamped, &[])),
+        object: ClientOptions::default(),
     };
     Ok(TargetConfig::S3(Arc::new(Config::new(setup)?)))
 }
@@ -57,11 +57,17 @@ fn stage(endpoint: &str, args: &[String]) -> Result<(StageSpec, OpKind), Failed>
     let (bytes, seconds, slots) = (number(1, 4096)?, number(2, 3)?, number(3, 16)?);
     let has = |word: &str| args.iter().any(|a| a == word);
     let kind = if has("put") { OpKind::Put } else { OpKind::Get };
-    let place =
-        Place::Keys { first: 0, count: 1 << 20, stride: 1, dist: Dist::Uniform, size_seed: 1, within: None };
+    let place = OpPlace::Keys {
+        first: 0,
+        count: 1 << 20,
+        stride: 1,
+        dist: Dist::Uniform,
+        size_seed: 1,
+        within: None,
+    };
     let shape = SeriesShape { first_byte: kind == OpKind::Get, ..SeriesShape::default() };
     let worker = WorkerSpec {
-        worker: 0,
+        worker: plimsoll_model::WorkerId::here(0),
         stage: 0,
         workload: 0,
         series: vec![SeriesSpec { kind, shape, trace_series: 0 }],

@@ -3,6 +3,7 @@
 //! It makes and removes buckets, writes manifests, lists, deletes in batches and aborts uploads, and turns what goes
 //! wrong into a sentence with a remedy. Throttled and 5xx answers are tried again (nothing here is measured).
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,11 +25,17 @@ use connection::{Answer, Connection};
 /// What the client talks to.
 #[derive(Debug, Clone)]
 pub struct AdminSetup {
+    /// The server that is asked.
     pub endpoint: Endpoint,
+    /// What requests are signed with.
     pub credentials: Credentials,
+    /// What they are signed for, and where a bucket is made.
     pub region: String,
+    /// Of all requests.
     pub bucket: String,
+    /// `bucket.host` instead of `host/bucket`.
     pub virtual_host: bool,
+    /// Trust and names, where the endpoint is https.
     pub tls: plimsoll_model::plan::TlsSpec,
     /// Headers of uploads (encryption, storage class).
     pub put_headers: Vec<(String, String)>,
@@ -43,6 +50,7 @@ pub struct Stored {
     pub encryption: String,
     /// Encrypted with the customer's key (SSE-C).
     pub customer_key: bool,
+    /// `x-amz-storage-class`; empty also stands for STANDARD.
     pub storage_class: String,
 }
 
@@ -55,10 +63,13 @@ pub enum Trouble {
     Refused,
     /// The server knows who asks, and does not allow it (403 AccessDenied, or without a code).
     Forbidden,
+    /// Or no name of one.
     NoSuchBucket,
+    /// The bucket is there, the object is not.
     NotFound,
     /// The bucket exists already and is not ours, or is not empty.
     Conflict,
+    /// 429, or 503 as throttling, after the last attempt.
     Throttled,
     /// The server answers with 5xx: it is starting, stopping, or ill.
     Failing,
@@ -74,6 +85,7 @@ pub enum Trouble {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}. {remedy}")]
 pub struct AdminError {
+    /// To decide by.
     pub trouble: Trouble,
     /// No full stop at its end.
     pub message: String,
@@ -112,7 +124,7 @@ impl Admin {
         let other = |m: String| AdminError::new(Trouble::Other, m);
         if setup.virtual_host && setup.endpoint.is_ip() {
             return Err(other(format!(
-                "virtual-host addressing needs a host name, but {} is an address: use path addressing",
+                "virtual-host addressing needs a host name, but {} is an IP address: use path addressing",
                 setup.endpoint
             )));
         }
@@ -143,10 +155,11 @@ impl Admin {
     }
 
     /// Nobody waits any longer once this is set: calls fail at once.
-    pub fn give_up_when(&mut self, enough: &'static AtomicBool) {
+    pub fn give_up_when(&mut self, enough: Arc<AtomicBool>) {
         self.connection.enough = Some(enough);
     }
 
+    /// As it was made.
     pub fn setup(&self) -> &AdminSetup {
         &self.setup
     }
@@ -189,6 +202,7 @@ impl Admin {
         self.request(&Action::DeleteBucket, "", b"").map(drop)
     }
 
+    /// Replaces what is there. Throttled and ill answers are tried again.
     pub fn put(&mut self, key: &str, data: &[u8]) -> Result<(), AdminError> {
         self.request(&Action::PutObject, key, data).map(drop)
     }
@@ -297,7 +311,7 @@ impl Admin {
                     Ok(a) => self.refusal(a).message,
                     Err(e) => e.message.clone(),
                 };
-                tell(format!("waiting for the server: {why}. It is asked {} times more", ATTEMPTS - 1));
+                tell(format!("waiting for the server: {why}. {} attempts left", ATTEMPTS - 1));
             }
             let asked = result.ok().and_then(|a| a.head.retry_after_s()).map(Duration::from_secs);
             self.connection.pause(asked.unwrap_or(pause).min(Duration::from_secs(10)));
@@ -334,7 +348,7 @@ impl Admin {
         let mut remedy = explained.remedy;
         // What servers of HTTPS answer to plain HTTP, in their own ways, and never as S3.
         if a.head.status == 400 && e.code.is_empty() && !self.setup.endpoint.tls && remedy.is_empty() {
-            remedy = "It does not answer as S3 does: if it speaks TLS there, use https://".into();
+            remedy = "It does not answer like an S3 server: if it uses TLS, write https://".into();
         }
         AdminError { trouble, message: explained.what, remedy }
     }
@@ -343,13 +357,13 @@ impl Admin {
         match e {
             DocumentError::S3(error) => {
                 let text =
-                    format!("{} refuses the request: {}: {}", self.setup.endpoint, error.code, error.message);
+                    format!("{} rejects the request: {}: {}", self.setup.endpoint, error.code, error.message);
                 AdminError::new(Trouble::Other, text)
             }
             DocumentError::Xml(x) => AdminError {
                 trouble: Trouble::Other,
                 message: format!(
-                    "{} answered (HTTP {}) with something else than S3 does: {x}",
+                    "{} answered (HTTP {}) with something that is not S3: {x}",
                     self.setup.endpoint, a.head.status
                 ),
                 remedy: "Check the endpoint: is it an S3 server?".into(),

@@ -75,7 +75,7 @@ fn prepare_thread(spec: &WorkerSpec) -> Result<(), EngineError> {
     let refused =
         |why: String| EngineError::BadSpec(format!("worker {} cannot run on CPU {cpu}: {why}", spec.worker));
     if cpu >= libc::CPU_SETSIZE as u32 {
-        return Err(refused(format!("the highest number is {}", libc::CPU_SETSIZE - 1)));
+        return Err(refused(format!("the highest CPU number is {}", libc::CPU_SETSIZE - 1)));
     }
     // SAFETY: a set of all zeros is valid; the number was checked; the set lives through the call.
     let result = unsafe {
@@ -85,7 +85,9 @@ fn prepare_thread(spec: &WorkerSpec) -> Result<(), EngineError> {
     };
     if result < 0 {
         let why = std::io::Error::last_os_error();
-        return Err(refused(format!("{why}; name CPUs that this process may use (taskset -p shows them)")));
+        return Err(refused(format!(
+            "{why}; give CPUs that this process is allowed to use (taskset -p shows them)"
+        )));
     }
     Ok(())
 }
@@ -131,7 +133,7 @@ where
                 outlet,
                 line,
                 built,
-                ("io_uring", "the fastest that this kernel has"),
+                ("io_uring", "the fastest that this kernel supports"),
             ),
             Err(e) if spec.slots == 1 => with::<PsyncRing, T>(
                 spec,
@@ -260,13 +262,14 @@ fn end_of<R: Ring, T: Target<R>>(
 
 /// Runs all workers of a stage in this thread, in the order of their events.
 pub(crate) fn run_virtual(
-    specs: Vec<WorkerSpec>,
-    setting: &Setting,
+    specs: &[WorkerSpec],
+    settings: &[Setting],
     start_ns: u64,
     outlets: Vec<Outlet>,
 ) -> Vec<WorkerEnd> {
     let mut workers = Vec::with_capacity(specs.len());
-    for (spec, outlet) in specs.iter().zip(outlets) {
+    let mut worlds = Vec::with_capacity(specs.len());
+    for ((spec, setting), outlet) in specs.iter().zip(settings).zip(outlets) {
         let TargetConfig::Sim(world) = &spec.target else { continue };
         let built = SimWorker::build(world.clone(), spec.slots);
         let mut ring = VirtualRing::open(&built.ring).expect("a virtual ring is always to be had");
@@ -277,14 +280,17 @@ pub(crate) fn run_virtual(
                 .without_cpu_clock();
         w.start(start_ns + spec.start_delay_ns, spec.stop.after_ns);
         workers.push(w);
+        worlds.push(world);
     }
     let mut live: Vec<usize> = (0..workers.len()).collect();
     while !live.is_empty() {
         let next = |w: &Worker<'_, VirtualRing, SimWorker>| {
             w.ring.next_event_ns().unwrap_or(u64::MAX).min(w.wake_or_start_ns())
         };
-        // Ties go to the lowest worker: the order is part of what is reproduced.
-        let Some(&i) = live.iter().min_by_key(|i| (next(&workers[**i]), **i)) else { break };
+        // Ties go to the lowest worker: the order is part of what is reproduced. Clocks of agents may differ; what happens
+        // first is said by the world's.
+        let first = |i: &&usize| (worlds[**i].true_ns(next(&workers[**i])), **i);
+        let Some(&i) = live.iter().min_by_key(first) else { break };
         let at_ns = next(&workers[i]);
         let w = &mut workers[i];
         w.ring.advance_to(at_ns);
@@ -300,5 +306,5 @@ pub(crate) fn run_virtual(
     }
     let ring =
         RingUse { name: "virtual".into(), why: "simulated target".into(), detail: "virtual clock".into() };
-    workers.iter().zip(&specs).map(|(w, spec)| end_of(w, spec, ring.clone(), None)).collect()
+    workers.iter().zip(specs).map(|(w, spec)| end_of(w, spec, ring.clone(), None)).collect()
 }

@@ -3,6 +3,8 @@
 //! [`start`] takes a [`StageSpec`] and gives a [`RunningStage`], from which slices of results come
 //! while it runs. Everything is allocated before the first op.
 
+#![warn(missing_docs)]
+
 pub mod admin;
 pub mod api;
 pub mod error;
@@ -26,5 +28,5 @@ pub use api::{
 pub use error::EngineError;
 pub use pacer::Pacer;
 pub use recorder::{FirstError, Mismatch};
-pub use source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
-pub use stage::{Next, RunningStage, spare_slices, start, start_unless};
+pub use source::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};
+pub use stage::{ArmedStage, Next, RunningStage, arm_unless, spare_slices, start, start_unless};

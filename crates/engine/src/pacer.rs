@@ -11,16 +11,41 @@ pub enum Pacer {
     /// Closed loop: the next op starts when a slot is free.
     Closed,
     /// Op n at `n / per_s`.
-    Constant { per_s: f64 },
+    Constant {
+        /// Ops per second of the whole workload.
+        per_s: f64,
+    },
+    /// As `Constant`, but what is overdue when its turn comes is left out: after a stall the rate is not made up for, and no more is sent
+    /// than so much.
+    Capped {
+        /// Ops per second of the whole workload, at the most.
+        per_s: f64,
+    },
     /// Exponential gaps with mean `1 / per_s`; the same arrivals for the same seed.
-    Poisson { per_s: f64, seed: u64 },
+    Poisson {
+        /// Ops per second of the whole workload, in the mean.
+        per_s: f64,
+        /// Of the arrivals.
+        seed: u64,
+    },
     /// Each op after as many bytes as came before it, at this rate. Each worker paces its own part.
-    Bytes { bytes_per_s: f64 },
+    Bytes {
+        /// Of this worker alone.
+        bytes_per_s: f64,
+    },
     /// From one rate to another in a straight line over `over_ns`, then on at the last.
-    Ramp { from_per_s: f64, to_per_s: f64, over_ns: u64 },
+    Ramp {
+        /// At the start.
+        from_per_s: f64,
+        /// At the end of the ramp, and after it.
+        to_per_s: f64,
+        /// Length of the ramp.
+        over_ns: u64,
+    },
 }
 
 impl Pacer {
+    /// Ops have intended starts, whether slots are free or not.
     pub fn is_open(&self) -> bool {
         !matches!(self, Self::Closed)
     }
@@ -30,7 +55,7 @@ impl Pacer {
         let good = |rate: f64| rate.is_finite() && rate > 0.0;
         let ok = match *self {
             Self::Closed => true,
-            Self::Constant { per_s } | Self::Poisson { per_s, .. } => good(per_s),
+            Self::Constant { per_s } | Self::Capped { per_s } | Self::Poisson { per_s, .. } => good(per_s),
             Self::Bytes { bytes_per_s } => good(bytes_per_s),
             Self::Ramp { from_per_s, to_per_s, .. } => {
                 from_per_s.is_finite() && from_per_s >= 0.0 && good(to_per_s)
@@ -42,7 +67,7 @@ impl Pacer {
     /// Intended start of op `n`, where it can be told from the count alone.
     pub fn at_ns(&self, n: u64) -> Option<u64> {
         match *self {
-            Self::Constant { per_s } => Some(constant_ns(n, per_s)),
+            Self::Constant { per_s } | Self::Capped { per_s } => Some(constant_ns(n, per_s)),
             Self::Ramp { from_per_s, to_per_s, over_ns } => Some(ramp_ns(n, from_per_s, to_per_s, over_ns)),
             _ => None,
         }
@@ -81,8 +106,19 @@ pub struct PaceCursor {
 }
 
 impl PaceCursor {
+    /// Before the first op of its share.
     pub fn new(pacer: Pacer, share: Share) -> Self {
         Self { pacer, share, taken: 0, walked: 0, time: 0.0 }
+    }
+
+    /// Of a capped schedule: what this worker has not begun by now is left out.
+    #[inline]
+    pub fn leave_out_before(&mut self, now_ns: u64) {
+        if let Pacer::Capped { per_s } = self.pacer {
+            let due = (now_ns as f64 / NS * per_s).ceil() as u64;
+            let of = u64::from(self.share.of);
+            self.taken = self.taken.max(due.saturating_sub(u64::from(self.share.index)).div_ceil(of));
+        }
     }
 
     /// Intended start of this worker's next op, `bytes` long. Zero in a closed loop.
@@ -128,6 +164,32 @@ mod tests {
         let p = Pacer::Constant { per_s: 3.0 };
         assert_eq!(p.at_ns(3_000_000_000), Some(1_000_000_000_000_000_000));
         assert_eq!(walk(Pacer::Constant { per_s: 800.0 }, Share::WHOLE, 3), [0, 1_250_000, 2_500_000]);
+    }
+
+    #[test]
+    fn a_capped_schedule_is_not_made_up_for() {
+        for of in 1..4 {
+            let all: Vec<Vec<u64>> = (0..of)
+                .map(|index| {
+                    let mut c = PaceCursor::new(Pacer::Capped { per_s: 10.0 }, Share { index, of });
+                    let first = c.next_ns(1);
+                    assert_eq!(first, u64::from(index) * 100_000_000);
+                    // Six seconds stand still.
+                    c.leave_out_before(6_050_000_000);
+                    (0..4).map(|_| c.next_ns(1)).collect()
+                })
+                .collect();
+            let mut after: Vec<u64> = all.concat();
+            after.sort_unstable();
+            assert_eq!(
+                after[..4],
+                [6_100_000_000, 6_200_000_000, 6_300_000_000, 6_400_000_000],
+                "{of} workers"
+            );
+        }
+        let mut other = PaceCursor::new(Pacer::Constant { per_s: 10.0 }, Share::WHOLE);
+        other.leave_out_before(6_000_000_000);
+        assert_eq!(other.next_ns(1), 0, "what is offered stays offered");
     }
 
     #[test]

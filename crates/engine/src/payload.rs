@@ -15,6 +15,7 @@ use crate::rng;
 
 /// Distance of stamps where all sizes and offsets are multiples of it, and otherwise.
 pub const GRANULE: usize = 4096;
+/// Distance where some size or offset is no multiple of [`GRANULE`].
 pub const SMALL_GRANULE: usize = 512;
 /// Magic, object, offset, generation, granule and seed, check: 8 bytes each, little endian.
 pub const STAMP_BYTES: usize = 48;
@@ -45,7 +46,9 @@ impl std::fmt::Debug for Payload {
 pub struct Difference {
     /// From the start of what was checked.
     pub at: usize,
+    /// In words or in hex, as much as tells them apart.
     pub expected: String,
+    /// In the same form.
     pub found: String,
 }
 
@@ -58,6 +61,7 @@ struct Stamp {
 }
 
 impl Payload {
+    /// Fills the pool: not for the hot path.
     pub fn new(data: DataSeed) -> Self {
         let DataSpec { compressible, dedupable } = data.spec;
         Self {

@@ -6,7 +6,7 @@ use std::fmt;
 use crossbeam_channel::{Receiver, Sender};
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::trace::OpRecord;
-use plimsoll_model::{Interval, Op, OpKind, Outcome, Series, SeriesId};
+use plimsoll_model::{Interval, Op, OpKind, Outcome, Series, SeriesId, WorkerId};
 
 use crate::api::{Output, SeriesSpec, TraceChunk, WorkerSpec};
 use crate::target::Done;
@@ -27,8 +27,11 @@ const TRACE_ROOM: usize = 1 << 15;
 /// The first failure of an outcome, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstError {
+    /// How the op ended.
     pub outcome: Outcome,
+    /// What it was.
     pub kind: OpKind,
+    /// What the server or the kernel said, or what was wrong with the answer.
     pub text: String,
 }
 
@@ -37,8 +40,11 @@ pub struct FirstError {
 pub struct Mismatch {
     /// Object key or file path.
     pub object: String,
+    /// From the beginning of the object or file: of the first byte, or of the block, that differs.
     pub offset_bytes: u64,
+    /// In words or in hex.
     pub expected: String,
+    /// In the same form.
     pub found: String,
 }
 
@@ -77,7 +83,7 @@ pub(crate) struct Outlet {
 /// Records one worker.
 #[derive(Debug)]
 pub struct Recorder {
-    worker: u16,
+    worker: WorkerId,
     stage: u32,
     workload: u16,
     grid_ns: u64,
@@ -201,7 +207,7 @@ impl Recorder {
         self.in_flight += 1;
         self.slice.client.late_ops += u64::from(late);
         if let Some(s) = self.series(kind) {
-            s.started += 1;
+            s.counts.started += 1;
         }
     }
 
@@ -212,7 +218,7 @@ impl Recorder {
             && !self.muted
             && let Some(s) = self.series(kind)
         {
-            s.bytes_moved += bytes;
+            s.counts.bytes_moved += bytes;
         }
     }
 
@@ -239,16 +245,16 @@ impl Recorder {
         let response_ns = if self.open_loop { now_ns.saturating_sub(f.intended_ns) } else { service_ns };
         let outcome = done.outcome;
         if let Some(s) = self.series(f.op.kind) {
-            s.outcomes[outcome.index()] += 1;
+            s.counts.outcomes[outcome.index()] += 1;
             if outcome.is_ok() {
                 record_ok(s, f, done.bytes, response_ns, service_ns);
             } else if outcome.is_throttled() {
-                s.in_system_ns += u128::from(service_ns);
+                s.counts.in_system_ns += u128::from(service_ns);
                 if let Some(h) = &mut s.throttled {
                     h.record(service_ns);
                 }
             } else {
-                s.failed_in_system_ns += u128::from(service_ns);
+                s.counts.failed_in_system_ns += u128::from(service_ns);
             }
             if let Some(e) = s.endpoints.get_mut(usize::from(done.endpoint)) {
                 e.ok += u64::from(outcome.is_ok());
@@ -290,15 +296,15 @@ impl Recorder {
     pub fn part(&mut self, kind: OpKind, outcome: Outcome, bytes: u64, began_ns: u64, now_ns: u64) {
         let service_ns = now_ns.saturating_sub(began_ns);
         if let Some(s) = self.series(kind) {
-            s.started += 1;
-            s.outcomes[outcome.index()] += 1;
-            s.bytes_moved += bytes;
+            s.counts.started += 1;
+            s.counts.outcomes[outcome.index()] += 1;
+            s.counts.bytes_moved += bytes;
             if outcome.is_ok() {
-                s.bytes_ok += bytes;
-                s.in_system_ns += u128::from(service_ns);
+                s.counts.bytes_ok += bytes;
+                s.counts.in_system_ns += u128::from(service_ns);
                 s.response.record(service_ns);
             } else {
-                s.failed_in_system_ns += u128::from(service_ns);
+                s.counts.failed_in_system_ns += u128::from(service_ns);
             }
         }
     }
@@ -395,8 +401,8 @@ impl Recorder {
 
 #[inline]
 fn record_ok(s: &mut Series, f: &InFlight, bytes: u64, response_ns: u64, service_ns: u64) {
-    s.bytes_ok += bytes;
-    s.in_system_ns += u128::from(service_ns);
+    s.counts.bytes_ok += bytes;
+    s.counts.in_system_ns += u128::from(service_ns);
     s.response.record(response_ns);
     if let Some(h) = &mut s.service {
         h.record(service_ns);

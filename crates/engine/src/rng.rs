@@ -54,6 +54,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
+    /// A permutation of `0..domain`, without a table.
     pub fn new(domain: u64, seed: u64) -> Self {
         let bits = 64 - domain.saturating_sub(1).leading_zeros();
         let half_bits = bits.div_ceil(2).max(1);

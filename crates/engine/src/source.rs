@@ -1,6 +1,8 @@
 //! Which op comes next: kind, place and size, as a pure function of seed, share and count.
 //! Replaying a sequence is making its cursor again.
 
+use std::sync::Arc;
+
 use plimsoll_model::{Op, OpKind};
 
 use crate::rng::{self, Permutation};
@@ -13,62 +15,82 @@ pub use dist::Dist;
 /// One of `of` workers that share a sequence: it takes n = index, index + of, ...
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
+    /// From 0.
     pub index: u32,
+    /// How many share it; at least 1.
     pub of: u32,
 }
 
 impl Share {
+    /// One worker that has the sequence to itself.
     pub const WHOLE: Share = Share { index: 0, of: 1 };
 }
 
 /// A seeded generator of ops.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpSource {
+    /// The whole sequence follows from it.
     pub seed: u64,
     /// Kinds by weight; at least one.
     pub kinds: Vec<KindSpec>,
+    /// In between, by what was written.
     pub sync: SyncRule,
 }
 
 /// One kind of op in the mix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindSpec {
+    /// One of the target's.
     pub kind: OpKind,
+    /// Against those of the others; 0: never.
     pub weight: u32,
+    /// Of each op.
     pub size: SizeSpec,
-    pub place: Place,
+    /// Where its ops go; kinds may differ.
+    pub place: OpPlace,
 }
 
 /// Bytes of an op.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SizeSpec {
+    /// Bytes; all alike.
     Fixed(u64),
     /// Each multiple of `step` from `min` to `max` alike.
     Uniform {
+        /// Bytes, included.
         min: u64,
+        /// Bytes, included where `step` reaches it.
         max: u64,
+        /// Bytes.
         step: u64,
     },
     /// (bytes, weight)
     Weighted(Vec<(u64, u32)>),
     /// Log-normal, at least 1 and at most `max`.
     LogNormal {
+        /// Bytes.
         median: u64,
+        /// Of the logarithm.
         sigma: f64,
+        /// Bytes.
         max: u64,
     },
+    /// Of objects only: that of object n is the n-th, as it was found.
+    Listed(Arc<[u64]>),
 }
 
 /// Where an op goes.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum OpPlace {
     /// Objects by number. The size of an object follows from its key, so that whoever reads it knows it.
     Keys {
+        /// Number of the first key.
         first: u64,
         /// Keys to choose from; not used by [`Dist::Fresh`].
         count: u64,
         /// Distance of neighbouring keys: the batch for ops that take several (1 otherwise).
         stride: u64,
+        /// Which of the keys comes next.
         dist: Dist,
         /// Seed of the sizes by key: the same for all workloads on one data set.
         size_seed: u64,
@@ -77,7 +99,9 @@ pub enum Place {
     },
     /// Bytes of a device or of files of one size; the key is the index of the file.
     Region {
+        /// How many, all alike.
         files: u32,
+        /// Of sequential ops.
         order: FileOrder,
         /// First byte used of each file.
         offset_bytes: u64,
@@ -85,6 +109,7 @@ pub enum Place {
         length_bytes: u64,
         /// Offsets are multiples of this (from `offset_bytes`) where sizes vary; the block size otherwise.
         align_bytes: u64,
+        /// Which of the blocks comes next.
         dist: Dist,
     },
 }
@@ -104,6 +129,7 @@ pub enum FileOrder {
 pub struct SyncRule {
     /// fsync after every so many writes; 0: never.
     pub fsync_every: u32,
+    /// fdatasync after every so many writes; 0: never.
     pub fdatasync_every: u32,
     /// One fsync of each file after the last op.
     pub end_fsync: bool,
@@ -137,23 +163,37 @@ impl SizeSpec {
                 let z = rng::normal(random, rng::mix(random));
                 ((*median as f64 * (sigma * z).exp()).round() as u64).clamp(1, *max)
             }
+            Self::Listed(list) => list[rng::below(random, list.len() as u64) as usize],
         }
     }
 
+    /// Size of object `key`, which follows from the seed, or was found.
+    #[inline]
+    pub fn of_object(&self, seed: u64, key: u64) -> u64 {
+        match self {
+            Self::Listed(list) if (key as usize) < list.len() => list[key as usize],
+            _ => self.pick(rng::at(seed, key)),
+        }
+    }
+
+    /// The most that an op can have: buffers are made for it.
     pub fn max_bytes(&self) -> u64 {
         match self {
             Self::Fixed(n) => *n,
             Self::Uniform { max, .. } | Self::LogNormal { max, .. } => *max,
             Self::Weighted(list) => list.iter().map(|(s, _)| *s).max().unwrap_or(0),
+            Self::Listed(list) => list.iter().copied().max().unwrap_or(0),
         }
     }
 
+    /// The least that an op can have.
     pub fn min_bytes(&self) -> u64 {
         match self {
             Self::Fixed(n) => *n,
             Self::Uniform { min, .. } => *min,
             Self::LogNormal { .. } => 1,
             Self::Weighted(list) => list.iter().map(|(s, _)| *s).min().unwrap_or(0),
+            Self::Listed(list) => list.iter().copied().min().unwrap_or(0),
         }
     }
 
@@ -172,6 +212,7 @@ impl SizeSpec {
             Self::LogNormal { sigma, .. } if !(sigma.is_finite() && *sigma >= 0.0) => {
                 Err(format!("the sigma of sizes must be a number from zero, not {sigma}"))
             }
+            Self::Listed(list) if list.is_empty() => Err("no object was found".into()),
             _ => Ok(()),
         }
     }
@@ -186,8 +227,10 @@ impl OpSource {
     /// Bytes of one pass over the regions of the first kind; `None` for keys.
     pub fn region_bytes(&self) -> Option<u64> {
         match self.kinds.first()?.place {
-            Place::Region { files, length_bytes, .. } => Some(u64::from(files).saturating_mul(length_bytes)),
-            Place::Keys { .. } => None,
+            OpPlace::Region { files, length_bytes, .. } => {
+                Some(u64::from(files).saturating_mul(length_bytes))
+            }
+            OpPlace::Keys { .. } => None,
         }
     }
 
@@ -195,25 +238,25 @@ impl OpSource {
     pub fn object_bytes(&self, kind: usize, key: u64) -> u64 {
         let spec = &self.kinds[kind];
         match &spec.place {
-            Place::Keys { size_seed, within, .. } => {
-                within.as_ref().unwrap_or(&spec.size).pick(rng::at(*size_seed, key))
+            OpPlace::Keys { size_seed, within, .. } => {
+                within.as_ref().unwrap_or(&spec.size).of_object(*size_seed, key)
             }
-            Place::Region { length_bytes, .. } => *length_bytes,
+            OpPlace::Region { length_bytes, .. } => *length_bytes,
         }
     }
 
     /// What is wrong with it, if anything, and how to mend it.
     pub fn check(&self) -> Result<(), String> {
         if self.kinds.iter().all(|k| k.weight == 0) {
-            return Err("the mix of ops is empty: give at least one kind a weight above zero".into());
+            return Err("the mix of ops is empty: give at least one op a weight above zero".into());
         }
         for spec in &self.kinds {
             spec.size.check()?;
             match &spec.place {
-                Place::Keys { count: 0, dist, .. } if *dist != Dist::Fresh => {
+                OpPlace::Keys { count: 0, dist, .. } if *dist != Dist::Fresh => {
                     return Err(format!("{}: there are no objects to choose from", spec.kind));
                 }
-                Place::Region { files, length_bytes, align_bytes, .. } => {
+                OpPlace::Region { files, length_bytes, align_bytes, .. } => {
                     let size = spec.size.max_bytes();
                     if *files == 0 || *length_bytes < size || size == 0 {
                         return Err(format!(
@@ -225,7 +268,7 @@ impl OpSource {
                         return Err(format!("{}: an alignment of 0 bytes", spec.kind));
                     }
                 }
-                Place::Keys { .. } => {}
+                OpPlace::Keys { .. } => {}
             }
             spec.place.dist().check().map_err(|e| format!("{}: {e}", spec.kind))?;
         }
@@ -233,7 +276,8 @@ impl OpSource {
     }
 }
 
-impl Place {
+impl OpPlace {
+    /// Whichever of the two it is.
     pub fn dist(&self) -> Dist {
         match self {
             Self::Keys { dist, .. } | Self::Region { dist, .. } => *dist,
@@ -277,6 +321,7 @@ struct KindCursor {
 /// An op of the sequence, and its number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
+    /// Kind, key or offset, length.
     pub op: Op,
     /// Number in the whole sequence; sync ops repeat the number of the op before them.
     pub n: u64,
@@ -363,15 +408,15 @@ impl KindSpec {
     /// How many places there are to choose from.
     fn positions(&self) -> u64 {
         match &self.place {
-            Place::Keys { count, .. } => *count,
-            Place::Region { files, .. } => u64::from(*files) * self.positions_per_file(),
+            OpPlace::Keys { count, .. } => *count,
+            OpPlace::Region { files, .. } => u64::from(*files) * self.positions_per_file(),
         }
     }
 
     fn positions_per_file(&self) -> u64 {
         match &self.place {
-            Place::Keys { .. } => 0,
-            Place::Region { length_bytes, align_bytes, .. } => match self.size {
+            OpPlace::Keys { .. } => 0,
+            OpPlace::Region { length_bytes, align_bytes, .. } => match self.size {
                 SizeSpec::Fixed(block) => length_bytes / block,
                 // The largest op must fit at the last position.
                 _ => (length_bytes - self.size.max_bytes()) / align_bytes + 1,
@@ -386,24 +431,24 @@ impl KindCursor {
         let j = u64::from(share.index) + self.taken * u64::from(share.of);
         self.taken += 1;
         match self.spec.place {
-            Place::Region { .. } => self.in_region(n, j),
-            Place::Keys { .. } => self.on_key(n, j),
+            OpPlace::Region { .. } => self.in_region(n, j),
+            OpPlace::Keys { .. } => self.on_key(n, j),
         }
     }
 
     fn on_key(&mut self, n: u64, j: u64) -> Op {
-        let Place::Keys { first, stride, size_seed, within, .. } = &self.spec.place else {
+        let OpPlace::Keys { first, stride, size_seed, within, .. } = &self.spec.place else {
             unreachable!("the caller looked")
         };
         let key = first + stride * self.picker.pick(n, j);
         let kind = self.spec.kind;
         match within {
             None => {
-                let length = self.spec.size.pick(rng::at(*size_seed, key));
+                let length = self.spec.size.of_object(*size_seed, key);
                 Op { kind, key, offset: 0, length }
             }
             Some(object) => {
-                let whole = object.pick(rng::at(*size_seed, key));
+                let whole = object.of_object(*size_seed, key);
                 let length = self.spec.size.pick(rng::at(self.size_seed, n)).min(whole);
                 let offset = rng::below(rng::at(self.within_seed, n), whole - length + 1);
                 Op { kind, key, offset, length }
@@ -413,7 +458,7 @@ impl KindCursor {
 
     #[inline]
     fn in_region(&mut self, n: u64, j: u64) -> Op {
-        let Place::Region { files, order, offset_bytes, length_bytes, align_bytes, dist } = self.spec.place
+        let OpPlace::Region { files, order, offset_bytes, length_bytes, align_bytes, dist } = self.spec.place
         else {
             unreachable!("the caller looked")
         };

@@ -1,12 +1,13 @@
 //! Starts a stage's workers, each in a thread of its own, and lets them be followed.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use plimsoll_model::{Interval, OpKind};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never};
+use plimsoll_model::{Interval, OpKind, WorkerId};
 
 use crate::api::{Clock, Output, StageSpec, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
@@ -32,19 +33,48 @@ pub fn spare_slices(workers: usize) -> usize {
     (ALL_SPARES / workers.max(1)).clamp(2, SPARE_SLICES)
 }
 
-/// A stage at work. Take its output until it ends, give each piece back, then `join`.
+/// A stage at work. Take its output until it ends, give each piece back, then `join`. One that is dropped before is cancelled: a load
+/// must not go on behind the back of who started it, into the cleanup.
 #[derive(Debug)]
 pub struct RunningStage {
     started_ns: u64,
-    control: Arc<Control>,
+    controls: Controls,
     full: Receiver<Output>,
-    empties: Vec<(u16, Sender<Output>)>,
+    /// In order of the workers.
+    empties: Vec<(WorkerId, Sender<Output>)>,
     threads: Vec<JoinHandle<Vec<WorkerEnd>>>,
+}
+
+/// What the workers of each agent are told: one of them may be stopped by itself, where a simulation runs several in one process.
+type Controls = BTreeMap<u32, Arc<Control>>;
+
+/// A stage whose workers are ready and wait for the time at which they start. One that is dropped ends without an op.
+#[derive(Debug)]
+pub struct ArmedStage {
+    /// Taken when it starts.
+    running: Option<RunningStage>,
+    waiting: Waiting,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    /// Threads at their start line.
+    Real { line: Arc<StartLine>, epoch_ns: u64 },
+    /// Workers of the virtual clock, which has no time to wait for.
+    Virtual(Option<Box<VirtualStage>>),
+}
+
+#[derive(Debug)]
+struct VirtualStage {
+    spec: StageSpec,
+    stands_at_ns: u64,
+    outlets: Vec<Outlet>,
 }
 
 /// What came next.
 #[derive(Debug)]
 pub enum Next {
+    /// To be given back with [`RunningStage::recycle`].
     Output(Output),
     /// Nothing yet.
     Nothing,
@@ -99,13 +129,16 @@ impl StartLine {
         }
     }
 
-    /// Lets the workers go. The time is an edge of the grid: a first slice in which the load is on for a part only would
-    /// count as a whole one, and a bucket seem smaller by what it refills in the rest.
-    fn go(&self, epoch_ns: u64) -> u64 {
-        let start_ns = (monotonic_ns() - epoch_ns + HEAD_START_NS).next_multiple_of(self.grid_ns);
+    /// The earliest time at which workers that are told of it now are all awake. It is an edge of the grid: a first slice in which the
+    /// load is on for a part only would count as a whole one, and a bucket seem smaller by what it refills in the rest.
+    fn earliest_ns(&self, epoch_ns: u64) -> u64 {
+        (monotonic_ns() - epoch_ns + HEAD_START_NS).next_multiple_of(self.grid_ns)
+    }
+
+    /// Tells the workers when to start.
+    fn go(&self, start_ns: u64) {
         self.state().start_ns = Some(start_ns);
         self.gone.notify_all();
-        start_ns
     }
 }
 
@@ -115,11 +148,16 @@ pub fn start(spec: StageSpec) -> Result<RunningStage, EngineError> {
     start_unless(spec, &|| false)
 }
 
-/// Starts the stage unless it becomes unwanted before all workers are ready: then it ends without an op, and those
+/// Starts the stage as soon as all workers are ready, unless it becomes unwanted before: then it ends without an op, and those
 /// that were not made yet are not made.
 pub fn start_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<RunningStage, EngineError> {
+    arm_unless(spec, unwanted)?.go(0)
+}
+
+/// Makes the workers of a stage and waits until all are ready, or until it is not wanted any more.
+pub fn arm_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<ArmedStage, EngineError> {
     check(&spec)?;
-    let control = Arc::new(Control::default());
+    let controls: Controls = spec.workers.iter().map(|w| (w.worker.agent, Arc::default())).collect();
     let count = spec.workers.len();
     let own_slices = spare_slices(count);
     let (full, collected) = bounded((BACKLOG * count).min(MOST_BACKLOG.max(4 * SPARE_SLICES * count)));
@@ -128,7 +166,7 @@ pub fn start_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<Runn
     for w in &spec.workers {
         // Making them takes a while where they are thousands.
         if unwanted() {
-            control.stop.store(true, Relaxed);
+            stop_all(&controls);
         }
         // Room for all that a worker began with. Slices that were added while the collector lagged go when they come back: they would
         // be carried along for the rest of the run.
@@ -142,11 +180,60 @@ pub fn start_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<Runn
         outlets.push(Outlet { full: full.clone(), empty, lockstep });
     }
     drop(full);
-    let (started_ns, threads) = match spec.clock {
-        Clock::Virtual { start_ns } => (start_ns, vec![spawn_virtual(spec, start_ns, outlets, &control)?]),
-        Clock::Real => spawn_real(&spec, outlets, &control, unwanted)?,
+    let (threads, waiting) = match spec.clock {
+        Clock::Virtual { start_ns } => {
+            let stage = VirtualStage { spec, stands_at_ns: start_ns, outlets };
+            (Vec::new(), Waiting::Virtual(Some(Box::new(stage))))
+        }
+        Clock::Real => {
+            let line = Arc::new(StartLine::new(spec.grid_ns));
+            let threads = spawn_real(&spec, outlets, &controls, &line, unwanted)?;
+            (threads, Waiting::Real { line, epoch_ns: spec.epoch_ns })
+        }
     };
-    Ok(RunningStage { started_ns, control, full: collected, empties, threads })
+    let running = RunningStage { started_ns: 0, controls, full: collected, empties, threads };
+    Ok(ArmedStage { running: Some(running), waiting })
+}
+
+fn stop_all(controls: &Controls) {
+    controls.values().for_each(|c| c.stop.store(true, Relaxed));
+}
+
+impl ArmedStage {
+    /// The earliest time since the epoch at which it can start, if it is told of it now.
+    pub fn earliest_ns(&self) -> u64 {
+        match &self.waiting {
+            Waiting::Real { line, epoch_ns } => line.earliest_ns(*epoch_ns),
+            Waiting::Virtual(stage) => stage.as_ref().map_or(0, |s| s.stands_at_ns),
+        }
+    }
+
+    /// Starts it at a time since the epoch, an edge of the grid, or as early as it can where that is later.
+    pub fn go(mut self, at_ns: u64) -> Result<RunningStage, EngineError> {
+        let start_ns = self.earliest_ns().max(at_ns);
+        let mut running = self.running.take().expect("an armed stage starts once");
+        match &mut self.waiting {
+            Waiting::Real { line, .. } => line.go(start_ns),
+            Waiting::Virtual(stage) => {
+                let stage = stage.take().expect("an armed stage starts once");
+                running.threads.push(spawn_virtual(*stage, start_ns, &running.controls)?);
+            }
+        }
+        running.started_ns = start_ns;
+        Ok(running)
+    }
+}
+
+impl Drop for ArmedStage {
+    /// Threads at a start line that nobody opens would wait for ever.
+    fn drop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.stop();
+        if let Waiting::Real { line, epoch_ns } = &self.waiting {
+            line.go(line.earliest_ns(*epoch_ns));
+        }
+        running.join();
+    }
 }
 
 fn check(spec: &StageSpec) -> Result<(), EngineError> {
@@ -156,6 +243,13 @@ fn check(spec: &StageSpec) -> Result<(), EngineError> {
     }
     if spec.grid_ns == 0 {
         return bad("the grid's step is zero".into());
+    }
+    // What comes back is given to its worker by its number.
+    if let Some(pair) = spec.workers.windows(2).find(|pair| pair[0].worker >= pair[1].worker) {
+        let (a, b) = (pair[0].worker, pair[1].worker);
+        return bad(format!(
+            "worker {b} comes after worker {a}: workers are in order of their numbers, each once"
+        ));
     }
     for w in &spec.workers {
         if w.slots == 0 {
@@ -187,13 +281,13 @@ fn underway(spec: &StageSpec) -> Option<Arc<Underway>> {
     (reads && writes || workers.filter(recorded).count() > 1).then(Underway::new)
 }
 
-fn setting(spec: &StageSpec, control: &Arc<Control>, underway: &Option<Arc<Underway>>) -> Setting {
+fn setting(spec: &StageSpec, controls: &Controls, of: WorkerId, underway: &Option<Arc<Underway>>) -> Setting {
     Setting {
         underway: underway.clone(),
         epoch_ns: spec.epoch_ns,
         grid_ns: spec.grid_ns,
         late_tolerance_ns: spec.late_tolerance_ns,
-        control: Arc::clone(control),
+        control: Arc::clone(&controls[&of.agent]),
     }
 }
 
@@ -202,10 +296,10 @@ type Threads = Vec<JoinHandle<Vec<WorkerEnd>>>;
 fn spawn_real(
     spec: &StageSpec,
     outlets: Vec<Outlet>,
-    control: &Arc<Control>,
+    controls: &Controls,
+    line: &Arc<StartLine>,
     unwanted: &dyn Fn() -> bool,
-) -> Result<(u64, Threads), EngineError> {
-    let line = Arc::new(StartLine::new(spec.grid_ns));
+) -> Result<Threads, EngineError> {
     let mut threads = Vec::with_capacity(spec.workers.len());
     let underway = underway(spec);
     for (w, outlet) in spec.workers.iter().zip(outlets) {
@@ -213,14 +307,15 @@ fn spawn_real(
         if !threads.is_empty() && unwanted() {
             break;
         }
-        let (w, setting, its_line) = (w.clone(), setting(spec, control, &underway), Arc::clone(&line));
         let worker = w.worker;
+        let (w, setting, its_line) =
+            (w.clone(), setting(spec, controls, worker, &underway), Arc::clone(line));
         let body = move || vec![launch::run(w, setting, outlet, &its_line)];
-        match Builder::new().name(format!("worker-{worker}")).spawn(body) {
+        match Builder::new().name(format!("worker-{}", worker.worker)).spawn(body) {
             Ok(thread) => threads.push(thread),
             Err(e) => {
-                control.stop.store(true, Relaxed);
-                line.go(spec.epoch_ns);
+                stop_all(controls);
+                line.go(line.earliest_ns(spec.epoch_ns));
                 threads.into_iter().for_each(|t| drop(t.join()));
                 let what = format!(
                     "no thread for it: {e}; raise the limit of processes (ulimit -u) or use fewer jobs"
@@ -231,22 +326,26 @@ fn spawn_real(
     }
     line.muster(threads.len(), unwanted);
     if unwanted() {
-        control.stop.store(true, Relaxed);
+        stop_all(controls);
     }
-    Ok((line.go(spec.epoch_ns), threads))
+    Ok(threads)
 }
 
 fn spawn_virtual(
-    spec: StageSpec,
+    stage: VirtualStage,
     start_ns: u64,
-    outlets: Vec<Outlet>,
-    control: &Arc<Control>,
+    controls: &Controls,
 ) -> Result<JoinHandle<Vec<WorkerEnd>>, EngineError> {
-    let setting = setting(&spec, control, &None);
+    let VirtualStage { spec, outlets, .. } = stage;
+    let settings: Vec<Setting> =
+        spec.workers.iter().map(|w| setting(&spec, controls, w.worker, &None)).collect();
     Builder::new()
         .name("virtual-clock".into())
-        .spawn(move || launch::run_virtual(spec.workers, &setting, start_ns, outlets))
-        .map_err(|e| EngineError::Worker { worker: 0, what: format!("no thread for it: {e}") })
+        .spawn(move || launch::run_virtual(&spec.workers, &settings, start_ns, outlets))
+        .map_err(|e| EngineError::Worker {
+            worker: WorkerId::default(),
+            what: format!("no thread for it: {e}"),
+        })
 }
 
 impl RunningStage {
@@ -294,22 +393,40 @@ impl RunningStage {
 
     /// No new ops; what is in flight ends by itself.
     pub fn stop(&self) {
-        self.control.stop.store(true, Relaxed);
+        stop_all(&self.controls);
+    }
+
+    /// The same of one agent's workers.
+    pub fn stop_agent(&self, agent: u32) {
+        if let Some(c) = self.controls.get(&agent) {
+            c.stop.store(true, Relaxed);
+        }
     }
 
     /// No new ops, and what is in flight is cancelled.
     pub fn abort(&self) {
-        self.control.abort.store(true, Relaxed);
+        self.controls.values().for_each(|c| c.abort.store(true, Relaxed));
+    }
+
+    /// The same of one agent's workers.
+    pub fn abort_agent(&self, agent: u32) {
+        if let Some(c) = self.controls.get(&agent) {
+            c.abort.store(true, Relaxed);
+        }
     }
 
     /// Waits for the workers. Output that was not taken is lost.
-    pub fn join(self) -> Vec<WorkerEnd> {
-        drop(self.full);
+    pub fn join(mut self) -> Vec<WorkerEnd> {
+        self.await_workers()
+    }
+
+    fn await_workers(&mut self) -> Vec<WorkerEnd> {
+        drop(std::mem::replace(&mut self.full, never()));
         // Who waits for a slice to come back, waits no longer.
-        let ids: Vec<u16> = self.empties.into_iter().map(|(w, _)| w).collect();
+        let ids: Vec<WorkerId> = self.empties.drain(..).map(|(w, _)| w).collect();
         let mut ends: Vec<WorkerEnd> = Vec::with_capacity(ids.len());
         let (mut ids, mut broken) = (ids.into_iter(), Vec::new());
-        for t in self.threads {
+        for t in self.threads.drain(..) {
             match t.join() {
                 Ok(list) => ends.extend(list),
                 Err(panic) => broken.push(panic),
@@ -321,7 +438,7 @@ impl RunningStage {
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied())
                 .unwrap_or("no message");
-            let worker = ids.find(|id| ends.iter().all(|e| e.worker != *id)).unwrap_or(u16::MAX);
+            let worker = ids.find(|id| ends.iter().all(|e| e.worker != *id)).unwrap_or_default();
             ends.push(broken_end(worker, text));
         }
         ends.sort_by_key(|e| e.worker);
@@ -329,8 +446,15 @@ impl RunningStage {
     }
 }
 
+impl Drop for RunningStage {
+    fn drop(&mut self) {
+        self.abort();
+        self.await_workers();
+    }
+}
+
 /// The end of a worker that panicked: our bug, said as such.
-fn broken_end(worker: u16, text: &str) -> WorkerEnd {
+fn broken_end(worker: WorkerId, text: &str) -> WorkerEnd {
     let what =
         format!("its thread broke an invariant: {text}. This is a bug of Plimsoll's; please report it");
     WorkerEnd { cause: StopCause::Failed, ..WorkerEnd::failed(worker, EngineError::Worker { worker, what }) }
@@ -338,7 +462,7 @@ fn broken_end(worker: u16, text: &str) -> WorkerEnd {
 
 impl WorkerEnd {
     /// The end of a worker that could not start.
-    pub(crate) fn failed(worker: u16, error: EngineError) -> Self {
+    pub(crate) fn failed(worker: WorkerId, error: EngineError) -> Self {
         Self {
             worker,
             stage: 0,

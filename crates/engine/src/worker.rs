@@ -10,7 +10,7 @@ use crate::pacer::PaceCursor;
 use crate::recorder::{InFlight, Recorder};
 use crate::ring::{Completions, Ring};
 use crate::source::{Numbered, OpCursor, sync_op};
-use crate::target::{Context, Done, Step, Target};
+use crate::target::{Context, Done, OpStep, Target};
 
 mod clock;
 
@@ -320,6 +320,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             None => {
                 let numbered = self.ops.next_op();
                 let at = if self.open_loop && numbered.op.kind != OpKind::Fsync {
+                    self.pace.leave_out_before(self.now_ns.saturating_sub(self.start_ns));
                     self.start_ns + self.pace.next_ns(numbered.op.length)
                 } else {
                     self.now_ns
@@ -459,17 +460,17 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     }
 
     #[inline]
-    fn take(&mut self, slot: u32, step: Step) {
+    fn take(&mut self, slot: u32, step: OpStep) {
         let Some(f) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         match step {
-            Step::More { moved_bytes, first_byte } => {
+            OpStep::More { moved_bytes, first_byte } => {
                 if first_byte && f.first_byte_ns == 0 {
                     f.first_byte_ns = self.now_ns;
                 }
                 let kind = f.op.kind;
                 self.recorder.moved(kind, moved_bytes);
             }
-            Step::Done(done) => self.end(slot, done),
+            OpStep::Done(done) => self.end(slot, done),
         }
     }
 

@@ -132,7 +132,9 @@ impl Written {
         let unit = old.as_ref().map_or(unit, |w| w.unit);
         if old.is_none() {
             if !begins_as_record(&file)? {
-                return Err(io::Error::other("what is there is no record, and is not written over"));
+                return Err(io::Error::other(
+                    "the existing file is not such a record, and is not overwritten",
+                ));
             }
             file.set_len(0)?;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_engine::{
-    Clock, DataSeed, Dist, FileOrder, KindSpec, Next, OpSource, Output, Pacer, Place, SeriesSpec, Share,
+    Clock, DataSeed, Dist, FileOrder, KindSpec, Next, OpPlace, OpSource, Output, Pacer, SeriesSpec, Share,
     SizeSpec, StageSpec, StopRule, SyncRule, TargetConfig, WorkerEnd, WorkerSpec, start,
 };
 use plimsoll_model::interval::SeriesShape;
@@ -20,7 +20,7 @@ pub const MIB: u64 = 1 << 20;
 pub fn worker(kind: OpKind, target: TargetConfig, region_bytes: u64, dist: Dist) -> WorkerSpec {
     let series = |kind| SeriesSpec { kind, shape: SeriesShape::default(), trace_series: 0 };
     WorkerSpec {
-        worker: 0,
+        worker: plimsoll_model::WorkerId::here(0),
         stage: 0,
         workload: 0,
         series: vec![series(kind), series(OpKind::Fsync)],
@@ -32,7 +32,7 @@ pub fn worker(kind: OpKind, target: TargetConfig, region_bytes: u64, dist: Dist)
                 kind,
                 weight: 1,
                 size: SizeSpec::Fixed(4096),
-                place: Place::Region {
+                place: OpPlace::Region {
                     files: 1,
                     order: FileOrder::Serial,
                     offset_bytes: 0,

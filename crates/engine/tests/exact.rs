@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{run, stage, total, worker};
 use plimsoll_engine::target::sim::SimWorld;
-use plimsoll_engine::{Clock, Dist, Pacer, Share, StopRule, TargetConfig, WorkerSpec};
+use plimsoll_engine::{Clock, Dist, Pacer, Share, StopRule, TargetConfig, WorkerSpec, start};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{SimBucket, SimTarget};
 use plimsoll_model::units::Span;
@@ -22,7 +22,7 @@ fn sim(spec: SimTarget) -> WorkerSpec {
 fn two(spec: SimTarget) -> Vec<WorkerSpec> {
     let first = sim(spec);
     let mut second = first.clone();
-    second.worker = 1;
+    second.worker = plimsoll_model::WorkerId::here(1);
     vec![first, second]
 }
 
@@ -36,6 +36,18 @@ fn the_same_stage_gives_the_same_slices() {
     assert!(total(&a, OpKind::Read).failed() > 0);
 }
 
+/// On the virtual clock a slice that does not find back to its worker would be waited for for ever.
+#[test]
+fn workers_out_of_order_are_refused() {
+    let sorted = two(SimTarget::default());
+    let (reversed, doubled) = (sorted.iter().rev().cloned().collect(), vec![sorted[0].clone(); 2]);
+    for workers in [reversed, doubled] {
+        let told = start(stage(CLOCK, workers)).map(|_| ()).unwrap_err().to_string();
+        assert!(told.contains("in order of their numbers"), "{told}");
+    }
+    assert!(start(stage(CLOCK, sorted)).is_ok());
+}
+
 #[test]
 fn a_closed_loop_makes_slots_over_time() {
     let (slices, ends) = run(stage(CLOCK, vec![sim(SimTarget::default())]));
@@ -46,7 +58,7 @@ fn a_closed_loop_makes_slots_over_time() {
     assert_eq!(reads.response.mean(), 1e6);
     assert_eq!(ends[0].stopped_ns, 11_000_000_000);
     let in_flight: u128 = slices.iter().map(|s| s.client.in_flight_ns).sum();
-    assert_eq!(in_flight, reads.in_system_ns, "Little's law is exact on a virtual clock");
+    assert_eq!(in_flight, reads.counts.in_system_ns, "Little's law is exact on a virtual clock");
 }
 
 #[test]

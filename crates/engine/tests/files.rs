@@ -9,9 +9,9 @@ use common::{MIB, file, run, stage, total, worker};
 use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::payload::Payload;
 use plimsoll_engine::written::{Identity, Written};
-use plimsoll_engine::{Clock, Dist, Place, SizeSpec, StopRule, SyncRule, TargetConfig};
+use plimsoll_engine::{Clock, Dist, OpPlace, SizeSpec, StopRule, SyncRule, TargetConfig};
 use plimsoll_model::plan::RingChoice;
-use plimsoll_model::{OpKind, Outcome};
+use plimsoll_model::{OpKind, Outcome, WorkerId};
 
 const RINGS: [(RingChoice, u32); 3] =
     [(RingChoice::IoUring, 8), (RingChoice::Libaio, 8), (RingChoice::Psync, 1)];
@@ -27,7 +27,7 @@ fn what_is_written_is_what_is_read() {
         let (slices, ends) = run(stage(Clock::Real, vec![write]));
         assert_eq!(ends[0].error, None, "{ring:?}");
         assert_eq!(total(&slices, OpKind::Write).ok(), 256);
-        assert_eq!(total(&slices, OpKind::Write).bytes_ok, MIB);
+        assert_eq!(total(&slices, OpKind::Write).counts.bytes_ok, MIB);
         assert_eq!(total(&slices, OpKind::Fsync).ok(), 3, "two on the way and one at the end");
         assert_eq!(ends[0].synced_through, 256);
 
@@ -40,19 +40,21 @@ fn what_is_written_is_what_is_read() {
         f.write_all_at(&[0xff; 1], 5 * 4096 + 1000).unwrap();
         read.stop = StopRule { loops: Some(1), ..StopRule::default() };
         read.source.kinds[0].place = match read.source.kinds[0].place.clone() {
-            Place::Region { files, order, offset_bytes, length_bytes, align_bytes, .. } => Place::Region {
-                files,
-                order,
-                offset_bytes,
-                length_bytes,
-                align_bytes,
-                dist: Dist::Sequential,
-            },
+            OpPlace::Region { files, order, offset_bytes, length_bytes, align_bytes, .. } => {
+                OpPlace::Region {
+                    files,
+                    order,
+                    offset_bytes,
+                    length_bytes,
+                    align_bytes,
+                    dist: Dist::Sequential,
+                }
+            }
             other => other,
         };
         let (slices, ends) = run(stage(Clock::Real, vec![read]));
         let reads = total(&slices, OpKind::Read);
-        assert_eq!(reads.outcomes[Outcome::VerifyMismatch.index()], 1, "{ring:?}");
+        assert_eq!(reads.counts.outcomes[Outcome::VerifyMismatch.index()], 1, "{ring:?}");
         assert_eq!(reads.ok(), 255);
         assert_eq!(ends[0].first_mismatches[0].offset_bytes, 5 * 4096 + 1000);
     }
@@ -70,9 +72,9 @@ fn a_read_that_a_write_crosses_is_no_damage() {
 
     let job = |n: u16, kind, region_bytes, ops| {
         let mut w = worker(kind, file(&path, true), region_bytes, Dist::Uniform);
-        (w.worker, w.source.seed, w.slots) = (n, u64::from(n), 8);
+        (w.worker, w.source.seed, w.slots) = (WorkerId::here(n), u64::from(n), 8);
         w.source.kinds[0].size = SizeSpec::Fixed(BLOCK);
-        if let Place::Region { align_bytes, .. } = &mut w.source.kinds[0].place {
+        if let OpPlace::Region { align_bytes, .. } = &mut w.source.kinds[0].place {
             *align_bytes = 512;
         }
         (w.verify, w.stop) = (kind == OpKind::Read, StopRule { ops: Some(ops), ..StopRule::default() });
@@ -148,8 +150,8 @@ fn a_write_is_lost_to_an_older_one_of_another_job() {
     let target = with(Written::begin(&record, identity, [5, 6], (0, MIB), 4096).unwrap());
     let job = |n: u16| {
         let mut w = worker(OpKind::Write, target.clone(), MIB / 2, Dist::Once);
-        (w.worker, w.verify) = (n, true);
-        if let Place::Region { offset_bytes, .. } = &mut w.source.kinds[0].place {
+        (w.worker, w.verify) = (WorkerId::here(n), true);
+        if let OpPlace::Region { offset_bytes, .. } = &mut w.source.kinds[0].place {
             *offset_bytes = u64::from(n) * MIB / 2;
         }
         w
@@ -188,8 +190,8 @@ fn the_end_of_a_file_is_a_short_read_not_a_result() {
     let read = worker(OpKind::Read, file(&path, true), 16 * 4096, Dist::Sequential);
     let (slices, ends) = run(stage(Clock::Real, vec![read]));
     let reads = total(&slices, OpKind::Read);
-    assert_eq!((reads.ok(), reads.outcomes[Outcome::ShortBody.index()]), (8, 8));
-    assert!(ends[0].errors[0].text.contains("the end came"), "{:?}", ends[0].errors);
+    assert_eq!((reads.ok(), reads.counts.outcomes[Outcome::ShortBody.index()]), (8, 8));
+    assert!(ends[0].errors[0].text.contains("short by"), "{:?}", ends[0].errors);
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn a_full_disk_is_an_outcome() {
     let target = file(std::path::Path::new("/dev/full"), true);
     let write = worker(OpKind::Write, target, 16 * 4096, Dist::Sequential);
     let (slices, _) = run(stage(Clock::Real, vec![write]));
-    assert_eq!(total(&slices, OpKind::Write).outcomes[Outcome::NoSpace.index()], 16);
+    assert_eq!(total(&slices, OpKind::Write).counts.outcomes[Outcome::NoSpace.index()], 16);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use common::{run, stage, total, worker};
 use counting::ALLOCATIONS;
 use plimsoll_engine::ring::{Ring, RingSpec, uring::UringRing};
-use plimsoll_engine::target::s3::{Config, Content, KeyNames, Layout, Options, Setup};
-use plimsoll_engine::{Clock, Dist, KindSpec, Place, SeriesSpec, SizeSpec, StopRule, TargetConfig};
+use plimsoll_engine::target::s3::{ClientOptions, Config, KeyNames, Layout, ObjectContent, Setup};
+use plimsoll_engine::{Clock, Dist, KindSpec, OpPlace, SeriesSpec, SizeSpec, StopRule, TargetConfig};
 use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::{DataSpec, Plan, RingChoice, S3Target, TargetSpec};
@@ -100,15 +100,15 @@ fn config(url: &str) -> TargetConfig {
         credentials: Credentials { access_key: "a".into(), secret_key: "s".into(), session_token: None },
         region: "us-east-1".into(),
         target: target(),
-        keys: KeyNames { prefix: "p/".into(), prefixes: 3, dataset: None },
-        content: Arc::new(Content::new(1, DataSpec::default(), Layout::Stamped, &[])),
-        object: Options {
+        keys: KeyNames { prefix: "p/".into(), prefixes: 3, dataset: None, existing: None },
+        content: Arc::new(ObjectContent::new(1, DataSpec::default(), Layout::Stamped, &[])),
+        object: ClientOptions {
             part_bytes: 20_000,
             part_concurrency: 2,
             multipart: true,
             max_multipart_bytes: GET_BYTES,
             delete_batch: 5,
-            ..Options::default()
+            ..ClientOptions::default()
         },
     };
     TargetConfig::S3(Arc::new(Config::new(setup).unwrap()))
@@ -121,7 +121,7 @@ fn allocations(url: &str, kind: OpKind, ring: RingChoice, ops: u64) -> u64 {
         kind,
         weight: 1,
         size: SizeSpec::Fixed(GET_BYTES),
-        place: Place::Keys { first: 0, count: 1000, stride: 1, dist: Dist::Uniform, size_seed: 1, within },
+        place: OpPlace::Keys { first: 0, count: 1000, stride: 1, dist: Dist::Uniform, size_seed: 1, within },
     }];
     let part = SeriesSpec { kind: OpKind::UploadPart, shape: SeriesShape::default(), trace_series: 0 };
     w.series.push(part);

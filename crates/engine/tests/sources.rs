@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use plimsoll_engine::source::{Numbered, OpCursor};
-use plimsoll_engine::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
+use plimsoll_engine::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};
 use plimsoll_model::OpKind;
 use proptest::prelude::*;
 
 fn region(kind: OpKind, weight: u32, size: SizeSpec, files: u32, length_bytes: u64, dist: Dist) -> KindSpec {
-    let place = Place::Region {
+    let place = OpPlace::Region {
         files,
         order: FileOrder::Serial,
         offset_bytes: 1 << 20,
@@ -88,7 +88,7 @@ proptest! {
 
     #[test]
     fn keys_have_one_size_whoever_reads_them(seed: u64, other: u64, size in any_size()) {
-        let keys = |dist, count| Place::Keys { first: 10, count, stride: 1, dist, size_seed: 77, within: None };
+        let keys = |dist, count| OpPlace::Keys { first: 10, count, stride: 1, dist, size_seed: 77, within: None };
         let put = KindSpec { kind: OpKind::Put, weight: 1, size: size.clone(), place: keys(Dist::Fresh, 0) };
         let get = KindSpec { kind: OpKind::Get, weight: 1, size, place: keys(Dist::Zipf(1.1), 100) };
         let written: Vec<u64> = walk(&source(seed, vec![put]), Share::WHOLE, 100).iter().map(|n| n.op.length).collect();
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn ranges_lie_inside_their_objects(seed: u64, range in 1u64..5000, object in 1u64..5000) {
-        let place = Place::Keys {
+        let place = OpPlace::Keys {
             first: 0, count: 10, stride: 1, dist: Dist::Uniform, size_seed: 1, within: Some(SizeSpec::Fixed(object)),
         };
         let kind = KindSpec { kind: OpKind::GetRange, weight: 1, size: SizeSpec::Fixed(range), place };

@@ -10,12 +10,12 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
     let mut out = Vec::new();
     for l in &s.limits {
         // A speed that was seen is no limit to stay below.
-        let cap = |b: &Option<BucketSummary>| {
-            b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained).map(|e| e.value)
-        };
+        let cap = |b: &Option<BucketSummary>| b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained);
+        let caps = [cap(&l.ops_per_s), cap(&l.bytes_per_s)];
         let mut known = Known {
-            ops_per_s: cap(&l.ops_per_s),
-            bytes_per_s: cap(&l.bytes_per_s),
+            ops_per_s: caps[0].map(|e| e.value),
+            bytes_per_s: caps[1].map(|e| e.value),
+            surely: advice::surely(caps),
             // It was looked at, and is undetermined.
             ops_open: l.ops_per_s.as_ref().is_some_and(|b| b.sustained.is_none()),
             size_bytes: size_of(s, &l.op_class),
@@ -30,7 +30,15 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
     for m in &a.size_models {
         out.extend(advice::advice(&of_sizes(m)));
     }
-    out.extend(a.saturations.iter().flat_map(searched));
+    let several = a.saturations.len() > 1;
+    for found in &a.saturations {
+        // Of several ops each has its own.
+        let of = |text: String| match several {
+            true => format!("{}: {text}", found.op_class.to_uppercase()),
+            false => text,
+        };
+        out.extend(searched(found).into_iter().map(of));
+    }
     // Two limits of one bucket give the same sentence twice.
     let mut said: Vec<String> = Vec::new();
     out.retain(|t| {
@@ -45,23 +53,27 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
 /// The caps that a model of sizes found. With one number in flight a level in operations may be latency's: no cap to stay below.
 fn of_sizes(m: &SizeModel) -> Known {
     let found = !m.reading.starts_with(SizeModel::UNDETERMINED);
+    let caps = [m.ops_per_s.filter(|_| found && m.in_flight.is_none()), m.bytes_per_s.filter(|_| found)];
     Known {
-        ops_per_s: m.ops_per_s.filter(|_| found && m.in_flight.is_none()).map(|e| e.value),
-        bytes_per_s: m.bytes_per_s.filter(|_| found).map(|e| e.value),
+        ops_per_s: caps[0].map(|e| e.value),
+        bytes_per_s: caps[1].map(|e| e.value),
+        surely: advice::surely(caps),
         is_block: is_block(&m.op_class),
         ..Known::default()
     }
 }
 
-/// Ops of devices and files.
 fn is_block(op: &str) -> bool {
-    OpKind::parse(op)
-        .is_some_and(|k| matches!(k, OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim))
+    OpKind::parse(op).is_some_and(OpKind::is_block)
 }
+
+/// A plateau that is less well known than this does not tell which concurrency is enough for it. (A choice.)
+const KNOWN_WELL: f64 = 0.15;
 
 /// What the search for the best concurrency says to those who set one.
 fn searched(found: &plimsoll_model::analysis::Saturation) -> Vec<String> {
-    let usable = ["saturated", "latency ceiling"].contains(&found.verdict.as_str());
+    let stated = found.plateau_per_s.is_some_and(|p| p.relative_half_width() <= KNOWN_WELL);
+    let usable = stated && ["saturated", "latency ceiling"].contains(&found.verdict.as_str());
     let Some(c95) = found.c95.filter(|_| usable).map(|e| e.value as u32) else { return Vec::new() };
     let tools = match found.op_class.as_str() {
         "read" | "write" => format!("fio iodepth times numjobs of {c95}"),
@@ -74,7 +86,8 @@ fn searched(found: &plimsoll_model::analysis::Saturation) -> Vec<String> {
     let gentle = found.points.iter().max_by(|a, b| power(a).total_cmp(&power(b)));
     if let Some(g) = gentle.filter(|g| g.concurrency < c95 && g.p50_ns.is_some()) {
         out.push(format!(
-            "Where latency counts more than rate, {} in flight give the most for their time: {} op/s at a median of {}.",
+            "If latency matters more than rate, {} in flight give the best rate for their latency: {} op/s at a \
+             median of {}.",
             g.concurrency,
             plimsoll_model::units::significant(g.ops_per_s.value, 3),
             plimsoll_model::units::format_latency_ns(g.p50_ns.unwrap_or(0) as f64)
@@ -113,6 +126,7 @@ fn unloaded_s(s: &RunSummary, op: &str, cap_per_s: f64) -> Option<f64> {
 mod tests {
     use super::*;
     use plimsoll_model::Estimate;
+    use plimsoll_model::analysis::Saturation;
     use plimsoll_model::summary::LimitSummary;
     use plimsoll_model::summary::{Latencies, LatencySummary};
 
@@ -151,7 +165,7 @@ mod tests {
     fn no_limit_is_no_advice() {
         assert_eq!(of_run(&limited(false, 150.0, 150.0), &Analysis::default()), Vec::<String>::new());
         let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default());
-        assert!(said.len() == 1 && said[0].contains("--rps-limit 150"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("--rps-limit 149"), "{said:?}");
     }
 
     fn sized(op: &str, in_flight: Option<u32>) -> Analysis {
@@ -186,7 +200,7 @@ mod tests {
         assert!(said.contains("Prefer I/O of 193 KB"), "{said}");
         assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
         let said = of_run(&RunSummary::default(), &sized("get", None)).join(" ");
-        assert!(said.contains("Prefer objects of 193 KB") && said.contains("warp --rps-limit 734"), "{said}");
+        assert!(said.contains("Prefer objects of 193 KB") && said.contains("warp --rps-limit 684"), "{said}");
         // A limit that was watched is one of a device, too.
         let mut s = limited(true, 150.0, 60.0);
         (s.limits[0].op_class, s.workloads[0].op) = ("read".into(), "read".into());
@@ -204,7 +218,22 @@ mod tests {
         assert_eq!(of_run(&s, &Analysis::default()), Vec::<String>::new());
         // Where small ops meet the cap on bytes, or were not looked at, there is no other limit in the way.
         s.limits[0].ops_per_s = None;
-        assert!(of_run(&s, &Analysis::default()).join(" ").contains("--rps-limit 122070"));
+        assert!(of_run(&s, &Analysis::default()).join(" ").contains("--rps-limit 120849"));
+    }
+
+    /// A concurrency is enough for a rate: where no rate can be stated, nothing is enough.
+    #[test]
+    fn a_search_whose_rate_is_unknown_gives_no_advice() {
+        let found = Saturation {
+            op_class: "put".into(),
+            c95: Some(Estimate::exact(32.0)),
+            plateau_per_s: Some(Estimate::symmetric(400.0, 8.0, 9.0)),
+            verdict: "saturated".into(),
+            ..Default::default()
+        };
+        assert!(searched(&found)[0].contains("--numworkers 32"));
+        let unknown = Estimate { low: 0.0, high: f64::INFINITY, ..found.plateau_per_s.unwrap() };
+        assert_eq!(searched(&Saturation { plateau_per_s: Some(unknown), ..found }), Vec::<String>::new());
     }
 
     #[test]

@@ -12,7 +12,9 @@ use super::line::Line;
 pub const LABEL: &str = "ceiling";
 /// Labels of what was resolved: the record's run, and its rates.
 pub const RUN_LABEL: &str = "ceiling.run";
+/// Best rate of reads, bytes per second.
 pub const READ_LABEL: &str = "ceiling.read_bytes_per_s";
+/// Best rate of writes, bytes per second.
 pub const WRITE_LABEL: &str = "ceiling.write_bytes_per_s";
 
 /// More than this above the ceiling: one of the two was not the storage.
@@ -55,7 +57,7 @@ fn finding(word: &str, rate: f64, ceiling: f64, record: &str, names: &[String]) 
     let (level, more) = if share > ABOVE {
         (
             Level::Qualified,
-            " More than the storage gave there: a cache, compression or deduplication is in between, or the \
+            " This is more than the storage gave then: a cache, compression or deduplication is involved, or the \
              ceiling was measured too low.",
         )
     } else {

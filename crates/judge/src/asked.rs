@@ -11,7 +11,7 @@ pub fn reads(kind: OpKind) -> bool {
 pub fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
     let whole = match &w.pacing {
         Pacing::Closed | Pacing::Ramp { .. } => return None,
-        Pacing::Constant(r) | Pacing::Poisson(r) => r.0,
+        Pacing::Constant(r) | Pacing::Capped(r) | Pacing::Poisson(r) => r.0,
         Pacing::Bytes(b) => b.0 / w.size.mean_bytes().max(1) as f64,
     };
     let weights: u32 = w.mix.values().sum();

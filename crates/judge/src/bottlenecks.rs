@@ -1,78 +1,61 @@
-//! What was saturated while it was measured, as far as the samples of this machine tell.
+//! What was saturated while it was measured, as far as the samples of the agents' machines tell.
+
+use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Bottleneck;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::sample::Role;
 use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
-use plimsoll_model::{Outcome, Sample};
+use plimsoll_model::{Outcome, Sample, SeriesCounts};
 use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
-use plimsoll_store::{RunData, Totals};
+use plimsoll_stats::validity::limiter_sets_the_rate;
+use plimsoll_store::{HostSamples, RunAgent, RunData, Totals};
+
+use super::agents;
+
+/// What was observed, by the name of the machine or agent; without one where the run has one only.
+type ByMachine = BTreeMap<Option<String>, Vec<Observed>>;
 
 /// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.
 /// Guess: as much as an arrival process and the edges of a short window leave open.
 const MET: f64 = 0.98;
 
-/// Of the attempts, the share from which on a limiter that refuses them is what sets the rate (a choice).
-const MOST: f64 = 0.5;
-
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
 pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
-    let mut observed: Vec<Observed> = Vec::new();
+    let mut observed = ByMachine::new();
     let here = data.plan.targets.values().any(super::seen::is_loopback);
     let over_network =
         data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_)) && !super::seen::is_loopback(t));
-    let (mut attempts, mut throttled) = (0.0, 0.0);
+    let mut refusals = Refusals::default();
     for t in totals {
         let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
-        let inside: Vec<Sample> = data
-            .samples
-            .iter()
-            .filter(|s| s.role == Role::Client && (from..=to).contains(&s.at_ns))
-            .cloned()
-            .collect();
-        let speeds =
-            data.environment.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
-        let shares = shares(&inside, &speeds.collect());
-        let mut of_host = shares.of_client();
-        if !over_network {
-            // What this machine sends elsewhere, and sends again, is not of this run.
-            of_host.retain(|o| !matches!(o.candidate, Candidate::NetworkPath | Candidate::ClientNic));
+        let stage = data.stages.iter().find(|s| s.index == t.window.stage);
+        let parts = stage.map(|s| agents::of_window(data, s, t)).unwrap_or_default();
+        for (agent, host) in stage.map(|s| agents::machines(data, s)).unwrap_or_default() {
+            let of_host = of_host(agent, host, (from, to), here, over_network);
+            merge(observed.entry(data.is_several().then(|| host.host.clone())).or_default(), of_host);
         }
-        let stopped = plimsoll_stats::math::mean(&shares.quota) >= Candidate::ClientQuota.threshold();
-        if here && stopped {
-            // Nothing follows about the server from cores that a stopped client did not load.
-            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
-        } else if here {
-            // The storage works on the same cores: only the workers' own share tells the client apart.
-            of_host.retain(|o| o.candidate != Candidate::ClientCpu);
-            let what = "client, storage and all else that ran".to_owned();
-            of_host.push(Observed { candidate: Candidate::SharedCpu, what, samples: shares.all_cores });
-        }
-        merge(&mut observed, of_host);
-        let c = &t.client;
-        if c.alive_ns > 0 && !data.samples.is_empty() {
-            let busy = (1.0 - c.waited_ns as f64 / c.alive_ns as f64).clamp(0.0, 1.0);
+        for p in parts.iter().filter(|_| !data.hosts.is_empty()) {
+            let busy = p.client.busy_fraction();
             let what = "worker threads".to_owned();
-            merge(
-                &mut observed,
-                vec![Observed { candidate: Candidate::ClientCpu, what, samples: vec![busy] }],
-            );
+            let of = busy.map(|b| Observed { candidate: Candidate::ClientCpu, what, samples: vec![b] });
+            merge(observed.entry(p.name.map(str::to_owned)).or_default(), of.into_iter().collect());
         }
-        for s in &t.series {
-            throttled += s.throttled() as f64;
-            attempts += (s.ok() + s.throttled() + s.failed()) as f64;
+        refusals.add(t);
+        if let Some(stage) = stage {
+            refusals.add_slices(&stage.counts(t.series.iter().map(|s| s.id), data.step_ns, from, to));
         }
     }
+    let mut observed = worst_of_each(observed);
     // A disk refuses nothing: of its limiter this says nothing. What a probe proved is not put to a vote of its stages.
     let refuses = data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_) | TargetSpec::Sim(_)));
     let proved = proved(summary);
-    if attempts > 0.0 && refuses && proved.is_none() {
+    if let Some(share) = refusals.share().filter(|_| refuses && proved.is_none()) {
         let what = "refused attempts of the whole run".to_owned();
-        observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![throttled / attempts] });
+        observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![share] });
     }
     let met = offered_was_met(summary);
     let found = attribute(&observed);
-    let suspects = ranked(found.suspects, met, throttled > MOST * attempts);
+    let suspects = ranked(found.suspects, met, refusals.set_the_rate());
     let clear = found.cleared.iter().map(|c| Bottleneck {
         candidate: format!("{} ({})", c.candidate.name(), c.what),
         measured: percent(c.mean),
@@ -84,8 +67,42 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
     proved.into_iter().chain(suspects).chain(clear).collect()
 }
 
-/// Suspects as rows. `refusing`: a limiter refuses most of what is asked, and so it sets the rate: cores that are busy are so with
-/// what is refused, and to move that elsewhere raises nothing.
+/// What a limiter refused over all windows.
+#[derive(Debug, Default)]
+struct Refusals {
+    attempts: f64,
+    refused: f64,
+    slices: f64,
+    /// Slices in which it refused any.
+    refusing: f64,
+}
+
+impl Refusals {
+    fn add(&mut self, t: &Totals) {
+        for s in &t.series {
+            self.refused += s.throttled() as f64;
+            self.attempts += (s.ok() + s.throttled() + s.failed()) as f64;
+        }
+    }
+
+    fn add_slices(&mut self, of_all_series: &[SeriesCounts]) {
+        self.slices += of_all_series.len() as f64;
+        self.refusing += of_all_series.iter().filter(|c| c.throttled() > 0).count() as f64;
+    }
+
+    /// Of the attempts.
+    fn share(&self) -> Option<f64> {
+        (self.attempts > 0.0).then(|| self.refused / self.attempts)
+    }
+
+    fn set_the_rate(&self) -> bool {
+        let slices = (self.slices > 0.0).then(|| self.refusing / self.slices);
+        self.share().is_some_and(|share| limiter_sets_the_rate(share, slices))
+    }
+}
+
+/// Suspects as rows. `refusing`: a limiter refuses most of what is asked, without a pause, and so it sets the rate: cores that are busy
+/// are so with what is refused, and to move that elsewhere raises nothing.
 fn ranked(mut suspects: Vec<Suspect>, met: bool, refusing: bool) -> Vec<Bottleneck> {
     if refusing {
         suspects.sort_by_key(|s| s.candidate != Candidate::Limiter);
@@ -137,6 +154,38 @@ fn offered_was_met(summary: &RunSummary) -> bool {
     !summary.workloads.is_empty() && summary.workloads.iter().all(met)
 }
 
+/// What one machine's samples say of it, and of the disks under test.
+fn of_host(
+    agent: &RunAgent,
+    host: &HostSamples,
+    (from, to): (u64, u64),
+    here: bool,
+    over_network: bool,
+) -> Vec<Observed> {
+    let inside: Vec<Sample> =
+        host.samples.iter().filter(|s| (from..=to).contains(&s.at_ns)).cloned().collect();
+    let speeds =
+        agent.host.machine.nics.iter().filter_map(|(n, mbit)| Some((n.clone(), (*mbit)? as f64 * 1e6)));
+    let shares = shares(&inside, &speeds.collect());
+    let mut of_host = shares.of_client();
+    if !over_network {
+        // What this machine sends elsewhere, and sends again, is not of this run.
+        of_host.retain(|o| !matches!(o.candidate, Candidate::NetworkPath | Candidate::ClientNic));
+    }
+    let stopped = plimsoll_stats::math::mean(&shares.quota) >= Candidate::ClientQuota.threshold();
+    if here && stopped {
+        // Nothing follows about the server from cores that a stopped client did not load.
+        of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+    } else if here {
+        // The storage works on the same cores: only the workers' own share tells the client apart.
+        of_host.retain(|o| o.candidate != Candidate::ClientCpu);
+        let what = "client, storage and everything else that ran".to_owned();
+        of_host.push(Observed { candidate: Candidate::SharedCpu, what, samples: shares.all_cores });
+    }
+    of_host
+}
+
+/// Windows of one machine (or agent) add up; those of two stay apart.
 fn merge(all: &mut Vec<Observed>, new: Vec<Observed>) {
     for o in new {
         match all.iter_mut().find(|a| (a.candidate, &a.what) == (o.candidate, &o.what)) {
@@ -144,6 +193,32 @@ fn merge(all: &mut Vec<Observed>, new: Vec<Observed>) {
             None => all.push(o),
         }
     }
+}
+
+/// Of several machines the one that was nearest to its limit stands for all, by name: one of a thousand is found, and the table stays
+/// one of candidates.
+fn worst_of_each(all: ByMachine) -> Vec<Observed> {
+    let level = |o: &Observed| {
+        let above = o.samples.iter().filter(|v| **v >= o.candidate.threshold()).count();
+        (above as f64 / o.samples.len().max(1) as f64, plimsoll_stats::math::mean(&o.samples))
+    };
+    let mut worst: Vec<(Option<String>, Observed)> = Vec::new();
+    for (whose, observed) in all {
+        for o in observed {
+            match worst.iter_mut().find(|(_, w)| (w.candidate, &w.what) == (o.candidate, &o.what)) {
+                Some(w) if level(&o) > level(&w.1) => *w = (whose.clone(), o),
+                Some(_) => {}
+                None => worst.push((whose.clone(), o)),
+            }
+        }
+    }
+    let name = |(whose, mut o): (Option<String>, Observed)| {
+        if let Some(whose) = whose {
+            o.what = format!("{} of {whose}", o.what);
+        }
+        o
+    };
+    worst.into_iter().map(name).collect()
 }
 
 #[cfg(test)]
@@ -190,6 +265,28 @@ mod tests {
         assert_eq!(proved(&s), None);
         s.limits[0].binding = "in_flight".into();
         assert_eq!(proved(&s).unwrap().candidate, "limiter (on requests in flight)");
+    }
+
+    /// The same rule as that of V07: a limiter that pauses lets through what is offered then.
+    #[test]
+    fn a_limiter_sets_the_rate_where_it_refuses_most_without_a_pause() {
+        let refusals = |refused: &dyn Fn(u64) -> u64| {
+            let slice = |i| {
+                let mut c = SeriesCounts::default();
+                (c.outcomes[Outcome::Ok.index()], c.outcomes[Outcome::Http429.index()]) = (10, refused(i));
+                c
+            };
+            let slices: Vec<SeriesCounts> = (0..100).map(slice).collect();
+            let refused = slices.iter().map(|c| c.throttled() as f64).sum::<f64>();
+            let mut all = Refusals { attempts: refused + 1000.0, refused, ..Refusals::default() };
+            all.add_slices(&slices);
+            all.set_the_rate()
+        };
+        assert!(refusals(&|_| 30) && !refusals(&|_| 5) && !Refusals::default().set_the_rate());
+        assert!(
+            !refusals(&|i| if (i / 10) % 2 == 0 { 60 } else { 0 }),
+            "it let all through half of the time"
+        );
     }
 
     #[test]

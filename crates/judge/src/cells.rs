@@ -1,12 +1,12 @@
 //! A sweep's cells to the limit model: which cap binds at which size and concurrency.
 
-use plimsoll_model::analysis::{Cell, SizeModel};
+use plimsoll_model::analysis::{SizeModel, SizeModelCell};
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::units::format_size;
 use plimsoll_model::{Finding, OpKind, RunStatus, RunSummary, Verdict};
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
-use plimsoll_stats::limit_model::{self, Cap, Options, Plain};
+use plimsoll_stats::limit_model::{self, FittedCap, LimitModelOptions, Plain};
 use plimsoll_stats::validity;
 use plimsoll_store::{RunData, StageData};
 
@@ -35,8 +35,8 @@ pub fn models(data: &RunData, lines: &[Line<'_>], summary: &RunSummary) -> Vec<S
         // In the words of the command.
         for m in &mut models {
             m.reading = m.reading.replace(
-                "more --sizes or --concurrencies, or --sizes auto",
-                "more sizes in --bs, around where the rate begins to fall",
+                "add --sizes or --concurrencies, or use --sizes auto",
+                "add sizes to --bs, around the size where the rate starts to fall",
             );
         }
     }
@@ -65,13 +65,13 @@ pub fn drop_what_a_cap_explains(
 fn of_levels(
     p: &Plain,
     mine: &[(&Line<'_>, &WorkloadSummary)],
-    cells: &[limit_model::Cell],
+    cells: &[limit_model::MeasuredCell],
     blank: SizeModel,
 ) -> SizeModel {
     let shown = mine.iter().zip(cells).filter(|(_, c)| c.is_usable()).filter_map(|((_, w), c)| {
         // On a level, that is what binds: of operations it may be latency.
         let binding = if c.size_bytes >= p.bytes_from { "bytes" } else { "undetermined" };
-        Some(Cell {
+        Some(SizeModelCell {
             size_bytes: w.size_bytes,
             concurrency: w.concurrency,
             ops_per_s: w.ops_per_s?,
@@ -85,8 +85,8 @@ fn of_levels(
         bytes_per_s: Some(p.bytes_per_s),
         in_flight: Some(p.concurrency as u32),
         reading: format!(
-            "up to {} the same operations per second, from {} on the same bytes per second; one number in flight, so that a limit on \
-             operations is not told from latency",
+            "the same operations per second up to {}, the same bytes per second from {}; with a single concurrency, \
+             a limit on operations cannot be told from latency",
             format_size(p.ops_up_to as u64),
             format_size(p.bytes_from as u64)
         ),
@@ -97,16 +97,20 @@ fn of_levels(
 
 /// Cells that are invalid are left out.
 fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> SizeModel {
+    // Half of a mix is no load of its own: beside reads alone, the reads of a mix are no cells of the same caps.
+    let alone = |l: &Line<'_>| l.parts[0].spec().mix.values().filter(|weight| **weight > 0).count() == 1;
+    let any_alone = lines.iter().any(|l| l.op_name() == op && alone(l));
     let usable = |(l, w): &(&Line<'_>, &WorkloadSummary)| {
         l.op_name() == op
             && !l.together
+            && (alone(l) || !any_alone)
             && (summary.status == RunStatus::None || validity::is_line_valid(summary, w))
     };
     let mine: Vec<(&Line<'_>, &WorkloadSummary)> =
         lines.iter().zip(&summary.workloads).filter(usable).collect();
-    let cells: Vec<limit_model::Cell> = mine
+    let cells: Vec<limit_model::MeasuredCell> = mine
         .iter()
-        .map(|(l, w)| limit_model::Cell {
+        .map(|(l, w)| limit_model::MeasuredCell {
             size_bytes: w.size_bytes as f64,
             concurrency: f64::from(w.concurrency),
             ops_per_s: l.run_means(data),
@@ -115,7 +119,7 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
     let repeats = mine.iter().map(|(l, _)| l.parts.len()).min().unwrap_or(0) as u32;
     let target = mine.first().and_then(|(l, _)| l.parts[0].spec().target.clone()).unwrap_or_default();
     let blank = SizeModel { target, op_class: op.to_owned(), repeats, ..SizeModel::default() };
-    let found = limit_model::analyse(&cells, Options::default());
+    let found = limit_model::analyse(&cells, LimitModelOptions::default());
     let knows_both =
         found.known().is_some_and(|m| m.ops_cap.value().is_some() && m.bytes_cap.value().is_some());
     if let Some(p) = limit_model::plain(&cells).filter(|_| !knows_both) {
@@ -127,15 +131,15 @@ fn model(data: &RunData, lines: &[Line<'_>], summary: &RunSummary, op: &str) -> 
             return SizeModel { reading: format!("{}{why}", SizeModel::UNDETERMINED), ..blank };
         }
     };
-    let at_least = |c: &Cap| match c {
-        Cap::AtLeast(v) => Some(*v),
-        Cap::Value(_) => None,
+    let at_least = |c: &FittedCap| match c {
+        FittedCap::AtLeast(v) => Some(*v),
+        FittedCap::Value(_) => None,
     };
     // The model's cells are those that have a rate, in order.
-    let has_rate = |c: &&(&(&Line<'_>, &WorkloadSummary), &limit_model::Cell)| c.1.is_usable();
+    let has_rate = |c: &&(&(&Line<'_>, &WorkloadSummary), &limit_model::MeasuredCell)| c.1.is_usable();
     let with_rate: Vec<_> = mine.iter().zip(&cells).collect();
     let shown = with_rate.iter().filter(has_rate).zip(&m.cells).filter_map(|(((_, w), _), limit)| {
-        Some(Cell {
+        Some(SizeModelCell {
             size_bytes: w.size_bytes,
             concurrency: w.concurrency,
             ops_per_s: w.ops_per_s?,
@@ -171,7 +175,7 @@ mod tests {
             concurrency: 16,
             ..WorkloadSummary::default()
         };
-        let cell = |size_bytes: u64, binding: &str| Cell {
+        let cell = |size_bytes: u64, binding: &str| SizeModelCell {
             size_bytes,
             concurrency: 16,
             ops_per_s: Estimate::symmetric(135.0, 5.0, 9.0),

@@ -3,12 +3,11 @@
 
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::sample::Role;
 use plimsoll_model::{Finding, Level};
 use plimsoll_stats::client_time::{self, HandedOver};
 use plimsoll_stats::outage::SHORTEST_S;
 use plimsoll_stats::words;
-use plimsoll_store::{RunData, StageData};
+use plimsoll_store::{RunAgent, RunData, StageAgent, StageData};
 
 use super::line::Line;
 
@@ -33,12 +32,13 @@ pub fn most_in_flight(stage: &StageData) -> f64 {
     stage.spec.workloads.iter().map(|w| f64::from(w.in_flight())).sum()
 }
 
-/// Steps `[from, to)` in which the client stood still: no worker ran, and neither did the sampler. A worker that waits for
-/// sockets never waits longer than to the grid's edge; one that reads and writes files may be held up by them, so that there the
-/// sampler has to bear witness.
-pub fn client_stops(
+/// Steps `[from, to)` in which an agent stood still: no worker of it ran, and neither did the sampler of its machine. A worker that
+/// waits for sockets never waits longer than to the grid's edge; one that reads and writes files may be held up by them, so that there
+/// the sampler has to bear witness.
+fn client_stops(
     data: &RunData,
     stage: &StageData,
+    agent: &RunAgent,
     silent: &[bool],
     start_s: f64,
     dt_s: f64,
@@ -49,31 +49,95 @@ pub fn client_stops(
         return Vec::new();
     }
     let sockets = targets.iter().all(|t| matches!(t, TargetSpec::S3(_)));
-    let samples: Vec<f64> =
-        data.samples.iter().filter(|s| s.role == Role::Client).map(|s| s.at_ns as f64 / 1e9).collect();
+    let host = data.samples_of(agent);
+    let samples: Vec<f64> = host.iter().flat_map(|h| &h.samples).map(|s| s.at_ns as f64 / 1e9).collect();
+    let every_s = SAMPLE_EVERY_S * host.map_or(1.0, |h| h.every as f64);
     let stood_still = |s: &(usize, usize)| {
         let (from_s, to_s) = (start_s + s.0 as f64 * dt_s, start_s + s.1 as f64 * dt_s);
         to_s - from_s >= SHORTEST_S - 1e-9
-            && client_time::sampler_stood_still(&samples, SAMPLE_EVERY_S, from_s, to_s).unwrap_or(sockets)
+            && client_time::sampler_stood_still(&samples, every_s, from_s, to_s).unwrap_or(sockets)
     };
     client_time::silences(silent).into_iter().filter(stood_still).collect()
 }
 
-/// Those of one stage, as (from, to) in seconds since its load began.
-fn of_stage(data: &RunData, stage: &StageData) -> Vec<(f64, f64)> {
+/// When one agent stood still.
+struct AgentStops<'a> {
+    /// As findings name it.
+    name: Option<&'a str>,
+    /// Steps that it has counts of.
+    steps: usize,
+    stops: Vec<(usize, usize)>,
+}
+
+/// Those of each agent, from `from_ns` to `to_ns`.
+fn of_agents<'a>(
+    data: &'a RunData,
+    stage: &StageData,
+    (from_ns, to_ns): (u64, u64),
+    start_s: f64,
+    dt_s: f64,
+) -> Vec<AgentStops<'a>> {
+    let of = |own: &StageAgent| {
+        let agent = data.agents.get(own.agent)?;
+        let points = stage.agent_points(own, data.step_ns, from_ns, to_ns);
+        let handed: Vec<HandedOver> = points.iter().map(handed_over).collect();
+        let silent = client_time::spread(&handed, own.workers, most_in_flight(stage), dt_s).silent;
+        Some(AgentStops {
+            name: data.name_of(agent),
+            steps: silent.len(),
+            stops: client_stops(data, stage, agent, &silent, start_s, dt_s),
+        })
+    };
+    stage.agents.iter().filter_map(of).collect()
+}
+
+/// Steps in which of all agents that were there not one ran: while one stands still the others go on asking, and none of the storage's
+/// is what all of them missed.
+pub fn all_stopped(
+    data: &RunData,
+    stage: &StageData,
+    span_ns: (u64, u64),
+    start_s: f64,
+    dt_s: f64,
+) -> Vec<(usize, usize)> {
+    let each = of_agents(data, stage, span_ns, start_s, dt_s);
+    let steps = each.iter().map(|a| a.steps).max().unwrap_or(0);
+    let mut running = vec![0u32; steps];
+    for a in &each {
+        running[..a.steps].iter_mut().for_each(|n| *n += 1);
+        a.stops.iter().for_each(|s| running[s.0..s.1].iter_mut().for_each(|n| *n -= 1));
+    }
+    client_time::silences(&running.iter().map(|n| *n == 0).collect::<Vec<_>>())
+}
+
+/// When one agent stood still, as (from, to) in seconds since the load began.
+struct StopsInLoad<'a> {
+    name: Option<&'a str>,
+    stops: Vec<(f64, f64)>,
+}
+
+/// Agents of one stage that are named: those that stood still for longest.
+const MOST_NAMED: usize = 8;
+
+/// The agents of one stage that stood still.
+fn of_stage<'a>(data: &'a RunData, stage: &StageData) -> Vec<StopsInLoad<'a>> {
     let dt_s = data.step_ns as f64 / 1e9;
     let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
-    let handed: Vec<HandedOver> =
-        stage.client_points(data.step_ns, from_ns, to_ns).iter().map(handed_over).collect();
-    let silent = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s).silent;
     let start_s = from_ns.div_ceil(data.step_ns) as f64 * dt_s;
     let since = start_s - from_ns as f64 / 1e9;
-    let stops = client_stops(data, stage, &silent, start_s, dt_s);
-    stops.iter().map(|s| (since + s.0 as f64 * dt_s, since + s.1 as f64 * dt_s)).collect()
+    let seconds = |s: &(usize, usize)| (since + s.0 as f64 * dt_s, since + s.1 as f64 * dt_s);
+    let mut stopped = of_agents(data, stage, (from_ns, to_ns), start_s, dt_s);
+    stopped.retain(|a| !a.stops.is_empty());
+    stopped.sort_by_key(|a| std::cmp::Reverse(a.stops.iter().map(|s| s.1 - s.0).sum::<usize>()));
+    stopped.truncate(MOST_NAMED);
+    let of = |a: AgentStops<'a>| StopsInLoad { name: a.name, stops: a.stops.iter().map(seconds).collect() };
+    stopped.into_iter().map(of).collect()
 }
 
 /// What stood still, and in what.
 struct Stopped<'a> {
+    /// Of several agents, which one.
+    agent: Option<&'a str>,
     /// The line, where the run has lines of other stages, too.
     step: Option<&'a str>,
     stops: &'a [(f64, f64)],
@@ -85,21 +149,23 @@ struct Stopped<'a> {
 /// Says so, of each stage that it was in: what is wrong with one step is wrong with that one.
 pub fn findings(data: &RunData, lines: &[Line<'_>], searched: bool) -> Vec<Finding> {
     let stages = || data.stages.iter().filter(|s| s.void.is_none());
-    let all: Vec<(&StageData, Vec<(f64, f64)>)> = stages().map(|s| (s, of_stage(data, s))).collect();
+    let all: Vec<(&StageData, Vec<StopsInLoad<'_>>)> = stages().map(|s| (s, of_stage(data, s))).collect();
     let mut out = Vec::new();
-    for (stage, stops) in all.iter().filter(|(_, stops)| !stops.is_empty()) {
+    let each = all.iter().flat_map(|(stage, agents)| agents.iter().map(move |a| (*stage, a)));
+    for (stage, StopsInLoad { name: agent, stops }) in each {
+        let agent = *agent;
         let load_s = stage.stop_ns.unwrap_or(stage.last_ns).saturating_sub(stage.start_ns) as f64 / 1e9;
-        let sound = |other: &&(&StageData, Vec<(f64, f64)>)| {
-            other.0.index > stage.index
-                && other.0.spec.name.is_some()
-                && other.0.spec.name == stage.spec.name
-                && other.1.is_empty()
+        let sound = |(other, stopped): &(&StageData, Vec<StopsInLoad<'_>>)| {
+            other.index > stage.index
+                && other.spec.name.is_some()
+                && other.spec.name == stage.spec.name
+                && stopped.is_empty()
         };
-        let again = searched && all.iter().any(|other| sound(&other));
+        let again = searched && all.iter().any(sound);
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
         let mine = lines.iter().filter(|l| l.parts.iter().any(|p| p.stage.index == stage.index));
         let labels: Vec<String> = mine.filter(|_| several).map(Line::label).collect();
-        let told = |step: Option<&str>| Stopped { step, stops, load_s, again }.finding();
+        let told = |step: Option<&str>| Stopped { agent, step, stops, load_s, again }.finding();
         if labels.is_empty() {
             // One that has no line, among others, spoils none of them.
             let f = told(None);
@@ -119,12 +185,12 @@ impl Stopped<'_> {
         let level = if spoils { Level::Invalid } else { Level::Qualified };
         let more = match self.stops.len() {
             1 => String::new(),
-            n => format!(" ({n} times in all, this is the longest)"),
+            n => format!(" ({n} times in total; this is the longest)"),
         };
         let text = format!(
-            "{} client itself stood still for {}, from {} to {} s into the load{more}: neither its workers nor its sampler ran \
-             (it was stopped or suspended, or its virtual machine was paused). What the storage did then is not known, and the ops \
-             in flight took that long. {}",
+            "{} client itself was stopped for {}, from {} to {} s into the load{more}: neither its workers nor its \
+             sampler ran (it was stopped or suspended, or its virtual machine was paused). What the storage did \
+             during that time is not known, and it was added to the latency of the ops in flight. {}",
             self.step.map_or("The".to_owned(), |s| format!("In {s} the")),
             words::span(longest.1 - longest.0),
             words::fixed(longest.0, 1),
@@ -137,7 +203,7 @@ impl Stopped<'_> {
             (step.to_owned(), format!("{} to {} s", words::fixed(s.0, 1), words::fixed(s.1, 1)))
         };
         f.evidence = self.stops.iter().take(8).map(said).collect();
-        f
+        f.of_agent(self.agent)
     }
 }
 
@@ -149,16 +215,17 @@ mod tests {
     #[test]
     fn a_stop_is_told_of_its_step() {
         let stops = [(0.5, 1.0), (6.0, 7.2)];
-        let told = |step, load_s, again| Stopped { step, stops: &stops, load_s, again }.finding();
+        let told =
+            |step, load_s, again| Stopped { agent: None, step, stops: &stops, load_s, again }.finding();
         let f = told(Some("rung 16/get"), 8.0, false);
         assert!(
-            f.text.starts_with("In rung 16/get the client itself stood still for 1.2 s, from 6.0 to 7.2 s"),
+            f.text.starts_with("In rung 16/get the client itself was stopped for 1.2 s, from 6.0 to 7.2 s"),
             "{}",
             f.text
         );
-        assert!(f.text.contains("2 times in all") && f.level == Level::Invalid, "{f:?}");
+        assert!(f.text.contains("2 times in total") && f.level == Level::Invalid, "{f:?}");
         assert_eq!(told(None, 30.0, false).level, Level::Qualified);
-        assert!(told(None, 30.0, false).text.starts_with("The client itself stood still for 1.2 s"));
+        assert!(told(None, 30.0, false).text.starts_with("The client itself was stopped for 1.2 s"));
         let again = told(Some("trial/get"), 8.0, true);
         assert!(
             again.level == Level::Qualified && again.text.ends_with("This step was made again."),

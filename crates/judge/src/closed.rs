@@ -22,15 +22,16 @@ pub fn finding(plan: &Plan, totals: &[Totals]) -> Option<Finding> {
     let count = |of: &dyn Fn(&plimsoll_model::Series) -> u64| -> u64 {
         totals.iter().flat_map(|t| &t.series).map(of).sum()
     };
-    let ops = count(&|s| s.outcomes.iter().sum());
+    let ops = count(&|s| s.counts.outcomes.iter().sum());
     // After these the client itself closes: what would come next on the connection is not known, or there is none.
-    let by_client = count(&|s| CLOSING.iter().map(|o| s.outcomes[o.index()]).sum());
+    let by_client = count(&|s| CLOSING.iter().map(|o| s.counts.outcomes[o.index()]).sum());
     let opened = totals.iter().map(|t| t.client.reconnects).sum::<u64>().saturating_sub(by_client);
     let share = opened as f64 / ops.max(1) as f64;
     (ops >= LEAST_OPS && share >= OFTEN).then(|| {
         let text = format!(
-            "The server closes its connections: {opened} new ones were needed for {ops} requests. Their cost is part of \
-             every figure here. Other clients meet the same, unless a setting of the server or of a proxy allows keep-alive."
+            "The server closes its connections: {opened} new connections were needed for {ops} requests, and their \
+             cost is part of every figure here. Other clients see the same unless the server or proxy is configured \
+             for keep-alive."
         );
         Finding::new("F05", "connections_closed", Level::Info, text).measured(share, OFTEN)
     })

@@ -17,8 +17,8 @@ pub fn fall(data: &RunData, line: &Line<'_>) -> Option<Finding> {
     let at_s = part.stage.start_ns as f64 / 1e9;
     let words = |x: f64| plimsoll_stats::words::about(x, 3);
     let text = format!(
-        "From cycle {} on, {} after the start, {} does {} op/s, and {} before: the mean over all {} cycles is of neither. Each \
-         of them lasted {}.",
+        "From cycle {} on, {} after the start, {} runs at {} op/s, and at {} before: the mean over all {} cycles \
+         describes neither. Each cycle lasted {}.",
         first_after + 1,
         plimsoll_stats::words::span(at_s),
         line.label(),

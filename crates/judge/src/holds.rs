@@ -1,14 +1,14 @@
 //! Does it hold? Levels, cliffs and token buckets of each line, from the series of its whole load.
 
-use plimsoll_model::analysis::{self, BucketFit, Cliff, Evidence, Hold, Level};
+use plimsoll_model::analysis::{self, BucketFit, Cliff, Evidence, Hold, MeasuredLevel};
 use plimsoll_model::plan::Pacing;
 use plimsoll_model::summary::{BucketSummary, LimitSummary};
-use plimsoll_model::{Estimate, Finding};
+use plimsoll_model::{Estimate, Finding, SeriesCounts};
 use plimsoll_stats::bucket::{self, FitOptions, FitVerdict};
 use plimsoll_stats::steady::{self, SteadyVerdict};
-use plimsoll_stats::throttle::{self, Context, Throttle, ThrottleVerdict};
+use plimsoll_stats::throttle::{self, Throttle, ThrottleContext, ThrottleVerdict};
 use plimsoll_stats::validity::{Facts, SteadyFact};
-use plimsoll_store::{Point, RunData};
+use plimsoll_store::RunData;
 
 use super::line::Line;
 use super::part::{Part, horizon_s};
@@ -67,7 +67,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
         levels: judged
             .levels
             .iter()
-            .map(|(a, b)| Level {
+            .map(|(a, b)| MeasuredLevel {
                 start_s: offset_s + *a as f64 * dt,
                 end_s: offset_s + *b as f64 * dt,
                 per_s: level(&x[*a..*b]),
@@ -101,8 +101,8 @@ pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Findin
     for f in findings.iter_mut().filter(|f| f.code == "V04" && f.name == "no_rate") {
         if f.workload.as_ref().is_some_and(|w| found.contains(w)) {
             f.level = plimsoll_model::Level::Qualified;
-            f.text = "The mean over the watch mixes the rates before and after the cliff: it is no rate. What held after the \
-                      cliff is told beside it."
+            f.text = "The mean over the watch mixes the rates before and after the cliff, so it is not a rate. The \
+                      rate after the cliff is reported separately."
                 .into();
         }
     }
@@ -134,19 +134,19 @@ struct Series {
 
 impl Series {
     fn of(line: &Line<'_>, part: &Part<'_>, data: &RunData, start_ns: u64, stop_ns: u64) -> Option<Self> {
-        let points = part.points(line.kind, data.step_ns, start_ns, stop_ns);
+        let counts = part.counts(line.kind, data.step_ns, start_ns, stop_ns);
         let per = (STEP_NS / data.step_ns.max(1)).max(1) as usize;
         let dt_s = per as f64 * data.step_ns as f64 / 1e9;
-        let bins: Vec<&[Point]> = points.chunks_exact(per).collect();
-        let rate = |f: &dyn Fn(&Point) -> u64| -> Vec<f64> {
+        let bins: Vec<&[SeriesCounts]> = counts.chunks_exact(per).collect();
+        let rate = |f: &dyn Fn(&SeriesCounts) -> u64| -> Vec<f64> {
             bins.iter().map(|b| b.iter().map(f).sum::<u64>() as f64 / dt_s).collect()
         };
-        let ok_per_s = rate(&Point::ok);
+        let ok_per_s = rate(&SeriesCounts::ok);
         let latency_s = bins
             .iter()
             .map(|b| {
-                let ended: u64 = b.iter().map(|p| p.ok() + p.throttled()).sum();
-                let time: u128 = b.iter().map(|p| p.in_system_ns).sum();
+                let ended: u64 = b.iter().map(|c| c.ok() + c.throttled()).sum();
+                let time: u128 = b.iter().map(|c| c.in_system_ns).sum();
                 if ended > 0 { time as f64 / 1e9 / ended as f64 } else { 0.0 }
             })
             .collect();
@@ -154,8 +154,8 @@ impl Series {
         Some(Self {
             dt_s,
             start_s: start_ns.div_ceil(data.step_ns) as f64 * data.step_ns as f64 / 1e9,
-            throttled_per_s: rate(&Point::throttled),
-            attempts_per_s: rate(&|p| p.ok() + p.throttled() + p.failed()),
+            throttled_per_s: rate(&SeriesCounts::throttled),
+            attempts_per_s: rate(&|c| c.ok() + c.throttled() + c.failed()),
             ok_per_s,
             latency_s,
             in_flight: f64::from(part.concurrency(line.kind)),
@@ -165,13 +165,13 @@ impl Series {
         })
     }
 
-    fn context(&self) -> Context {
-        Context {
+    fn context(&self) -> ThrottleContext {
+        ThrottleContext {
             refused_per_s: self.throttled_per_s.clone(),
             attempts_per_s: self.attempts_per_s.clone(),
             latency_s: self.latency_s.clone(),
             concurrency: self.closed.then_some(self.in_flight),
-            ..Context::default()
+            ..ThrottleContext::default()
         }
     }
 }
@@ -208,7 +208,7 @@ fn weight(code: &str) -> &'static str {
     }
 }
 
-fn passive_bucket(line: &Line<'_>, fit: &bucket::BucketFit, x: &[f64], dt: f64, offset_s: f64) -> BucketFit {
+fn passive_bucket(line: &Line<'_>, fit: &bucket::TierFit, x: &[f64], dt: f64, offset_s: f64) -> BucketFit {
     let work = plimsoll_stats::math::cumulative(x, dt);
     let every = work.len().div_ceil(400).max(1);
     let points = work.iter().enumerate().step_by(every).map(|(i, w)| (i as f64 * dt, *w)).collect();
@@ -245,7 +245,7 @@ fn known(value: f64, half_width: f64) -> Option<Estimate> {
     (value.is_finite() && half_width.is_finite()).then(|| Estimate::symmetric(value, half_width, 1.0))
 }
 
-fn limit(line: &Line<'_>, fit: &bucket::BucketFit, throttle: &Throttle) -> LimitSummary {
+fn limit(line: &Line<'_>, fit: &bucket::TierFit, throttle: &Throttle) -> LimitSummary {
     let capacity = fit.tiers.last().and_then(|t| known(t.capacity, t.capacity_half_width));
     LimitSummary {
         target: line.parts[0].spec().target.clone().unwrap_or_default(),
@@ -268,14 +268,17 @@ fn limit(line: &Line<'_>, fit: &bucket::BucketFit, throttle: &Throttle) -> Limit
         evidence: vec![
             ("line".into(), line.label()),
             ("verdict".into(), throttle.verdict.name().into()),
-            ("unit".into(), "one size only: ops or bytes cannot be told apart; plimsoll limits does".into()),
+            (
+                "unit".into(),
+                "with only one size, operations and bytes cannot be told apart; use plimsoll limits".into(),
+            ),
         ],
     }
 }
 
 fn findings(
     line: &Line<'_>,
-    fit: &bucket::BucketFit,
+    fit: &bucket::TierFit,
     throttle: &Throttle,
     steady: &SteadyVerdict,
 ) -> Vec<Finding> {
@@ -289,8 +292,8 @@ fn findings(
         ) => {
             let tier = fit.tiers.last();
             let text = format!(
-                "The rate fell from {:.0} to {:.0} ops/s after {:.0} s ({}): the mean over the window is no sustained rate. \
-                 Sustained is {:.0} ops/s; measure that with plimsoll limits.",
+                "The rate fell from {:.0} to {:.0} ops/s after {:.0} s ({}), so the mean over the window is not a \
+                 sustained rate. The rate after the fall is {:.0} ops/s; measure it with plimsoll limits.",
                 tier.map_or(fit.burst, |t| t.before),
                 fit.sustained,
                 tier.map_or(0.0, |t| t.cliff_s),
@@ -301,7 +304,7 @@ fn findings(
         }
         (ThrottleVerdict::PeriodicDips(gap), _) => {
             let text = format!(
-                "The rate dips every {gap:.0} s: flushes, garbage collection or compaction have this shape."
+                "The rate dips every {gap:.0} s: typical of flushes, garbage collection or compaction."
             );
             out.push(Finding::new("F31", "periodic_dips", Info, text).on(label));
         }
@@ -312,7 +315,8 @@ fn findings(
             out.push(Finding::new("F32", "fixed_window", Qualified, text).on(label));
         }
         _ if *steady == SteadyVerdict::Drifting => {
-            let text = "The rate drifted over the load instead of holding a level: its mean is no sustained rate. Find out what changes.";
+            let text = "The rate drifted instead of staying at one level, so its mean is not a sustained rate. Find \
+                        out what changes.";
             out.push(Finding::new("F33", "drifting", Qualified, text).on(label));
         }
         _ => {}

@@ -3,7 +3,7 @@
 
 use plimsoll_model::{OpKind, Series};
 use plimsoll_stats::littles_law::{Sums, age_of_in_flight};
-use plimsoll_store::{Point, RunData, StageData, Totals};
+use plimsoll_store::{RunData, StageData, Totals};
 
 /// `None`: a run of before the time of failed ops was kept, with failures in it. Their time is then in one side only.
 pub fn sums(data: &RunData, stage: &StageData, totals: &Totals, window_s: f64) -> Option<Sums> {
@@ -16,12 +16,12 @@ pub fn sums(data: &RunData, stage: &StageData, totals: &Totals, window_s: f64) -
     };
     // Parts of a multipart upload are inside their op, which is in flight once.
     for s in totals.series.iter().filter(|s| s.id.kind != OpKind::UploadPart) {
-        let ended: u64 = s.outcomes.iter().sum();
+        let ended: u64 = s.counts.outcomes.iter().sum();
         let failed = ended - s.ok() - s.throttled();
-        if failed > 0 && s.failed_in_system_ns == 0 {
+        if failed > 0 && s.counts.failed_in_system_ns == 0 {
             return None;
         }
-        sums.in_system_s += (s.in_system_ns + s.failed_in_system_ns) as f64 / 1e9;
+        sums.in_system_s += (s.counts.in_system_ns + s.counts.failed_in_system_ns) as f64 / 1e9;
         sums.ended += ended as f64;
         sums.longest_s = sums.longest_s.max(longest_s(s, failed));
     }
@@ -31,20 +31,16 @@ pub fn sums(data: &RunData, stage: &StageData, totals: &Totals, window_s: f64) -
 /// The longest op that is known of: of failed ones only their mean is.
 fn longest_s(s: &Series, failed: u64) -> f64 {
     let service = s.service.as_ref().unwrap_or(&s.response);
-    let failed_s = s.failed_in_system_ns as f64 / failed.max(1) as f64 / 1e9;
+    let failed_s = s.counts.failed_in_system_ns as f64 / failed.max(1) as f64 / 1e9;
     failed_s.max(service.max() as f64 / 1e9)
 }
 
 /// Op-seconds that what is in flight at a time had been in flight by then.
 fn carried_op_s(data: &RunData, stage: &StageData, at_ns: u64) -> f64 {
-    let mut sum: Vec<Point> = Vec::new();
-    for id in stage.series.keys().filter(|id| id.kind != OpKind::UploadPart) {
-        let points = stage.points(*id, data.step_ns, 0, at_ns);
-        sum.resize(sum.len().max(points.len()), Point::default());
-        sum.iter_mut().zip(points).for_each(|(a, p)| a.add_counts(p));
-    }
-    let started: Vec<f64> = sum.iter().map(|p| p.started as f64).collect();
-    let ended: f64 = sum.iter().map(|p| p.outcomes.iter().map(|n| *n as f64).sum::<f64>()).sum();
+    let ids = stage.series.keys().copied().filter(|id| id.kind != OpKind::UploadPart);
+    let sum = stage.counts(ids, data.step_ns, 0, at_ns);
+    let started: Vec<f64> = sum.iter().map(|c| c.started as f64).collect();
+    let ended: f64 = sum.iter().map(|c| c.outcomes.iter().map(|n| *n as f64).sum::<f64>()).sum();
     let in_flight = (started.iter().sum::<f64>() - ended).max(0.0);
     let dt_s = data.step_ns as f64 / 1e9;
     // Points are whole steps: the last one may end before.

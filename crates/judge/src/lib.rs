@@ -3,8 +3,11 @@
 //! Pure, without files and clocks: any old run can be judged again, by newer methods, and a run that goes on as well as one
 //! that has ended. Start at [`windows_of`] and [`judge`].
 
+#![warn(missing_docs)]
+
 mod advice;
 pub mod against;
+mod agents;
 mod asked;
 mod bottlenecks;
 pub mod ceiling;
@@ -24,6 +27,7 @@ mod percentiles;
 mod reads;
 mod replay;
 mod resources;
+mod roll;
 mod search;
 mod seen;
 mod unchecked;
@@ -35,13 +39,14 @@ use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary}
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
+use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::{RunData, Totals, Window};
 
 pub use outcome::exit_code;
 
-/// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, the same host.
-const SPOILS_A_SEARCH: [&str; 6] = ["V01", "V02", "V22", "Q09", "F01", "F03"];
+/// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.
+const SPOILS_A_SEARCH: [&str; 7] = ["V01", "V02", "V22", "V24", "Q09", "F01", "F03"];
 
 /// What has to be summed up of a run's series before it can be judged.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,10 +89,13 @@ pub fn judge(
         data.plan.controller,
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
+    let concluded = replay::conclude(data, totals).unwrap_or_default();
+    let limiter_known = refusals_cost_tokens(&concluded.findings);
     let mut outages = outages::of_run(data);
+    outages::not_of_a_limiter(&mut outages, limiter_known);
     let mut facts = Vec::new();
     for t in totals {
-        let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines);
+        let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines, limiter_known);
         // That no op took much longer than another cannot be said beside an outage: ops waited for its end.
         let was_down = outages.iter().any(|o| o.span.stage == t.window.stage);
         of_stage.retain(|f| !(was_down && f.name == CONCURRENCY_BOUND));
@@ -112,12 +120,12 @@ pub fn judge(
         findings.extend(repeats.iter().flat_map(validity::check_all));
         facts.extend(repeats);
     }
+    search::confine(&mut findings, &lines, &data.plan);
     let mut findings = merge_repeats(findings);
     let whole = run_facts(data, altered);
     findings.extend(run_findings(data, totals, &whole));
     findings.extend(closed::finding(&data.plan, totals));
     facts.push(whole);
-    let concluded = replay::conclude(data, totals).unwrap_or_default();
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
     let held: Vec<holds::Held> =
@@ -125,16 +133,20 @@ pub fn judge(
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
-    outages::not_of_a_limiter(&mut outages, &mut findings, &concluded.findings);
     findings.extend(concluded.findings);
+    findings.extend(outcome::limits_open(&concluded.limits));
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
     findings.extend(client_stops::findings(data, &lines, searched));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
-    search::apply(&lines, &mut workloads, &concluded.saturations);
+    let mut saturations = concluded.saturations;
+    search::apply(&lines, &mut workloads, &saturations);
     findings.extend(against::findings(&data.plan.labels, &lines, &workloads));
-    let cells = search::cells(&lines, searched);
+    search::confine(&mut findings, &lines, &data.plan);
+    // Searches of several ops stand beside each other as the cells of a sweep do; one alone is one answer.
+    let several = search::is_of_several(&data.plan);
+    let cells = search::cells(&lines, searched, several);
     if !searched {
         findings.extend(outcome::no_figure(&workloads, &findings));
     }
@@ -149,19 +161,22 @@ pub fn judge(
         findings,
         remarks: remarks(data),
         workloads,
+        agents: roll::summaries(data, totals),
         limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
         environment: Environment { findings: Vec::new(), ..data.environment.clone() },
         ..RunSummary::default()
     };
-    let answered = validity::is_run_valid(&summary.findings, &cells, !searched);
-    summary.settle(answered, searched);
+    let one_answer = searched && !several;
+    let answered = validity::is_run_valid(&summary.findings, &cells, !one_answer);
+    summary.settle(answered, one_answer);
     claims::bind_to_counters(&mut summary);
     let size_models = cells::models(data, &lines, &summary);
     cells::drop_what_a_cap_explains(&mut summary.findings, &summary.workloads, &size_models);
     // A promise that cannot be read was refused before the run began.
-    let promised = search::of_the_best(&summary, &lines, &concluded.saturations);
+    search::mark_void(&mut saturations, &summary.findings, &data.plan);
+    let promised = search::of_the_best(&summary, &lines, &saturations);
     let promised = promised.as_ref().unwrap_or(&summary);
     summary.expectations =
         data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(promised))).collect();
@@ -171,7 +186,7 @@ pub fn judge(
         spans,
         outages,
         remarks: summary.remarks.clone(),
-        saturations: concluded.saturations,
+        saturations,
         advice: concluded.advice,
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
@@ -220,6 +235,7 @@ fn repeat_facts(data: &RunData, line: &Line<'_>) -> Option<Facts> {
 fn of_a_search(f: Facts, timed: bool) -> Facts {
     Facts {
         workload: f.workload,
+        agent: f.agent,
         attempts: f.attempts,
         failed: f.failed,
         max_error_rate: f.max_error_rate,
@@ -244,11 +260,13 @@ fn run_facts(data: &RunData, altered: &[String]) -> Facts {
     Facts { sealed_hash_matches: data.end.is_some().then_some(altered.is_empty()), ..Facts::default() }
 }
 
-/// One finding per code and workload: with repeats, the worst one, which says how often it was found.
+/// One finding per code, workload and agent: with repeats, the worst one, which says how often it was found.
 fn merge_repeats(findings: Vec<Finding>) -> Vec<Finding> {
     let mut merged: Vec<(Finding, u32)> = Vec::new();
     for f in findings {
-        let same = |g: &Finding| (&g.code, &g.name, &g.workload) == (&f.code, &f.name, &f.workload);
+        let same = |g: &Finding| {
+            (&g.code, &g.name, &g.workload, &g.agent) == (&f.code, &f.name, &f.workload, &f.agent)
+        };
         match merged.iter_mut().find(|(g, _)| same(g)) {
             Some((g, times)) => {
                 *times += 1;
@@ -276,13 +294,13 @@ fn unread(data: &RunData) -> Option<Finding> {
     let (level, then) = if data.skipped.has_figures() {
         (
             Level::Qualified,
-            "These figures are without them: read it with the plimsoll that wrote it, or a newer one.",
+            "These figures do not include them: read the run with the plimsoll version that wrote it, or a newer one.",
         )
     } else {
-        (Level::Info, "No figure hangs on them.")
+        (Level::Info, "No figure depends on them.")
     };
     let text = format!(
-        "{} record(s) of the run are none that this version knows ({}); they were passed over, and stay in the files. {then}",
+        "This version does not know {} record(s) of the run ({}); they were skipped, and stay in the files. {then}",
         data.skipped.count(),
         data.skipped
     );
@@ -294,20 +312,21 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
     let mut out = validity::check_all(facts);
     for damage in &data.damage {
         let text =
-            format!("A file of the run is damaged: {damage}. What lies behind that is not in these figures.");
+            format!("A file of the run is damaged: {damage}. Data after that point is not in these figures.");
         out.push(Finding::new("F10", "damaged_file", Level::Qualified, text));
     }
     out.extend(unread(data));
+    out.extend(roll::findings(data));
     out.extend(data.environment.findings.iter().cloned());
     match data.end.as_deref() {
         None => {
-            let text = "The run was killed before its end: these figures are of what had been recorded. \
-                        Go on with: plimsoll run --resume RUN.";
+            let text = "The run was killed before its end; these figures cover what had been recorded. To continue \
+                        it: plimsoll run --resume RUN.";
             out.push(Finding::new("F11", "unfinished", Level::Qualified, text));
         }
         Some("done") => {}
         Some("interrupted") => {
-            let text = "The run was interrupted: these figures are of what had been measured until then.";
+            let text = "The run was interrupted; these figures cover what had been measured until then.";
             out.push(Finding::new("F11", "interrupted", Level::Qualified, text));
         }
         Some(other) => {
@@ -321,11 +340,10 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
     }
     for s in data.stages.iter().filter(|s| s.void.is_none() && !cells::is_pilot(data, s)) {
         if totals.iter().all(|t| t.window.stage != s.index) {
-            let when =
-                if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one slice of the grid" };
+            let when = if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one time slice" };
             let why = match s.stop_reason.as_deref() {
                 Some("ops" | "bytes") => {
-                    "It ran out of work: raise --ops, --bytes or (for deletes) --objects, or shorten the warm-up."
+                    "It ran out of work: raise --max-ops, --max-bytes or (for deletes) --objects, or shorten the warm-up."
                 }
                 _ => "Shorten the warm-up, or run longer.",
             };
@@ -333,11 +351,17 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             out.push(Finding::new("V04", "no_window", Level::Invalid, text));
         }
     }
+    // Where a budget ended before the first stage its own finding says so, with the budget that would do.
+    let never_begun = data.stages.is_empty() && data.end.as_deref() == Some("done");
+    if never_begun {
+        return out;
+    }
     if data.stages.iter().all(|s| s.void.is_some()) {
         let text = "No stage was measured to its end.";
         out.push(Finding::new("V04", "nothing_measured", Level::Invalid, text));
     } else if data.stages.iter().all(|s| s.void.is_some() || cells::is_pilot(data, s)) {
-        let text = "The pilot of the sweep saw no rate, and so there were no cells. Try one size first (plimsoll object put).";
+        let text = "The pilot of the sweep saw no rate, so there were no cells to measure. Try one size first \
+                    (plimsoll object put).";
         out.push(Finding::new("V04", "nothing_measured", Level::Invalid, text));
     }
     out

@@ -6,11 +6,12 @@ use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::plan::{KeyDist, suite};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, WorkloadSummary};
-use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesId};
-use plimsoll_stats::littles_law::{Check, Sums};
+use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesCounts, SeriesId};
+use plimsoll_stats::littles_law::{LittlesLawCheck, Sums};
 use plimsoll_stats::{rate, student};
-use plimsoll_store::{Point, RunData, StageData, Totals};
+use plimsoll_store::{RunData, StageData, Totals};
 
+use super::agents::{is_sampled, machines};
 use super::asked::nominal_size;
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
@@ -152,7 +153,9 @@ impl<'a> Line<'a> {
         let counted: Vec<&Series> =
             self.parts.iter().flat_map(|p| p.series_in(p.counted, self.kind)).collect();
         let outcomes = outcomes(&counted);
-        let ended = |s: &&Series| s.outcomes.iter().sum::<u64>() - s.outcomes[Outcome::Cancelled.index()];
+        let ended = |s: &&Series| {
+            s.counts.outcomes.iter().sum::<u64>() - s.counts.outcomes[Outcome::Cancelled.index()]
+        };
         let attempts: u64 = if whole { &counted } else { &series }.iter().map(ended).sum();
         let moves = self.kind.is_none_or(OpKind::moves_bytes);
         // Of workloads of several sizes: the mean of what was done.
@@ -161,7 +164,7 @@ impl<'a> Line<'a> {
         let size_bytes = match sizes.len() {
             0 | 1 => nominal_size(spec, self.kind),
             _ => {
-                let (ok, bytes) = series.iter().fold((0, 0), |(n, b), s| (n + s.ok(), b + s.bytes_ok));
+                let (ok, bytes) = series.iter().fold((0, 0), |(n, b), s| (n + s.ok(), b + s.counts.bytes_ok));
                 bytes / ok.max(1)
             }
         };
@@ -187,7 +190,7 @@ impl<'a> Line<'a> {
             load: self.load().into(),
             each_ops_per_s: self.each(data),
             ops_per_s: self.ops_per_s(data),
-            bytes_per_s: moves.then(|| self.estimate(data, |s| s.bytes_ok, |p| p.bytes_ok)).flatten(),
+            bytes_per_s: moves.then(|| self.estimate(data, |s| s.counts.bytes_ok, |c| c.bytes_ok)).flatten(),
             attempts_per_s: attempts as f64 / window_s,
             latency_ns: percentiles::of_parts(&self.parts, self.kind, &series),
             outcomes,
@@ -199,7 +202,7 @@ impl<'a> Line<'a> {
     }
 
     fn ops_per_s(&self, data: &RunData) -> Option<Estimate> {
-        self.is_load().then(|| self.estimate(data, |s| s.ok(), |p| p.ok())).flatten()
+        self.is_load().then(|| self.estimate(data, |s| s.ok(), |c| c.ok())).flatten()
     }
 
     /// The rate that is printed, where that is of one stage: repeats are judged together.
@@ -212,16 +215,16 @@ impl<'a> Line<'a> {
         &self,
         data: &RunData,
         total: impl Fn(&Series) -> u64,
-        point: impl Fn(&Point) -> u64,
+        count: impl Fn(&SeriesCounts) -> u64,
     ) -> Option<Estimate> {
         if self.parts.len() == 1 {
-            return self.estimate_one(data, total, point);
+            return self.estimate_one(data, total, count);
         }
         let means: Vec<f64> = self.parts.iter().map(|p| self.mean_of(data, p, &total)).collect();
         match self.parts[..] {
             [_, _] => of_two(
                 &means,
-                &self.parts.iter().map(|p| self.within(data, p, &total, &point)).collect::<Vec<_>>(),
+                &self.parts.iter().map(|p| self.within(data, p, &total, &count)).collect::<Vec<_>>(),
             ),
             _ => of_runs(&means),
         }
@@ -233,11 +236,11 @@ impl<'a> Line<'a> {
         data: &RunData,
         part: &Part<'a>,
         total: impl Fn(&Series) -> u64,
-        point: impl Fn(&Point) -> u64,
+        count: impl Fn(&SeriesCounts) -> u64,
     ) -> Option<Estimate> {
         let alone =
             Line { name: self.name.clone(), kind: self.kind, together: self.together, parts: vec![*part] };
-        alone.estimate_one(data, total, point)
+        alone.estimate_one(data, total, count)
     }
 
     /// Each repeat's own rate; empty where there is one only. A repeat that was too short for an interval has none.
@@ -246,7 +249,7 @@ impl<'a> Line<'a> {
             return Vec::new();
         }
         let own = |p: &Part<'a>| {
-            let known = self.within(data, p, |s| s.ok(), |p| p.ok());
+            let known = self.within(data, p, |s| s.ok(), |c| c.ok());
             known.unwrap_or_else(|| boundless(self.mean_of(data, p, &|s| s.ok())))
         };
         self.parts.iter().map(own).collect()
@@ -272,10 +275,10 @@ impl<'a> Line<'a> {
         &self,
         data: &RunData,
         total: impl Fn(&Series) -> u64,
-        point: impl Fn(&Point) -> u64,
+        count: impl Fn(&SeriesCounts) -> u64,
     ) -> Option<Estimate> {
         let only = self.parts.first()?;
-        let counts = self.counts(data, only, point);
+        let counts = self.counts(data, only, count);
         let within = *rate::estimate(&counts, data.step_ns as f64 / 1e9).known()?;
         // Points are whole steps inside the window; the value counts the whole window, or the whole phase.
         let value = self.mean_of(data, only, &total);
@@ -284,9 +287,9 @@ impl<'a> Line<'a> {
     }
 
     /// One number per step of the window, summed over the line's kinds.
-    fn counts(&self, data: &RunData, part: &Part<'_>, point: impl Fn(&Point) -> u64) -> Vec<f64> {
+    fn counts(&self, data: &RunData, part: &Part<'_>, count: impl Fn(&SeriesCounts) -> u64) -> Vec<f64> {
         let (from, to) = part.window_ns(data.grid_ns);
-        part.points(self.kind, data.step_ns, from, to).iter().map(|p| point(p) as f64).collect()
+        part.counts(self.kind, data.step_ns, from, to).iter().map(|c| count(c) as f64).collect()
     }
 
     /// Of the stage: what is in flight is counted over all its workloads.
@@ -295,29 +298,43 @@ impl<'a> Line<'a> {
         for p in &self.parts {
             sums.add(&law::sums(data, p.stage, p.totals, p.window_s(data.grid_ns))?);
         }
-        Check::of(&sums).map(|c| c.summary())
+        LittlesLawCheck::of(&sums).map(|c| c.summary())
     }
 
     fn client(&self, data: &RunData) -> ClientSummary {
         let mut c = ClientSummary::default();
-        let (mut alive, mut waited, mut bytes, mut weight) = (0.0, 0.0, 0.0, 0.0);
+        let (mut bytes, mut weight) = (0.0, 0.0);
+        // By agent, over the repeats: time that its workers lived, and that they waited.
+        let mut lived: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
         for p in &self.parts {
             let (from, to) = p.window_ns(data.grid_ns);
-            let r = Resources::of(&data.samples, &data.environment.nics, from, to);
             let counts = &p.totals.client;
             let seconds = p.window_s(data.grid_ns);
-            c.cpu_s += r.process_cpu_s.unwrap_or(counts.cpu_ns as f64 / 1e9);
-            c.rss_bytes = c.rss_bytes.max(r.rss_bytes);
-            c.system_cpu += r.system_cpu.unwrap_or(0.0) * seconds;
-            c.steal += r.steal.unwrap_or(0.0) * seconds;
+            let machines = machines(data, p.stage);
+            let seen: Vec<Resources> = machines
+                .iter()
+                .map(|(agent, host)| Resources::of(&host.samples, &agent.host.machine.nics, from, to))
+                .collect();
+            let sampled: Option<f64> = seen.iter().map(|r| r.process_cpu_s).sum();
+            c.cpu_s += sampled.filter(|_| is_sampled(data, p.stage)).unwrap_or(counts.cpu_ns as f64 / 1e9);
+            c.rss_bytes = c.rss_bytes.max(seen.iter().map(|r| r.rss_bytes).fold(0, u64::saturating_add));
+            c.system_cpu += mean_of_known(seen.iter().map(|r| r.system_cpu)) * seconds;
+            c.steal += mean_of_known(seen.iter().map(|r| r.steal)) * seconds;
             c.reconnects += counts.reconnects;
             c.late_ops += counts.late_ops;
-            alive += counts.alive_ns as f64;
-            waited += counts.waited_ns as f64;
-            bytes += p.totals.series.iter().map(|s| s.bytes_moved as f64).sum::<f64>();
+            let all = [(usize::MAX, counts)];
+            let each = p.totals.agents.iter().map(|a| (a.agent, &a.client));
+            for (agent, counts) in each.chain(all.into_iter().filter(|_| p.totals.agents.is_empty())) {
+                let (alive, waited) = lived.entry(agent).or_default();
+                *alive += counts.alive_ns as f64;
+                *waited += counts.waited_ns as f64;
+            }
+            bytes += p.totals.series.iter().map(|s| s.counts.bytes_moved as f64).sum::<f64>();
             weight += seconds;
         }
-        c.busy_fraction = if alive > 0.0 { (1.0 - waited / alive).clamp(0.0, 1.0) } else { 0.0 };
+        let busy =
+            lived.into_values().filter(|(alive, _)| *alive > 0.0).map(|(alive, waited)| 1.0 - waited / alive);
+        c.busy_fraction = busy.reduce(f64::max).map_or(0.0, |b| b.clamp(0.0, 1.0));
         c.cpu_s_per_gib = (bytes > 0.0).then(|| c.cpu_s / (bytes / (1u64 << 30) as f64));
         c.system_cpu /= weight.max(f64::MIN_POSITIVE);
         c.steal /= weight.max(f64::MIN_POSITIVE);
@@ -391,6 +408,12 @@ pub fn is_taken_whole(data: &RunData) -> bool {
     data.plan.labels.get(suite::LABEL).is_some_and(|s| s == suite::FILE)
 }
 
+/// Zero where nothing is known.
+fn mean_of_known(values: impl Iterator<Item = Option<f64>>) -> f64 {
+    let (sum, n) = values.flatten().fold((0.0, 0.0), |(sum, n), v| (sum + v, n + 1.0));
+    if n > 0.0 { sum / n } else { 0.0 }
+}
+
 /// A rate whose interval is not known.
 fn boundless(value: f64) -> Estimate {
     Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff: 1.0 }
@@ -424,7 +447,7 @@ pub fn of_runs(means: &[f64]) -> Option<Estimate> {
 }
 
 fn outcomes(series: &[&Series]) -> BTreeMap<String, u64> {
-    let count = |o: Outcome| series.iter().map(|s| s.outcomes[o.index()]).sum::<u64>();
+    let count = |o: Outcome| series.iter().map(|s| s.counts.outcomes[o.index()]).sum::<u64>();
     let seen = Outcome::ALL.into_iter().filter(|o| o.is_ok() || count(*o) > 0);
     seen.map(|o| (o.name().to_owned(), count(o))).collect()
 }

@@ -17,13 +17,16 @@ pub fn of_run(data: &RunData, lines: &[Line<'_>], findings: &[Finding]) -> Vec<L
     };
     let mut points: Vec<LoadPoint> =
         lines.iter().filter_map(|l| point(data, l, fractions, findings)).collect();
-    points.sort_by(|a, b| a.fraction.total_cmp(&b.fraction));
+    // Of several searches those of each stay together.
+    let order: Vec<String> = points.iter().map(|p| p.op_class.clone()).collect();
+    let at = |op: &str| order.iter().position(|o| o == op);
+    points.sort_by(|a, b| at(&a.op_class).cmp(&at(&b.op_class)).then(a.fraction.total_cmp(&b.fraction)));
     points
 }
 
 fn point(data: &RunData, line: &Line<'_>, fractions: &[f64], findings: &[Finding]) -> Option<LoadPoint> {
     let part = line.parts.first()?;
-    let fraction = *fractions.get(load_point_of(&part.stage.spec)?)?;
+    let fraction = *fractions.get(load_point_of(&part.stage.spec)?.1)?;
     let Pacing::Poisson(rate) = &part.spec().pacing else { return None };
     // Of a mix the total stands for the point; its kinds have no rate of their own.
     if line.kind.is_some() && part.spec().mix.len() > 1 {
@@ -74,10 +77,10 @@ fn judge(
     for s in part.totals.series.iter().filter(|s| line.kind.is_none_or(|k| k == s.id.kind)) {
         let points: Vec<Point> = part.stage.points(s.id, data.step_ns, from, to).to_vec();
         in_system.resize(in_system.len().max(points.len()), 0.0);
-        let of = |p: &Point| p.ok() as f64 * p.response.mean_ns / 1e9 / dt;
+        let of = |p: &Point| p.counts.ok() as f64 * p.response.mean_ns / 1e9 / dt;
         in_system.iter_mut().zip(&points).for_each(|(sum, p)| *sum += of(p));
     }
-    let point = load_points::LoadPoint { fraction, rate_per_s, duration_s: in_system.len() as f64 * dt };
+    let point = load_points::LoadPointPlan { fraction, rate_per_s, duration_s: in_system.len() as f64 * dt };
     load_points::judge(&point, achieved?.value, &in_system, dt)
 }
 

@@ -2,15 +2,14 @@
 
 use plimsoll_model::claim::{Outage, OutageKind};
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesId};
+use plimsoll_model::{Finding, Level, OpKind, Outcome, SeriesCounts, SeriesId};
 use plimsoll_stats::client_time::{self, HandedOver};
-use plimsoll_stats::judge::refused_by_a_limiter;
 use plimsoll_stats::outage::{self, Seen};
-use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::{math, words};
-use plimsoll_store::{Point, RunData, StageData};
+use plimsoll_store::{RunData, StageData};
 
-use super::client_stops::{MOST_OF_THE_LOAD, client_stops, handed_over, most_in_flight};
+use super::agents;
+use super::client_stops::{MOST_OF_THE_LOAD, all_stopped, handed_over, most_in_flight};
 use super::line::Line;
 
 /// All of a run.
@@ -61,7 +60,7 @@ struct Load {
     load_s: f64,
     start_s: f64,
     dt_s: f64,
-    points: Vec<Point>,
+    points: Vec<SeriesCounts>,
     in_flight: Vec<f64>,
     /// Slices `[from, to)` in which the client itself stood still.
     stopped: Vec<(usize, usize)>,
@@ -75,28 +74,18 @@ impl Load {
     fn of(data: &RunData, stage: &StageData, from_ns: u64, to_ns: u64) -> Self {
         let step_ns = data.step_ns;
         let dt_s = step_ns as f64 / 1e9;
-        // Parts are inside their op, and syncs that belong to writes are no load of their own.
-        let is_load = |id: &SeriesId| {
-            let mix = stage.spec.workloads.get(usize::from(id.workload)).map(|w| &w.mix);
-            id.kind != OpKind::UploadPart && mix.is_some_and(|m| m.contains_key(&id.kind))
-        };
-        let loads: Vec<SeriesId> = stage.series.keys().copied().filter(is_load).collect();
-        let mut points: Vec<Point> = Vec::new();
-        for id in &loads {
-            let mine = stage.points(*id, step_ns, from_ns, to_ns);
-            points.resize(points.len().max(mine.len()), Point::default());
-            points.iter_mut().zip(mine).for_each(|(a, p)| a.add_counts(p));
-        }
+        let loads: Vec<SeriesId> =
+            stage.series.keys().copied().filter(|id| agents::is_load(stage, *id)).collect();
+        let points = stage.counts(loads.iter().copied(), step_ns, from_ns, to_ns);
         let client = stage.client_points(step_ns, from_ns, to_ns);
         let handed: Vec<HandedOver> = client.iter().map(handed_over).collect();
         let mut spread = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s);
         spread.in_flight.resize(points.len(), 0.0);
-        spread.silent.resize(points.len(), false);
         let start_s = from_ns.div_ceil(step_ns) as f64 * dt_s;
-        let stopped = client_stops(data, stage, &spread.silent, start_s, dt_s);
-        let took = |p: &Point| {
-            let ended = p.ok() + p.throttled();
-            (ended > 0).then(|| p.in_system_ns as f64 / 1e9 / ended as f64)
+        let stopped = all_stopped(data, stage, (from_ns, to_ns), start_s, dt_s);
+        let took = |c: &SeriesCounts| {
+            let ended = c.ok() + c.throttled();
+            (ended > 0).then(|| c.in_system_ns as f64 / 1e9 / ended as f64)
         };
         let times: Vec<f64> = points.iter().filter_map(took).collect();
         Self {
@@ -183,16 +172,20 @@ impl Ended {
         Self { ok: vec![0.0; slices], throttled: vec![0.0; slices], failed: vec![0.0; slices] }
     }
 
-    fn of(points: &[Point]) -> Self {
-        let column = |f: fn(&Point) -> u64| points.iter().map(|p| f(p) as f64).collect();
-        Self { ok: column(Point::ok), throttled: column(Point::throttled), failed: column(Point::failed) }
+    fn of(points: &[SeriesCounts]) -> Self {
+        let column = |f: fn(&SeriesCounts) -> u64| points.iter().map(|c| f(c) as f64).collect();
+        Self {
+            ok: column(SeriesCounts::ok),
+            throttled: column(SeriesCounts::throttled),
+            failed: column(SeriesCounts::failed),
+        }
     }
 }
 
 /// How more than half of `ended` attempts ended that are among those of the whole load in these slices: whatever else ended
 /// otherwise may have been theirs.
-fn majority(points: &[Point], ended: u64) -> Option<String> {
-    let count = |o: Outcome| points.iter().map(|p| p.outcomes[o.index()]).fold(0, u64::saturating_add);
+fn majority(points: &[SeriesCounts], ended: u64) -> Option<String> {
+    let count = |o: Outcome| points.iter().map(|c| c.outcomes[o.index()]).fold(0, u64::saturating_add);
     let bad = || Outcome::ALL.into_iter().filter(|o| o.is_failure() || o.is_throttled());
     let most = bad().max_by_key(|o| count(*o))?;
     let others = bad().filter(|o| *o != most).map(count).fold(0, u64::saturating_add);
@@ -201,11 +194,8 @@ fn majority(points: &[Point], ended: u64) -> Option<String> {
 }
 
 /// A probe that found what refusals cost knows why all of a load was refused: that was its limiter, and no outage.
-pub fn not_of_a_limiter(outages: &mut Vec<Outage>, findings: &mut [Finding], of_probe: &[Finding]) {
-    if refusals_cost_tokens(of_probe) {
-        outages.retain(|o| o.kind != OutageKind::Throttled);
-        refused_by_a_limiter(findings);
-    }
+pub fn not_of_a_limiter(outages: &mut Vec<Outage>, limiter_known: bool) {
+    outages.retain(|o| !limiter_known || o.kind != OutageKind::Throttled);
 }
 
 /// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
@@ -256,15 +246,15 @@ fn length_s(outages: &[&Outage]) -> f64 {
 fn consequence(share: f64, open: bool, spoils: bool) -> String {
     let mut out = match (open, share) {
         (true, s) if s > 0.999 => "All of the load was an outage".to_owned(),
-        (true, s) => format!("The load ended in an outage ({:.1} % of its time were outages)", 100.0 * s),
+        (true, s) => format!("The load ended during an outage ({:.1} % of its time was outage)", 100.0 * s),
         (false, s) => format!(
-            "Outages took {:.1} % of the load's time ({:.0} % is the most)",
+            "Outages took {:.1} % of the load's time (at most {:.0} % is acceptable)",
             100.0 * s,
             100.0 * MOST_OF_THE_LOAD
         ),
     };
-    out += if spoils { ": the mean over it is no rate of this storage." } else { ": rates are with them." };
-    out + " Find out what happened then, and measure again."
+    out += if spoils { ": its mean is not a rate of this storage." } else { ": the rates include them." };
+    out + " Find out what happened, and measure again."
 }
 
 /// `12.3 s to 19.3 s`.
@@ -283,10 +273,10 @@ pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>])
         let Some(o) = outages.iter().find(within) else { continue };
         let width = f.measured.unwrap_or(0.0) * 100.0;
         f.text = format!(
-            "The interval is +-{width:.1} % wide (10 % is the most) because an outage lies in it (F60), which no longer run \
-             would mend.{}",
+            "The confidence interval is ±{width:.1} % (at most 10 % is acceptable) because the window contains an \
+             outage (F60); a longer run would not fix that.{}",
             o.without_per_s.map_or(String::new(), |e| {
-                format!(" Without it the load ran at {}.", words::ops_rate(&e))
+                format!(" Without the outage, the rate was {}.", words::ops_rate(&e))
             })
         );
     }
@@ -296,7 +286,8 @@ pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>])
 pub fn unanswered(data: &RunData) -> Option<Finding> {
     let of = |s: &StageData| {
         let all = s.series.iter().filter(|(id, _)| id.kind != OpKind::UploadPart).flat_map(|(_, p)| p);
-        all.map(|p| p.outcomes[Outcome::Cancelled.index()]).fold(s.report.abandoned, u64::saturating_add)
+        all.map(|p| p.counts.outcomes[Outcome::Cancelled.index()])
+            .fold(s.report.abandoned, u64::saturating_add)
     };
     let interrupted = data.end.as_deref() == Some("interrupted");
     let stages = || data.stages.iter().filter(|s| s.void.is_none());
@@ -306,8 +297,8 @@ pub fn unanswered(data: &RunData) -> Option<Finding> {
     }
     let asked: u64 = stages().map(|s| s.report.ops).sum();
     let text = format!(
-        "{n} of {asked} ops had no answer when the load had ended and a minute had been waited for them: they are in no rate \
-         and in no latency, and whether they took effect is not known. The storage hangs, or loses requests."
+        "{n} of {asked} ops had no answer a minute after the load had ended. They are not in any rate or latency, \
+         and it is not known whether they took effect. The storage hangs or loses requests."
     );
     Some(Finding::new("F61", "unanswered", Level::Qualified, text).measured(n as f64, 0.0))
 }
@@ -316,10 +307,10 @@ pub fn unanswered(data: &RunData) -> Option<Finding> {
 mod tests {
     use super::*;
 
-    fn slice(outcomes: &[(Outcome, u64)]) -> Point {
-        let mut p = Point::default();
-        outcomes.iter().for_each(|(o, n)| p.outcomes[o.index()] += n);
-        p
+    fn slice(outcomes: &[(Outcome, u64)]) -> SeriesCounts {
+        let mut c = SeriesCounts::default();
+        outcomes.iter().for_each(|(o, n)| c.outcomes[o.index()] += n);
+        c
     }
 
     #[test]
@@ -338,10 +329,10 @@ mod tests {
         assert_eq!(majority(&[], 0), None);
     }
 
-    /// A limiter of which a load that goes on gets nothing: once that is proved, "or storage that is down" is untrue.
     #[test]
     fn what_a_proved_limiter_refuses_is_no_outage() {
         use plimsoll_model::claim::OutageSpan;
+        use plimsoll_stats::probe::refusals_cost_tokens;
         let span = || OutageSpan {
             stage: 0,
             load_s: 0.0,
@@ -350,24 +341,17 @@ mod tests {
             to_s: None,
             seen_until_s: 6.0,
         };
-        let all = || {
-            let of = |kind| Outage::new(span(), kind, 0.0, 700).unwrap();
-            vec![of(OutageKind::Throttled), of(OutageKind::Silent)]
-        };
-        let text = "The storage answered 429 or 503 to 700 of 700 attempts: nothing came through, so that this may be a limiter or \
-                    storage that is down.";
-        let told = || vec![Finding::new("F01", "throttled", Level::Info, text).on("get")];
+        let of = |kind| Outage::new(span(), kind, 0.0, 700).unwrap();
         let penalty = |evidence: &[(&str, &str)]| {
             let mut f = Finding::new("F41", "limit_penalty", Level::Info, "x");
             f.evidence = evidence.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
-            vec![f]
+            refusals_cost_tokens(&[f])
         };
-        let (mut outages, mut findings) = (all(), told());
-        not_of_a_limiter(&mut outages, &mut findings, &penalty(&[]));
-        assert_eq!((outages.len(), &findings), (2, &told()), "refusals are free: nothing is known of these");
-        not_of_a_limiter(&mut outages, &mut findings, &penalty(&[("refusals", "cost tokens")]));
+        let mut outages = vec![of(OutageKind::Throttled), of(OutageKind::Silent)];
+        not_of_a_limiter(&mut outages, penalty(&[]));
+        assert_eq!(outages.len(), 2, "refusals are free: nothing is known of these");
+        not_of_a_limiter(&mut outages, penalty(&[("refusals", "cost tokens")]));
         assert_eq!(outages.iter().map(|o| o.kind).collect::<Vec<_>>(), [OutageKind::Silent]);
-        assert!(!findings[0].text.contains("storage that is down"), "{}", findings[0].text);
     }
 
     #[test]
@@ -392,7 +376,7 @@ mod tests {
         ended.ok[200..300].fill(0.0);
         ended.failed[200..300].fill(8.0);
         // The load goes on at the other endpoint, which times out now and then; ours breaks connections.
-        let points = |ours: Outcome| -> Vec<Point> {
+        let points = |ours: Outcome| -> Vec<SeriesCounts> {
             let of = |i: usize| match i {
                 200..300 => slice(&[(Outcome::Ok, 20), (ours, 8), (Outcome::Timeout, 6)]),
                 _ => slice(&[(Outcome::Ok, 40)]),

@@ -1,7 +1,8 @@
 //! A judged run to the program's exit code.
 
+use plimsoll_model::analysis::Saturation;
 use plimsoll_model::claim::figure;
-use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Finding, Level, OpKind, Outcome, RunSummary};
 
 use super::exit;
@@ -22,11 +23,27 @@ pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding
     lines.iter().filter_map(refused).collect()
 }
 
+/// Of a probe that found out nothing: its question is open. A longer one may answer it.
+pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
+    let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
+    let open =
+        |l: &LimitSummary| l.binding == "undetermined" && !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
+    let text = "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work.";
+    (!probed.is_empty() && probed.iter().all(open))
+        .then(|| Finding::new("F57", LIMITS_OPEN, Level::Info, text))
+}
+
+const LIMITS_OPEN: &str = "limits_open";
+
 /// In order: interrupted, damaged data, what was asked for is not answered (a promise on void lines included), a promise broken,
 /// undetermined, something left behind, answered. Lines may be void in an answered run: `status` is `partly` then.
 pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
     let broken = summary.expectations.iter().any(|e| e.met == Some(false));
     let open = summary.expectations.iter().any(|e| e.met.is_none())
+        || summary
+            .findings
+            .iter()
+            .any(|f| [Saturation::BUDGET_TOO_SHORT, LIMITS_OPEN].contains(&f.name.as_str()))
         || summary.workloads.iter().all(|w| w.ops_per_s.is_none());
     match () {
         () if interrupted => exit::INTERRUPTED,
@@ -99,6 +116,32 @@ mod tests {
         s.findings.clear();
         s.workloads[0].outcomes.insert("checksum_mismatch".into(), 1);
         assert_eq!(exit_code(&s, false), exit::DAMAGED);
+    }
+
+    #[test]
+    fn a_probe_that_found_nothing_out_is_undetermined() {
+        let limit = |binding: &str, proved: bool| LimitSummary {
+            target: "s3".into(),
+            op_class: "get".into(),
+            scope: "unknown".into(),
+            ops_per_s: Some(BucketSummary { proved, ..BucketSummary::default() }),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: binding.into(),
+            refused: None,
+            evidence: Vec::new(),
+        };
+        let code = |limits: &[LimitSummary]| {
+            let mut s = summary(true, &[]);
+            s.workloads.push(line());
+            s.findings.extend(limits_open(limits));
+            exit_code(&s, false)
+        };
+        assert_eq!(code(&[limit("undetermined", false)]), exit::UNDETERMINED);
+        assert_eq!(code(&[limit("undetermined", true)]), exit::VALID, "a cap was proved, whichever binds");
+        assert_eq!(code(&[limit("undetermined", false), limit("ops", true)]), exit::VALID);
+        assert_eq!(code(&[limit("none", false)]), exit::VALID, "that there is none is an answer");
+        assert_eq!(code(&[]), exit::VALID, "nobody asked");
     }
 
     #[test]

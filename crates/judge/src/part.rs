@@ -1,8 +1,8 @@
 //! One stage's share of a line of the result.
 
 use plimsoll_model::plan::Workload;
-use plimsoll_model::{OpKind, Series, SeriesId};
-use plimsoll_store::{Point, SparseSeries, StageData, Totals};
+use plimsoll_model::{OpKind, Series, SeriesCounts, SeriesId};
+use plimsoll_store::{SparseSeries, StageData, Totals};
 
 use super::asked::offered_per_s;
 
@@ -49,16 +49,10 @@ impl<'a> Part<'a> {
         self.specs(kind).into_iter().map(of).sum()
     }
 
-    /// What was done between two times, step by step, all series of the line together: counts, which can be summed up, and no
-    /// percentiles, which cannot.
-    pub fn points(&self, kind: Option<OpKind>, step_ns: u64, from_ns: u64, to_ns: u64) -> Vec<Point> {
-        let mut sum: Vec<Point> = Vec::new();
-        for s in self.series(kind) {
-            let points = self.stage.points(s.id, step_ns, from_ns, to_ns);
-            sum.resize(sum.len().max(points.len()), Point::default());
-            sum.iter_mut().zip(points).for_each(|(a, p)| a.add_counts(p));
-        }
-        sum
+    /// What was done between two times, step by step, all series of the line together.
+    pub fn counts(&self, kind: Option<OpKind>, step_ns: u64, from_ns: u64, to_ns: u64) -> Vec<SeriesCounts> {
+        let ids = self.series(kind).into_iter().map(|s| s.id);
+        self.stage.counts(ids, step_ns, from_ns, to_ns)
     }
 
     /// Series of a line in this part: one, or those of the mix.

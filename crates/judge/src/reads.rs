@@ -1,9 +1,10 @@
 //! Whether a stage's reads came from the device: what the workload read against what the kernel counted.
 
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::sample::Role;
 use plimsoll_model::{Finding, Level, OpKind, Sample};
 use plimsoll_store::{RunData, StageData};
+
+use super::agents::{is_sampled, machines};
 
 /// One finding at most: the kernel's counts do not tell the workloads of a stage apart.
 pub fn judge_reads(data: &RunData, stage: &StageData) -> Option<Finding> {
@@ -22,28 +23,37 @@ pub fn judge_reads(data: &RunData, stage: &StageData) -> Option<Finding> {
         let facts = data.environment.devices.get(path);
         uncounted |= facts.and_then(|d| d.get("file_system")).is_some_and(|kind| is_uncounted(kind));
         // Warm-up and tail included: samples cannot leave them out.
-        read += points.iter().map(|p| p.bytes_moved).sum::<u64>();
+        read += points.iter().map(|p| p.counts.bytes_moved).sum::<u64>();
         name.get_or_insert_with(|| workload.name.clone());
     }
-    let (a, b) = around(&data.samples, stage.start_ns, stage.end_ns.unwrap_or(stage.last_ns))?;
-    let grown = |pick: fn(&Sample) -> u64| pick(b).saturating_sub(pick(a));
+    let (process, device) = fetched(data, stage)?;
+    cached_reads(&name?, ReadCounts { read, process, device, buffered, uncounted })
+}
+
+/// What all machines that agents are on fetched while the stage ran: for their processes, and from the devices below, where each of
+/// them has one. Each machine's counters are subtracted by themselves; `None` where one of them was not sampled.
+fn fetched(data: &RunData, stage: &StageData) -> Option<(u64, Option<u64>)> {
+    if !is_sampled(data, stage) {
+        return None;
+    }
+    let (from_ns, to_ns) = (stage.start_ns, stage.end_ns.unwrap_or(stage.last_ns));
+    let each = machines(data, stage).into_iter().map(|(_, host)| fetched_by(&host.samples, from_ns, to_ns));
+    let all = each.collect::<Option<Vec<_>>>()?;
+    all.into_iter().reduce(|a, b| (a.0.saturating_add(b.0), a.1.zip(b.1).map(|(a, b)| a.saturating_add(b))))
+}
+
+/// By one host's samples: the last before the stage and the first after it. Counts may be too high by what others read, never too
+/// low.
+fn fetched_by(samples: &[Sample], from_ns: u64, to_ns: u64) -> Option<(u64, Option<u64>)> {
+    let a = samples.iter().rfind(|s| s.at_ns <= from_ns)?;
+    let b = samples.iter().find(|s| s.at_ns >= to_ns)?;
     let device = (!b.disks.is_empty()).then(|| {
         let fetched = |(n, d): (&String, &plimsoll_model::sample::DiskCounters)| {
             d.read_bytes.saturating_sub(a.disks.get(n).map_or(0, |x| x.read_bytes))
         };
         b.disks.iter().map(fetched).sum()
     });
-    let counts =
-        ReadCounts { read, process: grown(|s| s.process_io.read_bytes), device, buffered, uncounted };
-    cached_reads(&name?, counts)
-}
-
-/// The last sample before the stage and the first after it: counts may be too high by what others read, never too low.
-fn around(samples: &[Sample], from_ns: u64, to_ns: u64) -> Option<(&Sample, &Sample)> {
-    let client = || samples.iter().filter(|s| s.role == Role::Client);
-    let first = client().rfind(|s| s.at_ns <= from_ns)?;
-    let last = client().find(|s| s.at_ns >= to_ns)?;
-    Some((first, last))
+    Some((b.process_io.read_bytes.saturating_sub(a.process_io.read_bytes), device))
 }
 
 /// What was read in the measured time, by different counts, bytes.
@@ -81,13 +91,16 @@ fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
         return None;
     }
     let (level, advice) = if c.buffered {
-        (Level::Qualified, "The figure is a cached one. Use direct I/O, or more data than memory.")
+        (Level::Qualified, "The figure is that of a cache. Use direct I/O, or more data than memory.")
     } else {
-        (Level::Invalid, "Direct reads were answered from memory below: look for a cache or loop device.")
+        (
+            Level::Invalid,
+            "Direct reads were served from memory at a lower layer: look for a cache or a loop device.",
+        )
     };
     let text = format!(
-        "{:.1} % of the bytes read did not come from the device but from the page cache ({} of {} bytes were \
-         fetched, as the kernel counts). {advice}",
+        "{:.1} % of the bytes read came from the page cache, not from the device (by the kernel's counters, {} of {} \
+         bytes were fetched). {advice}",
         share * 100.0,
         fetched,
         c.read

@@ -1,9 +1,13 @@
 //! What an active controller found, worked out again from the stored data: the controller is deterministic, so
 //! feeding it what it saw leads it to what it concluded.
 
-use plimsoll_control::{Conclusion, Observation, Slice, Step};
+use plimsoll_control::{Conclusion, ControlStep, Observation, Slice};
+use plimsoll_model::SeriesCounts;
+use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{ControllerSpec, Stage, Workload};
-use plimsoll_store::{Point, RunData, StageData, Totals};
+use plimsoll_store::{RunData, StageData, Totals};
+
+use super::agents::busiest;
 
 /// `None` where the plan has no active controller.
 pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
@@ -17,9 +21,9 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
         // Idle steps took their time; the next stage is what was run after them.
         let wanted = loop {
             match controller.next(&seen) {
-                Step::Idle(_) => {}
-                Step::Run(wanted) => break Some(wanted),
-                Step::Done => break None,
+                ControlStep::Idle(_) => {}
+                ControlStep::Run(wanted) => break Some(wanted),
+                ControlStep::Done => break None,
             }
         };
         // A newer method may want to go another way than the one that was run: from there on its figures are not its own.
@@ -35,7 +39,7 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
         seen.push(observation);
     }
     // The last look: what follows is of no interest, only what was concluded.
-    while let Step::Idle(_) = controller.next(&seen) {}
+    while let ControlStep::Idle(_) = controller.next(&seen) {}
     controller.conclude()
 }
 
@@ -50,16 +54,14 @@ fn is_same_load(a: &Stage, b: &Stage) -> bool {
 fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation {
     let s = |ns: u64| ns as f64 / 1e9;
     let mine = totals.iter().find(|t| t.window.stage == stage.index);
-    let client = mine.map(|t| t.client).unwrap_or_default();
-    let alive = client.alive_ns as f64;
     let warm = stage.warmup_end_ns.unwrap_or(stage.start_ns);
-    let mut slices = vec![Slice::default(); stage.client.len()];
-    for (c, slice) in stage.client.iter().zip(&mut slices) {
-        slice.in_flight_ns = c.in_flight_ns;
-    }
-    for points in stage.series.values() {
-        points.iter().zip(&mut slices).for_each(|(p, s)| add(s, p));
-    }
+    let mut counts = stage.counts(stage.series.keys().copied(), data.step_ns, 0, u64::MAX);
+    counts.resize(stage.client.len(), SeriesCounts::default());
+    let slice = |(c, client): (&SeriesCounts, &ClientCounts)| Slice {
+        in_flight_ns: client.in_flight_ns,
+        ..Slice::from(c)
+    };
+    let slices = counts.iter().zip(&stage.client).map(slice).collect();
     Observation {
         stage: stage.spec.clone(),
         window_s: mine.map_or(0.0, |t| t.window.seconds(data.grid_ns)),
@@ -69,19 +71,6 @@ fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation 
         window_start_s: s(warm),
         slice_s: s(data.step_ns),
         slices,
-        busy_fraction: if alive > 0.0 {
-            (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0)
-        } else {
-            0.0
-        },
+        busy_fraction: mine.map_or(0.0, busiest),
     }
-}
-
-fn add(s: &mut Slice, p: &Point) {
-    s.ok += p.ok();
-    s.throttled += p.throttled();
-    s.failed += p.failed();
-    s.bytes_moved += p.bytes_moved;
-    s.bytes_ok += p.bytes_ok;
-    s.in_system_ns += p.in_system_ns;
 }

@@ -1,9 +1,9 @@
-//! Samples of this host, cut to a window: how busy the machine was, and with what.
+//! Samples of one host, cut to a window: how busy the machine was, and with what.
 
 use std::collections::BTreeMap;
 
 use plimsoll_model::Sample;
-use plimsoll_model::sample::{CpuQuota, Role};
+use plimsoll_model::sample::CpuQuota;
 use plimsoll_stats::validity::QuotaUse;
 
 /// Shares are 0 to 1. `None`: no two samples touch the window.
@@ -27,11 +27,14 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Over `[from_ns, to_ns)`; between samples, counters are taken to grow evenly.
+    /// Over `[from_ns, to_ns)`; between samples, counters are taken to grow evenly. All of them are of one host.
     pub fn of(samples: &[Sample], nics: &BTreeMap<String, Option<u64>>, from_ns: u64, to_ns: u64) -> Self {
-        let client: Vec<&Sample> = samples.iter().filter(|s| s.role == Role::Client).collect();
-        let Some((a, b)) = around(&client, from_ns, to_ns) else { return Self::default() };
-        let inside = client.iter().filter(|s| (a.at_ns..=b.at_ns).contains(&s.at_ns));
+        debug_assert!(
+            samples.windows(2).all(|w| w[0].host == w[1].host),
+            "counters of two hosts do not subtract"
+        );
+        let Some((a, b)) = around(samples, from_ns, to_ns) else { return Self::default() };
+        let inside = samples.iter().filter(|s| (a.at_ns..=b.at_ns).contains(&s.at_ns));
         let seconds = (b.at_ns - a.at_ns) as f64 / 1e9;
         // Samples lie up to a second outside the window: counts are scaled to the window's length.
         let scale = (to_ns.saturating_sub(from_ns)) as f64 / 1e9 / seconds;
@@ -58,10 +61,10 @@ impl Resources {
 }
 
 /// The last sample at or before the window and the first at or after its end; the outermost ones inside, where there are none.
-fn around<'a>(samples: &[&'a Sample], from_ns: u64, to_ns: u64) -> Option<(&'a Sample, &'a Sample)> {
+fn around(samples: &[Sample], from_ns: u64, to_ns: u64) -> Option<(&Sample, &Sample)> {
     let first = samples.iter().rfind(|s| s.at_ns <= from_ns).or_else(|| samples.first())?;
     let last = samples.iter().find(|s| s.at_ns >= to_ns).or_else(|| samples.last())?;
-    (last.at_ns > first.at_ns).then_some((*first, *last))
+    (last.at_ns > first.at_ns).then_some((first, last))
 }
 
 /// [used, stolen, idle, interrupts] shares of one CPU between two samples.
@@ -102,6 +105,7 @@ fn nic_share(a: &Sample, b: &Sample, speeds: &BTreeMap<String, Option<u64>>, sec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::sample::Role;
 
     fn sample(at_s: u64, user: u64, idle: u64, steal: u64, cpu_s: u64, rx: u64) -> Sample {
         Sample {

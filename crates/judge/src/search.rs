@@ -1,20 +1,19 @@
-//! Lines of a search for the best concurrency, and what holds for the concurrency that it found.
+//! Lines of searches for the best concurrency, and what holds for the concurrency that each found.
 
-use plimsoll_control::{load_point_of, rung_of};
+use plimsoll_control::{load_point_of, rung_of, search_of};
 use plimsoll_model::analysis::{Saturation, SaturationPoint};
+use plimsoll_model::plan::{ControllerSpec, Plan};
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Estimate, RunSummary};
+use plimsoll_model::{Estimate, Finding, Level, RunSummary};
 
 use super::line::Line;
 
 /// Repeats of one concurrency are two or three: how much they scatter is known from all of the search together.
 pub fn apply(lines: &[Line<'_>], summaries: &mut [WorkloadSummary], found: &[Saturation]) {
-    let [found] = found else { return };
     for (line, summary) in lines.iter().zip(summaries) {
-        let Some(point) = rung(line).and_then(|c| point(found, c)) else { continue };
-        if line.op_name() != found.op_class {
-            continue;
-        }
+        let Some((search, c)) = rung(line) else { continue };
+        let Some(found) = found.get(search).filter(|f| f.op_class == line.op_name()) else { continue };
+        let Some(point) = point(found, c) else { continue };
         summary.ops_per_s = Some(point.ops_per_s);
         if let Some(b) = &mut summary.bytes_per_s {
             let relative = |x: f64| b.value * x / point.ops_per_s.value.max(f64::MIN_POSITIVE);
@@ -24,7 +23,7 @@ pub fn apply(lines: &[Line<'_>], summaries: &mut [WorkloadSummary], found: &[Sat
     }
 }
 
-fn rung(line: &Line<'_>) -> Option<u32> {
+fn rung(line: &Line<'_>) -> Option<(usize, u32)> {
     rung_of(&line.parts.first()?.stage.spec)
 }
 
@@ -32,25 +31,65 @@ fn point(found: &Saturation, concurrency: u32) -> Option<&SaturationPoint> {
     found.points.iter().find(|p| p.concurrency == concurrency)
 }
 
-/// The summary with the lines of the concurrency that was found: what a promise is held against. The other steps were
-/// means to its end.
+/// The summary with the lines of the concurrencies that were found: what a promise is held against. The other steps were
+/// means to their end. Of a search without an answer there is no line, and what is promised of it is undetermined.
 pub fn of_the_best(s: &RunSummary, lines: &[Line<'_>], found: &[Saturation]) -> Option<RunSummary> {
-    let best = found.first()?.c95?.value as u32;
+    if found.is_empty() {
+        return None;
+    }
+    let best = |search: usize| found.get(search)?.c95.map(|c| c.value as u32);
     let mut out = s.clone();
-    let mut is_best = lines.iter().map(|l| rung(l) == Some(best));
+    let mut is_best = lines.iter().map(|l| rung(l).is_some_and(|(search, c)| best(search) == Some(c)));
     out.workloads.retain(|_| is_best.next().unwrap_or(false));
-    (!out.workloads.is_empty()).then_some(out)
+    // Where nothing came back at all, each step shows it.
+    let cut_off = found.iter().any(|f| f.budget_needed_s.is_some());
+    (cut_off || !out.workloads.is_empty()).then_some(out)
+}
+
+/// Whether the run is of several searches, one after the other.
+pub fn is_of_several(plan: &Plan) -> bool {
+    matches!(&plan.controller, Some(ControllerSpec::Saturation { then, .. }) if !then.is_empty())
+}
+
+/// Of several searches what is wrong with one step is wrong with the search that it is of: its steps lead to one answer together,
+/// and those of the others do not. Load points stand for themselves.
+pub fn confine(findings: &mut [Finding], lines: &[Line<'_>], plan: &Plan) {
+    let Some(spec) = plan.controller.as_ref().filter(|_| is_of_several(plan)) else { return };
+    let names: Vec<&str> =
+        spec.templates().map(|t| t.workloads.first().map_or("", |w| w.name.as_str())).collect();
+    for f in findings.iter_mut().filter(|f| f.level == Level::Invalid) {
+        let Some(on) = f.workload.clone() else { continue };
+        let Some(line) = lines.iter().find(|l| l.label() == on || l.name == on) else { continue };
+        let spec = &line.parts[0].stage.spec;
+        let name = search_of(spec).filter(|_| load_point_of(spec).is_none()).and_then(|i| names.get(i));
+        if let Some(name) = name {
+            f.workload = Some((*name).to_owned());
+            f.evidence.push(("step".into(), on));
+        }
+    }
+}
+
+/// Says of each of several searches what makes it void.
+pub fn mark_void(found: &mut [Saturation], findings: &[Finding], plan: &Plan) {
+    let Some(spec) = plan.controller.as_ref().filter(|_| is_of_several(plan)) else { return };
+    for (found, template) in found.iter_mut().zip(spec.templates()) {
+        let name = template.workloads.first().map(|w| w.name.as_str());
+        let is_on = |f: &&Finding| f.level == Level::Invalid && f.workload.as_deref() == name;
+        found.invalid = findings.iter().filter(is_on).map(|f| f.code.clone()).collect();
+        found.invalid.sort_unstable();
+        found.invalid.dedup();
+    }
 }
 
 /// Labels of the lines that stand beside each other: what is wrong with one of them is wrong with that one. Of a search they
-/// are its load points; its other steps lead to one answer together.
-pub fn cells(lines: &[Line<'_>], searched: bool) -> Vec<String> {
+/// are its load points; its other steps lead to one answer together. Of several searches they are those of all.
+pub fn cells(lines: &[Line<'_>], searched: bool, several: bool) -> Vec<String> {
     let is_cell = |l: &&Line<'_>| {
         let spec = &l.parts[0].stage.spec;
         if l.together {
             return false;
         }
-        if searched { load_point_of(spec).is_some() } else { spec.cell.is_some() }
+        if searched && !several { load_point_of(spec).is_some() } else { spec.cell.is_some() }
     };
     let mut labels: Vec<String> = lines.iter().filter(is_cell).map(Line::label).collect();
     labels.dedup();

@@ -1,13 +1,17 @@
 //! A stage's measured window in the form in which stats judges it.
 
-use plimsoll_model::outcome::OTHER_SEED;
-use plimsoll_model::plan::{TargetSpec, Workload, suite};
-use plimsoll_model::summary::LatencySummary;
-use plimsoll_model::{Finding, Level, OpKind, Outcome, Series};
-use plimsoll_stats::judge::{ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
-use plimsoll_stats::validity::{Facts, Turns};
-use plimsoll_store::{Point, RunData, StageData, Totals};
+use std::collections::BTreeMap;
 
+use plimsoll_model::outcome::OTHER_SEED;
+use plimsoll_model::plan::{Pacing, TargetSpec, Workload, suite};
+use plimsoll_model::summary::LatencySummary;
+use plimsoll_model::{Finding, Level, OpKind, Outcome, Series, SeriesCounts};
+use plimsoll_stats::judge::{AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
+use plimsoll_stats::validity::{Facts, Turns};
+use plimsoll_store::stream::FRAME_SPAN_NS;
+use plimsoll_store::{RunData, StageData, Totals};
+
+use super::agents::{self, AgentPart, Done};
 use super::asked::{nominal_size, offered_per_s, reads};
 use super::ceiling::ceiling_for;
 use super::line::Line;
@@ -16,12 +20,17 @@ use super::reads::judge_reads;
 use super::resources::Resources;
 use super::{law, unchecked};
 
-/// The findings on one stage's window, and what the checks looked at.
-pub fn judge_stage(data: &RunData, totals: &Totals, lines: &[Line<'_>]) -> (Vec<Finding>, Vec<Facts>) {
+/// The findings on one stage's window, and what the checks looked at. `limiter_known`: see [`StageSeen::limiter_known`].
+pub fn judge_stage(
+    data: &RunData,
+    totals: &Totals,
+    lines: &[Line<'_>],
+    limiter_known: bool,
+) -> (Vec<Finding>, Vec<Facts>) {
     let Some(stage) = data.stages.iter().find(|s| s.index == totals.window.stage) else {
         return Default::default();
     };
-    let seen = stage_seen(data, stage, totals, lines);
+    let seen = StageSeen { limiter_known, ..stage_seen(data, stage, totals, lines) };
     let judged = judge(&seen);
     let mut findings = judged.findings;
     add_failures(stage, &mut findings);
@@ -56,31 +65,9 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         stage.spec.workloads.iter().filter_map(|w| data.plan.target_of(w).ok()).map(|(_, t)| t).collect();
     let virtual_time = targets.iter().any(|t| matches!(t, TargetSpec::Sim(_)));
     let loopback = targets.iter().any(|t| is_loopback(t));
-    let r = Resources::of(&data.samples, &data.environment.nics, from, to);
-    let mut client = ClientSeen::default();
-    for c in stage.client_points(step_ns, from, to) {
-        let alive = c.alive_ns as f64;
-        // Simulated workers wait for nothing: their busy share says nothing about this machine.
-        if !virtual_time {
-            let busy = if alive > 0.0 { (1.0 - c.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 };
-            client.busy.push(busy);
-        }
-        client.in_flight.push(c.in_flight_ns as f64 / 1e9 / dt_s);
-        client.late_ops += c.late_ops as f64;
-        client.turns.push(Turns {
-            alive_s: alive / 1e9,
-            wait_s: c.run_wait_ns as f64 / 1e9,
-            turns: c.cpu_turns as f64,
-        });
-    }
-    // With the storage on this machine its cores are busy for both; the workers' own share tells the client apart.
-    client.busiest_core = r.busiest_core.filter(|_| !loopback && !virtual_time);
-    client.workers = f64::from(stage.workers);
-    (client.others_cpu, client.own_cpu) = (r.others_cpu, r.own_cpu);
-    client.nic_share = r.nic_share;
-    client.quota = r.quota.filter(|_| !virtual_time);
-    client.steal = r.steal;
-    client.ceiling_share = ceiling_share(data, stage, totals).filter(|_| !virtual_time);
+    let machine = Machine { virtual_time, loopback };
+    let parts = agents::of_window(data, stage, totals);
+    let clients = parts.iter().map(|p| client_seen(data, stage, totals, p, machine)).collect();
     // Syncs that belong to the writes (every n, or at the end) are no load of their own that could fail to come.
     let asked_for = |s: &&Series| {
         let spec = &stage.spec.workloads[usize::from(s.id.workload)];
@@ -100,7 +87,7 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         dt_s,
         workloads,
         sums,
-        client,
+        clients,
         law: law::sums(data, stage, totals, totals.window.seconds(data.grid_ns)),
         horizon_s: horizon_s(stage),
         goal_s: data.plan.options.goal.map(|g| g.0.as_secs_f64()),
@@ -108,21 +95,19 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
         loopback,
         in_flight_option: option,
+        ..StageSeen::default()
     }
 }
 
 /// As the command has it that the plan came from.
 fn in_flight_option(data: &RunData, stage: &StageData, targets: &[&TargetSpec]) -> Option<&'static str> {
     let is_file = |t: &&TargetSpec| matches!(t, TargetSpec::Block(_) | TargetSpec::Files(_));
-    let of_a_job_file = |w: &Workload| {
-        w.block.as_ref().is_some_and(|b| b.fio.as_ref().is_some_and(|f| !f.options.is_empty()))
-    };
     // A synchronous call is one in flight: only more jobs are more.
     let one_each = stage.ring == "psync";
     targets.iter().any(is_file).then(|| match data.plan.labels.get(suite::LABEL).map(String::as_str) {
         Some(suite::FILE) => "--threads",
         Some(suite::DRIVE) => "--ioperdrive",
-        _ if stage.spec.workloads.iter().any(of_a_job_file) => match one_each {
+        _ if stage.spec.workloads.iter().any(Workload::is_of_job_file) => match one_each {
             true => "--set numjobs=",
             false => IODEPTH_OF_A_JOB_FILE,
         },
@@ -135,21 +120,98 @@ fn in_flight_option(data: &RunData, stage: &StageData, targets: &[&TargetSpec]) 
 const IODEPTH: &str = "--iodepth";
 const IODEPTH_OF_A_JOB_FILE: &str = "--set iodepth=";
 
-/// Share of this machine's calibrated ceiling that the stage came to: the time that its completed ops would take at full speed,
+/// Where an agent works.
+#[derive(Debug, Clone, Copy)]
+struct Machine {
+    /// Simulated workers wait for nothing: their busy share says nothing about their machine.
+    virtual_time: bool,
+    /// With the storage on the same machine its cores are busy for both; the workers' own share tells the client apart.
+    loopback: bool,
+}
+
+fn client_seen(
+    data: &RunData,
+    stage: &StageData,
+    totals: &Totals,
+    part: &AgentPart<'_>,
+    machine: Machine,
+) -> ClientSeen {
+    let Machine { virtual_time, loopback } = machine;
+    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let dt_s = data.step_ns as f64 / 1e9;
+    let r = Resources::of(part.samples, &part.agent.host.machine.nics, from, to);
+    let ceiling = ceiling_share(&part.agent.host.machine.ceiling, part, totals.window.seconds(data.grid_ns));
+    let of_loads = |f: fn(&Done) -> u64| {
+        part.done.iter().filter(|d| agents::is_load(stage, d.id)).map(f).fold(0, u64::saturating_add) as f64
+    };
+    let mut client = ClientSeen {
+        agent: part.agent.host.agent.clone(),
+        workers: f64::from(part.workers),
+        started: of_loads(|d| d.counts.started),
+        ok: of_loads(|d| d.counts.ok()),
+        share_of_work: share_of_work(stage, part),
+        lost: part.name.and_then(|_| lost(data, stage, totals, part)),
+        busiest_core: r.busiest_core.filter(|_| !loopback && !virtual_time),
+        others_cpu: r.others_cpu,
+        own_cpu: r.own_cpu,
+        nic_share: r.nic_share,
+        quota: r.quota.filter(|_| !virtual_time),
+        steal: r.steal,
+        ceiling_share: ceiling.filter(|_| !virtual_time),
+        ..ClientSeen::default()
+    };
+    for c in part.points {
+        if !virtual_time {
+            client.busy.push(c.busy_fraction().unwrap_or(0.0));
+        }
+        client.in_flight.push(c.in_flight_ns as f64 / 1e9 / dt_s);
+        client.late_ops += c.late_ops as f64;
+        client.turns.push(Turns {
+            alive_s: c.alive_ns as f64 / 1e9,
+            wait_s: c.run_wait_ns as f64 / 1e9,
+            turns: c.cpu_turns as f64,
+        });
+    }
+    client
+}
+
+/// What agents that are to do the same have in common: ops in flight are divided over agents, the times of an open loop over their
+/// workers.
+fn share_of_work(stage: &StageData, part: &AgentPart<'_>) -> u32 {
+    let closed = stage.spec.workloads.iter().all(|w| w.pacing == Pacing::Closed);
+    if closed && part.slots > 0 { part.slots } else { part.workers }
+}
+
+/// Of one of several agents whose record ends before the window does: from when on nothing is known of it. Where all ends with the
+/// end of the record (a run that was killed), a file may be two frames shorter than
+/// another.
+fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>) -> Option<AgentLost> {
+    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let spared_ns = if stage.stop_ns.is_some() { 0 } else { 2 * FRAME_SPAN_NS.max(data.grid_ns) };
+    let own = Some(part.stage).filter(|own| own.is_lost_before(to.saturating_sub(spared_ns)))?;
+    let until = own.seen_until_ns();
+    let missing_ns = to.saturating_sub(until);
+    Some(AgentLost {
+        at_s: until.saturating_sub(stage.start_ns) as f64 / 1e9,
+        missing_s: missing_ns as f64 / 1e9,
+        share: (missing_ns as f64 / (to - from).max(1) as f64).min(1.0),
+        damaged: part.agent.damaged,
+    })
+}
+
+/// Share of a machine's calibrated ceiling that its agent came to: the time that its completed ops would take at full speed,
 /// each kind at its own size, over the time that its workers had. Attempts that were refused move no body and are no op that was
 /// generated in full: they are held against nothing. `None` without a calibration that covers all its ops.
-fn ceiling_share(data: &RunData, stage: &StageData, totals: &Totals) -> Option<f64> {
-    let ceiling = &data.environment.ceiling;
+fn ceiling_share(ceiling: &BTreeMap<String, f64>, part: &AgentPart<'_>, window_s: f64) -> Option<f64> {
     if ceiling.is_empty() {
         return None;
     }
     let mut worker_s = 0.0;
-    for s in &totals.series {
-        if s.ok() > 0 {
-            worker_s += s.ok() as f64 / ceiling_for(ceiling, s.id.kind, s.bytes_ok / s.ok())?;
-        }
+    for d in part.done.iter().filter(|d| d.counts.ok() > 0) {
+        let ok = d.counts.ok();
+        worker_s += ok as f64 / ceiling_for(ceiling, d.id.kind, d.counts.bytes_ok / ok)?;
     }
-    let had_s = totals.window.seconds(data.grid_ns) * f64::from(stage.workers.max(1));
+    let had_s = window_s * f64::from(part.workers.max(1));
     (had_s > 0.0).then(|| worker_s / had_s)
 }
 
@@ -168,13 +230,13 @@ fn workload_seen(
             && l.parts.iter().any(|p| p.stage.index == stage.index && p.workload == series.id.workload)
     };
     let points = stage.points(series.id, data.step_ns, from, to);
-    let column = |f: &dyn Fn(&Point) -> f64| points.iter().map(f).collect::<Vec<f64>>();
+    let column = |f: &dyn Fn(&SeriesCounts) -> f64| points.iter().map(|p| f(&p.counts)).collect::<Vec<f64>>();
     let stage_mismatches = if stage.spec.workloads.len() == 1 && reads(series.id.kind) {
         stage.report.mismatch_count
     } else {
         0
     };
-    let mismatches = series.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches);
+    let mismatches = series.counts.outcomes[Outcome::VerifyMismatch.index()].max(stage_mismatches);
     WorkloadSeen {
         name: lines.iter().find(is_mine).map_or_else(|| spec.name.clone(), |l| l.name.clone()),
         op: Some(series.id.kind),
@@ -186,12 +248,12 @@ fn workload_seen(
         },
         offered_per_s: offered_per_s(spec, series.id.kind),
         rate: lines.iter().find(is_mine).and_then(|l| l.printed(data)),
-        ok: column(&|p| p.ok() as f64),
-        bytes_ok: column(&|p| p.bytes_ok as f64),
-        bytes_moved: column(&|p| p.bytes_moved as f64),
-        throttled: column(&|p| p.throttled() as f64),
-        failed: column(&|p| p.failed() as f64),
-        started: column(&|p| p.started as f64),
+        ok: column(&|c| c.ok() as f64),
+        bytes_ok: column(&|c| c.bytes_ok as f64),
+        bytes_moved: column(&|c| c.bytes_moved as f64),
+        throttled: column(&|c| c.throttled() as f64),
+        failed: column(&|c| c.failed() as f64),
+        started: column(&|c| c.started as f64),
         response: LatencySummary::of(&series.response),
         service: series.service.as_ref().and_then(LatencySummary::of),
         first_byte: series.first_byte.as_ref().and_then(LatencySummary::of),
@@ -247,7 +309,7 @@ fn add_failures(stage: &StageData, findings: &mut Vec<Finding>) {
     }
     if !told && !evidence.is_empty() {
         let (what, text) = &evidence[0];
-        let sentence = format!("Some ops failed, fewer than are allowed. The first: {what}: {text}");
+        let sentence = format!("Some ops failed, but fewer than allowed. The first: {what}: {text}");
         let mut f = Finding::new("F03", "some_failed", Level::Info, sentence);
         f.evidence = evidence;
         findings.push(f);

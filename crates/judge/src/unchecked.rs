@@ -25,15 +25,15 @@ fn bodies(stage: &StageData) -> Option<Finding> {
     // Their bytes were compared, so that what they are is known; what was asked of the server did not come.
     if readers.peek().is_some() && readers.all(|w| w.verify) {
         let text = format!(
-            "{n} bodies came without a checksum that they could be checked by. --verify held each of their bytes against what was \
-             written; whether the server keeps checksums is not known."
+            "{n} bodies arrived without a checksum to verify. --verify compared every byte with what was written; it \
+             is not known whether the server stores checksums."
         );
         return Some(Finding::new("F62", "unchecked", Level::Qualified, text).measured(n as f64, 0.0));
     }
     let text = format!(
-        "{n} bodies came without a checksum that --checksum could check them by (no server sends that of a part of an object): \
-         whether they are what was stored is not known, and nothing was found out by asking. Leave --checksum out for such reads of \
-         this server, or use --verify, which needs nothing from it."
+        "{n} bodies arrived without a checksum for --checksum to verify (no server sends one for a part of an \
+         object), so it is not known whether they are what was stored. Omit --checksum for such reads from this \
+         server, or use --verify, which does not depend on the server."
     );
     Some(Finding::new("F62", "unchecked", Level::Invalid, text).measured(n as f64, 0.0))
 }
@@ -42,8 +42,9 @@ fn bodies(stage: &StageData) -> Option<Finding> {
 fn uploads(stage: &StageData) -> Option<Finding> {
     let n = stage.report.unconfirmed_uploads;
     let text = format!(
-        "{n} uploads carried a checksum of which the server's answer says nothing: most likely it ignored the header and checked \
-         nothing, and the rate is that of uploads without. Leave --checksum out for this server, or use one that checks."
+        "{n} uploads carried a checksum that the server did not acknowledge: most likely it ignored the header, so \
+         the rate is that of uploads without checksums. Omit --checksum for this server, or use a server that \
+         verifies checksums."
     );
     (n > 0).then(|| Finding::new("F62", "unchecked_uploads", Level::Invalid, text).measured(n as f64, 0.0))
 }
@@ -53,7 +54,7 @@ fn crossed(stage: &StageData) -> Option<Finding> {
     let n = stage.report.crossed_reads;
     let is_verified = |w: u16| stage.spec.workloads.get(usize::from(w)).is_some_and(|w| w.verify);
     let verified = stage.series.iter().filter(|(id, _)| reads(id.kind) && is_verified(id.workload));
-    let all: u64 = verified.flat_map(|(_, points)| points).map(|p| p.ok()).sum();
+    let all: u64 = verified.flat_map(|(_, points)| points).map(|p| p.counts.ok()).sum();
     shown_nothing(n, all)
 }
 
@@ -66,14 +67,14 @@ fn shown_nothing(n: u64, all: u64) -> Option<Finding> {
     let (level, then) = if share >= MOST {
         (
             Level::Invalid,
-            "--verify has shown nothing of most of what was read. Use a larger --size, or fewer in flight.",
+            "--verify proved nothing about most of what was read. Use a larger --size, or fewer in flight.",
         )
     } else {
-        (Level::Info, "The others were held against what was written.")
+        (Level::Info, "The others were compared with what was written.")
     };
     let text = format!(
-        "{n} of {all} verified reads show neither that the data is whole nor that it is not: a write to the same place crossed \
-         them. {then}"
+        "{n} of {all} verified reads show neither intact nor damaged data, because a write to the same block \
+         overlapped them. {then}"
     );
     Some(Finding::new("F64", "verify_crossed", level, text).measured(share, MOST))
 }
@@ -87,7 +88,7 @@ fn nothing_read(data: &RunData, stage: &StageData, index: usize, w: &Workload) -
         return None;
     }
     let mine = stage.series.iter().filter(|(id, _)| usize::from(id.workload) == index && reads(id.kind));
-    let read: u64 = mine.flat_map(|(_, points)| points).map(|p| p.ok() + p.failed()).sum();
+    let read: u64 = mine.flat_map(|(_, points)| points).map(|p| p.counts.ok() + p.counts.failed()).sum();
     if read > 0 {
         return None;
     }
@@ -98,18 +99,20 @@ fn nothing_read(data: &RunData, stage: &StageData, index: usize, w: &Workload) -
     let (level, text) = match spec {
         _ if kinds(w).any(reads) => (
             Level::Invalid,
-            "No read ended, so that --verify checked nothing: whether the data is whole is not known. Run longer.",
+            "No read completed, so --verify checked nothing, and it is not known whether the data is intact. Run \
+             longer.",
         ),
         _ if data.plan.stages.iter().flat_map(|s| &s.workloads).any(reads_it) => return None,
         // What is written so can be verified by a later run: the record of it is kept.
         TargetSpec::Block(_) | TargetSpec::Files(_) => (
             Level::Info,
-            "Only writes were asked for: they are stamped, and a record of them is kept, but nothing was read back, so that nothing \
-             is verified yet. Read with --verify, from the same runs directory.",
+            "Only writes were requested. They are stamped and recorded, but nothing was read back, so nothing is \
+             verified yet. Read with --verify, using the same runs directory.",
         ),
         _ => (
             Level::Invalid,
-            "Nothing in this mix reads, so that --verify checked nothing: whether the data is whole is not known. Add get to the mix.",
+            "Nothing in this mix reads, so --verify checked nothing, and it is not known whether the data is intact. \
+             Add get to the mix.",
         ),
     };
     Some(Finding::new("F64", "nothing_verified", level, text.to_owned()).on(w.name.clone()))

@@ -8,11 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Estimate, OpKind};
 
+/// Of `analysis.json`; within it names are added, none changes.
 pub const SCHEMA: &str = "plimsoll.analysis/1";
 
+/// What was worked out from a run's raw data beside its summary: the evidence behind plots and tables. Times are seconds since the
+/// run's start; everything but `schema` may be empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Analysis {
+    /// `plimsoll.analysis/1`.
     pub schema: String,
     /// Where each line of the summary lies in the series; one entry per repeat.
     pub spans: Vec<LineSpan>,
@@ -47,6 +51,7 @@ pub struct Analysis {
 pub struct Remark {
     /// Seconds since the run's start.
     pub at_s: f64,
+    /// In the person's own words.
     pub text: String,
     /// By `--mark-at`, and not by `plimsoll mark`.
     pub planned: bool,
@@ -55,19 +60,23 @@ pub struct Remark {
 /// One stage's part of a line of the summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineSpan {
-    /// Index into `RunSummary::workloads`.
+    /// Index into `workloads` of the summary.
     pub line: usize,
+    /// Index of the stage, in the order in which stages ran, from 0.
     pub stage: u32,
     /// Index of the workload in the stage.
     pub workload: u16,
+    /// The ops that the line counts.
     pub kind: OpKind,
     /// Which repeat of the cell, from 0.
     pub repeat: u32,
     /// From the first submission to the last completion.
     pub start_s: f64,
+    /// The last completion.
     pub end_s: f64,
     /// The measured window. Equal ends: there was none.
     pub window_start_s: f64,
+    /// End of the last whole slice before the load stopped.
     pub window_end_s: f64,
 }
 
@@ -75,6 +84,7 @@ pub struct LineSpan {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Hold {
+    /// Index into `workloads` of the summary.
     pub line: usize,
     /// `ops` or `bytes`: what the levels count.
     pub unit: String,
@@ -82,7 +92,8 @@ pub struct Hold {
     pub verdict: String,
     /// What is missing, when undetermined.
     pub reason: String,
-    pub levels: Vec<Level>,
+    /// Stretches in which the rate held, in order of time.
+    pub levels: Vec<MeasuredLevel>,
     /// Downward steps that were judged.
     pub cliffs: Vec<Cliff>,
     /// Short dips and catch-up spikes that are no levels: (start, end).
@@ -91,21 +102,31 @@ pub struct Hold {
     pub horizon_s: f64,
 }
 
+/// A stretch of time in which a rate held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Level {
+#[schemars(rename = "Level")]
+pub struct MeasuredLevel {
+    /// Since the run's start.
     pub start_s: f64,
+    /// Since the run's start; where it is the last, the end of what was seen.
     pub end_s: f64,
+    /// Mean rate in it, of the `unit` that stands beside the levels.
     pub per_s: Estimate,
 }
 
+/// A step down from one level to the next, and what it is taken for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cliff {
+    /// Since the run's start.
     pub at_s: f64,
+    /// Mean rate before it, of the `unit` that stands beside the cliffs.
     pub from_per_s: f64,
+    /// Mean rate after it.
     pub to_per_s: f64,
     /// `throttle-proved`, `throttle-likely`, `cliff, cause open`, `gradual decline`, ...
     pub verdict: String,
+    /// One row for each test that was made or could not be made.
     pub evidence: Vec<Evidence>,
 }
 
@@ -115,6 +136,7 @@ pub struct Cliff {
 pub struct Evidence {
     /// E1 to E7 of the methods.
     pub code: String,
+    /// What was tested, with what was seen.
     pub text: String,
     /// Null: could not be tested.
     pub holds: Option<bool>,
@@ -126,13 +148,19 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BucketFit {
+    /// Its name in the plan.
     pub target: String,
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op_class: String,
     /// `ops`, `bytes`, or `undetermined` when one size cannot tell them apart.
     pub unit: String,
+    /// What passes once the bucket is empty, per second.
     pub sustained_per_s: Option<Estimate>,
+    /// What passes while there are tokens, per second.
     pub burst_per_s: Option<Estimate>,
+    /// Tokens of a full bucket: ops or bytes.
     pub capacity: Option<Estimate>,
+    /// Tokens that come back per second of rest.
     pub refill_per_s: Option<Estimate>,
     /// Seconds of idleness after which it is full again.
     pub full_again_s: Option<Estimate>,
@@ -154,11 +182,14 @@ pub struct Drain {
     pub start_s: f64,
     /// (seconds since its start, ops or bytes done since).
     pub work: Vec<(f64, f64)>,
+    /// When the bucket was empty, seconds since the drain's start. Null: not seen.
     pub cliff_s: Option<f64>,
 }
 
+/// What an idle time brought back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
+    /// Seconds without load.
     pub idle_s: f64,
     /// Tokens recovered beyond what the sustained rate gave.
     pub tokens: Estimate,
@@ -170,13 +201,17 @@ pub struct Recovery {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SizeModel {
+    /// Its name in the plan.
     pub target: String,
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op_class: String,
     /// O; null with `ops_at_least` when only bounded.
     pub ops_per_s: Option<Estimate>,
+    /// The most that was seen, ops per second; null where O is known.
     pub ops_at_least: Option<f64>,
     /// W.
     pub bytes_per_s: Option<Estimate>,
+    /// The most that was seen, bytes per second; null where W is known.
     pub bytes_at_least: Option<f64>,
     /// s* = W/O.
     pub knee_bytes: Option<Estimate>,
@@ -184,6 +219,7 @@ pub struct SizeModel {
     pub base_ns: Option<Estimate>,
     /// v.
     pub stream_bytes_per_s: Option<Estimate>,
+    /// How sharply one cap takes over from the other: the larger, the sharper. Null: the cells do not tell.
     pub p: Option<f64>,
     /// What p says: two independent limiters, one shared resource, or open; `neither cap binds`; `not monotone`;
     /// `undetermined: REASON` where the cells carry no model.
@@ -192,7 +228,8 @@ pub struct SizeModel {
     pub in_flight: Option<u32>,
     /// Runs of each cell. From one, how much runs differ is assumed, not measured.
     pub repeats: u32,
-    pub cells: Vec<Cell>,
+    /// One for each size and concurrency that was measured.
+    pub cells: Vec<SizeModelCell>,
 }
 
 impl SizeModel {
@@ -200,10 +237,15 @@ impl SizeModel {
     pub const UNDETERMINED: &str = "undetermined: ";
 }
 
+/// One size at one concurrency, all of its repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cell {
+#[schemars(rename = "Cell")]
+pub struct SizeModelCell {
+    /// Of each op.
     pub size_bytes: u64,
+    /// Ops in flight.
     pub concurrency: u32,
+    /// Measured.
     pub ops_per_s: Estimate,
     /// What the model says for this cell.
     pub predicted: Option<f64>,
@@ -213,75 +255,129 @@ pub struct Cell {
     pub room: Option<f64>,
 }
 
+/// A search for the concurrency beyond which the rate no longer grows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Saturation {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op_class: String,
+    /// Of each op; the mean where sizes differ.
     pub size_bytes: u64,
+    /// One for each concurrency, ascending, repeats merged.
     pub points: Vec<SaturationPoint>,
     /// Smallest concurrency that reaches 95 % of the plateau.
     pub c95: Option<Estimate>,
+    /// Mean of the highest points, ops per second: what more in flight does not raise, where the verdict is `saturated`.
     pub plateau_per_s: Option<Estimate>,
     /// The next lower concurrency surely (95 %) does not reach 95 % of the plateau.
     pub fewer_fall_short: bool,
     /// `saturated`, `client limited`, `state changed during search`, ...
     pub verdict: String,
+    /// Seconds of a budget (`--budget`) with which each search of the run would be answered; null where this one is.
+    pub budget_needed_s: Option<f64>,
+    /// Codes of what makes this search void, where it is one of several: the others may stand.
+    pub invalid: Vec<String>,
 }
 
+impl Saturation {
+    /// Name of the finding (F20) of a search that its budget kept from an answer.
+    pub const BUDGET_TOO_SHORT: &'static str = "budget_too_short";
+
+    /// How it ended, with the budget that would do where it was too short.
+    pub fn result(&self) -> String {
+        match self.budget_needed_s {
+            Some(s) => format!("undetermined: {}; {}", self.verdict, Self::would_do(s)),
+            None => self.verdict.clone(),
+        }
+    }
+
+    /// `--budget 3m would do`.
+    pub fn would_do(needed_s: f64) -> String {
+        let budget = crate::units::Span(std::time::Duration::from_secs_f64(needed_s.clamp(0.0, 1e9)));
+        format!("--budget {budget} would do")
+    }
+}
+
+/// One concurrency of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SaturationPoint {
+    /// Ops in flight.
     pub concurrency: u32,
+    /// Mean of its repeats.
     pub ops_per_s: Estimate,
+    /// Median response, nanoseconds. Null: too few ops.
     pub p50_ns: Option<u64>,
+    /// 99th percentile of the response, nanoseconds. Null: too few ops.
     pub p99_ns: Option<u64>,
 }
 
+/// How the rate grows with the number of nodes, for one line that all runs have.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Scaling {
+    /// Op and size of the line: `get 4 MiB`.
     pub name: String,
-    /// `ops/s` or `bytes/s`.
+    /// Of all rates here: `ops/s` or `bytes/s`.
     pub unit: String,
+    /// One for each number of nodes, ascending.
     pub points: Vec<ScalingPoint>,
     /// Predictions; speculative beyond 1.5 times what was measured.
     pub predictions: Vec<ScalingPrediction>,
     /// Number of nodes with the greatest rate, where crosstalk is surely there.
     pub peak_nodes: Option<f64>,
+    /// What was found, in words.
     pub verdict: String,
 }
 
+/// One number of nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingPoint {
+    /// How many there were.
     pub nodes: u32,
+    /// Mean of its runs, in `unit`.
     pub per_s: Estimate,
     /// Against the smallest number of nodes; 1 is linear.
     pub efficiency: Option<Estimate>,
 }
 
+/// What a number of nodes that was not measured would give.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingPrediction {
+    /// How many there would be.
     pub nodes: u32,
+    /// In `unit`; the interval covers both the fit and how much runs differ.
     pub per_s: Estimate,
+    /// Against the smallest number of nodes that was measured; 1 is linear.
     pub efficiency: Option<Estimate>,
+    /// More than 1.5 times the most that was measured.
     pub speculative: bool,
 }
 
+/// One line that both sides have, compared in one measure.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Comparison {
     /// What is compared: `put 64KiB ops/s`.
     pub name: String,
+    /// Of `a` and `b`: `op/s` or `ns`.
     pub unit: String,
     /// `rate`, `mean response` or `p99 response`.
     pub measure: String,
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// Of each op.
     pub size_bytes: u64,
+    /// Ops in flight.
     pub concurrency: u32,
+    /// What A is called: the side that the outcome speaks of.
     pub a_name: String,
+    /// What B is called: the other side.
     pub b_name: String,
     /// Run means in the order in which they were made; paired by index when `paired`.
     pub a: Vec<f64>,
+    /// Likewise of B.
     pub b: Vec<f64>,
+    /// Runs of A and B took turns: what both had in common cancels out.
     pub paired: bool,
     /// A over B.
     pub ratio: Option<Estimate>,
@@ -295,35 +391,46 @@ pub struct Comparison {
     pub verdict: String,
 }
 
+/// Latency in open loop at a fraction of what the storage sustains.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LoadPoint {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op_class: String,
     /// Of the sustained limit's lower bound.
     pub fraction: f64,
+    /// Ops per second that were intended to start.
     pub offered_per_s: f64,
+    /// Ops per second that ended well. Null: the data does not carry it.
     pub achieved_per_s: Option<Estimate>,
+    /// What was offered came through, and no backlog grew.
     pub sustainable: bool,
     /// Codes of what makes this point invalid; the others stand.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<String>,
+    /// From the intended start: the waiting is in it.
     pub response: Option<crate::summary::LatencySummary>,
+    /// From submission.
     pub service: Option<crate::summary::LatencySummary>,
     /// (quantile, nanoseconds) for the percentile spectrum.
     pub response_spectrum: Vec<(f64, f64)>,
+    /// The same of the service time.
     pub service_spectrum: Vec<(f64, f64)>,
 }
 
+/// Something that may hold the rate down, with what speaks for it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Bottleneck {
+    /// What it is, and which one of its kind.
     pub candidate: String,
     /// With unit, as text.
     pub measured: String,
+    /// Above it, it counts as in use to the full. With unit, as text.
     pub threshold: String,
     /// Share of the window in which it was above the threshold.
     pub time_fraction: Option<f64>,
-    /// `is`, `consistent with`, `clear` or `unknown`.
+    /// `proved`, `consistent with`, `clear`, `the offered rate was met` or `the limiter sets the rate`.
     pub verdict: String,
     /// The cheapest experiment that would settle it.
     pub next: String,
@@ -333,11 +440,15 @@ pub struct Bottleneck {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Check {
+    /// `V07`, ...: see METHODOLOGY.md.
     pub code: String,
+    /// For a person: `client_bound`.
     pub name: String,
     /// `pass`, `fail`, `note` or `not tested`.
     pub result: String,
+    /// The worst that was seen, with unit, as text; empty where nothing was.
     pub measured: String,
+    /// What is allowed, with unit, as text.
     pub threshold: String,
     /// What to change.
     pub remedy: String,

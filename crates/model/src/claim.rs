@@ -32,6 +32,7 @@ pub struct Claim {
     /// What it is about: a line (`NAME/OP`, as findings name it) or an op class; absent: the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// What is claimed, with its evidence.
     #[serde(flatten)]
     pub kind: ClaimKind,
     /// The claim in words. The verdict is all of these, in order.

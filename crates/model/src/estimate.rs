@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The unit is the unit of the field that holds it (names end in the unit: `ops_per_s`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
+    /// The best single number; between `low` and `high`.
     pub value: f64,
     /// Lower end of the 95 % interval. Null in JSON: unbounded (of a single observation, for example).
     #[serde(deserialize_with = "null_is_minus_infinite")]
@@ -43,6 +44,7 @@ impl Estimate {
         Self { value, low: value, high: value, n_eff: f64::INFINITY }
     }
 
+    /// Infinite where an end is; of a lopsided interval the mean of both sides.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -52,6 +54,7 @@ impl Estimate {
         if self.value == 0.0 { f64::INFINITY } else { (self.half_width() / self.value).abs() }
     }
 
+    /// Both ends included.
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }

@@ -29,6 +29,18 @@ pub struct Histogram {
     sum_ns: u128,
 }
 
+/// What a series asks of its histograms: there are forms of them outside of this crate.
+pub trait MergeHistogram: Clone {
+    /// Adds another. Associative and commutative; counts saturate.
+    fn merge(&mut self, other: &Self);
+}
+
+impl MergeHistogram for Histogram {
+    fn merge(&mut self, other: &Self) {
+        self.merge(other);
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Self::new()
@@ -109,6 +121,7 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(sum_ns);
     }
 
+    /// As if all of the other's values had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         if other.is_empty() {
             return;
@@ -125,6 +138,7 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
+    /// Costs what was in use, not all buckets.
     pub fn clear(&mut self) {
         if !self.is_empty() {
             self.counts[self.first..=self.last].fill(0);
@@ -138,10 +152,12 @@ impl Histogram {
         if self.is_empty() { &[] } else { &self.counts[self.first..=self.last] }
     }
 
+    /// Values recorded; saturating.
     pub fn count(&self) -> u64 {
         self.count
     }
 
+    /// Nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -151,6 +167,7 @@ impl Histogram {
         if self.is_empty() { 0.0 } else { self.sum_ns as f64 / self.count() as f64 }
     }
 
+    /// Exact, unlike what is read off the buckets.
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
@@ -169,10 +186,12 @@ impl Histogram {
         0
     }
 
+    /// Upper bound of the last bucket in use; 0 when empty.
     pub fn max(&self) -> u64 {
         if self.is_empty() { 0 } else { bounds_of(self.last).1 }
     }
 
+    /// Lower bound of the first bucket in use; 0 when empty.
     pub fn min(&self) -> u64 {
         if self.is_empty() { 0 } else { bounds_of(self.first).0 }
     }

@@ -3,6 +3,8 @@
 //! Start at [`plan::Plan`] (what is asked for), [`interval::Interval`] (what was seen) and
 //! [`summary::RunSummary`] (what is said about it).
 
+#![warn(missing_docs)]
+
 pub mod analysis;
 pub mod claim;
 pub mod environment;
@@ -19,17 +21,19 @@ pub mod summary;
 pub mod text;
 pub mod trace;
 pub mod units;
+pub mod worker;
 
 pub use analysis::Analysis;
 pub use claim::{Claim, ClaimKind, RunStatus};
-pub use environment::Environment;
+pub use environment::{AgentClock, AgentHost, Environment, HostFacts};
 pub use estimate::Estimate;
 pub use event::Event;
 pub use finding::{Finding, Level, Verdict};
 pub use histogram::Histogram;
-pub use interval::{Interval, Series, SeriesId};
+pub use interval::{Interval, Series, SeriesCounts, SeriesId};
 pub use op::{Op, OpKind};
 pub use outcome::Outcome;
 pub use plan::Plan;
 pub use sample::Sample;
 pub use summary::RunSummary;
+pub use worker::WorkerId;

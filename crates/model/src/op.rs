@@ -7,29 +7,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
+    /// Writes a whole object with one request.
     Put,
+    /// Reads a whole object.
     Get,
     /// Ranged GET.
     GetRange,
     /// HEAD.
     Stat,
+    /// One page of a listing under a prefix.
     List,
+    /// Removes one object.
     Delete,
     /// Multi-object delete (one POST, many keys).
     DeleteBatch,
+    /// The server copies an object; its bytes do not travel.
     Copy,
     /// A whole multipart upload: initiate, parts, complete. One op; its parts are `UploadPart`.
     Multipart,
+    /// One part of a multipart upload. A `multipart` op consists of them; they have a line of their own.
     UploadPart,
+    /// Of a device or file.
     Read,
+    /// To a device or file.
     Write,
+    /// fsync or fdatasync.
     Fsync,
+    /// Discards blocks, or punches a hole into a file.
     Trim,
     /// Does nothing: measures the loop itself.
     Null,
 }
 
 impl OpKind {
+    /// Object kinds first, then block and file kinds.
     pub const ALL: [OpKind; 15] = [
         Self::Put,
         Self::Get,
@@ -69,8 +80,14 @@ impl OpKind {
         }
     }
 
+    /// Kebab case, as plans have it: `get-range`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.name() == name)
+    }
+
+    /// Ops of devices and files; the others but [`Self::Null`] are of objects.
+    pub fn is_block(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Fsync | Self::Trim)
     }
 
     /// Whether its bytes are a measure of its work (a stat moves none that count).
@@ -98,8 +115,12 @@ impl std::fmt::Display for OpKind {
 /// One op: `key` names the object or file (an index, not a string), `offset` and `length` the bytes in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
+    /// What is done.
     pub kind: OpKind,
+    /// Index of the object or file; the target makes its name.
     pub key: u64,
+    /// Bytes from its beginning.
     pub offset: u64,
+    /// Bytes.
     pub length: u64,
 }

@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 
 /// What is said of a block whose stamp is sound, but made with another seed. Whoever judges a run looks for it: such a
 /// block is no damage.
-pub const OTHER_SEED: &str = "it was written under another seed";
+pub const OTHER_SEED: &str = "it was written with another seed";
 
+/// How an op ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
+    /// As it should.
     Ok,
+    /// Answered, and not allowed.
     Http403,
+    /// Answered, and not there.
     Http404,
     /// 429: throttled.
     Http429,
@@ -21,6 +25,7 @@ pub enum Outcome {
     Http4xx,
     /// Any other 5xx, a 503 whose body says that it is something else included.
     Http5xx,
+    /// Nothing came within the target's timeout; the connection was given up.
     Timeout,
     /// Reset or closed in the middle of an exchange: there was a connection.
     Reset,
@@ -45,7 +50,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Length of arrays that are indexed by outcome.
     pub const COUNT: usize = 18;
+    /// By [`Self::index`].
     pub const ALL: [Outcome; Self::COUNT] = [
         Self::Ok,
         Self::Http403,
@@ -67,6 +74,7 @@ impl Outcome {
         Self::Http3xx,
     ];
 
+    /// Its place in arrays of [`Self::COUNT`].
     pub fn index(self) -> usize {
         self as usize
     }
@@ -95,6 +103,7 @@ impl Outcome {
         }
     }
 
+    /// Only these make a rate.
     pub fn is_ok(self) -> bool {
         self == Self::Ok
     }

@@ -11,11 +11,13 @@ use crate::units::{BytesRate, OpsRate, Size, Span};
 
 pub mod bounds;
 mod check;
+mod existing;
 mod mark_at;
 mod secrets;
 pub mod suite;
 mod target;
 pub use check::PlanError;
+pub use existing::ExistingObjects;
 pub use mark_at::planned_mark;
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
@@ -26,16 +28,20 @@ pub use target::{
 /// The version of the plan format that this program writes; it reads this and older ones.
 pub const PLAN_VERSION: u32 = 1;
 
+/// What is measured, how, and in which order. Written as TOML; an unknown key is an error. Sizes are texts such as `4KiB` (1024) or
+/// `4KB` (1000), times such as `30s`, rates such as `800/s` or `100MB/s`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Format version: 1.
     pub version: u32,
+    /// For people: it stands in reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Seed of everything random: op order, keys, sizes, payload, arrival times.
+    /// Seed of everything random: op order, keys, sizes, payload, arrival times. Default: 0.
     #[serde(default)]
     pub seed: u64,
+    /// How the run as a whole behaves.
     #[serde(default)]
     pub options: RunOptions,
     /// Free marks such as `tier = "standard"`, kept in the summary and usable in reports.
@@ -58,17 +64,17 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunOptions {
-    /// Share of failed (not throttled) ops above which the result is invalid.
+    /// Share of failed (not throttled) ops, 0 to 1, above which the result is invalid. Default: 0.001.
     pub max_error_rate: f64,
-    /// Keep what the run created.
+    /// Keep what the run created. Default: false.
     pub keep: bool,
-    /// `auto`, `io_uring`, `epoll`, `psync`, `libaio`.
+    /// How I/O is handed to the kernel. Default: `auto`.
     pub ring: RingChoice,
     /// Worker threads; absent: chosen from cores and concurrency.
     pub threads: Option<u32>,
     /// Pin worker i to the i-th of these CPUs.
     pub cpus: Vec<u32>,
-    /// Slice of the recorded series.
+    /// Slice of the recorded series, 1 ms to 60 s. Default: 100 ms.
     pub grid: Span,
     /// Write one record per request to this file.
     pub trace: Option<String>,
@@ -95,18 +101,26 @@ impl Default for RunOptions {
     }
 }
 
+/// How I/O is handed to the kernel. Default: `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RingChoice {
+    /// Sockets: `epoll`. Files: `io_uring` where the kernel has it, else `libaio`, or `psync` for one op at a time. The result says
+    /// which, and why.
     #[default]
     Auto,
+    /// For files and sockets; Linux 5.15 or later, and not where a container forbids it.
     IoUring,
+    /// For sockets.
     Epoll,
+    /// For files only: one pread or pwrite at a time, and so a concurrency of 1.
     Psync,
+    /// For files only.
     Libaio,
 }
 
 impl RingChoice {
+    /// As the run says it, with an underscore: `io_uring`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -126,11 +140,13 @@ fn one() -> u32 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
+    /// Names it in reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Ops before this are made but not measured.
+    /// Ops before this are made but not measured. Default: 2 s, and none where a workload ends by ops, bytes or passes.
     #[serde(default = "default_warmup")]
     pub warmup: Span,
+    /// One at least.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     /// Which cell of a sweep, and which repeat of it, this stage is.
@@ -146,42 +162,51 @@ fn default_warmup() -> Span {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
+    /// Number of the cell in the sweep.
     pub index: u32,
+    /// Number of the repeat of this cell, from 0.
     pub repeat: u32,
 }
 
+/// One kind of load on one target: what is done, how much of it at once, and when it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
+    /// Names its lines in reports.
     pub name: String,
     /// Name of the target; absent where the plan has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Kinds of op by weight.
     pub mix: BTreeMap<OpKind, u32>,
-    /// Size of objects, or block size.
+    /// Size of objects, or block size. Default: 4 KiB.
     #[serde(default = "default_sizes")]
     pub size: SizeDist,
-    /// Which object, or which offset.
+    /// Which object, or which offset. Default: `uniform`.
     #[serde(default)]
     pub keys: KeyDist,
-    /// Ops in flight, over all threads of the workload (object); per job (block).
+    /// Ops in flight, over all threads of the workload (object); per job (block). Default: 1.
     #[serde(default = "one")]
     pub concurrency: u32,
-    /// Jobs (block and files): each a thread with its own sequence and `concurrency` ops in flight.
+    /// Jobs (block and files): each a thread with its own sequence and `concurrency` ops in flight. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
+    /// When ops are intended to start. Default: `closed`.
     #[serde(default)]
     pub pacing: Pacing,
+    /// When it ends. Default: after 30 s.
     #[serde(default)]
     pub stop: Stop,
-    /// Check the stamp of each block that is read.
+    /// Check the stamp of each block that is read. Default: false.
     #[serde(default)]
     pub verify: bool,
+    /// What written bytes look like. Default: random, no two blocks alike.
     #[serde(default)]
     pub data: DataSpec,
+    /// Of workloads on objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectOptions>,
+    /// Of workloads on devices and files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockOptions>,
 }
@@ -190,6 +215,11 @@ impl Workload {
     /// Ops in flight of all its jobs.
     pub fn in_flight(&self) -> u32 {
         self.concurrency.saturating_mul(self.jobs.unwrap_or(1))
+    }
+
+    /// Whether it came from a job file of fio's, whose options it names.
+    pub fn is_of_job_file(&self) -> bool {
+        self.block.as_ref().and_then(|b| b.fio.as_ref()).is_some_and(|f| !f.options.is_empty())
     }
 }
 
@@ -201,20 +231,28 @@ fn default_sizes() -> SizeDist {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectOptions {
-    /// Objects prepared for GET, stat, copy, list and delete.
+    /// Objects prepared for GET, stat, copy, list and delete. Default: 1000.
     pub objects: u64,
-    /// Prefixes over which keys are spread.
+    /// Prefixes over which keys are spread. Default: 1.
     pub prefixes: u32,
     /// Prepare once under this name and reuse.
     pub dataset: Option<String>,
     /// Bytes of a ranged GET.
     pub range: Option<Size>,
+    /// Bytes of each part of a multipart upload but the last. Default: 8 MiB.
     pub part_size: Size,
-    /// Parts of one upload in flight.
+    /// Parts of one upload in flight. Default: 4.
     pub part_concurrency: u32,
+    /// Keys asked for with each LIST. Default: 1000.
     pub list_max_keys: u32,
+    /// Delimiter of LIST, such as `/`; absent: listings go through all levels.
     pub list_delimiter: Option<String>,
+    /// Keys of one `delete-batch`. Default: 1.
     pub delete_batch: u32,
+    /// Read objects that are there in place of prepared ones: nothing is written, marked or removed. `objects` is then the most that
+    /// are read, and `size` what is looked for: objects within a factor of two of it, or of any size where there are none such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub existing: Option<ExistingObjects>,
 }
 
 impl Default for ObjectOptions {
@@ -229,6 +267,7 @@ impl Default for ObjectOptions {
             list_max_keys: 1000,
             list_delimiter: None,
             delete_batch: 1,
+            existing: None,
         }
     }
 }
@@ -261,6 +300,7 @@ pub struct BlockOptions {
 
 /// Ends of the names of the two workloads of a fio job whose reads and writes run side by side: reports put them together.
 pub const FIO_READS: &str = " (reads)";
+/// Likewise of the writes.
 pub const FIO_WRITES: &str = " (writes)";
 
 /// What fio's own reports say of a job, and a plan does not: its names, its group, its options as written.
@@ -285,15 +325,28 @@ pub struct FioJob {
     pub notes: Vec<String>,
 }
 
+/// One size for all (`4KiB`), or a law by which sizes are drawn: `{ uniform = { min = "4KiB", max = "64KiB" } }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDist {
     /// Every size from `min` to `max` alike (block: multiples of `min`).
-    Uniform { min: Size, max: Size },
+    Uniform {
+        /// Smallest size, included.
+        min: Size,
+        /// Largest size, included.
+        max: Size,
+    },
     /// Sizes by weight.
     Weighted(Vec<(Size, u32)>),
     /// Log-normal with this median and sigma (of the natural log), cut at `max`.
-    LogNormal { median: Size, sigma: f64, max: Size },
+    LogNormal {
+        /// Half of the sizes are smaller.
+        median: Size,
+        /// Standard deviation of the natural logarithm of the size. 0.7: two thirds of the sizes lie within a factor of two of the median.
+        sigma: f64,
+        /// Larger sizes become this one.
+        max: Size,
+    },
     /// One size, written plainly.
     #[serde(untagged)]
     Fixed(Size),
@@ -325,18 +378,24 @@ impl SizeDist {
     }
 }
 
+/// Which object or offset comes next: `uniform` (the default), `sequential`, `{ zipf = 1.1 }` or `{ pareto = 0.2 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyDist {
+    /// Each as likely as any other. Blocks: each once before any comes again, unless `norandommap`.
     #[default]
     Uniform,
     /// Zipf with this exponent.
     Zipf(f64),
     /// Pareto with this index (block).
     Pareto(f64),
+    /// One after the other, and from the beginning again.
     Sequential,
 }
 
+/// When ops are intended to start: `closed`, `{ constant = "800/s" }`, `{ poisson = "800/s" }`, `{ bytes = "100MB/s" }` or `{ ramp
+/// = { from = "100/s", to = "800/s", over = "1m" } }`. In an open loop (all but `closed`) response times count from the intended
+/// start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
@@ -345,12 +404,19 @@ pub enum Pacing {
     Closed,
     /// Open loop at this rate of the whole workload.
     Constant(OpsRate),
+    /// Never more than this rate of the whole workload: as `constant`, but what is overdue is left out and not made up for.
+    Capped(OpsRate),
+    /// Open loop with this mean rate of the whole workload, at random times, as of many clients that know nothing of each other.
     Poisson(OpsRate),
     /// Open loop at a rate of bytes.
     Bytes(BytesRate),
+    /// Open loop at a rate that grows, or falls, evenly.
     Ramp {
+        /// Rate at the start of the load, warm-up included.
         from: OpsRate,
+        /// Rate at the end of the ramp, and after it.
         to: OpsRate,
+        /// Length of the ramp.
         over: Span,
     },
 }
@@ -361,7 +427,9 @@ pub enum Pacing {
 pub struct Stop {
     /// Of the measured part; the warm-up comes before.
     pub duration: Option<Span>,
+    /// Ops started by the whole workload, its warm-up included. Shared out over its threads or jobs.
     pub ops: Option<u64>,
+    /// Payload of the ops started, counted and shared out as `ops` are.
     pub bytes: Option<Size>,
     /// Passes over the whole region (block).
     pub loops: Option<u32>,
@@ -371,9 +439,9 @@ pub struct Stop {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataSpec {
-    /// Share of each block that compresses away, 0 to 1.
+    /// Share of each block that compresses away, 0 to 1. Default: 0.
     pub compressible: f64,
-    /// Share of blocks that repeat another, 0 to 1.
+    /// Share of blocks that repeat another, 0 to 1. Default: 0.
     pub dedupable: f64,
 }
 
@@ -383,20 +451,31 @@ pub struct DataSpec {
 pub enum ControllerSpec {
     /// Every op at every size (and concurrency), each `repeat` times, in random order.
     Sweep {
+        /// What all cells have in common; its ops, sizes and concurrency are replaced.
         template: Box<Stage>,
+        /// One cell at least for each.
         ops: Vec<OpKind>,
         /// Empty: a pilot looks where the caps are, and chooses sizes around the knee and concurrencies that saturate.
         sizes: Vec<Size>,
+        /// Empty, with `sizes`: the template's own.
         #[serde(default)]
         concurrencies: Vec<u32>,
+        /// How often each cell is measured. Default: 1.
         #[serde(default = "one")]
         repeat: u32,
     },
     /// Finds the concurrency beyond which throughput no longer grows.
     Saturation {
+        /// The stage whose one workload is tried at one concurrency after the other. A duration in it is that of each step.
         template: Box<Stage>,
+        /// Searches that come after it, one after the other, each of a stage of its own with another op. What one of them writes the
+        /// others read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<Stage>,
+        /// The search goes no higher. Default: 4096.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_concurrency: Option<u32>,
+        /// A 99th percentile of the response above it ends the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         p99_ceiling: Option<Span>,
         /// Saturate this long first, so that the search does not follow a bucket that empties.
@@ -405,16 +484,21 @@ pub enum ControllerSpec {
         /// Then latency in open loop at these fractions (0 to 1) of the rate that was found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         load_points: Vec<f64>,
-        /// All of it, load points included, takes about this long; absent: as many steps as the search needs.
+        /// All of it, from the preparation of data to cleaning up, takes about this long; absent: as many steps as each search needs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Span>,
     },
     /// Finds ops and bytes limits, bursts, capacities and refill.
     Limits {
+        /// The stage of whose load the limits are looked for.
         template: Box<Stage>,
+        /// Time that the probe may take.
         budget: Span,
+        /// Also find out which ops draw on the same bucket (objects only).
         #[serde(default)]
         probe_shared: bool,
+        /// Also find out whether the limit is per connection, prefix, bucket, key or client (objects only); for the last three see
+        /// `scope_targets`.
         #[serde(default)]
         probe_scope: bool,
         /// Targets that differ from the template's in one thing, by that thing: `bucket` or `key`.
@@ -422,5 +506,23 @@ pub enum ControllerSpec {
         scope_targets: BTreeMap<String, String>,
     },
     /// Runs on for `duration`, whatever duration the template names, and reports cliffs as they come.
-    Watch { template: Box<Stage>, duration: Span },
+    Watch {
+        /// The stage whose load is watched.
+        template: Box<Stage>,
+        /// Of the load, from the end of its warm-up.
+        duration: Span,
+    },
+}
+
+impl ControllerSpec {
+    /// The stages that its own are made from, in the order in which it takes them.
+    pub fn templates(&self) -> impl Iterator<Item = &Stage> {
+        let (first, then): (&Stage, &[Stage]) = match self {
+            Self::Saturation { template, then, .. } => (template, then),
+            Self::Sweep { template, .. } | Self::Limits { template, .. } | Self::Watch { template, .. } => {
+                (template, &[])
+            }
+        };
+        std::iter::once(first).chain(then)
+    }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 /// What is wrong with a written quantity, and how to write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
+    /// As it was written.
     pub input: String,
+    /// The general form, with an example: it completes "is not".
     pub expected: &'static str,
     /// What was probably meant, where that can be told; said in place of the general form.
     pub meant: Option<String>,
@@ -25,7 +27,7 @@ impl std::error::Error for UnitError {}
 
 const SIZE_FORM: &str = "a size: write a number with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 4KiB";
 const DURATION_FORM: &str =
-    "a duration: write a number with ns, us, ms, s, m, h or d, or several, for example 90s or 1h30m";
+    "a duration: write a number with ns, us, ms, s, m, h or d, for example 90s or 1h30m";
 const OPS_FORM: &str = "a rate of operations: write a number, or a number with /s or /m, for example 800/s";
 const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
 
@@ -52,7 +54,7 @@ fn both_units(number: &str, letter: char) -> Option<String> {
     };
     let binary = form(format!("{letter}iB"), 1 << (10 * power))?;
     let decimal = form(format!("{letter}B"), 1000u128.pow(power))?;
-    Some(format!("may be either: {binary} or {decimal}?"))
+    Some(format!("is ambiguous: {binary} or {decimal}?"))
 }
 
 /// A size must be whole bytes: the next smaller unit has one nearby.
@@ -63,7 +65,7 @@ fn whole_bytes(number: &str, factor: u64) -> Option<String> {
     let (unit, f) =
         kin.into_iter().chain([("B", 1)]).find(|(_, f)| *f < factor && bytes >= u128::from(*f))?;
     (!exact)
-        .then(|| format!("is no whole number of bytes: write for example {}{unit}", bytes / u128::from(f)))
+        .then(|| format!("is not a whole number of bytes: write for example {}{unit}", bytes / u128::from(f)))
 }
 
 fn split_number(s: &str) -> (&str, &str) {
@@ -330,6 +332,7 @@ impl Eq for Size {}
 impl Eq for Span {}
 
 impl Span {
+    /// Plans are bounded: it does not overflow.
     pub fn as_ns(self) -> u64 {
         self.0.as_nanos() as u64
     }
@@ -405,10 +408,10 @@ mod tests {
     #[test]
     fn what_is_not_clear_is_asked_back() {
         let size = |s: &str| parse_size(s).unwrap_err().to_string();
-        assert_eq!(size("4k"), "'4k' may be either: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
-        assert_eq!(size("64M"), "'64M' may be either: 64MiB (67,108,864 bytes) or 64MB (64,000,000 bytes)?");
-        assert_eq!(size("4Ki"), "'4Ki' may be either: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
-        assert_eq!(size("0.05GiB"), "'0.05GiB' is no whole number of bytes: write for example 51MiB");
+        assert_eq!(size("4k"), "'4k' is ambiguous: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
+        assert_eq!(size("64M"), "'64M' is ambiguous: 64MiB (67,108,864 bytes) or 64MB (64,000,000 bytes)?");
+        assert_eq!(size("4Ki"), "'4Ki' is ambiguous: 4KiB (4,096 bytes) or 4KB (4,000 bytes)?");
+        assert_eq!(size("0.05GiB"), "'0.05GiB' is not a whole number of bytes: write for example 51MiB");
         assert!(size("4x").contains("is not a size") && size("k").contains("is not a size"), "{}", size("k"));
         let time = |s: &str| parse_duration(s).unwrap_err().to_string();
         assert_eq!(time("10"), "'10' has no unit: 10s, 10m or 10ms?");

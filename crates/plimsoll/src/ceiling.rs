@@ -55,8 +55,8 @@ fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(Strin
             .map_err(|e| Fault::input(format!("--ceiling {given}: {e}"), "Check its permissions."))?;
         let record: Ceiling = serde_json::from_str(&text).map_err(|e| {
             Fault::input(
-                format!("--ceiling {given} is no ceiling record: {e}"),
-                "Make one with `plimsoll drive DIR --json > FILE`, or name a run.",
+                format!("--ceiling {given} is not a ceiling record: {e}"),
+                "Create one with `plimsoll drive DIR --json > FILE`, or name a run.",
             )
         })?;
         return Ok((record.run.clone(), record.rates_at(path)));
@@ -73,14 +73,14 @@ fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(Strin
 fn best_of(dir: &RunDir) -> Result<Rates, Fault> {
     let summary = dir.summary()?;
     let best = |ops: [&str; 3]| {
-        let rates = summary.workloads.iter().filter(|w| ops.contains(&w.op.as_str()));
+        let rates = summary.workloads.iter().filter(|w| w.valid && ops.contains(&w.op.as_str()));
         rates.filter_map(|w| w.bytes_per_s.map(|e| e.value)).reduce(f64::max)
     };
     let rates = Rates { write_bytes_per_s: best(WRITES), read_bytes_per_s: best(READS) };
     if rates == Rates::default() {
         return Err(Fault::input(
-            format!("--ceiling {}: the run measured no rate of bytes", dir.id()),
-            "Name a run of `plimsoll drive`, or one that read or wrote.",
+            format!("--ceiling {}: the run has no throughput in bytes that may be used", dir.id()),
+            "Name a run of `plimsoll drive`, or one that read or wrote data.",
         ));
     }
     Ok(rates)

@@ -3,12 +3,15 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-use crate::args::OutputArgs;
+use crate::args::{AboutArgs, FleetArgs, OutputArgs};
+use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
+use crate::commands::check::CheckCommand;
 use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
+use crate::commands::fleet::{FLEET_EXAMPLES, FleetCommand};
 use crate::commands::mark::MarkCommand;
 use crate::commands::object::ObjectCommand;
 use crate::commands::plan_file::RunCommand;
@@ -26,30 +29,32 @@ Examples:
   plimsoll block /var/tmp/test.dat --size 1GiB --bs 4KiB --iodepth 16
   plimsoll report last -o report.html
 
-Each command has more in its own --help.
+The --help of each command has more examples.
 
 Exit codes:
-  0    answered: valid, or partly (void lines are marked)
-  1    a bug of plimsoll
+  0    answered: valid, or partly valid (void lines are marked)
+  1    a bug in plimsoll
   2    bad input or environment; nothing was measured
-  3    measured, but what was asked for is invalid (or too many failures)
-  4    an --expect was not met
-  5    undetermined: the data does not carry an answer
-  6    valid, but something of the run is still there (plimsoll cleanup),
-       or its report could not be written (plimsoll report)
-  7    damaged data: the storage returned other than what was written
-  8    stopped by a guard (reserved: none stops a run yet)
-  130  interrupted; the result so far is written
+  3    measured, but the answer is invalid (or too many ops failed)
+  4    an --expect was not met; check: the storage is slower, or ops fail
+  5    undetermined: the data does not support an answer
+  6    valid, but something that the run created still exists (plimsoll
+       cleanup), or its report could not be written (plimsoll report)
+  7    corruption: the storage returned different data than was written
+  8    stopped by a guard (reserved: no guard exists yet)
+  130  interrupted; the result so far was written
 
-Of several, the first of 130, 7, 3, 4, 5, 6 is given.
-Results go to stdout, all else to stderr.";
+If several apply, the exit code is the first of 130, 7, 3, 4, 5, 6.
+Results go to stdout, everything else to stderr.";
 
-/// Measures what storage really delivers, and says what limits it.
+/// Benchmark storage and find what limits it
 #[derive(Debug, Clone, Parser)]
 #[command(name = "plimsoll", version, after_help = HELP, max_term_width = 110)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -57,45 +62,53 @@ pub enum Command {
     /// Measure an S3 bucket
     #[command(subcommand)]
     Object(Box<ObjectCommand>),
-    /// Measure a block device, or one file used like one
+    /// Measure a block device, or a file used as one
     Block(Box<BlockCommand>),
     /// Run an fio job file
     Fio(Box<FioCommand>),
-    /// Measure a directory: write, read, IOPS
+    /// Measure a directory: write, read and IOPS
     File(Box<FileCommand>),
-    /// Measure drives, each alone and then all at once
+    /// Measure drives, each alone and then all together
     Drive(DriveCommand),
     /// Run a plan from a file
     Run(RunCommand),
-    /// Find unknown limits: sustained and burst rate, capacity, refill
+    /// Find unknown limits: sustained and burst rate, bucket capacity, refill
     #[command(subcommand, after_help = LIMITS_EXAMPLES)]
     Limits(Box<Probed<LimitsArgs>>),
-    /// Find the best concurrency and the peak
+    /// Find the best concurrency and the peak rate
     #[command(subcommand, after_help = SPEEDTEST_EXAMPLES)]
     Speedtest(Box<Probed<SpeedtestArgs>>),
-    /// Run for long, and report cliffs as they come
+    /// Run for a long time and report drops in the rate as they happen
     #[command(after_help = WATCH_EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Watch(WatchCommand),
-    /// Measure this machine's own ceiling as a load generator
+    /// Check whether the storage is slower than it was: a small, read-only load against an earlier run
+    Check(CheckCommand),
+    /// Measure the most load that this machine can generate
     Calibrate(CalibrateCommand),
-    /// Write a report of one or several runs
+    /// Write a report on one or more runs
     Report(ReportCommand),
     /// List, show or remove runs
     #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),
-    /// Note an event on a run's time axis, while it goes on or later
+    /// Record an event on the time axis of a run, during the run or later
     Mark(MarkCommand),
     /// Remove what a run left in storage
     Cleanup(CleanupCommand),
-    /// Judge runs again
+    /// Judge stored runs again
     Analyze(AnalyzeCommand),
     /// Compare two configurations, run by run
     Compare(CompareCommand),
-    /// Judge how throughput grows with nodes
+    /// Measure how throughput scales with the number of nodes
     Scale(ScaleCommand),
-    /// Start a server to measure
+    /// Start a server to measure against
     #[command(subcommand)]
     Target(TargetCommand),
+    /// Let many machines measure together: start, show and end a fleet
+    #[command(subcommand, after_help = FLEET_EXAMPLES)]
+    Fleet(FleetCommand),
+    /// Generate load on this machine when the fleet's conductor says so
+    #[command(after_help = AGENT_EXAMPLES)]
+    Agent(AgentCommand),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -112,13 +125,13 @@ pub struct CycleArgs {
     /// Directory to measure
     #[arg(value_name = "DIR", required = true)]
     pub dir: Option<PathBuf>,
-    /// What is repeated
+    /// Benchmark to repeat
     #[arg(long, value_name = "WHAT", default_value = "file", value_parser = ["file"])]
     pub cycle: String,
-    /// Bytes of all files together [default: twice the memory]
+    /// Total size of all files [default: twice the memory]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<plimsoll_model::units::Size>,
-    /// Files, each with a thread of its own [default: one per core]
+    /// Number of files, each with its own thread [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
     /// Length of the IOPS phase
@@ -126,6 +139,8 @@ pub struct CycleArgs {
     pub iops_duration: plimsoll_model::units::Span,
     #[command(flatten)]
     pub watch: WatchArgs,
+    #[command(flatten)]
+    pub about: AboutArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }

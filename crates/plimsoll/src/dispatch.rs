@@ -1,16 +1,27 @@
 //! From a parsed command to what does it.
 
-use crate::args::Context;
+use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
-use crate::commands::{calibrate, compare_exec, cycle, mark, runs_exec, scale_exec, suites, target_exec};
+use crate::commands::{
+    agent_exec, calibrate, check_exec, compare_exec, cycle, fleet_exec, mark, runs_exec, scale_exec, suites,
+    target_exec,
+};
 use crate::fault::{Exit, Fault};
+use crate::fleet_use;
 use crate::measure::{planned, resume};
 
-pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
+pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
+    fleet_use::note(&cli.fleet, &cli.command)?;
+    let exit = carry_out(cli, context);
+    fleet_use::release();
+    exit
+}
+
+fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     match &cli.command {
         Command::Object(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
-        Command::Block(c) => planned(&c.plan(context)?, c.run.dry_run, &c.run.output),
+        Command::Block(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
         Command::Limits(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
         Command::Speedtest(c) => planned(&c.plan(context)?, c.run_args().dry_run, &c.run_args().output),
         Command::Watch(c) => watch(c, context),
@@ -18,6 +29,7 @@ pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
         Command::Fio(c) => suites::fio(c),
         Command::File(c) => suites::file(c, context),
         Command::Drive(c) => suites::drive(c, context),
+        Command::Check(c) => check_exec::run(c, context),
         Command::Calibrate(c) => calibrate::calibrate(c),
         Command::Report(c) => runs_exec::report(c),
         Command::Runs(c) => runs_exec::runs(c),
@@ -27,6 +39,8 @@ pub fn dispatch(cli: &Cli, context: &Context) -> Result<Exit, Fault> {
         Command::Compare(c) => compare_exec::compare(c),
         Command::Scale(c) => scale_exec::scale(c),
         Command::Target(c) => target_exec::target(c),
+        Command::Fleet(c) => fleet_exec::fleet(c),
+        Command::Agent(c) => agent_exec::agent(c),
     }
 }
 
@@ -37,7 +51,7 @@ fn run(c: &RunCommand) -> Result<Exit, Fault> {
     }
 }
 
-fn watch(c: &WatchCommand, context: &Context) -> Result<Exit, Fault> {
+fn watch(c: &WatchCommand, context: &ArgsContext) -> Result<Exit, Fault> {
     match &c.probed {
         Some(p) => planned(&p.plan(context)?, p.run_args().dry_run, &p.run_args().output),
         None => cycle::watch(&c.cycle, context),

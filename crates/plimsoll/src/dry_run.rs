@@ -16,7 +16,8 @@ pub fn text(plan: &Plan) -> String {
 
 /// A sentence for each target and stage.
 pub fn explain(plan: &Plan) -> Vec<String> {
-    let mut lines: Vec<String> = plan.targets.iter().map(|(name, t)| target_line(name, t)).collect();
+    let target = |(name, t): (&String, &TargetSpec)| target_line(name, t, plan.only_reads(name));
+    let mut lines: Vec<String> = plan.targets.iter().map(target).collect();
     for (i, stage) in plan.stages.iter().enumerate() {
         let prepared = stage.workloads.iter().filter_map(|w| prepared_line(plan, w));
         lines.extend(prepared.map(|what| format!("before stage {}: {what}", i + 1)));
@@ -33,11 +34,15 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     lines
 }
 
-fn target_line(name: &str, target: &TargetSpec) -> String {
+fn target_line(name: &str, target: &TargetSpec, only_reads: bool) -> String {
     match target {
+        TargetSpec::S3(s) if only_reads => {
+            format!("{name}: bucket {} at {}, only listed and read", s.bucket, s.endpoints.join(", "))
+        }
+        TargetSpec::Block(b) if b.existing => format!("{name}: {}, only read", b.path),
         TargetSpec::S3(s) => {
             let prefix = s.prefix.as_deref().unwrap_or("plimsoll/RUN-ID/");
-            let made = if s.create_bucket { " (made if it is not there)" } else { "" };
+            let made = if s.create_bucket { " (created if it does not exist)" } else { "" };
             format!("{name}: bucket {}{made} at {}, under {prefix} only", s.bucket, s.endpoints.join(", "))
         }
         TargetSpec::Block(b) => match &b.destroy_data {
@@ -49,7 +54,7 @@ fn target_line(name: &str, target: &TargetSpec) -> String {
             ),
         },
         TargetSpec::Files(f) => format!("{name}: new files of {} in {}", f.file_size, f.directory),
-        TargetSpec::Null => format!("{name}: nothing; measures plimsoll itself"),
+        TargetSpec::Null => format!("{name}: null target; measures plimsoll itself"),
         TargetSpec::Sim(_) => format!("{name}: a simulated target on a virtual clock"),
     }
 }
@@ -64,15 +69,26 @@ fn prepared_line(plan: &Plan, w: &Workload) -> Option<String> {
     if !matches!(plan.target_of(w).ok()?.1, TargetSpec::S3(_)) {
         return None;
     }
+    if let Some(existing) = w.existing() {
+        let most = w.object.as_ref().map_or(0, |o| o.objects);
+        let place = match existing.prefix.as_str() {
+            "" => "in the bucket".to_owned(),
+            prefix => format!("under '{prefix}'"),
+        };
+        let size = size_text(&w.size);
+        return Some(format!(
+            "at most {most} objects are looked for {place}, of about {size} where there are such"
+        ));
+    }
     let (read, deleted) = plimsoll_run::prepared_objects(w);
     let what = match (read, deleted) {
         (0, 0) => return None,
-        (n, 0) => format!("{n} objects to be read or listed"),
-        (0, n) => format!("{n} objects to be deleted"),
-        (n, m) => format!("{} objects ({n} to be read or listed, {m} to be deleted)", n + m),
+        (n, 0) => format!("{n} objects to read or list"),
+        (0, n) => format!("{n} objects to delete"),
+        (n, m) => format!("{} objects ({n} to read or list, {m} to delete)", n + m),
     };
     let again = match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
-        Some(name) => format!(" (those that are read once, as the data set {name})"),
+        Some(name) => format!(" (those to read only once, as data set {name})"),
         None => String::new(),
     };
     Some(format!("{what} are written, each {}{again}", size_text(&w.size)))
@@ -130,6 +146,7 @@ fn pacing_text(pacing: &Pacing) -> String {
     match pacing {
         Pacing::Closed => String::new(),
         Pacing::Constant(r) => format!(" at most, at {r}, evenly spaced"),
+        Pacing::Capped(r) => format!(" at most, at no more than {r}"),
         Pacing::Poisson(r) => format!(" at most, at {r} on average, at random"),
         Pacing::Bytes(r) => format!(" at most, at {r}"),
         Pacing::Ramp { from, to, over } => format!(" at most, from {from} to {to} over {over}"),
@@ -149,7 +166,7 @@ fn controller_line(controller: &ControllerSpec) -> String {
     match controller {
         ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat } => {
             let cells = match sizes.len() {
-                0 => "the cells that a pilot chooses".to_owned(),
+                0 => "the cells chosen by a pilot".to_owned(),
                 n => format!("{} cells", ops.len() * n * concurrencies.len().max(1)),
             };
             format!(
@@ -157,15 +174,25 @@ fn controller_line(controller: &ControllerSpec) -> String {
                 stage_line(template)
             )
         }
-        ControllerSpec::Saturation { template, load_points, budget, .. } => {
+        ControllerSpec::Saturation { template, then, load_points, budget, .. } => {
             let points = match load_points.len() {
                 0 => String::new(),
-                n => format!(", then latency at {n} fractions of the rate that it found"),
+                n => format!(", then latency at {n} fractions of the rate found"),
             };
-            let time = budget.map_or(String::new(), |b| format!(" that takes {b}"));
+            let time = budget.map_or(String::new(), |b| format!(" of {b}"));
+            if then.is_empty() {
+                return format!(
+                    "a search for the best concurrency{time}{points}, starting from: {}",
+                    template_line(template)
+                );
+            }
+            let together = budget.map_or(String::new(), |b| format!(" within {b} together"));
+            let each: Vec<String> = controller.templates().map(template_line).collect();
             format!(
-                "a search for the best concurrency{time}{points}, starting from: {}",
-                template_line(template)
+                "{} searches for the best concurrency{together}, one after the other{}{points}, starting from: {}",
+                each.len(),
+                if points.is_empty() { "" } else { ", each" },
+                each.join("; and ")
             )
         }
         ControllerSpec::Limits { template, budget, .. } => {

@@ -69,7 +69,7 @@ impl Fault {
         if self.exit == Exit::Input {
             self.exit = if run == Exit::Valid { Exit::LeftBehind } else { run };
             let then = if self.remedy.is_empty() { String::new() } else { format!("{} ", self.remedy) };
-            self.remedy = format!("{then}The run itself is kept: `plimsoll report {id}` shows it.");
+            self.remedy = format!("{then}The run itself is stored: `plimsoll report {id}` shows it.");
         }
         self
     }
@@ -78,7 +78,7 @@ impl Fault {
     pub fn bug(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
-            remedy: "This is a bug of plimsoll. Please report it with this message and the command.".into(),
+            remedy: "This is a bug in plimsoll. Please report it with this message and the command.".into(),
             exit: Exit::Bug,
         }
     }

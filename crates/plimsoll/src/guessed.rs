@@ -8,19 +8,19 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
-use crate::fault::Exit;
-use crate::output;
+use crate::fault::{Exit, Fault};
+use crate::{output, values};
 
 /// Of fio, warp and elbencho: the flag, and what to write.
 const FLAGS: &[(&str, &str)] = &[
     ("--rw", "--pattern: read, write, randread, randwrite, rw or randrw"),
     ("--readwrite", "--pattern: read, write, randread, randwrite, rw or randrw"),
     ("--rand", "--pattern randread or randwrite"),
-    ("--direct", "leave it out: I/O is direct unless --buffered is given"),
+    ("--direct", "omit it: I/O is direct unless --buffered is given"),
     ("--numjobs", "--jobs"),
     ("--filename", "the path itself, without a flag: plimsoll block PATH"),
     ("--directory", "plimsoll file DIR, or plimsoll drive DIR..."),
-    ("--time_based", "leave it out: with --runtime (--duration) a run lasts as long as that"),
+    ("--time_based", "omit it: with --runtime (--duration), a run always lasts that long"),
     ("--ioengine", "--ring: io_uring, libaio or psync"),
     ("--blocksize", "--bs (plimsoll block), --size (plimsoll object)"),
     ("--bs", "--size, the size of objects; --bs is for plimsoll block"),
@@ -35,11 +35,11 @@ const FLAGS: &[(&str, &str)] = &[
     ("--rate_iops", "--rate, for example --rate 800/s"),
     ("--randseed", "--seed"),
     ("--randrepeat", "--seed: with the same seed the order is the same"),
-    ("--group_reporting", "leave it out: several jobs get a line each, and one of what they do together"),
-    ("--refill_buffers", "leave it out: what is written is never twice the same, unless --dedupable says so"),
+    ("--group_reporting", "omit it: each job gets a line, and so does their sum"),
+    ("--refill_buffers", "omit it: data is never written twice, unless --dedupable says so"),
     ("--buffer_compress_percentage", "--compressible"),
     ("--output-format", "--json, --markdown or --csv; plimsoll fio JOB.fio has fio's own forms"),
-    ("--rwmixwrite", "--rwmixread, the other part of 100"),
+    ("--rwmixwrite", "--rwmixread, with 100 minus this value"),
     (
         "--access-key",
         "AWS_ACCESS_KEY_ID in the environment, or --profile: keys are never on the command line",
@@ -58,7 +58,10 @@ const FLAGS: &[(&str, &str)] = &[
         "AWS_SECRET_ACCESS_KEY in the environment, or --profile: keys are never on the command line",
     ),
     ("--host", "--endpoint http://HOST:PORT, or https://"),
-    ("--hosts", "--endpoint, once for each or as http://node{1...4}:9000; all load comes from this machine"),
+    (
+        "--hosts",
+        "--endpoint, once for each or as http://node{1...4}:9000; --fleet, for load that comes from many machines",
+    ),
     ("--s3endpoints", "--endpoint http://HOST:PORT, once for each"),
     ("--tls", "--endpoint https://HOST:PORT"),
     ("--lookup", "--addressing"),
@@ -66,43 +69,68 @@ const FLAGS: &[(&str, &str)] = &[
     ("--obj.size", "--size"),
     ("--obj.randsize", "--size lognormal:64KiB:1.2:16MiB, or a range such as 1KiB..64KiB"),
     ("--part.size", "--part-size"),
-    ("--noclear", "--keep, or --dataset NAME for objects that later runs read again"),
-    ("--keep-data", "--keep, or --dataset NAME for objects that later runs read again"),
-    ("--noprefix", "leave it out: a run has a prefix of its own, so that it removes no one else's objects"),
-    ("--autoterm", "leave it out: a run lasts for its --duration, and says how well its rate is known"),
+    ("--noclear", "--keep, or --dataset NAME for objects that later runs reuse"),
+    ("--keep-data", "--keep, or --dataset NAME for objects that later runs reuse"),
+    ("--noprefix", "omit it: a run always has its own prefix, so it never removes anyone else's objects"),
+    (
+        "--autoterm",
+        "omit it: a run lasts for its --duration, and reports the confidence interval of its rate",
+    ),
     ("--rps-limit", "--rate, for example --rate 800/s"),
     ("--get-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
     ("--put-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
     ("--stat-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
     ("--delete-distrib", "--mix, for example --mix get=45,stat=30,put=15,delete=10"),
-    ("--benchdata", "leave it out: each run is kept (--runs-dir), and shown by plimsoll runs show"),
+    ("--benchdata", "omit it: every run is stored (--runs-dir); see plimsoll runs show"),
     ("--md5", "--checksum"),
-    ("--warp-client", "leave it out: all load comes from this machine"),
+    ("--warp-client", "--fleet, with `plimsoll fleet up` here and `plimsoll agent` on each machine"),
     ("--csvfile", "--csv, which goes to stdout"),
     ("--jsonfile", "--json, which goes to stdout"),
     ("--nolive", "--quiet"),
-    ("--lat", "leave it out: latencies are always measured"),
-    (
-        "--dropcache",
-        "leave it out: what the page cache holds of the file is dropped unless --no-invalidate is given",
-    ),
+    ("--lat", "omit it: latencies are always measured"),
+    ("--dropcache", "omit it: the file is dropped from the page cache unless --no-invalidate is given"),
 ];
 
 /// The command line, or the parser's error with our tips, and the exit that goes with it.
 pub fn parse() -> Cli {
+    let words: Vec<String> = std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+    if let Some(fault) = secret_among(&words, |name| std::env::var(name).ok()) {
+        output::tell(&fault);
+        std::process::exit(Exit::Input as i32);
+    }
     Cli::try_parse().unwrap_or_else(|e| {
         let e = explained(e);
         // Help that reached nobody was not given; a reader that went away has had what it wanted.
-        let told = e.print().and_then(|()| std::io::stdout().flush());
+        // What was typed is repeated in errors; help is ours, and may have colours.
+        let told = if e.use_stderr() {
+            output::tell_whole(&e.render().to_string());
+            Ok(())
+        } else {
+            e.print().and_then(|()| std::io::stdout().flush())
+        };
         let code = match told {
             Err(lost) if lost.kind() != std::io::ErrorKind::BrokenPipe => {
-                output::tell(format_args!("error: this cannot be written to where it should go: {lost}"));
+                output::tell(format_args!("error: the output cannot be written: {lost}"));
                 Exit::Input as i32
             }
             _ => e.exit_code(),
         };
         std::process::exit(code)
     })
+}
+
+/// The command line is stored with a run, repeated in errors, and may be seen by anyone on this machine: no secret belongs into it,
+/// whatever the option. Which word it is, is said; the word is not.
+fn secret_among(words: &[String], env: impl Fn(&str) -> Option<String>) -> Option<Fault> {
+    let at = words.iter().skip(1).position(|w| values::tells_our_secret(w, &env))? + 1;
+    let option = words[..=at].iter().rev().find(|w| w.starts_with("--")).and_then(|w| w.split('=').next());
+    let whose = option.map(|o| format!(" (of {o})")).unwrap_or_default();
+    Some(Fault::input(
+        format!(
+            "argument {at}{whose} holds a secret from the environment, but a command line is stored and shown"
+        ),
+        "Leave it out. Keys are read from the environment or from a profile, never from the command line.",
+    ))
 }
 
 /// The error, with what another tool's flag is here in place of what is spelt like it.
@@ -117,7 +145,7 @@ pub fn explained(mut e: clap::Error) -> clap::Error {
     let name = flag.split('=').next().unwrap_or(&flag);
     if let Some((_, meant)) = FLAGS.iter().find(|(theirs, _)| *theirs == name) {
         e.remove(ContextKind::SuggestedArg);
-        let tip = StyledStr::from(format!("{name} is another tool's; write here: {meant}"));
+        let tip = StyledStr::from(format!("{name} is another tool's option; in plimsoll: {meant}"));
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     } else if let Some(ContextValue::StyledStrs(tips)) = e.remove(ContextKind::Suggested) {
         // As a value it would be a path that nobody means.
@@ -131,6 +159,25 @@ pub fn explained(mut e: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn no_secret_is_taken_from_the_command_line_or_repeated() {
+        let env = |name: &str| (name == "AWS_SECRET_ACCESS_KEY").then(|| "SuperSecret1234567".to_owned());
+        let said = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
+            secret_among(&words, env).map(|f| f.to_string())
+        };
+        for line in [
+            "plimsoll object put --label a=SuperSecret1234567",
+            "plimsoll runs mark last SuperSecret1234567",
+            "plimsoll object put --name=xSuperSecret1234567x",
+        ] {
+            let told = said(line).expect(line);
+            assert!(!told.contains("SuperSecret"), "{told}");
+        }
+        assert!(said("plimsoll object put --label note=SuperSecret1234567").unwrap().contains("--label"));
+        assert_eq!(said("plimsoll object put --label a=b"), None);
+    }
+
     use clap::CommandFactory;
 
     use super::*;
@@ -143,14 +190,14 @@ mod tests {
     fn the_flags_of_other_tools_are_told_what_they_are_here() {
         for (line, here) in [
             ("plimsoll block /tmp/f --rw randread", "--pattern: read"),
-            ("plimsoll block /tmp/f --numjobs 4", "write here: --jobs"),
-            ("plimsoll block /tmp/f --numjobs=4", "write here: --jobs"),
+            ("plimsoll block /tmp/f --numjobs 4", "in plimsoll: --jobs"),
+            ("plimsoll block /tmp/f --numjobs=4", "in plimsoll: --jobs"),
             ("plimsoll block /tmp/f --direct=1", "unless --buffered"),
             ("plimsoll object put --host h:9000", "--endpoint http://HOST:PORT"),
             ("plimsoll object put --access-key k", "never on the command line"),
-            ("plimsoll object get --obj.size 1MiB", "write here: --size"),
-            ("plimsoll object get --bs 1MiB", "write here: --size"),
-            ("plimsoll block /tmp/f --time_based", "leave it out"),
+            ("plimsoll object get --obj.size 1MiB", "in plimsoll: --size"),
+            ("plimsoll object get --bs 1MiB", "in plimsoll: --size"),
+            ("plimsoll block /tmp/f --time_based", "omit it"),
         ] {
             let text = told(line);
             assert!(

@@ -16,6 +16,15 @@ fn walk(command: &Command, name: &str, inherited: &str, told: &mut Vec<(String, 
     told.push((name.to_owned(), help));
 }
 
+/// A command of ours, whatever machine it is called on. A token in its environment is as good as its flag.
+fn own(line: &str) -> Option<String> {
+    let called =
+        line.strip_prefix("ssh ").and_then(|rest| rest.split_once(' ')).map_or(line, |(_, rest)| rest);
+    let joins = called.strip_prefix("PLIMSOLL_JOIN=").and_then(|rest| rest.split_once(' '));
+    let own = joins.map_or(called.to_owned(), |(token, rest)| format!("{rest} --join {token}"));
+    own.starts_with("plimsoll ").then_some(own)
+}
+
 /// The commands in a text whose examples are indented by `indent`, one a line, `\` at the end going on.
 fn examples(text: &str, indent: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -28,8 +37,8 @@ fn examples(text: &str, indent: &str) -> Vec<String> {
         if goes_on {
             let last = found.last_mut().expect("something goes on");
             last.push_str(line.trim_end_matches('\\'));
-        } else if line.starts_with("plimsoll ") {
-            found.push(line.trim_end_matches('\\').to_owned());
+        } else if let Some(command) = own(line) {
+            found.push(command.trim_end_matches('\\').to_owned());
         } else {
             continue;
         }
@@ -37,7 +46,8 @@ fn examples(text: &str, indent: &str) -> Vec<String> {
     }
     // A comment; and several commands in a line.
     let commands = found.iter().flat_map(|l| l.split("  #").next().unwrap_or(l).split(" ; "));
-    commands.flat_map(|l| l.split(" && ")).map(|l| l.trim().to_owned()).collect()
+    let commands = commands.flat_map(|l| l.split(" && ")).flat_map(|l| l.split(" | "));
+    commands.map(str::trim).map(|l| own(l).unwrap_or_else(|| l.to_owned())).collect()
 }
 
 /// As a shell would: quotes keep words together, and a redirection is not the program's.
@@ -93,4 +103,30 @@ fn the_commands_of_the_readme_are_commands() {
     assert!(shown.len() > 20, "{shown:?}");
     let wrong: Vec<_> = shown.iter().filter_map(|l| refused(l)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a first run needs stands first, under "Options"; all else has a heading of its own.
+#[test]
+fn help_begins_with_the_options_that_matter() {
+    for (name, first) in [
+        ("object put", &["size", "endpoint", "bucket", "concurrency", "duration"][..]),
+        ("object get", &["size", "endpoint", "bucket", "concurrency", "duration"]),
+        ("object sweep", &["ops", "sizes", "repeat", "endpoint", "bucket", "concurrency", "duration"]),
+        ("limits object", &["op", "size", "budget", "endpoint", "bucket", "concurrency", "duration"]),
+        ("speedtest object", &["op", "size", "budget", "endpoint", "bucket", "concurrency", "duration"]),
+        ("check", &["against", "for", "max-load"]),
+        ("block", &["size", "pattern", "bs", "iodepth", "runtime"]),
+        ("block sweep", &["patterns", "repeat", "size", "pattern", "bs", "iodepth", "runtime"]),
+    ] {
+        let mut root = Cli::command();
+        root.build();
+        let mut command = &root;
+        for word in name.split(' ') {
+            command = command.find_subcommand(word).unwrap();
+        }
+        let shown =
+            command.get_arguments().filter(|a| a.get_help_heading().is_none() && a.get_long().is_some());
+        let shown: Vec<&str> = shown.filter_map(|a| a.get_long()).filter(|l| *l != "help").collect();
+        assert_eq!(shown, first, "{name}");
+    }
 }

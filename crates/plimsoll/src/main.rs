@@ -7,6 +7,7 @@ mod commands;
 mod dispatch;
 mod dry_run;
 mod fault;
+mod fleet_use;
 mod guessed;
 mod measure;
 mod out_file;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = guessed::parse();
     signals::keep_file_size_errors();
-    match dispatch::dispatch(&cli, &args::Context::of_process()) {
+    match dispatch::dispatch(&cli, &args::ArgsContext::of_process()) {
         Ok(exit) => exit.into(),
         Err(fault) => {
             output::tell(&fault);

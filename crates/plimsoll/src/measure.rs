@@ -10,7 +10,7 @@ use plimsoll_store::RunDir;
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
-use crate::{ceiling, dry_run, out_file, output, rerun, runs_dir, signals};
+use crate::{ceiling, dry_run, fleet_use, out_file, output, rerun, runs_dir, signals};
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
 pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {
@@ -52,7 +52,7 @@ pub fn run_and_tell(
     mut line: impl FnMut(&Event) -> Option<String>,
 ) -> Result<Finished, Fault> {
     let typed: Vec<String> = std::env::args().skip(1).collect();
-    let options = Options { stop_after, ..options(out, rerun::command(&typed, plan)) };
+    let options = Options { stop_after, ..options(out, rerun::command(&typed, plan))? };
     let plan = ceiling::resolved(plan, out)?;
     place_for(out)?;
     watched(out, progress, |events| {
@@ -70,7 +70,7 @@ pub fn run_and_tell(
 pub fn resume(name: &str, out: &OutputArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(out.runs_dir.as_deref(), name)?;
     place_for(out)?;
-    let options = options(out, String::new());
+    let options = options(out, String::new())?;
     let progress = Progress::new(out.quiet);
     let finished = watched(out, &progress, |events| plimsoll_run::resume(dir.path(), &options, events))?;
     show(&finished, out)
@@ -81,14 +81,16 @@ fn place_for(out: &OutputArgs) -> Result<(), Fault> {
     out.html.as_deref().map_or(Ok(()), |file| out_file::check(std::path::Path::new(file)))
 }
 
-pub fn options(out: &OutputArgs, rerun: String) -> Options {
-    Options {
+/// What a run is told; with the fleet, where one is used.
+pub fn options(out: &OutputArgs, rerun: String) -> Result<Options, Fault> {
+    Ok(Options {
         root: runs_dir::root(out.runs_dir.as_deref()),
         rerun,
         commit: env!("PLIMSOLL_COMMIT").into(),
         interrupt: signals::interrupt(),
+        crew: fleet_use::crew()?,
         ..Options::default()
-    }
+    })
 }
 
 fn watched(
@@ -96,26 +98,39 @@ fn watched(
     progress: &Progress,
     work: impl FnOnce(&mut dyn FnMut(Event)) -> Result<Finished, RunError>,
 ) -> Result<Finished, Fault> {
-    signals::install(signals::Role::Run);
+    signals::install(signals::ProcessRole::Run);
     let result = work(&mut |event| progress.show(&event));
     progress.finish();
     let finished = result?;
     for left in &finished.left {
         output::tell(format_args!(
-            "plimsoll: left behind: {left}; `plimsoll cleanup {}` tries again",
+            "plimsoll: left behind: {left}; run `plimsoll cleanup {}` to try again",
             finished.id
         ));
     }
     if !out.quiet {
-        output::tell(format_args!("plimsoll: kept in {}", finished.path.display()));
+        output::tell(format_args!("plimsoll: stored in {}", finished.path.display()));
     }
     Ok(finished)
 }
 
 /// Prints a finished run in the form that was asked for.
 pub fn show(finished: &Finished, out: &OutputArgs) -> Result<Exit, Fault> {
-    let shown = output::print_runs(&[RunDir::open(&finished.path)?], &[], out);
-    reported(finished, shown.map(drop))
+    reported(finished, output::print_glance(&RunDir::open(&finished.path)?, out))
+}
+
+/// A run whose result is printed in a form of its own; its report file is written beside that, where one was asked for.
+pub fn show_as(finished: &Finished, out: &OutputArgs, text: &str) -> Result<Exit, Fault> {
+    shown_as(finished, out, output::print(text))
+}
+
+/// The same of what was shown by other means.
+pub fn shown_as(finished: &Finished, out: &OutputArgs, shown: Result<(), Fault>) -> Result<Exit, Fault> {
+    let written = || match &out.html {
+        Some(_) => output::write_report(&plimsoll_report::read(&RunDir::open(&finished.path)?, 1)?, out),
+        None => Ok(()),
+    };
+    reported(finished, shown.and_then(|()| written()))
 }
 
 /// The end of a run whose result was shown, or could not be: what was measured is kept, and its code is never that of a run

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use plimsoll_setup::safety::marker::{Maker, maker_at};
-use plimsoll_setup::safety::place::may_write_in;
+use plimsoll_setup::safety::place::{may_write_in, remove_made};
 use plimsoll_setup::safety::{content, judge};
 use plimsoll_store::rundir;
 
@@ -31,11 +31,11 @@ pub fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
     check(file)?;
     let new = begin_new(file);
     let made = new.is_some();
-    let mut open = new.map_or_else(|| begin(file), Ok)?;
+    let mut open = new.map_or_else(|| take(file), Ok)?;
     open.write_all(content).map_err(|e| {
         // A part of a report is none, and what was not there before is not left.
-        let gone = made && fs::remove_file(file).is_ok();
-        let said = if gone { "; what was written of it is removed" } else { "" };
+        let gone = made && remove_made(file, &open).is_ok();
+        let said = if gone { "; the partial output was removed" } else { "" };
         cannot(file, &format!("{e}{said}"))
     })
 }
@@ -45,9 +45,8 @@ fn begin_new(file: &Path) -> Option<File> {
     File::options().write(true).create_new(true).mode(0o666).open(file).ok()
 }
 
-/// Opens a file for a result, and empties it.
-pub fn begin(file: &Path) -> Result<File, Fault> {
-    check(file)?;
+/// Opens a file that was looked at, and empties it.
+fn take(file: &Path) -> Result<File, Fault> {
     let open = || -> io::Result<File> {
         let open = File::options().write(true).create(true).truncate(false).mode(0o666).open(file)?;
         let meta = open.metadata()?;
@@ -86,7 +85,7 @@ fn no_place(kind: fs::FileType) -> Option<&'static str> {
     if kind.is_dir() {
         Some("it is a directory")
     } else if kind.is_block_device() {
-        Some("it is a block device, whose data that would destroy")
+        Some("it is a block device, and writing would destroy its data")
     } else {
         None
     }
@@ -98,7 +97,7 @@ fn theirs(file: &Path) -> Option<String> {
         return Some("it is a file of a run".into());
     }
     if let Maker::Run(_) = maker_at(file) {
-        return Some("it holds data that a run wrote".into());
+        return Some("it contains data that a run wrote".into());
     }
     let open = match File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(file) {
         Ok(open) => open,
@@ -107,7 +106,7 @@ fn theirs(file: &Path) -> Option<String> {
     let size = open.metadata().map_or(0, |m| m.len());
     let held = content::signatures(&open, size).unwrap_or_default();
     if !held.is_empty() {
-        return Some(format!("it holds {}", judge::names(&held)));
+        return Some(format!("it contains {}", judge::names(&held)));
     }
     match is_result(&open) {
         Ok(true) => None,
@@ -116,7 +115,7 @@ fn theirs(file: &Path) -> Option<String> {
     }
 }
 
-const NOT_OURS: &str = "it is there already, and is no result that plimsoll wrote";
+const NOT_OURS: &str = "it exists and is not a result that plimsoll wrote";
 
 /// How much of a file is looked through for what tells of its maker: pages with the data of several runs are larger, and
 /// carry it at their beginning.
@@ -184,7 +183,7 @@ mod tests {
             std::os::unix::fs::symlink(at("theirs"), at("link")).unwrap();
             fs::hard_link(at("theirs"), at("second")).unwrap();
             for name in ["theirs", "link", "second"] {
-                assert!(refused(&at(name)).contains("no result that plimsoll wrote"), "{name}: {theirs}");
+                assert!(refused(&at(name)).contains("not a result that plimsoll wrote"), "{name}: {theirs}");
             }
         }
         write(&at("old.html"), b"new").unwrap();

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use plimsoll_model::text::printable;
-use plimsoll_report::{GroupKey, ReportError, RunReport, Style};
+use plimsoll_report::glance::Glance;
+use plimsoll_report::{Layout, ReportError, RunReport, Style};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
@@ -16,38 +17,60 @@ impl From<ReportError> for Fault {
         match e {
             ReportError::Store(e) => e.into(),
             ReportError::Json(e) => Fault::bug(format!("the report's data cannot be written: {e}")),
-            e @ ReportError::Group(_) => Fault::input(e.to_string(), "See `plimsoll report --help`."),
+            e @ (ReportError::Group(_) | ReportError::Column { .. }) => {
+                Fault::input(e.to_string(), "See `plimsoll report --help`.")
+            }
         }
     }
 }
 
 /// Reads the runs and prints them.
-pub fn print_runs(dirs: &[RunDir], by: &[GroupKey], output: &OutputArgs) -> Result<Vec<RunReport>, Fault> {
+pub fn print_runs(dirs: &[RunDir], layout: Layout<'_>, output: &OutputArgs) -> Result<Vec<RunReport>, Fault> {
     let reports = dirs.iter().map(|d| plimsoll_report::read(d, dirs.len())).collect::<Result<Vec<_>, _>>()?;
     for gap in reports.iter().flat_map(|r| &r.gaps) {
         tell(format_args!("plimsoll: {gap}"));
     }
-    let written = output.html.as_ref().map_or(Ok(()), |file| write_html(Path::new(file), &reports, by));
+    let written = output.html.as_ref().map_or(Ok(()), |file| write_html(Path::new(file), &reports, layout));
     // What was measured is told, whatever becomes of the file.
-    print(&rendered(&reports, by, output))?;
+    print(&rendered(&reports, layout, output))?;
     written?;
     Ok(reports)
 }
 
-fn rendered(reports: &[RunReport], by: &[GroupKey], output: &OutputArgs) -> String {
+/// A run that has just ended: what is asked first, unless more or another form was asked for.
+pub fn print_glance(dir: &RunDir, output: &OutputArgs) -> Result<(), Fault> {
+    if output.json || output.markdown || output.csv || output.verbose {
+        return print_runs(std::slice::from_ref(dir), Layout::default(), output).map(drop);
+    }
+    let report = plimsoll_report::read(dir, 1)?;
+    for gap in &report.gaps {
+        tell(format_args!("plimsoll: {gap}"));
+    }
+    let written = write_report(&report, output);
+    print(&Glance::of(&report).terminal(&report, Style::for_stdout()))?;
+    written
+}
+
+/// The report file of a run, where one was asked for.
+pub fn write_report(report: &RunReport, output: &OutputArgs) -> Result<(), Fault> {
+    let Some(file) = &output.html else { return Ok(()) };
+    write_html(Path::new(file), std::slice::from_ref(report), Layout::default())
+}
+
+fn rendered(reports: &[RunReport], layout: Layout<'_>, output: &OutputArgs) -> String {
     if output.json {
         plimsoll_report::json(reports)
     } else if output.markdown {
-        plimsoll_report::markdown(reports, by)
+        plimsoll_report::markdown(reports, layout)
     } else if output.csv {
         plimsoll_report::csv(reports)
     } else {
-        plimsoll_report::terminal(reports, by, Style::for_stdout())
+        plimsoll_report::terminal(reports, layout, Style::for_stdout())
     }
 }
 
-pub fn write_html(file: &Path, reports: &[RunReport], by: &[GroupKey]) -> Result<(), Fault> {
-    let page = plimsoll_report::html(reports, by)?;
+pub fn write_html(file: &Path, reports: &[RunReport], layout: Layout<'_>) -> Result<(), Fault> {
+    let page = plimsoll_report::html(reports, layout)?;
     out_file::write(file, page.as_bytes())?;
     tell(format_args!("plimsoll: report in {}", file.display()));
     Ok(())
@@ -59,6 +82,11 @@ pub fn tell(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", printable(&line.to_string(), false));
 }
 
+/// The same of a text with its own ends of lines.
+pub fn tell_whole(text: &str) {
+    let _ = std::io::stderr().lock().write_all(printable(text, false).as_bytes());
+}
+
 /// Everything that goes to stdout goes through here. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Fault> {
     let text = printable(text, Style::for_stdout().colour);
@@ -66,7 +94,7 @@ pub fn print(text: &str) -> Result<(), Fault> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Fault::input(
             format!("the result cannot be written to stdout: {e}"),
-            "Check where stdout goes.",
+            "Check where stdout is directed.",
         )),
         _ => Ok(()),
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_model::event::{Event, Figures, Live};
+use plimsoll_model::event::{Counted, Event, Figures, Live};
 use plimsoll_model::units::{format_latency_ns, significant};
 
 use crate::output;
@@ -136,9 +136,9 @@ pub fn line(event: &Event) -> String {
             let share = *done as f64 / (*total).max(1) as f64;
             format!(
                 "preparing {what}: {} of {} {} ({:.0} %), {}{}",
-                amount(*done, unit),
-                amount(*total, unit),
-                if *unit == "bytes" { "MiB" } else { unit },
+                amount(*done, *unit),
+                amount(*total, *unit),
+                if *unit == Counted::Bytes { "MiB" } else { unit.name() },
                 share * 100.0,
                 clock(*elapsed),
                 left(*elapsed, share),
@@ -189,9 +189,9 @@ pub fn line(event: &Event) -> String {
 }
 
 /// A number of things, exact as long as it is short; bytes as MiB.
-fn amount(n: u64, unit: &str) -> String {
+fn amount(n: u64, unit: Counted) -> String {
     match (unit, n) {
-        ("bytes", _) => significant(n as f64 / f64::from(1 << 20), 3),
+        (Counted::Bytes, _) => significant(n as f64 / f64::from(1 << 20), 3),
         (_, 0..1000) => n.to_string(),
         _ => significant(n as f64, 3),
     }
@@ -222,8 +222,8 @@ fn block(l: &Live, history: &[f64]) -> String {
 
 fn times(l: &Live) -> String {
     match l.remaining {
-        Some(r) => format!("{} gone, {} to go", clock(l.elapsed), clock(r)),
-        None => format!("{} gone", clock(l.elapsed)),
+        Some(r) => format!("{} elapsed, {} left", clock(l.elapsed), clock(r)),
+        None => format!("{} elapsed", clock(l.elapsed)),
     }
 }
 
@@ -260,7 +260,7 @@ fn left(elapsed: Duration, share: f64) -> String {
     }
     let rest = elapsed.as_secs_f64() * (1.0 - share) / share;
     // Nobody waits a century for an estimate.
-    format!(", {} to go", clock(Duration::from_secs_f64(rest.min(3.2e9))))
+    format!(", {} left", clock(Duration::from_secs_f64(rest.min(3.2e9))))
 }
 
 /// Rates as bars from zero to the highest of them.
@@ -296,7 +296,7 @@ mod tests {
                 ok: 800_000,
                 throttled: 12,
                 failed: 1,
-                errors: BTreeMap::from([("timeout", 1)]),
+                errors: BTreeMap::from([("timeout".into(), 1)]),
                 throttled_per_s: 4.0,
                 busy_fraction: 0.31,
                 in_flight: 15.9,
@@ -320,7 +320,7 @@ mod tests {
         let log = line(&Event::Live(Box::new(l.clone())));
         let preparing = line(&Event::Preparing {
             what: "objects".into(),
-            unit: "objects",
+            unit: Counted::Objects,
             done: 250,
             total: 1000,
             elapsed: Duration::from_secs(10),

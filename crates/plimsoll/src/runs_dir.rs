@@ -25,16 +25,17 @@ impl From<StoreError> for Fault {
             }
             StoreError::Io { doing, .. } if doing.ends_with("the trace") => Fault::input(
                 e.to_string(),
-                "Name another file with --trace: one that is there already is never overwritten.",
+                "Choose another file with --trace: an existing file is never overwritten.",
             ),
-            e if e.is_no_space() => {
-                Fault::input(e.to_string(), "Free space, or choose another place with --runs-dir DIR.")
-            }
+            e if e.is_no_space() => Fault::input(
+                e.to_string(),
+                "Free some space, or choose another directory with --runs-dir DIR.",
+            ),
             e @ StoreError::Io { .. } => Fault::input(
                 e.to_string(),
-                "Check path and permissions, or choose another place with --runs-dir DIR.",
+                "Check path and permissions, or choose another directory with --runs-dir DIR.",
             ),
-            e => Fault::input(e.to_string(), "`plimsoll runs list` shows the runs that there are."),
+            e => Fault::input(e.to_string(), "`plimsoll runs list` lists the runs."),
         }
     }
 }
@@ -46,15 +47,18 @@ pub fn judged(dir: &RunDir) -> Result<(), Fault> {
     }
     let id = dir.id();
     if dir.is_running() {
-        return Err(Fault::input(format!("run {id} is still going"), "Wait for its end, or stop it."));
+        return Err(Fault::input(
+            format!("run {id} is still in progress"),
+            "Wait until it ends, or stop it.",
+        ));
     }
     let nothing = |e: StoreError| {
         Fault::input(
-            format!("run {id} recorded nothing that could be shown: {e}"),
+            format!("run {id} recorded nothing that can be shown: {e}"),
             format!("Remove it with: plimsoll cleanup {id} ; plimsoll runs rm {id}"),
         )
     };
     plimsoll_run::analyze(dir).map_err(nothing)?;
-    output::tell(format_args!("plimsoll: run {id} did not come to its end; this is what it recorded"));
+    output::tell(format_args!("plimsoll: run {id} did not finish; this is what it recorded"));
     Ok(())
 }

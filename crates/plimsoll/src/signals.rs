@@ -1,36 +1,38 @@
 //! Signals. The first Ctrl-C asks the run to stop, write its result and clean up; the next has it wait for nothing more, and the
 //! result is written even so; the one after that aborts. SIGTERM and SIGHUP mean the same: a closed terminal must not cost a result.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_setup::Interrupt;
-use plimsoll_setup::interrupt::{Flags, Meaning};
+use plimsoll_setup::interrupt::Meaning;
 
 /// What the process is, and so what a signal means to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     Run,
     Server,
 }
 
-static FLAGS: Flags = Flags::new();
+/// Of the one run of this process; there from [`install`] on, so that the handler only looks.
+static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 static IS_RUN: AtomicBool = AtomicBool::new(false);
 
 /// What the run watches.
 pub fn interrupt() -> Interrupt {
-    Interrupt::of(&FLAGS)
+    INTERRUPT.get_or_init(Interrupt::default).clone()
 }
 
 pub fn was_asked_to_stop() -> bool {
-    FLAGS.is_asked()
+    INTERRUPT.get().is_some_and(Interrupt::is_requested)
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
     const STOP: &[u8] =
-        b"\nstopping: the result is written and the run is cleaned up; Ctrl-C again waits for neither\n";
-    const REST: &[u8] = b"\nnothing is waited for any more, and cleaning up stops: the result is written, and `plimsoll cleanup last` removes what the run left; Ctrl-C again aborts\n";
-    const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left\n";
-    let meaning = FLAGS.signal();
+        b"\nstopping: writing the result and cleaning up; press Ctrl-C again to stop waiting\n";
+    const REST: &[u8] = b"\nno longer waiting, and cleanup stops: the result is written; `plimsoll cleanup last` removes what the run left behind; press Ctrl-C again to abort\n";
+    const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left behind\n";
+    let Some(meaning) = INTERRUPT.get().map(Interrupt::signal) else { return };
     if !IS_RUN.load(Ordering::Relaxed) {
         return;
     }
@@ -49,8 +51,9 @@ extern "C" fn on_signal(_: libc::c_int) {
 }
 
 /// From here on SIGINT, SIGTERM and SIGHUP stop in order. A SIGHUP that is ignored (`nohup`) stays so.
-pub fn install(role: Role) {
-    IS_RUN.store(role == Role::Run, Ordering::Relaxed);
+pub fn install(role: ProcessRole) {
+    IS_RUN.store(role == ProcessRole::Run, Ordering::Relaxed);
+    INTERRUPT.get_or_init(Interrupt::default);
     // SAFETY: the handler touches atomics only and makes async-signal-safe calls; sigaction is given a zeroed
     // structure whose fields that matter are set.
     unsafe {

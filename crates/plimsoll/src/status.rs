@@ -60,12 +60,12 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Writes a document at this distance, until it is dropped.
 #[derive(Debug)]
-pub struct Status {
+pub struct StatusWriter {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Status {
+impl StatusWriter {
     pub fn start(every: Duration, documents: Documents, run: Arc<OnceLock<PathBuf>>) -> Self {
         let (stop, stopped) = channel::<()>();
         let every = every.max(Duration::from_millis(100));
@@ -108,7 +108,7 @@ impl Status {
     }
 }
 
-impl Drop for Status {
+impl Drop for StatusWriter {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

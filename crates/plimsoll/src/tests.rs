@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use plimsoll_model::Plan;
 
-use crate::args::Context;
+use crate::args::ArgsContext;
 use crate::cli::{Cli, Command};
 use crate::dry_run;
 use crate::fault::{Exit, Fault};
@@ -11,7 +11,7 @@ use crate::fault::{Exit, Fault};
 fn plan_of(line: &str, endpoint: Option<&str>) -> Result<Plan, Fault> {
     let args = std::iter::once("plimsoll").chain(line.split_whitespace());
     let cli = Cli::try_parse_from(args).unwrap_or_else(|e| panic!("{line}: {e}"));
-    let context = Context::with(endpoint, 7);
+    let context = ArgsContext::with(endpoint, 7);
     match &cli.command {
         Command::Object(c) => c.plan(&context),
         Command::Block(c) => c.plan(&context),
@@ -75,6 +75,10 @@ const LINES: &[(&str, &str)] = &[
     (
         "speedtest",
         "speedtest object --endpoint http://h --bucket b --op put --size 1MiB --max-concurrency 256 --p99-ceiling 50ms",
+    ),
+    (
+        "speedtest_two_ops",
+        "speedtest object --endpoint http://h --bucket b --op put,get --size 1MiB --budget 2m",
     ),
     ("watch", "watch object --endpoint http://h --bucket b --mix put=1,get=3 --for 4h"),
 ];

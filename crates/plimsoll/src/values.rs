@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{KeyDist, Pacing, SizeDist};
+use plimsoll_model::plan::{KeyDist, Pacing, SizeDist, suite};
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -38,7 +38,7 @@ pub fn size_dist(s: &str) -> Result<SizeDist, String> {
     if let Some((min, max)) = s.split_once("..") {
         let (min, max) = (size(min)?, size(max)?);
         if min.0 > max.0 {
-            return Err(format!("the range {min}..{max} runs backwards: write {max}..{min}"));
+            return Err(format!("the range {min}..{max} is reversed: write {max}..{min}"));
         }
         return Ok(SizeDist::Uniform { min, max });
     }
@@ -47,7 +47,7 @@ pub fn size_dist(s: &str) -> Result<SizeDist, String> {
     }
     if s.contains(',') {
         return Err(
-            "a list of sizes needs weights here, for example 4KiB=3,1MiB=1 (a sweep over sizes is --sizes)"
+            "a list of sizes needs weights here, for example 4KiB=3,1MiB=1 (to sweep over sizes, use --sizes)"
                 .into(),
         );
     }
@@ -99,7 +99,7 @@ impl FromStr for Mix {
         let mut mix = BTreeMap::new();
         for (kind, weight) in weighted(s, op_kind)? {
             if mix.insert(kind, weight).is_some() {
-                return Err(format!("{kind} is named twice: add its weights up"));
+                return Err(format!("{kind} is given twice: add up its weights"));
             }
         }
         if mix.values().all(|w| *w == 0) {
@@ -126,18 +126,18 @@ pub fn op_kind(s: &str) -> Result<OpKind, String> {
     OBJECT
         .into_iter()
         .find(|k| k.name() == s)
-        .ok_or_else(|| format!("'{s}' is no op: choose from {}", OBJECT.map(OpKind::name).join(", ")))
+        .ok_or_else(|| format!("'{s}' is not an op: choose from {}", OBJECT.map(OpKind::name).join(", ")))
 }
 
 /// A rate to hold in open loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rate {
+pub enum OfferedRate {
     Ops(OpsRate),
     Bytes(BytesRate),
     Ramp(OpsRate, OpsRate),
 }
 
-impl FromStr for Rate {
+impl FromStr for OfferedRate {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         if let Some((from, to)) = s.split_once("..") {
@@ -166,21 +166,25 @@ pub enum Arrivals {
 }
 
 /// Rate, arrivals and the length of a ramp, as one pacing. No rate: closed loop.
-pub fn pacing(rate: Option<Rate>, arrivals: Arrivals, ramp_over: Option<Span>) -> Result<Pacing, String> {
+pub fn pacing(
+    rate: Option<OfferedRate>,
+    arrivals: Arrivals,
+    ramp_over: Option<Span>,
+) -> Result<Pacing, String> {
     match (rate, arrivals) {
         (None, Arrivals::Poisson) => {
             Err("--arrivals poisson needs a rate: add --rate, for example --rate 800/s".into())
         }
         (None, Arrivals::Constant) => Ok(Pacing::Closed),
-        (Some(Rate::Ops(r)), Arrivals::Constant) => Ok(Pacing::Constant(r)),
-        (Some(Rate::Ops(r)), Arrivals::Poisson) => Ok(Pacing::Poisson(r)),
+        (Some(OfferedRate::Ops(r)), Arrivals::Constant) => Ok(Pacing::Constant(r)),
+        (Some(OfferedRate::Ops(r)), Arrivals::Poisson) => Ok(Pacing::Poisson(r)),
         (Some(_), Arrivals::Poisson) => {
-            Err("--arrivals poisson goes with a rate of operations only: write --rate 800/s".into())
+            Err("--arrivals poisson needs a rate of operations, not bytes: write --rate 800/s".into())
         }
-        (Some(Rate::Bytes(r)), Arrivals::Constant) => Ok(Pacing::Bytes(r)),
-        (Some(Rate::Ramp(from, to)), Arrivals::Constant) => {
-            let over = ramp_over
-                .ok_or("a ramp needs the time that it takes: add --ramp-over, for example --ramp-over 30s")?;
+        (Some(OfferedRate::Bytes(r)), Arrivals::Constant) => Ok(Pacing::Bytes(r)),
+        (Some(OfferedRate::Ramp(from, to)), Arrivals::Constant) => {
+            let over =
+                ramp_over.ok_or("a ramp needs a duration: add --ramp-over, for example --ramp-over 30s")?;
             Ok(Pacing::Ramp { from, to, over })
         }
     }
@@ -219,11 +223,9 @@ pub fn share(s: &str) -> Result<f64, String> {
 /// `80%` or `0.8` of a limit; up to twice, to see what overload does.
 pub fn fraction(s: &str) -> Result<f64, String> {
     let (text, factor) = s.trim().strip_suffix('%').map_or((s.trim(), 1.0), |t| (t.trim(), 0.01));
-    text.parse::<f64>()
-        .map(|v| v * factor)
-        .ok()
-        .filter(|v| *v > 0.0 && *v <= 2.0)
-        .ok_or_else(|| format!("'{s}' is no fraction of a limit: write 80% or 0.8, above 0 and up to 200%"))
+    text.parse::<f64>().map(|v| v * factor).ok().filter(|v| *v > 0.0 && *v <= 2.0).ok_or_else(|| {
+        format!("'{s}' is not a fraction of a limit: write 80% or 0.8, above 0 and up to 200%")
+    })
 }
 
 /// `replica3,ec`.
@@ -232,7 +234,7 @@ pub fn two_names(s: &str) -> Result<(String, String), String> {
         Some((a, b)) if !a.trim().is_empty() && !b.trim().is_empty() => {
             Ok((a.trim().into(), b.trim().into()))
         }
-        _ => Err(format!("'{s}' does not name two: write for example replica3,ec")),
+        _ => Err(format!("'{s}' is not two names: write for example replica3,ec")),
     }
 }
 
@@ -240,16 +242,37 @@ pub fn two_names(s: &str) -> Result<(String, String), String> {
 pub fn label(s: &str) -> Result<(String, String), String> {
     match s.split_once('=') {
         Some((_, v)) if is_our_secret(v.trim(), |name| std::env::var(name).ok()) => {
-            Err("that is a secret of the environment, and labels are kept and shown".into())
+            Err("that is a secret from the environment, but labels are stored and shown".into())
+        }
+        // By these a run of `file` or `drive` is known again.
+        Some((k, _)) if k.trim() == suite::LABEL || k.trim().starts_with("drive.failed.") => {
+            Err(format!("the label '{}' is reserved for plimsoll; choose another name", k.trim()))
         }
         Some((k, v)) if !k.trim().is_empty() => Ok((k.trim().into(), v.trim().into())),
         _ => Err("a label is written name=value, for example tier=standard".into()),
     }
 }
 
+/// Secrets that are in use just now.
+const SECRETS: [&str; 3] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"];
+
+/// A shorter one may be a word that a path or a name has in it by chance. (A choice: AWS's have 40 characters.)
+const LONG_SECRET: usize = 16;
+/// A shorter one may be any word at all.
+const SHORT_SECRET: usize = 8;
+
+/// Whether a word of the command line is a secret that is in use just now, or holds it.
+pub fn tells_our_secret(word: &str, env: impl Fn(&str) -> Option<String>) -> bool {
+    let tells = |secret: String| {
+        secret.len() >= LONG_SECRET && word.contains(&secret)
+            || secret.len() >= SHORT_SECRET && word.split(['=', ',', ':', ' ']).any(|part| part == secret)
+    };
+    SECRETS.into_iter().filter_map(env).any(tells)
+}
+
 /// Whether a text holds a secret that is in use just now.
 fn is_our_secret(text: &str, env: impl Fn(&str) -> Option<String>) -> bool {
-    ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"]
+    SECRETS
         .into_iter()
         .filter_map(env)
         .any(|secret| !secret.is_empty() && (text == secret || secret.len() >= 8 && text.contains(&secret)))
@@ -265,7 +288,7 @@ pub fn header(s: &str) -> Result<(String, String), String> {
     }
     // Those that carry secrets are refused with the plan: an error of this parser would be shown with the value.
     if ["host", "content-length", "x-amz-date"].contains(&k.as_str()) {
-        return Err(format!("{k} is set by plimsoll itself: leave it out"));
+        return Err(format!("{k} is set by plimsoll itself: remove it"));
     }
     Ok((k, v.to_owned()))
 }
@@ -329,12 +352,14 @@ mod tests {
 
     #[test]
     fn rates_tell_ops_from_bytes() {
-        assert_eq!("800/s".parse(), Ok(Rate::Ops(OpsRate(800.0))));
-        assert_eq!("600MiB/s".parse(), Ok(Rate::Bytes(BytesRate(629_145_600.0))));
-        assert_eq!("10/s..20/s".parse(), Ok(Rate::Ramp(OpsRate(10.0), OpsRate(20.0))));
-        assert!("fast".parse::<Rate>().is_err());
+        assert_eq!("800/s".parse(), Ok(OfferedRate::Ops(OpsRate(800.0))));
+        assert_eq!("600MiB/s".parse(), Ok(OfferedRate::Bytes(BytesRate(629_145_600.0))));
+        assert_eq!("10/s..20/s".parse(), Ok(OfferedRate::Ramp(OpsRate(10.0), OpsRate(20.0))));
+        assert!("fast".parse::<OfferedRate>().is_err());
         assert!(pacing(None, Arrivals::Poisson, None).is_err());
-        assert!(pacing(Some(Rate::Ramp(OpsRate(1.0), OpsRate(2.0))), Arrivals::Constant, None).is_err());
+        assert!(
+            pacing(Some(OfferedRate::Ramp(OpsRate(1.0), OpsRate(2.0))), Arrivals::Constant, None).is_err()
+        );
     }
 
     #[test]

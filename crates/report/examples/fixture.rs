@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 
-use plimsoll_report::{GroupKey, RunReport, Style, html, markdown, read, terminal};
+use plimsoll_report::{GroupKey, Layout, RunReport, Style, html, markdown, read, terminal};
 
 fn main() {
     let out = std::env::args().nth(1).expect("usage: fixture OUTPUT-DIRECTORY");
@@ -79,6 +79,63 @@ fn main() {
     spoil(&mut in_part, 2);
     in_part.settle(true, false);
     write(out, "in-part", &[RunReport::of(in_part)], &[]);
+    kinds(out, &runs);
+    write(
+        out,
+        "pivot",
+        &pivot(),
+        &["label:provider".parse().expect("known"), "label:GiB".parse().expect("known")],
+    );
+}
+
+/// One report of each kind of run.
+fn kinds(out: &Path, runs: &Path) {
+    use support::kinds;
+    let recorded = [
+        ("object", kinds::object()),
+        ("limits", kinds::limits()),
+        ("watch", kinds::watch()),
+        ("cycles", kinds::cycles()),
+        ("search", kinds::search()),
+        ("block", kinds::block()),
+        ("file", kinds::suite("file")),
+        ("drive", kinds::suite("drive")),
+    ];
+    for (name, (summary, analysis, script)) in recorded {
+        let dir = support::write_run(&runs.join(name), &summary, &analysis, &script);
+        write(out, name, &[read(&dir, 1).expect("the run was just written")], &[]);
+    }
+    for (name, (summary, analysis)) in [("compare", kinds::compare()), ("scale", kinds::scale())] {
+        let title = summary.id.clone();
+        let report = RunReport { analysis, ..RunReport::of(summary) };
+        let layout = Layout { title: Some(&title), ..Layout::default() };
+        let page = html(&[report], layout).expect("plain data");
+        std::fs::write(out.join(format!("{name}.html")), page).expect("writable");
+    }
+}
+
+/// Three providers with two sizes of disk each.
+fn pivot() -> Vec<RunReport> {
+    let disks = [
+        ("AWS", "100", 0.9),
+        ("AWS", "20", 0.4),
+        ("Azure", "100", 0.5),
+        ("Azure", "20", 0.2),
+        ("Google", "100", 1.0),
+        ("Google", "20", 0.402),
+    ];
+    let of = |(i, (provider, size, factor)): (usize, &(&str, &str, f64))| {
+        let (mut s, ..) = support::kinds::object();
+        s.id = format!("20260302-0900-{i}");
+        s.labels.insert("provider".into(), (*provider).into());
+        s.labels.insert("GiB".into(), (*size).into());
+        for w in &mut s.workloads {
+            w.ops_per_s = w.ops_per_s.map(|e| e.scaled(*factor));
+            w.bytes_per_s = w.bytes_per_s.map(|e| e.scaled(*factor));
+        }
+        RunReport::of(s)
+    };
+    disks.iter().enumerate().map(of).collect()
 }
 
 /// Percentiles that are known so exactly: the one furthest out has no upper end.
@@ -109,8 +166,9 @@ fn spoil(s: &mut plimsoll_model::RunSummary, line: usize) {
 }
 
 fn write(out: &Path, name: &str, runs: &[RunReport], by: &[GroupKey]) {
-    let page = html(runs, by).expect("plain data");
+    let page = html(runs, Layout::by(by)).expect("plain data");
     std::fs::write(out.join(format!("{name}.html")), page).expect("writable");
-    std::fs::write(out.join(format!("{name}.txt")), terminal(runs, by, Style::PLAIN)).expect("writable");
-    std::fs::write(out.join(format!("{name}.md")), markdown(runs, by)).expect("writable");
+    std::fs::write(out.join(format!("{name}.txt")), terminal(runs, Layout::by(by), Style::PLAIN))
+        .expect("writable");
+    std::fs::write(out.join(format!("{name}.md")), markdown(runs, Layout::by(by))).expect("writable");
 }

@@ -50,6 +50,21 @@ const BOUNDS: [&str; 8] = [
 const CLIENT: [&str; 4] =
     ["client_busy_fraction", "client_cpu_s", "client_cpu_s_per_gib", "client_rss_bytes"];
 
+/// Of a run with several: a row an agent, below the lines, after an empty one.
+const AGENTS: [&str; 11] = [
+    "run",
+    "agent",
+    "host",
+    "ops_per_s",
+    "share",
+    "bytes_per_s",
+    "busy_fraction",
+    "p50_ns",
+    "p99_ns",
+    "clock_offset_ns",
+    "clock_bound_ns",
+];
+
 /// RFC 4180. Numbers that are not known are empty.
 pub fn csv(runs: &[RunReport]) -> String {
     let labels: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
@@ -86,7 +101,33 @@ pub fn csv(runs: &[RunReport]) -> String {
             out.push_str(&row(cells));
         }
     }
-    out
+    out + &agents(runs)
+}
+
+/// A table of its own: an agent is no line, and would be summed up with those that it is part of. Empty where no run has several.
+fn agents(runs: &[RunReport]) -> String {
+    let known = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+    let rows = runs.iter().flat_map(|r| r.summary.agents.iter().map(move |a| (&r.summary.id, a)));
+    let rows = rows.map(|(run, a)| {
+        row(vec![
+            run.clone(),
+            words(&a.agent),
+            words(&a.host),
+            number(a.ops_per_s),
+            number(a.share),
+            a.bytes_per_s.map_or(String::new(), number),
+            number(a.busy_fraction),
+            known(a.p50_ns),
+            known(a.p99_ns),
+            a.clock_offset_ns.map_or(String::new(), |n| n.to_string()),
+            known(a.clock_bound_ns),
+        ])
+    });
+    let rows: String = rows.collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("\r\n{}{rows}", row(AGENTS.map(String::from).to_vec()))
 }
 
 fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {

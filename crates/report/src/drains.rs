@@ -4,7 +4,7 @@
 use plimsoll_model::analysis::{BucketFit, Drain};
 use plimsoll_model::summary::BucketSummary;
 use plimsoll_model::{OpKind, RunSummary};
-use plimsoll_store::{Point, StageData};
+use plimsoll_store::StageData;
 
 use crate::number::round4;
 use crate::run::RunSeries;
@@ -46,20 +46,15 @@ fn fit(op_class: &str, unit: &str, b: &BucketSummary, series: &RunSeries) -> Opt
 
 /// `None` when the stage was never faster than the sustained rate.
 fn drain(s: &StageData, kind: Option<OpKind>, bytes: bool, sustained: f64, step_ns: u64) -> Option<Drain> {
-    let of = |p: &Point| if bytes { p.bytes_ok } else { p.ok() } as f64;
-    let lists = s.series.iter().filter(|(id, _)| kind.is_none_or(|k| k == id.kind)).map(|(_, points)| points);
-    let mut work: Vec<f64> = Vec::new();
-    for points in lists {
-        work.resize(work.len().max(points.len()), 0.0);
-        work.iter_mut().zip(points).for_each(|(sum, p)| *sum += of(p));
-    }
+    let ids = s.series.keys().copied().filter(|id| kind.is_none_or(|k| k == id.kind));
+    let work = s.counts(ids, step_ns, 0, u64::MAX);
     let start_s = s.start_ns as f64 / 1e9;
     let end_of = |i: usize| ((s.first_point + i as u64 + 1) * step_ns) as f64 / 1e9 - start_s;
     let mut done = 0.0;
     let mut curve = vec![(0.0, 0.0)];
     // The last step is rarely whole: its work belongs to less time than its end says.
-    for (i, w) in work.iter().enumerate().take(work.len().saturating_sub(1)) {
-        done += w;
+    for (i, c) in work.iter().enumerate().take(work.len().saturating_sub(1)) {
+        done += if bytes { c.bytes_ok } else { c.ok() } as f64;
         if end_of(i) > 0.0 {
             curve.push((round4(end_of(i)), round4(done)));
         }

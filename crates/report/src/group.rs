@@ -4,18 +4,29 @@ use std::str::FromStr;
 
 use plimsoll_model::Estimate;
 use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::units::parse_size;
 use plimsoll_stats::validity::is_line_valid;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{ReportError, RunReport};
 
+/// In place of the value of a label that a run does not have.
+pub(crate) const NO_LABEL: &str = "(none)";
+
+/// What lines have to share to be in one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupKey {
+    /// Bytes of an op.
     Size,
+    /// Its kind.
     Op,
+    /// Ops in flight.
     Concurrency,
+    /// Its name in the plan.
     Workload,
+    /// The run itself.
     Run,
+    /// The value that the run's label of this name has.
     Label(String),
 }
 
@@ -50,7 +61,7 @@ impl GroupKey {
         }
     }
 
-    fn of(&self, run: &RunReport, w: &WorkloadSummary, decimal: bool) -> Part {
+    pub(crate) fn of(&self, run: &RunReport, w: &WorkloadSummary, decimal: bool) -> Part {
         match self {
             Self::Size => Part::number(w.size_bytes, crate::number::size_among(w.size_bytes, decimal)),
             // The read half of a mix is no run of reads.
@@ -59,25 +70,34 @@ impl GroupKey {
             Self::Concurrency => Part::number(u64::from(w.concurrency), w.concurrency.to_string()),
             Self::Workload => Part::text(&w.name),
             Self::Run => Part::text(&run.summary.id),
-            Self::Label(l) => Part::text(run.summary.labels.get(l).map_or("(none)", String::as_str)),
+            Self::Label(l) => Part::label(run.summary.labels.get(l).map_or(NO_LABEL, String::as_str)),
         }
     }
 }
 
 /// Sorts by number first, so that 64 KB comes after 4 KB.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+pub(crate) struct Part {
+    /// Thousandths.
     number: u64,
-    text: String,
+    pub text: String,
 }
 
 impl Part {
     fn number(number: u64, text: String) -> Self {
-        Self { number, text }
+        Self { number: number.saturating_mul(1000), text }
     }
 
     fn text(text: &str) -> Self {
         Self { number: 0, text: text.into() }
+    }
+
+    /// 4 nodes come before 12, 0.5 before 1.5, and 64KiB before 1MiB.
+    pub fn label(text: &str) -> Self {
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let sized = parse_size(text).ok().map(|bytes| bytes.saturating_mul(1000));
+        let number = sized.or_else(|| text[..digits].parse::<f64>().ok().map(|x| (x * 1e3) as u64));
+        Self { number: number.unwrap_or(0), text: text.into() }
     }
 }
 
@@ -92,11 +112,13 @@ pub struct Group {
     pub left_out: usize,
     /// Of one line its own; of several the geometric mean with Student's interval over lines.
     pub ops_per_s: Option<Estimate>,
+    /// Likewise, of bytes.
     pub bytes_per_s: Option<Estimate>,
     /// Each line's rate, in the order of the runs.
     pub each_ops_per_s: Vec<f64>,
     /// Median over lines of the response percentiles, nanoseconds.
     pub p50_ns: Option<u64>,
+    /// Likewise, the 99th.
     pub p99_ns: Option<u64>,
 }
 
@@ -199,6 +221,24 @@ mod tests {
         assert!((mean.value / (one * 6f64.sqrt()) - 1.0).abs() < 1e-9);
         assert!(mean.low < one * 2.0 && mean.high > one * 3.0);
         assert_eq!(all.last().unwrap().keys[0], "10 MB");
+    }
+
+    #[test]
+    fn labels_that_are_numbers_sort_as_numbers() {
+        for (given, wanted) in [
+            (["12", "4", "8"], ["4", "8", "12"]),
+            (["1MiB", "64KiB", "4KiB"], ["4KiB", "64KiB", "1MiB"]),
+            (["12 nodes", "4 nodes", "none"], ["none", "4 nodes", "12 nodes"]),
+            (["10.0 TB", "0.5 TB", "1.5 TB"], ["0.5 TB", "1.5 TB", "10.0 TB"]),
+            ([".5.5", "x", "2"], [".5.5", "x", "2"]),
+        ] {
+            let mut runs = runs();
+            for (r, label) in runs.iter_mut().zip(given) {
+                r.summary.labels.insert("nodes".into(), label.into());
+            }
+            let all = groups(&runs, &["label:nodes".parse().unwrap()]);
+            assert_eq!(all.iter().map(|g| g.keys[0].as_str()).collect::<Vec<_>>(), wanted);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_model::text::printable;
 
-use crate::group::GroupKey;
+use crate::layout::Layout;
 use crate::run::{ReportError, RunReport};
 use crate::table::escape;
 use crate::verdict::verdict;
@@ -20,18 +20,17 @@ const DATA: &str = "<!--PLIMSOLL_DATA-->";
 const STATIC: &str = "<!--PLIMSOLL_STATIC-->";
 const TITLE: &str = "<!--PLIMSOLL_TITLE-->";
 
-/// The report of one or several runs. `by` groups them; empty: by what differs.
-pub fn html(runs: &[RunReport], by: &[GroupKey]) -> Result<String, ReportError> {
-    let json = serde_json::to_string(&page::page(runs, by))?;
+/// The report of one or several runs.
+pub fn html(runs: &[RunReport], layout: Layout<'_>) -> Result<String, ReportError> {
+    let json = serde_json::to_string(&page::page(runs, layout))?;
     let data = format!(
         "<script type=\"application/json\" id=\"plimsoll-data\">{}</script>",
         embeddable(&printable(&json, false))
     );
-    let still = printable(&plain(runs, by), false).into_owned();
-    let title = match runs {
-        [one] => format!("{} - Plimsoll", one.summary.id),
-        many => format!("{} runs - Plimsoll", many.len()),
-    };
+    let still = printable(&plain(runs, layout), false).into_owned();
+    let title = format!("{} - Plimsoll", layout.title_of(runs));
+    // What a person or a run calls itself may hold anything.
+    let title = printable(&title, false).into_owned();
     // Split at the marks of the template itself, so that no text of a run can stand for one.
     let mut out = String::with_capacity(TEMPLATE.len() + data.len() + 4096);
     let mut rest = TEMPLATE;
@@ -69,16 +68,16 @@ fn embeddable(json: &str) -> String {
 }
 
 /// What the report says, without a script: also what is read by those who do not run scripts.
-fn plain(runs: &[RunReport], by: &[GroupKey]) -> String {
+fn plain(runs: &[RunReport], layout: Layout<'_>) -> String {
     let mut out = String::new();
     if runs.len() > 1 {
-        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
-        out.push_str(&tables::groups(&crate::group::groups(runs, by), by).html());
+        out.push_str(&layout.side_by_side(runs).html());
     }
     for r in runs {
         let s = &r.summary;
         out.push_str(&format!(
-            "<section><h2>{}</h2><p>{}</p>",
+            "<section><h2>{}</h2><p>{}</p><p>{}</p>",
+            escape(&if runs.len() == 1 { layout.title_of(runs) } else { crate::glance::title(r) }),
             escape(&s.id),
             escape(&verdict(s).replace("**", ""))
         ));
@@ -134,7 +133,7 @@ mod tests {
         s.verdict = evil.into();
         s.rerun = evil.into();
         s.labels.insert(evil.into(), evil.into());
-        let text = html(&[RunReport::of(s)], &[]).unwrap();
+        let text = html(&[RunReport::of(s)], Layout::default()).unwrap();
         assert!(!text.contains("<script>alert"));
         let start = text.find("id=\"plimsoll-data\">").unwrap() + "id=\"plimsoll-data\">".len();
         let end = start + text[start..].find("</script>").unwrap();
@@ -146,9 +145,32 @@ mod tests {
 
     #[test]
     fn it_names_no_other_host() {
-        let text = html(&[RunReport::of(support::sweep())], &[]).unwrap();
+        let text = html(&[RunReport::of(support::sweep())], Layout::default()).unwrap();
         for needle in ["src=\"http", "href=\"http", "@import", "url(http", "<link rel=\"stylesheet\""] {
             assert!(!text.contains(needle), "{needle}");
+        }
+    }
+
+    /// What a person types for a title, or calls a label, is in the head of the page, too, where a browser shows it.
+    #[test]
+    fn a_title_obeys_nobody() {
+        let evil = "tiers \u{1b}[2J\u{9b}31m\u{202e}gpj.exe\u{2066}\u{200f}";
+        let title = |runs: &[RunReport], layout: Layout<'_>| {
+            let text = html(runs, layout).unwrap();
+            text.split_once("<title>").unwrap().1.split_once("</title>").unwrap().0.to_owned()
+        };
+        let of_tier = |tier: &str| {
+            let mut s = support::sweep();
+            s.labels.insert("tier".into(), tier.into());
+            RunReport::of(s)
+        };
+        let typed =
+            title(&[of_tier("a")], Layout { title: Some(&format!("{evil}\nVALID")), ..Layout::default() });
+        assert!(typed.starts_with("tiers ") && !typed.contains('\n'), "{typed:?}");
+        let labelled = title(&[of_tier("a"), of_tier(evil)], Layout::default());
+        assert!(labelled.contains("gpj.exe"), "{labelled:?}");
+        for shown in [typed, labelled] {
+            assert!(!shown.contains(plimsoll_model::text::is_harmful), "{shown:?}");
         }
     }
 }

@@ -3,19 +3,26 @@
 //! [`read`] takes a run directory; [`terminal`], [`markdown`], [`csv`] and [`html`] render one or several runs.
 //! The JSON form is the [`plimsoll_model::RunSummary`] itself ([`json`]).
 
+#![warn(missing_docs)]
+
+mod agents;
 mod csv;
 mod drains;
 pub mod fio;
+pub mod glance;
 mod group;
 mod html;
+mod layout;
 pub mod limits;
 pub mod lines;
 mod markdown;
 pub mod number;
 mod outside;
 pub mod page;
+mod pivot;
 mod resources;
 mod run;
+mod several;
 mod spectrum;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
@@ -29,8 +36,10 @@ mod verdict;
 pub use csv::csv;
 pub use group::{Group, GroupKey, groups};
 pub use html::{HTML_IS_INTERACTIVE, html};
+pub use layout::Layout;
 pub use markdown::markdown;
-pub use run::{ReportError, RunReport, read};
+pub use run::{ReportError, RunReport, SealMark, read};
+pub use several::SideBySide;
 pub use terminal::{Style, findings, terminal};
 
 /// The run summary as JSON: the contract with programs. Several runs are an array.

@@ -1,6 +1,6 @@
 //! Tables of the limit methods: buckets, size by concurrency, comparison, scaling, load points, bottleneck, checks.
 
-use plimsoll_model::analysis::{Analysis, BucketFit};
+use plimsoll_model::analysis::{Analysis, BucketFit, SaturationPoint};
 use plimsoll_model::summary::{BucketSummary, LimitSummary};
 use plimsoll_model::units::{format_latency_ns, significant};
 use plimsoll_model::{Estimate, RunSummary};
@@ -15,6 +15,7 @@ pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
     out.extend(a.size_models.iter().map(cells));
     out.extend([differences(a), comparisons(a)]);
     out.extend(a.scalings.iter().map(scaling));
+    out.extend(searches(a));
     out.extend(a.saturations.iter().map(saturation));
     out.extend([load_points(a), bottlenecks(a), checks(a)]);
     out.retain(|t| !t.rows.is_empty());
@@ -165,18 +166,22 @@ fn differences(a: &Analysis) -> Table {
     if first.op.is_empty() { Table::new("", 1, &[]) } else { t }
 }
 
+fn proved(c: &plimsoll_model::analysis::Comparison) -> bool {
+    matches!(c.outcome.as_str(), "faster" | "slower")
+}
+
 /// `+18 %`, with a mark where nothing is proved. Of a latency, less is better.
 fn better(c: &plimsoll_model::analysis::Comparison) -> String {
     let Some(r) = c.ratio else { return number::MISSING.into() };
     let gain = if c.unit == "ns" { 1.0 - r.value } else { r.value - 1.0 };
     let shown = format!("{:+.1} %", 100.0 * gain);
-    if c.outcome == "none seen" { format!("({shown})") } else { shown }
+    if proved(c) { shown } else { format!("({shown})") }
 }
 
 fn comparisons(a: &Analysis) -> Table {
     let names = a.comparisons.first().map_or(("A", "B"), |c| (c.a_name.as_str(), c.b_name.as_str()));
     let heads = [format!(">{}", names.0), format!(">{}", names.1)];
-    let title = if a.comparisons.iter().any(|c| c.outcome == "none seen" && !c.op.is_empty()) {
+    let title = if a.comparisons.iter().any(|c| !proved(c) && !c.op.is_empty()) {
         "Comparison (differences in brackets above are not proved)"
     } else {
         "Comparison"
@@ -224,8 +229,40 @@ fn scaling(s: &plimsoll_model::analysis::Scaling) -> Table {
     t
 }
 
+/// Of several searches the answer of each, a line an op.
+pub fn searches(a: &Analysis) -> Option<Table> {
+    if a.saturations.len() < 2 {
+        return None;
+    }
+    let heads = &["op", "size", ">in flight", ">op/s", ">MiB/s", ">p50", ">p99", "result"];
+    let mut t = Table::new("Best concurrency", 2, heads);
+    for s in &a.saturations {
+        let best = s.c95.and_then(|c| s.points.iter().find(|p| p.concurrency == c.value as u32));
+        let void = !s.invalid.is_empty();
+        let best = best.filter(|_| !void);
+        let moves =
+            plimsoll_model::OpKind::parse(&s.op_class).is_none_or(plimsoll_model::OpKind::moves_bytes);
+        let bytes = |p: &SaturationPoint| number::estimate(&p.ops_per_s.scaled(s.size_bytes as f64 / MIB));
+        let time = |ns: Option<u64>| ns.map_or(String::new(), |ns| format_latency_ns(ns as f64));
+        t.push(vec![
+            s.op_class.to_uppercase(),
+            if moves { number::size(s.size_bytes) } else { "-".into() },
+            best.map_or(String::new(), |p| p.concurrency.to_string()),
+            best.map_or(number::MISSING.into(), |p| number::estimate(&p.ops_per_s)),
+            best.filter(|_| moves).map_or(String::new(), bytes),
+            best.map_or(String::new(), |p| time(p.p50_ns)),
+            best.map_or(String::new(), |p| time(p.p99_ns)),
+            match void {
+                true => format!("[INVALID {}]", s.invalid.join(" ")),
+                false => s.result(),
+            },
+        ]);
+    }
+    Some(t.without_empty_columns())
+}
+
 fn saturation(s: &plimsoll_model::analysis::Saturation) -> Table {
-    let title = format!("Rate by concurrency: {} {}; {}", s.op_class, number::size(s.size_bytes), s.verdict);
+    let title = format!("Rate by concurrency: {} {}; {}", s.op_class, number::size(s.size_bytes), s.result());
     let mut t = Table::new(&title, 1, &[">in flight", ">op/s", ">MiB/s", ">p50", ">p99"]);
     for p in &s.points {
         t.push(vec![

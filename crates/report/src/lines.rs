@@ -9,12 +9,15 @@ use plimsoll_store::{RunData, StageData, Window};
 /// One series of one stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
+    /// Stage, workload and op kind.
     pub id: SeriesId,
     /// Index into the summary's workloads; `None` for a series that the summary does not show.
     pub line: Option<usize>,
+    /// What tells it from the others of its run.
     pub label: String,
     /// Which repeat of its cell, from 0.
     pub repeat: u32,
+    /// What counts of the stage; `None`: nothing.
     pub window: Option<Window>,
 }
 

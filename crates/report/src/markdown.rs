@@ -5,19 +5,21 @@ use std::fmt::Write as _;
 use plimsoll_model::Finding;
 use plimsoll_model::finding::Level;
 
-use crate::group::GroupKey;
+use crate::layout::Layout;
 use crate::run::RunReport;
 use crate::table::escape_markdown;
 use crate::verdict::verdict;
 use crate::{lines, tables, terminal};
 
 /// One or several runs, as [`crate::terminal`] orders them.
-pub fn markdown(runs: &[RunReport], by: &[GroupKey]) -> String {
+pub fn markdown(runs: &[RunReport], layout: Layout<'_>) -> String {
     let mut out = String::new();
-    if runs.len() > 1 || !by.is_empty() {
-        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
+    if let Some(title) = layout.title {
+        let _ = writeln!(out, "# {}\n", escape_markdown(title));
+    }
+    if runs.len() > 1 || !layout.by.is_empty() {
         let _ = writeln!(out, "## Runs side by side\n");
-        out.push_str(&tables::groups(&crate::group::groups(runs, by), by).markdown());
+        out.push_str(&layout.side_by_side(runs).markdown());
         out.push('\n');
     }
     for r in runs {
@@ -59,9 +61,13 @@ fn run(out: &mut String, r: &RunReport) {
     if !each.rows.is_empty() {
         more.insert(0, each);
     }
-    let expected = tables::expectations(s);
+    let expected = tables::expectations(&s.expectations);
     if !expected.rows.is_empty() {
         more.push(expected);
+    }
+    let agents = crate::agents::table(s);
+    if !agents.rows.is_empty() {
+        more.push(agents);
     }
     for t in more {
         let _ = writeln!(out, "### {}\n\n{}", escape_markdown(&t.title), t.markdown());
@@ -83,9 +89,10 @@ fn run(out: &mut String, r: &RunReport) {
         "Plimsoll {} ({}), Linux {}, {} x {}, started {}.",
         escape_markdown(&e.plimsoll_version),
         escape_markdown(&e.commit),
-        escape_markdown(&e.kernel),
-        e.cpu_count,
-        escape_markdown(&e.cpu_model),
+        // Of itself it may begin with the name.
+        escape_markdown(e.machine.kernel.trim_start_matches("Linux ")),
+        e.machine.cpu_count,
+        escape_markdown(&e.machine.cpu_model),
         escape_markdown(&e.started_at)
     );
 }
@@ -101,7 +108,7 @@ pub fn findings(out: &mut String, all: &[Finding]) {
             Level::Qualified => "note ",
             Level::Info => "",
         };
-        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let more = if others > 0 { format!("; similar on {others} more") } else { String::new() };
         let on = f.workload.as_ref().map_or(String::new(), |w| format!(" (on {}{more})", escape_markdown(w)));
         let _ = writeln!(out, "- {level}{} {}{on}: {}", f.code, f.name, escape_markdown(&f.text));
     }

@@ -3,7 +3,9 @@
 use plimsoll_model::Estimate;
 use plimsoll_model::units::{format_size, significant};
 
+/// 2^20 bytes.
 pub const MIB: f64 = 1_048_576.0;
+/// 10^6 bytes.
 pub const MB: f64 = 1e6;
 
 /// Shown where there is no number; a finding says why.
@@ -33,6 +35,7 @@ pub fn estimate(e: &Estimate) -> String {
     format!("{} ± {}", at(e.value, decimals), at(up(half, of_half), of_half))
 }
 
+/// [`MISSING`] where there is none.
 pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
     e.map_or_else(|| MISSING.into(), estimate)
 }
@@ -114,6 +117,7 @@ fn group(text: &str) -> String {
     }
 }
 
+/// With a comma between thousands.
 pub fn count(n: u64) -> String {
     group(&n.to_string())
 }
@@ -149,6 +153,7 @@ pub fn size_estimate(e: &Estimate) -> String {
     }
 }
 
+/// In seconds, minutes or hours: what has two or three digits.
 pub fn seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => MISSING.into(),
@@ -160,6 +165,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// Of a fraction: 0.05 is 5 %.
 pub fn percent(fraction: f64) -> String {
     match fraction * 100.0 {
         p if !p.is_finite() => MISSING.into(),

@@ -6,39 +6,57 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::units::OpsRate;
-use plimsoll_model::{Analysis, Outcome, RunSummary};
+use plimsoll_model::{Analysis, Outcome, RunSummary, SeriesCounts};
 use plimsoll_store::{Point, StageData};
 use serde::{Deserialize, Serialize};
 
 use crate::drains;
+use crate::glance::Glance;
 use crate::group::{Group, GroupKey};
+use crate::layout::Layout;
 use crate::lines::Line;
 use crate::number::round4;
-use crate::resources::{self, Resource};
-use crate::run::{RunReport, RunSeries};
+use crate::resources::{self, HostResource};
+use crate::run::{RunReport, RunSeries, SealMark};
+use crate::several::SideBySide;
 use crate::spectrum::Spectrum;
 use crate::verdict::{status, verdict};
 
+/// Of the page's data.
 pub const SCHEMA: &str = "plimsoll.page/1";
 
+/// All that the HTML page shows; its script reads it as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page {
+    /// [`SCHEMA`].
     pub schema: String,
     /// Version of the program that made the page.
     pub made_by: String,
+    /// What the user calls it; absent: what was measured is its title.
+    pub title: Option<String>,
+    /// Of the table of several runs; empty: all of them.
+    pub columns: Vec<String>,
+    /// In the order in which they were named.
     pub runs: Vec<PageRun>,
     /// Heads of the group keys; empty with one run.
     pub by: Vec<String>,
+    /// Lines of all runs, by [`Page::by`].
     pub groups: Vec<Group>,
+    /// What several runs say side by side; null with one run.
+    pub together: Option<SideBySide>,
 }
 
+/// One run on the page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageRun {
+    /// As it is on disk, cleaned.
     pub summary: RunSummary,
     /// `VALID (2 notes)`, `[INVALID V07]`.
     pub status: String,
     /// The verdict with the status before it, if it does not begin with it.
     pub verdict: String,
+    /// What the page begins with.
+    pub glance: Glance,
     /// The shortest telling name of each line of the summary.
     pub labels: Vec<String>,
     /// What makes each line invalid beside the others: `[INVALID V13]`, or nothing.
@@ -49,26 +67,38 @@ pub struct PageRun {
     pub block: bool,
     /// TOML.
     pub plan: String,
+    /// Empty where there is none.
     pub analysis: Analysis,
+    /// In the order in which they ran.
     pub stages: Vec<PageStage>,
+    /// Of each series that the summary shows.
     pub series: Vec<PageSeries>,
+    /// Latencies of whole windows.
     pub spectra: Vec<Spectrum>,
-    pub resources: Vec<Resource>,
+    /// Of all hosts with samples.
+    pub resources: Vec<HostResource>,
     /// What is missing from this report, and why.
     pub gaps: Vec<String>,
     /// How the run ended; null: it was killed.
     pub end: Option<String>,
+    /// Of its raw data; null: it never ended in order, or is of several runs.
+    pub seal: Option<SealMark>,
 }
 
 /// A stage as it ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageStage {
+    /// In the run, from 0.
     pub index: u32,
+    /// Of the plan, or the names of its workloads.
     pub name: String,
+    /// Of load, seconds since the run's start.
     pub start_s: f64,
+    /// Seconds since the run's start.
     pub end_s: f64,
     /// The measured window; null: there was none.
     pub window: Option<(f64, f64)>,
+    /// Which repeat of its cell, from 0.
     pub repeat: u32,
     /// Why it does not count.
     pub void: Option<String>,
@@ -79,22 +109,33 @@ pub struct PageStage {
 pub struct PageSeries {
     /// Index into the summary's workloads.
     pub line: Option<usize>,
+    /// As [`PageRun::labels`] has it.
     pub label: String,
+    /// Kind of op.
     pub op: String,
+    /// Index of its stage.
     pub stage: u32,
     /// Start of the first point, and their distance.
     pub start_s: f64,
+    /// Distance of points, seconds.
     pub step_s: f64,
     /// Offered rate (open loop), if constant.
     pub offered_per_s: Option<f64>,
+    /// Of ops that ended well.
     pub ops_per_s: Vec<Option<f64>>,
     /// Payload as it moved; of ops that ended well where others did not (see `bytes_of_ok`).
     pub bytes_per_s: Vec<Option<f64>>,
+    /// `bytes_per_s` counts ops that ended well only.
     pub bytes_of_ok: bool,
+    /// Median response of what ended in the point.
     pub p50_ns: Vec<Option<u64>>,
+    /// Likewise, 90th percentile.
     pub p90_ns: Vec<Option<u64>>,
+    /// Likewise, 99th percentile.
     pub p99_ns: Vec<Option<u64>>,
+    /// Likewise, 99.9th percentile.
     pub p999_ns: Vec<Option<u64>>,
+    /// Likewise, the longest.
     pub max_ns: Vec<Option<u64>>,
     /// Median time to the first byte; empty where it was not recorded.
     pub ttfb_p50_ns: Vec<Option<u64>>,
@@ -103,15 +144,19 @@ pub struct PageSeries {
 }
 
 /// The page's data for one or several runs.
-pub fn page(runs: &[RunReport], by: &[GroupKey]) -> Page {
-    let default_keys = crate::tables::default_keys(runs);
-    let by = if by.is_empty() && runs.len() > 1 { &default_keys[..] } else { by };
+pub fn page(runs: &[RunReport], layout: Layout<'_>) -> Page {
+    let alone = layout.by.is_empty() && runs.len() == 1;
+    let by = if alone { Vec::new() } else { crate::tables::keys(layout.by, runs) };
+    let groups = if by.is_empty() { Vec::new() } else { crate::group::groups(runs, &by) };
     Page {
         schema: SCHEMA.into(),
         made_by: env!("CARGO_PKG_VERSION").into(),
+        title: layout.title.map(|_| layout.title_of(runs)),
+        columns: layout.columns.to_vec(),
         runs: runs.iter().map(page_run).collect(),
+        together: (runs.len() > 1).then(|| SideBySide::of(runs, &by, &groups)),
         by: by.iter().map(GroupKey::name).collect(),
-        groups: if by.is_empty() { Vec::new() } else { crate::group::groups(runs, by) },
+        groups,
     }
 }
 
@@ -121,6 +166,7 @@ fn page_run(r: &RunReport) -> PageRun {
         summary: s.clone(),
         status: status(s),
         verdict: verdict(s),
+        glance: Glance::of(r),
         labels: s.workloads.iter().map(|w| crate::lines::label(w, &s.workloads)).collect(),
         spoiled: s.workloads.iter().map(|w| crate::tables::spoiled(s, w)).collect(),
         sweep: crate::tables::is_sweep(s),
@@ -133,6 +179,7 @@ fn page_run(r: &RunReport) -> PageRun {
         resources: Vec::new(),
         gaps: r.gaps.clone(),
         end: None,
+        seal: r.seal.clone(),
     };
     if let Some(series) = &r.series {
         let data = &series.data;
@@ -202,14 +249,18 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn rate(&self, pick: impl Fn(&Point) -> u64) -> Vec<Option<f64>> {
-        self.points.iter().zip(&self.covered_s).map(|(p, c)| Some(round4(pick(p) as f64 / (*c)?))).collect()
+    fn rate(&self, pick: impl Fn(&SeriesCounts) -> u64) -> Vec<Option<f64>> {
+        self.points
+            .iter()
+            .zip(&self.covered_s)
+            .map(|(p, c)| Some(round4(pick(&p.counts) as f64 / (*c)?)))
+            .collect()
     }
 
     /// A percentile of fewer ops than `least` would only be the maximum under another name.
     fn latency(&self, least: u64, pick: impl Fn(&Point) -> u64) -> Vec<Option<u64>> {
         let known = |(p, c): (&Point, &Option<f64>)| {
-            (c.is_some() && p.ok() >= least).then(|| round4(pick(p) as f64) as u64)
+            (c.is_some() && p.counts.ok() >= least).then(|| round4(pick(p) as f64) as u64)
         };
         self.points.iter().zip(&self.covered_s).map(known).collect()
     }
@@ -228,8 +279,8 @@ fn page_series(l: &Line, run: &RunSeries) -> Option<PageSeries> {
     };
     let columns = Columns { points, covered_s: (0..points.len()).map(cover).collect() };
     let bytes_of_ok = {
-        let all: u64 = points.iter().map(|p| p.outcomes.iter().sum::<u64>()).sum();
-        let ok: u64 = points.iter().map(Point::ok).sum();
+        let all: u64 = points.iter().map(|p| p.counts.outcomes.iter().sum::<u64>()).sum();
+        let ok: u64 = points.iter().map(|p| p.counts.ok()).sum();
         (all - ok) as f64 > 0.001 * all as f64
     };
     let ttfb = points.iter().any(|p| p.first_byte.p50_ns > 0);
@@ -241,9 +292,9 @@ fn page_series(l: &Line, run: &RunSeries) -> Option<PageSeries> {
         start_s: seconds(stage.first_point * data.step_ns),
         step_s: seconds(data.step_ns),
         offered_per_s: offered(stage, l),
-        ops_per_s: columns.rate(Point::ok),
+        ops_per_s: columns.rate(SeriesCounts::ok),
         bytes_per_s: if l.id.kind.moves_bytes() {
-            columns.rate(|p| if bytes_of_ok { p.bytes_ok } else { p.bytes_moved })
+            columns.rate(|c| if bytes_of_ok { c.bytes_ok } else { c.bytes_moved })
         } else {
             Vec::new()
         },
@@ -263,15 +314,19 @@ fn offered(stage: &StageData, l: &Line) -> Option<f64> {
     let workload = stage.spec.workloads.get(usize::from(l.id.workload))?;
     match workload.pacing {
         // The rate of the whole workload: of one op only when it is alone.
-        Pacing::Constant(OpsRate(r)) | Pacing::Poisson(OpsRate(r)) if workload.mix.len() == 1 => Some(r),
+        Pacing::Constant(OpsRate(r)) | Pacing::Capped(OpsRate(r)) | Pacing::Poisson(OpsRate(r))
+            if workload.mix.len() == 1 =>
+        {
+            Some(r)
+        }
         _ => None,
     }
 }
 
 fn outcomes(columns: &Columns<'_>) -> BTreeMap<String, Vec<Option<f64>>> {
     let bad = Outcome::ALL.into_iter().filter(|o| !o.is_ok() && *o != Outcome::Cancelled);
-    bad.filter(|o| columns.points.iter().any(|p| p.outcomes[o.index()] > 0))
-        .map(|o| (o.name().to_string(), columns.rate(|p| p.outcomes[o.index()])))
+    bad.filter(|o| columns.points.iter().any(|p| p.counts.outcomes[o.index()] > 0))
+        .map(|o| (o.name().to_string(), columns.rate(|c| c.outcomes[o.index()])))
         .collect()
 }
 

@@ -1,7 +1,5 @@
 //! Resources over time, from cumulative counters to shares and rates.
 
-use std::collections::BTreeMap;
-
 use plimsoll_model::Sample;
 use plimsoll_model::sample::Role;
 use plimsoll_store::RunData;
@@ -11,7 +9,7 @@ use crate::number::round4;
 
 /// One resource of one host over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Resource {
+pub struct HostResource {
     pub host: String,
     pub role: Role,
     /// `tool`, `cpu`, `memory`, `network` or `disk`.
@@ -28,14 +26,10 @@ pub struct Resource {
 }
 
 /// Every resource that was seen doing something.
-pub fn of(data: &RunData) -> Vec<Resource> {
-    let mut hosts: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
-    for s in &data.samples {
-        hosts.entry(&s.host).or_default().push(s);
-    }
+pub fn of(data: &RunData) -> Vec<HostResource> {
     let mut out = tool(data);
-    for samples in hosts.values() {
-        out.extend(host(samples));
+    for h in &data.hosts {
+        out.extend(host(&h.samples));
     }
     // A strip of nothing but zeros tells nobody anything.
     out.retain(|r| r.v.iter().flatten().any(|v| *v > 0.0));
@@ -43,9 +37,9 @@ pub fn of(data: &RunData) -> Vec<Resource> {
 }
 
 /// The tool itself: how busy its workers were, and how many ops were in flight.
-fn tool(data: &RunData) -> Vec<Resource> {
-    let name = data.environment.host.clone();
-    let make = |what: &str, unit: &str, threshold| Resource {
+fn tool(data: &RunData) -> Vec<HostResource> {
+    let name = data.environment.machine.host.clone();
+    let make = |what: &str, unit: &str, threshold| HostResource {
         host: name.clone(),
         role: Role::Client,
         group: "tool".into(),
@@ -58,18 +52,18 @@ fn tool(data: &RunData) -> Vec<Resource> {
     let mut busy = make("Workers busy", "%", Some(85.0));
     let mut flight = make("Ops in flight", "", None);
     for stage in data.stages.iter().filter(|s| s.void.is_none()) {
-        for (i, c) in stage.client.iter().enumerate().filter(|(_, c)| c.alive_ns > 0) {
+        for (i, c) in stage.client.iter().enumerate() {
+            let Some(share) = c.busy_fraction() else { continue };
             let t = round4((stage.first_point as f64 + i as f64 + 0.5) * data.step_ns as f64 / 1e9);
-            let alive = c.alive_ns as f64;
             if busy.t.last().is_some_and(|last| *last >= t) {
                 // The last step of the stage before holds the beginning of this one.
                 continue;
             }
             busy.t.push(t);
-            busy.v.push(Some(round4((100.0 * (1.0 - c.waited_ns as f64 / alive)).clamp(0.0, 100.0))));
+            busy.v.push(Some(round4(100.0 * share)));
             flight.t.push(t);
             // The first and last step of a stage are rarely whole: divide by the time that the workers were there.
-            let there = alive / f64::from(stage.workers.max(1));
+            let there = c.alive_ns as f64 / f64::from(stage.workers.max(1));
             flight.v.push(Some(round4(c.in_flight_ns as f64 / there)));
         }
         if let Some(last) = busy.t.last().copied() {
@@ -92,14 +86,14 @@ struct Column {
     pick: Pick,
 }
 
-fn host(samples: &[&Sample]) -> Vec<Resource> {
+fn host(samples: &[Sample]) -> Vec<HostResource> {
     let Some(last) = samples.last() else { return Vec::new() };
     columns(last)
         .into_iter()
         .map(|c| {
             let (mut t, mut v) = (Vec::new(), Vec::new());
             for pair in samples.windows(2) {
-                let (a, b) = (pair[0], pair[1]);
+                let (a, b) = (&pair[0], &pair[1]);
                 let dt = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
                 if dt <= 0.0 {
                     continue;
@@ -109,7 +103,7 @@ fn host(samples: &[&Sample]) -> Vec<Resource> {
                     v.push(Some(round4(x.max(0.0))));
                 }
             }
-            Resource {
+            HostResource {
                 host: last.host.clone(),
                 role: last.role,
                 group: c.group.into(),

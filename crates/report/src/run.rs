@@ -2,7 +2,8 @@
 
 use plimsoll_model::text::clean;
 use plimsoll_model::{Analysis, RunSummary};
-use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Window};
+use plimsoll_store::{LoadOptions, RunData, RunDir, Seal, StoreError, Window};
+use serde::{Deserialize, Serialize};
 
 use crate::lines::{self, Line};
 use crate::outside::cleaned;
@@ -15,19 +16,32 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Fewer points than this make a poor chart: the step is refined.
 const MIN_POINTS: usize = 40;
 
+/// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// The run directory could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Plain data should always be JSON: our bug.
     #[error("the page data could not be written: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("'{0}' is nothing to group by: write size, op, concurrency, workload, run, or label:NAME")]
+    /// What was given in place of a key.
+    #[error("cannot group by '{0}': write size, op, concurrency, workload, run, or label:NAME")]
     Group(String),
+    /// A column that the table of several runs has not.
+    #[error("'{asked}' is not a column of the table of runs: it has {known}")]
+    Column {
+        /// As it was written.
+        asked: String,
+        /// All that there are.
+        known: String,
+    },
 }
 
 /// One run, ready to be shown.
 #[derive(Debug, Clone)]
 pub struct RunReport {
+    /// As it is on disk, cleaned.
     pub summary: RunSummary,
     /// Empty when there is none, or when it is of another version.
     pub analysis: Analysis,
@@ -35,6 +49,30 @@ pub struct RunReport {
     pub series: Option<RunSeries>,
     /// What is missing from this report, and why.
     pub gaps: Vec<String>,
+    /// Of the raw data; absent when the run never ended in order.
+    pub seal: Option<SealMark>,
+}
+
+/// What the seal says of the raw data, in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealMark {
+    /// How many raw files it covers.
+    pub files: usize,
+    /// Bytes of them all.
+    pub bytes: u64,
+    /// XXH3-128 of the series, hexadecimal; of several agents, the first by name.
+    pub xxh3: String,
+}
+
+impl SealMark {
+    fn of(seal: &Seal) -> Self {
+        let series = seal.files.iter().find(|(name, _)| name.starts_with("intervals"));
+        Self {
+            files: seal.files.len(),
+            bytes: seal.files.values().map(|f| f.bytes).sum(),
+            xxh3: series.or(seal.files.iter().next()).map_or(String::new(), |(_, f)| f.xxh3.clone()),
+        }
+    }
 }
 
 /// The raw data, reduced.
@@ -49,7 +87,7 @@ pub struct RunSeries {
 impl RunReport {
     /// A report of the summary alone.
     pub fn of(summary: RunSummary) -> Self {
-        Self { summary, analysis: Analysis::default(), series: None, gaps: Vec::new() }
+        Self { summary, analysis: Analysis::default(), series: None, gaps: Vec::new(), seal: None }
     }
 }
 
@@ -61,20 +99,22 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
     let mut report = RunReport::of(summary);
     match dir.analysis() {
         Ok(analysis) => report.analysis = analysis,
-        Err(e) => report.gaps.push(format!("There is no analysis to show: {e}.")),
+        Err(e) => report.gaps.push(format!("The analysis is not available: {e}.")),
     }
     match load(dir, &report, runs) {
         Ok(series) => {
             let files = series.data.damage.iter();
-            report.gaps.extend(files.map(|d| format!("A file could not be read to its end: {d}.")));
+            report.gaps.extend(files.map(|d| format!("A file could not be read completely: {d}.")));
             if !series.data.skipped.is_empty() {
-                report
-                    .gaps
-                    .push(format!("Records that this version does not know: {}.", series.data.skipped));
+                report.gaps.push(format!("Records unknown to this version: {}.", series.data.skipped));
             }
             report.series = Some(series);
         }
-        Err(e) => report.gaps.push(format!("The series over time could not be read: {e}.")),
+        Err(e) => report.gaps.push(format!("The time series could not be read: {e}.")),
+    }
+    match dir.sealed() {
+        Ok(seal) => report.seal = seal.as_ref().map(SealMark::of),
+        Err(e) => report.gaps.push(format!("The seal could not be read: {e}.")),
     }
     report.summary = cleaned(report.summary);
     report.analysis = cleaned(report.analysis);
@@ -94,7 +134,7 @@ fn load(dir: &RunDir, report: &RunReport, runs: usize) -> Result<RunSeries, Stor
     let mut windows: Vec<Window> = lines.iter().filter_map(|l| l.window).collect();
     windows.sort_by_key(|w| (w.stage, w.from, w.to));
     windows.dedup();
-    let totals = dir.totals(&windows)?;
+    let totals = dir.totals(&windows, 0)?;
     let spectra = spectrum::of(&report.summary, &lines, &totals);
     Ok(RunSeries { data, lines, spectra })
 }

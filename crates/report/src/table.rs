@@ -2,17 +2,23 @@
 
 use std::fmt::Write as _;
 
+/// Where in its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
+    /// Words.
     Left,
+    /// Numbers.
     Right,
 }
 
+/// Rows under heads, for whatever form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Says what the rows are; the caption in HTML.
     pub title: String,
+    /// Head, and where its cells stand.
     pub columns: Vec<(String, Align)>,
+    /// Each as long as `columns`.
     pub rows: Vec<Vec<String>>,
     /// Columns that name a row; they are repeated when the table has to be split.
     pub keys: usize,
@@ -33,6 +39,7 @@ impl Table {
         Self { title: title.into(), columns, rows: Vec::new(), keys }
     }
 
+    /// `row`: one cell for each column.
     pub fn push(&mut self, row: Vec<String>) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows.push(row);
@@ -51,9 +58,41 @@ impl Table {
         self
     }
 
+    /// Drops the columns of which this holds, of their number and their cells.
+    pub fn without_columns(mut self, is_dropped: impl Fn(usize, &[&str]) -> bool) -> Self {
+        for i in (0..self.columns.len()).rev() {
+            let cells: Vec<&str> = self.rows.iter().map(|r| r[i].as_str()).collect();
+            if is_dropped(i, &cells) {
+                self.take_column(i);
+            }
+        }
+        self
+    }
+
+    /// Drops what matters least, by heads, until the table is this narrow, or only the rest is left.
+    pub fn fitted(mut self, width: usize, least: &[&str]) -> Self {
+        for head in least {
+            if self.width() <= width {
+                break;
+            }
+            let at = |t: &Self| t.columns.iter().skip(t.keys).position(|(h, _)| h == head);
+            while let Some(i) = at(&self) {
+                self.take_column(i + self.keys);
+            }
+        }
+        self
+    }
+
+    /// Columns of text that it takes in one piece.
+    pub fn width(&self) -> usize {
+        let all: usize = (0..self.columns.len()).map(|i| self.width_of(i) + GAP).sum();
+        all.saturating_sub(GAP)
+    }
+
     /// Takes a column out: its texts, each with the first cell of its row.
     pub fn take_column(&mut self, i: usize) -> Vec<(String, String)> {
         self.columns.remove(i);
+        self.keys -= usize::from(i < self.keys);
         self.rows.iter_mut().map(|r| (r[0].clone(), r.remove(i))).collect()
     }
 
@@ -106,11 +145,13 @@ impl Table {
         out.push('\n');
     }
 
-    fn width_of(&self, i: usize) -> usize {
+    /// Columns of text of one of them.
+    pub fn width_of(&self, i: usize) -> usize {
         let cells = self.rows.iter().map(|r| r[i].chars().count());
         cells.chain([self.columns[i].0.chars().count()]).max().unwrap_or(0)
     }
 
+    /// With pipes; what Markdown would take for itself is escaped.
     pub fn markdown(&self) -> String {
         let cell = |s: &str| escape_markdown(s).replace('|', "\\|");
         let mut out = String::from("|");
@@ -132,6 +173,7 @@ impl Table {
         out
     }
 
+    /// Escaped, with its title as the caption.
     pub fn html(&self) -> String {
         let mut out = format!("<table><caption>{}</caption><thead><tr>", escape(&self.title));
         for (head, _) in &self.columns {

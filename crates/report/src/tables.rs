@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::summary::{LatencySummary, WorkloadSummary};
+use plimsoll_model::claim::{CapBound, ClaimKind};
+use plimsoll_model::plan::suite;
+use plimsoll_model::summary::{Expectation, LatencySummary, WorkloadSummary};
 use plimsoll_model::units::format_latency_ns;
 use plimsoll_model::{OpKind, Outcome, RunSummary};
 use plimsoll_stats::validity::is_line_valid;
@@ -28,10 +30,9 @@ pub fn is_search(r: &RunReport) -> bool {
 
 /// Objects or blocks: what the words in a table should be.
 pub fn is_block(s: &RunSummary) -> bool {
-    let block = |w: &&WorkloadSummary| matches!(w.op.as_str(), "read" | "write" | "fsync" | "trim");
     // The total of a mix says nothing about what was mixed.
-    let mut named = s.workloads.iter().filter(|w| OpKind::parse(&w.op).is_some()).peekable();
-    named.peek().is_some() && named.all(|w| block(&w))
+    let mut named = s.workloads.iter().filter_map(|w| OpKind::parse(&w.op)).peekable();
+    named.peek().is_some() && named.all(OpKind::is_block)
 }
 
 pub fn rate_unit(s: &RunSummary) -> &'static str {
@@ -59,6 +60,7 @@ pub fn sweep(s: &RunSummary) -> Table {
             ">p99",
             ">Throttled",
             ">Failed",
+            "Bound by",
             "Step",
             "Validity",
         ],
@@ -87,11 +89,42 @@ pub fn sweep(s: &RunSummary) -> Table {
             latency(response.and_then(|l| l.p99)),
             if throttled > 0 { number::count(throttled) } else { String::new() },
             if failed > 0 { number::count(failed) } else { String::new() },
+            bound_by(s, w).into(),
             if steps { crate::lines::name(w) } else { String::new() },
             spoiled(s, w),
         ]);
     }
     t.without_empty_columns()
+}
+
+/// A rate so near to what a cap allows is the cap's (a choice: the caps of a few sizes are known no better).
+const AT_THE_CAP: f64 = 0.05;
+
+/// Which cap over the sizes a line has reached: `ops`, `bytes`, or both where they meet; nothing where none is known, or the line
+/// lies below them.
+pub(crate) fn bound_by(s: &RunSummary, w: &WorkloadSummary) -> &'static str {
+    let caps = s.claims.iter().find_map(|c| match &c.kind {
+        ClaimKind::SizeCaps(x) if x.op == w.op => Some(x),
+        _ => None,
+    });
+    // Caps are of loads alone: half of a mix is below them.
+    let alone = !["rw", "randrw", "mix"].contains(&w.load.as_str());
+    let (Some(caps), Some(rate)) = (caps, w.ops_per_s.filter(|_| alone && w.valid && w.size_bytes > 0))
+    else {
+        return "";
+    };
+    let at = |bound: &CapBound, per_op: f64| match bound {
+        CapBound::AtMost(cap) => rate.value * per_op >= (1.0 - AT_THE_CAP) * cap.value,
+        _ => false,
+    };
+    // One concurrency does not tell a cap on operations from what latency allows so many.
+    let ops = if caps.in_flight.is_some() { "ops or latency" } else { "ops" };
+    match (at(&caps.ops_per_s, 1.0), at(&caps.bytes_per_s, w.size_bytes as f64)) {
+        (true, true) => "ops and bytes",
+        (true, false) => ops,
+        (false, true) => "bytes",
+        (false, false) => "",
+    }
 }
 
 /// What makes this line invalid, as a mark.
@@ -338,9 +371,9 @@ pub fn endpoints(w: &WorkloadSummary) -> Table {
     t
 }
 
-pub fn expectations(s: &RunSummary) -> Table {
+pub fn expectations(all: &[Expectation]) -> Table {
     let mut t = Table::new("Expectations", 1, &["expected", "met", ">measured", "reason"]);
-    for e in &s.expectations {
+    for e in all {
         let met = e.met.map_or("undetermined", |m| if m { "yes" } else { "NO" });
         let measured =
             e.measured.map_or(number::MISSING.into(), |m| plimsoll_model::units::significant(m, 4));
@@ -349,10 +382,13 @@ pub fn expectations(s: &RunSummary) -> Table {
     t
 }
 
+/// Heads of the table of several runs, after its keys.
+pub const GROUP_HEADS: [&str; 6] = [">op/s", ">MiB/s", ">p50", ">p99", ">Lines", "Left out"];
+
 /// One row per group of `--by`.
 pub fn groups(all: &[Group], by: &[GroupKey]) -> Table {
     let mut heads: Vec<String> = by.iter().map(GroupKey::name).collect();
-    heads.extend([">op/s", ">MiB/s", ">p50", ">p99", ">Lines", "Left out"].map(String::from));
+    heads.extend(GROUP_HEADS.map(String::from));
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut t = Table::new("Runs side by side", by.len(), &heads);
     let several = all.iter().any(|g| g.lines > 1);
@@ -372,7 +408,7 @@ pub fn groups(all: &[Group], by: &[GroupKey]) -> Table {
     t.without_empty_columns()
 }
 
-/// Keys to group by when the user names none: what differs between the runs.
+/// What differs between the runs: keys to group by when the user names none.
 pub fn default_keys(runs: &[RunReport]) -> Vec<GroupKey> {
     let lines = || runs.iter().flat_map(|r| &r.summary.workloads);
     let mut keys = vec![GroupKey::Op];
@@ -382,7 +418,10 @@ pub fn default_keys(runs: &[RunReport]) -> Vec<GroupKey> {
     if lines().map(|w| w.concurrency).collect::<BTreeSet<_>>().len() > 1 {
         keys.push(GroupKey::Concurrency);
     }
-    let names: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
+    // Labels that a command gives its runs say what made them, not what is compared.
+    let given = |r: &'_ RunReport, n: &String| !suite::is_own_label(&r.summary.labels, n);
+    let names: BTreeSet<&String> =
+        runs.iter().flat_map(|r| r.summary.labels.keys().filter(move |n| given(r, n))).collect();
     let differs =
         |n: &&&String| runs.iter().map(|r| r.summary.labels.get(**n)).collect::<BTreeSet<_>>().len() > 1;
     let labels: Vec<GroupKey> = names.iter().filter(differs).map(|n| GroupKey::Label((*n).clone())).collect();
@@ -390,5 +429,19 @@ pub fn default_keys(runs: &[RunReport]) -> Vec<GroupKey> {
         keys.push(GroupKey::Run);
     }
     keys.extend(labels);
+    keys
+}
+
+/// The keys that were asked for, or the default ones. Ops are never summed up over: what PUT and GET do together is no rate of either.
+pub fn keys(asked: &[GroupKey], runs: &[RunReport]) -> Vec<GroupKey> {
+    if asked.is_empty() {
+        return default_keys(runs);
+    }
+    let mut keys = asked.to_vec();
+    let lines = runs.iter().flat_map(|r| r.summary.workloads.iter().map(move |w| (r, w)));
+    let ops: BTreeSet<_> = lines.map(|(r, w)| GroupKey::Op.of(r, w, false)).collect();
+    if !keys.contains(&GroupKey::Op) && ops.len() > 1 {
+        keys.push(GroupKey::Op);
+    }
     keys
 }

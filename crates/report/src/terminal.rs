@@ -8,7 +8,7 @@ use plimsoll_model::finding::{Finding, Level};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Analysis, RunSummary};
 
-use crate::group::GroupKey;
+use crate::layout::Layout;
 use crate::number::{self, MB, MIB};
 use crate::run::RunReport;
 use crate::table::wrap;
@@ -20,10 +20,12 @@ use crate::{lines, tables};
 pub struct Style {
     /// Columns; lines are broken to stay within.
     pub width: usize,
+    /// Escape sequences for levels and headings.
     pub colour: bool,
 }
 
 impl Style {
+    /// For files and pipes.
     pub const PLAIN: Self = Self { width: 100, colour: false };
 
     /// For standard output: colour on a terminal, unless `NO_COLOR` is set (to anything) or the terminal is dumb.
@@ -46,20 +48,21 @@ impl Style {
     }
 }
 
-/// One or several runs. With several, `by` says how to set them side by side; empty: by what differs.
-pub fn terminal(runs: &[RunReport], by: &[GroupKey], style: Style) -> String {
+/// One or several runs.
+pub fn terminal(runs: &[RunReport], layout: Layout<'_>, style: Style) -> String {
     let mut out = String::new();
     if runs.len() > 1 {
-        let by = if by.is_empty() { &tables::default_keys(runs)[..] } else { by };
-        let table = tables::groups(&crate::group::groups(runs, by), by);
-        let _ = writeln!(out, "{}\n", style.bold(&format!("{} runs side by side", runs.len())));
-        out.push_str(&table.plain(style.width));
+        let _ = writeln!(out, "{}\n", style.bold(&format!("{} side by side", layout.title_of(runs))));
+        out.push_str(&layout.side_by_side(runs).plain(style.width));
         out.push('\n');
         for r in runs {
             let name = format!("{}: {}", r.summary.id, status(&r.summary));
             out.push_str(&wrap(&name, style.width, "", "  "));
         }
         return out;
+    }
+    if layout.title.is_some() {
+        let _ = writeln!(out, "{}\n", style.bold(&layout.title_of(runs)));
     }
     for r in runs {
         run(&mut out, r, style);
@@ -100,7 +103,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         }
         each_run(out, s, style);
         if same != Same::default() {
-            let _ = writeln!(out, "{}", style.bold("All of them together"));
+            let _ = writeln!(out, "{}", style.bold("All of them combined"));
             same.write(out, &s.workloads[0], style);
             out.push('\n');
         }
@@ -108,6 +111,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
     if !found_first {
         analysis(out, s, &r.analysis, style);
     }
+    agents(out, s, style);
     remarks(out, s, style);
     findings(out, &s.findings, style);
     for gap in &r.gaps {
@@ -116,6 +120,14 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
     out.push_str(&wrap(&labels(s), style.width, "", "  "));
     if !s.rerun.is_empty() {
         let _ = writeln!(out, "Again: {}", s.rerun);
+    }
+}
+
+/// Of a run with several: what each of them did.
+fn agents(out: &mut String, s: &RunSummary, style: Style) {
+    let t = crate::agents::table(s);
+    if !t.rows.is_empty() {
+        let _ = writeln!(out, "{}\n{}", style.bold(&t.title), t.plain(style.width));
     }
 }
 
@@ -198,7 +210,7 @@ fn line(out: &mut String, style: Style, name: &str, text: &str) {
 fn workload(out: &mut String, s: &RunSummary, w: &WorkloadSummary, same: &Same<'_>, style: Style) {
     let _ = writeln!(out, "{}", style.bold(&lines::label(w, &s.workloads)));
     let body = style.width.saturating_sub(2);
-    let rate = w.ops_per_s.as_ref().map_or("not known; a finding says why".into(), |e| {
+    let rate = w.ops_per_s.as_ref().map_or("not known; see the findings".into(), |e| {
         format!("{} {}", number::estimate(e), if tables::is_block(s) { "IOPS" } else { "op/s" })
     });
     line(out, style, "rate", &rate);
@@ -302,7 +314,7 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
     let mut all = crate::limits::tables(s, a);
     // The full list of passed checks is for the file; here only what did not pass, which the findings say.
     all.retain(|t| t.title != "Validity checks");
-    let expected = tables::expectations(s);
+    let expected = tables::expectations(&s.expectations);
     if !expected.rows.is_empty() {
         all.push(expected);
     }
@@ -313,14 +325,14 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
         let _ = writeln!(out, "{}", style.bold(&t.title));
         out.push_str(&t.plain(style.width));
         for (candidate, text) in sentences.iter().filter(|(_, text)| !text.is_empty()) {
-            out.push_str(&wrap(&format!("{candidate}: {text}."), style.width, "To tell: ", "  "));
+            out.push_str(&wrap(&format!("{candidate}: {text}."), style.width, "To find out: ", "  "));
         }
         out.push('\n');
     }
     for l in &s.limits {
         if let Some(knee) = &l.knee_bytes {
             let text = format!(
-                "{}: below {} operations bind, above it bytes.",
+                "{}: below {} limited by operations, above by bytes.",
                 l.op_class,
                 number::size_estimate(knee)
             );
@@ -356,6 +368,7 @@ pub fn grouped(all: &[Finding]) -> Vec<(&Finding, usize)> {
     out
 }
 
+/// By level; of one check on several lines only the worst is shown, with the number of others.
 pub fn findings(out: &mut String, all: &[Finding], style: Style) {
     let sorted = grouped(all);
     for (f, others) in &sorted {
@@ -365,7 +378,7 @@ pub fn findings(out: &mut String, all: &[Finding], style: Style) {
             Level::Info => ("info", "2"),
         };
         let head = format!("{word} {} {}", f.code, f.name);
-        let more = if *others > 0 { format!(" and {others} more") } else { String::new() };
+        let more = if *others > 0 { format!("; similar on {others} more") } else { String::new() };
         let on = f.workload.as_ref().map_or(String::new(), |w| format!(" [{w}{more}]"));
         let text = wrap(&format!("{head}{on}: {}", f.text), style.width, "", "  ");
         out.push_str(&text.replacen(&head, &style.paint(code, &head), 1));

@@ -7,6 +7,7 @@ use crate::markdown as md;
 use crate::table::{escape_markdown, wrap};
 use crate::terminal::{self, Style};
 
+/// What several runs say together, for a terminal.
 pub fn terminal(s: &RunSummary, a: &Analysis, style: Style) -> String {
     let mut out = String::new();
     let verdict = wrap(&s.verdict.replace("**", ""), style.width, "", "");
@@ -25,6 +26,7 @@ pub fn terminal(s: &RunSummary, a: &Analysis, style: Style) -> String {
     out
 }
 
+/// The same as Markdown.
 pub fn markdown(s: &RunSummary, a: &Analysis) -> String {
     let mut out = format!("{}\n\n", md::emphasised(&s.verdict));
     for t in crate::limits::tables(s, a) {

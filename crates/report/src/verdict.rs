@@ -7,15 +7,9 @@ use plimsoll_model::{RunStatus, RunSummary};
 
 /// `VALID`, `VALID (2 notes)`, `[INVALID V07 V13]`.
 pub fn status(s: &RunSummary) -> String {
-    let codes = |level| {
-        let mut codes: Vec<&str> =
-            s.findings.iter().filter(|f| f.level == level).map(|f| f.code.as_str()).collect();
-        codes.dedup();
-        codes
-    };
     if !s.answered {
         let mut out = String::from("[INVALID");
-        for c in codes(Level::Invalid) {
+        for c in s.codes_of_the_answer() {
             let _ = write!(out, " {c}");
         }
         return out + "]";
@@ -25,7 +19,7 @@ pub fn status(s: &RunSummary) -> String {
         return format!(
             "PARTLY VALID: {void} of {} lines [INVALID {}]",
             s.workloads.len(),
-            codes(Level::Invalid).join(" ")
+            s.codes_of_the_answer().join(" ")
         );
     }
     match s.findings.iter().filter(|f| f.level == Level::Qualified).count() {

@@ -2,7 +2,8 @@
 
 mod support;
 
-use plimsoll_report::{GroupKey, RunReport, Style, csv, html, json, markdown, read, terminal};
+use plimsoll_report::glance::Glance;
+use plimsoll_report::{GroupKey, Layout, RunReport, Style, csv, html, json, markdown, read, terminal};
 
 fn sweep() -> RunReport {
     RunReport { analysis: support::sweep_analysis(), ..RunReport::of(support::sweep()) }
@@ -14,17 +15,79 @@ fn limited() -> RunReport {
 
 #[test]
 fn terminal_of_a_sweep() {
-    insta::assert_snapshot!(terminal(&[sweep()], &[], Style::PLAIN));
+    insta::assert_snapshot!(terminal(&[sweep()], Layout::default(), Style::PLAIN));
 }
 
 #[test]
 fn terminal_of_a_limit() {
-    insta::assert_snapshot!(terminal(&[limited()], &[], Style::PLAIN));
+    insta::assert_snapshot!(terminal(&[limited()], Layout::default(), Style::PLAIN));
+}
+
+#[test]
+fn a_report_has_the_title_and_the_columns_that_were_asked_for() {
+    let mut other = sweep();
+    other.summary.id = "other".into();
+    let runs = [sweep(), other];
+    let columns = ["P99".to_owned(), "op/s".to_owned()];
+    let layout = Layout { title: Some("Tiers in May"), columns: &columns, ..Layout::default() };
+    layout.check().unwrap();
+    let text = terminal(&runs, layout, Style::PLAIN);
+    assert!(text.starts_with("Tiers in May side by side\n"), "{text}");
+    let heads = text.lines().nth(2).unwrap();
+    assert!(heads.ends_with("p99") && heads.contains("op/s") && !heads.contains("MiB/s"), "{heads}");
+    assert!(markdown(&runs, layout).starts_with("# Tiers in May\n"));
+    let page = html(&runs, layout).unwrap();
+    assert!(
+        page.contains("<title>Tiers in May - Plimsoll</title>") && !page.contains("<th>MiB/s"),
+        "{}",
+        page.len()
+    );
+    let wrong = ["p98".to_owned()];
+    let why = Layout { columns: &wrong, ..Layout::default() }.check().unwrap_err().to_string();
+    assert!(why.contains("'p98'") && why.contains("p99"), "{why}");
+}
+
+#[test]
+fn at_a_glance() {
+    let of = |r: &RunReport| Glance::of(r).terminal(r, Style::PLAIN);
+    let all = [sweep(), limited(), RunReport::of(support::mixed()), RunReport::of(support::refused())];
+    insta::assert_snapshot!(all.each_ref().map(of).join("\n=====\n"));
+}
+
+/// Three agents, one of which did less: in short, in full, and in each form that has tables.
+#[test]
+fn agents_of_a_fleet() {
+    let r = RunReport::of(support::fleet());
+    let short = Glance::of(&r).terminal(&r, Style::PLAIN);
+    let all = [r];
+    let forms = [
+        short,
+        terminal(&all, Layout::default(), Style::PLAIN),
+        markdown(&all, Layout::default()).split("### ").filter(|t| t.starts_with("Agents")).collect(),
+        csv(&all).split("\r\n\r\n").nth(1).unwrap().replace("\r\n", "\n"),
+    ];
+    insta::assert_snapshot!(forms.join("\n=====\n"));
+}
+
+/// Twelve lines at 100 columns, and nothing wider than the terminal: a table of sizes is as long as it is.
+#[test]
+fn a_glance_is_short() {
+    for width in [40, 60, 80, 100] {
+        for r in [limited(), RunReport::of(support::refused()), RunReport::of(support::fleet())] {
+            let g = Glance::of(&r);
+            let text = g.terminal(&r, Style { width, colour: false });
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
+            assert!(width < 100 || text.lines().count() <= 12, "{text}");
+            assert!(!g.title.contains(&r.summary.id), "{}", g.title);
+        }
+    }
 }
 
 #[test]
 fn markdown_of_both() {
-    insta::assert_snapshot!(markdown(&[sweep()], &[]) + &markdown(&[limited()], &[]));
+    insta::assert_snapshot!(
+        markdown(&[sweep()], Layout::default()) + &markdown(&[limited()], Layout::default())
+    );
 }
 
 #[test]
@@ -35,20 +98,20 @@ fn csv_of_both() {
 #[test]
 fn width_is_bounded_and_colour_is_never_needed() {
     for width in [40, 60, 80, 100] {
-        let text = terminal(&[limited()], &[], Style { width, colour: false });
+        let text = terminal(&[limited()], Layout::default(), Style { width, colour: false });
         // A single cell may be wider than the terminal; wrapped text and tables of several columns may not.
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > width.max(100)).collect();
         assert!(long.is_empty(), "{long:?}");
         assert!(!text.contains('\u{1b}'));
     }
-    let colour = terminal(&[limited()], &[], Style { width: 100, colour: true });
+    let colour = terminal(&[limited()], Layout::default(), Style { width: 100, colour: true });
     let mut bare = String::new();
     let mut parts = colour.split('\u{1b}');
     bare.push_str(parts.next().unwrap_or(""));
     for p in parts {
         bare.push_str(p.split_once('m').map_or("", |x| x.1));
     }
-    assert_eq!(bare, terminal(&[limited()], &[], Style::PLAIN));
+    assert_eq!(bare, terminal(&[limited()], Layout::default(), Style::PLAIN));
 }
 
 #[test]
@@ -79,7 +142,7 @@ fn a_run_directory_becomes_a_page_with_windows_and_spectra() {
     );
     let report = read(&run, 1).unwrap();
     assert!(report.gaps.is_empty(), "{:?}", report.gaps);
-    let page = plimsoll_report::page::page(&[report], &[]);
+    let page = plimsoll_report::page::page(&[report], Layout::default());
     let r = &page.runs[0];
     assert_eq!(r.stages[0].window, Some((2.3, 40.3)));
     let s = &r.series[0];
@@ -106,9 +169,10 @@ fn what_cannot_be_read_is_said() {
     let report = read(&run, 1).unwrap();
     assert_eq!(report.gaps.len(), 2);
     assert!(
-        terminal(std::slice::from_ref(&report), &[], Style::PLAIN).contains("There is no analysis to show")
+        terminal(std::slice::from_ref(&report), Layout::default(), Style::PLAIN)
+            .contains("The analysis is not available")
     );
-    assert!(html(&[report], &[]).unwrap().contains("There is no analysis to show"));
+    assert!(html(&[report], Layout::default()).unwrap().contains("The analysis is not available"));
 }
 
 #[test]
@@ -116,14 +180,14 @@ fn groups_by_label_show_the_values_of_the_label() {
     let mut other = sweep();
     other.summary.labels.insert("tier".into(), "standard".into());
     let by: Vec<GroupKey> = ["op", "label:tier"].iter().map(|k| k.parse().unwrap()).collect();
-    let text = terminal(&[sweep(), other], &by, Style::PLAIN);
+    let text = terminal(&[sweep(), other], Layout::by(&by), Style::PLAIN);
     assert!(text.contains("performance") && text.contains("standard"), "{text}");
 }
 
 #[test]
 fn terminal_of_a_mix_and_of_a_refusal() {
-    let both =
-        [support::mixed(), support::refused()].map(|s| terminal(&[RunReport::of(s)], &[], Style::PLAIN));
+    let both = [support::mixed(), support::refused()]
+        .map(|s| terminal(&[RunReport::of(s)], Layout::default(), Style::PLAIN));
     insta::assert_snapshot!(both.join("\n=====\n"));
 }
 
@@ -143,7 +207,7 @@ fn a_page_of_a_very_long_run_stays_small() {
     let point = stage.series.values().next().unwrap()[5];
     let long = |i: u64| {
         let mut p = point;
-        p.outcomes = std::array::from_fn(|k| 1_000_003 + i * 977 + k as u64 * 31_337);
+        p.counts.outcomes = std::array::from_fn(|k| 1_000_003 + i * 977 + k as u64 * 31_337);
         p
     };
     for points in stage.series.values_mut() {
@@ -156,7 +220,7 @@ fn a_page_of_a_very_long_run_stays_small() {
         series.lines.push(plimsoll_report::lines::Line { id, ..series.lines[0].clone() });
     }
     stage.stop_ns = Some(stage.start_ns + 900 * series.data.step_ns);
-    let page = plimsoll_report::page::page(&[report], &[]);
+    let page = plimsoll_report::page::page(&[report], Layout::default());
     assert_eq!(page.runs[0].series.len(), 4);
     let bytes = serde_json::to_string(&page).unwrap().len();
     assert!(bytes < 1_500_000, "{bytes}");
@@ -170,7 +234,7 @@ fn a_limit_shows_the_work_that_emptied_its_bucket() {
         plimsoll_model::Analysis { schema: plimsoll_model::analysis::SCHEMA.into(), ..Default::default() };
     let run =
         support::write_run(&dir.path().join("r"), &support::limited(), &none, &support::limited_script(60.0));
-    let page = plimsoll_report::page::page(&[read(&run, 1).unwrap()], &[]);
+    let page = plimsoll_report::page::page(&[read(&run, 1).unwrap()], Layout::default());
     let buckets = &page.runs[0].analysis.buckets;
     assert_eq!(buckets.len(), 1, "bytes never went above their sustained rate");
     let d = &buckets[0].drains[0];

@@ -5,24 +5,33 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::Estimate;
+use plimsoll_setup::safety::place::remove_made;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 
+/// Of the file; one of another format is no ceiling.
 pub const CEILING_FORMAT: &str = "plimsoll.ceiling/1";
 
 /// The file in the state directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// [`CEILING_FORMAT`].
     pub format: String,
+    /// Name of the machine; it may change, and the ceiling still holds.
     pub host: String,
+    /// With another one the ceiling is not used.
     pub cpu_model: String,
+    /// CPUs that the process may use. With another number the ceiling is not used.
     pub cpu_count: u32,
     /// CPU quota of the control group that it was measured in, in cores; absent: none. It is part of the ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_quota_cores: Option<f64>,
+    /// Of the program that was measured.
     pub plimsoll_version: String,
+    /// That it was built from; empty: not known.
     pub commit: String,
+    /// Wall-clock time, RFC 3339.
     pub made_at: String,
     /// Of one thread, ops per second: `null`, `get 4096`, `put 1048576`, ...
     pub ops_per_s: BTreeMap<String, Estimate>,
@@ -59,7 +68,7 @@ pub fn ceiling() -> BTreeMap<String, f64> {
 pub fn keep(c: &Calibration) -> Result<(), RunError> {
     let Some(path) = path() else {
         return Err(RunError::input(
-            "there is no home directory to keep the ceiling in",
+            "there is no home directory to store the ceiling in",
             "Set XDG_STATE_HOME",
         ));
     };
@@ -71,8 +80,8 @@ pub fn keep(c: &Calibration) -> Result<(), RunError> {
     };
     write().map_err(|e| {
         RunError::input(
-            format!("cannot keep the ceiling in {}: {e}", path.display()),
-            "Set XDG_STATE_HOME to a directory that can be written",
+            format!("cannot store the ceiling in {}: {e}", path.display()),
+            "Set XDG_STATE_HOME to a writable directory",
         )
     })
 }
@@ -82,18 +91,15 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     if let Ok(old) = std::fs::read(path) {
         let form = |v: serde_json::Value| v["format"].as_str().map(|f| f.starts_with("plimsoll.ceiling/"));
         if serde_json::from_slice(&old).ok().and_then(form) != Some(true) {
-            return Err(std::io::Error::other("what is there is no record of a ceiling: move it away"));
+            return Err(std::io::Error::other("the existing file is not a ceiling record: move it away"));
         }
     }
     let mut random = [0u8; 8];
     rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
     let new = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(random)));
-    let write = || {
-        std::fs::File::create_new(&new)?.write_all(content)?;
-        std::fs::rename(&new, path)
-    };
-    write().inspect_err(|_| {
+    let mut file = std::fs::File::create_new(&new)?;
+    file.write_all(content).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
         // Half of it is of no use.
-        let _ = std::fs::remove_file(&new);
+        let _ = remove_made(&new, &file);
     })
 }

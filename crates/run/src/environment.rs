@@ -5,28 +5,16 @@ use std::fs::read_to_string;
 use std::path::Path;
 
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{Environment, Plan};
+use plimsoll_model::{Environment, HostFacts, Plan};
 
-use crate::sample::{ControlGroups, device_of, host_name};
+use plimsoll_crew::sample::{ControlGroups, device_of, host_name};
 
 /// The machine's part of the environment. What only the run knows (ring, servers, notes) is added as it is found out.
 pub fn capture(plan: &Plan, commit: &str) -> Environment {
-    let text = |path: &str| read_to_string(path).unwrap_or_default();
-    let uname = rustix::system::uname();
-    let cpuinfo = text("/proc/cpuinfo");
-    let groups = ControlGroups::of_self();
     Environment {
         plimsoll_version: env!("CARGO_PKG_VERSION").into(),
         commit: commit.into(),
-        kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
-        host: host_name(),
-        cpu_model: cpu_model(&cpuinfo),
-        cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        memory_bytes: memory_total(&text("/proc/meminfo")),
-        memory_limit_bytes: groups.memory_limit_bytes(),
-        cpu_quota_cores: tightest(&groups),
-        nics: nics(),
-        boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
+        machine: machine(),
         started_at: jiff::Timestamp::now().to_string(),
         started_monotonic_ns: monotonic_ns(),
         seed: plan.seed,
@@ -35,23 +23,22 @@ pub fn capture(plan: &Plan, commit: &str) -> Environment {
     }
 }
 
-/// What tells this machine from another.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
-    pub host: String,
-    pub cpu_model: String,
-    pub cpu_count: u32,
-    /// The tightest CPU quota of this process' control groups.
-    pub cpu_quota_cores: Option<f64>,
-}
-
-/// This machine, as it is now.
-pub fn machine() -> Machine {
-    Machine {
+/// This machine, as it is now; its ceiling is the caller's to know.
+pub fn machine() -> HostFacts {
+    let text = |path: &str| read_to_string(path).unwrap_or_default();
+    let uname = rustix::system::uname();
+    let groups = ControlGroups::of_self();
+    HostFacts {
+        kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
         host: host_name(),
-        cpu_model: cpu_model(&read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        cpu_model: cpu_model(&text("/proc/cpuinfo")),
         cpu_count: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        cpu_quota_cores: tightest(&ControlGroups::of_self()),
+        memory_bytes: memory_total(&text("/proc/meminfo")),
+        memory_limit_bytes: groups.memory_limit_bytes(),
+        cpu_quota_cores: tightest(&groups),
+        nics: nics(),
+        boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
+        ceiling: BTreeMap::new(),
     }
 }
 
@@ -160,7 +147,11 @@ mod tests {
         .unwrap();
         let env = capture(&plan, "abc");
         assert_eq!(env.seed, 9);
-        assert!(env.cpu_count >= 1 && env.memory_bytes > 1 << 20 && env.kernel.starts_with("Linux"));
+        assert!(
+            env.machine.cpu_count >= 1
+                && env.machine.memory_bytes > 1 << 20
+                && env.machine.kernel.starts_with("Linux")
+        );
         assert!(env.devices["/tmp"].contains_key("file_system"));
         assert!(env.started_at.ends_with('Z'));
     }

@@ -1,6 +1,7 @@
 //! What stops a run before or while it measures, with the exit code that it means.
 
 use plimsoll_control::ControlError;
+use plimsoll_crew::CrewError;
 use plimsoll_judge::exit;
 use plimsoll_model::plan::PlanError;
 use plimsoll_setup::SetupError;
@@ -11,9 +12,16 @@ use plimsoll_store::StoreError;
 pub enum RunError {
     /// The plan or the environment does not allow the run.
     #[error("{problem}. {remedy}")]
-    Input { problem: String, remedy: String },
+    Input {
+        /// Without a full stop.
+        problem: String,
+        /// What to do about it. Without a full stop.
+        remedy: String,
+    },
+    /// What the plan's own rules do not allow.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Reading or writing the run directory failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The engine could not start or go on; its message names the remedy.
@@ -23,11 +31,12 @@ pub enum RunError {
     #[error("interrupted before anything was measured")]
     Interrupted,
     /// A broken invariant: ours to fix.
-    #[error("this is a bug of plimsoll: {0}. Please report it with the plan")]
+    #[error("this is a bug in plimsoll: {0}. Please report it with the plan")]
     Bug(String),
 }
 
 impl RunError {
+    /// For what the user, or the environment, has to change. Both without a full stop.
     pub fn input(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Input { problem: problem.into(), remedy: remedy.into() }
     }
@@ -40,6 +49,7 @@ impl RunError {
         }
     }
 
+    /// As [`plimsoll_judge::exit`] has them.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Input { .. } | Self::Plan(_) | Self::Store(_) | Self::Engine(_) => exit::INPUT,
@@ -54,6 +64,15 @@ impl From<ControlError> for RunError {
         match e {
             ControlError::Input { problem, remedy } => Self::Input { problem, remedy },
             ControlError::Plan(e) => Self::Plan(e),
+        }
+    }
+}
+
+impl From<CrewError> for RunError {
+    fn from(e: CrewError) -> Self {
+        match e {
+            CrewError::Setup(e) => e.into(),
+            CrewError::Engine(text) => Self::Engine(text),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_control::{Controller, Step};
+use plimsoll_control::{ControlStep, Controller};
 use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
@@ -18,8 +18,11 @@ use crate::session::Session;
 /// A run that came to an end, with a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
+    /// Name of the run.
     pub id: String,
+    /// Its directory, sealed.
     pub path: PathBuf,
+    /// As `summary.json` has it.
     pub summary: RunSummary,
     /// 0, 3, 4, 5 or 130; see [`plimsoll_judge::exit`].
     pub exit_code: u8,
@@ -54,14 +57,14 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     check(&plan)?;
     if run.sealed()?.is_some_and(|s| s.end == "done") {
         return Err(RunError::input(
-            "the run has ended: there is nothing to go on with",
+            "the run has ended, so there is nothing to resume",
             "Run the plan again",
         ));
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
-    let left = plimsoll_setup::cleanup(path, &[], options.interrupt, &mut events)?;
+    let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events)?;
     if !left.is_empty() {
-        events(Event::Message(format!("left by the killed run: {}", left.join("; "))));
+        events(Event::Message(format!("left behind by the killed run: {}", left.join("; "))));
     }
     let data = run.load(&LoadOptions::step(1_000_000_000))?;
     let is_complete = |s: &&StageData| s.void.is_none() && s.end_ns.is_some();
@@ -88,7 +91,7 @@ pub fn check(plan: &Plan) -> Result<(), RunError> {
         can_be_met(plan, &expect)?;
     }
     for stage in &plan.stages {
-        crate::target::is_virtual(plan, stage)?;
+        crate::virtual_time::lives_by_stage(plan, stage)?;
     }
     Ok(())
 }
@@ -99,6 +102,10 @@ fn can_be_met(plan: &Plan, expect: &Expect) -> Result<(), RunError> {
     let mut known: Vec<String> = Vec::new();
     match &plan.controller {
         Some(ControllerSpec::Sweep { ops, .. }) => known.extend(ops.iter().map(|k| k.name().to_owned())),
+        Some(c @ ControllerSpec::Saturation { .. }) => {
+            let ops = c.templates().flat_map(|t| &t.workloads).flat_map(|w| &w.mix);
+            known.extend(ops.filter(|(_, n)| **n > 0).map(|(k, _)| k.name().to_owned()));
+        }
         // Searches name their own lines.
         Some(_) => return Ok(()),
         None => {}
@@ -131,7 +138,7 @@ fn begin(
 ) -> Result<Session, RunError> {
     run.write_plan(plan)?;
     let mut environment = crate::environment::capture(plan, &options.commit);
-    environment.ceiling.clone_from(&options.ceiling);
+    environment.machine.ceiling.clone_from(&options.ceiling);
     let rerun = if options.rerun.is_empty() {
         format!("plimsoll run {}/plan.toml", run.path().display())
     } else {
@@ -157,8 +164,8 @@ fn room_for(run: &RunDir) -> Result<(), RunError> {
         return Ok(());
     }
     Err(RunError::input(
-        format!("{} has {} MiB free, too little to record a run", run.path().display(), free >> 20),
-        "Free some space, or put runs elsewhere",
+        format!("{} has only {} MiB free, too little to record a run", run.path().display(), free >> 20),
+        "Free some space, or store runs elsewhere",
     ))
 }
 
@@ -211,21 +218,21 @@ fn stages(
     let begun = std::time::Instant::now();
     while !options.interrupt.is_requested() {
         match controller.next(&seen) {
-            Step::Run(stage)
+            ControlStep::Run(stage)
                 if stage.cell.as_ref().is_none_or(|c| c.index == 0)
                     && options.stop_after.is_some_and(|t| begun.elapsed() >= t) =>
             {
                 break;
             }
-            Step::Run(stage) => {
+            ControlStep::Run(stage) => {
                 let end = session.stage(&stage, controller, events)?;
                 seen.push(end.observation);
                 if end.interrupted {
                     break;
                 }
             }
-            Step::Idle(time) => session.idle(time, events),
-            Step::Done => break,
+            ControlStep::Idle(time) => session.idle(time, events),
+            ControlStep::Done => break,
         }
     }
     Ok(())

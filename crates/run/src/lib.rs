@@ -3,27 +3,32 @@
 //! [`execute`] runs a plan, [`resume`] goes on with a killed run,
 //! [`analyze()`] judges a stored run again.
 
+#![warn(missing_docs)]
+
 mod analyze;
 pub mod ceiling;
 mod environment;
 mod error;
 mod execute;
 mod lost;
-mod lower;
-mod memory;
 mod options;
-mod prepare;
 pub mod remark;
-pub mod sample;
+mod samples;
 mod session;
 mod stage;
-mod target;
+mod streams;
 mod trace;
+mod virtual_time;
 
-pub use analyze::analyze;
-pub use environment::{Machine, machine};
+pub use analyze::{analyze, judged_by_record};
+pub use environment::machine;
 pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};
-pub use lower::prepared_objects;
-pub use memory::check_all as check_memory;
-pub use options::Options;
+pub use options::{CrewChoice, Options, Recruit};
+pub use plimsoll_crew::sample;
+pub use plimsoll_lower::prepared_objects;
+
+/// Whether this machine has the memory that the stages of a plan will take, as far as they are known before it runs.
+pub fn check_memory(plan: &plimsoll_model::Plan) -> Result<(), RunError> {
+    Ok(plimsoll_crew::check_memory(plan)?)
+}

@@ -28,8 +28,9 @@ impl Acknowledged {
             return None;
         }
         let text = format!(
-            "The server acknowledged {} uploads and more, and when the run cleaned up it listed not one object of them: it did \
-             not keep them, its listing leaves them out, or somebody else removed them. No rate of writing follows from this.",
+            "The server acknowledged at least {} uploads, but listed none of these objects when the run cleaned up: \
+             it did not store them, its listing omits them, or somebody else removed them. No write rate follows \
+             from this.",
             self.uploads
         );
         Some(Finding::new("F68", "uploads_lost", Level::Invalid, text).measured(self.uploads as f64, 0.0))

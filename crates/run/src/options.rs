@@ -1,8 +1,56 @@
 //! What a run is told beside its plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
+use plimsoll_crew::{Crew, CrewError, LocalCrew, SimCrew, SimNetwork};
+use plimsoll_model::{Event, Plan};
 use plimsoll_setup::Interrupt;
+use plimsoll_store::{Journal, RunDir};
+
+/// Who carries a run out.
+#[derive(Debug, Clone, Default)]
+pub enum CrewChoice {
+    /// This process.
+    #[default]
+    Local,
+    /// Agents on the virtual clock, and the network between them: for plans whose targets are all simulated.
+    Simulated(SimNetwork),
+    /// Agents that wait elsewhere to be asked.
+    Fleet(Arc<dyn Recruit>),
+}
+
+/// Finds agents for a run. Who they are and how they are spoken to is not the run's to know.
+pub trait Recruit: std::fmt::Debug + Send + Sync {
+    /// Those that the run is to have: asked, willing, and on a common clock. `run` is the run's name. An error says who is missing.
+    fn recruit(
+        &self,
+        run: &str,
+        plan: &Plan,
+        interrupt: &Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Box<dyn Crew>, CrewError>;
+}
+
+impl CrewChoice {
+    pub(crate) fn crew(
+        &self,
+        run: &RunDir,
+        plan: &Plan,
+        journal: &Arc<Mutex<Journal>>,
+        interrupt: &Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Box<dyn Crew>, CrewError> {
+        Ok(match self {
+            Self::Local => {
+                let runs = run.path().parent().unwrap_or(Path::new("."));
+                Box::new(LocalCrew::new(plan, runs, Arc::clone(journal), interrupt.clone()))
+            }
+            Self::Simulated(network) => Box::new(SimCrew::new(plan, network.clone())),
+            Self::Fleet(recruit) => recruit.recruit(&run.id(), plan, interrupt, events)?,
+        })
+    }
+}
 
 /// Everything about a run that is not in its plan.
 #[derive(Debug, Clone)]
@@ -17,7 +65,10 @@ pub struct Options {
     pub commit: String,
     /// Our own program, which is also the embedded server's.
     pub exe: PathBuf,
+    /// Asked between any two steps; whoever holds a clone of it can end the run.
     pub interrupt: Interrupt,
+    /// Who carries it out.
+    pub crew: CrewChoice,
     /// No new cell (or stage without one) begins after this time: a plan of many cycles ends in order.
     pub stop_after: Option<std::time::Duration>,
     /// Ceilings of this machine, when it was calibrated: joined to the environment.
@@ -33,6 +84,7 @@ impl Default for Options {
             commit: option_env!("PLIMSOLL_COMMIT").unwrap_or_default().into(),
             exe: std::env::current_exe().unwrap_or_else(|_| "plimsoll".into()),
             interrupt: Interrupt::default(),
+            crew: CrewChoice::default(),
             stop_after: None,
             ceiling: crate::ceiling::ceiling(),
         }

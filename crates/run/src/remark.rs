@@ -9,7 +9,7 @@ use plimsoll_store::{RunDir, StoreError};
 pub fn now_s(run: &RunDir) -> Result<Option<f64>, StoreError> {
     let environment = run.env()?.environment;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let here = boot.trim() == environment.boot_id;
+    let here = boot.trim() == environment.machine.boot_id;
     let since_ns = monotonic_ns().checked_sub(environment.started_monotonic_ns);
     Ok(since_ns.filter(|_| here).map(|ns| ns as f64 / 1e9))
 }

@@ -16,6 +16,7 @@ const HEADER: &str = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfi
 
 /// Names that records hold as numbers.
 pub trait Names {
+    fn agent(&self, number: u32) -> &str;
     fn endpoint(&self, index: u16) -> &str;
     /// The object's or file's name.
     fn key(&self, record: &OpRecord, out: &mut String);
@@ -24,11 +25,16 @@ pub trait Names {
 /// Names of one stage's endpoints and objects.
 #[derive(Debug, Default)]
 pub struct StageNames {
+    pub agents: Vec<String>,
     pub endpoints: Vec<String>,
     pub keys: Option<plimsoll_engine::target::s3::keys::KeyNames>,
 }
 
 impl Names for StageNames {
+    fn agent(&self, number: u32) -> &str {
+        self.agents.get(number as usize).expect("a record is of an agent of the roll")
+    }
+
     fn endpoint(&self, index: u16) -> &str {
         self.endpoints.get(usize::from(index)).map_or("", String::as_str)
     }
@@ -103,10 +109,11 @@ impl TraceWriter {
         // Writing to memory does not fail.
         let _ = writeln!(
             self.line,
-            "{}\t{}\t{}\tlocal\t1\t{}\t{}\t{}\t{}\t{:.9}\t{}\t{:.9}\t{}\t0",
+            "{}\t{}\t{}\t{}\t1\t{}\t{}\t{}\t{}\t{:.9}\t{}\t{:.9}\t{}\t0",
             self.index,
-            u64::from(r.worker) << 16 | u64::from(r.slot & 0xffff),
+            u64::from(r.worker.worker) << 16 | u64::from(r.slot & 0xffff),
             warp_name(r),
+            names.agent(r.worker.agent),
             r.bytes,
             names.endpoint(r.endpoint),
             clean(&self.name),
@@ -178,6 +185,10 @@ mod tests {
 
     struct Plain;
     impl Names for Plain {
+        fn agent(&self, _: u32) -> &str {
+            "local"
+        }
+
         fn endpoint(&self, _: u16) -> &str {
             "http://h:9000"
         }
@@ -189,7 +200,7 @@ mod tests {
     fn record() -> OpRecord {
         OpRecord {
             series: 0,
-            worker: 1,
+            worker: plimsoll_model::WorkerId::here(1),
             slot: 2,
             endpoint: 0,
             kind: OpKind::Get,

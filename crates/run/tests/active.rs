@@ -220,7 +220,7 @@ fn a_sweep_finds_its_own_sizes_and_says_which_cap_binds() {
         "{}",
         f.summary.verdict
     );
-    assert!(f.summary.verdict.contains("1 run of each cell"), "{}", f.summary.verdict);
+    assert!(f.summary.verdict.contains("1 run per cell"), "{}", f.summary.verdict);
     // Cells that carry no model: why, and what would.
     let few = run(dir.path(), &plan("[\"4KiB\", \"1MiB\"]"));
     assert!(few.summary.verdict.contains("2 cells with a rate are too few"), "{}", few.summary.verdict);

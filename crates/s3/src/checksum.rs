@@ -8,7 +8,9 @@ use md5::{Digest as _, Md5};
 /// Which checksum goes into `x-amz-checksum-*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrcKind {
+    /// Castagnoli's, 4 bytes: `x-amz-checksum-crc32c`.
     Crc32c,
+    /// 8 bytes: `x-amz-checksum-crc64nvme`.
     Crc64Nvme,
 }
 
@@ -68,6 +70,7 @@ impl std::fmt::Debug for Crc {
 }
 
 impl Crc {
+    /// Of no data yet.
     pub fn new(kind: CrcKind) -> Self {
         let algorithm = match kind {
             CrcKind::Crc32c => CrcAlgorithm::Crc32Iscsi,
@@ -76,10 +79,12 @@ impl Crc {
         Self { kind, digest: Digest::new(algorithm) }
     }
 
+    /// The next of the data, however it is cut.
     pub fn update(&mut self, data: &[u8]) {
         self.digest.update(data);
     }
 
+    /// Of the data so far. A 32-bit checksum stands in the low half.
     pub fn value(&self) -> u64 {
         self.digest.finalize()
     }
@@ -103,6 +108,7 @@ pub struct Base64Crc {
 }
 
 impl Base64Crc {
+    /// Padded base64: 8 or 12 characters.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.len as usize]
     }

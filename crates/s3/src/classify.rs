@@ -79,9 +79,13 @@ pub fn is_checksum_refusal(code: &str) -> bool {
 /// What a failed set-up request was about.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
+    /// URL, for the message.
     pub endpoint: &'a str,
+    /// Name, for the message.
     pub bucket: &'a str,
+    /// The region that the request was signed for.
     pub region: &'a str,
+    /// The id of the key, which is no secret.
     pub access_key: &'a str,
     /// The local clock when the answer came, Unix seconds.
     pub now_unix_s: u64,
@@ -136,17 +140,18 @@ fn meaning(
     match code {
         "SignatureDoesNotMatch" => (
             format!(
-                "{endpoint} refuses the signature for access key {access_key}: the secret key is not the one that belongs to it (or a proxy changes requests on the way){skew}"
+                "{endpoint} rejects the signature for access key {access_key}: the secret key does not belong to it \
+                 (or a proxy modifies requests){skew}"
             ),
             "Check AWS_SECRET_ACCESS_KEY or the profile".into(),
         ),
         "InvalidAccessKeyId" | "InvalidAccessKey" => (
             format!("{endpoint} does not know access key {access_key}"),
-            "Check AWS_ACCESS_KEY_ID or the profile, and that they are for this server".into(),
+            "Check AWS_ACCESS_KEY_ID or the profile, and that the key is for this server".into(),
         ),
         "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => (
-            "the session token is not valid any more".into(),
-            "Get new temporary credentials and set AWS_SESSION_TOKEN with them".into(),
+            "the session token has expired".into(),
+            "Get new temporary credentials, including AWS_SESSION_TOKEN".into(),
         ),
         "RequestTimeTooSkewed" | "RequestExpired" => (
             format!(
@@ -172,12 +177,14 @@ fn meaning(
             "Create it, name another one, or add --create-bucket".into(),
         ),
         "BucketAlreadyExists" => (
-            format!("the name '{bucket}' is taken by somebody else at {endpoint}"),
+            format!("the bucket name '{bucket}' is taken by somebody else at {endpoint}"),
             "Choose another bucket".into(),
         ),
         "AccessDenied" | "AllAccessDisabled" if skew.is_empty() => (
-            format!("access denied: key {access_key} may not do this in bucket '{bucket}' at {endpoint}"),
-            "Give it the right, or use other credentials".into(),
+            format!(
+                "access denied: key {access_key} is not allowed to do this in bucket '{bucket}' at {endpoint}"
+            ),
+            "Grant it the permission, or use other credentials".into(),
         ),
         "AccessDenied" | "AllAccessDisabled" => (format!("{endpoint} denies access{skew}"), SET_CLOCK.into()),
         "PermanentRedirect" | "TemporaryRedirect" | "Redirect" => moved(head, error, asked),
@@ -186,19 +193,18 @@ fn meaning(
             "Use 3 to 63 lower-case letters, digits, dots and hyphens".into(),
         ),
         "" if head.status == 503 => (
-            format!("{endpoint} answers 503 without a reason: it throttles, or what is behind it is down"),
-            "Look whether the server is up; if it is, wait a little, then try again".into(),
+            format!("{endpoint} answers 503 without a reason: it throttles, or the server behind it is down"),
+            "Check that the server is up; if it is, wait and try again".into(),
         ),
-        _ if classify(head.status, code, false).is_throttled() => (
-            format!("{endpoint} throttles: it asks for fewer requests"),
-            "Wait a little, then try again".into(),
-        ),
+        _ if classify(head.status, code, false).is_throttled() => {
+            (format!("{endpoint} throttles: it asks for fewer requests"), "Wait and try again".into())
+        }
         "NotImplemented" => (format!("{endpoint} does not support this request"), String::new()),
         _ if head.status >= 500 => (
-            format!("{endpoint} answers with an error of its own"),
-            "Look into the server's log, or try again later".into(),
+            format!("{endpoint} reports an internal error"),
+            "Check the server's log, or try again later".into(),
         ),
-        _ => (format!("{endpoint} refuses the request"), String::new()),
+        _ => (format!("{endpoint} rejects the request"), String::new()),
     }
 }
 
@@ -313,7 +319,7 @@ mod tests {
         for (code, want) in [
             ("SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"),
             ("InvalidAccessKeyId", "does not know access key AK"),
-            ("AccessDenied", "may not do this"),
+            ("AccessDenied", "not allowed to do this"),
             ("NoSuchBucket", "--create-bucket"),
             ("ExpiredToken", "AWS_SESSION_TOKEN"),
             ("Other", "request R1"),

@@ -19,6 +19,7 @@ mod ini;
 pub trait Sources {
     /// An environment variable; `None` when it is unset or empty.
     fn env(&self, name: &str) -> Option<String>;
+    /// A whole file.
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Runs a command line and gives its standard output.
     fn run(&self, command: &str) -> io::Result<Vec<u8>>;
@@ -27,6 +28,7 @@ pub trait Sources {
 /// What was found, and where (for provenance; never the secret).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
+    /// What requests are signed with.
     pub credentials: Credentials,
     /// `environment`, `profile NAME (PATH)` or `credential_process of profile NAME`.
     pub source: String,
@@ -36,16 +38,18 @@ pub struct Resolved {
     pub endpoint_url: Option<String>,
 }
 
+/// Why there are no usable keys, with the remedy in it or to be added (see [`Self::names_remedy`]).
+#[allow(missing_docs, reason = "each message says what is the matter, and has all fields in it")]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     #[error(
-        "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put them under [{profile}] in {path}"
+        "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or add them under [{profile}] in {path}"
     )]
     Missing { profile: String, path: String },
     #[error("{set} is set but {unset} is not: set both")]
     Half { set: &'static str, unset: &'static str },
     #[error(
-        "there is no profile '{profile}' in {credentials} or {config}: name another with --profile, or add it"
+        "there is no profile '{profile}' in {credentials} or {config}: choose another with --profile, or add it"
     )]
     NoProfile { profile: String, credentials: String, config: String },
     #[error("{path}, line {line}: {problem}")]
@@ -54,7 +58,7 @@ pub enum CredentialsError {
     Read { path: String, problem: String },
     /// It would not be one header line on the wire.
     #[error(
-        "the {what} (from {origin}) holds a space, a line end or another character that cannot be sent: correct it"
+        "the {what} (from {origin}) contains a space, a line end or another character that cannot be sent: correct it"
     )]
     Unprintable { what: &'static str, origin: String },
     #[error("profile '{profile}': {problem}")]

@@ -10,9 +10,11 @@ pub const MAX_EXPANSION: usize = 4096;
 /// One server: scheme, host and port. Has no path: S3 servers live at the root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
+    /// `https`: TLS is spoken.
     pub tls: bool,
     /// Name or address; an IPv6 address is without its brackets.
     pub host: String,
+    /// Given, or the scheme's: 80 or 443.
     pub port: u16,
 }
 
@@ -22,7 +24,9 @@ pub struct Endpoint {
     "endpoint '{input}': {problem}; write it as http://HOST:PORT or https://HOST:PORT, for example http://127.0.0.1:9000 or http://node{{1...4}}:9000"
 )]
 pub struct EndpointError {
+    /// As it was written.
     pub input: String,
+    /// What is wrong with it, in words.
     pub problem: String,
 }
 
@@ -78,7 +82,7 @@ impl fmt::Display for Endpoint {
 }
 
 fn parse(url: &str) -> Result<Endpoint, String> {
-    let (scheme, rest) = url.split_once("://").ok_or("it has no http:// or https:// in front")?;
+    let (scheme, rest) = url.split_once("://").ok_or("it does not start with http:// or https://")?;
     let tls = match scheme.to_ascii_lowercase().as_str() {
         "http" => false,
         "https" => true,
@@ -87,10 +91,10 @@ fn parse(url: &str) -> Result<Endpoint, String> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     if !path.trim_matches('/').is_empty() {
         let path = path.split(['?', '#']).next().unwrap_or_default();
-        return Err(format!("it has a path ('/{path}'), but the bucket is given by itself"));
+        return Err(format!("it has a path ('/{path}'), but the bucket is given separately"));
     }
     if authority.contains('@') {
-        return Err("it holds a user name; credentials come from the environment or a profile".into());
+        return Err("it contains a user name; credentials come from the environment or a profile".into());
     }
     if authority.contains(['?', '#']) {
         return Err("it has a query or fragment".into());
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn bad_ones_say_why() {
         for (url, why) in [
-            ("127.0.0.1:9000", "no http://"),
+            ("127.0.0.1:9000", "does not start with http://"),
             ("ftp://a", "not http or https"),
             ("http://", "not a host name"),
             ("http://a:0", "port"),

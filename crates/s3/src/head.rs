@@ -18,71 +18,102 @@ use template::{Slot, Template, Values};
 /// What is asked of the server. Strings are raw; they are encoded here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action<'a> {
+    /// The body is the object; one that is there is replaced.
     PutObject,
     /// PutObject that fails with 412 where there is such an object already (`If-None-Match: *`).
     PutNew,
+    /// The whole object.
     GetObject,
     /// Bytes `first` to `last`, both included.
     GetRange {
+        /// Offset in bytes, from 0.
         first: u64,
+        /// Offset in bytes; the range ends with it.
         last: u64,
     },
     /// One version of an object.
     GetVersion {
+        /// As a listing or `x-amz-version-id` had it.
         version_id: &'a str,
     },
+    /// Size and metadata, no body.
     HeadObject,
+    /// A bucket that keeps versions puts a delete marker in its place.
     DeleteObject,
     /// One version of an object, or one delete marker, for good.
     DeleteVersion {
+        /// As a listing had it; `null` where versions were not kept.
         version_id: &'a str,
     },
     /// Makes the request's key a copy of `source`, a key of the same bucket.
     CopyObject {
+        /// Raw: it is encoded into `x-amz-copy-source`.
         source: &'a str,
     },
+    /// Begins an upload in parts; the answer has its id.
     CreateMultipart,
+    /// The body is the part. One of the same number is replaced.
     UploadPart {
+        /// As CreateMultipart's answer had it.
         upload_id: &'a str,
         /// 1 to 10,000.
         number: u32,
     },
+    /// The body lists numbers and ETags of the parts; the object is there after it.
     CompleteMultipart {
+        /// As CreateMultipart's answer had it.
         upload_id: &'a str,
     },
+    /// Removes the parts of an upload, and its id.
     AbortMultipart {
+        /// As CreateMultipart's answer had it.
         upload_id: &'a str,
     },
+    /// What an upload has so far, page by page.
     ListParts {
+        /// As CreateMultipart's answer had it.
         upload_id: &'a str,
         /// Last part number of the page before; 0 for the first page.
         after: u32,
     },
     /// ListObjectsV2.
     List {
+        /// Only keys that begin so; empty: all.
         prefix: &'a str,
+        /// Keys that have it after the prefix are rolled up into one entry.
         delimiter: Option<&'a str>,
         /// 0: the server's default (1000).
         max_keys: u32,
+        /// Of the page before, to go on from there.
         token: Option<&'a str>,
+        /// Only keys after this one, in the order of bytes.
         start_after: Option<&'a str>,
         /// Ask for percent-encoded keys, so that any key survives XML.
         url_encoding: bool,
     },
+    /// Uploads that have begun and not ended, page by page.
     ListUploads {
+        /// Only keys that begin so; empty: all.
         prefix: &'a str,
+        /// Last key of the page before.
         key_marker: Option<&'a str>,
+        /// Last upload id of the page before: a key may have several.
         upload_id_marker: Option<&'a str>,
     },
     /// Many keys in one body (see [`crate::xml::write_delete`]).
     DeleteObjects {
+        /// Base64 of the body's MD5, without which S3 refuses the call.
         content_md5: &'a [u8; 24],
     },
+    /// In the signer's region.
     CreateBucket,
+    /// Only an empty one goes.
     DeleteBucket,
+    /// Whether it is there, and may be reached.
     HeadBucket,
     /// GET of a bucket with a canonical query of the caller's: sorted, encoded, each name with its `=`.
     GetBucket {
+        /// Empty for a plain GET.
         query: &'a [u8],
     },
     /// GET of `/`: the account's buckets.
@@ -103,15 +134,19 @@ pub enum PayloadHash<'a> {
 /// The body that follows a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body<'a> {
+    /// `Content-Length`, bytes.
     pub length: u64,
+    /// What is signed in place of the body.
     pub hash: PayloadHash<'a>,
     /// Base64 of the checksum, when the options name one: PutObject and UploadPart need it then.
     pub checksum: &'a [u8],
 }
 
 impl<'a> Body<'a> {
+    /// For requests that have none.
     pub const NONE: Body<'static> = Body { length: 0, hash: PayloadHash::Empty, checksum: b"" };
 
+    /// Without a checksum of its own.
     pub fn new(length: u64, hash: PayloadHash<'a>) -> Self {
         Self { length, hash, checksum: b"" }
     }

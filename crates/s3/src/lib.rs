@@ -1,6 +1,8 @@
 //! The S3 wire protocol without I/O: endpoints, credentials, signatures, request heads, the response parser,
 //! XML, checksums, and what an answer means. Nothing here opens a socket or reads a clock; the engine does.
 
+#![warn(missing_docs)]
+
 pub mod checksum;
 pub mod classify;
 pub mod credentials;
@@ -15,5 +17,5 @@ pub mod xml;
 pub use checksum::{Crc, CrcKind};
 pub use endpoint::{Endpoint, EndpointError};
 pub use head::{Action, Body, HeadOptions, HeaderError, Heads, PayloadHash};
-pub use response::{BodyLeft, Event, Malformed, ResponseHead, ResponseParser};
+pub use response::{BodyLeft, Malformed, ResponseEvent, ResponseHead, ResponseParser};
 pub use sign::{Credentials, Signer};

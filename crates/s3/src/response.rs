@@ -21,29 +21,37 @@ pub const MAX_HEADERS: usize = 128;
 /// An answer that is not HTTP or breaks its rules. The connection is of no further use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
+    /// What the parser stumbled over.
     #[error("the answer is not HTTP/1.x ({0})")]
     NotHttp(&'static str),
+    /// More than a slot keeps.
     #[error(
         "the head of the answer is longer than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADERS} headers"
     )]
     HeadTooLong,
-    #[error("the answer's Content-Length is no number, or there are several that differ")]
+    /// Where the answer ends cannot be known.
+    #[error("the Content-Length of the answer is not a number, or there are several different ones")]
     ContentLength,
+    /// Only `chunked` is understood.
     #[error("the answer has a transfer coding other than chunked")]
     TransferCoding,
+    /// A size that is no number, or a line that does not end as it must.
     #[error("the chunked body is broken")]
     Chunk,
-    #[error("the answer switches protocols, which nobody asked for")]
+    /// Status 101.
+    #[error("the answer switches protocols, which was not requested")]
     Switching,
+    /// Bytes that were promised did not come.
     #[error("the connection was closed before the answer was complete")]
     Closed,
+    /// Bytes to which no request belongs.
     #[error("there are bytes after the end of the answer")]
     Excess,
 }
 
 /// What the first `used` bytes of the input were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ResponseEvent {
     /// All input is used up; more is needed.
     NeedMore,
     /// `100 Continue`: the body may be sent. Other interim answers are swallowed.
@@ -51,7 +59,10 @@ pub enum Event {
     /// The final head is there: see [`ResponseParser::head`].
     Head,
     /// The last `len` of the used bytes are body.
-    Body { len: usize },
+    Body {
+        /// Bytes; at the end of those used.
+        len: usize,
+    },
     /// The answer is complete. What follows it is not looked at.
     Done,
 }
@@ -111,7 +122,7 @@ impl ResponseParser {
         self.head_request = head_request;
     }
 
-    /// The final head; meaningful after [`Event::Head`]. Checksums of trailers are in it after [`Event::Done`].
+    /// The final head; meaningful after [`ResponseEvent::Head`]. Checksums of trailers are in it after [`ResponseEvent::Done`].
     pub fn head(&self) -> &ResponseHead {
         &self.head
     }
@@ -126,7 +137,7 @@ impl ResponseParser {
         self.state != State::Head || !self.pending.is_empty()
     }
 
-    /// Body bytes still to come; meaningful after [`Event::Head`].
+    /// Body bytes still to come; meaningful after [`ResponseEvent::Head`].
     pub fn body_left(&self) -> BodyLeft {
         match self.state {
             State::Length(n) => BodyLeft::Exactly(n),
@@ -143,31 +154,31 @@ impl ResponseParser {
         }
     }
 
-    /// Whether the connection can carry another request after [`Event::Done`].
+    /// Whether the connection can carry another request after [`ResponseEvent::Done`].
     pub fn reusable(&self) -> bool {
         self.state == State::Done && !self.head.close
     }
 
     /// Reads on. Returns how many bytes of `input` were used and what they were; call again with the rest until
-    /// [`Event::NeedMore`] or [`Event::Done`].
-    pub fn step(&mut self, input: &[u8]) -> Result<(usize, Event), Malformed> {
+    /// [`ResponseEvent::NeedMore`] or [`ResponseEvent::Done`].
+    pub fn step(&mut self, input: &[u8]) -> Result<(usize, ResponseEvent), Malformed> {
         let mut used = 0;
         loop {
             let (n, event) = self.step_once(&input[used..])?;
             used += n;
             // A swallowed part (an interim answer, a trailer) is no reason to come back for the rest.
-            if event != Event::NeedMore || used == input.len() {
+            if event != ResponseEvent::NeedMore || used == input.len() {
                 return Ok((used, event));
             }
         }
     }
 
-    fn step_once(&mut self, input: &[u8]) -> Result<(usize, Event), Malformed> {
+    fn step_once(&mut self, input: &[u8]) -> Result<(usize, ResponseEvent), Malformed> {
         let r = match self.state {
             State::Head => self.step_head(input),
             State::Length(0) => {
                 self.state = State::Done;
-                Ok((0, Event::Done))
+                Ok((0, ResponseEvent::Done))
             }
             State::Length(left) => {
                 let len = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -179,21 +190,21 @@ impl ResponseParser {
                 let r = c.step(input, &mut self.pending);
                 self.state = State::Chunked(c);
                 match r {
-                    Ok((used, Part::More)) => Ok((used, Event::NeedMore)),
-                    Ok((used, Part::Data(len))) => Ok((used, Event::Body { len })),
+                    Ok((used, Part::More)) => Ok((used, ResponseEvent::NeedMore)),
+                    Ok((used, Part::Data(len))) => Ok((used, ResponseEvent::Body { len })),
                     Ok((used, Part::Trailer)) => {
                         self.head.trailer_line(&self.pending);
                         self.pending.clear();
-                        Ok((used, Event::NeedMore))
+                        Ok((used, ResponseEvent::NeedMore))
                     }
                     Ok((used, Part::End)) => {
                         self.state = State::Done;
-                        Ok((used, Event::Done))
+                        Ok((used, ResponseEvent::Done))
                     }
                     Err(e) => Err(e),
                 }
             }
-            State::Done => Ok((0, Event::Done)),
+            State::Done => Ok((0, ResponseEvent::Done)),
             State::Broken(e) => Err(e),
         };
         if let Err(e) = r {
@@ -225,22 +236,22 @@ impl ResponseParser {
         }
     }
 
-    fn step_head(&mut self, input: &[u8]) -> Result<(usize, Event), Malformed> {
+    fn step_head(&mut self, input: &[u8]) -> Result<(usize, ResponseEvent), Malformed> {
         // Fast path: the whole head is in one piece, and nothing of it came before.
         if self.pending.is_empty() {
             return match self.head.parse(input)? {
                 Some(used) => Ok((used, self.after_head()?)),
-                None => self.keep(input).map(|used| (used, Event::NeedMore)),
+                None => self.keep(input).map(|used| (used, ResponseEvent::NeedMore)),
             };
         }
         let before = self.pending.len();
         let used = self.keep(input)?;
         // Only a new line end can have completed it: this keeps a trickle of bytes from costing n squared.
         if !input[..used].contains(&b'\n') {
-            return Ok((used, Event::NeedMore));
+            return Ok((used, ResponseEvent::NeedMore));
         }
         match self.head.parse(&self.pending)? {
-            None => Ok((used, Event::NeedMore)),
+            None => Ok((used, ResponseEvent::NeedMore)),
             Some(end) => {
                 self.pending.clear();
                 Ok((end - before, self.after_head()?))
@@ -263,12 +274,12 @@ impl ResponseParser {
     }
 
     /// Decides what follows a head that was read.
-    fn after_head(&mut self) -> Result<Event, Malformed> {
+    fn after_head(&mut self) -> Result<ResponseEvent, Malformed> {
         let h = &self.head;
         match h.status {
-            100 => return Ok(self.interim(Event::Continue)),
+            100 => return Ok(self.interim(ResponseEvent::Continue)),
             101 => return Err(Malformed::Switching),
-            102..=199 => return Ok(self.interim(Event::NeedMore)),
+            102..=199 => return Ok(self.interim(ResponseEvent::NeedMore)),
             _ => {}
         }
         self.state = if self.head_request || matches!(h.status, 204 | 304) {
@@ -281,17 +292,17 @@ impl ResponseParser {
             self.head.close = true;
             State::UntilClose
         };
-        Ok(Event::Head)
+        Ok(ResponseEvent::Head)
     }
 
-    fn interim(&mut self, event: Event) -> Event {
+    fn interim(&mut self, event: ResponseEvent) -> ResponseEvent {
         self.head.clear();
         event
     }
 }
 
-fn body_or_more(len: usize) -> Event {
-    if len == 0 { Event::NeedMore } else { Event::Body { len } }
+fn body_or_more(len: usize) -> ResponseEvent {
+    if len == 0 { ResponseEvent::NeedMore } else { ResponseEvent::Body { len } }
 }
 
 impl ResponseHead {

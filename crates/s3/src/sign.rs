@@ -20,8 +20,11 @@ pub const UNSIGNED_PAYLOAD: &[u8; 16] = b"UNSIGNED-PAYLOAD";
 /// An access key. Its `Debug` shows no secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
+    /// The id of the key: sent in clear with each request.
     pub access_key: String,
+    /// Never sent: signatures are made with it.
     pub secret_key: String,
+    /// Of temporary keys: sent, and signed, with each request.
     pub session_token: Option<String>,
 }
 
@@ -64,10 +67,12 @@ impl fmt::Debug for Sha256 {
 }
 
 impl Sha256 {
+    /// The next of the data, however it is cut.
     pub fn update(&mut self, data: &[u8]) {
         self.0.update(data);
     }
 
+    /// Lower case, as signatures have it.
     pub fn finish_hex(self) -> [u8; 64] {
         let mut out = [0; 32];
         out.copy_from_slice(self.0.finish().as_ref());
@@ -100,6 +105,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
+    /// The day's signing key is made when a time of that day is first signed for.
     pub fn new(credentials: Credentials, region: impl Into<String>) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, b"");
         let mut s = Self {
@@ -116,10 +122,12 @@ impl Signer {
         s
     }
 
+    /// Those that requests are signed with.
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
+    /// As it stands in the scope of each signature.
     pub fn region(&self) -> &str {
         &self.region
     }

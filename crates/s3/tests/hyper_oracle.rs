@@ -5,7 +5,7 @@ use std::pin::Pin;
 use hyper::Request;
 use hyper::body::Body as _;
 use hyper_util::rt::TokioIo;
-use plimsoll_s3::response::{Event, ResponseParser};
+use plimsoll_s3::response::{ResponseEvent, ResponseParser};
 use proptest::prelude::*;
 use tokio::io::AsyncWriteExt as _;
 
@@ -25,13 +25,13 @@ fn ours(bytes: &[u8], head: bool) -> Option<Answer> {
         let (used, event) = parser.step(&bytes[at..]).ok()?;
         at += used;
         match event {
-            Event::NeedMore => {
+            ResponseEvent::NeedMore => {
                 parser.closed().ok()?;
                 break;
             }
-            Event::Body { len } => body.extend_from_slice(&bytes[at - len..at]),
-            Event::Continue | Event::Head => {}
-            Event::Done => break,
+            ResponseEvent::Body { len } => body.extend_from_slice(&bytes[at - len..at]),
+            ResponseEvent::Continue | ResponseEvent::Head => {}
+            ResponseEvent::Done => break,
         }
     }
     Some(Answer { status: parser.head().status, body })

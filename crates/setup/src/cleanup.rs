@@ -43,7 +43,7 @@ pub fn cleanup(
                 None => forget_embedded(&mut journal, name)?,
                 // None is made for a cleanup.
                 Some(data) if !server::is_data_directory(Path::new(data)) => {
-                    left.push(format!("{data}: it is no data directory of the embedded server"));
+                    left.push(format!("{data}: not a data directory of the embedded server"));
                 }
                 // A directory of the user's: the server is started over it once more.
                 Some(_) => {
@@ -59,7 +59,7 @@ pub fn cleanup(
             false => s3.endpoints.join(", "),
         };
         events(Event::Message(format!("cleaning up in bucket '{}' at {endpoints}", clean_text(&s3.bucket))));
-        let store = s3::admin_for(s3, interrupt)?;
+        let store = s3::admin_for(s3, &how.interrupt)?;
         left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));
@@ -75,7 +75,7 @@ pub fn cleanup(
 /// Why a run directory may be a stranger's, or one that was changed: `None` where it was made here and is as it was.
 fn stranger(run: &RunDir, journal: &Journal) -> Option<String> {
     if !trees::is_made(run.path(), journal.mark()) {
-        return Some("it was not made here, is a copy, or is of an older plimsoll".into());
+        return Some("it was not made on this machine, is a copy, or is from an older plimsoll".into());
     }
     match run.altered_files() {
         Ok(altered) if altered.is_empty() => None,
@@ -90,7 +90,8 @@ fn check_confirmed(s3: &S3Target, why: &str, confirmed: &[String]) -> Result<(),
     if let Some(file) = files.into_iter().flatten().next() {
         return Err(SetupError::input(
             format!("the plan of this run directory names the file {}, and {why}", clean_text(file)),
-            "No file is read because a plan of others names it: clean up where the run was made, or by hand",
+            "Files named only by a plan from elsewhere are not read. Clean up on the machine that made the run, or \
+             manually",
         ));
     }
     let plain = |url: &str| url.trim_end_matches('/').to_owned();
@@ -102,9 +103,9 @@ fn check_confirmed(s3: &S3Target, why: &str, confirmed: &[String]) -> Result<(),
     let endpoint = clean_text(endpoint);
     Err(SetupError::input(
         format!(
-            "this run directory would have bucket '{}' at {endpoint} cleaned up with your keys, and {why}",
+            "this run directory asks to clean up bucket '{}' at {endpoint} with your keys, but {why}",
             clean_text(&s3.bucket)
         ),
-        format!("If that is your server, name it: plimsoll cleanup RUN --endpoint {endpoint}"),
+        format!("If that is your server, confirm it: plimsoll cleanup RUN --endpoint {endpoint}"),
     ))
 }

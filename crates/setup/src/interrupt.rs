@@ -1,17 +1,11 @@
-//! Ctrl-C, as the run sees it.
+//! What ends a run before its time: Ctrl-C, or whoever conducts it. Each run has its own, so that a process can carry out several.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use crate::error::SetupError;
-
-/// What a signal handler sets and what it may look at.
-#[derive(Debug)]
-pub struct Flags {
-    asked: AtomicBool,
-    enough: AtomicBool,
-}
 
 /// What a signal means, by how often it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,16 +18,15 @@ pub enum Meaning {
     Abort,
 }
 
-impl Flags {
-    pub const fn new() -> Self {
-        Self { asked: AtomicBool::new(false), enough: AtomicBool::new(false) }
-    }
+/// A run's own: end in order, clean up, write the result; and, when it comes again, wait for nothing more. Clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    asked: Arc<AtomicBool>,
+    enough: Arc<AtomicBool>,
+}
 
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
-    }
-
-    /// A signal has come. Async-signal-safe.
+impl Interrupt {
+    /// It has come (once more). Async-signal-safe.
     pub fn signal(&self) -> Meaning {
         if !self.asked.swap(true, Ordering::AcqRel) {
             Meaning::Stop
@@ -43,45 +36,21 @@ impl Flags {
             Meaning::Abort
         }
     }
-}
 
-impl Default for Flags {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What a signal handler sets: end in order, clean up, write the result; and, when it comes again, clean up no more.
-#[derive(Debug, Clone, Copy)]
-pub struct Interrupt(&'static Flags);
-
-static NEVER: Flags = Flags::new();
-
-impl Default for Interrupt {
-    /// One that never comes.
-    fn default() -> Self {
-        Self(&NEVER)
-    }
-}
-
-impl Interrupt {
-    pub fn of(flags: &'static Flags) -> Self {
-        Self(flags)
-    }
-
-    pub fn is_requested(self) -> bool {
-        self.0.is_asked()
+    /// The run is to end.
+    pub fn is_requested(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
     }
 
     /// For those who wait in small steps while something is made ready: set when the run is to end.
-    pub fn asked_flag(self) -> &'static AtomicBool {
-        &self.0.asked
+    pub fn asked_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
     }
 
     /// Does what may wait without an end (a pipe whose writer never comes) in a thread of its own, which is left there when the
     /// run is to end.
     pub fn unless_ended<T: Send + 'static>(
-        self,
+        &self,
         work: impl FnOnce() -> Result<T, SetupError> + Send + 'static,
     ) -> Result<T, SetupError> {
         const LOOK: Duration = Duration::from_millis(20);
@@ -96,20 +65,20 @@ impl Interrupt {
                 Err(RecvTimeoutError::Timeout) if self.is_requested() => return Err(SetupError::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(SetupError::Bug("the thread that reads the inputs broke off".into()));
+                    return Err(SetupError::Bug("the thread that reads the inputs stopped".into()));
                 }
             }
         }
     }
 
     /// For those who wait in small steps: set when cleaning up is to stop.
-    pub fn enough_flag(self) -> &'static AtomicBool {
-        &self.0.enough
+    pub fn enough_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.enough)
     }
 
     /// Nothing is waited for any more: ops in flight are given up, and cleaning up stops.
-    pub fn is_enough(self) -> bool {
-        self.0.enough.load(Ordering::Acquire)
+    pub fn is_enough(&self) -> bool {
+        self.enough.load(Ordering::Acquire)
     }
 }
 
@@ -119,10 +88,18 @@ mod tests {
 
     #[test]
     fn the_first_ends_in_order_the_second_waits_for_nothing_and_the_third_ends_at_once() {
-        let flags = Flags::new();
-        assert_eq!(flags.signal(), Meaning::Stop);
-        assert_eq!(flags.signal(), Meaning::LeaveTheRest, "what was measured is still written");
-        assert_eq!(flags.signal(), Meaning::Abort);
-        assert_eq!(flags.signal(), Meaning::Abort);
+        let interrupt = Interrupt::default();
+        assert_eq!(interrupt.signal(), Meaning::Stop);
+        assert_eq!(interrupt.signal(), Meaning::LeaveTheRest, "what was measured is still written");
+        assert_eq!(interrupt.signal(), Meaning::Abort);
+        assert_eq!(interrupt.signal(), Meaning::Abort);
+    }
+
+    #[test]
+    fn each_run_has_its_own() {
+        let (one, other) = (Interrupt::default(), Interrupt::default());
+        let same = one.clone();
+        one.signal();
+        assert!(same.is_requested() && !same.is_enough() && !other.is_requested());
     }
 }

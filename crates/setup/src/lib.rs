@@ -4,6 +4,8 @@
 //! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`removal`] takes away what a
 //! run made, [`cleanup()`] what a killed one left.
 
+#![warn(missing_docs)]
+
 pub mod block;
 mod cleanup;
 mod error;

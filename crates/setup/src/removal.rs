@@ -8,7 +8,7 @@ use plimsoll_store::{Journal, Thing};
 
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
-use crate::objects::{Cleaned, Clock, ObjectStore, STOPPED, clean};
+use crate::objects::{Cleaned, ObjectStore, PatientClock, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
 use crate::server;
@@ -34,12 +34,13 @@ pub fn forget_embedded(journal: &mut Journal, name: &str) -> Result<(), SetupErr
 }
 
 /// How a bucket is cleaned up.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct How {
     /// Nothing is removed, by wish.
     pub keep: bool,
     /// The run may have left unfinished uploads.
     pub uploads: bool,
+    /// Ends the waiting for a server that is away.
     pub interrupt: Interrupt,
 }
 
@@ -47,11 +48,9 @@ pub struct How {
 pub fn has_uploads(plan: &Plan) -> bool {
     let parts =
         |stage: &Stage| stage.workloads.iter().any(|w| w.mix.get(&OpKind::Multipart).is_some_and(|n| *n > 0));
-    let template = plan.controller.as_ref().is_some_and(|c| match c {
-        ControllerSpec::Sweep { template, ops, .. } => parts(template) || ops.contains(&OpKind::Multipart),
-        ControllerSpec::Saturation { template, .. }
-        | ControllerSpec::Limits { template, .. }
-        | ControllerSpec::Watch { template, .. } => parts(template),
+    let template = plan.controller.as_ref().is_some_and(|c| {
+        let swept = matches!(c, ControllerSpec::Sweep { ops, .. } if ops.contains(&OpKind::Multipart));
+        swept || c.templates().any(parts)
     });
     template || plan.stages.iter().any(parts)
 }
@@ -82,7 +81,7 @@ pub fn bucket_things(
         // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
         let tell = RefCell::new(&mut *events);
         let mut waits = |e: Event| (*tell.borrow_mut())(e);
-        let mut clock = Clock::new(how.interrupt, &mut waits);
+        let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits);
         let done = clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
             (*tell.borrow_mut())(Event::Cleaning { done, total: None });
             !how.interrupt.is_enough()
@@ -116,7 +115,8 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
             Thing::File { path } | Thing::Directory { path } | Thing::Tree { path }
                 if path.is_relative() && !path.exists() =>
             {
-                Err("its path is relative to where the run was started: clean up from there".to_owned())
+                Err("its path is relative to the directory that the run was started in: clean up from there"
+                    .to_owned())
             }
             Thing::File { .. } | Thing::Directory { .. } if keep => {
                 journal.kept(id)?;
@@ -141,8 +141,8 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
 /// What to do about a thing that stays.
 fn by_hand(thing: &Thing) -> String {
     match thing {
-        Thing::Process { pid, .. } => format!("if it is this run's server, end it by hand: kill {pid}"),
-        _ => "if it is nothing but this run's, remove it by hand".into(),
+        Thing::Process { pid, .. } => format!("if it is this run's server, stop it manually: kill {pid}"),
+        _ => "if it contains only this run's data, remove it manually".into(),
     }
 }
 

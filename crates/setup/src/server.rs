@@ -21,7 +21,7 @@ const STOP: Duration = Duration::from_secs(5);
 
 /// The line that a server prints on its standard output when it accepts connections.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Ready {
+pub struct ReadyLine {
     /// URL such as `http://127.0.0.1:34567`.
     pub endpoint: String,
     #[serde(default)]
@@ -32,9 +32,9 @@ pub struct Ready {
 
 /// A running server; ended when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct EmbeddedServer {
     child: Child,
-    pub ready: Ready,
+    pub ready: ReadyLine,
     /// Journal entry of the process.
     entry: Option<u64>,
     /// Its data, where they go with it.
@@ -57,7 +57,7 @@ pub fn start_s3(
     spec: &EmbeddedSpec,
     bucket: &str,
     journal: &mut Journal,
-) -> Result<Server, SetupError> {
+) -> Result<EmbeddedServer, SetupError> {
     let (data, temporary) = match &spec.data {
         Some(dir) => (PathBuf::from(dir), None),
         None => {
@@ -66,8 +66,8 @@ pub fn start_s3(
             let run = journal.mark().to_owned();
             trees::make(&dir, 0o700, &run).map_err(|e| {
                 SetupError::input(
-                    format!("cannot make {}: {e}", dir.display()),
-                    "Set TMPDIR to a directory that can be written",
+                    format!("cannot create {}: {e}", dir.display()),
+                    "Set TMPDIR to a writable directory",
                 )
             })?;
             (dir.join("data"), Some(Temporary { path: dir, run, entry }))
@@ -91,7 +91,7 @@ pub fn start_s3(
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
-pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<Server, SetupError> {
+pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<EmbeddedServer, SetupError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
     start(command, None, None)
@@ -101,7 +101,7 @@ fn start(
     mut command: Command,
     temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
-) -> Result<Server, SetupError> {
+) -> Result<EmbeddedServer, SetupError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
     let secret_key = format!("{:016x}{:016x}{:016x}", random(), random(), random());
@@ -127,7 +127,7 @@ fn start(
     let mut child = command.spawn().map_err(|e| {
         SetupError::input(
             format!("cannot start the embedded server: {e}"),
-            "Is plimsoll still where it was started from?",
+            "Is the plimsoll binary still where it was started from?",
         )
     })?;
     let mut entry = None;
@@ -144,7 +144,12 @@ fn start(
     }
     match await_ready(&mut child) {
         // A server prints only keys that it made itself; these are ours.
-        Ok(ready) => Ok(Server { child, ready: Ready { access_key, secret_key, ..ready }, entry, temporary }),
+        Ok(ready) => Ok(EmbeddedServer {
+            child,
+            ready: ReadyLine { access_key, secret_key, ..ready },
+            entry,
+            temporary,
+        }),
         Err(problem) => {
             // It may have ended already.
             let _ = child.kill();
@@ -158,14 +163,14 @@ fn start(
 }
 
 /// Reads the ready line in a thread, so that a silent server ends in a message and not in waiting.
-fn await_ready(child: &mut Child) -> Result<Ready, String> {
+fn await_ready(child: &mut Child) -> Result<ReadyLine, String> {
     let stdout = child.stdout.take().ok_or("it has no output")?;
     let (send, line) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut reader = BufReader::new(stdout);
         let mut text = String::new();
         while matches!(reader.read_line(&mut text), Ok(n) if n > 0) {
-            if let Ok(ready) = serde_json::from_str::<Ready>(&text) {
+            if let Ok(ready) = serde_json::from_str::<ReadyLine>(&text) {
                 // The receiver is gone when we gave up waiting.
                 let _ = send.send(ready);
                 break;
@@ -177,12 +182,12 @@ fn await_ready(child: &mut Child) -> Result<Ready, String> {
         let _ = std::io::copy(&mut reader, &mut std::io::sink());
     });
     line.recv_timeout(START).map_err(|e| match e {
-        std::sync::mpsc::RecvTimeoutError::Timeout => format!("it said nothing for {} s", START.as_secs()),
+        std::sync::mpsc::RecvTimeoutError::Timeout => format!("it printed nothing for {} s", START.as_secs()),
         std::sync::mpsc::RecvTimeoutError::Disconnected => "it ended at once".into(),
     })
 }
 
-impl Server {
+impl EmbeddedServer {
     /// Ends the server and removes its temporary data, and strikes both out of the journal.
     pub fn stop(mut self, journal: &mut Journal) -> Result<(), SetupError> {
         let data = self.end();
@@ -213,7 +218,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for EmbeddedServer {
     fn drop(&mut self) {
         // What stays is in the journal.
         let _ = self.end();
@@ -255,7 +260,7 @@ pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<
     while start_ticks(pid) == Some(started) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    if start_ticks(pid) == Some(started) { Err("it does not end".into()) } else { Ok(()) }
+    if start_ticks(pid) == Some(started) { Err("it does not stop".into()) } else { Ok(()) }
 }
 
 /// The environment that a process was started with. It is empty for the moment in which the program is being loaded.

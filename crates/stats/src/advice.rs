@@ -3,6 +3,7 @@
 //! Concurrency by Little's law; object size from the knee; `warp --rps-limit` (per client), `rclone --transfers` and
 //! `--tpslimit`, `s5cmd --numworkers`.
 
+use plimsoll_model::Estimate;
 use plimsoll_model::units::significant;
 
 use crate::words;
@@ -21,6 +22,7 @@ const SAME: f64 = 1.05;
 pub struct Known {
     /// Sustained limits, where there are any.
     pub ops_per_s: Option<f64>,
+    /// Likewise of bytes.
     pub bytes_per_s: Option<f64>,
     /// The limit on operations is not known at the size that is meant: what the one on bytes allows may be out of reach.
     pub ops_open: bool,
@@ -36,6 +38,8 @@ pub struct Known {
     pub refuses: bool,
     /// No burst was seen to end: the rates were held for so long, seconds, and may be those of a burst. Absent: they last.
     pub held_for_s: Option<f64>,
+    /// Lower end of the limits' intervals, as a share of them: who is to stay below is told this. Absent: they are exact.
+    pub surely: Option<f64>,
 }
 
 impl Known {
@@ -57,6 +61,12 @@ pub fn in_flight(rate_per_s: f64, latency_s: f64) -> u32 {
     (SPARE * rate_per_s * latency_s).ceil().clamp(1.0, MOST_IN_FLIGHT) as u32
 }
 
+/// The lower end of the widest of these intervals, as a share of its value: [`Known::surely`].
+pub fn surely(caps: [Option<Estimate>; 2]) -> Option<f64> {
+    let share = |e: Estimate| (e.low > 0.0 && e.value > 0.0).then(|| (e.low / e.value).min(1.0));
+    caps.into_iter().flatten().filter_map(share).reduce(f64::min)
+}
+
 /// Sentences, most useful first; none where nothing follows.
 pub fn advice(k: &Known) -> Vec<String> {
     let mut out = Vec::new();
@@ -66,7 +76,7 @@ pub fn advice(k: &Known) -> Vec<String> {
         let knee = bytes / ops;
         let (unit, f) = words::bytes_unit(knee);
         out.push(format!(
-            "Prefer {} of {} {unit} or larger: smaller ones reach {} op/s before they reach {} MB/s.",
+            "Prefer {} of {} {unit} or larger: smaller ones hit {} op/s before they reach {} MB/s.",
             if k.is_block { "I/O" } else { "objects" },
             significant(knee / f, 3),
             significant(ops, 4),
@@ -78,13 +88,13 @@ pub fn advice(k: &Known) -> Vec<String> {
         let c = in_flight(rate, latency);
         let each = (f64::from(c) / clients).ceil();
         out.push(format!(
-            "{} enough ({} op/s times {}, by Little's law): more only wait.",
+            "{} enough ({} op/s times {}, by Little's law): more would only queue.",
             if c == 1 { "1 request in flight is".to_owned() } else { format!("{c} requests in flight are") },
             significant(rate, 4),
             plimsoll_model::units::format_latency_ns(latency * 1e9)
         ));
         out.push(if k.is_block {
-            format!("With {who}: fio --iodepth={each:.0} (of all jobs together).")
+            format!("With {who}: fio --iodepth={each:.0} (over all jobs).")
         } else {
             format!(
                 "With {who}: s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
@@ -99,17 +109,21 @@ pub fn advice(k: &Known) -> Vec<String> {
         ));
         return out;
     }
+    let below = (each * k.surely.unwrap_or(1.0)).floor().max(1.0);
     let limit = match k.held_for_s {
-        Some(s) => format!("what was held for {} (a burst that ends later is not excluded)", words::span(s)),
+        Some(s) => {
+            format!("the rate held for {} (a burst that lasts longer is not excluded)", words::span(s))
+        }
         None => "the limit".into(),
     };
     out.push(format!(
-        "To stay below {limit} with {who}: warp --rps-limit {each:.0}, rclone --tpslimit {each:.0}{}.",
+        "To stay below {limit} with {who}: warp --rps-limit {below:.0}, rclone --tpslimit {below:.0}{}.",
         if clients > 1.0 { " on each" } else { "" }
     ));
     if k.refuses && k.ops_per_s.is_some_and(|o| o <= SAME * rate) {
         out.push(
-            "What is too much is refused: a tool without a limit of its own spends its time on retries, which its figures hide."
+            "Excess requests are refused: a tool without a rate limit of its own spends its time on retries, which \
+             its figures hide."
                 .into(),
         );
     }
@@ -139,11 +153,21 @@ mod tests {
         assert_eq!(big.reachable_ops_per_s(), Some(100.0));
     }
 
+    /// Of 79 ± 7 a client may be refused from 72 on.
+    #[test]
+    fn who_is_to_stay_below_is_told_the_lower_end() {
+        let k = Known { ops_per_s: Some(79.0), surely: Some(0.92), ..Known::default() };
+        assert!(advice(&k)[0].contains("--rps-limit 72, rclone --tpslimit 72"), "{:?}", advice(&k));
+    }
+
     #[test]
     fn a_rate_that_may_be_a_burst_is_said_to_be_one_that_was_held() {
         let k = Known { ops_per_s: Some(750.0), held_for_s: Some(20.0), ..Known::default() };
         let a = advice(&k);
-        assert!(a[0].starts_with("To stay below what was held for 20.0 s (a burst that ends later"), "{a:?}");
+        assert!(
+            a[0].starts_with("To stay below the rate held for 20.0 s (a burst that lasts longer"),
+            "{a:?}"
+        );
         assert!(advice(&Known { held_for_s: None, ..k })[0].starts_with("To stay below the limit"));
     }
 

@@ -7,7 +7,7 @@
 
 use crate::math;
 use crate::rate::Mean;
-use crate::segment::{Event, Options, Piece, batch_interval, segment};
+use crate::segment::{Excursion, Piece, SegmentOptions, batch_interval, segment};
 use crate::silence::{LEAST_SLICES, without_silence};
 
 /// What the series shows.
@@ -19,15 +19,19 @@ pub enum FitVerdict {
     Bucket,
     /// Two or more in series.
     MultiTier,
+    /// It wanders too much to be read; why.
     Unsteady(String),
+    /// Too short, or too uncertain; why.
     Undetermined(String),
 }
 
 impl FitVerdict {
+    /// A level ends in a cliff, once or more often.
     pub fn is_limiter(&self) -> bool {
         matches!(self, Self::Bucket | Self::MultiTier)
     }
 
+    /// For data and tables: `no-cliff`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::NoCliff => "no-cliff",
@@ -42,10 +46,13 @@ impl FitVerdict {
 /// One bucket: all half widths are of 95 % intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tier {
+    /// Units per second in the long run.
     pub rate: f64,
+    /// Of `rate`.
     pub rate_half_width: f64,
     /// In units of the series (ops or bytes).
     pub capacity: f64,
+    /// Of `capacity`.
     pub capacity_half_width: f64,
     /// Seconds from the start.
     pub cliff_s: f64,
@@ -55,16 +62,20 @@ pub struct Tier {
     pub resolved: bool,
 }
 
+/// A stretch in which the rate holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct RateLevel {
+    /// Seconds from the start of the series.
     pub start_s: f64,
+    /// Seconds from the start of the series.
     pub end_s: f64,
+    /// Mean, units per second.
     pub rate: f64,
 }
 
 /// A downward step against the noise of the levels beside it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct LevelStep {
     /// Logarithm of the ratio of the levels.
     pub height: f64,
     /// Height over the slow wander of either level (spread of medians over 10 s).
@@ -82,7 +93,7 @@ pub struct Step {
 /// noise they are so in less than one case of a hundred.
 const CALMER: f64 = 0.65;
 
-impl Step {
+impl LevelStep {
     /// Whether slow noise could have made it. A limiter flattens: a step with a flatter level after it may be half as
     /// clear, and a small one
     /// without is none, unless it stands clear of single slices too.
@@ -95,35 +106,46 @@ impl Step {
     }
 }
 
+/// What one passive series shows of token buckets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BucketFit {
+pub struct TierFit {
+    /// What the figures may be taken for.
     pub verdict: FitVerdict,
-    pub levels: Vec<Level>,
+    /// In order, as the fit cut them.
+    pub levels: Vec<RateLevel>,
     /// In order of their cliffs: the last is the slowest.
     pub tiers: Vec<Tier>,
+    /// Mean of the last level, units per second.
     pub sustained: f64,
+    /// Of the 95 % interval; infinite where nothing could be fitted.
     pub sustained_half_width: f64,
+    /// Mean of the first level, units per second.
     pub burst: f64,
+    /// Of the 95 % interval.
     pub burst_half_width: f64,
     /// Relative change over the last level.
     pub drift: f64,
     /// How each step stands against the noise beside it.
-    pub steps: Vec<Step>,
-    pub events: Vec<Event>,
+    pub steps: Vec<LevelStep>,
+    /// Dips and spikes that are no levels.
+    pub events: Vec<Excursion>,
+    /// Of the whole series, seconds.
     pub length_s: f64,
 }
 
-impl BucketFit {
+impl TierFit {
     /// Tokens of a bucket that a sustained rate of `r` would need, and that this run does not exclude.
     pub fn not_excluded(&self, r: f64) -> f64 {
         (self.sustained - r).max(0.0) * self.length_s
     }
 }
 
+/// What a fit needs, and what it cannot see.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FitOptions {
     /// Seconds after the cliff that a fit needs.
     pub min_post_s: f64,
+    /// Smallest step that is a cliff, as a share of the rate.
     pub min_step: f64,
     /// Ops (or bytes) in flight: what the measurement can't tell apart from the bucket.
     pub in_flight: f64,
@@ -136,11 +158,11 @@ impl Default for FitOptions {
 }
 
 /// Fits `x`, units per second per slice of `dt` seconds, under a saturating load from a full bucket.
-pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
+pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> TierFit {
     if let Some((y, dt)) = without_silence(x, dt).filter(|(y, _)| y.len() >= LEAST_SLICES) {
         return fit(&y, dt, o);
     }
-    let seg = segment(x, dt, &Options { min_step: o.min_step, ..Options::default() });
+    let seg = segment(x, dt, &SegmentOptions { min_step: o.min_step, ..SegmentOptions::default() });
     let n = x.len();
     if let Some(why) = unusable(x, dt) {
         return empty(FitVerdict::Undetermined(why), n as f64 * dt);
@@ -157,11 +179,11 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
     let y = &y[..before_late_stall(y, dt)];
     let (r, hr) = level_mean(y, dt);
     let drift = relative_rise(y, r);
-    let mut out = BucketFit {
+    let mut out = TierFit {
         levels: pieces
             .iter()
             .zip(&rates)
-            .map(|(&(a, b), &rate)| Level { start_s: a as f64 * dt, end_s: b as f64 * dt, rate })
+            .map(|(&(a, b), &rate)| RateLevel { start_s: a as f64 * dt, end_s: b as f64 * dt, rate })
             .collect(),
         sustained: r,
         sustained_half_width: hr,
@@ -174,7 +196,7 @@ pub fn fit(x: &[f64], dt: f64, o: &FitOptions) -> BucketFit {
         return out;
     }
     if !rates.windows(2).all(|w| w[0] > w[1] * (1.0 + o.min_step / 2.0)) {
-        out.verdict = FitVerdict::Unsteady("its levels are not a descending staircase".into());
+        out.verdict = FitVerdict::Unsteady("its levels do not only fall".into());
         return out;
     }
     out.steps = steps(x, dt, &seen, &means(&seen));
@@ -199,19 +221,19 @@ fn part(level_s: f64, most_s: f64, dt: f64) -> usize {
 
 fn unusable(x: &[f64], dt: f64) -> Option<String> {
     if !(dt.is_finite() && dt > 0.0) {
-        return Some(format!("the slice of {dt} s is no time"));
+        return Some(format!("the slice length of {dt} s is not a positive time"));
     }
     if !math::is_series(x) {
-        return Some("the series holds a value that is no rate".into());
+        return Some("the series contains a value that is not a rate".into());
     }
     if x.len() < 8 {
-        return Some(format!("{} slices are too few to show a level", x.len()));
+        return Some(format!("{} slices are too few to show a constant level", x.len()));
     }
-    x.iter().all(|v| *v == 0.0).then(|| "nothing succeeded: every slice is zero".into())
+    x.iter().all(|v| *v == 0.0).then(|| "no op succeeded: every slice is zero".into())
 }
 
-fn empty(verdict: FitVerdict, length_s: f64) -> BucketFit {
-    BucketFit {
+fn empty(verdict: FitVerdict, length_s: f64) -> TierFit {
+    TierFit {
         verdict,
         levels: vec![],
         tiers: vec![],
@@ -411,14 +433,14 @@ fn quantum(x: &[f64]) -> f64 {
     if least.is_finite() { least } else { 0.0 }
 }
 
-fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<Step> {
+fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<LevelStep> {
     (0..pieces.len() - 1)
         .map(|i| {
             let height = (rates[i].max(1e-9) / rates[i + 1].max(1e-9)).ln();
             let slow = wander(x, dt, pieces[i]).max(wander(x, dt, pieces[i + 1])).max(1e-3);
             let (before, after) = (fine(x, dt, pieces[i]).max(1e-3), fine(x, dt, pieces[i + 1]).max(1e-3));
             let jumps = |p: Piece| jump(x, dt, p).max(1e-3);
-            Step {
+            LevelStep {
                 height,
                 over_wander: height / slow,
                 over_noise: height / before,
@@ -429,15 +451,15 @@ fn steps(x: &[f64], dt: f64, pieces: &[Piece], rates: &[f64]) -> Vec<Step> {
         .collect()
 }
 
-fn verdict(out: &BucketFit, post_s: f64, min_post_s: f64) -> FitVerdict {
-    let weak = out.steps.iter().any(Step::is_weak);
+fn verdict(out: &TierFit, post_s: f64, min_post_s: f64) -> FitVerdict {
+    let weak = out.steps.iter().any(LevelStep::is_weak);
     if post_s < min_post_s {
         FitVerdict::Undetermined(format!(
-            "{post_s:.0} s were seen after the cliff of the {min_post_s:.0} s needed: run {:.0} s more",
+            "only {post_s:.0} s were measured after the cliff, and {min_post_s:.0} s are needed: run {:.0} s longer",
             min_post_s - post_s
         ))
     } else if weak {
-        FitVerdict::Unsteady("its step does not stand clear of the slow wander".into())
+        FitVerdict::Unsteady("its step is not clear of the slow variation of the rate".into())
     } else if out.drift.abs() > 0.10 && out.drift.abs() * out.sustained > 2.0 * out.sustained_half_width {
         FitVerdict::Undetermined("the rate still drifts after the cliff: run twice as long".into())
     } else if out.levels.len() == 2 {

@@ -14,7 +14,7 @@ pub struct HandedOver {
 
 /// Each step, with the time of late slices in the steps that it is of.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Spread {
+pub struct SpreadSteps {
     /// Mean ops in flight.
     pub in_flight: Vec<f64>,
     /// Not one slice came in the step, and all of its time came with an earlier, late one: no worker ran in it.
@@ -22,10 +22,10 @@ pub struct Spread {
 }
 
 /// Steps of `dt_s`, in which `workers` live that may have `most` ops in flight at once.
-pub fn spread(steps: &[HandedOver], workers: u32, most: f64, dt_s: f64) -> Spread {
+pub fn spread(steps: &[HandedOver], workers: u32, most: f64, dt_s: f64) -> SpreadSteps {
     let room_s = f64::from(workers.max(1)) * dt_s;
     let (mut alive_s, mut op_s) = (0.0, 0.0);
-    let mut out = Spread::default();
+    let mut out = SpreadSteps::default();
     for s in steps {
         // Of this step nothing came, now or later: who was in flight before waits still (a device that hangs for good).
         if s.slices == 0 && alive_s < 1e-9 {

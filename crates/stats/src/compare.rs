@@ -12,6 +12,7 @@ use crate::student;
 
 /// Fewest pairs before stopping, and the half width (relative) to stop at. Guess; validated (compare's error rates).
 pub const MIN_RUNS: usize = 5;
+/// As [`MIN_RUNS`] is for their number.
 pub const TARGET_HALF_WIDTH: f64 = 0.02;
 /// Runs of a side from which on a ratio of medians is given. Guess.
 const LEAST_FOR_MEDIANS: usize = 5;
@@ -22,21 +23,27 @@ const ALPHA: f64 = 0.05;
 /// Most runs that are ever advised. Guess.
 const MOST_RUNS: usize = 1000;
 
+/// Of A against B, at 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     /// A is greater.
     Greater,
+    /// A is less.
     Less,
     /// None larger than the minimal detectable one.
     NoneSeen,
 }
 
+/// Two sides of runs, held against each other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct RunComparison {
+    /// Of A, and of B.
     pub runs: (usize, usize),
+    /// Run i of A was held against run i of B.
     pub paired: bool,
     /// Geometric mean of A over that of B.
     pub ratio: Estimate,
+    /// What the interval of the ratio says.
     pub difference: Difference,
     /// Difference (relative) that these runs would have shown in 80 % of cases.
     pub minimal_detectable: f64,
@@ -50,12 +57,13 @@ pub struct Comparison {
     pub runs_for_target: Option<usize>,
 }
 
-impl Comparison {
+impl RunComparison {
     /// Whether repeating may stop: enough runs, and a narrow interval.
     pub fn is_enough(&self, target: f64) -> bool {
         self.runs.0.min(self.runs.1) >= MIN_RUNS && self.ratio.relative_half_width() <= target
     }
 
+    /// One sentence, with the interval.
     pub fn text(&self) -> String {
         let pc = |x: f64| format!("{:.1} %", 100.0 * x);
         let r = &self.ratio;
@@ -72,7 +80,7 @@ impl Comparison {
 }
 
 /// Compares run means (any positive measure). With `paired`, run i of A and run i of B were made next to each other.
-pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<Comparison> {
+pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<RunComparison> {
     let bad = |x: &[f64]| x.iter().any(|v| !(v.is_finite() && *v > 0.0));
     if bad(a) || bad(b) {
         return Verdict::Inconclusive("a run has no positive mean: nothing to compare".into());
@@ -80,11 +88,11 @@ pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<Comparison> {
     let (k, l) = (a.len(), b.len());
     if k < 2 || l < 2 {
         return Verdict::Inconclusive(format!(
-            "{k} and {l} runs: how much runs differ from each other is not known; make 3 of each at the least"
+            "{k} and {l} runs: the run-to-run variation is not known; make at least 3 runs of each"
         ));
     }
     if paired && k != l {
-        return Verdict::Inconclusive(format!("{k} and {l} runs do not pair"));
+        return Verdict::Inconclusive(format!("{k} and {l} runs cannot be paired"));
     }
     let (la, lb): (Vec<f64>, Vec<f64>) =
         (a.iter().map(|v| v.ln()).collect(), b.iter().map(|v| v.ln()).collect());
@@ -103,7 +111,7 @@ pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<Comparison> {
     let median_ratio =
         (k >= LEAST_FOR_MEDIANS && l >= LEAST_FOR_MEDIANS).then(|| median_ratio(&la, &lb, paired));
     let bimodal = median_ratio.is_some_and(|m| !m.contains(ratio.value) && !ratio.contains(m.value));
-    Verdict::Known(Comparison {
+    Verdict::Known(RunComparison {
         runs: (k, l),
         paired,
         ratio,

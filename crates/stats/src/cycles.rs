@@ -18,6 +18,7 @@ pub struct Fall {
     pub first_after: usize,
     /// Geometric means of the cycles on either side.
     pub before: f64,
+    /// Of the cycles from `first_after` on.
     pub after: f64,
 }
 

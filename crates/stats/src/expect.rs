@@ -19,7 +19,9 @@ const FORM: &str = "write it like 'get.ops_per_s >= 800 +-1%', 'put.p99 <= 20ms'
 /// Why a promise can't be read, and how to write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectError {
+    /// As it was written.
     pub input: String,
+    /// What cannot be read in it.
     pub reason: String,
 }
 
@@ -31,12 +33,18 @@ impl fmt::Display for ExpectError {
 
 impl std::error::Error for ExpectError {}
 
+/// How a figure has to stand to the bound of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Relation {
+    /// `>=`
     AtLeast,
+    /// `<=`
     AtMost,
+    /// `>`
     Above,
+    /// `<`
     Below,
+    /// `=`
     Equal,
 }
 
@@ -83,7 +91,7 @@ pub struct Expect {
     pub text: String,
     selector: Option<String>,
     metric: Metric,
-    comparison: Comparison,
+    comparison: Relation,
     /// In the metric's unit: per second, share, or nanoseconds.
     value: f64,
     tolerance: Tolerance,
@@ -95,9 +103,9 @@ impl std::str::FromStr for Expect {
     fn from_str(s: &str) -> Result<Self, ExpectError> {
         let fail = |reason: String| ExpectError { input: s.trim().to_owned(), reason };
         let (left, comparison, right) =
-            split_comparison(s).ok_or_else(|| fail("no comparison in it".into()))?;
+            split_comparison(s).ok_or_else(|| fail("it has no comparison operator".into()))?;
         let (selector, metric) = parse_left(left).ok_or_else(|| {
-            fail(format!("'{left}' names no metric (ops_per_s, bytes_per_s, p99, error_rate, ...)"))
+            fail(format!("'{left}' is not a metric (ops_per_s, bytes_per_s, p99, error_rate, ...)"))
         })?;
         let (value, tolerance) = split_tolerance(right);
         let value = parse_value(metric, value).map_err(&fail)?;
@@ -109,16 +117,16 @@ impl std::str::FromStr for Expect {
     }
 }
 
-fn split_comparison(s: &str) -> Option<(&str, Comparison, &str)> {
-    const FORMS: [(&str, Comparison); 8] = [
-        (">=", Comparison::AtLeast),
-        ("≥", Comparison::AtLeast),
-        ("<=", Comparison::AtMost),
-        ("≤", Comparison::AtMost),
-        ("==", Comparison::Equal),
-        (">", Comparison::Above),
-        ("<", Comparison::Below),
-        ("=", Comparison::Equal),
+fn split_comparison(s: &str) -> Option<(&str, Relation, &str)> {
+    const FORMS: [(&str, Relation); 8] = [
+        (">=", Relation::AtLeast),
+        ("≥", Relation::AtLeast),
+        ("<=", Relation::AtMost),
+        ("≤", Relation::AtMost),
+        ("==", Relation::Equal),
+        (">", Relation::Above),
+        ("<", Relation::Below),
+        ("=", Relation::Equal),
     ];
     let (at, form, comparison) = FORMS
         .iter()
@@ -195,7 +203,7 @@ fn parse_value(metric: Metric, s: &str) -> Result<f64, String> {
             units::parse_duration(s).map(|d| d.as_nanos() as f64).map_err(|e| e.to_string())
         }
         Metric::ErrorRate | Metric::ThrottledRate | Metric::ClientBusy => {
-            parse_share(s).ok_or_else(|| format!("'{s}' is no share: write 0.1% or 0.001"))
+            parse_share(s).ok_or_else(|| format!("'{s}' is not a share: write 0.1% or 0.001"))
         }
     }
 }
@@ -204,7 +212,7 @@ fn parse_tolerance(metric: Metric, s: &str) -> Result<Tolerance, String> {
     if s.ends_with('%') {
         return parse_share(s)
             .map(Tolerance::Relative)
-            .ok_or_else(|| format!("'{s}' is no tolerance: write +-1%"));
+            .ok_or_else(|| format!("'{s}' is not a tolerance: write +-1%"));
     }
     parse_value(metric, s).map(Tolerance::Absolute)
 }
@@ -218,6 +226,17 @@ struct Measured {
 }
 
 impl Measured {
+    fn with_interval(self, unit: &str, of: f64) -> String {
+        let n = |v: f64| units::significant(v / of, 4);
+        // What is known exactly has none.
+        let interval = if self.low < self.high {
+            format!(" ({} to {})", n(self.low), n(self.high))
+        } else {
+            String::new()
+        };
+        format!("{} {unit}{interval}", n(self.value))
+    }
+
     fn point(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
@@ -285,17 +304,17 @@ impl Expect {
         };
         let (floor, ceiling) = (self.value - slack, self.value + slack);
         let met = match self.comparison {
-            Comparison::AtLeast => side(m.low >= floor, m.high < floor),
-            Comparison::Above => side(m.low > floor, m.high <= floor),
-            Comparison::AtMost => side(m.high <= ceiling, m.low > ceiling),
-            Comparison::Below => side(m.high < ceiling, m.low >= ceiling),
-            Comparison::Equal => side(m.low >= floor && m.high <= ceiling, m.high < floor || m.low > ceiling),
+            Relation::AtLeast => side(m.low >= floor, m.high < floor),
+            Relation::Above => side(m.low > floor, m.high <= floor),
+            Relation::AtMost => side(m.high <= ceiling, m.low > ceiling),
+            Relation::Below => side(m.high < ceiling, m.low >= ceiling),
+            Relation::Equal => side(m.low >= floor && m.high <= ceiling, m.high < floor || m.low > ceiling),
         };
         let shown = self.show(m);
         let reason = match met {
             Some(true) => format!("{place}: {shown}"),
-            Some(false) => format!("{place}: {shown} misses it"),
-            None => format!("{place}: {shown} lies on both sides of it; run longer, or widen the tolerance"),
+            Some(false) => format!("{place}: {shown} does not meet it"),
+            None => format!("{place}: {shown} includes the threshold; run longer, or widen the tolerance"),
         };
         (met, Some(m.value), reason)
     }
@@ -333,7 +352,7 @@ impl Expect {
                 let l = l.ok_or_else(|| "this latency was not measured".to_owned())?;
                 latency(l, stat)
                     .map(Measured::point)
-                    .ok_or_else(|| "fewer than 10 ops lie beyond this percentile; run longer".to_owned())
+                    .ok_or_else(|| "fewer than 10 ops are beyond this percentile; run longer".to_owned())
             }
         }
     }
@@ -341,10 +360,8 @@ impl Expect {
     fn show(&self, m: Measured) -> String {
         let n = |v: f64| units::significant(v, 4);
         match self.metric {
-            Metric::OpsPerS => format!("{} ops/s ({} to {})", n(m.value), n(m.low), n(m.high)),
-            Metric::BytesPerS => {
-                format!("{} MB/s ({} to {})", n(m.value / 1e6), n(m.low / 1e6), n(m.high / 1e6))
-            }
+            Metric::OpsPerS => m.with_interval("ops/s", 1.0),
+            Metric::BytesPerS => m.with_interval("MB/s", 1e6),
             Metric::AttemptsPerS => format!("{} attempts/s", n(m.value)),
             Metric::ErrorRate | Metric::ThrottledRate | Metric::ClientBusy => {
                 format!("{} %", n(100.0 * m.value))

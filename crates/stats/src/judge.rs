@@ -1,19 +1,23 @@
 //! The judging entry: a measured stage to rates with intervals, Little's law, and findings.
 //!
 //! The caller fills [`StageSeen`] from a run's intervals (window already cut: warm-up, tail and the first and last
-//! slice are out), and gets [`Judged`]. Nothing here reads a file; the same series gives the same verdict.
+//! slice are out), and gets [`StageJudged`]. Nothing here reads a file; the same series gives the same verdict.
 
 use plimsoll_model::summary::{LatencySummary, LittlesLaw};
 use plimsoll_model::{Estimate, Finding, Interval, Level, OpKind, SeriesId, Verdict};
 
-use crate::littles_law::{self, Check, Sums};
+use crate::littles_law::{self, LittlesLawCheck, Sums};
 use crate::validity::{self, Facts, LittlesLawFact, QuotaUse, Turns};
 use crate::{math, rate};
+
+mod agents;
 
 /// One op kind of one workload in the measured window: counts per slice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkloadSeen {
+    /// As the plan names it.
     pub name: String,
+    /// `None`: all kinds together.
     pub op: Option<OpKind>,
     /// Nominal size; 0 where bytes mean nothing.
     pub size_bytes: u64,
@@ -33,9 +37,13 @@ pub struct WorkloadSeen {
     pub bytes_moved: Vec<f64>,
     /// 429 and 503 SlowDown.
     pub throttled: Vec<f64>,
+    /// Ended neither `Ok` nor throttled, per slice.
     pub failed: Vec<f64>,
+    /// Ops that began, per slice.
     pub started: Vec<f64>,
+    /// From the intended start; in a closed loop the same as `service`.
     pub response: Option<LatencySummary>,
+    /// From submission.
     pub service: Option<LatencySummary>,
     /// Of downloads: until the first byte of the answer.
     pub first_byte: Option<LatencySummary>,
@@ -45,33 +53,64 @@ pub struct WorkloadSeen {
     pub of_another_seed: bool,
 }
 
-/// What the workers did, per slice, over all workloads of the stage.
+/// What the workers of one agent did, per slice, over all workloads of the stage, and what is known of its machine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClientSeen {
+    /// Its name; of one that is alone nobody is told.
+    pub agent: String,
     /// Share of time in which workers did not wait.
     pub busy: Vec<f64>,
     /// Mean ops in flight.
     pub in_flight: Vec<f64>,
+    /// Sent later than intended because the client was busy; of all workers.
     pub late_ops: f64,
     /// What the workers waited for a CPU, per slice; empty: not known.
     pub turns: Vec<Turns>,
+    /// How many there were.
     pub workers: f64,
-    /// Shares of this machine's CPU time that other work, and this process, used.
+    /// Ops that it began in the window, of all loads.
+    pub started: f64,
+    /// Of them (and of those before) that ended `Ok` in it.
+    pub ok: f64,
+    /// Ops in flight that it was given: of several agents those with the same share are compared.
+    pub share_of_work: u32,
+    /// Its record ends before the window does.
+    pub lost: Option<AgentLost>,
+    /// Shares of its machine's CPU time that other work, and this process, used.
     pub others_cpu: Option<f64>,
+    /// 0 to 1.
     pub own_cpu: Option<f64>,
     /// Absent: none is set.
     pub quota: Option<QuotaUse>,
     /// Most that the client used of a core, share of the network interface, of the calibrated ceiling, steal: 0 to 1 where known.
     pub busiest_core: Option<f64>,
+    /// Share of its speed.
     pub nic_share: Option<f64>,
+    /// What was moved, over what this machine moves against nothing.
     pub ceiling_share: Option<f64>,
+    /// Share of the CPU time that the hypervisor gave to others.
     pub steal: Option<f64>,
+}
+
+/// An agent of which nothing is known from some time of the window on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AgentLost {
+    /// When its record ends, seconds since the load began.
+    pub at_s: f64,
+    /// From then to the end of the window.
+    pub missing_s: f64,
+    /// The part of the window that this is, 0 to 1.
+    pub share: f64,
+    /// Its file cannot be read to its end: what it did then may have been recorded.
+    pub damaged: bool,
 }
 
 /// What several workloads of one kind did together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SumSeen {
+    /// What is summed up.
     pub op: OpKind,
+    /// For findings: the workloads' names, or what they have in common.
     pub name: String,
     /// As it is printed; absent: it is made of the workloads' slices.
     pub rate: Option<Estimate>,
@@ -80,21 +119,28 @@ pub struct SumSeen {
 /// One stage as it was seen. `dt_s` is the slice of all series.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StageSeen {
+    /// Seconds.
     pub dt_s: f64,
+    /// One for each workload and op kind.
     pub workloads: Vec<WorkloadSeen>,
     /// Op kinds of which several workloads are summed up: how exactly the sum is known counts, and not how exactly each part is.
     pub sums: Vec<SumSeen>,
-    pub client: ClientSeen,
+    /// Agent by agent: one that is full would not be seen in their sum.
+    pub clients: Vec<ClientSeen>,
     /// For Little's law; absent where a side of it is not known.
     pub law: Option<Sums>,
     /// How long the load ran, warm-up included.
     pub horizon_s: f64,
+    /// How long the result has to hold, as it was asked for.
     pub goal_s: Option<f64>,
+    /// Share of attempts that may fail, 0 to 1.
     pub max_error_rate: f64,
     /// Calibration: a busy client is what is wanted.
     pub client_is_subject: bool,
     /// Storage on this machine.
     pub loopback: bool,
+    /// It was proved that there is a limiter of which a load that does not hold back gets nothing.
+    pub limiter_known: bool,
     /// The option of the command that sets the ops in flight (of each of [`WorkloadSeen::jobs`]); absent: --concurrency. Where it ends
     /// with `=`, its value follows at once.
     pub in_flight_option: Option<&'static str>,
@@ -103,26 +149,37 @@ pub struct StageSeen {
 /// What may be said about one workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadJudged {
+    /// As the plan names it.
     pub name: String,
+    /// `None`: all kinds together.
     pub op: Option<OpKind>,
+    /// Seconds that count: after the warm-up, before the stop.
     pub window_s: f64,
+    /// Of what ended `Ok`.
     pub ops_per_s: Verdict<Estimate>,
+    /// Payload of what ended `Ok`.
     pub bytes_per_s: Verdict<Estimate>,
+    /// Throttled and failed ones among them.
     pub attempts_per_s: f64,
 }
 
+/// What may be said about one stage.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct StageJudged {
+    /// In the order in which they were handed in.
     pub workloads: Vec<WorkloadJudged>,
     /// Of the whole stage: in-flight ops are counted over all its workloads.
     pub littles_law: Option<LittlesLaw>,
+    /// Of the busiest agent, the share of time in which its workers did not wait; absent: not known.
     pub busy_fraction: Option<f64>,
+    /// Of all workloads, then of the stage; those that hold.
     pub findings: Vec<Finding>,
-    /// What the checks looked at: of each workload, then of the stage.
+    /// What the checks looked at: of each workload, then of the stage, then of each of several agents.
     pub facts: Vec<Facts>,
 }
 
-impl Judged {
+impl StageJudged {
+    /// No finding voids it.
     pub fn is_valid(&self) -> bool {
         validity::is_valid(&self.findings)
     }
@@ -136,11 +193,11 @@ impl WorkloadSeen {
             let s = i.get(id);
             let put = |v: &mut Vec<f64>, x: f64| v.push(x);
             put(&mut w.ok, s.map_or(0.0, |s| s.ok() as f64));
-            put(&mut w.bytes_ok, s.map_or(0.0, |s| s.bytes_ok as f64));
-            put(&mut w.bytes_moved, s.map_or(0.0, |s| s.bytes_moved as f64));
+            put(&mut w.bytes_ok, s.map_or(0.0, |s| s.counts.bytes_ok as f64));
+            put(&mut w.bytes_moved, s.map_or(0.0, |s| s.counts.bytes_moved as f64));
             put(&mut w.throttled, s.map_or(0.0, |s| s.throttled() as f64));
             put(&mut w.failed, s.map_or(0.0, |s| s.failed() as f64));
-            put(&mut w.started, s.map_or(0.0, |s| s.started as f64));
+            put(&mut w.started, s.map_or(0.0, |s| s.counts.started as f64));
         }
         w
     }
@@ -158,13 +215,17 @@ impl StageSeen {
 }
 
 impl ClientSeen {
+    /// Share of the window in which its workers did not wait; absent where that is not known.
+    pub fn mean_busy(&self) -> Option<f64> {
+        (!self.busy.is_empty()).then(|| math::mean(&self.busy))
+    }
+
     /// The workers' own counts, slice by slice.
     pub fn from_intervals(intervals: &[Interval], dt_s: f64) -> Self {
         let mut c = Self::default();
         for i in intervals {
             let k = &i.client;
-            let alive = k.alive_ns as f64;
-            c.busy.push(if alive > 0.0 { (1.0 - k.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 });
+            c.busy.push(k.busy_fraction().unwrap_or(0.0));
             c.in_flight.push(k.in_flight_ns as f64 / 1e9 / dt_s);
             c.late_ops += k.late_ops as f64;
         }
@@ -177,15 +238,15 @@ fn total(x: &[f64]) -> f64 {
 }
 
 /// Judges a stage: the rates of each workload, and every check that the data carries.
-pub fn judge(stage: &StageSeen) -> Judged {
-    let busy = (!stage.client.busy.is_empty()).then(|| math::mean(&stage.client.busy));
+pub fn judge(stage: &StageSeen) -> StageJudged {
+    let busy = stage.clients.iter().filter_map(ClientSeen::mean_busy).reduce(f64::max);
     let workloads: Vec<WorkloadJudged> = stage.workloads.iter().map(|w| judge_workload(stage, w)).collect();
-    let law = stage.law.as_ref().and_then(Check::of);
+    let law = stage.law.as_ref().and_then(LittlesLawCheck::of);
     let mut facts: Vec<Facts> =
         stage.workloads.iter().zip(&workloads).map(|(w, j)| workload_facts(stage, w, j)).collect();
     let mut findings = Vec::new();
     for ((w, j), f) in stage.workloads.iter().zip(&workloads).zip(&facts) {
-        findings.extend(workload_findings(w, j, f));
+        findings.extend(workload_findings(stage, w, j, f));
     }
     for sum in &stage.sums {
         let f = sum_facts(stage, sum);
@@ -193,14 +254,17 @@ pub fn judge(stage: &StageSeen) -> Judged {
         findings.extend(no_rate(&f));
         facts.push(f);
     }
-    let whole = stage_facts(stage, busy, law);
+    let whole = stage_facts(stage, law);
     findings.extend(validity::check_all(&whole));
+    let each = agents::facts(stage, &whole);
+    findings.extend(agents::findings(stage, &each));
     facts.push(whole);
+    facts.extend(each);
     findings.extend(concurrency_finding(stage, busy));
     one_remedy(&mut findings);
     findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
-    Judged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings, facts }
+    StageJudged { workloads, littles_law: law.map(|l| l.summary()), busy_fraction: busy, findings, facts }
 }
 
 /// A rate whose interval carries no figure is no wide one: what is to be done is said once of it.
@@ -276,8 +340,8 @@ fn sum_facts(stage: &StageSeen, of: &SumSeen) -> Facts {
 
 fn no_rate(facts: &Facts) -> Option<Finding> {
     let width = facts.relative_half_width.filter(|w| *w >= NO_RATE)?;
-    let text = "The interval of the rate is as wide as the rate itself: that is no rate. Run longer, or find out what \
-                disturbs it.";
+    let text = "The confidence interval is as wide as the rate itself, so there is no usable rate. Run longer, or \
+                find out what disturbs it.";
     let f = Finding::new("V04", "no_rate", Level::Invalid, text)
         .measured(if width.is_finite() { width } else { f64::MAX }, NO_RATE);
     Some(match &facts.workload {
@@ -301,30 +365,19 @@ fn delayed_acknowledgement(w: &WorkloadSeen) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "Half of the answers begin after {first:.1} ms or less and end {gap:.1} ms later, for a small body: that is no storage, but a \
-         server that sends head and body apart with Nagle's algorithm on, and waits for the acknowledgement that the client's \
-         kernel delays by 40 ms. TCP_NODELAY at the server (or what stands before it) ends it; the rate per connection can be {:.0} \
-         times this.",
+        "Half of the answers start within {first:.1} ms but end {gap:.1} ms later, for a small body. That is not the \
+         storage: the server sends header and body separately with Nagle's algorithm on, and waits for an \
+         acknowledgement that the client's kernel delays by 40 ms. Set TCP_NODELAY on the server (or the proxy in \
+         front of it); the rate per connection can be {:.0} times this.",
         (whole / first.max(0.1)).floor()
     );
     Some(Finding::new("F63", "delayed_ack", Level::Qualified, text).measured(gap, DELAYED_ACK_MS.start))
 }
 
-/// What refused all of a load, where nothing else is known of it.
-const WHO_KNOWS: &str = "nothing came through, so that this may be a limiter or storage that is down";
-
-/// The same where it was proved that there is a limiter of which a load that does not hold back gets nothing.
-pub fn refused_by_a_limiter(findings: &mut [Finding]) {
-    for f in findings.iter_mut().filter(|f| f.code == "F01" && f.text.contains(WHO_KNOWS)) {
-        f.text =
-            f.text.replace(WHO_KNOWS, "the limiter lets nothing through of a load that does not hold back");
-    }
-}
-
 /// Share of ops that lie beyond a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
 
-fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
+fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec<Finding> {
     let label = label_of(w);
     let tail = |l: &LatencySummary| l.count as f64 * BEYOND_P99;
     let mut out = validity::check_all(facts);
@@ -334,16 +387,16 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
         );
     } else if total(&w.ok) == 0.0 {
         let text = if w.attempts() == 0.0 {
-            "No op ended in the measured window: run longer than one op takes.".to_owned()
+            "No op ended in the measured window. Run longer than one op takes.".to_owned()
         } else {
-            format!("None of {:.0} ops succeeded: there is no throughput.", w.attempts())
+            format!("None of {:.0} ops succeeded, so there is no throughput.", w.attempts())
         };
         out.push(Finding::new("V04", "nothing_succeeded", Level::Invalid, text).on(label.clone()));
     } else {
         out.extend(no_rate(facts));
     }
     if let Some(l) = w.response.as_ref().filter(|l| l.p99.is_none()) {
-        let text = format!("{} ops are too few for a 99th percentile (10 beyond it are needed).", l.count);
+        let text = format!("{} ops are too few for p99 (10 ops beyond it are needed).", l.count);
         out.push(
             Finding::new("V21", "thin_tail", Level::Info, text)
                 .measured(tail(l), LatencySummary::TAIL)
@@ -354,7 +407,13 @@ fn workload_findings(w: &WorkloadSeen, j: &WorkloadJudged, facts: &Facts) -> Vec
     let throttled = total(&w.throttled);
     if throttled > 0.0 {
         let share = throttled / w.attempts();
-        let what = if total(&w.ok) > 0.0 { "a limiter is at work" } else { WHO_KNOWS };
+        let what = match total(&w.ok) > 0.0 {
+            true => "a rate limiter is active",
+            false if stage.limiter_known => {
+                "the limiter lets nothing through from a load that does not back off"
+            }
+            false => "nothing got through, so this may be a limiter or storage that is down",
+        };
         let text = format!(
             "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.",
             w.attempts()
@@ -377,37 +436,30 @@ fn refused_slices(stage: &StageSeen) -> Option<f64> {
     Some((0..slices).filter(refused).count() as f64 / slices as f64)
 }
 
-fn stage_facts(stage: &StageSeen, busy: Option<f64>, law: Option<Check>) -> Facts {
-    let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
-    let open = stage.workloads.iter().any(|w| w.offered_per_s.is_some());
-    Facts {
+/// Whether ops come at times of their own, so that one can be late.
+fn is_open(stage: &StageSeen) -> bool {
+    stage.workloads.iter().any(|w| w.offered_per_s.is_some())
+}
+
+fn stage_facts(stage: &StageSeen, law: Option<LittlesLawCheck>) -> Facts {
+    let of_stage = Facts {
         littles_law: law.map(|l| LittlesLawFact {
             in_flight: l.in_flight,
             rate_times_time: l.rate_times_time,
             error: l.error,
             edge: l.edge,
         }),
-        late_share: (open && started > 0.0).then(|| stage.client.late_ops / started),
         refused_share: refused_share(stage),
         refused_slices: refused_slices(stage),
         client_is_subject: stage.client_is_subject,
-        client_busy: busy,
-        client_core: stage.client.busiest_core,
-        cpu_wait: validity::cpu_wait(
-            &stage.client.turns,
-            stage.client.workers,
-            stage.client.others_cpu,
-            stage.client.own_cpu,
-        ),
-        cpu_quota: stage.client.quota,
-        client_nic: stage.client.nic_share,
-        ceiling_share: stage.client.ceiling_share,
-        steal: stage.client.steal,
         horizon_s: Some(stage.horizon_s),
         goal_s: stage.goal_s,
         loopback: stage.loopback.then_some(true),
         ..Facts::default()
-    }
+    };
+    let [alone] = &stage.clients[..] else { return of_stage };
+    let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
+    agents::with_client(of_stage, alone, is_open(stage), started)
 }
 
 /// Workers that are busy for less of their time had some to spare (guess; V07 is at 85 %).
@@ -431,7 +483,7 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     if w.offered_per_s.is_some()
         || busy.is_some_and(|b| b > HAS_TIME)
         || total(&w.throttled) > 0.0
-        || stage.client.quota.is_some_and(|q| validity::holds_back(&q))
+        || stage.clients.iter().any(|c| c.quota.is_some_and(|q| validity::holds_back(&q)))
         || stage.client_is_subject
     {
         return None;
@@ -450,9 +502,9 @@ fn concurrency_finding(stage: &StageSeen, busy: Option<f64>) -> Option<Finding> 
     let all = if jobs > 1.0 { format!(" ({next:.0} in flight over {jobs:.0} jobs)") } else { String::new() };
     let try_it = format!("{option}{space}{:.0}{all}", (next / jobs).round());
     let text = format!(
-        "The concurrency may have set this rate, not the storage: {c:.0} in flight at {} each can give no more than {:.0} \
-         ops/s (Little's law), and no op took much longer than another. Try {try_it}: a rate that rises \
-         proves it; one that stays is a limit that holds all ops back alike.",
+        "The concurrency may have limited this rate, not the storage: {c:.0} in flight at {} each cannot exceed \
+         {:.0} ops/s (Little's law), and no op took much longer than the others. Try {try_it}: if the rate rises, \
+         concurrency was the limit; if not, something delays all ops equally.",
         plimsoll_model::units::format_latency_ns(l.mean),
         c / time_s
     );

@@ -29,15 +29,18 @@ const TINY_PIVOT: f64 = 1e-300;
 /// Where the search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
+    /// The parameters, as the start had them: logarithms in the models of this crate.
     pub x: Vec<f64>,
     /// Half the sum of losses: a log-likelihood when residuals are in units of their standard deviation.
     pub cost: f64,
 }
 
+/// How far a search goes, and what outliers may do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct FitSettings {
     /// Residual beyond which the loss is linear; infinite: plain least squares.
     pub soft: f64,
+    /// Steps after which it ends, converged or not.
     pub max_steps: usize,
 }
 
@@ -46,7 +49,7 @@ pub fn minimise(
     start: &[f64],
     bounds: &[(f64, f64)],
     n: usize,
-    settings: Settings,
+    settings: FitSettings,
     residuals: impl Fn(&[f64], &mut [f64]),
 ) -> Solution {
     let k = start.len();
@@ -170,7 +173,7 @@ mod tests {
             &[0.0, -1.0],
             &[(-10.0, 10.0), (-10.0, 10.0)],
             20,
-            Settings { soft: 2.0, max_steps: 80 },
+            FitSettings { soft: 2.0, max_steps: 80 },
             |x, r| {
                 for i in 0..20 {
                     r[i] = (x[0].exp() * (-x[1].exp() * t[i]).exp() - y[i]) / 0.01;
@@ -186,7 +189,7 @@ mod tests {
             &[1.0, 1.0],
             &[(-1.0, 2.0), (-1.0, 2.0)],
             3,
-            Settings { soft: f64::INFINITY, max_steps: 9 },
+            FitSettings { soft: f64::INFINITY, max_steps: 9 },
             |_, r| {
                 r.fill(1.0);
             },

@@ -4,9 +4,12 @@
 //! interval) and [`expect`] (promises). The limit methods are one file each; METHODOLOGY.md says where each
 //! formula comes from and how well it was seen to work.
 
+#![warn(missing_docs)]
+
 pub mod advice;
 pub mod attribution;
 pub mod bucket;
+pub mod check;
 pub mod claims;
 pub mod client_time;
 pub mod compare;

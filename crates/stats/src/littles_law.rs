@@ -12,11 +12,13 @@ use plimsoll_model::summary::LittlesLaw;
 
 /// Relative difference that is shown, and that makes a result invalid.
 pub const SHOWN: f64 = 0.02;
+/// From here on the result is invalid (V13).
 pub const INVALID: f64 = 0.05;
 
 /// Sums over one measured window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
+    /// Its length.
     pub window_s: f64,
     /// Op-seconds in flight, integrated over the window.
     pub in_flight_op_s: f64,
@@ -26,6 +28,7 @@ pub struct Sums {
     pub ended: f64,
     /// Op-seconds that the ops in flight at the window's begin, and at its end, had been in flight by then.
     pub carried_in_op_s: f64,
+    /// Of the ops that cross the window's end.
     pub carried_out_op_s: f64,
     /// The longest op.
     pub longest_s: f64,
@@ -64,8 +67,10 @@ pub fn age_of_in_flight(started: &[f64], in_flight: f64, dt_s: f64) -> f64 {
 
 /// The check, with the difference that the window's edges alone can make.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Check {
+pub struct LittlesLawCheck {
+    /// Mean ops in flight: the left side of the law.
     pub in_flight: f64,
+    /// Ops per second times their mean time in system: the right side.
     pub rate_times_time: f64,
     /// `|in_flight - rate_times_time| / in_flight`.
     pub error: f64,
@@ -74,7 +79,7 @@ pub struct Check {
     pub edge: f64,
 }
 
-impl Check {
+impl LittlesLawCheck {
     /// `None` when nothing was in flight or nothing ended: there is no law to check.
     pub fn of(s: &Sums) -> Option<Self> {
         let carried_s = s.carried_out_op_s - s.carried_in_op_s;
@@ -99,6 +104,7 @@ impl Check {
         self.error > threshold + self.edge
     }
 
+    /// The part of it that the run summary has.
     pub fn summary(&self) -> LittlesLaw {
         LittlesLaw { in_flight: self.in_flight, rate_times_time: self.rate_times_time, error: self.error }
     }
@@ -122,9 +128,9 @@ mod tests {
             ended: 22_400.0,
             ..Sums::default()
         };
-        let c = Check::of(&good).unwrap();
+        let c = LittlesLawCheck::of(&good).unwrap();
         assert!((c.in_flight - 16.0).abs() < 1e-12 && !c.exceeds(SHOWN));
-        let bad = Check::of(&Sums { in_system_s: 400.0, ..good }).unwrap();
+        let bad = LittlesLawCheck::of(&Sums { in_system_s: 400.0, ..good }).unwrap();
         assert!(bad.exceeds(INVALID) && (bad.error - 48.0 / 448.0).abs() < 1e-12);
     }
 
@@ -133,7 +139,7 @@ mod tests {
         // Four ops of 4 s each in a window of 10 s: two or three end in it, whatever the accounting.
         let s =
             Sums { window_s: 10.0, in_flight_op_s: 40.0, in_system_s: 32.0, ended: 8.0, ..Sums::default() };
-        let c = Check::of(&s).unwrap();
+        let c = LittlesLawCheck::of(&s).unwrap();
         assert!(c.error > 0.15 && !c.exceeds(INVALID));
     }
 
@@ -159,14 +165,14 @@ mod tests {
             ended: 8_000.0,
             ..Sums::default()
         };
-        assert!(Check::of(&s).unwrap().exceeds(INVALID));
+        assert!(LittlesLawCheck::of(&s).unwrap().exceeds(INVALID));
         let told = Sums { carried_out_op_s: 159.0, ..s };
-        assert!(!Check::of(&told).unwrap().exceeds(SHOWN));
+        assert!(!LittlesLawCheck::of(&told).unwrap().exceeds(SHOWN));
     }
 
     #[test]
     fn nothing_measured_is_no_law() {
-        assert!(Check::of(&Sums::default()).is_none());
-        assert!(Check::of(&Sums { window_s: f64::NAN, ..Sums::default() }).is_none());
+        assert!(LittlesLawCheck::of(&Sums::default()).is_none());
+        assert!(LittlesLawCheck::of(&Sums { window_s: f64::NAN, ..Sums::default() }).is_none());
     }
 }

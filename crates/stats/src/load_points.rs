@@ -26,20 +26,24 @@ const GROWS: f64 = 0.01;
 /// Share of the offered rate that a sustained point achieves. Guess.
 const ACHIEVES: f64 = 0.95;
 
+/// One load in open loop, before it is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadPoint {
+pub struct LoadPointPlan {
+    /// Of the sustained rate: 0.9 is 90 %.
     pub fraction: f64,
+    /// Ops per second to offer.
     pub rate_per_s: f64,
+    /// Long enough for the percentile that is wanted.
     pub duration_s: f64,
 }
 
 /// Points for a sustained rate, long enough for `percentile` (0.999: 99.9 %).
-pub fn plan(sustained: &Estimate, percentile: f64) -> Vec<LoadPoint> {
+pub fn plan(sustained: &Estimate, percentile: f64) -> Vec<LoadPointPlan> {
     plan_at(sustained, &FRACTIONS, percentile)
 }
 
 /// The same at other fractions.
-pub fn plan_at(sustained: &Estimate, fractions: &[f64], percentile: f64) -> Vec<LoadPoint> {
+pub fn plan_at(sustained: &Estimate, fractions: &[f64], percentile: f64) -> Vec<LoadPointPlan> {
     let base = if sustained.low.is_finite() && sustained.low > 0.0 { sustained.low } else { sustained.value };
     if !(base.is_finite() && base > 0.0) {
         return Vec::new();
@@ -49,13 +53,15 @@ pub fn plan_at(sustained: &Estimate, fractions: &[f64], percentile: f64) -> Vec<
         .iter()
         .map(|&fraction| {
             let rate_per_s = base * fraction;
-            LoadPoint { fraction, rate_per_s, duration_s: LEAST_S.max((samples / rate_per_s).ceil()) }
+            LoadPointPlan { fraction, rate_per_s, duration_s: LEAST_S.max((samples / rate_per_s).ceil()) }
         })
         .collect()
 }
 
+/// What a load point showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PointVerdict {
+    /// The rate was reached, and the backlog did not grow.
     pub sustained: bool,
     /// Share of the offered rate that was achieved.
     pub achieved: f64,
@@ -64,7 +70,7 @@ pub struct PointVerdict {
 }
 
 /// Judges a point from the backlog (ops intended but not ended) at the end of each slice of `dt` seconds.
-pub fn judge(point: &LoadPoint, ended_per_s: f64, backlog: &[f64], dt: f64) -> Option<PointVerdict> {
+pub fn judge(point: &LoadPointPlan, ended_per_s: f64, backlog: &[f64], dt: f64) -> Option<PointVerdict> {
     if point.rate_per_s <= 0.0 || dt <= 0.0 || backlog.len() < LEAST_SLICES || !math::is_series(backlog) {
         return None;
     }
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_growing_backlog_is_not_sustained() {
-        let p = LoadPoint { fraction: 0.95, rate_per_s: 1000.0, duration_s: 60.0 };
+        let p = LoadPointPlan { fraction: 0.95, rate_per_s: 1000.0, duration_s: 60.0 };
         let steady: Vec<f64> = (0..60).map(|i| 8.0 + f64::from(i % 3)).collect();
         assert!(judge(&p, 999.0, &steady, 1.0).unwrap().sustained);
         let growing: Vec<f64> = (0..60).map(|i| 8.0 + 30.0 * f64::from(i) + f64::from(i % 3)).collect();

@@ -52,17 +52,23 @@ const NOTHING_S: f64 = 1.0;
 /// What was seen, per slice of `dt_s`, from the start of a stage's load to its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
+    /// Its index in the run.
     pub stage: u32,
     /// The endpoint, device or directory that was asked.
     pub at: &'a str,
     /// When the load began, and its first slice, seconds since the run's start.
     pub load_s: f64,
+    /// Begin of the first slice.
     pub start_s: f64,
+    /// Ops that ended `Ok`, per slice.
     pub ok: &'a [f64],
+    /// Attempts that were refused, per slice.
     pub throttled: &'a [f64],
+    /// Attempts that failed otherwise, per slice.
     pub failed: &'a [f64],
     /// Mean ops in flight.
     pub in_flight: &'a [f64],
+    /// Length of a slice, seconds.
     pub dt_s: f64,
     /// What one op takes as a rule, seconds.
     pub op_s: f64,
@@ -82,14 +88,15 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
         return nothing_at_all(s);
     }
     let refused_slices = s.throttled.iter().filter(|n| **n > 0.0).count();
-    let is_open = |g: &Gap| asked(s, *g) && !of_a_window(s, *g, refused_slices);
-    let gaps: Vec<Gap> = gaps(s).into_iter().filter(is_open).collect();
+    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
+    // The rhythm is that of all gaps: those that a window's rest explains one by one would leave a few, at no distance.
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
     let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
         longer_than_usual(s, &gaps)
     } else {
         without_rhythm(s, gaps)
     };
+    let gaps: Vec<Gap> = gaps.into_iter().filter(|g| !of_a_window(s, *g, refused_slices)).collect();
     claimed(s, &joined(s, accepted(s, &gaps)))
 }
 
@@ -310,15 +317,15 @@ pub fn sentence(o: &Outage) -> String {
     let attempts = attempts(o);
     let what = match o.kind {
         OutageKind::Silent if o.ended == 0 => {
-            format!("answered {} with {:.0} ops in flight", nothing(o), o.in_flight)
+            format!("answered {}, with {:.0} ops in flight", nothing(o), o.in_flight)
         }
         OutageKind::Silent => format!("answered {} ({attempts})", nothing(o)),
         OutageKind::Failing if o.outcome.as_deref() == Some("no_connection") => {
-            format!("was gone: no connection to it ({} attempts failed)", o.ended)
+            format!("was unreachable: no connection could be made ({} attempts failed)", o.ended)
         }
         OutageKind::Failing => format!("answered {} but errors ({attempts})", nothing(o)),
         OutageKind::Throttled => format!(
-            "refused {} ({attempts}): down behind a proxy, or a limiter that lets nothing through",
+            "refused {} ({attempts}): either it was down behind a proxy, or a limiter let nothing through",
             if o.during_per_s > 0.0 { "nearly everything" } else { "everything" }
         ),
     };
@@ -331,17 +338,17 @@ pub fn sentence(o: &Outage) -> String {
         (None, None) => {}
     }
     match (o.span.to_s, o.recover_s) {
-        (Some(_), Some(s)) if s < 0.05 => out += ", at once",
+        (Some(_), Some(s)) if s < 0.05 => out += ", immediately",
         (Some(_), Some(s)) => out += &format!(", after another {} of recovery", words::span(s)),
-        (Some(_), None) if o.before_per_s.is_some() => out += "; the rate of before was not seen again",
+        (Some(_), None) if o.before_per_s.is_some() => out += "; the rate was not seen to recover",
         _ => {}
     }
     out.push('.');
     match (&o.with_per_s, &o.without_per_s) {
         (Some(with), Some(e)) => {
-            out += &format!(" Over all that is {}; without outages {}.", rate(with), rate(e))
+            out += &format!(" The mean with outages is {}; without outages, {}.", rate(with), rate(e))
         }
-        (None, Some(e)) => out += &format!(" Without outages the load ran at {}.", rate(e)),
+        (None, Some(e)) => out += &format!(" Without outages, the rate was {}.", rate(e)),
         (_, None) => {}
     }
     out
@@ -349,7 +356,7 @@ pub fn sentence(o: &Outage) -> String {
 
 /// A straggler is not nothing.
 fn nothing(o: &Outage) -> &'static str {
-    if o.during_per_s > 0.0 { "next to nothing" } else { "nothing" }
+    if o.during_per_s > 0.0 { "almost nothing" } else { "nothing" }
 }
 
 /// How many ended without success, and how, as far as that is known.

@@ -25,13 +25,16 @@ const LEAST_EFFECT: f64 = 0.8;
 /// One block: its ops, and how many of them took longer than the percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Block {
+    /// All that ended in it.
     pub ops: f64,
+    /// Of these, those that took longer.
     pub beyond: f64,
 }
 
 /// Shares of all ops that lie beyond the two ends of the interval: `low` is beyond the lower end, and the larger.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shares {
+pub struct TailShares {
+    /// 0 to 1.
     pub low: f64,
     /// Absent: the upper end lies beyond all that was seen.
     pub high: Option<f64>,
@@ -41,7 +44,7 @@ pub struct Shares {
 
 /// The intervals of several quantiles (0 to 1, ascending), each with the blocks of each run in order of time, as shares of ops beyond
 /// them. From three runs on, runs are the unit. `None`: the data carries no interval.
-pub fn all_shares<const N: usize>(wanted: [(f64, Vec<Vec<Block>>); N]) -> [Option<Shares>; N] {
+pub fn all_shares<const N: usize>(wanted: [(f64, Vec<Vec<Block>>); N]) -> [Option<TailShares>; N] {
     let mut least = LEAST_EFFECT;
     wanted.map(|(q, runs)| {
         let (effect, found) = shares(q, &runs, least)?;
@@ -51,7 +54,7 @@ pub fn all_shares<const N: usize>(wanted: [(f64, Vec<Vec<Block>>); N]) -> [Optio
 }
 
 /// The design effect, at least `least`, and the interval, where there is one.
-fn shares(q: f64, runs: &[Vec<Block>], least: f64) -> Option<(f64, Option<Shares>)> {
+fn shares(q: f64, runs: &[Vec<Block>], least: f64) -> Option<(f64, Option<TailShares>)> {
     let sum = |blocks: &[Block]| {
         blocks.iter().fold(Block::default(), |a, b| Block { ops: a.ops + b.ops, beyond: a.beyond + b.beyond })
     };
@@ -78,7 +81,7 @@ fn shares(q: f64, runs: &[Vec<Block>], least: f64) -> Option<(f64, Option<Shares
     let (a, b) = (beyond + 0.5, n - beyond + 0.5);
     let high = beta_quantile(0.025, a, b);
     let found =
-        Shares { low: beta_quantile(0.975, a, b), high: (high * all.ops >= 1.0).then_some(high), n_eff };
+        TailShares { low: beta_quantile(0.975, a, b), high: (high * all.ops >= 1.0).then_some(high), n_eff };
     Some((effect, Some(found)))
 }
 
@@ -95,7 +98,7 @@ fn effect(units: &[Block], all: &Block, p: f64, independent: bool) -> (f64, f64)
 }
 
 /// The interval around `value`: `beyond(share)` gives the lowest and the highest latency that may lie at a share of ops beyond.
-pub fn interval(value: f64, s: &Shares, beyond: impl Fn(f64) -> (f64, f64)) -> Estimate {
+pub fn interval(value: f64, s: &TailShares, beyond: impl Fn(f64) -> (f64, f64)) -> Estimate {
     let high = s.high.map_or(f64::INFINITY, |share| beyond(share).1);
     Estimate { value, low: beyond(s.low).0.min(value), high: high.max(value), n_eff: s.n_eff }
 }
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    fn shares(q: f64, runs: &[Vec<Block>]) -> Option<Shares> {
+    fn shares(q: f64, runs: &[Vec<Block>]) -> Option<TailShares> {
         all_shares([(q, runs.to_vec())])[0]
     }
 
@@ -185,7 +188,7 @@ mod tests {
             0.5,
             &[independent(4, 0.3, 20, 100), independent(5, 0.5, 20, 100), independent(6, 0.7, 20, 100)],
         );
-        let width = |s: Option<Shares>| s.map_or(1.0, |s| s.low - s.high.unwrap_or(0.0));
+        let width = |s: Option<TailShares>| s.map_or(1.0, |s| s.low - s.high.unwrap_or(0.0));
         assert!(width(apart) > 5.0 * width(alike), "{alike:?} {apart:?}");
     }
 

@@ -27,14 +27,15 @@ const MOST_TRUST: f64 = 4.0;
 /// Fewer than three slices, or a series with a value that is no count, carry no interval: inconclusive.
 pub fn estimate(counts: &[f64], dt_s: f64) -> Verdict<Estimate> {
     if !(dt_s.is_finite() && dt_s > 0.0) {
-        return Verdict::Inconclusive(format!("the slice of the series is {dt_s} s, not a positive time"));
+        return Verdict::Inconclusive(format!("the slice length is {dt_s} s, not a positive time"));
     }
     if let Some(i) = counts.iter().position(|v| !v.is_finite() || *v < 0.0) {
         return Verdict::Inconclusive(format!("slice {i} of the series is {}, not a count", counts[i]));
     }
     if counts.len() < LEAST_SLICES {
         return Verdict::Inconclusive(format!(
-            "{} slice(s) of {dt_s} s were measured; an interval needs {LEAST_SLICES} at the least: run for {:.1} s or more",
+            "only {} slice(s) of {dt_s} s were measured, and an interval needs at least {LEAST_SLICES}: run for \
+             {:.1} s or more",
             counts.len(),
             LEAST_SLICES as f64 * dt_s
         ));
@@ -48,6 +49,7 @@ pub fn estimate(counts: &[f64], dt_s: f64) -> Verdict<Estimate> {
 /// Mean of an autocorrelated series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
+    /// Of the series.
     pub value: f64,
     /// Half width of the 95 % interval.
     pub half_width: f64,

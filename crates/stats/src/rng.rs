@@ -3,6 +3,7 @@
 //!
 //! xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.
 
+/// xoshiro256++: not for secrets.
 #[derive(Debug, Clone)]
 pub struct Rng {
     s: [u64; 4],
@@ -11,6 +12,7 @@ pub struct Rng {
 }
 
 impl Rng {
+    /// The same seed gives the same numbers, on every machine.
     pub fn new(seed: u64) -> Self {
         let mut z = seed;
         let mut next = || {
@@ -23,6 +25,7 @@ impl Rng {
         Self { s: [next(), next(), next(), next()], spare: None }
     }
 
+    /// All 64 bits are random.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.s;
         let out = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);

@@ -17,39 +17,53 @@ use crate::math;
 use crate::rng::Rng;
 use crate::student;
 
+/// What a search may use, and where it begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct SaturationOptions {
+    /// Ops in flight of the first rung.
     pub start: u32,
+    /// Most ops in flight.
     pub max: u32,
+    /// Most of the 99th percentile that counts as reached; absent: no bound.
     pub p99_ceiling_s: Option<f64>,
+    /// Load ahead of each measurement, not counted.
     pub ramp_s: f64,
+    /// Length of each measurement.
     pub measure_s: f64,
     /// Saturate this long first, so that the search does not follow a bucket that drains.
     pub drain_s: Option<f64>,
     /// All steps together may take this long, from the search's first step on. `None`: as many as it needs.
     pub budget_s: Option<f64>,
+    /// Of the bootstrap.
     pub seed: u64,
 }
 
 /// Steps that a search takes, as a rule: a ladder of eight, two repeats of three, the return (simulated: 12 to 18).
 const USUAL_STEPS: f64 = 16.0;
 /// No shorter step is asked for, seconds: ten slices of the grid and a few more (guess).
-const LEAST_STEP_S: f64 = 1.5;
+pub const LEAST_STEP_S: f64 = 1.5;
 const LONGEST_STEP_S: f64 = 33.0;
+/// A search that its budget cut off is asked to be given so many times as much, at the least (guess).
+const MORE: f64 = 1.25;
 /// Share of a step that is its ramp, where the budget sets its length (as 3 of 13 s without).
 const RAMP_SHARE: f64 = 0.23;
 
-impl Options {
+impl SaturationOptions {
     /// With steps as long as the budget allows.
     pub fn within_budget(self) -> Self {
+        self.within_budget_beside(0.0)
+    }
+
+    /// The same, where each step takes so many seconds beside its load.
+    fn within_budget_beside(self, around_s: f64) -> Self {
         let Some(budget_s) = self.budget_s else { return self };
         let left_s = (budget_s - self.drain_s.unwrap_or(0.0)).max(0.0);
-        let step_s = (left_s / USUAL_STEPS).clamp(LEAST_STEP_S, LONGEST_STEP_S);
+        let step_s = (left_s / USUAL_STEPS - around_s).clamp(LEAST_STEP_S, LONGEST_STEP_S);
         Self { ramp_s: RAMP_SHARE * step_s, measure_s: (1.0 - RAMP_SHARE) * step_s, ..self }
     }
 }
 
-impl Default for Options {
+impl Default for SaturationOptions {
     fn default() -> Self {
         Self {
             start: 4,
@@ -64,10 +78,14 @@ impl Default for Options {
     }
 }
 
+/// What a measurement is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub enum Phase {
+pub enum SaturationPhase {
+    /// No measurement: it empties a bucket.
     Drain,
+    /// More in flight than before, to see whether the rate still grows.
     Ladder,
+    /// A rung near the answer once more.
     Confirm,
     /// The first rung again.
     Return,
@@ -75,42 +93,67 @@ pub enum Phase {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Action {
-    Measure { concurrency: u32, ramp_s: f64, measure_s: f64, phase: Phase },
+pub enum SaturationAction {
+    /// Make one measurement.
+    Measure {
+        /// Ops in flight.
+        concurrency: u32,
+        /// Load ahead, not counted, seconds.
+        ramp_s: f64,
+        /// What counts, seconds.
+        measure_s: f64,
+        /// What it is for: for names and tables.
+        phase: SaturationPhase,
+    },
+    /// The outcome is final.
     Done,
 }
 
 /// What a measurement showed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Observation {
+pub struct SaturationObservation {
+    /// Of ops that ended `Ok`.
     pub ops_per_s: f64,
+    /// Time in system of these.
     pub mean_latency_s: f64,
+    /// Median response; absent: too few ops.
     pub p50_s: Option<f64>,
+    /// Response; absent: too few ops.
     pub p99_s: Option<f64>,
     /// Failed, not throttled.
     pub error_rate: f64,
+    /// The client was at its limit (V07): more in flight would show nothing of the storage.
     pub client_bound: bool,
 }
 
+/// Why a search went no further.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// The plateau was seen.
     Saturated,
     /// The largest concurrency still gained.
     AtMaximum,
+    /// The client was what was measured.
     ClientBound,
+    /// The 99th percentile went above what was asked for.
     LatencyCeiling,
+    /// Too many ops failed.
     Errors,
     /// The budget was used up while the rate still rose.
     Budget,
     /// Nothing came back.
     NoThroughput,
+    /// The run ended first, or no step was made at all.
+    Unfinished,
 }
 
+/// One rung of the curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
+    /// Ops in flight.
     pub concurrency: u32,
-    pub seen: Vec<Observation>,
+    /// Each measurement of it, in order.
+    pub seen: Vec<SaturationObservation>,
 }
 
 impl Point {
@@ -130,8 +173,10 @@ impl Point {
     }
 }
 
+/// What a search has found so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct SaturationOutcome {
+    /// With [`Ended::Budget`] more time would have found more.
     pub ended: Ended,
     /// Recommended: least concurrency with 95 % of the plateau.
     pub c95: Option<u32>,
@@ -143,9 +188,11 @@ pub struct Outcome {
     pub surely_short: Option<u32>,
     /// The next lower rung surely falls short: `c95` is not just the luckier of two.
     pub fewer_fall_short: bool,
+    /// Mean time in system at `c95`.
     pub latency_s: Option<f64>,
     /// Where rate over latency is greatest (Kleinrock's power): the gentle alternative.
     pub knee: Option<u32>,
+    /// By concurrency.
     pub curve: Vec<Point>,
     /// Whether the last rung gave more than the one before it, by what counts as a gain; none with one rung only.
     pub still_rose: Option<bool>,
@@ -157,10 +204,10 @@ pub struct Outcome {
 
 /// The controller.
 #[derive(Debug, Clone)]
-pub struct Saturation {
-    options: Options,
+pub struct SaturationSearch {
+    options: SaturationOptions,
     points: Vec<Point>,
-    phase: Phase,
+    phase: SaturationPhase,
     asked: Option<u32>,
     queue: Vec<u32>,
     flat: u32,
@@ -168,9 +215,13 @@ pub struct Saturation {
     rounds: u32,
     ended: Option<Ended>,
     returned: Vec<f64>,
-    /// Time of the search so far, and of its longest step (on the caller's clock: with what surrounds the load).
+    /// Measurements that were asked for.
+    steps: u32,
+    /// Time of the search so far, and of each step what its load did not take, on the caller's clock.
     elapsed_s: f64,
-    step_s: f64,
+    around_s: Vec<f64>,
+    /// The length of steps is the caller's.
+    fixed: bool,
     rng: Rng,
     done: bool,
 }
@@ -183,12 +234,13 @@ const SAME: f64 = 0.05;
 const SHARE: f64 = 0.95;
 const CONFIRM_ROUNDS: u32 = 3;
 
-impl Saturation {
-    pub fn new(options: Options) -> Self {
+impl SaturationSearch {
+    /// The first rung is asked for by the first step.
+    pub fn new(options: SaturationOptions) -> Self {
         Self {
             options,
             points: Vec::new(),
-            phase: if options.drain_s.is_some() { Phase::Drain } else { Phase::Ladder },
+            phase: if options.drain_s.is_some() { SaturationPhase::Drain } else { SaturationPhase::Ladder },
             asked: None,
             queue: Vec::new(),
             flat: 0,
@@ -196,38 +248,104 @@ impl Saturation {
             rounds: 0,
             ended: None,
             returned: Vec::new(),
+            steps: 0,
             elapsed_s: 0.0,
-            step_s: options.ramp_s + options.measure_s,
+            around_s: Vec::new(),
+            fixed: options != options.within_budget(),
             rng: Rng::new(options.seed),
             done: false,
         }
     }
 
+    /// The budget, from the search's first step on, once it is known better: what is made ready before a search takes its time, and
+    /// how much is known when the first step has begun. `fixed`: the length of steps is the caller's, and stays.
+    pub fn allot(&mut self, budget_s: f64, fixed: bool) {
+        self.options.budget_s = Some(budget_s.max(0.0));
+        self.fixed = fixed;
+        self.fit_lengths();
+    }
+
+    /// Steps as long as the budget allows beside what surrounds each.
+    fn fit_lengths(&mut self) {
+        if !self.fixed && self.options.budget_s.is_some() {
+            let around_s = if self.around_s.is_empty() { 0.0 } else { math::median(&self.around_s) };
+            self.options = self.options.within_budget_beside(around_s);
+        }
+    }
+
+    /// Seconds of a budget in which this search would have come to its end, as a rule: of one that ended before. `around_s`: what a
+    /// step takes beside its load, where this search has seen too little to know.
+    pub fn needed_s(&self, around_s: f64) -> f64 {
+        let step_s = if self.fixed { self.options.ramp_s + self.options.measure_s } else { LEAST_STEP_S };
+        let around_s = around_s.max(self.most_around_s());
+        let usual_s = self.options.drain_s.unwrap_or(0.0) + USUAL_STEPS * (step_s + around_s);
+        // That of this search was too little, whatever the rule says.
+        usual_s.max(MORE * self.options.budget_s.unwrap_or(0.0))
+    }
+
+    /// Of each step beside its load: it is started, ends what is in flight, and the next one begins.
+    pub fn most_around_s(&self) -> f64 {
+        self.around_s.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The longest step to be expected, with what surrounds it.
+    fn step_s(&self) -> f64 {
+        self.options.ramp_s + self.options.measure_s + self.most_around_s()
+    }
+
     /// Seconds since the search's first step, after each step: what a budget is held against.
     pub fn elapsed(&mut self, seconds: f64) {
-        if self.phase != Phase::Drain {
-            self.step_s = self.step_s.max(seconds - self.elapsed_s);
+        if self.phase != SaturationPhase::Drain {
+            let load_s = self.options.ramp_s + self.options.measure_s;
+            self.around_s.push((seconds - self.elapsed_s - load_s).max(0.0));
         }
         self.elapsed_s = seconds;
+        self.fit_lengths();
+    }
+
+    /// The number of the present step, from 1, and of all that a search takes as a rule; never less than the steps that are
+    /// sure to come.
+    pub fn steps(&self) -> (u32, u32) {
+        // The first rung comes again; before that each rung that is looked at closely is measured twice at the least.
+        let sure = match self.phase {
+            SaturationPhase::Drain | SaturationPhase::Ladder => 4,
+            SaturationPhase::Confirm => 1 + self.queue.len() as u32,
+            SaturationPhase::Return => 0,
+        };
+        let usual = if self.phase == SaturationPhase::Return { 0 } else { USUAL_STEPS as u32 };
+        let Some(budget_s) = self.options.budget_s else { return (self.steps, usual.max(self.steps + sure)) };
+        // No more than the budget holds, the present step among them.
+        let fit = (budget_s - self.elapsed_s).max(0.0) / self.step_s().max(f64::MIN_POSITIVE);
+        let hold = self.steps.max(1) - 1 + (fit as u32).max(1);
+        (self.steps, usual.max(self.steps + sure).min(hold).max(self.steps))
+    }
+
+    /// Seconds that are left, the present step included: of the budget, else of the steps that a search takes as a rule.
+    pub fn left_s(&self) -> f64 {
+        let (step, all) = self.steps();
+        match self.options.budget_s {
+            Some(b) => (b - self.elapsed_s).max(0.0),
+            None => f64::from(all + 1 - step.min(all)) * self.step_s(),
+        }
     }
 
     /// Whether so many more steps fit into the budget.
     fn has_time_for(&self, steps: u32) -> bool {
-        let needed_s = f64::from(steps) * self.step_s;
+        let needed_s = f64::from(steps) * self.step_s();
         self.options.budget_s.is_none_or(|b| self.elapsed_s + needed_s <= b)
     }
 
     /// What to do after `last` (nothing, at first).
-    pub fn next(&mut self, last: Option<&Observation>) -> Action {
+    pub fn next(&mut self, last: Option<&SaturationObservation>) -> SaturationAction {
         if self.done {
-            return Action::Done;
+            return SaturationAction::Done;
         }
         if let (Some(c), Some(o)) = (self.asked.take(), last) {
             self.record(c, *o);
-        } else if self.phase == Phase::Drain {
+        } else if self.phase == SaturationPhase::Drain {
             return self.ask(self.options.start.max(64).min(self.options.max));
         }
-        if self.phase == Phase::Ladder {
+        if self.phase == SaturationPhase::Ladder {
             // The first step is looked at again at the end.
             if !self.points.is_empty() && self.ended.is_none() && !self.has_time_for(2) {
                 self.ended = Some(Ended::Budget);
@@ -235,55 +353,56 @@ impl Saturation {
             if let Some(c) = self.climb() {
                 return self.ask(c);
             }
-            self.phase = Phase::Confirm;
+            self.phase = SaturationPhase::Confirm;
         }
-        if self.phase == Phase::Confirm {
+        if self.phase == SaturationPhase::Confirm {
             if self.has_time_for(2)
                 && let Some(c) = self.confirm()
             {
                 return self.ask(c);
             }
-            self.phase = Phase::Return;
+            self.phase = SaturationPhase::Return;
         }
         if self.returned.is_empty() && self.points.len() > 1 && self.has_time_for(1) {
             return self.ask(self.options.start.max(1));
         }
         self.done = true;
-        Action::Done
+        SaturationAction::Done
     }
 
-    fn ask(&mut self, concurrency: u32) -> Action {
+    fn ask(&mut self, concurrency: u32) -> SaturationAction {
         self.asked = Some(concurrency);
+        self.steps += 1;
         let measure_s = match (self.phase, self.options.drain_s) {
-            (Phase::Drain, Some(s)) => s,
+            (SaturationPhase::Drain, Some(s)) => s,
             _ => self.options.measure_s,
         };
-        Action::Measure { concurrency, ramp_s: self.options.ramp_s, measure_s, phase: self.phase }
+        SaturationAction::Measure { concurrency, ramp_s: self.options.ramp_s, measure_s, phase: self.phase }
     }
 
-    fn record(&mut self, c: u32, o: Observation) {
+    fn record(&mut self, c: u32, o: SaturationObservation) {
         match self.phase {
-            Phase::Drain => {
-                self.phase = Phase::Ladder;
+            SaturationPhase::Drain => {
+                self.phase = SaturationPhase::Ladder;
                 return;
             }
-            Phase::Return => {
+            SaturationPhase::Return => {
                 self.returned.push(o.ops_per_s);
                 return;
             }
-            Phase::Ladder | Phase::Confirm => {}
+            SaturationPhase::Ladder | SaturationPhase::Confirm => {}
         }
         match self.points.iter_mut().find(|p| p.concurrency == c) {
             Some(p) => p.seen.push(o),
             None => self.points.push(Point { concurrency: c, seen: vec![o] }),
         }
         self.points.sort_by_key(|p| p.concurrency);
-        if self.phase == Phase::Ladder {
+        if self.phase == SaturationPhase::Ladder {
             self.judge_rung(c, &o);
         }
     }
 
-    fn judge_rung(&mut self, c: u32, o: &Observation) {
+    fn judge_rung(&mut self, c: u32, o: &SaturationObservation) {
         let over = |limit: Option<f64>| limit.zip(o.p99_s).is_some_and(|(l, p)| p > l);
         self.ended = if !(o.ops_per_s.is_finite() && o.ops_per_s > 0.0) {
             Some(Ended::NoThroughput)

@@ -7,51 +7,63 @@
 use plimsoll_model::{Estimate, Verdict};
 
 use crate::compare;
-use crate::least_squares::{Settings, minimise};
+use crate::least_squares::{FitSettings, minimise};
 use crate::math;
 use crate::rng::Rng;
 use crate::student;
 
 /// Runs of one size.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Size {
+pub struct ScaleSize {
     /// Nodes, drives, or whatever was scaled.
     pub n: f64,
+    /// Rate of each.
     pub runs: Vec<f64>,
 }
 
 /// From one size to the next: share of the ideal gain that was reached.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct ScaleStep {
+    /// Size that the step starts from.
     pub from: f64,
+    /// The next larger size.
     pub to: f64,
+    /// 1 is the ideal: twice the nodes, twice the rate.
     pub efficiency: Verdict<Estimate>,
 }
 
 /// A prediction beyond the largest size measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
+    /// Size that it is for.
     pub n: f64,
+    /// In the unit of the runs.
     pub rate: Estimate,
     /// Further than 1.5 times the largest size measured.
     pub speculative: bool,
 }
 
+/// The universal scalability law, fitted: contention and crosstalk take from the ideal gain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Law {
     /// Rate of one node.
     pub gamma: f64,
+    /// Contention: the part of the work that nodes do one after the other.
     pub alpha: Estimate,
+    /// Crosstalk: what each node costs each other.
     pub beta: Estimate,
     /// Size of greatest rate: only when crosstalk is surely there.
     pub peak: Option<f64>,
+    /// For the sizes that were asked for, none beyond [`FURTHEST`].
     pub predictions: Vec<Prediction>,
 }
 
+/// What runs at several sizes say of how a system grows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
+pub struct ScalingFit {
     /// The headline.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScaleStep>,
+    /// Needs three sizes, and runs enough of each.
     pub law: Verdict<Law>,
 }
 
@@ -79,17 +91,17 @@ pub fn law(n: f64, gamma: f64, alpha: f64, beta: f64) -> f64 {
 }
 
 /// Judges sizes in any order.
-pub fn scaling(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Scaling {
-    let mut sizes: Vec<Size> = sizes.iter().filter(|s| s.n.is_finite() && s.n > 0.0).cloned().collect();
+pub fn scaling(sizes: &[ScaleSize], predict: &[f64], bootstrap: usize, seed: u64) -> ScalingFit {
+    let mut sizes: Vec<ScaleSize> = sizes.iter().filter(|s| s.n.is_finite() && s.n > 0.0).cloned().collect();
     sizes.sort_by(|a, b| a.n.total_cmp(&b.n));
     let steps = sizes
         .windows(2)
-        .map(|w| Step { from: w[0].n, to: w[1].n, efficiency: efficiency(&w[0], &w[1]) })
+        .map(|w| ScaleStep { from: w[0].n, to: w[1].n, efficiency: efficiency(&w[0], &w[1]) })
         .collect();
-    Scaling { steps, law: fit(&sizes, predict, bootstrap, seed) }
+    ScalingFit { steps, law: fit(&sizes, predict, bootstrap, seed) }
 }
 
-fn efficiency(a: &Size, b: &Size) -> Verdict<Estimate> {
+fn efficiency(a: &ScaleSize, b: &ScaleSize) -> Verdict<Estimate> {
     match compare::compare(&b.runs, &a.runs, false) {
         Verdict::Known(c) => Verdict::Known(c.ratio.scaled(a.n / b.n)),
         Verdict::Inconclusive(why) => Verdict::Inconclusive(why),
@@ -112,7 +124,7 @@ fn fit_law(n: &[f64], y: &[f64], start: Option<&[f64]>) -> Vec<f64> {
             r[i] = law(n[i], x[0].exp(), x[1].exp(), x[2].exp()).max(TINY).ln() - y[i];
         }
     };
-    let settings = Settings { soft: f64::INFINITY, max_steps: MAX_STEPS };
+    let settings = FitSettings { soft: f64::INFINITY, max_steps: MAX_STEPS };
     let other = [first[0], STARTS[1][0], STARTS[1][1]];
     let starts: Vec<&[f64]> = start.map_or_else(|| vec![&first[..], &other[..]], |s| vec![s, &first[..]]);
     starts
@@ -123,16 +135,18 @@ fn fit_law(n: &[f64], y: &[f64], start: Option<&[f64]>) -> Vec<f64> {
         .x
 }
 
-fn fit(sizes: &[Size], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<Law> {
+fn fit(sizes: &[ScaleSize], predict: &[f64], bootstrap: usize, seed: u64) -> Verdict<Law> {
     let k = sizes.iter().map(|s| s.runs.len()).min().unwrap_or(0);
     if sizes.len() < LEAST_SIZES {
         return Verdict::Inconclusive(format!(
-            "{} sizes: three are the least for a law of three unknowns",
+            "{} numbers of nodes: a law with three parameters needs at least three",
             sizes.len()
         ));
     }
     if k < LEAST_RUNS {
-        return Verdict::Inconclusive(format!("{k} runs at one size: three of each are the least"));
+        return Verdict::Inconclusive(format!(
+            "{k} runs at one number of nodes: at least three of each are needed"
+        ));
     }
     if sizes.iter().any(|s| s.runs.iter().any(|v| !(v.is_finite() && *v > 0.0))) {
         return Verdict::Inconclusive("a run has no positive rate".into());
@@ -169,7 +183,8 @@ fn misfit(n: &[f64], y: &[f64], best: &[f64], se: f64) -> Option<String> {
     let off = miss(&worst);
     (off.abs() > (MISFIT_SE * se).max(MISFIT)).then(|| {
         format!(
-            "the scalability law misses the rate at {} by {:.0} %, more than runs differ: no smooth law joins these sizes",
+            "the scalability law misses the rate at {} by {:.0} %, more than runs differ: no smooth law fits these \
+             points",
             n[worst],
             100.0 * (off.exp() - 1.0)
         )
@@ -209,11 +224,11 @@ fn report(best: &[f64], draws: &[Vec<f64>], largest: f64, predict: &[f64], k: us
 mod tests {
     use super::*;
 
-    fn sizes(n: &[f64], a: f64, b: f64, cv: f64, seed: u64) -> Vec<Size> {
+    fn sizes(n: &[f64], a: f64, b: f64, cv: f64, seed: u64) -> Vec<ScaleSize> {
         let mut rng = Rng::new(seed);
         let runs =
             |n: f64, rng: &mut Rng| (0..5).map(|_| law(n, 100.0, a, b) * (cv * rng.normal()).exp()).collect();
-        n.iter().map(|&n| Size { n, runs: runs(n, &mut rng) }).collect()
+        n.iter().map(|&n| ScaleSize { n, runs: runs(n, &mut rng) }).collect()
     }
 
     #[test]
@@ -239,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_law_that_contradicts_its_points_is_none() {
-        let of = |n: f64, rate: f64| Size { n, runs: vec![rate * 0.999, rate, rate * 1.001] };
+        let of = |n: f64, rate: f64| ScaleSize { n, runs: vec![rate * 0.999, rate, rate * 1.001] };
         let s = scaling(&[of(4.0, 320.0), of(8.0, 631.0), of(12.0, 95.0)], &[15.0], 60, 0);
         let Verdict::Inconclusive(why) = &s.law else { panic!("{:?}", s.law) };
         assert!(why.contains("misses the rate at"), "{why}");

@@ -13,23 +13,27 @@ pub type Piece = (usize, usize);
 
 /// A short departure from a level, and back: a stall, a dip, or the catch-up after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Event {
+pub struct Excursion {
+    /// Seconds from the start of the series.
     pub start_s: f64,
+    /// Seconds from the start of the series.
     pub end_s: f64,
     /// Relative to the level around it: -0.7 is 70 % below.
     pub change: f64,
 }
 
+/// A series cut into levels.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Segmentation {
     /// In order, without gaps, covering the whole series. Empty only for an empty series.
     pub pieces: Vec<Piece>,
-    pub events: Vec<Event>,
+    /// Departures too short for levels.
+    pub events: Vec<Excursion>,
 }
 
 /// What counts as a level and as a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct SegmentOptions {
     /// Smallest step that matters: the smallest that a specification of +-5 % would care about.
     pub min_step: f64,
     /// Longest excursion that is an event, seconds.
@@ -42,7 +46,7 @@ pub struct Options {
     pub penalty: f64,
 }
 
-impl Default for Options {
+impl Default for SegmentOptions {
     /// The fields say what for; the values were guessed, and validated with the whole method (METHODOLOGY.md).
     fn default() -> Self {
         Self { min_step: 0.08, transient_s: 8.0, min_level_s: 3.0, max_points: 1500, penalty: 3.0 }
@@ -91,7 +95,7 @@ const INDEPENDENT: f64 = 0.15;
 /// Splits a series of rates (or counts) per slice of `dt` seconds into levels.
 ///
 /// A series that is too short to split, or that holds something that is no rate, is one piece.
-pub fn segment(x: &[f64], dt: f64, o: &Options) -> Segmentation {
+pub fn segment(x: &[f64], dt: f64, o: &SegmentOptions) -> Segmentation {
     let n = x.len();
     let whole = Segmentation { pieces: if n == 0 { vec![] } else { vec![(0, n)] }, events: vec![] };
     if !(math::is_series(x) && dt.is_finite() && dt > 0.0) {
@@ -226,7 +230,7 @@ fn optimal_partition(y: &[f64], beta: f64, min_len: usize) -> Vec<usize> {
 }
 
 /// Turns a short piece between two that agree into an event; shortest first.
-fn absorb_excursions(e: &mut Vec<usize>, s: &Smoothed, o: &Options) -> Vec<Event> {
+fn absorb_excursions(e: &mut Vec<usize>, s: &Smoothed, o: &SegmentOptions) -> Vec<Excursion> {
     let mut events = Vec::new();
     let longest = o.transient_s.max(MOST_EXCURSION * s.y.len() as f64 * s.dt);
     'again: while e.len() > 3 {
@@ -240,7 +244,7 @@ fn absorb_excursions(e: &mut Vec<usize>, s: &Smoothed, o: &Options) -> Vec<Event
             let (a, b) = (s.level(e[i - 1], e[i]), s.level(e[i + 1], e[i + 2]));
             let shorter = (e[i] - e[i - 1]).min(e[i + 2] - e[i + 1]);
             if (a - b).abs() < o.min_step.max(AGREE * s.noise) && shorter as f64 >= len as f64 * BESIDE {
-                events.push(Event {
+                events.push(Excursion {
                     start_s: e[i] as f64 * s.dt,
                     end_s: e[i + 1] as f64 * s.dt,
                     change: (s.level(e[i], e[i + 1]) - a).exp() - 1.0,

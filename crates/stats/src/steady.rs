@@ -9,11 +9,12 @@ use plimsoll_model::Estimate;
 
 use crate::math;
 use crate::rate::Mean;
-use crate::segment::{Event, Options, Piece, batch_interval, segment};
+use crate::segment::{Excursion, Piece, SegmentOptions, batch_interval, segment};
 use crate::student;
 
 /// SNIA: most that the five rounds may differ, and most that the fitted line may rise, relative to the mean.
 pub const EXCURSION: f64 = 0.20;
+/// Most that the line may rise over the window, relative to the mean (SNIA).
 pub const SLOPE: f64 = 0.10;
 /// Shortest window that may be called steady, seconds. Paper: a minute, as SNIA's rounds last.
 pub const MIN_WINDOW_S: f64 = 60.0;
@@ -41,16 +42,21 @@ const CUT: f64 = 6.0;
 const MOST_RHO: f64 = 0.9;
 const LEAST_EFFECTIVE: f64 = 6.0;
 
+/// Whether a rate has settled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SteadyVerdict {
+    /// A window holds both of SNIA's rules.
     Steady,
+    /// It rises or falls all along.
     Drifting,
+    /// It jumps between levels, or wanders too far.
     Unstable,
     /// What is missing, and what would settle it.
     Undetermined(String),
 }
 
 impl SteadyVerdict {
+    /// For data and tables: `steady`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -64,23 +70,33 @@ impl SteadyVerdict {
 /// Relative change over the window, with its 95 % interval where one could be computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
+    /// Of the line from the window's begin to its end, over the mean.
     pub change: f64,
+    /// Infinite where it is not known.
     pub low: f64,
+    /// Infinite where it is not known.
     pub high: f64,
 }
 
+/// What a series of rates says of a steady window in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steady {
+    /// Of the window; absent where none could be judged.
     pub verdict: SteadyVerdict,
     /// Seconds from the start of the series.
     pub window: Option<(f64, f64)>,
+    /// Of the window.
     pub mean: Option<Estimate>,
     /// Half width by the plain batch means that the decisions use.
     pub batch_half_width: Option<f64>,
+    /// Of the window, or of a drift of the whole series.
     pub slope: Option<Slope>,
+    /// Largest less smallest round, over the mean.
     pub excursion: Option<f64>,
+    /// Those of the whole series, as slices.
     pub levels: Vec<Piece>,
-    pub events: Vec<Event>,
+    /// Dips and spikes that are no levels.
+    pub events: Vec<Excursion>,
 }
 
 /// Judges a series of rates per slice of `dt` seconds.
@@ -90,7 +106,7 @@ pub fn steady(x: &[f64], dt: f64) -> Steady {
 
 /// The same with another shortest window (the controllers' short runs).
 pub fn steady_with(x: &[f64], dt: f64, min_window_s: f64) -> Steady {
-    let seg = segment(x, dt, &Options::default());
+    let seg = segment(x, dt, &SegmentOptions::default());
     let mut out = Steady {
         verdict: SteadyVerdict::Undetermined(String::new()),
         window: None,
@@ -114,7 +130,8 @@ pub fn steady_with(x: &[f64], dt: f64, min_window_s: f64) -> Steady {
     let seen = (b - a) as f64 * dt;
     if seen < min_window_s - 1e-9 {
         out.verdict = SteadyVerdict::Undetermined(format!(
-            "the last level lasted {seen:.0} s of the {min_window_s:.0} s that a steady window needs: run {:.0} s more",
+            "the last constant level lasted {seen:.0} s, and a steady window needs {min_window_s:.0} s: run {:.0} s \
+             longer",
             min_window_s - seen
         ));
         return out;
@@ -133,13 +150,13 @@ fn unusable(x: &[f64], dt: f64) -> Option<String> {
         return Some("the series is empty: nothing was measured".into());
     }
     if !(dt.is_finite() && dt > 0.0) {
-        return Some(format!("the slice of {dt} s is no time"));
+        return Some(format!("the slice length of {dt} s is not a positive time"));
     }
     if !math::is_series(x) {
-        return Some("the series holds a value that is no rate".into());
+        return Some("the series contains a value that is not a rate".into());
     }
     if x.iter().all(|v| *v == 0.0) {
-        return Some("nothing succeeded: every slice is zero".into());
+        return Some("no op succeeded: every slice is zero".into());
     }
     (x.len() < ROUNDS).then(|| format!("{} slices are too few for five rounds", x.len()))
 }
@@ -182,15 +199,13 @@ fn judge_window(out: &mut Steady, x: &[f64], dt: f64, start: usize, end: usize, 
         let longer =
             ((s.high - s.low) / (2.0 * LOOSE * SLOPE)).powf(1.0 / ERROR_POWER) * (end - start) as f64 * dt;
         SteadyVerdict::Undetermined(format!(
-            "the window is too short to bound its drift (between {:+.0} % and {:+.0} %): about {:.0} s more would do",
+            "the window is too short to bound its drift (between {:+.0} % and {:+.0} %): run about {:.0} s longer",
             100.0 * s.low,
             100.0 * s.high,
             (longer - (end - start) as f64 * dt).max(BATCH_S)
         ))
     } else if late {
-        SteadyVerdict::Undetermined(
-            "the warm-up was not over at half of the window: run twice as long".into(),
-        )
+        SteadyVerdict::Undetermined("the warm-up took more than half of the window: run twice as long".into())
     } else {
         SteadyVerdict::Steady
     };

@@ -4,16 +4,17 @@
 //! that follow the queue's law and nothing saturated makes one likely; a sharp step alone leaves the cause open (a cache that
 //! filled has the same shape). Gradual declines, periodic dips and quotas of a fixed window are told apart.
 
-use crate::bucket::BucketFit;
+use crate::bucket::TierFit;
 use crate::math;
-use crate::segment::Event;
+use crate::segment::Excursion;
 use crate::silence::quota;
 
 /// What is known beside the rate. All series are on the rate's slices; empty ones are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Context {
+pub struct ThrottleContext {
     /// 429 and 503 SlowDown, and all attempts, per second.
     pub refused_per_s: Vec<f64>,
+    /// All attempts, refused ones among them.
     pub attempts_per_s: Vec<f64>,
     /// Mean latency, seconds.
     pub latency_s: Vec<f64>,
@@ -27,18 +28,24 @@ pub struct Context {
     pub line_fits_better: bool,
 }
 
+/// Whether a fall of the rate is a limiter's, as far as one run can say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ThrottleVerdict {
+    /// Refusals, or tokens that came back, beside the shape of a limiter.
     Proved,
+    /// The shape is a limiter's; a cause beside it is not excluded.
     Likely,
     /// A cliff: limiter, or a cache that filled, or something else.
     CauseOpen,
+    /// No step: it falls all along.
     GradualDecline,
     /// Regular dips: flushes, garbage collection, compaction. Seconds between them.
     PeriodicDips(f64),
     /// So many units in each window of so many seconds.
     FixedWindow {
+        /// From the begin of one window to that of the next.
         period_s: f64,
+        /// Allowed in each.
         units: f64,
     },
     /// Nothing was seen up to this horizon, seconds.
@@ -46,6 +53,7 @@ pub enum ThrottleVerdict {
 }
 
 impl ThrottleVerdict {
+    /// For a person: `throttle likely`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Proved => "throttle proved",
@@ -61,28 +69,38 @@ impl ThrottleVerdict {
 
 /// One test on one step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
+pub struct ThrottleTest {
     /// E1 to E7.
     pub code: &'static str,
+    /// What it looked at, for a table.
     pub test: &'static str,
     /// `None`: not known.
     pub passed: Option<bool>,
+    /// What was seen, with its unit.
     pub measured: String,
 }
 
+/// All tests of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepEvidence {
+    /// Seconds from the start of the series.
     pub at_s: f64,
+    /// Units per second before it.
     pub from: f64,
+    /// Units per second after it.
     pub to: f64,
-    pub evidence: Vec<Evidence>,
+    /// In the order of their codes.
+    pub evidence: Vec<ThrottleTest>,
+    /// Of this step alone.
     pub verdict: ThrottleVerdict,
 }
 
+/// What a series says of limiters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Throttle {
     /// The strongest that any step, or the whole series, shows.
     pub verdict: ThrottleVerdict,
+    /// Downward steps only.
     pub steps: Vec<StepEvidence>,
 }
 
@@ -90,7 +108,7 @@ pub struct Throttle {
 const SHARP_S: f64 = 2.0;
 
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
-pub fn judge(x: &[f64], dt: f64, fit: &BucketFit, context: &Context) -> Throttle {
+pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Throttle {
     let steps: Vec<StepEvidence> = fit
         .levels
         .windows(2)
@@ -125,11 +143,11 @@ pub fn judge(x: &[f64], dt: f64, fit: &BucketFit, context: &Context) -> Throttle
 fn step(
     x: &[f64],
     dt: f64,
-    fit: &BucketFit,
+    fit: &TierFit,
     i: usize,
     (start, at, end): (f64, f64, f64),
     (a, b): (f64, f64),
-    c: &Context,
+    c: &ThrottleContext,
 ) -> StepEvidence {
     let slice = |from: f64, to: f64| {
         (((from / dt).round() as usize).min(x.len()), ((to / dt).round() as usize).min(x.len()))
@@ -144,7 +162,7 @@ fn step(
     let queue = queue_law(c, before, after, b);
     let again = fit.tiers.get(i).zip(c.earlier_capacity).map(|(t, e)| (t.capacity / e - 1.0).abs());
     let evidence = vec![
-        Evidence {
+        ThrottleTest {
             code: "E1",
             test: "refusals begin at the step (429, 503 SlowDown: 1 % after it, under 0.1 % before)",
             passed: e1.map(|(p, q)| q >= 0.01 && p < 0.001),
@@ -152,31 +170,31 @@ fn step(
                 format!("{:.2} % before, {:.2} % after", 100.0 * p, 100.0 * q)
             }),
         },
-        Evidence {
+        ThrottleTest {
             code: "E2",
             test: "the step is sharp (2 s or two slices)",
             passed: Some(sharp),
             measured: format!("{width:.1} s"),
         },
-        Evidence {
+        ThrottleTest {
             code: "E3",
-            test: "the step is clear (4 times the slow wander)",
+            test: "the step is clear (4 times the slow variation)",
             passed: Some(sigma >= 4.0),
             measured: format!("{sigma:.1} times"),
         },
-        Evidence {
+        ThrottleTest {
             code: "E4",
             test: "the rate is flat after it (3 %, or half of the spread before)",
             passed: Some(flat),
             measured: format!("{:.1} % after, {:.1} % before", 100.0 * cv_after, 100.0 * cv_before),
         },
-        Evidence {
+        ThrottleTest {
             code: "E5",
-            test: "latency is what the queue makes it (in flight over rate, within 10 %)",
+            test: "latency is explained by the queue (in flight / rate, within 10 %)",
             passed: queue.map(|e| e <= 0.10),
             measured: queue.map_or("not known".into(), |e| format!("{:.1} % off", 100.0 * e)),
         },
-        Evidence {
+        ThrottleTest {
             code: "E6",
             test: "no resource is saturated after it",
             passed: c.saturated.map(|s| !s),
@@ -184,9 +202,9 @@ fn step(
                 .saturated
                 .map_or("not known".into(), |s| if s { "one is".into() } else { "none".into() }),
         },
-        Evidence {
+        ThrottleTest {
             code: "E7",
-            test: "after an idle time it returns with the same excess (10 %)",
+            test: "after an idle time the burst returns with the same excess (10 %)",
             passed: again.map(|d| d <= 0.10),
             measured: again.map_or("not tried".into(), |d| format!("{:.1} % apart", 100.0 * d)),
         },
@@ -211,7 +229,7 @@ fn sharp_slices(dt: f64) -> usize {
 }
 
 /// Shares of refused attempts before and after.
-fn refusals(c: &Context, before: (usize, usize), after: (usize, usize)) -> Option<(f64, f64)> {
+fn refusals(c: &ThrottleContext, before: (usize, usize), after: (usize, usize)) -> Option<(f64, f64)> {
     let share = |(i, j): (usize, usize)| {
         let n: f64 = c.attempts_per_s.get(i..j)?.iter().sum();
         let r: f64 = c.refused_per_s.get(i..j)?.iter().sum();
@@ -238,7 +256,7 @@ fn cv5(x: &[f64], dt: f64) -> f64 {
 }
 
 /// Relative difference of the latency after the step from in flight over rate, if latency rose with it.
-fn queue_law(c: &Context, before: (usize, usize), after: (usize, usize), rate: f64) -> Option<f64> {
+fn queue_law(c: &ThrottleContext, before: (usize, usize), after: (usize, usize), rate: f64) -> Option<f64> {
     let l = math::mean(c.latency_s.get(after.0..after.1).filter(|v| !v.is_empty())?);
     let l0 = math::mean(c.latency_s.get(before.0..before.1).filter(|v| !v.is_empty())?);
     let law = c.concurrency? / rate.max(1e-12);
@@ -246,7 +264,7 @@ fn queue_law(c: &Context, before: (usize, usize), after: (usize, usize), rate: f
 }
 
 /// Mean gap between dips that come regularly (four or more, gaps within 30 %).
-fn periodic(events: &[Event]) -> Option<f64> {
+fn periodic(events: &[Excursion]) -> Option<f64> {
     let dips: Vec<f64> = events.iter().filter(|e| e.change < 0.0).map(|e| e.start_s).collect();
     if dips.len() < 4 {
         return None;
@@ -267,18 +285,22 @@ mod tests {
         (0..n).map(|i| if i < at { 3000.0 * (1.0 + 0.03 * g.normal()) } else { 1000.0 }).collect()
     }
 
-    fn verdict(x: &[f64], dt: f64, c: &Context) -> Throttle {
+    fn verdict(x: &[f64], dt: f64, c: &ThrottleContext) -> Throttle {
         judge(x, dt, &fit(x, dt, &FitOptions::default()), c)
     }
 
     #[test]
     fn refusals_prove_it() {
         let x = cliff(120, 40);
-        let open = verdict(&x, 1.0, &Context::default());
+        let open = verdict(&x, 1.0, &ThrottleContext::default());
         assert_eq!(open.verdict, ThrottleVerdict::CauseOpen, "{open:?}");
         let refused = (0..120).map(|i| if i < 40 { 0.0 } else { 900.0 }).collect();
         let attempts = x.iter().map(|v| v + 900.0).collect();
-        let c = Context { refused_per_s: refused, attempts_per_s: attempts, ..Context::default() };
+        let c = ThrottleContext {
+            refused_per_s: refused,
+            attempts_per_s: attempts,
+            ..ThrottleContext::default()
+        };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
     }
 
@@ -290,12 +312,16 @@ mod tests {
         let refused: Vec<f64> =
             (0..120).map(|i| [0.0, 10_000.0, 20_000.0][usize::from(i >= 39) + usize::from(i > 39)]).collect();
         let attempts = x.iter().zip(&refused).map(|(v, r)| v + r).collect();
-        let c = Context { refused_per_s: refused, attempts_per_s: attempts, ..Context::default() };
+        let c = ThrottleContext {
+            refused_per_s: refused,
+            attempts_per_s: attempts,
+            ..ThrottleContext::default()
+        };
         let seen = verdict(&x, 1.0, &c);
         assert_eq!(seen.verdict, ThrottleVerdict::Proved, "{seen:?}");
         // Refusals long before the step are not its own.
         let early = c.refused_per_s.iter().enumerate().map(|(i, r)| if i < 30 { 30.0 } else { *r }).collect();
-        let c = Context { refused_per_s: early, ..c };
+        let c = ThrottleContext { refused_per_s: early, ..c };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::CauseOpen);
     }
 
@@ -303,10 +329,15 @@ mod tests {
     fn queueing_makes_it_likely_and_repetition_proves_it() {
         let x = cliff(120, 40);
         let latency_s = x.iter().map(|v| 64.0 / v).collect();
-        let c = Context { latency_s, concurrency: Some(64.0), saturated: Some(false), ..Context::default() };
+        let c = ThrottleContext {
+            latency_s,
+            concurrency: Some(64.0),
+            saturated: Some(false),
+            ..ThrottleContext::default()
+        };
         let likely = verdict(&x, 1.0, &c);
         assert_eq!(likely.verdict, ThrottleVerdict::Likely, "{likely:?}");
-        let c = Context { earlier_capacity: Some(80_500.0), ..c };
+        let c = ThrottleContext { earlier_capacity: Some(80_500.0), ..c };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
     }
 
@@ -314,20 +345,23 @@ mod tests {
     fn other_shapes_are_called_what_they_are() {
         let mut g = Rng::new(2);
         let flat: Vec<f64> = (0..300).map(|_| 1000.0 * (1.0 + 0.02 * g.normal())).collect();
-        assert_eq!(verdict(&flat, 1.0, &Context::default()).verdict, ThrottleVerdict::NoneSeen(300.0));
+        assert_eq!(
+            verdict(&flat, 1.0, &ThrottleContext::default()).verdict,
+            ThrottleVerdict::NoneSeen(300.0)
+        );
         let dips: Vec<f64> =
             flat.iter().enumerate().map(|(i, v)| if i % 40 > 35 { v * 0.3 } else { *v }).collect();
-        let v = verdict(&dips, 1.0, &Context::default()).verdict;
+        let v = verdict(&dips, 1.0, &ThrottleContext::default()).verdict;
         assert!(matches!(v, ThrottleVerdict::PeriodicDips(p) if (p - 40.0).abs() < 3.0), "{v:?}");
         // 300 ops in each second, used up in the first 0.3 s of it.
         let quota: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 1000.0 } else { 0.0 }).collect();
-        let v = verdict(&quota, 0.1, &Context::default()).verdict;
+        let v = verdict(&quota, 0.1, &ThrottleContext::default()).verdict;
         assert!(
             matches!(v, ThrottleVerdict::FixedWindow { period_s, units } if (period_s - 1.0).abs() < 1e-9 && (units - 300.0).abs() < 1.0),
             "{v:?}"
         );
-        let c = Context { line_fits_better: true, ..Context::default() };
+        let c = ThrottleContext { line_fits_better: true, ..ThrottleContext::default() };
         assert_eq!(verdict(&flat, 1.0, &c).verdict, ThrottleVerdict::GradualDecline);
-        assert_eq!(verdict(&[], 1.0, &Context::default()).verdict, ThrottleVerdict::NoneSeen(0.0));
+        assert_eq!(verdict(&[], 1.0, &ThrottleContext::default()).verdict, ThrottleVerdict::NoneSeen(0.0));
     }
 }

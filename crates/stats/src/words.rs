@@ -102,7 +102,7 @@ pub fn bytes_unit(x: f64) -> (&'static str, f64) {
 /// `45 s`, `4 min`, `2 h`.
 pub fn span(seconds: f64) -> String {
     if !seconds.is_finite() {
-        return "a time without end".into();
+        return "an unlimited time".into();
     }
     if seconds < 120.0 {
         format!("{} s", significant(seconds, if seconds < 10.0 { 2 } else { 3 }))

@@ -9,10 +9,10 @@ use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Claim, Estimate, Finding, Level, OpKind, RunSummary};
 use plimsoll_stats::claims::{self, contradictions, derive};
 use plimsoll_stats::judge::{ClientSeen, StageSeen, WorkloadSeen, judge};
-use plimsoll_stats::probe::Options;
+use plimsoll_stats::probe::ProbeOptions;
 use plimsoll_stats::simulate::events::Events;
 use plimsoll_stats::simulate::fluid::Fluid;
-use plimsoll_stats::simulate::{Bucket, Charges, Load, Seen, System, drive};
+use plimsoll_stats::simulate::{Bucket, Charges, Load, RatesSeen, System, drive};
 use plimsoll_stats::validity;
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn against_counters(s: &RunSummary, claims: &[Claim]) {
     let says = |words: &str| s.verdict.contains(words);
     assert!(!(throttled > 0 && says("no refusals")), "{}", s.verdict);
     assert!(!(throttled > 0 && says("No limiter was found")), "{}", s.verdict);
-    assert_eq!(throttled > 0, says("A limiter refuses"), "{}", s.verdict);
+    assert_eq!(throttled > 0, says("A rate limiter refuses"), "{}", s.verdict);
     assert!(!(ok == 0 && (says("Measured") || says("Sustained"))) || !s.limits.is_empty(), "{}", s.verdict);
     assert_eq!(s.valid, s.verdict.starts_with("VALID"), "{}", s.verdict);
     assert_eq!(
@@ -243,7 +243,7 @@ impl<'a> Counted<'a> {
 }
 
 impl System for Counted<'_> {
-    fn run(&mut self, load: &Load) -> Seen {
+    fn run(&mut self, load: &Load) -> RatesSeen {
         let seen = self.system.run(load);
         self.ok += seen.ops_per_s.iter().sum::<f64>() * seen.dt_s;
         self.refused += seen.rejected_per_s.iter().sum::<f64>() * seen.dt_s;
@@ -328,7 +328,7 @@ fn judged(seed: u64, shape: (f64, f64, f64, f64, bool, f64), seconds: f64) -> Ru
     let stage = StageSeen {
         dt_s: seen.dt_s,
         workloads: vec![w],
-        client: ClientSeen::default(),
+        clients: vec![ClientSeen::default()],
         horizon_s: seconds,
         max_error_rate: 0.001,
         ..StageSeen::default()
@@ -359,7 +359,7 @@ proptest! {
         let mut events = Events::new(seed, &[Bucket::new(Charges::Ops, rate, rate * shape.2)], 1);
         (events.ops_cap, events.bytes_cap) = (300.0, 60e6);
         let mut counted = Counted::new(if whole { &mut events } else { &mut fluid });
-        let outcome = drive::probe(&mut counted, Options { budget_s, ..Options::default() });
+        let outcome = drive::probe(&mut counted, ProbeOptions { budget_s, ..ProbeOptions::default() });
         let line = counted_line("probe", counted.ok, counted.refused, counted.seconds.max(0.1), None);
         let mut s = RunSummary {
             workloads: vec![line],
@@ -390,11 +390,11 @@ fn refusals_are_said_and_exclude_no_limiter() {
     let mut s = RunSummary { workloads: vec![line], limits: vec![none], ..RunSummary::default() };
     hold(&mut s, &Analysis::default(), true);
     assert!(
-        s.verdict.contains("A limiter refuses **99.96 %** of PUT (212,870 of 212,949 attempts"),
+        s.verdict.contains("A rate limiter refuses **99.96 %** of PUT (212,870 of 212,949 attempts"),
         "{}",
         s.verdict
     );
-    assert!(s.verdict.contains("0.50 ± 0.10 op/s pass"), "{}", s.verdict);
+    assert!(s.verdict.contains("0.50 ± 0.10 op/s get through"), "{}", s.verdict);
     assert_eq!(s.limits[0].binding, "undetermined");
     // A plain run says so in its first paragraph, too.
     let mut s = RunSummary {
@@ -440,11 +440,11 @@ fn what_a_limiter_lets_pass_is_of_one_stretch_of_load() {
     hold(&mut s, &a, false);
     let text = &s.verdict;
     assert!(
-        text.contains("refuses **88.2 %** of GET (6,000 of 6,800 attempts in get alone/get answered 429 or 503); 200.0 ± 1.0 op/s pass."),
+        text.contains("refuses **88.2 %** of GET (6,000 of 6,800 attempts in get alone/get were answered with 429 or 503); 200.0 ± 1.0 op/s get through."),
         "{text}"
     );
     // PUT was seen beside GET alone: that is said.
-    assert!(text.contains("of PUT (9,000 of 9,400 attempts answered 429 or 503); 100.0 ± 1.0 op/s pass while GET ran beside it."), "{text}");
+    assert!(text.contains("of PUT (9,000 of 9,400 attempts were answered with 429 or 503); 100.0 ± 1.0 op/s get through while GET ran at the same time."), "{text}");
 }
 
 /// Asked for 50, 30 and 20, and refusals made it 96 % GET: that is said, and the total is called one.
@@ -461,10 +461,10 @@ fn a_mix_that_was_not_delivered_is_said() {
     let workloads = parts.into_iter().chain([total]).collect();
     let mut s = RunSummary { workloads, ..RunSummary::default() };
     hold(&mut s, &Analysis::default(), false);
-    let said = "asked DELETE 20 %, GET 50 %, PUT 30 %; came DELETE 2 %, GET 96 %, PUT 3 %";
+    let said = "requested DELETE 20 %, GET 50 %, PUT 30 %; delivered DELETE 2 %, GET 96 %, PUT 3 %";
     assert!(s.verdict.contains(said), "{}", s.verdict);
     let claims = derive(&s, &Analysis::default(), None);
-    assert!(claims.iter().any(|c| c.text.contains("of all ops of the mix together")), "{claims:#?}");
+    assert!(claims.iter().any(|c| c.text.contains("of all ops of the mix")), "{claims:#?}");
 }
 
 /// A server's limiter of 60 op/s refuses all ops of a mix alike: it is one, and what it lets pass is the total's.
@@ -484,10 +484,13 @@ fn a_limiter_on_all_ops_of_a_mix_is_one() {
         s.verdict
     };
     let text = told(&parts, part("total", 1800.0, 810_000.0));
-    assert_eq!(text.matches("A limiter refuses").count(), 1, "{text}");
-    assert!(text.contains("of all ops of the mix together (810,000 of 811,800 attempts answered 429 or 503); 60.0 ± 1.0 op/s pass."), "{text}");
+    assert_eq!(text.matches("A rate limiter refuses").count(), 1, "{text}");
+    assert!(text.contains("of all ops of the mix (810,000 of 811,800 attempts were answered with 429 or 503); 60.0 ± 1.0 op/s get through."), "{text}");
     // One that refuses a part of the ops is told by those.
     let parts = [part("get", 900.0, 0.0), part("put", 540.0, 243_000.0)];
     let text = told(&parts, part("total", 1440.0, 243_000.0));
-    assert!(text.contains("of PUT (243,000") && text.matches("A limiter refuses").count() == 1, "{text}");
+    assert!(
+        text.contains("of PUT (243,000") && text.matches("A rate limiter refuses").count() == 1,
+        "{text}"
+    );
 }

@@ -5,15 +5,15 @@ use plimsoll_model::{Estimate, Verdict};
 use plimsoll_stats::attribution::{Candidate, Observed, attribute};
 use plimsoll_stats::bucket::{FitOptions, fit};
 use plimsoll_stats::compare::compare;
-use plimsoll_stats::limit_model::{Cap, Cell, Options, analyse};
-use plimsoll_stats::load_points::{LoadPoint, judge as judge_point, plan};
+use plimsoll_stats::limit_model::{FittedCap, LimitModelOptions, MeasuredCell, analyse};
+use plimsoll_stats::load_points::{LoadPointPlan, judge as judge_point, plan};
 use plimsoll_stats::probe;
 use plimsoll_stats::rng::Rng;
-use plimsoll_stats::saturation::{self, Saturation};
-use plimsoll_stats::scale::{Size, scaling};
+use plimsoll_stats::saturation::{self, SaturationSearch};
+use plimsoll_stats::scale::{ScaleSize, scaling};
 use plimsoll_stats::simulate::fluid::Fluid;
-use plimsoll_stats::simulate::{Load, Seen, System};
-use plimsoll_stats::throttle::{self, Context, ThrottleVerdict};
+use plimsoll_stats::simulate::{Load, RatesSeen, System};
+use plimsoll_stats::throttle::{self, ThrottleContext, ThrottleVerdict};
 use plimsoll_stats::validity::{Facts, LittlesLawFact, check_all};
 use proptest::prelude::*;
 
@@ -41,27 +41,28 @@ fn is_sound(e: &Estimate) -> bool {
 // (b)
 
 /// A cliff with refusals after it.
-fn throttled() -> (Vec<f64>, Context) {
+fn throttled() -> (Vec<f64>, ThrottleContext) {
     let mut g = Rng::new(1);
     let x: Vec<f64> =
         (0..120).map(|i| if i < 40 { 3000.0 * (1.0 + 0.03 * g.normal()) } else { 1000.0 }).collect();
     let refused_per_s: Vec<f64> = (0..120).map(|i| if i < 40 { 0.0 } else { 900.0 }).collect();
     let attempts_per_s = x.iter().zip(&refused_per_s).map(|(a, b)| a + b).collect();
-    (x, Context { refused_per_s, attempts_per_s, ..Context::default() })
+    (x, ThrottleContext { refused_per_s, attempts_per_s, ..ThrottleContext::default() })
 }
 
 #[test]
 fn throttle_verdicts_scale_and_merge() {
-    let judge = |x: &[f64], c: &Context| throttle::judge(x, 1.0, &fit(x, 1.0, &FitOptions::default()), c);
+    let judge =
+        |x: &[f64], c: &ThrottleContext| throttle::judge(x, 1.0, &fit(x, 1.0, &FitOptions::default()), c);
     let (x, c) = throttled();
     let one = judge(&x, &c);
     assert_eq!((one.verdict.clone(), judge(&x, &c)), (ThrottleVerdict::Proved, one.clone()));
     for k in [0.125, 4096.0] {
         let times = |v: &[f64]| v.iter().map(|v| v * k).collect::<Vec<f64>>();
-        let scaled = Context {
+        let scaled = ThrottleContext {
             refused_per_s: times(&c.refused_per_s),
             attempts_per_s: times(&c.attempts_per_s),
-            ..Context::default()
+            ..ThrottleContext::default()
         };
         let two = judge(&times(&x), &scaled);
         assert_eq!(two.verdict, one.verdict);
@@ -75,10 +76,10 @@ fn throttle_verdicts_scale_and_merge() {
     let sum: Vec<f64> = x.iter().zip(&part).map(|(v, p)| (v - p) + p).collect();
     assert_eq!(judge(&sum, &c).verdict, one.verdict);
     // Looked at ten seconds later, the step comes ten seconds earlier.
-    let later = Context {
+    let later = ThrottleContext {
         refused_per_s: c.refused_per_s[10..].to_vec(),
         attempts_per_s: c.attempts_per_s[10..].to_vec(),
-        ..Context::default()
+        ..ThrottleContext::default()
     };
     let two = judge(&x[10..], &later);
     assert_eq!((two.verdict, two.steps[0].at_s), (one.verdict, one.steps[0].at_s - 10.0));
@@ -87,24 +88,24 @@ fn throttle_verdicts_scale_and_merge() {
 // (d)
 
 /// Drives a probe with whatever comes; its outcome, and all that it asked for.
-fn probed(mut rate: impl FnMut() -> (f64, f64, f64)) -> (probe::Outcome, Vec<probe::Action>) {
-    let options = probe::Options { budget_s: 300.0, ..probe::Options::default() };
+fn probed(mut rate: impl FnMut() -> (f64, f64, f64)) -> (probe::ProbeOutcome, Vec<probe::ProbeAction>) {
+    let options = probe::ProbeOptions { budget_s: 300.0, ..probe::ProbeOptions::default() };
     let mut p = probe::Probe::new(options);
-    let (mut now_s, mut last, mut asked) = (0.0, probe::Observation::default(), Vec::new());
+    let (mut now_s, mut last, mut asked) = (0.0, probe::ProbeObservation::default(), Vec::new());
     for _ in 0..3000 {
         let action = p.next(&last);
         asked.push(action);
         let seen = match action {
-            probe::Action::Done => return (p.outcome(), asked),
-            probe::Action::Stop => None,
-            probe::Action::Idle { seconds } => {
+            probe::ProbeAction::Done => return (p.outcome(), asked),
+            probe::ProbeAction::Stop => None,
+            probe::ProbeAction::Idle { seconds } => {
                 assert!(seconds.is_finite() && seconds >= 0.0);
                 now_s += seconds;
                 None
             }
-            probe::Action::Load { duration_s, dt_s, .. } => {
+            probe::ProbeAction::Load { duration_s, dt_s, .. } => {
                 now_s += duration_s;
-                let mut seen = Seen { dt_s, ..Seen::default() };
+                let mut seen = RatesSeen { dt_s, ..RatesSeen::default() };
                 for _ in 0..(duration_s / dt_s).round() as usize {
                     let (ops, bytes, refused) = rate();
                     seen.ops_per_s.push(ops);
@@ -115,21 +116,21 @@ fn probed(mut rate: impl FnMut() -> (f64, f64, f64)) -> (probe::Outcome, Vec<pro
                 Some(seen)
             }
         };
-        last = probe::Observation { now_s, seen };
+        last = probe::ProbeObservation { now_s, seen };
     }
     panic!("the probe does not end: {:?}", asked.last());
 }
 
 // (e)
 
-fn cells() -> Vec<Cell> {
+fn cells() -> Vec<MeasuredCell> {
     let mut g = Rng::new(3);
     let mut out = Vec::new();
     for size_bytes in [4e3, 16e3, 64e3, 256e3, 1e6, 4e6] {
         for concurrency in [1.0, 40.0, 80.0] {
             let x = (2000f64).min(400e6 / size_bytes).min(concurrency / (0.004 + size_bytes / 40e6));
             let ops_per_s = (0..3).map(|_| x * (0.02 * g.normal()).exp()).collect();
-            out.push(Cell { size_bytes, concurrency, ops_per_s });
+            out.push(MeasuredCell { size_bytes, concurrency, ops_per_s });
         }
     }
     out
@@ -137,18 +138,18 @@ fn cells() -> Vec<Cell> {
 
 #[test]
 fn limit_models_scale() {
-    let o = Options { bootstrap: 20, seed: 1 };
+    let o = LimitModelOptions { bootstrap: 20, seed: 1 };
     let one = analyse(&cells(), o);
     assert_eq!(one, analyse(&cells(), o));
     let one = one.known().expect("a model").clone();
-    let faster: Vec<Cell> = cells()
+    let faster: Vec<MeasuredCell> = cells()
         .into_iter()
-        .map(|c| Cell { ops_per_s: c.ops_per_s.iter().map(|v| v * 8.0).collect(), ..c })
+        .map(|c| MeasuredCell { ops_per_s: c.ops_per_s.iter().map(|v| v * 8.0).collect(), ..c })
         .collect();
     let two = analyse(&faster, o);
     let two = two.known().expect("a model");
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 2e-3, "{a} {b}");
-    let value = |c: &Cap| c.value().expect("a value").value;
+    let value = |c: &FittedCap| c.value().expect("a value").value;
     near(value(&two.ops_cap), 8.0 * value(&one.ops_cap));
     near(value(&two.bytes_cap), 8.0 * value(&one.bytes_cap));
     near(two.knee_bytes.expect("a knee").value, one.knee_bytes.expect("a knee").value);
@@ -157,31 +158,31 @@ fn limit_models_scale() {
         |m: &plimsoll_stats::limit_model::LimitModel| m.cells.iter().map(|c| c.binding).collect::<Vec<_>>();
     assert_eq!(binds(two), binds(&one));
     // The order in which cells were measured is no part of them.
-    let reversed: Vec<Cell> = cells().into_iter().rev().collect();
+    let reversed: Vec<MeasuredCell> = cells().into_iter().rev().collect();
     let three = analyse(&reversed, o);
     near(value(&three.known().expect("a model").ops_cap), value(&one.ops_cap));
 }
 
 // (f)
 
-fn searched(mut rate: impl FnMut(u32) -> saturation::Observation) -> saturation::Outcome {
-    let mut s = Saturation::new(saturation::Options::default());
+fn searched(mut rate: impl FnMut(u32) -> saturation::SaturationObservation) -> saturation::SaturationOutcome {
+    let mut s = SaturationSearch::new(saturation::SaturationOptions::default());
     let mut last = None;
     for _ in 0..500 {
         match s.next(last.as_ref()) {
-            saturation::Action::Done => return s.outcome(),
-            saturation::Action::Measure { concurrency, .. } => last = Some(rate(concurrency)),
+            saturation::SaturationAction::Done => return s.outcome(),
+            saturation::SaturationAction::Measure { concurrency, .. } => last = Some(rate(concurrency)),
         }
     }
     panic!("the search does not end");
 }
 
-fn curve(c: u32, k: f64) -> saturation::Observation {
+fn curve(c: u32, k: f64) -> saturation::SaturationObservation {
     let x = f64::from(c).min(50.0) * 20.0;
-    saturation::Observation {
+    saturation::SaturationObservation {
         ops_per_s: k * x,
         mean_latency_s: f64::from(c) / (k * x),
-        ..saturation::Observation::default()
+        ..saturation::SaturationObservation::default()
     }
 }
 
@@ -199,20 +200,23 @@ fn saturation_searches_scale() {
 #[test]
 fn scaling_laws_scale() {
     let mut g = Rng::new(4);
-    let sizes: Vec<Size> = [4.0, 8.0, 12.0]
+    let sizes: Vec<ScaleSize> = [4.0, 8.0, 12.0]
         .into_iter()
-        .map(|n| Size { n, runs: (0..5).map(|_| 100.0 * n.powf(0.9) * (0.02 * g.normal()).exp()).collect() })
+        .map(|n| ScaleSize {
+            n,
+            runs: (0..5).map(|_| 100.0 * n.powf(0.9) * (0.02 * g.normal()).exp()).collect(),
+        })
         .collect();
     let one = scaling(&sizes, &[18.0], 50, 1);
     assert_eq!(one, scaling(&sizes, &[18.0], 50, 1));
-    let faster: Vec<Size> =
-        sizes.iter().map(|s| Size { n: s.n, runs: s.runs.iter().map(|v| v * 32.0).collect() }).collect();
+    let faster: Vec<ScaleSize> =
+        sizes.iter().map(|s| ScaleSize { n: s.n, runs: s.runs.iter().map(|v| v * 32.0).collect() }).collect();
     let two = scaling(&faster, &[18.0], 50, 1);
     for (a, b) in one.steps.iter().zip(&two.steps) {
         let (a, b) = (a.efficiency.known().expect("known"), b.efficiency.known().expect("known"));
         assert!((a.value / b.value - 1.0).abs() < 1e-9 && (a.low / b.low - 1.0).abs() < 1e-9);
     }
-    let at = |s: &plimsoll_stats::scale::Scaling| s.law.known().expect("a law").predictions[0].rate.value;
+    let at = |s: &plimsoll_stats::scale::ScalingFit| s.law.known().expect("a law").predictions[0].rate.value;
     assert!((at(&two) / at(&one) / 32.0 - 1.0).abs() < 1e-3);
 }
 
@@ -244,7 +248,7 @@ proptest! {
         earlier_capacity in proptest::option::of(odd()),
     ) {
         let attempts_per_s = x.clone();
-        let c = Context { refused_per_s, attempts_per_s, latency_s, concurrency, earlier_capacity, ..Context::default() };
+        let c = ThrottleContext { refused_per_s, attempts_per_s, latency_s, concurrency, earlier_capacity, ..ThrottleContext::default() };
         let f = fit(&x, 1.0, &FitOptions::default());
         let t = throttle::judge(&x, 1.0, &f, &c);
         prop_assert!(t.steps.iter().all(|s| s.from.is_finite() && s.to.is_finite() && s.evidence.len() == 7));
@@ -282,17 +286,17 @@ proptest! {
     fn any_cells_have_a_model_or_a_reason(
         cells in proptest::collection::vec((odd(), odd(), proptest::collection::vec(odd(), 0..4)), 0..14),
     ) {
-        let cells: Vec<Cell> = cells
+        let cells: Vec<MeasuredCell> = cells
             .into_iter()
-            .map(|(size_bytes, concurrency, ops_per_s)| Cell { size_bytes, concurrency, ops_per_s })
+            .map(|(size_bytes, concurrency, ops_per_s)| MeasuredCell { size_bytes, concurrency, ops_per_s })
             .collect();
-        match analyse(&cells, Options { bootstrap: 5, seed: 1 }) {
+        match analyse(&cells, LimitModelOptions { bootstrap: 5, seed: 1 }) {
             Verdict::Inconclusive(why) => prop_assert!(!why.is_empty()),
             Verdict::Known(m) => {
                 for cap in [m.ops_cap, m.bytes_cap] {
                     match cap {
-                        Cap::Value(e) => prop_assert!(is_sound(&e), "{e:?}"),
-                        Cap::AtLeast(v) => prop_assert!(!v.is_nan()),
+                        FittedCap::Value(e) => prop_assert!(is_sound(&e), "{e:?}"),
+                        FittedCap::AtLeast(v) => prop_assert!(!v.is_nan()),
                     }
                 }
                 prop_assert!(m.knee_bytes.is_none_or(|e| is_sound(&e)));
@@ -310,7 +314,7 @@ proptest! {
         let o = searched(|_| {
             i += 1;
             let (ops_per_s, mean_latency_s, p99_s, error_rate) = seen[i % seen.len()];
-            saturation::Observation { ops_per_s, mean_latency_s, p99_s, error_rate, ..Default::default() }
+            saturation::SaturationObservation { ops_per_s, mean_latency_s, p99_s, error_rate, ..Default::default() }
         });
         prop_assert!(o.c95.is_none_or(|c| c >= 1));
         prop_assert!(o.plateau.is_none_or(|p| !p.is_nan()), "{:?}", o.plateau);
@@ -323,7 +327,7 @@ proptest! {
         runs in proptest::collection::vec((odd(), proptest::collection::vec(odd(), 0..6)), 0..5),
         paired in any::<bool>(),
     ) {
-        let sizes: Vec<Size> = runs.iter().map(|(n, runs)| Size { n: *n, runs: runs.clone() }).collect();
+        let sizes: Vec<ScaleSize> = runs.iter().map(|(n, runs)| ScaleSize { n: *n, runs: runs.clone() }).collect();
         let s = scaling(&sizes, &[1.0, 10.0, f64::NAN], 5, 1);
         for step in &s.steps {
             if let Verdict::Known(e) = &step.efficiency {
@@ -377,7 +381,7 @@ proptest! {
     fn any_load_point_is_judged(value in odd(), low in odd(), backlog in proptest::collection::vec(odd(), 0..60), dt in odd(), ended in odd()) {
         let points = plan(&Estimate { value, low, high: value, n_eff: 1.0 }, 0.999);
         prop_assert!(points.iter().all(|p| p.rate_per_s > 0.0 && p.duration_s >= 60.0));
-        let point = points.first().copied().unwrap_or(LoadPoint { fraction: 0.5, rate_per_s: value, duration_s: 60.0 });
+        let point = points.first().copied().unwrap_or(LoadPointPlan { fraction: 0.5, rate_per_s: value, duration_s: 60.0 });
         if let Some(v) = judge_point(&point, ended, &backlog, dt) {
             prop_assert!(v.backlog_growth_per_s.value.is_finite() || backlog.iter().any(|b| b.abs() > 1e200) || !(1e-200..=1e200).contains(&dt), "{v:?}");
         }

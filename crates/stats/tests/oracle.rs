@@ -5,7 +5,7 @@
 
 use plimsoll_stats::bucket::{FitOptions, FitVerdict, fit, min_bucket};
 use plimsoll_stats::math::{line, mean};
-use plimsoll_stats::segment::{Options, batch_interval, noise, segment};
+use plimsoll_stats::segment::{SegmentOptions, batch_interval, noise, segment};
 use plimsoll_stats::steady::steady;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn close(what: &str, name: &Value, got: f64, want: f64) {
 fn segmentation() {
     for f in fixtures() {
         let (x, dt) = series(&f);
-        let s = segment(&x, dt, &Options::default());
+        let s = segment(&x, dt, &SegmentOptions::default());
         let want: Vec<(usize, usize)> = f["pieces"]
             .as_array()
             .expect("pieces")

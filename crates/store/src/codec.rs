@@ -1,190 +1,55 @@
 //! One interval as bytes and back. Numbers are LEB128, histograms sparse; a slice of 100 ms takes a few kilobytes.
 
 use plimsoll_model::interval::{ClientCounts, EndpointCounts};
-use plimsoll_model::{Histogram, Interval, OpKind, Outcome, Series, SeriesId};
+use plimsoll_model::{Interval, OpKind, Series, SeriesCounts, SeriesId};
 
 use crate::StoreError;
 use crate::sparse::SparseHistogram;
 use crate::varint::{Cursor, put_u64, put_u128};
 
-/// An interval with its histograms in sparse form: [`Interval`] as it lies on disk.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct SparseInterval {
-    /// Slice on the run's grid.
-    pub index: u64,
-    pub series: Vec<SparseSeries>,
-    pub client: ClientCounts,
-}
+/// An interval as it lies on disk, and as hours of them fit into memory.
+pub type SparseInterval = Interval<SparseHistogram>;
 
-/// [`Series`] in sparse form; fields mean the same.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SparseSeries {
-    pub id: SeriesId,
-    pub started: u64,
-    pub outcomes: [u64; Outcome::COUNT],
-    pub bytes_moved: u64,
-    pub bytes_ok: u64,
-    pub in_system_ns: u128,
-    pub failed_in_system_ns: u128,
-    pub response: SparseHistogram,
-    pub service: Option<SparseHistogram>,
-    pub first_byte: Option<SparseHistogram>,
-    pub submission: Option<SparseHistogram>,
-    pub throttled: Option<SparseHistogram>,
-    pub endpoints: Vec<EndpointCounts>,
-}
+/// A series of such an interval.
+pub type SparseSeries = Series<SparseHistogram>;
 
-impl From<&Series> for SparseSeries {
-    fn from(s: &Series) -> Self {
-        let sparse = |h: &Option<Histogram>| h.as_ref().map(SparseHistogram::from);
-        Self {
-            id: s.id,
-            started: s.started,
-            outcomes: s.outcomes,
-            bytes_moved: s.bytes_moved,
-            bytes_ok: s.bytes_ok,
-            in_system_ns: s.in_system_ns,
-            failed_in_system_ns: s.failed_in_system_ns,
-            response: SparseHistogram::from(&s.response),
-            service: sparse(&s.service),
-            first_byte: sparse(&s.first_byte),
-            submission: sparse(&s.submission),
-            throttled: sparse(&s.throttled),
-            endpoints: s.endpoints.clone(),
-        }
+/// Appends to `out`. What was added to the format later stands at its end, where older records stop.
+pub fn encode(interval: &SparseInterval, out: &mut Vec<u8>) {
+    put_u64(out, interval.index);
+    encode_client(&interval.client, out);
+    put_u64(out, interval.series.len() as u64);
+    for s in &interval.series {
+        encode_series(s, out);
+    }
+    put_u64(out, interval.client.run_wait_ns);
+    put_u64(out, interval.client.cpu_turns);
+    for s in &interval.series {
+        put_u128(out, s.counts.failed_in_system_ns);
     }
 }
 
-impl SparseSeries {
-    /// No counts at all.
-    pub fn empty(id: SeriesId) -> Self {
-        Self {
-            id,
-            started: 0,
-            outcomes: [0; Outcome::COUNT],
-            bytes_moved: 0,
-            bytes_ok: 0,
-            in_system_ns: 0,
-            failed_in_system_ns: 0,
-            response: SparseHistogram::default(),
-            service: None,
-            first_byte: None,
-            submission: None,
-            throttled: None,
-            endpoints: Vec::new(),
+/// Reads what [`encode`] wrote. Series come in id order, whatever the bytes say.
+pub fn decode(c: &mut Cursor<'_>) -> Result<SparseInterval, StoreError> {
+    let index = c.u64("slice index")?;
+    let mut client = decode_client(c)?;
+    let n = c.count("number of series")?;
+    let mut series: Vec<SparseSeries> = (0..n).map(|_| decode_series(c)).collect::<Result<_, _>>()?;
+    // Runs of before these were kept end here.
+    if !c.is_empty() {
+        client.run_wait_ns = c.u64("wait for a CPU")?;
+        client.cpu_turns = c.u64("turns on a CPU")?;
+    }
+    // And those of before these, here.
+    if !c.is_empty() {
+        for s in &mut series {
+            s.counts.failed_in_system_ns = c.u128("time in system of failed ops")?;
         }
     }
-
-    /// Adds another slice, worker or agent of the same series. Associative and commutative.
-    pub fn merge(&mut self, other: &Self) {
-        self.started = self.started.saturating_add(other.started);
-        for (a, b) in self.outcomes.iter_mut().zip(other.outcomes) {
-            *a = a.saturating_add(b);
-        }
-        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
-        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
-        self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
-        self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
-        self.response.merge(&other.response);
-        merge_optional(&mut self.service, &other.service);
-        merge_optional(&mut self.first_byte, &other.first_byte);
-        merge_optional(&mut self.submission, &other.submission);
-        merge_optional(&mut self.throttled, &other.throttled);
-        EndpointCounts::merge_all(&mut self.endpoints, &other.endpoints);
+    series.sort_by_key(|s| s.id);
+    if series.windows(2).any(|w| w[0].id == w[1].id) {
+        return Err(StoreError::Record("series id (twice in a slice)"));
     }
-
-    /// The dense form, which stats and reports take.
-    pub fn to_series(&self) -> Series {
-        let dense = |h: &Option<SparseHistogram>| h.as_ref().map(SparseHistogram::to_dense);
-        Series {
-            id: self.id,
-            started: self.started,
-            outcomes: self.outcomes,
-            bytes_moved: self.bytes_moved,
-            bytes_ok: self.bytes_ok,
-            in_system_ns: self.in_system_ns,
-            failed_in_system_ns: self.failed_in_system_ns,
-            response: self.response.to_dense(),
-            service: dense(&self.service),
-            first_byte: dense(&self.first_byte),
-            submission: dense(&self.submission),
-            throttled: dense(&self.throttled),
-            endpoints: self.endpoints.clone(),
-        }
-    }
-}
-
-fn merge_optional(a: &mut Option<SparseHistogram>, b: &Option<SparseHistogram>) {
-    match (a, b) {
-        (Some(a), Some(b)) => a.merge(b),
-        (a @ None, Some(b)) => *a = Some(b.clone()),
-        (_, None) => {}
-    }
-}
-
-impl From<&Interval> for SparseInterval {
-    fn from(i: &Interval) -> Self {
-        Self { index: i.index, series: i.series.iter().map(SparseSeries::from).collect(), client: i.client }
-    }
-}
-
-impl SparseInterval {
-    /// Adds another worker's, agent's or slice's counts, matched by series id.
-    pub fn merge(&mut self, other: &Self) {
-        for s in &other.series {
-            match self.series.binary_search_by_key(&s.id, |x| x.id) {
-                Ok(i) => self.series[i].merge(s),
-                Err(i) => self.series.insert(i, s.clone()),
-            }
-        }
-        self.client.merge(&other.client);
-    }
-
-    pub fn to_interval(&self) -> Interval {
-        Interval {
-            index: self.index,
-            series: self.series.iter().map(SparseSeries::to_series).collect(),
-            client: self.client,
-        }
-    }
-
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put_u64(out, self.index);
-        encode_client(&self.client, out);
-        put_u64(out, self.series.len() as u64);
-        for s in &self.series {
-            encode_series(s, out);
-        }
-        put_u64(out, self.client.run_wait_ns);
-        put_u64(out, self.client.cpu_turns);
-        for s in &self.series {
-            put_u128(out, s.failed_in_system_ns);
-        }
-    }
-
-    /// Reads what [`Self::encode`] wrote. Series come in id order, whatever the bytes say.
-    pub fn decode(c: &mut Cursor<'_>) -> Result<Self, StoreError> {
-        let index = c.u64("slice index")?;
-        let mut client = decode_client(c)?;
-        let n = c.count("number of series")?;
-        let mut series: Vec<SparseSeries> = (0..n).map(|_| decode_series(c)).collect::<Result<_, _>>()?;
-        // Runs of before these were kept end here.
-        if !c.is_empty() {
-            client.run_wait_ns = c.u64("wait for a CPU")?;
-            client.cpu_turns = c.u64("turns on a CPU")?;
-        }
-        // And those of before these, here.
-        if !c.is_empty() {
-            for s in &mut series {
-                s.failed_in_system_ns = c.u128("time in system of failed ops")?;
-            }
-        }
-        series.sort_by_key(|s| s.id);
-        if series.windows(2).any(|w| w[0].id == w[1].id) {
-            return Err(StoreError::Record("series id (twice in a slice)"));
-        }
-        Ok(Self { index, series, client })
-    }
+    Ok(SparseInterval { index, series, client })
 }
 
 fn encode_client(c: &ClientCounts, out: &mut Vec<u8>) {
@@ -218,16 +83,16 @@ fn encode_series(s: &SparseSeries, out: &mut Vec<u8>) {
     put_u64(out, u64::from(s.id.stage));
     put_u64(out, u64::from(s.id.workload));
     out.push(kind_code(s.id.kind));
-    put_u64(out, s.started);
-    let seen = s.outcomes.iter().enumerate().filter(|(_, n)| **n > 0);
+    put_u64(out, s.counts.started);
+    let seen = s.counts.outcomes.iter().enumerate().filter(|(_, n)| **n > 0);
     out.push(seen.clone().count() as u8);
     for (i, n) in seen {
         out.push(i as u8);
         put_u64(out, *n);
     }
-    put_u64(out, s.bytes_moved);
-    put_u64(out, s.bytes_ok);
-    put_u128(out, s.in_system_ns);
+    put_u64(out, s.counts.bytes_moved);
+    put_u64(out, s.counts.bytes_ok);
+    put_u128(out, s.counts.in_system_ns);
     s.response.encode(out);
     let optional = [&s.service, &s.first_byte, &s.submission, &s.throttled];
     out.push(optional.iter().enumerate().map(|(i, h)| u8::from(h.is_some()) << i).sum());
@@ -247,26 +112,30 @@ fn decode_series(c: &mut Cursor<'_>) -> Result<SparseSeries, StoreError> {
     let stage = c.u32("stage")?;
     let workload = u16::try_from(c.u64("workload")?).map_err(|_| StoreError::Record("workload"))?;
     let kind = kind_of(c.u8("op kind")?)?;
-    let mut s = SparseSeries::empty(SeriesId { stage, workload, kind });
-    s.started = c.u64("started")?;
-    for _ in 0..c.u8("number of outcomes")? {
-        let i = usize::from(c.u8("outcome")?);
-        let slot = s.outcomes.get_mut(i).ok_or(StoreError::Record("outcome"))?;
-        *slot = c.u64("outcome count")?;
-    }
-    s.bytes_moved = c.u64("bytes moved")?;
-    s.bytes_ok = c.u64("bytes ok")?;
-    s.in_system_ns = c.u128("time in system")?;
-    s.response = SparseHistogram::decode(c)?;
+    let counts = decode_counts(c)?;
+    let response = SparseHistogram::decode(c)?;
     let present = c.u8("histogram flags")?;
     let mut optional = |bit: u8| (present >> bit & 1 == 1).then(|| SparseHistogram::decode(c)).transpose();
-    s.service = optional(0)?;
-    s.first_byte = optional(1)?;
-    s.submission = optional(2)?;
-    s.throttled = optional(3)?;
+    let (service, first_byte) = (optional(0)?, optional(1)?);
+    let (submission, throttled) = (optional(2)?, optional(3)?);
     let n = c.count("number of endpoints")?;
-    s.endpoints = (0..n).map(|_| decode_endpoint(c)).collect::<Result<_, _>>()?;
-    Ok(s)
+    let endpoints = (0..n).map(|_| decode_endpoint(c)).collect::<Result<_, _>>()?;
+    let id = SeriesId { stage, workload, kind };
+    Ok(SparseSeries { id, counts, response, service, first_byte, submission, throttled, endpoints })
+}
+
+/// All but the time in system of failed ops: that came later, and stands at the end of the interval.
+fn decode_counts(c: &mut Cursor<'_>) -> Result<SeriesCounts, StoreError> {
+    let mut counts = SeriesCounts { started: c.u64("started")?, ..SeriesCounts::default() };
+    for _ in 0..c.u8("number of outcomes")? {
+        let i = usize::from(c.u8("outcome")?);
+        let slot = counts.outcomes.get_mut(i).ok_or(StoreError::Record("outcome"))?;
+        *slot = c.u64("outcome count")?;
+    }
+    counts.bytes_moved = c.u64("bytes moved")?;
+    counts.bytes_ok = c.u64("bytes ok")?;
+    counts.in_system_ns = c.u128("time in system")?;
+    Ok(counts)
 }
 
 fn decode_endpoint(c: &mut Cursor<'_>) -> Result<EndpointCounts, StoreError> {
@@ -288,6 +157,8 @@ fn kind_of(code: u8) -> Result<OpKind, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::Outcome;
+
     use super::*;
 
     /// Old files name kinds and outcomes by number: neither list may ever be reordered.

@@ -1,13 +1,18 @@
 //! A run as its readers want it: per stage the series over time in bounded memory, and merged totals of windows.
 
+mod agents;
 mod load;
+mod samples;
 
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Remark;
 use plimsoll_model::interval::{ClientCounts, EndpointCounts};
 use plimsoll_model::plan::Stage;
-use plimsoll_model::{Environment, Outcome, Plan, Sample, Series, SeriesId};
+use plimsoll_model::{Environment, Plan, Series, SeriesCounts, SeriesId};
+
+pub use agents::{AgentSeries, AgentTotals, RunAgent, StageAgent};
+pub use samples::HostSamples;
 
 use crate::codec::SparseSeries;
 use crate::frame::Damage;
@@ -22,7 +27,7 @@ pub struct LoadOptions {
     pub step_ns: Option<u64>,
     /// Bound on points over time; the step grows until it holds.
     pub max_points: u64,
-    /// Bound on samples kept; every n-th is kept so that it holds.
+    /// Bound on samples kept, of all hosts together; every n-th is kept so that it holds.
     pub max_samples: usize,
 }
 
@@ -42,9 +47,13 @@ impl LoadOptions {
 /// What a run directory holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunData {
+    /// Name of the run.
     pub id: String,
+    /// As it was asked for; what a controller made of it is in `stages`.
     pub plan: Plan,
+    /// Where and with what.
     pub environment: Environment,
+    /// The command that repeats it.
     pub rerun: String,
     /// Slice of the stored grid.
     pub grid_ns: u64,
@@ -52,11 +61,14 @@ pub struct RunData {
     pub step_ns: u64,
     /// In order of their index.
     pub stages: Vec<StageData>,
+    /// In the order of the record.
     pub marks: Vec<Mark>,
     /// What persons noted (`plimsoll mark`).
     pub remarks: Vec<Remark>,
-    /// Resources, by time.
-    pub samples: Vec<Sample>,
+    /// Who took part, in order of their numbers; never empty in a run of ours.
+    pub agents: Vec<RunAgent>,
+    /// Resources, each host's by themselves.
+    pub hosts: Vec<HostSamples>,
     /// Files that could not be read to their end.
     pub damage: Vec<Damage>,
     /// Records of whole frames that this version cannot read.
@@ -68,93 +80,83 @@ pub struct RunData {
 /// One stage. Times are nanoseconds since the run's start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageData {
+    /// In the order in which stages ran, from 0.
     pub index: u32,
+    /// As it was run: a controller may have made it up.
     pub spec: Stage,
     /// Per workload: names of its endpoints, as [`Series::endpoints`] has them.
     pub endpoints: Vec<Vec<String>>,
+    /// Threads that put load on, of all agents; 0: written before this was kept.
     pub workers: u32,
+    /// The ring that the workers use.
     pub ring: String,
+    /// Load began.
     pub start_ns: u64,
+    /// Of several agents the last to be warm. `None`: it was never reached.
     pub warmup_end_ns: Option<u64>,
+    /// No op was started any more; of several agents the first to stop. `None`: cut off before.
     pub stop_ns: Option<u64>,
+    /// `duration`, `ops`, `bytes`, `controller`, `interrupted` or `failed`.
     pub stop_reason: Option<String>,
+    /// The last op ended; of several agents the last. `None`: cut off before.
     pub end_ns: Option<u64>,
     /// Why it does not count, if it does not.
     pub void: Option<String>,
+    /// Of all agents, merged.
     pub report: StageReport,
     /// End of the last slice that was seen.
     pub last_ns: u64,
     /// Points without gaps: point `i` covers `[first + i, first + i + 1) * step_ns`.
     pub first_point: u64,
+    /// Points by series, all of the same number.
     pub series: BTreeMap<SeriesId, Vec<Point>>,
     /// Of series with several endpoints: what each endpoint did, point by point.
     pub endpoint_series: BTreeMap<SeriesId, Vec<Vec<EndpointCounts>>>,
+    /// What the workers themselves did, point by point, of all agents together.
     pub client: Vec<ClientCounts>,
+    /// What each agent did that has a part in it, in order of [`RunData::agents`].
+    pub agents: Vec<StageAgent>,
 }
 
 /// One series in one step of time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
-    pub started: u64,
-    pub outcomes: [u64; Outcome::COUNT],
-    pub bytes_moved: u64,
-    pub bytes_ok: u64,
-    pub in_system_ns: u128,
-    /// Of ops that ended neither `Ok` nor throttled.
-    pub failed_in_system_ns: u128,
+    /// Ops and bytes; exact.
+    pub counts: SeriesCounts,
+    /// From the intended start.
     pub response: Quantiles,
     /// Zero where it is not recorded apart (a closed loop).
     pub service: Quantiles,
+    /// From submission to the first byte; zero where it is not recorded.
     pub first_byte: Quantiles,
 }
 
 impl Point {
-    pub fn ok(&self) -> u64 {
-        self.outcomes[Outcome::Ok.index()]
-    }
-
-    pub fn throttled(&self) -> u64 {
-        self.count(Outcome::is_throttled)
-    }
-
-    pub fn failed(&self) -> u64 {
-        self.count(Outcome::is_failure)
-    }
-
-    /// Adds what can be summed up; percentiles stay as they are.
-    pub fn add_counts(&mut self, other: &Self) {
-        self.started = self.started.saturating_add(other.started);
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(a, b)| *a = a.saturating_add(b));
-        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
-        self.bytes_ok = self.bytes_ok.saturating_add(other.bytes_ok);
-        self.in_system_ns = self.in_system_ns.saturating_add(other.in_system_ns);
-        self.failed_in_system_ns = self.failed_in_system_ns.saturating_add(other.failed_in_system_ns);
-    }
-
     /// Adds a part of the same step that came late. Percentiles are those of the part with more ops: this is for charts, and windows are
     /// merged from histograms.
     pub(crate) fn add(&mut self, late: &Self) {
-        let ended = |p: &Self| p.outcomes.iter().copied().fold(0, u64::saturating_add);
+        let ended = |p: &Self| p.counts.outcomes.iter().copied().fold(0, u64::saturating_add);
         if ended(late) > ended(self) {
             (self.response, self.service, self.first_byte) = (late.response, late.service, late.first_byte);
         }
-        self.add_counts(late);
-    }
-
-    fn count(&self, pick: impl Fn(Outcome) -> bool) -> u64 {
-        let picked = Outcome::ALL.into_iter().filter(|o| pick(*o)).map(|o| self.outcomes[o.index()]);
-        picked.fold(0, u64::saturating_add)
+        self.counts.merge(&late.counts);
     }
 }
 
 /// Latencies of a point, nanoseconds; all zero when nothing ended in it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quantiles {
+    /// Exact.
     pub mean_ns: f64,
+    /// Median; as all below to the three digits of a histogram.
     pub p50_ns: u64,
+    /// Nine in ten ops took no longer.
     pub p90_ns: u64,
+    /// 99 in 100.
     pub p99_ns: u64,
+    /// 999 in 1000.
     pub p999_ns: u64,
+    /// The longest.
     pub max_ns: u64,
 }
 
@@ -176,16 +178,23 @@ impl From<&SparseSeries> for Point {
         let optional =
             |h: &Option<SparseHistogram>| h.as_ref().map_or_else(Quantiles::default, Quantiles::from);
         Self {
-            started: s.started,
-            outcomes: s.outcomes,
-            bytes_moved: s.bytes_moved,
-            bytes_ok: s.bytes_ok,
-            in_system_ns: s.in_system_ns,
-            failed_in_system_ns: s.failed_in_system_ns,
+            counts: s.counts,
             response: Quantiles::from(&s.response),
             service: optional(&s.service),
             first_byte: optional(&s.first_byte),
         }
+    }
+}
+
+impl RunData {
+    /// Whether there are agents that have to be told apart.
+    pub fn is_several(&self) -> bool {
+        self.agents.len() > 1
+    }
+
+    /// An agent as findings name it; `None` in a run of one agent, where nobody asks which.
+    pub fn name_of<'a>(&self, agent: &'a RunAgent) -> Option<&'a str> {
+        self.is_several().then_some(agent.host.agent.as_str())
     }
 }
 
@@ -220,6 +229,24 @@ impl StageData {
         &points[self.range(points.len(), step_ns, from_ns, to_ns)]
     }
 
+    /// What several series did together in the points that lie wholly inside `[from_ns, to_ns)`: counts, which can be summed up,
+    /// and no percentiles, which cannot.
+    pub fn counts(
+        &self,
+        ids: impl IntoIterator<Item = SeriesId>,
+        step_ns: u64,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Vec<SeriesCounts> {
+        let mut sum: Vec<SeriesCounts> = Vec::new();
+        for id in ids {
+            let points = self.points(id, step_ns, from_ns, to_ns);
+            sum.resize(sum.len().max(points.len()), SeriesCounts::default());
+            sum.iter_mut().zip(points).for_each(|(a, p)| a.merge(&p.counts));
+        }
+        sum
+    }
+
     /// What each of several endpoints did in the points that lie wholly inside `[from_ns, to_ns)`.
     pub fn endpoint_points(
         &self,
@@ -247,8 +274,11 @@ impl StageData {
 /// Slices `[from, to)` of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
+    /// [`StageData::index`].
     pub stage: u32,
+    /// Number of the first slice, counted from the run's start.
     pub from: u64,
+    /// Number of the slice after the last.
     pub to: u64,
 }
 
@@ -264,6 +294,7 @@ impl Window {
         (at * self.blocks() as u128 / of) as usize
     }
 
+    /// Its length on a grid of this step ([`RunData::grid_ns`]).
     pub fn seconds(&self, grid_ns: u64) -> f64 {
         (self.to - self.from) as f64 * grid_ns as f64 / 1e9
     }
@@ -272,9 +303,14 @@ impl Window {
 /// Everything of a window, merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
+    /// What was asked for.
     pub window: Window,
+    /// In order of their ids; those with nothing in the window may be absent.
     pub series: Vec<Series>,
+    /// What the workers themselves did.
     pub client: ClientCounts,
+    /// What each agent did; empty in a run of one agent, and where it was not asked for.
+    pub agents: Vec<AgentTotals>,
     /// The same in equal stretches of the window, in order of time: how much they differ tells how exactly percentiles are known.
     pub blocks: Vec<Vec<SparseSeries>>,
 }
@@ -283,6 +319,7 @@ pub struct Totals {
 const BLOCKS: u64 = 20;
 
 impl Totals {
+    /// `None`: nothing of it was in the window.
     pub fn get(&self, id: SeriesId) -> Option<&Series> {
         self.series.iter().find(|s| s.id == id)
     }

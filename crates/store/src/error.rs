@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+/// Why a run directory could not be written or read.
+#[allow(missing_docs, reason = "each message has all fields in it")]
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{}: {problem}. {remedy}", path.display())]

@@ -101,9 +101,11 @@ fn checksum(head: &[u8], packed: &[u8]) -> u64 {
 /// Where and why a file cannot be read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
+    /// Of the damaged file.
     pub path: PathBuf,
     /// Bytes of the file that are good.
     pub at_byte: u64,
+    /// What is wrong with the first bytes that are not good.
     pub reason: String,
 }
 
@@ -125,6 +127,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
+    /// At the first frame; nothing is read yet.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = crate::plain::open_to_read(path).map_err(StoreError::io("open", path))?;
         let file = std::io::BufReader::with_capacity(256 << 10, file);
@@ -159,6 +162,7 @@ impl FrameReader {
         self.damage = Some(Damage { path: self.path.clone(), at_byte: self.good_end, reason: reason.into() });
     }
 
+    /// Absent as long as all that was read is good.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }
@@ -181,7 +185,7 @@ impl FrameReader {
             || packed_len > MAX_FRAME
             || content_len > MAX_FRAME
         {
-            return Ok(Err("what follows is no frame".into()));
+            return Ok(Err("what follows is not a frame".into()));
         }
         let mut packed = Vec::new();
         let got = (&mut self.file)

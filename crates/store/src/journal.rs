@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
+/// Of the journal's head; with a mark, by which its things are ours.
 pub const JOURNAL_FORMAT: &str = "plimsoll.journal/2";
 /// Without a mark in its head: read, and what it lists has to be removed by hand, for nothing of it carries a mark.
 const UNMARKED_FORMAT: &str = "plimsoll.journal/1";
@@ -23,6 +25,7 @@ const UNMARKED_FORMAT: &str = "plimsoll.journal/1";
 /// Something that exists outside the run directory because of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "thing", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "names and paths as the run used them; `target` is the name in the plan")]
 pub enum Thing {
     /// A bucket that this run made: removed when it is empty.
     Bucket { target: String, bucket: String },
@@ -95,6 +98,11 @@ impl Journal {
             journal.write(&Line::Header { format: JOURNAL_FORMAT.into(), mark })?;
         }
         Ok(journal)
+    }
+
+    /// One that several write to. If one of them panicked it is as it was: each entry is written whole.
+    pub fn locked(shared: &Mutex<Self>) -> MutexGuard<'_, Self> {
+        shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What everything that this run makes is marked with: the run's id and a random part, `ID.32 HEX DIGITS`.

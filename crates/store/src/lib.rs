@@ -4,6 +4,8 @@
 //! [`RunDir::journal`] for what has to be cleaned up, [`RunDir::seal`] at the end.
 //! Reading: [`RunDir::load`] for series over time in bounded memory, [`RunDir::totals`] for merged windows.
 
+#![warn(missing_docs)]
+
 pub mod codec;
 pub mod data;
 mod error;
@@ -21,13 +23,16 @@ pub mod unknown;
 pub mod varint;
 
 pub use codec::{SparseInterval, SparseSeries};
-pub use data::{LoadOptions, Point, Quantiles, RunData, StageData, Totals, Window};
+pub use data::{
+    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent,
+    StageData, Totals, Window,
+};
 pub use error::StoreError;
 pub use frame::Damage;
 pub use journal::{Journal, Thing};
 pub use mark::{Mark, StageReport};
 pub use merge::MergedReader;
-pub use rundir::{EnvFile, RunDir, RunEntry, RunState};
+pub use rundir::{EnvFile, RunDir, RunEntry, RunState, Seal};
 pub use sparse::SparseHistogram;
 pub use stream::{Record, StreamReader, StreamWriter};
 pub use unknown::{Skipped, Unknown};

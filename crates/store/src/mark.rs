@@ -13,12 +13,15 @@ pub struct StageReport {
     pub failures: Vec<(String, String, String)>,
     /// Blocks that were not what was written (the first few), in words.
     pub mismatches: Vec<String>,
+    /// All of them, also those beyond the first few.
     pub mismatch_count: u64,
     /// The ring, and why that one.
     pub ring: String,
+    /// Why that one: what others lack, or what was asked for.
     pub ring_reason: String,
     /// System calls that the rings made, and ops, for the cost of an op.
     pub ring_calls: u64,
+    /// Of all workers, sync ops included.
     pub ops: u64,
     /// Ops that the ring never gave back (a hung device).
     pub abandoned: u64,
@@ -65,16 +68,12 @@ impl StageReport {
 /// `[i, i + 1) * grid_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mark", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "of each: the index of the stage, when it was, and what the variant says")]
 pub enum Mark {
     /// The data set of a stage is being made (or checked).
-    PrepareStart {
-        stage: u32,
-        at_ns: u64,
-    },
-    PrepareEnd {
-        stage: u32,
-        at_ns: u64,
-    },
+    PrepareStart { stage: u32, at_ns: u64 },
+    /// The data set is there.
+    PrepareEnd { stage: u32, at_ns: u64 },
     /// Load begins. The stage as it was run: a controller may have made it up.
     StageStart {
         stage: u32,
@@ -83,49 +82,36 @@ pub enum Mark {
         /// Names of the endpoints, in the order of [`plimsoll_model::Series::endpoints`]; per workload.
         #[serde(default)]
         endpoints: Vec<Vec<String>>,
+        /// How many threads put load on; 0: written before this was kept.
         #[serde(default)]
         workers: u32,
         /// The ring that the workers use.
         #[serde(default)]
         ring: String,
+        /// Ops in flight that this agent's workers keep at most: its share of the work. 0: not recorded.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        slots: u32,
     },
     /// The measured window begins with the next whole slice.
-    WarmupEnd {
-        stage: u32,
-        at_ns: u64,
-    },
+    WarmupEnd { stage: u32, at_ns: u64 },
     /// No op is started any more; the measured window ended with the last whole slice.
-    StopRequested {
-        stage: u32,
-        at_ns: u64,
-        reason: String,
-    },
+    StopRequested { stage: u32, at_ns: u64, reason: String },
     /// The last op has ended.
-    StageEnd {
-        stage: u32,
-        at_ns: u64,
-    },
+    StageEnd { stage: u32, at_ns: u64 },
     /// What the workers had to say at the end of a stage, beside their counts.
-    StageReport {
-        stage: u32,
-        at_ns: u64,
-        report: Box<StageReport>,
-    },
+    StageReport { stage: u32, at_ns: u64, report: Box<StageReport> },
     /// A stage that does not count: it was cut off by an interrupt, an error or a kill before a resume.
-    StageVoid {
-        stage: u32,
-        at_ns: u64,
-        reason: String,
-    },
+    StageVoid { stage: u32, at_ns: u64, reason: String },
+    /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from it.
+    AgentLost { stage: u32, at_ns: u64, agent: String },
     /// The run went on after a kill.
-    Resumed {
-        at_ns: u64,
-    },
+    Resumed { at_ns: u64 },
     /// Something that a reader of the run should know, such as an endpoint's error.
-    Note {
-        at_ns: u64,
-        text: String,
-    },
+    Note { at_ns: u64, text: String },
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Mark {
@@ -136,6 +122,7 @@ impl Mark {
         !serde_json::from_value::<Self>(bare).is_err_and(|e| e.to_string().starts_with("unknown variant"))
     }
 
+    /// Of whichever mark it is.
     pub fn at_ns(&self) -> u64 {
         match self {
             Self::PrepareStart { at_ns, .. }
@@ -146,6 +133,7 @@ impl Mark {
             | Self::StageEnd { at_ns, .. }
             | Self::StageReport { at_ns, .. }
             | Self::StageVoid { at_ns, .. }
+            | Self::AgentLost { at_ns, .. }
             | Self::Resumed { at_ns }
             | Self::Note { at_ns, .. } => *at_ns,
         }

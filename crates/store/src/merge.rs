@@ -1,65 +1,68 @@
 //! Several agents' interval files as one stream, in order of slices, one record of each in memory.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::StoreError;
 use crate::frame::Damage;
 use crate::stream::{Record, StreamReader};
 
-/// Reads all files side by side. Slices of one stage with one index are merged; marks come as they stand.
+/// Reads all files side by side. Each record comes with the number of the file that it is from: merging, which loses it, is left to
+/// whoever reads.
 #[derive(Debug)]
 pub struct MergedReader {
-    readers: Vec<(StreamReader, Option<Record>)>,
+    readers: Vec<StreamReader>,
+    heads: Vec<Option<Record>>,
+    /// Which file is next.
+    turns: BinaryHeap<Reverse<Turn>>,
     started: bool,
 }
 
+/// When a record has its turn: marks at once, since they say something about what follows them in their own file; slices by index,
+/// then by stage; of equal ones the file with the lower number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    slice: Option<(u64, u32)>,
+    file: usize,
+}
+
 impl MergedReader {
+    /// One for each agent; nothing is read yet.
     pub fn new(readers: Vec<StreamReader>) -> Self {
-        Self { readers: readers.into_iter().map(|r| (r, None)).collect(), started: false }
+        let heads = readers.iter().map(|_| None).collect();
+        Self { readers, heads, turns: BinaryHeap::new(), started: false }
     }
 
-    /// Files that could not be read to their end; complete when [`Self::next`] gave `None`.
-    pub fn damage(&self) -> Vec<Damage> {
-        self.readers.iter().filter_map(|(r, _)| r.damage().cloned()).collect()
+    /// Files that could not be read to their end, by number; complete when [`Self::next`] gave `None`.
+    pub fn damage(&self) -> impl Iterator<Item = (usize, &Damage)> {
+        self.readers.iter().enumerate().filter_map(|(file, r)| Some((file, r.damage()?)))
     }
 
+    /// The next in the order of the grid, and the number of its file; `None`: all streams have ended.
     #[allow(
         clippy::should_implement_trait,
         reason = "an iterator of results would hide that damage is no error"
     )]
-    pub fn next(&mut self) -> Result<Option<Record>, StoreError> {
+    pub fn next(&mut self) -> Result<Option<(usize, Record)>, StoreError> {
         if !self.started {
             self.started = true;
-            for (reader, head) in &mut self.readers {
-                *head = reader.next()?;
-            }
+            (0..self.readers.len()).try_for_each(|file| self.advance(file))?;
         }
-        // A mark says something about what follows it in its own file, so it goes first.
-        for (reader, head) in &mut self.readers {
-            if matches!(head, Some(Record::Mark(_) | Record::Sample(_) | Record::Unknown(_))) {
-                return Ok(std::mem::replace(head, reader.next()?));
-            }
+        let Some(Reverse(Turn { file, .. })) = self.turns.pop() else { return Ok(None) };
+        let record = self.heads[file].take();
+        self.advance(file)?;
+        Ok(record.map(|record| (file, record)))
+    }
+
+    fn advance(&mut self, file: usize) -> Result<(), StoreError> {
+        self.heads[file] = self.readers[file].next()?;
+        if let Some(record) = &self.heads[file] {
+            let slice = match record {
+                Record::Interval { stage, interval } => Some((interval.index, *stage)),
+                Record::Mark(_) | Record::Sample(_) | Record::Unknown(_) => None,
+            };
+            self.turns.push(Reverse(Turn { slice, file }));
         }
-        let key = |head: &Option<Record>| match head {
-            Some(Record::Interval { stage, interval }) => Some((interval.index, *stage)),
-            _ => None,
-        };
-        let Some(lowest) = self.readers.iter().filter_map(|(_, head)| key(head)).min() else {
-            return Ok(None);
-        };
-        let mut sum: Option<Record> = None;
-        for (reader, head) in &mut self.readers {
-            while key(head) == Some(lowest) {
-                let next = std::mem::replace(head, reader.next()?);
-                match (&mut sum, next) {
-                    (
-                        Some(Record::Interval { interval: sum, .. }),
-                        Some(Record::Interval { interval, .. }),
-                    ) => {
-                        sum.merge(&interval);
-                    }
-                    (_, next) => sum = next,
-                }
-            }
-        }
-        Ok(sum)
+        Ok(())
     }
 }

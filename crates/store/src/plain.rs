@@ -13,16 +13,16 @@ pub(crate) fn open(path: &Path, options: &mut std::fs::OpenOptions) -> io::Resul
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = options.custom_flags(flags.bits() as i32).open(path).map_err(|e| {
         if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            return io::Error::other("it is a symbolic link, which no file of a run is");
+            return io::Error::other("it is a symbolic link; files of a run never are");
         }
         e
     })?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if meta.nlink() > 1 {
-        return Err(io::Error::other("it has several names (hard links), which no file of a run has"));
+        return Err(io::Error::other("it has several hard links; files of a run never have"));
     }
     Ok(file)
 }
@@ -32,7 +32,7 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     Ok(file)
 }
@@ -54,7 +54,7 @@ mod tests {
         let pipe = dir.path().join("env.json");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
             .unwrap();
-        assert!(read(&pipe).unwrap_err().to_string().contains("no regular file"));
+        assert!(read(&pipe).unwrap_err().to_string().contains("not a regular file"));
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
         appending.append(true).create(true);
         assert!(open(&soft, &mut appending).unwrap_err().to_string().contains("symbolic link"));
         std::fs::hard_link(&file, &hard).unwrap();
-        assert!(open(&hard, &mut appending).unwrap_err().to_string().contains("several names"));
+        assert!(open(&hard, &mut appending).unwrap_err().to_string().contains("several hard links"));
         assert!(open(Path::new("/dev/null"), &mut appending).is_err());
         assert!(open(dir.path(), File::options().read(true)).is_err());
     }

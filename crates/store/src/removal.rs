@@ -40,7 +40,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
         rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => {
-            foreign(path, "it is a link, and what it leads to stays".into())
+            foreign(path, "it is a link; its target is not removed".into())
         }
         e => io("open")(e),
     })?;
@@ -54,13 +54,13 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
                 !n.ends_with(".zst") || *k != FileType::RegularFile || !is_stream(&path.join(&name).join(n))
             };
             if let Some((other, _)) = inside.iter().find(other) {
-                return Err(foreign(path, format!("{name}/{other} is no file of a run")));
+                return Err(foreign(path, format!("{name}/{other} is not a file of a run")));
             }
             streams.push((name, sub, inside.into_iter().map(|(n, _)| n).collect()));
         } else if is_ours(&name) && kind != FileType::Directory {
             files.push(name);
         } else {
-            return Err(foreign(path, format!("{name} is no file of a run")));
+            return Err(foreign(path, format!("{name} is not a file of a run")));
         }
     }
     let rank = |name: &str| FILES.iter().position(|f| *f == name);
@@ -97,7 +97,7 @@ pub(crate) fn doubt(path: &Path) -> Option<String> {
     };
     match read().map(|t| Plan::from_toml(&t).is_ok()) {
         Ok(true) => {}
-        Ok(false) => return Some("its plan.toml is no plan".into()),
+        Ok(false) => return Some("its plan.toml is not a plan".into()),
         // Made for a run, and killed before there was a plan: all that is in it is looked at below, as always.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
         Err(e) => return Some(format!("its plan.toml cannot be read: {e}")),
@@ -111,7 +111,7 @@ pub(crate) fn doubt(path: &Path) -> Option<String> {
             .any(|f| StreamReader::open(&f.path()).is_ok())
     };
     (!crate::Journal::is_one(&path.join("journal")) && !has_stream())
-        .then(|| "neither its journal nor a stream in it is one that a run wrote".into())
+        .then(|| "neither its journal nor its data was written by a run".into())
 }
 
 /// The journal's lock, for as long as the run is being removed; `None` where there is no journal.
@@ -125,7 +125,7 @@ pub(crate) fn hold(journal: &Path) -> Result<Option<File>, StoreError> {
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| StoreError::Dir {
         path: journal.parent().unwrap_or(journal).to_owned(),
-        problem: "the run is still going on".into(),
+        problem: "the run is still in progress".into(),
         remedy: "Stop it first",
     })?;
     Ok(Some(file))

@@ -1,10 +1,12 @@
-//! The run directory: its files, its making, sealing, listing and removal.
+//! The run directory: its files, its making, sealing and removal; list.rs has them listed.
 //!
 //! ```text
 //! plimsoll-runs/20261121-041703-3f9c/
 //!   plan.toml  env.json  intervals/AGENT.zst  samples/HOST.zst  journal  seal.json
 //!   analysis.json  summary.json        (remade at will)
 //! ```
+
+mod list;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +15,20 @@ use plimsoll_model::{Analysis, Environment, Plan, RunSummary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use list::{RunEntry, RunState, list};
+
 use crate::StoreError;
 use crate::journal::{self, Journal};
 use crate::plain;
 use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, StreamWriter};
 
+/// Of `env.json`.
 pub const ENV_FORMAT: &str = "plimsoll.env/1";
+/// Of `seal.json`.
 pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
+
+/// Files that a process has open beside those of a run: more than enough.
+const OTHER_FILES: u64 = 128;
 
 /// Where runs go unless told otherwise.
 pub const DEFAULT_ROOT: &str = "plimsoll-runs";
@@ -33,8 +42,11 @@ pub struct RunDir {
 /// `env.json`: the environment, and what the tool needs to go on with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnvFile {
+    /// [`ENV_FORMAT`].
     pub format: String,
+    /// As in the summary.
     pub id: String,
+    /// What the measurement was made on.
     pub environment: Environment,
     /// The command that repeats the run.
     pub rerun: String,
@@ -46,9 +58,11 @@ pub struct EnvFile {
 /// `seal.json`: the raw files as they were when the run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
+    /// [`SEAL_FORMAT`].
     pub format: String,
     /// `done`, `interrupted` or `failed: ...`.
     pub end: String,
+    /// By their paths in the directory.
     pub files: BTreeMap<String, FileSeal>,
     /// What was made of them (`summary.json`, `analysis.json`) as it was last written. The one before stays, too: a kill between
     /// this file and that one is no change by anybody.
@@ -56,11 +70,25 @@ pub struct Seal {
     pub results: BTreeMap<String, Vec<FileSeal>>,
 }
 
+/// What one file was when it was sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSeal {
+    /// Its length.
     pub bytes: u64,
     /// XXH3-128 of the content, hexadecimal.
     pub xxh3: String,
+}
+
+/// So many files may be open at once in this process, `wanted` if that can be had: the soft limit is ours to raise.
+pub fn descriptors_for(wanted: u64) -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    let most = hard.min(wanted);
+    if soft >= most {
+        return soft;
+    }
+    let raised = rustix::process::Rlimit { current: Some(most), maximum: limit.maximum };
+    if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() { most } else { soft }
 }
 
 impl RunDir {
@@ -110,8 +138,7 @@ impl RunDir {
         if !whole && !is_half_made(path) {
             return Err(StoreError::Dir {
                 path: path.to_owned(),
-                problem: if path.exists() { "this is no run directory" } else { "there is no such run" }
-                    .into(),
+                problem: if path.exists() { "this is not a run directory" } else { "no such run" }.into(),
                 remedy: "List the runs with: plimsoll runs list",
             });
         }
@@ -121,7 +148,7 @@ impl RunDir {
     /// Opens a run by path, by id under `root`, by a beginning of its id that no other has, or `last`.
     pub fn find(root: &Path, name: &str) -> Result<Self, StoreError> {
         if name.is_empty() {
-            return Err(no_such(root, "an empty name names no run".into()));
+            return Err(no_such(root, "the name of the run is empty".into()));
         }
         let direct = Path::new(name);
         if direct.join("plan.toml").is_file() {
@@ -132,7 +159,7 @@ impl RunDir {
             return hits
                 .into_iter()
                 .rfind(|r| r.path.join("plan.toml").is_file())
-                .ok_or_else(|| no_such(root, "there is no run yet".into()));
+                .ok_or_else(|| no_such(root, "there are no runs yet".into()));
         }
         if let Some(whole) = hits.iter().position(|r| r.id() == name) {
             return Ok(hits.swap_remove(whole));
@@ -145,6 +172,7 @@ impl RunDir {
         }
     }
 
+    /// Of the directory itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -162,18 +190,22 @@ impl RunDir {
         (id.chars().take(SECONDS_IN_ID).collect(), made, id)
     }
 
+    /// In the directory; it need not be there.
     pub fn journal_path(&self) -> PathBuf {
         self.path.join("journal")
     }
 
+    /// Opened to go on with it.
     pub fn journal(&self) -> Result<Journal, StoreError> {
         Journal::open(&self.journal_path())
     }
 
+    /// Replaces `plan.toml` whole: a kill leaves the old or the new one.
     pub fn write_plan(&self, plan: &Plan) -> Result<(), StoreError> {
         replace(&self.path.join("plan.toml"), plan.to_toml().as_bytes())
     }
 
+    /// An error where it is damaged, or not valid by today's rules.
     pub fn plan(&self) -> Result<Plan, StoreError> {
         let path = self.path.join("plan.toml");
         let text = plain::read(&path)
@@ -182,16 +214,19 @@ impl RunDir {
         Plan::from_toml(&text).map_err(|e| StoreError::Content { path, problem: e.to_string() })
     }
 
+    /// Replaces `env.json` whole.
     pub fn write_env(&self, env: &EnvFile) -> Result<(), StoreError> {
         write_json(&self.path.join("env.json"), env)
     }
 
+    /// An error where its format is another.
     pub fn env(&self) -> Result<EnvFile, StoreError> {
         let env: EnvFile = read_json(&self.path.join("env.json"))?;
         check_format(&self.path.join("env.json"), &env.format, ENV_FORMAT)?;
         Ok(env)
     }
 
+    /// Replaces `summary.json` whole, and notes its hash in the seal.
     pub fn write_summary(&self, summary: &RunSummary) -> Result<(), StoreError> {
         self.write_result("summary.json", summary)
     }
@@ -235,6 +270,7 @@ impl RunDir {
         self.path.join("summary.json").is_file()
     }
 
+    /// Summaries of the first schema are read, too.
     pub fn summary(&self) -> Result<RunSummary, StoreError> {
         let path = self.path.join("summary.json");
         let mut summary: RunSummary = read_json(&path)?;
@@ -250,29 +286,44 @@ impl RunDir {
         Ok(summary)
     }
 
+    /// Replaces `analysis.json` whole, and notes its hash in the seal.
     pub fn write_analysis(&self, analysis: &Analysis) -> Result<(), StoreError> {
         self.write_result("analysis.json", analysis)
     }
 
+    /// An error where it is not what was written.
     pub fn analysis(&self) -> Result<Analysis, StoreError> {
         let path = self.path.join("analysis.json");
         let analysis: Analysis = read_json(&path)?;
         if self.altered_results()?.iter().any(|n| n == "analysis.json") {
-            let problem = "it was changed after it was written; `plimsoll analyze` makes it anew".into();
+            let problem = "it was changed after it was written; `plimsoll analyze` recreates it".into();
             return Err(StoreError::Content { path, problem });
         }
         check_format(&path, &analysis.schema, plimsoll_model::analysis::SCHEMA)?;
         Ok(analysis)
     }
 
-    /// Starts `intervals/AGENT.zst`.
+    /// Starts `intervals/AGENT.zst`. Where the environment has a table of agents, it has this one.
     pub fn create_intervals(&self, agent: &str, grid_ns: u64) -> Result<StreamWriter, StoreError> {
+        self.assert_known(agent);
         let header = Header { format: INTERVALS_FORMAT.into(), source: agent.into(), grid_ns };
         StreamWriter::create(&self.stream_path("intervals", agent), &header)
     }
 
+    /// Goes on after the last good frame: what follows that is cut off.
     pub fn resume_intervals(&self, agent: &str) -> Result<StreamWriter, StoreError> {
+        self.assert_known(agent);
         StreamWriter::resume(&self.stream_path("intervals", agent))
+    }
+
+    /// What nobody knows to belong to the run is not recorded as if it did.
+    fn assert_known(&self, agent: &str) {
+        let Ok(env) = self.env() else { return };
+        let table = &env.environment.agents;
+        assert!(
+            table.is_empty() || table.iter().any(|a| a.agent == agent),
+            "agent '{agent}' is not in the run's table of agents"
+        );
     }
 
     /// Starts `samples/HOST.zst`.
@@ -281,6 +332,7 @@ impl RunDir {
         StreamWriter::create(&self.stream_path("samples", host), &header)
     }
 
+    /// Goes on after the last good frame: what follows that is cut off.
     pub fn resume_samples(&self, host: &str) -> Result<StreamWriter, StoreError> {
         StreamWriter::resume(&self.stream_path("samples", host))
     }
@@ -290,13 +342,17 @@ impl RunDir {
         zst_files(&self.path.join("intervals"))
     }
 
+    /// One for each host, sorted.
     pub fn sample_files(&self) -> Result<Vec<PathBuf>, StoreError> {
         zst_files(&self.path.join("samples"))
     }
 
     /// Readers of all interval files.
     pub fn interval_readers(&self) -> Result<Vec<StreamReader>, StoreError> {
-        self.interval_files()?.iter().map(|p| StreamReader::open(p)).collect()
+        let files = self.interval_files()?;
+        // A run of a thousand agents has as many files, which are read side by side. Where too few are allowed, opening says so.
+        descriptors_for(files.len() as u64 + OTHER_FILES);
+        files.iter().map(|p| StreamReader::open(p)).collect()
     }
 
     fn stream_path(&self, kind: &str, source: &str) -> PathBuf {
@@ -369,14 +425,14 @@ impl RunDir {
         let waiting = journal::pending(&self.journal_path())?.len();
         if waiting > 0 {
             return refuse(
-                format!("{waiting} thing(s) that the run created are still there"),
+                format!("{waiting} thing(s) that the run created still exist"),
                 "Remove them first with: plimsoll cleanup RUN",
             );
         }
         if let Some(doubt) = crate::removal::doubt(&self.path) {
             return refuse(
-                format!("this is no run directory: {doubt}"),
-                "Nothing was removed; remove it by hand if it is yours",
+                format!("this is not a run directory: {doubt}"),
+                "Nothing was removed; remove it manually if it is yours",
             );
         }
         crate::removal::remove(&self.path)
@@ -415,40 +471,6 @@ fn no_such(root: &Path, problem: String) -> StoreError {
     StoreError::Dir { path: root.to_owned(), problem, remedy: "List the runs with: plimsoll runs list" }
 }
 
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunState {
-    Running,
-    Sealed,
-    /// Killed before its end: readable up to its last frame, resumable, and its cleanup may be due.
-    Unfinished,
-}
-
-/// A line of `plimsoll runs list`.
-#[derive(Debug, Clone, Serialize)]
-pub struct RunEntry {
-    pub id: String,
-    pub path: PathBuf,
-    pub name: Option<String>,
-    /// RFC 3339.
-    pub started_at: String,
-    pub state: RunState,
-    pub labels: BTreeMap<String, String>,
-    /// First sentences of the summary, where there is one.
-    pub verdict: Option<String>,
-    pub valid: Option<bool>,
-    pub status: Option<plimsoll_model::RunStatus>,
-    /// Things that `plimsoll cleanup` would remove.
-    pub cleanup_due: usize,
-    pub bytes: u64,
-}
-
-/// The runs under `root`, oldest first. Directories that are no runs are passed over.
-pub fn list(root: &Path) -> Result<Vec<RunEntry>, StoreError> {
-    Ok(list_dirs(root)?.iter().map(entry).collect())
-}
-
 fn list_dirs(root: &Path) -> Result<Vec<RunDir>, StoreError> {
     let entries = match std::fs::read_dir(root) {
         Ok(entries) => entries,
@@ -458,30 +480,6 @@ fn list_dirs(root: &Path) -> Result<Vec<RunDir>, StoreError> {
     let mut runs: Vec<RunDir> = entries.filter_map(|e| RunDir::open(&e.ok()?.path()).ok()).collect();
     runs.sort_by_cached_key(RunDir::age);
     Ok(runs)
-}
-
-fn entry(run: &RunDir) -> RunEntry {
-    let plan = run.plan().ok();
-    let summary = run.summary().ok();
-    let state = match (run.is_running(), run.sealed()) {
-        (true, _) => RunState::Running,
-        (false, Ok(Some(_))) => RunState::Sealed,
-        _ => RunState::Unfinished,
-    };
-    let files = [run.interval_files(), run.sample_files()].into_iter().flatten().flatten();
-    RunEntry {
-        id: run.id(),
-        path: run.path().to_owned(),
-        name: plan.as_ref().and_then(|p| p.name.clone()),
-        started_at: run.env().map(|e| e.environment.started_at).unwrap_or_default(),
-        state,
-        labels: plan.map(|p| p.labels).unwrap_or_default(),
-        valid: summary.as_ref().map(|s| s.valid),
-        status: summary.as_ref().map(|s| s.status),
-        verdict: summary.map(|s| s.verdict),
-        cleanup_due: journal::pending(&run.journal_path()).map_or(0, |p| p.len()),
-        bytes: files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum(),
-    }
 }
 
 fn zst_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {

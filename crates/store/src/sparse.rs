@@ -3,7 +3,7 @@
 //! The dense form has 270 KB; a slice of 100 ms seldom fills more than a few hundred buckets.
 
 use plimsoll_model::Histogram;
-use plimsoll_model::histogram::MAX_NS;
+use plimsoll_model::histogram::{MAX_NS, MergeHistogram};
 
 use crate::StoreError;
 use crate::varint::{Cursor, put_u64, put_u128};
@@ -23,11 +23,25 @@ impl From<&Histogram> for SparseHistogram {
     }
 }
 
+impl From<&SparseHistogram> for Histogram {
+    fn from(h: &SparseHistogram) -> Self {
+        h.to_dense()
+    }
+}
+
+impl MergeHistogram for SparseHistogram {
+    fn merge(&mut self, other: &Self) {
+        self.merge(other);
+    }
+}
+
 impl SparseHistogram {
+    /// Values recorded; stays at the most that 64 bits hold.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |n, b| n.saturating_add(b.1))
     }
 
+    /// Nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
@@ -38,6 +52,8 @@ impl SparseHistogram {
         if n == 0 { 0.0 } else { self.sum_ns as f64 / n as f64 }
     }
 
+    /// The highest value of the last bucket, nanoseconds: at most one bucket's width above the largest that was recorded. Zero when
+    /// empty.
     pub fn max(&self) -> u64 {
         self.buckets.last().map_or(0, |b| bucket_high(b.0))
     }
@@ -56,6 +72,7 @@ impl SparseHistogram {
         0
     }
 
+    /// (lowest value of the bucket, nanoseconds; how often), ascending, without empty ones.
     pub fn buckets(&self) -> &[(u64, u64)] {
         &self.buckets
     }
@@ -119,6 +136,7 @@ impl SparseHistogram {
         dense.add_sum_ns(self.sum_ns);
     }
 
+    /// The same with all buckets, as the judge computes with it.
     pub fn to_dense(&self) -> Histogram {
         let mut h = Histogram::new();
         self.add_to(&mut h);
@@ -137,6 +155,7 @@ impl SparseHistogram {
         }
     }
 
+    /// Reads what [`Self::encode`] wrote; an error where the buckets are not in order, or not buckets of ours.
     pub fn decode(c: &mut Cursor<'_>) -> Result<Self, StoreError> {
         let sum_ns = c.u128("histogram sum")?;
         let n = c.count("histogram size")?;

@@ -9,13 +9,15 @@ use plimsoll_model::{Interval, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
-use crate::codec::SparseInterval;
+use crate::codec::{self, SparseInterval};
 use crate::frame::{Damage, FrameReader, FrameWriter};
 use crate::mark::Mark;
 use crate::unknown::Unknown;
 use crate::varint::{Cursor, put_u64};
 
+/// In the header of `intervals/AGENT.zst`.
 pub const INTERVALS_FORMAT: &str = "plimsoll.intervals/1";
+/// In the header of `samples/HOST.zst`.
 pub const SAMPLES_FORMAT: &str = "plimsoll.samples/1";
 
 const TAG_HEADER: u8 = 0;
@@ -23,8 +25,8 @@ const TAG_INTERVAL: u8 = 1;
 const TAG_MARK: u8 = 2;
 const TAG_SAMPLE: u8 = 3;
 
-/// A frame spans at most this much of the run: what a kill can cost.
-const FRAME_SPAN_NS: u64 = 1_000_000_000;
+/// A frame spans about this much of the run, and one slice where that is longer: what a kill can cost.
+pub const FRAME_SPAN_NS: u64 = 1_000_000_000;
 /// And at most about this many bytes before compression.
 const FRAME_BYTES: usize = 8 << 20;
 
@@ -47,11 +49,16 @@ pub struct Header {
 /// One record, as read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
+    /// A slice of the grid, of one agent.
     Interval {
+        /// Index of the stage that was running.
         stage: u32,
+        /// Histograms are made dense only where they are merged.
         interval: SparseInterval,
     },
+    /// Something that happened, with its time.
     Mark(Mark),
+    /// Of a host, at a time.
     Sample(Box<Sample>),
     /// A record that this version cannot read.
     Unknown(Unknown),
@@ -61,6 +68,8 @@ pub enum Record {
 #[derive(Debug)]
 pub struct StreamWriter {
     frames: FrameWriter,
+    /// Agent or host that the file is of.
+    source: String,
     grid_ns: u64,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
@@ -69,8 +78,9 @@ pub struct StreamWriter {
 }
 
 impl StreamWriter {
+    /// With its header in a frame of its own, flushed. There must be no such file.
     pub fn create(path: &Path, header: &Header) -> Result<Self, StoreError> {
-        let mut w = Self::over(FrameWriter::create(path)?, header.grid_ns);
+        let mut w = Self::over(FrameWriter::create(path)?, header.clone());
         w.record(TAG_HEADER, &json(header));
         w.flush()?;
         Ok(w)
@@ -79,11 +89,11 @@ impl StreamWriter {
     /// Goes on with a file that a killed run left.
     pub fn resume(path: &Path) -> Result<Self, StoreError> {
         let header = StreamReader::open(path)?.header().clone();
-        Ok(Self::over(FrameWriter::resume(path)?, header.grid_ns))
+        Ok(Self::over(FrameWriter::resume(path)?, header))
     }
 
-    fn over(frames: FrameWriter, grid_ns: u64) -> Self {
-        Self { frames, grid_ns, buffer: Vec::new(), scratch: Vec::new(), opened_ns: None }
+    fn over(frames: FrameWriter, Header { source, grid_ns, .. }: Header) -> Self {
+        Self { frames, source, grid_ns, buffer: Vec::new(), scratch: Vec::new(), opened_ns: None }
     }
 
     /// Appends a slice of a stage; slices come in order of their index.
@@ -91,13 +101,18 @@ impl StreamWriter {
         let mut body = std::mem::take(&mut self.scratch);
         body.clear();
         put_u64(&mut body, u64::from(stage));
-        SparseInterval::from(interval).encode(&mut body);
+        codec::encode(&interval.to_form(), &mut body);
         self.record(TAG_INTERVAL, &body);
         self.scratch = body;
         self.flush_if_due(interval.index.saturating_mul(self.grid_ns), self.grid_ns)
     }
 
+    /// Appends a sample of the host that the file is of. Flushed at least once a second.
     pub fn sample(&mut self, sample: &Sample) -> Result<(), StoreError> {
+        assert_eq!(
+            sample.host, self.source,
+            "a file of samples is of one host: counters of two do not subtract"
+        );
         self.record(TAG_SAMPLE, &json(sample));
         self.flush_if_due(sample.at_ns, 0)
     }
@@ -164,7 +179,7 @@ impl StreamReader {
             Ok(Some((TAG_HEADER, body))) => {
                 serde_json::from_slice::<Header>(body).map_err(|e| bad(format!("bad header: {e}")))?
             }
-            _ => return Err(bad("it does not begin with a header".into())),
+            _ => return Err(bad("it does not start with a header".into())),
         };
         let wanted = match header.format.split('/').next() {
             Some("plimsoll.samples") => SAMPLES_FORMAT,
@@ -180,6 +195,7 @@ impl StreamReader {
         Ok(Self { frames, header, frame, at })
     }
 
+    /// As whoever made the file wrote it.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -264,7 +280,7 @@ fn decode(tag: u8, body: &[u8], grid_ns: u64) -> Result<Record, Unknown> {
     match tag {
         TAG_INTERVAL => {
             let mut c = Cursor::new(body);
-            let read = || Ok((c.u32("stage")?, SparseInterval::decode(&mut c)?));
+            let read = || Ok((c.u32("stage")?, codec::decode(&mut c)?));
             let (stage, interval) = { read }().map_err(|e: StoreError| Unknown::of_counts("slice", e))?;
             if !in_time(interval.index, grid_ns) {
                 return Err(Unknown::of_counts("slice", "its time"));

@@ -59,6 +59,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
+    /// Beyond the most kinds that are kept, all count as one.
     pub fn add(&mut self, unknown: Unknown) {
         let unknown = if self.counts.len() < MOST_KINDS || self.counts.contains_key(&unknown) {
             unknown
@@ -69,6 +70,7 @@ impl Skipped {
         *n = n.saturating_add(1);
     }
 
+    /// All records were known.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

@@ -11,6 +11,7 @@ pub fn put_u128(out: &mut Vec<u8>, mut v: u128) {
     out.push(v as u8);
 }
 
+/// Seven bits a byte, the lowest first.
 pub fn put_u64(out: &mut Vec<u8>, v: u64) {
     put_u128(out, u128::from(v));
 }
@@ -22,24 +23,29 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// At the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
+    /// Nothing is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
+    /// Bytes.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
+    /// `what`: for the error, if there is none left.
     pub fn u8(&mut self, what: &'static str) -> Result<u8, StoreError> {
         let (first, rest) = self.rest.split_first().ok_or(StoreError::Record(what))?;
         self.rest = rest;
         Ok(*first)
     }
 
+    /// `what`: for the error, if it is cut off or too large.
     pub fn u128(&mut self, what: &'static str) -> Result<u128, StoreError> {
         let mut value = 0u128;
         for shift in (0..126).step_by(7) {
@@ -56,10 +62,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// `what`: for the error, if it is cut off or too large.
     pub fn u64(&mut self, what: &'static str) -> Result<u64, StoreError> {
         u64::try_from(self.u128(what)?).map_err(|_| StoreError::Record(what))
     }
 
+    /// `what`: for the error, if it is cut off or too large.
     pub fn u32(&mut self, what: &'static str) -> Result<u32, StoreError> {
         u32::try_from(self.u128(what)?).map_err(|_| StoreError::Record(what))
     }
@@ -73,6 +81,7 @@ impl<'a> Cursor<'a> {
         Ok(n as usize)
     }
 
+    /// As they are; `what`: for the error, if there are fewer.
     pub fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], StoreError> {
         if n > self.rest.len() {
             return Err(StoreError::Record(what));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{GRID_NS, new_run, slice, stage_start, write_stage};
+use common::{GRID_NS, append_record, new_run, slice, stage_start, write_stage};
 use plimsoll_store::{LoadOptions, Record, RunDir, StreamReader, StreamWriter};
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn a_cut_run_loads_and_says_so() {
     assert_eq!(data.damage.len(), 1);
     assert!(data.end.is_none());
     let window = data.stages[0].window(GRID_NS).unwrap();
-    let totals = run.totals(&[window]).unwrap();
+    let totals = run.totals(&[window], 1).unwrap();
     assert!(totals[0].series[0].ok() > 0);
 }
 
@@ -93,28 +93,16 @@ fn zstdcat_understands_the_file() {
     );
 }
 
-fn record(tag: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    plimsoll_store::varint::put_u64(&mut out, body.len() as u64);
-    out.extend_from_slice(body);
-    out
-}
-
-/// A frame between the good ones of a run.
-fn append(path: &std::path::Path, content: &[u8]) {
-    plimsoll_store::frame::FrameWriter::resume(path).unwrap().append(content).unwrap();
-}
-
 #[test]
 fn what_a_newer_program_wrote_is_passed_over_and_said_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
     write_stage(&run, 35);
     let path = run.interval_files().unwrap().remove(0);
-    append(&path, &record(2, br#"{"mark":"agent_joined","at_ns":7,"agent":"b"}"#));
-    append(&path, &record(9, b"a kind of record to come"));
-    append(&path, &record(2, br#"{"mark":"stage_end","stage":0,"at_ns":"soon"}"#));
-    append(&path, &record(1, &[0, 0, 0]));
+    append_record(&path, 2, br#"{"mark":"agent_joined","at_ns":7,"agent":"b"}"#);
+    append_record(&path, 9, b"a kind of record to come");
+    append_record(&path, 2, br#"{"mark":"stage_end","stage":0,"at_ns":"soon"}"#);
+    append_record(&path, 1, &[0, 0, 0]);
     let mut w = StreamWriter::resume(&path).unwrap();
     w.mark(&stage_start(1, 40 * GRID_NS)).unwrap();
     w.interval(1, &slice(1, 41, 3, 3)).unwrap();
@@ -136,7 +124,7 @@ fn only_what_carries_figures_makes_them_incomplete() {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
     write_stage(&run, 9);
-    append(&run.interval_files().unwrap()[0], &record(2, br#"{"mark":"\u001b[2Jagent","at_ns":7}"#));
+    append_record(&run.interval_files().unwrap()[0], 2, br#"{"mark":"\u001b[2Jagent","at_ns":7}"#);
     let data = run.load(&LoadOptions::default()).unwrap();
     assert_eq!(
         (data.skipped.to_string().as_str(), data.skipped.has_figures()),
@@ -158,22 +146,55 @@ fn slices_far_apart_or_of_no_stage_take_no_memory() {
     w.finish().unwrap();
     let data = run.load(&LoadOptions::default()).unwrap();
     assert!(data.stages[0].client.len() <= 72_001);
-    let work: u64 = data.stages[0].series.values().flatten().map(|p| p.ok()).sum();
+    let work: u64 = data.stages[0].series.values().flatten().map(|p| p.counts.ok()).sum();
     assert_eq!(work, 60);
     assert_eq!(data.skipped.count(), 2, "{}", data.skipped);
 }
 
-/// A run as it was written by the first version of the formats: it stays readable for ever.
+fn old_run(name: &str) -> RunDir {
+    let old = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/old"));
+    RunDir::open(&old.join(name)).unwrap()
+}
+
+/// Runs as they were written, each by the formats of its day: the first of all, and those of before there were agents (a simulated mix
+/// in an open loop, with failures; the null target on a real clock, with samples). They stay readable for ever.
 #[test]
-fn an_old_run_is_read() {
-    let run =
-        RunDir::open(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/old/run-1"))).unwrap();
-    let data = run.load(&LoadOptions::default()).unwrap();
-    assert!(data.damage.is_empty() && data.skipped.is_empty(), "{:?} {}", data.damage, data.skipped);
-    let stage = &data.stages[0];
-    let totals = run.totals(&[stage.window(data.grid_ns).unwrap()]).unwrap();
-    let ok: Vec<u64> = totals[0].series.iter().map(|s| s.ok()).collect();
-    assert_eq!(ok, [2091, 5943]);
+fn old_runs_are_read() {
+    for (name, truth) in [("run-1", &[2091, 5943][..]), ("run-2", &[136, 436]), ("run-3", &[380])] {
+        let run = old_run(name);
+        let data = run.load(&LoadOptions::default()).unwrap();
+        assert!(data.damage.is_empty() && data.skipped.is_empty(), "{:?} {}", data.damage, data.skipped);
+        let [stage] = &data.stages[..] else { panic!("{name}") };
+        let totals = run.totals(&[stage.window(data.grid_ns).unwrap()], 1).unwrap();
+        let ok: Vec<u64> = totals[0].series.iter().map(|s| s.ok()).collect();
+        assert_eq!(ok, truth, "{name}");
+        // All of them are of one agent, on the machine that the environment tells of.
+        let [local] = &data.agents[..] else { panic!("{name}: {:?}", data.agents) };
+        assert_eq!((local.host.agent.as_str(), local.listed, local.files), ("local", true, 1));
+        assert_eq!((&local.host.machine, local.host.machine.cpu_count), (&data.environment.machine, 2));
+        assert_eq!(totals[0].agents, []);
+        let [own] = &stage.agents[..] else { panic!("{name}") };
+        assert_eq!(
+            (own.workers, own.start_ns, own.end_ns),
+            (stage.workers, Some(stage.start_ns), stage.end_ns)
+        );
+        assert_eq!(stage.agent_points(own, data.step_ns, 0, u64::MAX), stage.client);
+        assert_eq!(
+            data.samples_of(local).map_or(0, |h| h.samples.len()),
+            if name == "run-3" { 6 } else { 0 }
+        );
+    }
+}
+
+#[test]
+fn what_was_said_of_an_old_run_is_read() {
+    for (name, lines) in [("run-2", 3), ("run-3", 1)] {
+        let run = old_run(name);
+        assert_eq!((run.altered_files().unwrap(), run.altered_results().unwrap()), (vec![], vec![]));
+        let (summary, analysis) = (run.summary().unwrap(), run.analysis().unwrap());
+        assert_eq!((summary.workloads.len(), summary.agents.len()), (lines, 0));
+        assert!(!analysis.checks.is_empty() && summary.findings.iter().all(|f| f.agent.is_none()));
+    }
 }
 
 proptest! {

@@ -41,8 +41,8 @@ fn how_long(ceilings: usize, duration: Duration) -> String {
     let of = |attempts: u32| (0..attempts).map(|i| WARMUP + duration * (1 << i)).sum::<Duration>();
     let all_s = |attempts: u32| (of(attempts) * ceilings as u32).as_secs_f64().ceil();
     format!(
-        "{ceilings} ceilings, {} each: about {:.0} s, and up to {:.0} s where intervals stay wide: then each is measured again, up to {} \
-         times, twice as long each time",
+        "{ceilings} ceilings, {} each: about {:.0} s, or up to {:.0} s if intervals stay wide. A ceiling with a wide \
+         interval is measured again, up to {} times, for twice as long each time",
         Span(duration),
         all_s(1),
         all_s(ATTEMPTS),
@@ -61,7 +61,7 @@ pub fn calibrate(
 ) -> Result<Calibration, RunError> {
     if duration < SHORTEST {
         return Err(RunError::input(
-            format!("{} is too short to measure a ceiling in", Span(duration)),
+            format!("{} is too short to measure a ceiling", Span(duration)),
             format!("Give --duration {} or more; 2s is usual", Span(SHORTEST)),
         ));
     }
@@ -76,7 +76,7 @@ pub fn calibrate(
     events(Event::Doing(how_long(cases.len(), duration)));
     let result = cases.into_iter().try_for_each(|(name, kind, size)| {
         let (estimate, narrow) = narrow(|attempt| {
-            let again = if attempt > 0 { " again, and longer: the interval was too wide" } else { "" };
+            let again = if attempt > 0 { " again, for longer: the interval was too wide" } else { "" };
             events(Event::Doing(format!("measuring {name}{again}")));
             once(&options, (kind, size, duration * (1 << attempt)), &mut events)
         })?;
@@ -122,7 +122,7 @@ fn once(
     let _ = RunDir::open(&finished.path).and_then(RunDir::remove);
     let line = finished.summary.workloads.first().and_then(|w| w.ops_per_s);
     line.filter(|e| e.value > 0.0).ok_or_else(|| {
-        RunError::input(format!("'{kind}' gave no rate"), "Run it again on a quiet machine, or longer")
+        RunError::input(format!("'{kind}' gave no rate"), "Run it again on a quiet machine, or for longer")
     })
 }
 

@@ -45,17 +45,17 @@ pub struct BlockOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum BlockError {
     #[error(
-        "{DAEMON} is not installed, and it is what limits the disk; on Debian and Ubuntu: \
-         apt-get install qemu-system-common fuse3"
+        "{DAEMON}, which limits the disk, is not installed; on Debian and Ubuntu: apt-get install qemu-system-common \
+         fuse3"
     )]
     NotInstalled,
     #[error(
-        "tier {0} is one of objects: use it with `plimsoll target s3`; block tiers are vultr-hdd and vultr-nvme"
+        "tier {0} is an object tier: use it with `plimsoll target s3`; block tiers are vultr-hdd and vultr-nvme"
     )]
     NotBlock(String),
-    #[error("a limit cannot be given to {DAEMON}: {0}")]
+    #[error("this limit cannot be set in {DAEMON}: {0}")]
     Limit(String),
-    #[error("the size of the disk has to be a multiple of 4,096 bytes, and above 0; it is {0}")]
+    #[error("the size of the disk must be a positive multiple of 4,096 bytes; it is {0}")]
     Size(u64),
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
@@ -67,7 +67,7 @@ pub enum BlockError {
 
 /// A running disk; the daemon ends when this is dropped.
 #[derive(Debug)]
-pub struct Handle {
+pub struct DiskHandle {
     daemon: Child,
     path: PathBuf,
     export: Export,
@@ -79,7 +79,7 @@ pub struct Handle {
 /// What the mark of a data directory says.
 const DATA_FORMAT: &str = "plimsoll.block/1";
 
-impl Handle {
+impl DiskHandle {
     /// The file to measure, or the socket of the NBD server.
     pub fn path(&self) -> &Path {
         &self.path
@@ -118,14 +118,14 @@ impl Handle {
     pub fn stop(self) {}
 }
 
-impl Drop for Handle {
+impl Drop for DiskHandle {
     fn drop(&mut self) {
         end(&mut self.daemon);
     }
 }
 
 /// Makes the disk and exports it; the answer comes when it can be opened.
-pub fn start(options: &BlockOptions) -> Result<Handle, BlockError> {
+pub fn start(options: &BlockOptions) -> Result<DiskHandle, BlockError> {
     let throttle = throttle_group(&options.limits)?;
     if options.size_bytes == 0 || !options.size_bytes.is_multiple_of(4_096) {
         return Err(BlockError::Size(options.size_bytes));
@@ -149,7 +149,7 @@ pub fn start(options: &BlockOptions) -> Result<Handle, BlockError> {
         Export::Nbd => {}
     }
     let daemon = spawn(&disk, &path, options.export, &throttle)?;
-    let mut handle = Handle { daemon, path, export: options.export, throttle, _dir: dir };
+    let mut handle = DiskHandle { daemon, path, export: options.export, throttle, _dir: dir };
     await_export(&mut handle, options.size_bytes)?;
     Ok(handle)
 }
@@ -197,15 +197,15 @@ fn burst(l: &LimitSpec, base: u64) -> Result<Option<(u64, u64)>, BlockError> {
         None if l.capacity.is_none() => Ok(None),
         // Of any rate, until the bucket is full: QEMU's length of one second.
         None if capacity >= base => Ok(Some((capacity, 1))),
-        None => {
-            Err(BlockError::Limit(format!("a capacity of {capacity} is below a second of its rate, {base}")))
-        }
+        None => Err(BlockError::Limit(format!(
+            "a capacity of {capacity} is less than one second of its rate, {base}"
+        ))),
         Some(max) => {
             let max = whole(max.0, "burst_per_s")?;
             let length = (capacity as f64 / max as f64).round() as u64;
             if length == 0 {
                 let text =
-                    format!("a capacity of {capacity} is below half a second of its burst rate, {max}");
+                    format!("a capacity of {capacity} is less than half a second of its burst rate, {max}");
                 return Err(BlockError::Limit(text));
             }
             Ok(Some((max, length)))
@@ -291,7 +291,7 @@ fn spawn(disk: &Path, path: &Path, export: Export, throttle: &str) -> Result<Chi
 }
 
 /// Waits for the export: a file of the disk's size, or a socket.
-fn await_export(handle: &mut Handle, bytes: u64) -> Result<(), BlockError> {
+fn await_export(handle: &mut DiskHandle, bytes: u64) -> Result<(), BlockError> {
     use std::os::unix::fs::FileTypeExt;
     let deadline = Instant::now() + START;
     while Instant::now() < deadline && !handle.has_ended() {
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn limits_that_qemu_cannot_hold_are_refused_with_a_reason() {
         let e = |limits: &str| group(limits).unwrap_err().to_string();
-        assert!(e("[[limit]]\nunit='ops'\nrate_per_s=100\ncapacity=5\n").contains("below a second"));
+        assert!(e("[[limit]]\nunit='ops'\nrate_per_s=100\ncapacity=5\n").contains("less than one second"));
         assert!(e("[[limit]]\nunit='ops'\nrate_per_s=0.5\n").contains("below 1 per second"));
         assert!(
             e("[[limit]]\nunit='ops'\nrate_per_s=5\n[[limit]]\nunit='ops'\nrate_per_s=6\n")

@@ -14,16 +14,16 @@ pub const MARKER: &str = ".plimsoll-data";
 pub enum DataDirError {
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
-    #[error("{0} is in use by another server: stop that one, or name another directory")]
+    #[error("{0} is in use by another server: stop it, or choose another directory")]
     InUse(PathBuf),
     #[error(
-        "{dir} is not empty (it holds '{holds}') and has no mark of `plimsoll target`, so that nothing in it is touched; \
-         name a new or empty directory{remedy}"
+        "{dir} is not empty (it contains '{holds}') and has no mark of `plimsoll target`, so nothing in it is \
+         touched; choose a new or empty directory{remedy}"
     )]
     Foreign { dir: String, holds: String, remedy: String },
     #[error(
-        "{marker} is not the mark of this server ({what}), so that nothing beside it is touched; \
-         name a new or empty directory"
+        "{marker} is not the mark of this server ({what}), so nothing in its directory is touched; choose a new or \
+         empty directory"
     )]
     NotOurs { marker: String, what: String },
 }
@@ -103,7 +103,7 @@ fn foreign(dir: &Path) -> io::Result<Option<String>> {
 fn plain(dir: &File, marker: &File) -> io::Result<Option<&'static str>> {
     let (d, m) = (fstat(dir)?, fstat(marker)?);
     if m.st_mode & libc_kind::MASK != libc_kind::REGULAR {
-        return Ok(Some("it is no regular file"));
+        return Ok(Some("it is not a regular file"));
     }
     if m.st_nlink != 1 {
         return Ok(Some("it has several names"));
@@ -151,7 +151,7 @@ mod tests {
         fs::create_dir(dir.path().join("tmp")).unwrap();
         fs::write(dir.path().join("tmp/precious"), b"p").unwrap();
         let told = claim(dir.path()).unwrap_err();
-        assert!(told.contains("it holds 'tmp'") && !told.contains(FORMAT), "{told}");
+        assert!(told.contains("it contains 'tmp'") && !told.contains(FORMAT), "{told}");
         assert_eq!(fs::read(dir.path().join("tmp/precious")).unwrap(), b"p");
         fs::write(dir.path().join("disk.raw"), b"of an older version").unwrap();
         assert!(claim(dir.path()).unwrap_err().contains(FORMAT));

@@ -1,16 +1,16 @@
 //! The canned server over real sockets: answers, faults with exact counts, framing, delay.
 
-use plimsoll_target::canned::{CannedOptions, Continue, Fault, FaultScope, Handle, spawn};
+use plimsoll_target::canned::{CannedFault, CannedHandle, CannedOptions, Continue, FaultScope, spawn};
 use plimsoll_target::limiter::LimitSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-fn start(options: CannedOptions) -> Handle {
+fn start(options: CannedOptions) -> CannedHandle {
     spawn(SocketAddr::from(([127, 0, 0, 1], 0)), options).unwrap()
 }
 
-fn connect(h: &Handle) -> TcpStream {
+fn connect(h: &CannedHandle) -> TcpStream {
     let s = TcpStream::connect(h.addr()).unwrap();
     s.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     s
@@ -121,7 +121,7 @@ fn expect_100_continue_is_answered_as_told() {
 
 #[test]
 fn thirty_percent_of_503_are_exactly_that_and_counted() {
-    let faults = vec!["503=30%".parse::<Fault>().unwrap()];
+    let faults = vec!["503=30%".parse::<CannedFault>().unwrap()];
     let h = start(CannedOptions { faults, retry_after_s: Some(2), threads: 2, ..CannedOptions::default() });
     let (mut a, mut b) = (connect(&h), connect(&h));
     let mut refused = 0;
@@ -154,7 +154,7 @@ fn broken_answers_are_broken_in_the_way_that_was_asked_for() {
             ..CannedOptions::default()
         })
     };
-    let all = |h: &Handle| {
+    let all = |h: &CannedHandle| {
         let mut s = connect(h);
         s.write_all(get.as_bytes()).unwrap();
         let mut text = Vec::new();
@@ -229,7 +229,7 @@ fn an_oversized_head_and_nonsense_are_refused() {
     assert_eq!(read_answer(&mut s, false).0, 400);
 }
 
-fn limited(limits: &str, body_bytes: u64) -> Handle {
+fn limited(limits: &str, body_bytes: u64) -> CannedHandle {
     let text = format!("name='t'\nkind='object'\n{limits}");
     let limits = Some(LimitSet::parse(&text, "test").unwrap());
     start(CannedOptions { limits, body_bytes, ..CannedOptions::default() })

@@ -1,13 +1,13 @@
 //! (d) the active probe: ops and bytes limiters, each present in 80 % of systems, with random fill.
 
-use plimsoll_stats::probe::{Capacity, Found, Options, Outcome};
+use plimsoll_stats::probe::{Capacity, Found, ProbeOptions, ProbeOutcome};
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::events::Events;
 use plimsoll_stats::simulate::fluid::Fluid;
 use plimsoll_stats::simulate::{Bucket, Charges, drive};
 
 use super::Settings;
-use super::score::{COVERAGE, Goal, Row, hits};
+use super::score::{COVERAGE, Goal, ScoreRow, hits};
 use plimsoll_stats::math;
 
 struct Truth {
@@ -20,7 +20,7 @@ struct Truth {
 struct Case {
     seed: u64,
     truth: [Truth; 2],
-    seen: Outcome,
+    seen: ProbeOutcome,
 }
 
 impl Case {
@@ -50,7 +50,7 @@ fn fluid(seed: u64) -> Case {
     if has_b {
         s.buckets.push(Bucket::new(Charges::Bytes, r_b, cap_b).filled(fill_b));
     }
-    let seen = drive::probe(&mut s, Options::default());
+    let seen = drive::probe(&mut s, ProbeOptions::default());
     let truth = |present: bool, rate: f64, burst: f64, capacity: f64| Truth {
         present,
         rate: if present { rate } else { burst },
@@ -72,7 +72,7 @@ fn requests(seed: u64, rejects: bool) -> Case {
     ];
     let mut s = Events::new(seed ^ 0xabcd, &buckets, 1);
     (s.ops_cap, s.bytes_cap, s.rejects) = (r * mo, rb * mb, rejects);
-    let seen = drive::probe(&mut s, Options { concurrency: 64, ..Options::default() });
+    let seen = drive::probe(&mut s, ProbeOptions { concurrency: 64, ..ProbeOptions::default() });
     let truth = |rate, burst, capacity| Truth { present: true, rate, burst, capacity };
     Case { seed, truth: [truth(r, r * mo, co), truth(rb, rb * mb, cb)], seen }
 }
@@ -84,7 +84,7 @@ fn measured(f: &Found) -> Option<plimsoll_model::Estimate> {
     }
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = table("active", &s.each(40, s.systems(1250), fluid), true);
     out.extend(table(
         "active, whole requests queued",
@@ -99,7 +99,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     out
 }
 
-fn table(name: &str, cases: &[Case], goals: bool) -> Vec<Row> {
+fn table(name: &str, cases: &[Case], goals: bool) -> Vec<ScoreRow> {
     let goal = |g: f64| goals.then_some(g);
     let share = |g: Goal| if goals { g } else { Goal::None };
     let pairs: Vec<(&Truth, &Found)> = cases.iter().flat_map(|c| c.pairs()).collect();
@@ -118,39 +118,47 @@ fn table(name: &str, cases: &[Case], goals: bool) -> Vec<Row> {
     let burst: Vec<f64> = present.iter().filter_map(|(t, f)| Some(f.burst?.value / t.burst - 1.0)).collect();
     let found = present.iter().filter(|(_, f)| f.is_bucket()).count();
     let mut out = vec![
-        Row::error(format!("{name}: sustained rate"), &rate, goal(0.01)),
-        Row::error("– capacity, 3 s of rate or more", &caps(&|t| t >= 3.0), goal(0.02)),
-        Row::error("– capacity, less than 3 s of rate", &caps(&|t| t < 3.0), goal(0.10)),
-        Row::error("– refill rate", &refill, goal(0.02)),
-        Row::error("– burst rate", &burst, None),
-        Row::share("– bucket found when present", found, present.len(), share(Goal::AtLeast(0.995))),
+        ScoreRow::error(format!("{name}: sustained rate"), &rate, goal(0.01)),
+        ScoreRow::error("– capacity, 3 s of rate or more", &caps(&|t| t >= 3.0), goal(0.02)),
+        ScoreRow::error("– capacity, less than 3 s of rate", &caps(&|t| t < 3.0), goal(0.10)),
+        ScoreRow::error("– refill rate", &refill, goal(0.02)),
+        ScoreRow::error("– burst rate", &burst, None),
+        ScoreRow::share("– bucket found when present", found, present.len(), share(Goal::AtLeast(0.995))),
     ];
     // Nothing can find a cliff that it does not wait for: the outcome's horizon says so.
-    let near = |t: &Truth| t.capacity / (t.burst - t.rate) <= Options::default().horizon_s;
+    let near = |t: &Truth| t.capacity / (t.burst - t.rate) <= ProbeOptions::default().horizon_s;
     let (h, n) = hits(present.iter().map(|(t, f)| near(t).then(|| f.is_bucket())));
-    out.push(Row::share(
-        format!("– – of those whose cliff lies within the horizon of {:.0} s", Options::default().horizon_s),
+    out.push(ScoreRow::share(
+        format!(
+            "– – of those whose cliff lies within the horizon of {:.0} s",
+            ProbeOptions::default().horizon_s
+        ),
         h,
         n,
         share(Goal::AtLeast(0.995)),
     ));
     if !absent.is_empty() {
         let wrong = absent.iter().filter(|f| f.is_bucket()).count();
-        out.push(Row::share("– bucket found when absent", wrong, absent.len(), share(Goal::AtMost(0.02))));
+        out.push(ScoreRow::share(
+            "– bucket found when absent",
+            wrong,
+            absent.len(),
+            share(Goal::AtMost(0.02)),
+        ));
     }
     let got = present.iter().filter(|(_, f)| measured(f).is_some()).count();
-    out.push(Row::share("– capacity measured (else bounded)", got, present.len(), Goal::None));
+    out.push(ScoreRow::share("– capacity measured (else bounded)", got, present.len(), Goal::None));
     let got = present.iter().filter(|(_, f)| f.refill.is_some()).count();
-    out.push(Row::share("– refill measured by itself", got, present.len(), Goal::None));
+    out.push(ScoreRow::share("– refill measured by itself", got, present.len(), Goal::None));
     let (h, n) = hits(present.iter().map(|(t, f)| f.sustained.map(|e| e.contains(t.rate))));
-    out.push(Row::share("– 95 % interval of the rate covers", h, n, share(COVERAGE)));
+    out.push(ScoreRow::share("– 95 % interval of the rate covers", h, n, share(COVERAGE)));
     let (h, n) = hits(present.iter().map(|(t, f)| measured(f).map(|e| e.contains(t.capacity))));
-    out.push(Row::share("– 95 % interval of the capacity covers", h, n, share(COVERAGE)));
+    out.push(ScoreRow::share("– 95 % interval of the capacity covers", h, n, share(COVERAGE)));
     let (h, n) = hits(present.iter().map(|(t, f)| f.burst.map(|e| e.contains(t.burst))));
-    out.push(Row::share("– 95 % interval of the burst rate covers", h, n, Goal::None));
+    out.push(ScoreRow::share("– 95 % interval of the burst rate covers", h, n, Goal::None));
     let times: Vec<f64> = cases.iter().map(|c| c.seen.elapsed_s).collect();
     let median = math::median(&times);
-    out.push(Row {
+    out.push(ScoreRow {
         figure: "– time".into(),
         goal: if goals { "median <= 330 s".into() } else { String::new() },
         measured: format!(

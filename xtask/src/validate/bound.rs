@@ -3,11 +3,11 @@
 //! Where a goal is missed, they say whether the method is to blame or what was measured.
 
 use plimsoll_stats::least_squares::solve;
-use plimsoll_stats::limit_model::{Cell, Theta};
+use plimsoll_stats::limit_model::{MeasuredCell, Theta};
 
 /// Standard deviation of the logarithm of the knee, for cells whose mean logarithm has the standard deviation `sd`.
 /// `None` where the cells do not determine it.
-pub fn knee(theta: &Theta, p: f64, cells: &[Cell], sd: f64) -> Option<f64> {
+pub fn knee(theta: &Theta, p: f64, cells: &[MeasuredCell], sd: f64) -> Option<f64> {
     const H: f64 = 1e-4;
     let moved = |j: usize, by: f64| {
         let mut t = *theta;
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn plain_means() {
         let theta = Theta([1000f64.ln(), 1e9f64.ln(), 1e-3f64.ln(), 1e6f64.ln()]);
-        let cell = |s: f64, c: f64| Cell { size_bytes: s, concurrency: c, ops_per_s: vec![] };
+        let cell = |s: f64, c: f64| MeasuredCell { size_bytes: s, concurrency: c, ops_per_s: vec![] };
         let mut cells = vec![cell(1.0, 1e9), cell(1.0, 1e9), cell(1e12, 1e9), cell(1e12, 1e9)];
         cells.extend([cell(1.0, 0.01), cell(1e8, 0.01)]);
         let sd = knee(&theta, 64.0, &cells, 0.02).expect("they determine it");

@@ -1,14 +1,14 @@
 //! (e) the limit model over sizes and concurrencies.
 
 use plimsoll_stats::limit_model::{
-    Binding, Campaign, Cell, LimitModel, Options, Pilot, Theta, analyse, sizes_around,
+    Campaign, CellBinding, LimitModel, LimitModelOptions, MeasuredCell, Pilot, Theta, analyse, sizes_around,
 };
 use plimsoll_stats::math;
 use plimsoll_stats::rng::Rng;
 
 use super::Settings;
 use super::bound;
-use super::score::{COVERAGE, Goal, Row, hits, percent};
+use super::score::{COVERAGE, Goal, ScoreRow, hits, percent};
 
 /// How the cells are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +26,7 @@ struct Case {
     bytes: f64,
     model: LimitModel,
     /// True binding of each cell, where it is clear by 15 %.
-    clear: Vec<Option<Binding>>,
+    clear: Vec<Option<CellBinding>>,
     /// Standard deviation of the logarithm of the knee that no unbiased estimate from these cells can be below.
     bound: Option<f64>,
 }
@@ -82,13 +82,13 @@ fn case(seed: u64, p: f64, cells: Cells) -> Case {
     let (cells, clear) = measure(&truth, &campaign, &mut g);
     let sd = (truth.between.powi(2) / 3.0 + truth.misfit.powi(2)).sqrt();
     let bound = bound::knee(&theta, p, &cells, sd);
-    let model = analyse(&cells, Options { bootstrap: 100, seed });
+    let model = analyse(&cells, LimitModelOptions { bootstrap: 100, seed });
     let model = model.known().expect("24 cells carry a model").clone();
     Case { ops: o, bytes: w, model, clear, bound }
 }
 
 /// Three runs of every cell; one cell in 25 is an outlier, 20 to 50 % low.
-fn measure(truth: &Truth, campaign: &Campaign, g: &mut Rng) -> (Vec<Cell>, Vec<Option<Binding>>) {
+fn measure(truth: &Truth, campaign: &Campaign, g: &mut Rng) -> (Vec<MeasuredCell>, Vec<Option<CellBinding>>) {
     let mut cells = Vec::new();
     let mut clear = Vec::new();
     for &c in &campaign.concurrencies {
@@ -97,12 +97,12 @@ fn measure(truth: &Truth, campaign: &Campaign, g: &mut Rng) -> (Vec<Cell>, Vec<O
             let outlier = if g.uniform() < 0.04 { g.log_between(0.5, 0.8).ln() } else { 0.0 };
             let y = truth.log_rate(s, c, g) + outlier;
             let ops_per_s = (0..3).map(|_| (y + truth.between * g.normal()).exp()).collect();
-            cells.push(Cell { size_bytes: s, concurrency: c, ops_per_s });
-            let mut t: Vec<(f64, Binding)> = truth
+            cells.push(MeasuredCell { size_bytes: s, concurrency: c, ops_per_s });
+            let mut t: Vec<(f64, CellBinding)> = truth
                 .theta
                 .terms(s, c)
                 .into_iter()
-                .zip([Binding::Ops, Binding::Bytes, Binding::Latency])
+                .zip([CellBinding::Ops, CellBinding::Bytes, CellBinding::Latency])
                 .collect();
             t.sort_by(|a, b| a.0.total_cmp(&b.0));
             clear.push((t[1].0 - t[0].0 > 0.15).then_some(t[0].1));
@@ -111,7 +111,7 @@ fn measure(truth: &Truth, campaign: &Campaign, g: &mut Rng) -> (Vec<Cell>, Vec<O
     (cells, clear)
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     for (part, name, p, cells, n) in [
         (61, "cells by a pilot, independent limiters", 64.0, Cells::Pilot, 2000),
@@ -137,7 +137,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     out
 }
 
-fn table(name: &str, all: &[Case], goals: bool, p: f64) -> Vec<Row> {
+fn table(name: &str, all: &[Case], goals: bool, p: f64) -> Vec<ScoreRow> {
     let share = |g: Goal| if goals { g } else { Goal::None };
     let both = all.iter().filter(|c| c.model.knee_bytes.is_some()).count();
     let knee: Vec<f64> =
@@ -149,38 +149,38 @@ fn table(name: &str, all: &[Case], goals: bool, p: f64) -> Vec<Row> {
     let labels = all
         .iter()
         .flat_map(|c| c.model.cells.iter().zip(&c.clear))
-        .map(|(seen, truth)| truth.filter(|_| seen.binding != Binding::Mixed).map(|t| seen.binding == t));
+        .map(|(seen, truth)| truth.filter(|_| seen.binding != CellBinding::Mixed).map(|t| seen.binding == t));
     let (right, said) = hits(labels);
     let mut out = vec![
-        Row::share(
+        ScoreRow::share(
             format!("limit model, {name}: both caps identified"),
             both,
             all.len(),
             share(Goal::AtLeast(0.74)),
         ),
-        Row::error("– knee", &knee, goals.then_some(0.05)),
+        ScoreRow::error("– knee", &knee, goals.then_some(0.05)),
         least_error(all),
-        Row::error("– ops cap", &ops, None),
-        Row::error("– bytes cap", &bytes, None),
-        Row::share("– binding cap named right (clear cells)", right, said, share(Goal::AtLeast(0.99))),
+        ScoreRow::error("– ops cap", &ops, None),
+        ScoreRow::error("– bytes cap", &bytes, None),
+        ScoreRow::share("– binding cap named right (clear cells)", right, said, share(Goal::AtLeast(0.99))),
     ];
     let (h, n) = hits(all.iter().map(|c| c.model.knee_bytes.map(|k| k.contains(c.bytes / c.ops))));
-    out.push(Row::share("– 95 % interval of the knee covers", h, n, share(COVERAGE)));
+    out.push(ScoreRow::share("– 95 % interval of the knee covers", h, n, share(COVERAGE)));
     let (h, n) = hits(all.iter().map(|c| c.model.ops_cap.value().map(|e| e.contains(c.ops))));
-    out.push(Row::share("– 95 % interval of the ops cap covers", h, n, share(COVERAGE)));
+    out.push(ScoreRow::share("– 95 % interval of the ops cap covers", h, n, share(COVERAGE)));
     let (h, n) = hits(all.iter().map(|c| c.model.bytes_cap.value().map(|e| e.contains(c.bytes))));
-    out.push(Row::share("– 95 % interval of the bytes cap covers", h, n, share(COVERAGE)));
+    out.push(ScoreRow::share("– 95 % interval of the bytes cap covers", h, n, share(COVERAGE)));
     let (low, high) = if p > 4.0 { (5.0, 64.0) } else { (1.0, 2.0) };
     let (h, n) = hits(all.iter().map(|c| Some((low..=high).contains(&c.model.exponent))));
-    out.push(Row::share("– exponent tells policy from shared resource", h, n, Goal::None));
+    out.push(ScoreRow::share("– exponent tells policy from shared resource", h, n, Goal::None));
     out
 }
 
 /// The errors that an estimate at the bound would have, with normal noise and without outliers.
-fn least_error(all: &[Case]) -> Row {
+fn least_error(all: &[Case]) -> ScoreRow {
     let mut g = Rng::new(1);
     let e: Vec<f64> = all.iter().filter_map(|c| c.bound).map(|sd| (sd * g.normal()).exp_m1().abs()).collect();
-    Row::shown(
+    ScoreRow::shown(
         "– – the least that these cells allow (Cramér-Rao bound)",
         format!("p50 {}, p90 {}", percent(math::quantile(&e, 0.5)), percent(math::quantile(&e, 0.9))),
     )

@@ -3,11 +3,13 @@
 use plimsoll_stats::compare::{MIN_RUNS, TARGET_HALF_WIDTH, abba, compare};
 use plimsoll_stats::math;
 use plimsoll_stats::rng::Rng;
-use plimsoll_stats::saturation::{Action, Observation, Options, Saturation};
-use plimsoll_stats::scale::{self, Size, scaling};
+use plimsoll_stats::saturation::{
+    SaturationAction, SaturationObservation, SaturationOptions, SaturationSearch,
+};
+use plimsoll_stats::scale::{self, ScaleSize, scaling};
 
 use super::Settings;
-use super::score::{Goal, Row, percent};
+use super::score::{Goal, ScoreRow, percent};
 
 /// Throughput over concurrency: soft, hard, or falling again.
 struct Curve {
@@ -42,15 +44,15 @@ type Found = (f64, f64, f64);
 fn ours(seed: u64, cv: f64) -> Found {
     let mut g = Rng::new(seed);
     let curve = Curve::new(&mut g);
-    let mut s = Saturation::new(Options { seed, ..Options::default() });
-    let (mut last, mut t): (Option<Observation>, f64) = (None, 0.0);
-    while let Action::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
+    let mut s = SaturationSearch::new(SaturationOptions { seed, ..SaturationOptions::default() });
+    let (mut last, mut t): (Option<SaturationObservation>, f64) = (None, 0.0);
+    while let SaturationAction::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
         t += ramp_s + measure_s;
         let x = 1000.0 * curve.at(f64::from(concurrency)) * (cv * g.normal()).exp();
-        last = Some(Observation {
+        last = Some(SaturationObservation {
             ops_per_s: x,
             mean_latency_s: f64::from(concurrency) / x,
-            ..Observation::default()
+            ..SaturationObservation::default()
         });
     }
     let c = f64::from(s.outcome().c95.unwrap_or(1));
@@ -74,14 +76,14 @@ fn minio(seed: u64, cv: f64) -> Found {
     }
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     for (i, cv) in [0.01, 0.03, 0.06, 0.10].into_iter().enumerate() {
         for (name, rule) in [("ours", ours as fn(u64, f64) -> Found), ("MinIO's rule", minio)] {
             let all = s.each(70 + i as u64, s.systems(400), |seed| rule(seed, cv));
             let bad = all.iter().filter(|f| f.0 < 0.9).count();
             let of = |f: &dyn Fn(&Found) -> f64| all.iter().map(f).collect::<Vec<f64>>();
-            out.push(Row::shown(
+            out.push(ScoreRow::shown(
                 format!("saturation search, noise {}, {name}: below 90 % of the maximum", percent(cv)),
                 format!(
                     "{}; over-provision p90 {:.1}x; median {:.0} s",
@@ -97,7 +99,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     out
 }
 
-fn scaling_rows(s: &Settings) -> Vec<Row> {
+fn scaling_rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     for (i, (nodes, cv)) in
         [(&[4.0, 8.0, 12.0][..], 0.02), (&[4.0, 8.0, 12.0], 0.05), (&[2.0, 4.0, 6.0, 8.0, 12.0], 0.02)]
@@ -108,9 +110,9 @@ fn scaling_rows(s: &Settings) -> Vec<Row> {
             let mut g = Rng::new(seed);
             let a = g.between(0.0, 0.08);
             let b = if g.uniform() < 0.5 { 0.0 } else { g.log_between(1e-4, 3e-3) };
-            let sizes: Vec<Size> = nodes
+            let sizes: Vec<ScaleSize> = nodes
                 .iter()
-                .map(|&n| Size {
+                .map(|&n| ScaleSize {
                     n,
                     runs: (0..5).map(|_| scale::law(n, 1.0, a, b) * (cv * g.normal()).exp()).collect(),
                 })
@@ -131,7 +133,7 @@ fn scaling_rows(s: &Settings) -> Vec<Row> {
                 nodes.len(),
                 percent(cv)
             );
-            let mut row = Row::share(name, covers, all.len(), Goal::AtLeast(0.90));
+            let mut row = ScoreRow::share(name, covers, all.len(), Goal::AtLeast(0.90));
             row.measured += &format!(", half width p50 {}", percent(math::median(&width)));
             out.push(row);
         }
@@ -139,7 +141,7 @@ fn scaling_rows(s: &Settings) -> Vec<Row> {
     out
 }
 
-fn stopping_rows(s: &Settings) -> Vec<Row> {
+fn stopping_rows(s: &Settings) -> Vec<ScoreRow> {
     let n = s.systems(2000);
     let runs = |seed: u64| {
         let mut g = Rng::new(seed);
@@ -177,25 +179,25 @@ fn stopping_rows(s: &Settings) -> Vec<Row> {
     });
     let count = |v: &[bool]| v.iter().filter(|x| **x).count();
     vec![
-        Row::share(
+        ScoreRow::share(
             "comparison, stopped at a half width of 2 %: interval covers",
             count(&width),
             width.len(),
             Goal::Between(0.91, 0.97),
         ),
-        Row::share(
+        ScoreRow::share(
             "– stopped at significance: false differences",
             count(&significance),
             significance.len(),
             Goal::None,
         ),
-        Row::share(
+        ScoreRow::share(
             "comparison under a drift of 8 %, interleaved and paired: interval covers",
             drift.iter().filter(|d| d.0).count(),
             drift.len(),
             Goal::AtLeast(0.93),
         ),
-        Row::share(
+        ScoreRow::share(
             "– one after the other: interval covers",
             drift.iter().filter(|d| d.1).count(),
             drift.len(),

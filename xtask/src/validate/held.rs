@@ -1,21 +1,21 @@
 //! (d) what the active probe says of a plateau without a burst: held by a limiter, or the storage's own speed.
 
-use plimsoll_stats::probe::{Cause, Options, Outcome, Resource};
+use plimsoll_stats::probe::{Cause, ProbeOptions, ProbeOutcome, Resource};
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::events::Events;
 use plimsoll_stats::simulate::fluid::Fluid;
 use plimsoll_stats::simulate::{Bucket, Charges, drive};
 
 use super::Settings;
-use super::score::{Goal, Row};
+use super::score::{Goal, ScoreRow};
 
 /// A probe as short as one that a user has to wait for: plateaus of half a minute to two.
-fn options() -> Options {
-    Options { budget_s: 300.0, horizon_s: 120.0, concurrency: 64, dt_s: 0.2, ..Options::default() }
+fn options() -> ProbeOptions {
+    ProbeOptions { budget_s: 300.0, horizon_s: 120.0, concurrency: 64, dt_s: 0.2, ..ProbeOptions::default() }
 }
 
 /// A system whose speed wanders, with or without limiters that let no burst through; and whether it stalls now and then.
-fn fluid(seed: u64, limited: bool) -> (bool, Outcome) {
+fn fluid(seed: u64, limited: bool) -> (bool, ProbeOutcome) {
     let mut g = Rng::new(seed);
     let (p_o, knee) = (g.log_between(100.0, 20_000.0), g.log_between(32e3, 1.05e6));
     let p_b = p_o * knee;
@@ -32,7 +32,7 @@ fn fluid(seed: u64, limited: bool) -> (bool, Outcome) {
 }
 
 /// Whole requests on a server whose service times vary by chance.
-fn requests(seed: u64) -> Outcome {
+fn requests(seed: u64) -> ProbeOutcome {
     let mut g = Rng::new(seed);
     let mut s = Events::new(seed ^ 0xabcd, &[], 1);
     (s.ops_cap, s.bytes_cap) = (g.log_between(80.0, 2000.0), g.log_between(20e6, 400e6));
@@ -41,7 +41,7 @@ fn requests(seed: u64) -> Outcome {
 }
 
 /// What was called limited and is not, for whoever improves the method: `VALIDATE_EXPLAIN=1`.
-fn explain(all: &[Outcome]) {
+fn explain(all: &[ProbeOutcome]) {
     if std::env::var_os("VALIDATE_EXPLAIN").is_none() {
         return;
     }
@@ -66,8 +66,8 @@ fn explain(all: &[Outcome]) {
     }
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
-    let of = |out: &[Outcome], what: &dyn Fn(Cause) -> bool| {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
+    let of = |out: &[ProbeOutcome], what: &dyn Fn(Cause) -> bool| {
         let causes = out.iter().flat_map(|o| [Resource::Ops, Resource::Bytes].map(|r| o.cause_of(r)));
         causes.filter(|c| what(*c)).count()
     };
@@ -79,15 +79,20 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     let limited = s.each(45, s.systems(200), |x| fluid(x, true));
     let goal = Goal::AtMost(0.02);
     let (stalls, none): (Vec<_>, Vec<_>) = limited.into_iter().partition(|(stalls, _)| *stalls);
-    let of_limited = |name: &str, all: Vec<(bool, Outcome)>| {
-        let all: Vec<Outcome> = all.into_iter().map(|(_, o)| o).collect();
-        Row::share(name, of(&all, &any), 2 * all.len(), Goal::None)
+    let of_limited = |name: &str, all: Vec<(bool, ProbeOutcome)>| {
+        let all: Vec<ProbeOutcome> = all.into_iter().map(|(_, o)| o).collect();
+        ScoreRow::share(name, of(&all, &any), 2 * all.len(), Goal::None)
     };
     vec![
-        Row::share("no limiter, speed that wanders: called held", of(&free, &held), 2 * free.len(), goal),
-        Row::share("– called limited for any cause", of(&free, &any), 2 * free.len(), goal),
-        Row::share("no limiter, whole requests: called held", of(&whole, &held), 2 * whole.len(), goal),
-        Row::share("– called limited for any cause", of(&whole, &any), 2 * whole.len(), goal),
+        ScoreRow::share(
+            "no limiter, speed that wanders: called held",
+            of(&free, &held),
+            2 * free.len(),
+            goal,
+        ),
+        ScoreRow::share("– called limited for any cause", of(&free, &any), 2 * free.len(), goal),
+        ScoreRow::share("no limiter, whole requests: called held", of(&whole, &held), 2 * whole.len(), goal),
+        ScoreRow::share("– called limited for any cause", of(&whole, &any), 2 * whole.len(), goal),
         of_limited("limiter without a burst or refusals: called limited", none),
         of_limited(
             "– where the storage stalls for 1 to 3 s now and then, more than the bucket makes good",

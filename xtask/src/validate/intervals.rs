@@ -5,10 +5,10 @@ use plimsoll_stats::rate::Mean;
 use plimsoll_stats::rng::Rng;
 
 use super::Settings;
-use super::score::{COVERAGE, Goal, Row};
+use super::score::{COVERAGE, Goal, ScoreRow};
 use super::steadiness::noise;
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let n = s.systems(2000);
     let mut out = Vec::new();
     // Seconds of window at slices of 100 ms, correlation time in seconds.
@@ -33,7 +33,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
             (m.value - 100.0).abs() <= m.half_width
         });
         let h = hit.iter().filter(|h| **h).count();
-        out.push(Row::share(
+        out.push(ScoreRow::share(
             format!("rate over {window:.0} s, correlation time {tau} s: interval covers"),
             h,
             hit.len(),
@@ -46,7 +46,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
 }
 
 /// Ratios of run means that are truly 1.
-fn ratios(s: &Settings, n: u64) -> Vec<Row> {
+fn ratios(s: &Settings, n: u64) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     for (i, (name, k, l)) in [
         ("log-normal", 3, 3),
@@ -74,7 +74,7 @@ fn ratios(s: &Settings, n: u64) -> Vec<Row> {
         });
         let h = hit.iter().filter(|h| **h).count();
         let goal = if name.starts_with("log-normal") { COVERAGE } else { Goal::AtLeast(0.93) };
-        out.push(Row::share(
+        out.push(ScoreRow::share(
             format!("ratio of {k} against {l} runs, {name}: interval covers"),
             h,
             hit.len(),

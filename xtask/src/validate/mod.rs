@@ -17,7 +17,7 @@ mod steadiness;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use score::Row;
+use score::ScoreRow;
 
 /// How much to run, and on which seeds.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-type Part = (&'static str, fn(&Settings) -> Vec<Row>);
+type Part = (&'static str, fn(&Settings) -> Vec<ScoreRow>);
 
 const PARTS: &[Part] = &[
     ("steady", steadiness::rows),

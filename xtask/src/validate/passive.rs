@@ -1,6 +1,6 @@
 //! (c) passive bucket fit: one bucket, two in series, none at all, and whole requests.
 
-use plimsoll_stats::bucket::{BucketFit, FitOptions, FitVerdict, fit};
+use plimsoll_stats::bucket::{FitOptions, FitVerdict, TierFit, fit};
 use plimsoll_stats::math;
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::events::{Backoff, Events, ops_bucket};
@@ -9,7 +9,7 @@ use plimsoll_stats::simulate::{Load, System};
 
 use super::Settings;
 use super::bound;
-use super::score::{COVERAGE, Goal, Row, hits, percent};
+use super::score::{COVERAGE, Goal, ScoreRow, hits, percent};
 
 const BIG: f64 = 1e15;
 
@@ -26,7 +26,7 @@ struct Single {
     seed: u64,
     truth: String,
     ratio: f64,
-    fit: BucketFit,
+    fit: TierFit,
     rate_error: f64,
     capacity_error: f64,
     burst_error: f64,
@@ -134,7 +134,7 @@ fn requests(seed: u64, nodes: usize, change: impl Fn(&mut Events)) -> Option<(f6
 }
 
 /// Misses and false alarms, for whoever improves the method: `VALIDATE_EXPLAIN=1`.
-fn explain(what: &str, seed: u64, f: &BucketFit, truth: &str) {
+fn explain(what: &str, seed: u64, f: &TierFit, truth: &str) {
     if std::env::var_os("VALIDATE_EXPLAIN").is_some() {
         let levels: Vec<String> =
             f.levels.iter().map(|l| format!("{:.0}-{:.0}s {:.1}", l.start_s, l.end_s, l.rate)).collect();
@@ -149,7 +149,7 @@ fn explain(what: &str, seed: u64, f: &BucketFit, truth: &str) {
     }
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     let all = s.each(30, s.systems(8000), single);
     for x in &all {
@@ -161,54 +161,64 @@ pub fn rows(s: &Settings) -> Vec<Row> {
         );
     }
     let one: Vec<&Single> = all.iter().filter(|x| x.fit.verdict == FitVerdict::Bucket).collect();
-    out.push(Row::share("passive: one bucket recognised as one", one.len(), all.len(), Goal::AtLeast(0.97)));
+    out.push(ScoreRow::share(
+        "passive: one bucket recognised as one",
+        one.len(),
+        all.len(),
+        Goal::AtLeast(0.97),
+    ));
     let missed = |name: &str| all.iter().filter(|x| x.fit.verdict.name() == name).count();
-    out.push(Row::shown(
+    out.push(ScoreRow::shown(
         "– otherwise called",
         ["no-cliff", "multi-tier", "unsteady", "undetermined"]
             .map(|n| format!("{n} {}", missed(n)))
             .join(", "),
     ));
     let e = |f: &dyn Fn(&Single) -> f64| one.iter().map(|x| f(x)).collect::<Vec<f64>>();
-    out.push(Row::error("– sustained rate", &e(&|x| x.rate_error), Some(0.013)));
+    out.push(ScoreRow::error("– sustained rate", &e(&|x| x.rate_error), Some(0.013)));
     let mut g = Rng::new(1);
     let least: Vec<f64> = one.iter().map(|x| (x.bound * g.normal()).abs()).collect();
-    out.push(Row::shown(
+    out.push(ScoreRow::shown(
         "– – the least that these plateaus allow (Cramér-Rao bound)",
         format!("p50 {}, p90 {}", percent(math::quantile(&least, 0.5)), percent(math::quantile(&least, 0.9))),
     ));
     let steep: Vec<f64> = one.iter().filter(|x| x.ratio >= 1.5).map(|x| x.capacity_error).collect();
-    out.push(Row::error("– capacity, burst/sustained >= 1.5", &steep, Some(0.015)));
+    out.push(ScoreRow::error("– capacity, burst/sustained >= 1.5", &steep, Some(0.015)));
     let flat: Vec<f64> = one.iter().filter(|x| x.ratio < 1.5).map(|x| x.capacity_error).collect();
-    out.push(Row::error("– capacity, burst/sustained < 1.5", &flat, Some(0.10)));
-    out.push(Row::error("– burst rate", &e(&|x| x.burst_error), None));
+    out.push(ScoreRow::error("– capacity, burst/sustained < 1.5", &flat, Some(0.10)));
+    out.push(ScoreRow::error("– burst rate", &e(&|x| x.burst_error), None));
     let (h, n) = hits(one.iter().map(|x| x.covered.map(|c| c.0)));
-    out.push(Row::share("– 95 % interval of the rate covers", h, n, COVERAGE));
+    out.push(ScoreRow::share("– 95 % interval of the rate covers", h, n, COVERAGE));
     let (h, n) = hits(one.iter().map(|x| x.covered.map(|c| c.1)));
-    out.push(Row::share("– 95 % interval of the capacity covers", h, n, COVERAGE));
+    out.push(ScoreRow::share("– 95 % interval of the capacity covers", h, n, COVERAGE));
 
     let none = s.each(31, s.systems(800), null);
     let wrong = none.iter().filter(|v| v.is_limiter()).count();
-    out.push(Row::share("passive: false bucket without a limiter", wrong, none.len(), Goal::AtMost(0.0)));
+    out.push(ScoreRow::share(
+        "passive: false bucket without a limiter",
+        wrong,
+        none.len(),
+        Goal::AtMost(0.0),
+    ));
     let unsteady = none.iter().filter(|v| !v.is_limiter() && **v != FitVerdict::NoCliff).count();
-    out.push(Row::share("– called unsteady or undetermined", unsteady, none.len(), Goal::None));
+    out.push(ScoreRow::share("– called unsteady or undetermined", unsteady, none.len(), Goal::None));
 
     let two = s.each(32, s.systems(400), two_tiers);
     let seen: Vec<[f64; 4]> = two.iter().flatten().copied().collect();
-    out.push(Row::share(
+    out.push(ScoreRow::share(
         "passive: two buckets in series recognised",
         seen.len(),
         two.len(),
         Goal::AtLeast(0.96),
     ));
     for (i, name) in ["first rate", "first capacity", "second rate", "second capacity"].iter().enumerate() {
-        out.push(Row::error(format!("– {name}"), &seen.iter().map(|x| x[i]).collect::<Vec<_>>(), None));
+        out.push(ScoreRow::error(format!("– {name}"), &seen.iter().map(|x| x[i]).collect::<Vec<_>>(), None));
     }
     out.extend(request_rows(s));
     out
 }
 
-fn request_rows(s: &Settings) -> Vec<Row> {
+fn request_rows(s: &Settings) -> Vec<ScoreRow> {
     type Change = fn(&mut Events);
     let cases: [(&str, usize, Change); 5] = [
         ("queue", 1, |s| s.rejects = false),
@@ -221,14 +231,14 @@ fn request_rows(s: &Settings) -> Vec<Row> {
     for (i, (name, nodes, change)) in cases.into_iter().enumerate() {
         let all = s.each(33 + i as u64, s.systems(100), |seed| requests(seed, nodes, change));
         let seen: Vec<(f64, f64)> = all.iter().flatten().copied().collect();
-        out.push(Row::share(
+        out.push(ScoreRow::share(
             format!("whole requests, {name}: recognised"),
             seen.len(),
             all.len(),
             Goal::None,
         ));
-        out.push(Row::error("– rate", &seen.iter().map(|x| x.0).collect::<Vec<_>>(), None));
-        out.push(Row::error("– capacity", &seen.iter().map(|x| x.1).collect::<Vec<_>>(), None));
+        out.push(ScoreRow::error("– rate", &seen.iter().map(|x| x.0).collect::<Vec<_>>(), None));
+        out.push(ScoreRow::error("– capacity", &seen.iter().map(|x| x.1).collect::<Vec<_>>(), None));
     }
     out
 }

@@ -6,7 +6,7 @@ use plimsoll_stats::rng::Rng;
 use plimsoll_stats::student::normal_quantile;
 
 use super::Settings;
-use super::score::{COVERAGE, Row};
+use super::score::{COVERAGE, ScoreRow};
 use super::steadiness::noise;
 
 /// Slices of 100 ms, as a run has them.
@@ -31,7 +31,7 @@ enum State {
 /// By how much ops are slower in a state that comes and goes, in standard deviations of one op.
 const SLOWER: f64 = 4.0;
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let case = |window_s, tau_s, state, per_slice| Case { window_s, tau_s, state, per_slice };
     let cases = [
         ("independent ops, 1,000 in 10 s", case(10.0, 0.02, State::Wanders(0.0), 10)),
@@ -54,7 +54,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
                 continue;
             }
             let covered = of.iter().filter(|h| h.truth).count();
-            out.push(Row::share(
+            out.push(ScoreRow::share(
                 format!("p{} of {name}: interval covers", 100.0 * q),
                 covered,
                 of.len(),
@@ -67,7 +67,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
                 reach(|h| h.reach[0]),
                 reach(|h| h.reach[1])
             );
-            out.push(Row::shown("– how far it reaches", shown));
+            out.push(ScoreRow::shown("– how far it reaches", shown));
         }
     }
     out

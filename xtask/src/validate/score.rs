@@ -6,7 +6,7 @@ use plimsoll_stats::math;
 
 /// One line: what was asked, what came out.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct ScoreRow {
     pub figure: String,
     pub goal: String,
     pub measured: String,
@@ -14,7 +14,7 @@ pub struct Row {
     pub reached: Option<bool>,
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for ScoreRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = match self.reached {
             Some(true) => "yes",
@@ -25,7 +25,7 @@ impl fmt::Display for Row {
     }
 }
 
-impl Row {
+impl ScoreRow {
     pub fn shown(figure: impl Into<String>, measured: impl Into<String>) -> Self {
         Self { figure: figure.into(), goal: String::new(), measured: measured.into(), reached: None }
     }

@@ -8,7 +8,7 @@ use plimsoll_stats::steady::{SteadyVerdict, steady};
 
 use super::Settings;
 use super::passive::{fluid, load};
-use super::score::{COVERAGE, Goal, Row};
+use super::score::{COVERAGE, Goal, ScoreRow};
 
 /// First-order autoregression with unit variance and correlation time `tau`, in samples.
 pub fn noise(g: &mut Rng, n: usize, tau: f64) -> Vec<f64> {
@@ -89,28 +89,28 @@ fn fio(x: &[f64]) -> Option<usize> {
     })
 }
 
-pub fn rows(s: &Settings) -> Vec<Row> {
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     let mut out = Vec::new();
     let all = s.each(10, s.systems(2000), warm_up);
     let count = |name: &str| all.iter().filter(|v| v.0.name() == name).count();
-    out.push(Row::share(
+    out.push(ScoreRow::share(
         "steady window: stationary after a warm-up, called steady",
         count("steady"),
         all.len(),
         Goal::None,
     ));
-    out.push(Row::shown(
+    out.push(ScoreRow::shown(
         "– otherwise called",
         ["drifting", "unstable", "undetermined"].map(|n| format!("{n} {}", count(n))).join(", "),
     ));
     let seen: Vec<(bool, f64)> = all.iter().filter_map(|v| v.1).collect();
-    out.push(Row::share(
+    out.push(ScoreRow::share(
         "– 95 % interval of the mean covers",
         seen.iter().filter(|v| v.0).count(),
         seen.len(),
         COVERAGE,
     ));
-    out.push(Row::error(
+    out.push(ScoreRow::error(
         "– half width of that interval",
         &seen.iter().map(|v| v.1).collect::<Vec<_>>(),
         None,
@@ -119,7 +119,7 @@ pub fn rows(s: &Settings) -> Vec<Row> {
         let v = s.each(11 + i as u64, s.systems(400), |seed| decline(seed, by));
         let wrong = v.iter().filter(|v| **v == SteadyVerdict::Steady).count();
         let goal = if by > 0.2 { Goal::AtMost(0.0) } else { Goal::AtMost(0.02) };
-        out.push(Row::share(
+        out.push(ScoreRow::share(
             format!("steady window: decline of {:.0} % called steady", 100.0 * by),
             wrong,
             v.len(),
@@ -128,14 +128,19 @@ pub fn rows(s: &Settings) -> Vec<Row> {
     }
     let v = s.each(14, s.systems(300), cliff);
     let n = |f: &dyn Fn(&Cliff) -> bool| v.iter().filter(|c| f(c)).count();
-    out.push(Row::share(
+    out.push(ScoreRow::share(
         "a cliff at 30 s to 20 min: warp's autoterm stops before it",
         n(&|c| c.warp_early),
         v.len(),
         Goal::None,
     ));
-    out.push(Row::share("– fio's bw_slope:0.3% stops before it", n(&|c| c.fio_early), v.len(), Goal::None));
-    out.push(Row::share(
+    out.push(ScoreRow::share(
+        "– fio's bw_slope:0.3% stops before it",
+        n(&|c| c.fio_early),
+        v.len(),
+        Goal::None,
+    ));
+    out.push(ScoreRow::share(
         "– our steady window is the sustained rate within 5 %",
         n(&|c| c.right),
         v.len(),

@@ -7,7 +7,7 @@ use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level, OpKind};
 use plimsoll_stats::probe::scope::{self, Dimension, Doubled, Doubling};
 use plimsoll_stats::probe::shared::{Pair, Sharing};
-use plimsoll_stats::probe::{Outcome, Resource};
+use plimsoll_stats::probe::{ProbeOutcome, Resource};
 
 use super::asked::{Asked, PROBES_SHARE};
 use super::kinds::{self, Plateau};
@@ -78,8 +78,9 @@ impl Beside {
     pub fn new(shape: &Shape, asked: Asked, budget_s: f64) -> Result<Self, ControlError> {
         if shape.is_block && (asked.shared || asked.scope) {
             return Err(ControlError::input(
-                "--probe-shared and --probe-scope are questions about objects",
-                "Leave them out; whether reads and writes of a device share its limit is asked with --pattern randrw or rw",
+                "--probe-shared and --probe-scope apply to objects only",
+                "Leave them out. To find whether reads and writes of a device share its limit, use --pattern randrw \
+                 or rw",
             ));
         }
         let first = shape.workload().mix.keys().next().copied();
@@ -141,7 +142,7 @@ impl Beside {
     }
 
     /// The probe has ended: what its outcome allows to ask.
-    pub fn begin(&mut self, shape: &Shape, outcome: &Outcome) {
+    pub fn begin(&mut self, shape: &Shape, outcome: &ProbeOutcome) {
         // What a refusing limiter lets through of a load that does not hold back is no plateau.
         let found = match (outcome.is_held(Resource::Ops), outcome.is_held(Resource::Bytes)) {
             (true, _) => Some((&outcome.ops, shape.small_bytes)),
@@ -235,11 +236,12 @@ impl Beside {
             What::Alone => (format!("{} alone", first.name), vec![first]),
             What::Other(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Both(k) => (format!("{} and {k} together", first.name), vec![first.clone(), other(*k)]),
-            What::Doubled(d) => (format!("twice as many: {}", d.name()), self.doubled(&first, *d)),
+            What::Doubled(d) => (format!("doubled: {}", d.name()), self.doubled(&first, *d)),
             What::Kind(k) => (format!("{k} alone"), vec![other(*k)]),
-            What::Kinds => {
-                ("each kind of the mix side by side".into(), self.mixed.iter().map(|k| other(*k)).collect())
-            }
+            What::Kinds => (
+                "all kinds of the mix at the same time".into(),
+                self.mixed.iter().map(|k| other(*k)).collect(),
+            ),
         };
         stage.name = Some(name);
         stage.workloads = workloads;
@@ -338,9 +340,9 @@ impl Beside {
         findings.extend(self.cut());
         if self.none_found {
             let text = if self.at_once {
-                "No limit on a rate was found: there is none to share, and no scope of one to look for."
+                "No limit on a rate was found, so there is nothing to share and no scope to look for."
             } else {
-                "No limit was proved: there is nothing to share, and no scope to look for."
+                "No limit was proved, so there is nothing to share and no scope to look for."
             };
             findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
         }
@@ -349,8 +351,8 @@ impl Beside {
         }
         let Some((alone, same)) = self.alone() else { return };
         if !same {
-            let text = "The plateau was lower at one end of these measurements than at the other: what is undetermined may be \
-                        so for that. Probe again when the storage is quiet.";
+            let text = "The plateau differed between the start and the end of these measurements, which may be why \
+                        some answers are undetermined. Probe again when the storage is quiet.";
             findings.push(Finding::new("F49", "limit_unquiet", Level::Info, text));
         }
         if self.asked.shared {
@@ -370,8 +372,8 @@ impl Beside {
             return None;
         }
         let text = format!(
-            "The budget ended before all that was asked beside the limit could be measured. Not asked: {}. A --budget of {:.0}s \
-             would do.",
+            "The budget ran out before all additional questions were measured. Not measured: {}. A --budget of \
+             {:.0}s would be enough.",
             names.join("; "),
             10.0 * (budget_s / 10.0).ceil()
         );
@@ -414,7 +416,7 @@ impl Beside {
             "Beside {op}:{}{}{}",
             say(&by[0].1, "on the same bucket"),
             say(&by[1].1, "not on it"),
-            say(&by[2].1, "undetermined (it slows the other, but not as one bucket would)")
+            say(&by[2].1, "undetermined (it slows the other op, but not as a shared bucket would)")
         );
         findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
     }
@@ -426,7 +428,11 @@ impl Beside {
             let ratio = r.iter().sum::<f64>() / alone;
             limit.evidence.push((
                 format!("scope: {}", d.name()),
-                format!("{} times the rate with two: {}", significant(ratio, 3), Doubling::of(ratio).words()),
+                format!(
+                    "{} times the rate when doubled: {}",
+                    significant(ratio, 3),
+                    Doubling::of(ratio).words()
+                ),
             ));
             seen.push((d, ratio));
         }
@@ -440,7 +446,7 @@ impl Beside {
         let text = match scope::open(&seen, &cut) {
             Some(text) => text,
             None if limit.scope == "server" => "Everything that was doubled shares the limit.".into(),
-            None => format!("The limit is per {}: with two of them the rate doubles.", limit.scope),
+            None => format!("The limit is per {}: with two of them, the rate doubles.", limit.scope),
         };
         findings.push(Finding::new("F48", "limit_scope", Level::Info, text));
     }
@@ -466,7 +472,7 @@ impl What {
     /// What it is to answer.
     fn question(&self) -> String {
         match self {
-            Self::Alone => "the plateau once more".into(),
+            Self::Alone => "the plateau again".into(),
             Self::Other(k) | Self::Both(k) => format!("whether {k} shares the limit"),
             Self::Doubled(d) => format!("whether the limit is per {}", d.name()),
             Self::Kind(_) | Self::Kinds => "whether the kinds of the mix share the limit".into(),
@@ -478,7 +484,7 @@ impl What {
 fn rates(o: &Observation, of: Resource) -> Vec<f64> {
     let sum = |i: usize| -> f64 {
         let mine = o.series.iter().filter(|s| usize::from(s.id.workload) == i);
-        mine.map(|s| if of == Resource::Ops { s.ok() } else { s.bytes_ok }).sum::<u64>() as f64
+        mine.map(|s| if of == Resource::Ops { s.ok() } else { s.counts.bytes_ok }).sum::<u64>() as f64
     };
     let per_s = |n: f64| if o.window_s > 0.0 { n / o.window_s } else { 0.0 };
     (0..o.stage.workloads.len()).map(|i| per_s(sum(i))).collect()

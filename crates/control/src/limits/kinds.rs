@@ -100,17 +100,18 @@ pub fn judge(
         kinds.iter().zip(v).map(one).collect::<Vec<_>>().join(", ")
     };
     let (sharing, together) = share(&means, looks);
-    let seen = format!("alone {}; side by side {}", each(&means), each(together));
+    let seen = format!("alone {}; at the same time {}", each(&means), each(together));
     let text = match sharing {
         Sharing::Separate => format!(
-            "The kinds of the mix have limits of their own, in {}: {seen}. What the mix reaches in all is set by the one that is \
-             used up first, and is no limit of the others.",
+            "The kinds of the mix have separate limits on {}: {seen}. The total rate of the mix is set by the limit \
+             that is reached first, and is not a limit on the others.",
             of.name()
         ),
         Sharing::Shared => format!("The kinds of the mix share one limit on {}: {seen}.", of.name()),
         Sharing::Undetermined => format!(
-            "Whether the kinds of the mix share the limit on {} is undetermined: {seen}. Side by side they keep neither their own rates \
-             nor one that they share; a quieter machine, or a larger --budget, may tell.",
+            "It is undetermined whether the kinds of the mix share the limit on {}: {seen}. Running at the same \
+             time, they reach neither their own rates nor a shared one; a quieter machine or a larger --budget may \
+             settle it.",
             of.name()
         ),
     };

@@ -13,14 +13,17 @@ pub use asked::Asked;
 use asked::PROBES_SHARE;
 use beside::Beside;
 use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
+use plimsoll_model::summary::BucketSummary;
 use plimsoll_model::units::{OpsRate, Span};
 use plimsoll_model::{OpKind, Plan};
-use plimsoll_stats::advice::{Known, advice};
-use plimsoll_stats::probe::{Action, Observation as Look, Options, Outcome, Probe, Resource};
-use plimsoll_stats::simulate::Seen;
+use plimsoll_stats::advice::{Known, advice, surely};
+use plimsoll_stats::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutcome, Resource};
+use plimsoll_stats::simulate::RatesSeen;
 use shape::{Shape, seconds};
 
-use crate::controller::{Conclusion, Controller, IN_VAIN, Observation, REFUSED, Remark, Slice, Step};
+use crate::controller::{
+    Conclusion, ControlRemark, ControlStep, Controller, IN_VAIN, Observation, REFUSED, Slice,
+};
 use crate::error::ControlError;
 
 /// A stage of a probe ends when the probe says so; this is only the end of all patience.
@@ -32,13 +35,14 @@ const SOCKET_BYTES: u64 = 4 << 20;
 /// Heads of a request and its response, and the headers of their packets, take up less than this of a link.
 const HEADER_BYTES: u64 = 2048;
 
+/// The limit probe: its loads as stages, what they show as its observations.
 #[derive(Debug)]
 pub struct Limits {
     probe: Probe,
     shape: Shape,
     slice_s: f64,
     /// What the probe said while the stage was running.
-    pending: Option<Action>,
+    pending: Option<ProbeAction>,
     /// The load that is on, and its slices since the last look.
     load: Option<(f64, f64)>,
     chunk: Vec<Slice>,
@@ -56,6 +60,7 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// `budget`: for all, what is asked beside the figures included. A template without a workload is an error.
     pub fn new(plan: &Plan, template: Stage, budget: Span, asked: Asked) -> Result<Self, ControlError> {
         let shape = Shape::of(plan, template)?;
         let budget_s = budget.0.as_secs_f64();
@@ -64,7 +69,7 @@ impl Limits {
         let goal_s = plan.options.goal.map(|g| g.0.as_secs_f64());
         // With one op in flight and no ring, there is nothing to climb.
         let climbs = plan.options.ring != RingChoice::Psync;
-        let options = Options {
+        let options = ProbeOptions {
             small_bytes: shape.small_bytes,
             large_bytes: shape.large_bytes,
             keep_large: shape.named[1],
@@ -97,7 +102,8 @@ impl Limits {
         })
     }
 
-    pub fn outcome(&self) -> Outcome {
+    /// As far as the probe has come: asked again at any time.
+    pub fn outcome(&self) -> ProbeOutcome {
         self.probe.outcome()
     }
 
@@ -115,9 +121,9 @@ impl Limits {
     }
 
     /// Slices of the chunk as rates per `dt_s`.
-    fn seen(&self, dt_s: f64) -> Seen {
+    fn seen(&self, dt_s: f64) -> RatesSeen {
         let per = ((dt_s / self.slice_s).round() as usize).max(1);
-        let mut seen = Seen { dt_s: per as f64 * self.slice_s, ..Seen::default() };
+        let mut seen = RatesSeen { dt_s: per as f64 * self.slice_s, ..RatesSeen::default() };
         // Bodies of failed ops have moved, too, and are no work: looked at over all of the chunk, since long ops move before they fail.
         let in_chunk = |f: fn(&Slice) -> u64| self.chunk.iter().map(f).sum::<u64>() as f64;
         let in_vain = in_chunk(|s| s.failed) > IN_VAIN * in_chunk(|s| s.ok + s.throttled + s.failed);
@@ -136,31 +142,31 @@ impl Limits {
         seen
     }
 
-    fn next_of_probe(&mut self) -> Step {
+    fn next_of_probe(&mut self) -> ControlStep {
         loop {
             let action = match self.pending.take() {
                 Some(action) => action,
-                None => self.probe.next(&Look { now_s: self.now_s, seen: None }),
+                None => self.probe.next(&ProbeObservation { now_s: self.now_s, seen: None }),
             };
             match action {
-                Action::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, .. } => {
+                ProbeAction::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, .. } => {
                     self.load = Some((duration_s, dt_s));
-                    return Step::Run(Box::new(self.stage(size_bytes, concurrency, offered_per_s)));
+                    return ControlStep::Run(Box::new(self.stage(size_bytes, concurrency, offered_per_s)));
                 }
                 // The stage before has ended, with every op in flight.
-                Action::Stop => {}
-                Action::Idle { seconds } => {
+                ProbeAction::Stop => {}
+                ProbeAction::Idle { seconds } => {
                     self.now_s += seconds;
-                    return Step::Idle(std::time::Duration::from_secs_f64(seconds.max(0.0)));
+                    return ControlStep::Idle(std::time::Duration::from_secs_f64(seconds.max(0.0)));
                 }
-                Action::Done => return Step::Done,
+                ProbeAction::Done => return ControlStep::Done,
             }
         }
     }
 }
 
 impl Controller for Limits {
-    fn next(&mut self, seen: &[Observation]) -> Step {
+    fn next(&mut self, seen: &[Observation]) -> ControlStep {
         if let Some(last) = seen.last() {
             self.now_s = self.now_s.max(last.end_s);
             self.probe.began(last.start_s);
@@ -169,14 +175,14 @@ impl Controller for Limits {
         self.chunk.clear();
         if !self.beside.has_begun() {
             match self.next_of_probe() {
-                Step::Done => self.beside.begin(&self.shape, &self.probe.outcome()),
+                ControlStep::Done => self.beside.begin(&self.shape, &self.probe.outcome()),
                 step => return step,
             }
             self.probed = seen.len();
         }
         match self.beside.next(&self.shape, &seen[self.probed.min(seen.len())..], self.now_s) {
-            Some(stage) => Step::Run(Box::new(stage)),
-            None => Step::Done,
+            Some(stage) => ControlStep::Run(Box::new(stage)),
+            None => ControlStep::Done,
         }
     }
 
@@ -191,10 +197,10 @@ impl Controller for Limits {
         if (self.chunk.len() as f64 + 0.5) * self.slice_s < duration_s {
             return true;
         }
-        let look = Look { now_s: self.now_s, seen: Some(self.seen(dt_s)) };
+        let look = ProbeObservation { now_s: self.now_s, seen: Some(self.seen(dt_s)) };
         self.chunk.clear();
         match self.probe.next(&look) {
-            Action::Load { continues: true, duration_s, dt_s, .. } => {
+            ProbeAction::Load { continues: true, duration_s, dt_s, .. } => {
                 self.load = Some((duration_s, dt_s));
                 true
             }
@@ -205,10 +211,10 @@ impl Controller for Limits {
         }
     }
 
-    fn remark(&mut self) -> Option<Remark> {
+    fn remark(&mut self) -> Option<ControlRemark> {
         if !std::mem::replace(&mut self.told_sizes, true) && self.shape.moves_bytes {
             let text = format!("probing with {}", self.shape.sizes(None));
-            return Some(Remark { is_progress: true, ..text.into() });
+            return Some(ControlRemark { is_progress: true, ..text.into() });
         }
         let beside_s = self.beside.expected_s();
         let short = self.beside.is_asked() && beside_s > (1.0 - PROBES_SHARE) * self.budget_s;
@@ -216,8 +222,8 @@ impl Controller for Limits {
             return None;
         }
         let text = format!(
-            "what is asked beside the limit takes {beside_s:.0} s, and the budget leaves it {:.0} s of {:.0}: the last of it may be \
-             left out",
+            "the additional questions need {beside_s:.0} s, but the budget leaves {:.0} s of {:.0} for them: the \
+             last ones may be skipped",
             (1.0 - PROBES_SHARE) * self.budget_s,
             self.budget_s
         );
@@ -233,7 +239,7 @@ impl Controller for Limits {
             return Ok(());
         }
         Err(ControlError::input(
-            "a limit probe cannot go on after a kill: what the limiter's buckets hold is not known any more",
+            "a limit probe cannot be resumed: the fill of the limiter's buckets is no longer known",
             "Start it again",
         ))
     }
@@ -254,7 +260,9 @@ impl Controller for Limits {
         self.beside.conclude(&mut limit, &mut findings);
         let by_kind = self.beside.by_kind(&mut limit, &mut findings);
         findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));
+        let sustained = |b: &Option<BucketSummary>| b.as_ref().and_then(|b| b.sustained);
         let known = Known {
+            surely: surely([sustained(&limit.ops_per_s), sustained(&limit.bytes_per_s)]),
             ops_per_s: outcome.limit_of_ops(),
             bytes_per_s: outcome.limit_of_bytes(),
             // Large ops were measured as they are; small ones are as many as bytes allow only where nothing else is in their way.

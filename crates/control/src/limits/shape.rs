@@ -61,7 +61,7 @@ impl Shape {
             return Err(ControlError::input("the template of the probe has no workload", "Add one"));
         };
         let (_, target) = plan.target_of(w)?;
-        let is_block = matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_));
+        let is_block = target.is_on_files();
         let (least, asked_bytes) = ends(&w.size);
         let smallest = if is_block { 4096 } else { 1024 };
         let asked = w.in_flight();

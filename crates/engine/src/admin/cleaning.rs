@@ -32,15 +32,20 @@ pub(super) enum Listing {
 /// What is to be removed: an object, or one version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeleteItem {
+    /// Raw, as it was put.
     pub key: String,
+    /// `None`: the object itself.
     pub version: Option<String>,
 }
 
 /// What a server did not remove, in its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
+    /// As it was asked for.
     pub item: DeleteItem,
+    /// `AccessDenied`, ...
     pub code: String,
+    /// The server's words.
     pub message: String,
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::units::Span;
-use plimsoll_s3::response::{Event, ResponseHead, ResponseParser};
+use plimsoll_s3::response::{ResponseEvent, ResponseHead, ResponseParser};
 use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What an answer's error says that came in part, and not in full in time.
 const TRICKLES: &str = "the answer trickles";
 /// What it says when nobody wants it any more.
-const UNWANTED: &str = "it is waited for no longer";
+const UNWANTED: &str = "no longer waiting for it";
 
 /// A complete answer.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(super) struct Connection {
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     timeout: Duration,
     /// Set: nobody waits any longer.
-    pub enough: Option<&'static AtomicBool>,
+    pub enough: Option<Arc<AtomicBool>>,
     stream: Option<Stream>,
     parser: ResponseParser,
     buffer: Vec<u8>,
@@ -157,7 +157,7 @@ impl Connection {
         let mut body = Vec::new();
         let begun = Instant::now();
         'receive: loop {
-            if is_set(self.enough) {
+            if is_set(&self.enough) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, UNWANTED));
             }
             // One limit for the whole answer: it may come byte by byte.
@@ -182,17 +182,17 @@ impl Connection {
                 let (used, event) = self.parser.step(&self.buffer[at..n]).map_err(bad)?;
                 at += used;
                 match event {
-                    Event::NeedMore => break,
-                    Event::Continue | Event::Head => {}
-                    Event::Body { len } => {
+                    ResponseEvent::NeedMore => break,
+                    ResponseEvent::Continue | ResponseEvent::Head => {}
+                    ResponseEvent::Body { len } => {
                         if body.len() + len > MAX_DOCUMENT_BYTES {
                             return Err(io::Error::other(
-                                "the answer is longer than a set-up request may have",
+                                "the answer is longer than expected for a set-up request",
                             ));
                         }
                         body.extend_from_slice(&self.buffer[at - len..at]);
                     }
-                    Event::Done => break 'receive,
+                    ResponseEvent::Done => break 'receive,
                 }
             }
         }
@@ -206,14 +206,14 @@ impl Connection {
 
     /// Nobody waits any longer.
     pub fn is_unwanted(&self) -> bool {
-        is_set(self.enough)
+        is_set(&self.enough)
     }
 
     /// Waits, as long as that is wanted.
     pub fn pause(&self, time: Duration) {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if is_set(self.enough) {
+            if is_set(&self.enough) {
                 return;
             }
             std::thread::sleep(left.min(LOOK));
@@ -246,11 +246,9 @@ impl Connection {
         };
         let remedy = match e.kind() {
             io::ErrorKind::ConnectionRefused => {
-                "Nothing listens there: check that the server is running, and the port"
+                "Nothing is listening there: check that the server is running, and the port"
             }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "Check the address, and that a firewall lets it through"
-            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "Check the address and any firewall",
             _ => "Check the address and the network",
         };
         Err(Lost::unreached(format!("cannot connect to {shown} ({address}): {e}"), remedy))
@@ -266,7 +264,7 @@ impl Connection {
         while s.conn.is_handshaking() {
             match s.conn.complete_io(&mut s.sock) {
                 Ok(_) => {}
-                Err(_) if is_set(self.enough) => {
+                Err(_) if is_set(&self.enough) => {
                     let e = io::Error::new(io::ErrorKind::TimedOut, UNWANTED);
                     return Err(lost(&self.shown, &e, self.timeout));
                 }
@@ -278,31 +276,31 @@ impl Connection {
     }
 }
 
-fn is_set(flag: Option<&'static AtomicBool>) -> bool {
-    flag.is_some_and(|f| f.load(Ordering::Acquire))
+fn is_set(flag: &Option<Arc<AtomicBool>>) -> bool {
+    flag.as_ref().is_some_and(|f| f.load(Ordering::Acquire))
 }
 
 /// A connection that was there and broke.
 fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
     match e.kind() {
         io::ErrorKind::TimedOut if e.to_string() == UNWANTED => {
-            Lost::unreached(format!("the answer of {shown} is waited for no longer"), "")
+            Lost::unreached(format!("no longer waiting for an answer from {shown}"), "")
         }
         io::ErrorKind::TimedOut if e.to_string() == TRICKLES => Lost::unreached(
-            format!("{shown} began to answer and had not ended after {}", Span(timeout)),
-            "Check that it is not overloaded, and that it is an S3 server that listens there",
+            format!("{shown} began to answer but did not finish within {}", Span(timeout)),
+            "Check that it is an S3 server and not overloaded",
         ),
         // Not tried again at once: each attempt would cost the whole time-out.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost::unreached(
-            format!("{shown} took the connection and did not answer within {}", Span(timeout)),
-            "Check that it is not overloaded, and that it is an S3 server that listens there",
+            format!("{shown} accepted the connection but did not answer within {}", Span(timeout)),
+            "Check that it is an S3 server and not overloaded",
         ),
         // A TLS error shows only now, with the handshake, and does not go away by trying again.
         io::ErrorKind::InvalidData => tls_trouble(shown, e),
         _ => Lost {
             was_open: true,
             message: format!("the connection to {shown} broke: {e}"),
-            remedy: "Check that it is an S3 server, and look into its log",
+            remedy: "Check that it is an S3 server, and look at its log",
         },
     }
 }
@@ -311,27 +309,30 @@ fn tls_trouble(shown: &str, e: &io::Error) -> Lost {
     let text = e.to_string();
     let (what, remedy) = if text.contains("UnknownIssuer") {
         (
-            ": its certificate is signed by nobody that this machine trusts",
-            "Name the CA with --ca-file, or use --insecure to trust any",
+            ": its certificate is not signed by an authority that this machine trusts",
+            "Give the CA with --ca-file, or use --insecure to accept any certificate",
         )
     } else if text.contains("NotValidForName") {
-        (": its certificate is for another name", "Use that name in --endpoint, or --insecure to trust any")
+        (
+            ": its certificate is for another name",
+            "Use that name in --endpoint, or --insecure to accept any certificate",
+        )
     } else if text.contains("Expired") {
         (
             ": its certificate has expired (or this machine's clock is wrong)",
-            "Renew it, or use --insecure to trust any",
+            "Renew it, or use --insecure to accept any certificate",
         )
     } else if text.contains("corrupt message") || text.contains("InvalidContentType") {
-        (": it does not speak TLS", "Use http:// instead of https://")
+        (": it does not use TLS", "Use http:// instead of https://")
     } else if text.contains("CertificateRequired") {
-        (": it wants a client certificate", "Use --client-cert and --client-key")
+        (": it requires a client certificate", "Use --client-cert and --client-key")
     } else if text.contains("UnknownCA") || text.contains("DecryptError") || text.contains("BadCertificate") {
         (
             ": it does not accept the client's certificate",
-            "Use one that is signed by a CA that the server trusts",
+            "Use a certificate signed by a CA that the server trusts",
         )
     } else if text.contains("ProtocolVersion") {
-        (": it does not speak this version of TLS", "Leave out --tls-version, or name another")
+        (": it does not support this TLS version", "Omit --tls-version, or give another version")
     } else {
         ("", "Check the endpoint and its certificate")
     };

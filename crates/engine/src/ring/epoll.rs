@@ -32,6 +32,7 @@ struct Socket {
 const CLOSED: Socket =
     Socket { fd: -1, readable: false, writable: false, read: None, write: None, listed: false, ended: false };
 
+/// Readiness by epoll, for sockets; made to look like completions.
 #[derive(Debug)]
 pub struct EpollRing {
     epoll: i32,

@@ -43,6 +43,7 @@ const CMD_PWRITE: u16 = 1;
 const CMD_FSYNC: u16 = 2;
 const CMD_FDSYNC: u16 = 3;
 
+/// io_submit and io_getevents, for files with direct I/O.
 #[derive(Debug)]
 pub struct LibaioRing {
     context: u64,

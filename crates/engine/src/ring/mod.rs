@@ -24,17 +24,20 @@ pub mod uring;
 pub struct Token(pub u64);
 
 impl Token {
+    /// `slot`: of the worker; `tag`: the target's own, to tell the ring ops of a slot apart.
     #[inline]
     pub fn new(slot: u32, tag: u32) -> Self {
         debug_assert!(slot < Self::RESERVED_SLOT);
         Self(u64::from(slot) << 32 | u64::from(tag))
     }
 
+    /// Which op of the worker it belongs to.
     #[inline]
     pub fn slot(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
+    /// As the target gave it.
     #[inline]
     pub fn tag(self) -> u32 {
         self.0 as u32
@@ -47,6 +50,7 @@ impl Token {
 /// The end of one ring op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
+    /// Of the op that was pushed.
     pub token: Token,
     /// Bytes moved, or zero; negative: minus an errno. A stream may move fewer bytes than asked.
     pub result: i32,
@@ -57,59 +61,27 @@ pub type SockId = u32;
 
 /// Work for the ring. Files and buffers are indices into what was registered in the [`RingSpec`].
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "each variant says what its fields are, in the words of the system call")]
 pub enum RingOp {
     /// Completes at once with 0.
     Nop,
     /// Completes with 0 at this time of the ring's clock. Only the virtual ring has it: a real
     /// target that wants to wait says so in its [`crate::target::Done::hold_until_ns`].
-    Sleep {
-        until_ns: u64,
-    },
+    Sleep { until_ns: u64 },
     /// Reads `len` bytes at `offset` into `ptr`, which lies in registered buffer `buffer`.
-    Read {
-        file: u32,
-        buffer: u16,
-        ptr: *mut u8,
-        len: u32,
-        offset: u64,
-    },
+    Read { file: u32, buffer: u16, ptr: *mut u8, len: u32, offset: u64 },
     /// Writes `len` bytes from `ptr`, which lies in registered buffer `buffer`.
-    Write {
-        file: u32,
-        buffer: u16,
-        ptr: *const u8,
-        len: u32,
-        offset: u64,
-    },
+    Write { file: u32, buffer: u16, ptr: *const u8, len: u32, offset: u64 },
     /// Makes completed writes durable; `data_only`: fdatasync.
-    Fsync {
-        file: u32,
-        data_only: bool,
-    },
+    Fsync { file: u32, data_only: bool },
     /// Gives the range back: hole punching in files, discard on devices.
-    Trim {
-        file: u32,
-        offset: u64,
-        len: u64,
-    },
+    Trim { file: u32, offset: u64, len: u64 },
     /// Connects to the address (a `sockaddr_in` or `sockaddr_in6`).
-    Connect {
-        sock: SockId,
-        addr: *const libc::sockaddr,
-        addr_len: libc::socklen_t,
-    },
+    Connect { sock: SockId, addr: *const libc::sockaddr, addr_len: libc::socklen_t },
     /// Sends the message's iovecs; may be short: advance and push again. `MSG_NOSIGNAL` is implied.
-    SendMsg {
-        sock: SockId,
-        msg: *const libc::msghdr,
-        flags: i32,
-    },
-    Send {
-        sock: SockId,
-        ptr: *const u8,
-        len: u32,
-        flags: i32,
-    },
+    SendMsg { sock: SockId, msg: *const libc::msghdr, flags: i32 },
+    /// Sends bytes that lie together; may be short: advance and push again. `MSG_NOSIGNAL` is implied.
+    Send { sock: SockId, ptr: *const u8, len: u32, flags: i32 },
     /// Receives up to `len` bytes; 0 is the end of the stream. For a body that nobody looks at:
     /// `ptr` null and `flags` `MSG_TRUNC`: the kernel discards up to `len` bytes and says how many.
     /// `MSG_WAITALL` completes once `len` bytes came (io_uring only; epoll completes with what there is).
@@ -130,6 +102,7 @@ pub struct RingSpec {
     pub epoch_ns: u64,
     /// Ring ops that can be in flight at the same time.
     pub entries: u32,
+    /// Registered, in this order; they are not closed by the ring.
     pub files: Vec<RawFd>,
     /// Memory of the ops' data, (address, bytes). Empty for sockets.
     pub buffers: Vec<(usize, usize)>,
@@ -142,7 +115,14 @@ pub struct RingSpec {
 pub enum RingError {
     /// The kernel, or what confines the process, refuses it.
     #[error("{ring}: {what}: {reason}")]
-    Refused { ring: &'static str, what: String, reason: String },
+    Refused {
+        /// Its name, as options have it.
+        ring: &'static str,
+        /// What was tried: a system call, or a feature.
+        what: String,
+        /// The system's words, and what may forbid it.
+        reason: String,
+    },
     /// The ring exists, but is not for this work.
     #[error("{0}")]
     Unfit(String),
@@ -155,6 +135,7 @@ pub trait Ring: Sized {
     /// Which ring this is, as the plan names it.
     const CHOICE: RingChoice;
 
+    /// In the thread that will use it: io_uring has rings of a single issuer.
     fn open(spec: &RingSpec) -> Result<Self, RingError>;
 
     /// What the ring uses: features of the kernel that were found.
@@ -217,15 +198,18 @@ pub struct Completions {
 }
 
 impl Completions {
+    /// Never grows: what does not fit stays in the ring.
     pub fn with_room(room: usize) -> Self {
         Self { items: Vec::with_capacity(room.max(1)) }
     }
 
+    /// Before the next reap.
     #[inline]
     pub fn clear(&mut self) {
         self.items.clear();
     }
 
+    /// There may be more in the ring.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.items.len() == self.items.capacity()
@@ -238,6 +222,7 @@ impl Completions {
         self.items.push(Completion { token, result });
     }
 
+    /// In the order in which the ring gave them.
     #[inline]
     pub fn as_slice(&self) -> &[Completion] {
         &self.items

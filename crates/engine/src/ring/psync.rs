@@ -6,6 +6,7 @@ use plimsoll_model::plan::RingChoice;
 
 use super::{Completion, Completions, Ring, RingError, RingOp, RingSpec, Token, monotonic_ns, sleep_until};
 
+/// pread and pwrite, one at a time, in the worker's own thread.
 #[derive(Debug)]
 pub struct PsyncRing {
     epoch_ns: u64,
@@ -51,7 +52,8 @@ impl Ring for PsyncRing {
     fn open(spec: &RingSpec) -> Result<Self, RingError> {
         if spec.entries > 1 {
             return Err(RingError::Unfit(format!(
-                "psync does one op at a time, and {} in flight were asked for: use more jobs, or the io_uring or libaio ring",
+                "psync does one op at a time, but {} in flight were requested: use more jobs, or the io_uring or \
+                 libaio ring",
                 spec.entries
             )));
         }

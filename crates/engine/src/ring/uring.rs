@@ -21,6 +21,7 @@ const POLL_FIRST: u16 = 1;
 /// Completions of cancel requests themselves are dropped here.
 const CANCEL: Token = Token((Token::RESERVED_SLOT as u64) << 32);
 
+/// io_uring: files and sockets.
 pub struct UringRing {
     ring: IoUring,
     epoch_ns: u64,

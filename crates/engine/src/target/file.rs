@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_model::{Op, OpKind, Outcome};
 
-use super::{Built, Context, Done, Step, Target};
+use super::{Built, Context, Done, OpStep, Target};
 use crate::api::{FileConfig, WorkerSpec};
 use crate::error::EngineError;
 use crate::payload::{Difference, GRANULE, Payload, SMALL_GRANULE};
@@ -84,6 +84,7 @@ impl Drop for Buffers {
     }
 }
 
+/// A device or a set of files: one ring op for each op, on a registered buffer.
 #[derive(Debug)]
 pub struct FileTarget {
     files: Vec<File>,
@@ -148,7 +149,8 @@ impl Crossing {
 #[derive(Debug)]
 struct History {
     written: Vec<Arc<Written>>,
-    worker: u16,
+    /// Number of the worker in the record.
+    writer: u16,
     /// Whether this worker's writes are recorded.
     writes: bool,
     /// Of the write in each slot; 0: none is in flight.
@@ -172,7 +174,7 @@ impl History {
             if spec.verify && !written.is_empty() { largest.div_ceil(unit) as usize + 1 } else { 0 };
         Self {
             written: written.to_vec(),
-            worker: spec.worker,
+            writer: spec.worker.worker,
             writes: !written.is_empty() && spec.source.kinds.iter().any(|k| k.kind == OpKind::Write),
             generations: vec![0; slots],
             failed: u64::MAX,
@@ -197,7 +199,7 @@ impl History {
     /// Draws the generation of the slot's write; `n` where no record is kept.
     fn draw(&mut self, slot: u32, key: u64, n: u64) -> u64 {
         let Some(record) = self.written.get(key as usize) else { return n };
-        let generation = record.draw(self.worker);
+        let generation = record.draw(self.writer);
         self.drawn = written::number_of(generation) + 1;
         self.generations[slot as usize] = generation;
         generation
@@ -221,7 +223,7 @@ impl History {
     fn sync(&mut self, slot: u32) {
         if let ([record], true) = (self.written.as_slice(), self.writes) {
             self.synced = self.synced.max(self.promises[slot as usize]);
-            record.synced(self.worker, self.synced);
+            record.synced(self.writer, self.synced);
         }
     }
 
@@ -243,9 +245,9 @@ impl History {
         let at = (unit_lost * unit).max(from) - op.offset;
         Err(Difference {
             at: at as usize,
-            expected: format!("{}, or a later one", written::describe(expected)),
+            expected: format!("{}, or a later write", written::describe(expected)),
             found: format!(
-                "{}: a lost write (it was acknowledged, and older content is there)",
+                "{}: a lost write (it was acknowledged, but older content is there)",
                 written::describe(found)
             ),
         })
@@ -319,13 +321,13 @@ impl FileTarget {
     }
 
     #[inline]
-    fn completed<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32, result: i32) -> Step {
+    fn completed<R: Ring>(&mut self, cx: &mut Context<'_, R>, slot: u32, result: i32) -> OpStep {
         let op = self.ops[slot as usize];
         if result < 0 {
             return match -result {
                 libc::EINTR | libc::EAGAIN => {
                     self.push(cx, slot);
-                    Step::MORE
+                    OpStep::MORE
                 }
                 errno => {
                     self.history.fail(slot);
@@ -337,7 +339,7 @@ impl FileTarget {
             if op.kind == OpKind::Fsync {
                 self.history.sync(slot);
             }
-            return Step::Done(Done::at_once(
+            return OpStep::Done(Done::at_once(
                 Outcome::Ok,
                 if op.kind == OpKind::Trim { op.length } else { 0 },
             ));
@@ -347,12 +349,12 @@ impl FileTarget {
         let left = op.length as u32 - self.moved[slot as usize];
         if left > 0 && now_moved > 0 {
             self.push(cx, slot);
-            return Step::More { moved_bytes: u64::from(now_moved), first_byte: false };
+            return OpStep::More { moved_bytes: u64::from(now_moved), first_byte: false };
         }
         let outcome = if left > 0 {
             let name = &self.names[op.key as usize];
             cx.recorder.error(Outcome::ShortBody, op.kind, || {
-                format!("{} at {} of {name}: the end came {left} bytes too early", op.kind, op.offset)
+                format!("{} at {} of {name}: short by {left} bytes", op.kind, op.offset)
             });
             self.history.fail(slot);
             Outcome::ShortBody
@@ -365,7 +367,7 @@ impl FileTarget {
             Outcome::Ok
         };
         let done = Done::at_once(outcome, if outcome.is_ok() { op.length } else { 0 });
-        Step::Done(Done { moved_bytes: u64::from(now_moved), ..done })
+        OpStep::Done(Done { moved_bytes: u64::from(now_moved), ..done })
     }
 
     /// Notes what the slot's write left, where nothing crossed it.
@@ -405,7 +407,7 @@ impl FileTarget {
         }
     }
 
-    fn failed<R: Ring>(&self, cx: &mut Context<'_, R>, slot: u32, errno: i32) -> Step {
+    fn failed<R: Ring>(&self, cx: &mut Context<'_, R>, slot: u32, errno: i32) -> OpStep {
         let op = self.ops[slot as usize];
         let outcome = match errno {
             libc::ENOSPC | libc::EDQUOT => Outcome::NoSpace,
@@ -418,7 +420,7 @@ impl FileTarget {
             let direct = self.direct;
             cx.recorder.error(outcome, op.kind, || explain(op, name, errno, direct));
         }
-        Step::Done(Done::at_once(outcome, 0))
+        OpStep::Done(Done::at_once(outcome, 0))
     }
 }
 
@@ -453,7 +455,8 @@ fn open(path: &Path, through: &Path, config: &FileConfig, writes: bool) -> Resul
     });
     result.map_err(|e| {
         let what = if e.raw_os_error() == Some(libc::EINVAL) && !config.buffered {
-            "this file system refuses direct I/O (O_DIRECT); use --buffered, and read the figure as one through the page cache".into()
+            "this file system does not support direct I/O (O_DIRECT); use --buffered, which measures through the \
+             page cache".into()
         } else {
             e.to_string()
         };
@@ -465,7 +468,7 @@ impl<R: Ring> Target<R> for FileTarget {
     const STAMP_AFTER_PREPARE: bool = false;
 
     #[inline]
-    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step {
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> OpStep {
         self.ops[slot as usize] = *op;
         self.moved[slot as usize] = 0;
         // Before the number is drawn: numbers then are in the order of writes that do not cross.
@@ -483,22 +486,22 @@ impl<R: Ring> Target<R> for FileTarget {
             self.history.promise(slot);
         }
         self.push(cx, slot);
-        Step::MORE
+        OpStep::MORE
     }
 
     #[inline]
-    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> OpStep {
         let step = self.completed(cx, token.slot(), result);
-        if let (Some(crossing), Step::Done(_)) = (&self.crossing, &step) {
+        if let (Some(crossing), OpStep::Done(_)) = (&self.crossing, &step) {
             let op = &self.ops[token.slot() as usize];
             crossing.end(self.first_object + op.key, op);
         }
         step
     }
 
-    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> Step {
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> OpStep {
         cx.ring.cancel(Token::new(slot, 0));
-        Step::MORE
+        OpStep::MORE
     }
 
     /// Two writes of one block in flight have no order, and what was written last could not be told.

@@ -14,29 +14,38 @@ pub mod sim;
 /// what is not the end of an op (parts, reconnects, first errors, mismatches).
 #[derive(Debug)]
 pub struct Context<'a, R> {
+    /// The worker's own.
     pub ring: &'a mut R,
     /// Time of this turn (since the epoch): one clock read a batch.
     pub now_ns: u64,
+    /// The worker's own; the end of an op it records itself.
     pub recorder: &'a mut Recorder,
 }
 
 /// What became of an op after one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum OpStep {
     /// Ring ops are in flight for it; `moved_bytes` of payload moved with this event, and
     /// `first_byte` came with it.
-    More { moved_bytes: u64, first_byte: bool },
+    More {
+        /// Bytes.
+        moved_bytes: u64,
+        /// Of the answer, or of the data.
+        first_byte: bool,
+    },
     /// It is over, and nothing of it is in flight any more.
     Done(Done),
 }
 
-impl Step {
-    pub const MORE: Step = Step::More { moved_bytes: 0, first_byte: false };
+impl OpStep {
+    /// In flight, and nothing moved.
+    pub const MORE: OpStep = OpStep::More { moved_bytes: 0, first_byte: false };
 }
 
 /// The end of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
+    /// What it counts as.
     pub outcome: Outcome,
     /// Payload bytes that count if the outcome is Ok.
     pub bytes: u64,
@@ -44,6 +53,7 @@ pub struct Done {
     pub moved_bytes: u64,
     /// The first byte came with this event.
     pub first_byte: bool,
+    /// Index of the endpoint that did it; 0 where there is one.
     pub endpoint: u16,
     /// The slot takes no new op before this time (backoff after a throttled answer); 0: at once.
     pub hold_until_ns: u64,
@@ -66,15 +76,15 @@ pub trait Target<R: Ring> {
     const STAMP_AFTER_PREPARE: bool;
 
     /// Starts `op`, the `n`-th of its worker's sequence, in `slot`.
-    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step;
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> OpStep;
 
     /// A ring op of the slot ended. Also called for a slot without an op, when the target left ring
-    /// ops in flight on purpose (watching an idle connection); it answers [`Step::MORE`] then.
-    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step;
+    /// ops in flight on purpose (watching an idle connection); it answers [`OpStep::MORE`] then.
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> OpStep;
 
     /// Ends the op of `slot` with `why` (`Timeout` or `Cancelled`): cancels its ring ops. Answers
     /// `Done` if nothing is in flight; otherwise `complete` will, once the ring has let go.
-    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> Step;
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> OpStep;
 
     /// An op in flight for longer than this is cancelled as `Timeout`.
     fn timeout_ns(&self) -> Option<u64> {
@@ -132,6 +142,7 @@ pub trait Target<R: Ring> {
 /// A target, and the ring that it needs.
 #[derive(Debug)]
 pub struct Built<T> {
+    /// Owns what the ring's ops point to.
     pub target: T,
     /// Epoch is filled in by the worker.
     pub ring: RingSpec,

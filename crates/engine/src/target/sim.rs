@@ -8,13 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_model::plan::{SimBucket, SimTarget};
 use plimsoll_model::{Op, Outcome};
 
-use super::{Built, Context, Done, Step, Target};
+use super::{Built, Context, Done, OpStep, Target};
 use crate::ring::{Ring, RingOp, RingSpec, Token};
 use crate::rng;
 
-/// The state of a simulated storage, shared by all workers and stages that use it.
+/// The state of a simulated storage, shared by all workers and stages that use it, as one with a certain clock sees it.
 #[derive(Debug, Clone)]
-pub struct SimWorld(Arc<Mutex<World>>);
+pub struct SimWorld {
+    world: Arc<Mutex<World>>,
+    /// How far that clock is ahead of the world's.
+    ahead_ns: i64,
+}
 
 #[derive(Debug)]
 struct World {
@@ -71,20 +75,36 @@ impl Bucket {
 }
 
 impl SimWorld {
+    /// At its beginning: nobody waits, all buckets are as the spec has them.
     pub fn new(spec: SimTarget, seed: u64) -> Self {
         let servers = spec.servers.map(|n| (0..n.max(1)).map(|_| Reverse(0)).collect());
-        Self(Arc::new(Mutex::new(World {
+        let world = World {
             ops: spec.ops.as_ref().map(Bucket::new),
             bytes: spec.bytes.as_ref().map(Bucket::new),
             servers,
             seed,
             count: 0,
             spec,
-        })))
+        };
+        Self { world: Arc::new(Mutex::new(world)), ahead_ns: 0 }
+    }
+
+    /// The same world, for workers whose clock is ahead of its own by so much (or behind: negative).
+    pub fn with_clock_ahead(&self, ahead_ns: i64) -> Self {
+        Self { world: Arc::clone(&self.world), ahead_ns }
+    }
+
+    /// What the world's clock says when the worker's says `own_ns`. Before its beginning it stands at 0.
+    pub(crate) fn true_ns(&self, own_ns: u64) -> u64 {
+        own_ns.saturating_add_signed(self.ahead_ns.saturating_neg())
+    }
+
+    fn own_ns(&self, true_ns: u64) -> u64 {
+        true_ns.saturating_add_signed(self.ahead_ns)
     }
 
     fn lock(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,6 +174,7 @@ pub struct SimWorker {
 }
 
 impl SimWorker {
+    /// `slots`: ops in flight at most; `world` is shared with other workers.
     pub fn build(world: SimWorld, slots: u32) -> Built<Self> {
         let ring = RingSpec { entries: slots, ..RingSpec::default() };
         Built { target: Self { world, slots: vec![(0, Outcome::Ok); slots as usize] }, ring }
@@ -163,24 +184,25 @@ impl SimWorker {
 impl<R: Ring> Target<R> for SimWorker {
     const STAMP_AFTER_PREPARE: bool = false;
 
-    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, _n: u64) -> Step {
-        let (end_ns, outcome) = self.world.lock().serve(cx.now_ns, op.length);
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, _n: u64) -> OpStep {
+        let (end_ns, outcome) = self.world.lock().serve(self.world.true_ns(cx.now_ns), op.length);
+        let end_ns = self.world.own_ns(end_ns);
         self.slots[slot as usize] = (op.length, outcome);
         // SAFETY: a sleep points to nothing.
         unsafe { cx.ring.push(Token::new(slot, 0), RingOp::Sleep { until_ns: end_ns }) };
-        Step::MORE
+        OpStep::MORE
     }
 
-    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> OpStep {
         let _ = cx;
         let (bytes, outcome) = self.slots[token.slot() as usize];
         let outcome = if result < 0 { Outcome::Cancelled } else { outcome };
-        Step::Done(Done::at_once(outcome, if outcome.is_ok() { bytes } else { 0 }))
+        OpStep::Done(Done::at_once(outcome, if outcome.is_ok() { bytes } else { 0 }))
     }
 
-    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> Step {
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, _why: Outcome) -> OpStep {
         cx.ring.cancel(Token::new(slot, 0));
-        Step::MORE
+        OpStep::MORE
     }
 }
 

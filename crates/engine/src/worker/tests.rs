@@ -4,7 +4,7 @@ use super::*;
 use crate::api::{DataSeed, FileConfig, SeriesSpec, StopRule, TargetConfig};
 use crate::ring::simulated::VirtualRing;
 use crate::ring::{RingOp, RingSpec, Token};
-use crate::source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
+use crate::source::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};
 
 /// Writes take 10 ns, the first fsync 100, later ones 1000.
 struct Scripted {
@@ -20,7 +20,7 @@ impl Target<VirtualRing> for Scripted {
         slot: u32,
         op: &plimsoll_model::Op,
         _n: u64,
-    ) -> Step {
+    ) -> OpStep {
         let is_sync = op.kind == OpKind::Fsync;
         let takes_ns = match (is_sync, self.syncs) {
             (false, _) => 10,
@@ -31,20 +31,20 @@ impl Target<VirtualRing> for Scripted {
         let until_ns = cx.now_ns + takes_ns;
         // SAFETY: a sleep points to nothing.
         unsafe { cx.ring.push(Token::new(slot, 0), RingOp::Sleep { until_ns }) };
-        Step::MORE
+        OpStep::MORE
     }
 
-    fn complete(&mut self, _: &mut Context<'_, VirtualRing>, _: Token, _: i32) -> Step {
-        Step::Done(Done::at_once(Outcome::Ok, 0))
+    fn complete(&mut self, _: &mut Context<'_, VirtualRing>, _: Token, _: i32) -> OpStep {
+        OpStep::Done(Done::at_once(Outcome::Ok, 0))
     }
 
-    fn cancel(&mut self, _: &mut Context<'_, VirtualRing>, _: u32, _: Outcome) -> Step {
-        Step::MORE
+    fn cancel(&mut self, _: &mut Context<'_, VirtualRing>, _: u32, _: Outcome) -> OpStep {
+        OpStep::MORE
     }
 }
 
 fn spec(files: usize) -> WorkerSpec {
-    let place = Place::Region {
+    let place = OpPlace::Region {
         files: 1,
         order: FileOrder::Serial,
         offset_bytes: 0,
@@ -56,7 +56,7 @@ fn spec(files: usize) -> WorkerSpec {
     let series = |kind| SeriesSpec { kind, shape: Default::default(), trace_series: 0 };
     let paths = vec![std::path::PathBuf::new(); files];
     WorkerSpec {
-        worker: 0,
+        worker: plimsoll_model::WorkerId::here(0),
         stage: 0,
         workload: 0,
         series: vec![series(OpKind::Write), series(OpKind::Fsync)],

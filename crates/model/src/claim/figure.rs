@@ -20,6 +20,7 @@ const LEAST_BOUND: f64 = 0.01;
 pub struct Refusal(pub String);
 
 impl Refusal {
+    /// `Err` of whatever was to be made: the reason follows a claim's name in a sentence.
     pub fn new<T>(why: impl Into<String>) -> Result<T, Self> {
         Err(Self(why.into()))
     }
@@ -30,17 +31,18 @@ impl Refusal {
 pub fn figure(e: Estimate, most: Option<f64>) -> Result<Estimate, Refusal> {
     let Estimate { value, low, high, .. } = e;
     if !(value.is_finite() && low.is_finite() && high.is_finite() && high < f64::MAX) {
-        return Refusal::new("its interval has no end: one observation says nothing about the next");
+        return Refusal::new("its interval is unbounded: one observation says nothing about the next");
     }
     if !e.contains(value) {
-        return Refusal::new("its value lies outside of its interval");
+        return Refusal::new("its value is outside of its interval");
     }
     if value == 0.0 {
         return Refusal::new("nothing came through");
     }
     if low <= 0.0 || high / low > SPREAD {
         return Refusal::new(
-            "its interval is as wide as the value itself; a longer measurement, or one with less beside it, would tell",
+            "its interval is as wide as the value itself; a longer measurement, or one with less other load, would \
+             settle it",
         );
     }
     if most.is_some_and(|m| value > m * (1.0 + ROUNDING)) {
@@ -53,7 +55,9 @@ pub fn figure(e: Estimate, most: Option<f64>) -> Result<Estimate, Refusal> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
+    /// Known well enough to be stated.
     Measured(Estimate),
+    /// A lower bound: how much more there is was not seen.
     AtLeast(f64),
 }
 
@@ -66,7 +70,7 @@ impl Amount {
         if e.low.is_finite() && e.low > 0.0 && e.low >= LEAST_BOUND * e.value {
             return Ok(Self::AtLeast(e.low));
         }
-        Refusal::new("its interval reaches down to nothing")
+        Refusal::new("its interval reaches down to zero")
     }
 }
 

@@ -15,13 +15,16 @@ pub struct Place {
     pub op: String,
     /// 0: the op has no size.
     pub size_bytes: u64,
+    /// Ops in flight at most, of all jobs.
     pub concurrency: u32,
     /// Ops a second that were offered; null in a closed loop.
     #[serde(default)]
     pub offered_per_s: Option<f64>,
     /// Workloads that are summed up; 0: the line is no sum.
     pub jobs: u32,
+    /// Runs of it that are merged; 1: it was measured once.
     pub repeats: u32,
+    /// Length of the measured window, seconds, of all repeats together.
     pub window_s: f64,
 }
 
@@ -39,17 +42,23 @@ pub enum RateWord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Rate {
+    /// How it may be called.
     pub word: RateWord,
+    /// What was done for it.
     #[serde(flatten)]
     pub place: Place,
+    /// Ops that ended well.
     pub ops_per_s: Estimate,
+    /// Payload of the same ops. Null: it cannot be stated, or the op has no size.
     pub bytes_per_s: Option<Estimate>,
 }
 
 /// What a line was given to do, and did.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attempted {
+    /// Ops that ended `Ok`.
     pub ok: u64,
+    /// Attempts per second: no rate of successes is above it.
     pub per_s: f64,
 }
 
@@ -76,17 +85,20 @@ impl Rate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct VoidLine {
+    /// What was done for it.
     #[serde(flatten)]
     pub place: Place,
+    /// Of the findings that void it.
     pub codes: Vec<String>,
     /// What was read off, for the record.
     pub ops_per_s: Option<Estimate>,
 }
 
 impl VoidLine {
+    /// Refused where `codes` is empty.
     pub fn new(place: Place, codes: Vec<String>, seen: Option<Estimate>) -> Result<Self, Refusal> {
         if codes.is_empty() {
-            return Refusal::new("nothing is wrong with it");
+            return Refusal::new("no finding says what is wrong with it");
         }
         Ok(Self { place, codes, ops_per_s: seen.and_then(|e| figure(e, None).ok()) })
     }
@@ -96,12 +108,15 @@ impl VoidLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Refusing {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// All that ended, whatever became of them.
     pub attempts: u64,
     /// 429 and 503.
     pub refused: u64,
     /// Of the line with the most refusals. Null: too little passed for an interval; `passed_per_s` is the plain mean.
     pub passing_per_s: Option<Estimate>,
+    /// Ops per second that ended well: the plain mean of the window.
     pub passed_per_s: f64,
     /// What passes once the burst is over, where a cap was proved and its burst was seen to end: the two above are then means over
     /// both. Null: no such cap.
@@ -131,6 +146,7 @@ impl Stretch {
 }
 
 impl Refusing {
+    /// Refused where nothing was refused.
     pub fn new(
         op: &str,
         attempts: u64,
@@ -153,6 +169,7 @@ impl Refusing {
         })
     }
 
+    /// Says of which stretch the figures are.
     pub fn on(self, on: Stretch) -> Self {
         Self { on, ..self }
     }
@@ -173,7 +190,9 @@ impl Refusing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct MixNotDelivered {
+    /// As the plan has it.
     pub asked: BTreeMap<String, f64>,
+    /// Of the ops that ended well.
     pub delivered: BTreeMap<String, f64>,
 }
 
@@ -187,13 +206,13 @@ impl MixNotDelivered {
     pub fn new(weights: &BTreeMap<String, f64>, ok: &BTreeMap<String, u64>) -> Result<Self, Refusal> {
         let (all, done) = (weights.values().sum::<f64>(), ok.values().sum::<u64>());
         if weights.len() < 2 || all <= 0.0 || done < Self::LEAST_OPS {
-            return Refusal::new("it is no mix, or too few ops show its shares");
+            return Refusal::new("it is not a mix, or has too few ops to judge its shares");
         }
         let asked: BTreeMap<String, f64> = weights.iter().map(|(k, w)| (k.clone(), w / all)).collect();
         let share = |k: &String| ok.get(k).copied().unwrap_or(0) as f64 / done as f64;
         let delivered: BTreeMap<String, f64> = asked.keys().map(|k| (k.clone(), share(k))).collect();
         let off = asked.iter().any(|(k, a)| (a - delivered[k]).abs() > Self::OFF);
-        if off { Ok(Self { asked, delivered }) } else { Refusal::new("the mix came as it was asked for") }
+        if off { Ok(Self { asked, delivered }) } else { Refusal::new("the mix was delivered as requested") }
     }
 }
 
@@ -201,7 +220,9 @@ impl MixNotDelivered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
+    /// Operations, whatever their size.
     Ops,
+    /// Payload.
     Bytes,
 }
 
@@ -209,10 +230,13 @@ pub enum Unit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Cap {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// What `per_s` counts.
     pub unit: Unit,
     /// A limiter holds it. Otherwise it is a speed that was seen.
     pub proved: bool,
+    /// The rate of its plateau.
     pub per_s: Estimate,
     /// Seconds for which it was held, where no burst above it was seen to end: it may itself be that of a longer burst. Null:
     /// one was, and this is what follows it.
@@ -221,6 +245,7 @@ pub struct Cap {
 }
 
 impl Cap {
+    /// Refused where the estimate cannot be stated (see `figure`).
     pub fn new(op: &str, unit: Unit, proved: bool, per_s: Estimate) -> Result<Self, Refusal> {
         Ok(Self { op: op.into(), unit, proved, per_s: figure(per_s, None)?, held_for_s: None })
     }
@@ -235,10 +260,15 @@ impl Cap {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Burst {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// What its tokens are.
     pub unit: Unit,
+    /// Tokens when it is full.
     pub capacity: Amount,
+    /// The rate while there are tokens; always above the cap. Null: it cannot be stated.
     pub burst_per_s: Option<Estimate>,
+    /// Tokens that come back per second of rest. Null: it cannot be stated.
     pub refill_per_s: Option<Estimate>,
     /// Seconds of rest until it is full. Null: the capacity or the refill is a bound only.
     pub full_again_s: Option<f64>,
@@ -270,11 +300,14 @@ impl Burst {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Knee {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// Size of an op: the cap on bytes over the cap on operations.
     pub bytes: Estimate,
 }
 
 impl Knee {
+    /// Refused where the estimate cannot be stated (see `figure`).
     pub fn new(op: &str, bytes: Estimate) -> Result<Self, Refusal> {
         Ok(Self { op: op.into(), bytes: figure(bytes, None)? })
     }
@@ -284,12 +317,14 @@ impl Knee {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Binding {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
     /// `ops`, `bytes`, `both`, `in_flight`, `latency` or `client`.
     pub binding: String,
 }
 
 impl Binding {
+    /// Refused for any other word: the rates do not say it then.
     pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
         if !["ops", "bytes", "both", "in_flight", "latency", "client"].contains(&binding) {
             return Refusal::new(
@@ -304,17 +339,20 @@ impl Binding {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct NoLimiter {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// All that ended.
     pub attempts: u64,
     /// 0: it is the condition.
     pub refused: u64,
 }
 
 impl NoLimiter {
+    /// Refused where attempts were, or where there were none.
     pub fn new(op: &str, attempts: u64, refused: u64) -> Result<Self, Refusal> {
         if refused > 0 {
             return Refusal::new(format!(
-                "{refused} attempts were refused, and what refuses them was not found"
+                "{refused} attempts were refused, and the limit behind that was not identified"
             ));
         }
         if attempts == 0 {
@@ -333,6 +371,7 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Refused where the probe could not tell.
     pub fn new(scope: &str) -> Result<Self, Refusal> {
         if matches!(scope, "" | "unknown") {
             return Refusal::new("nothing told");
@@ -345,6 +384,7 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Horizon {
+    /// Seconds of load, warm-up included.
     pub seen_s: f64,
     /// How long the user needs it.
     pub goal_s: f64,
@@ -355,6 +395,7 @@ pub struct Horizon {
 }
 
 impl Horizon {
+    /// Refused where nothing was seen.
     pub fn new(
         seen_s: f64,
         goal_s: f64,
@@ -372,12 +413,16 @@ impl Horizon {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapBound {
+    /// The cap itself, with its interval: no rate is above it.
     AtMost(Estimate),
+    /// The most that was seen, per second: the cap, if there is one, lies above.
     AtLeast(f64),
+    /// Nothing can be stated.
     Unknown,
 }
 
 impl CapBound {
+    /// A bound where the estimate cannot be stated, or is none.
     pub fn of(known: Option<Estimate>, least: Option<f64>) -> Self {
         match (known.map(|e| figure(e, None)), least) {
             (Some(Ok(e)), _) => Self::AtMost(e),
@@ -391,9 +436,13 @@ impl CapBound {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SizeCaps {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// Where small ops end.
     pub ops_per_s: CapBound,
+    /// Where large ops end.
     pub bytes_per_s: CapBound,
+    /// Runs of each cell.
     pub repeats: u32,
     /// What all cells had in flight, where they had the same: whether more would bring more is not known then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -401,6 +450,7 @@ pub struct SizeCaps {
 }
 
 impl SizeCaps {
+    /// Refused where neither cap can be stated.
     pub fn new(
         op: &str,
         ops: CapBound,
@@ -419,9 +469,13 @@ impl SizeCaps {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct BestConcurrency {
+    /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// Of each op; the mean where sizes differ.
     pub size_bytes: u64,
+    /// The smallest that reaches 95 % of the plateau, or of the most that was seen.
     pub concurrency: u32,
+    /// Measured at it.
     pub ops_per_s: Estimate,
     /// The most that was seen; present where the search ended because nothing gave more.
     pub plateau_per_s: Option<Estimate>,
@@ -429,13 +483,16 @@ pub struct BestConcurrency {
     pub fewer_fall_short: bool,
     /// How the search ended: `saturated`, `client limited`, ...
     pub ended: String,
-    /// Latency there, and with the most in flight (concurrency, median), nanoseconds.
+    /// The median response there, nanoseconds. Null: too few ops.
     pub p50_ns: Option<u64>,
+    /// The 99th percentile there. Null: too few ops.
     pub p99_ns: Option<u64>,
+    /// The most in flight that was tried, and the median response there, nanoseconds.
     pub most: Option<(u32, u64)>,
 }
 
 impl BestConcurrency {
+    /// Refused where the rate cannot be stated.
     pub fn new(
         place: (&str, u64),
         concurrency: u32,
@@ -477,16 +534,20 @@ impl BestConcurrency {
 pub struct LoadHeld {
     /// Of the rate found; null: none held.
     pub fraction: Option<f64>,
+    /// Ops per second that were intended to start, where it held; 0: none held.
     pub offered_per_s: f64,
-    /// Medians and 99th percentiles of response and service, nanoseconds.
+    /// Medians there, nanoseconds: (response, service). Null: none held, or too few ops.
     pub p50_ns: Option<(u64, u64)>,
+    /// The same of the 99th percentiles: (response, service).
     pub p99_ns: Option<(u64, u64)>,
+    /// Fractions of the rate found at which a backlog grew, or not all came through.
     pub not_held: Vec<f64>,
     /// Points that are invalid, and say nothing.
     pub void: u32,
 }
 
 impl LoadHeld {
+    /// Refused where no point was tried.
     pub fn new(
         held: Option<(f64, f64)>,
         p50_ns: Option<(u64, u64)>,
@@ -506,12 +567,16 @@ impl LoadHeld {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SearchHorizon {
+    /// Seconds of the longest step, warm-up included.
     pub seen_s: f64,
+    /// How long the user needs it.
     pub goal_s: f64,
+    /// The one that the search recommends.
     pub concurrency: u32,
 }
 
 impl SearchHorizon {
+    /// Refused where nothing was seen.
     pub fn new(seen_s: f64, goal_s: f64, concurrency: u32) -> Result<Self, Refusal> {
         if !(seen_s.is_finite() && seen_s > 0.0) {
             return Refusal::new("nothing was seen");
@@ -524,11 +589,14 @@ impl SearchHorizon {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Undetermined {
+    /// The claim that could not be made.
     pub what: String,
+    /// What is missing, as the end of a sentence.
     pub why: String,
 }
 
 impl Undetermined {
+    /// Needs nothing: it is the claim of last resort.
     pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { what: what.into(), why: why.into() }
     }
@@ -540,10 +608,12 @@ impl Undetermined {
 pub struct Fact {
     /// Codes of the findings that it rests on.
     pub codes: Vec<String>,
+    /// The finding's words, fit for the paragraph.
     pub said: String,
 }
 
 impl Fact {
+    /// Refused without the code of a finding.
     pub fn new(codes: Vec<String>, said: impl Into<String>) -> Result<Self, Refusal> {
         if codes.is_empty() {
             return Refusal::new("no finding says so");

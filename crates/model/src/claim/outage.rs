@@ -24,12 +24,14 @@ pub enum OutageKind {
 /// When it was, and at what. Times are seconds since the run's start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutageSpan {
+    /// Index of the stage, in the order in which stages ran, from 0.
     pub stage: u32,
     /// When the load of the stage began; sentences count from it.
     #[serde(default)]
     pub load_s: f64,
     /// The endpoint, device or directory.
     pub at: String,
+    /// Begin of the first step of time in which next to nothing came through.
     pub from_s: f64,
     /// Null: it had not ended when the load did.
     pub to_s: Option<f64>,
@@ -41,23 +43,29 @@ pub struct OutageSpan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Outage {
+    /// When, and at what.
     #[serde(flatten)]
     pub span: OutageSpan,
+    /// What came instead of successes.
     pub kind: OutageKind,
     /// How more than half of the attempts that ended in it did; null: none ended, no outcome has so many, or it is not known
     /// (of one endpoint among several only classes are counted).
     pub outcome: Option<String>,
     /// Attempts that ended in it without success.
     pub ended: u64,
+    /// Mean number of ops that waited for an answer.
     pub in_flight: f64,
-    /// Null: too little was seen of it.
+    /// Successes before it. Null: too little was seen of it.
     pub before_per_s: Option<Estimate>,
+    /// Successes in it, over its length.
     pub during_per_s: f64,
+    /// Successes after it. Null: too little was seen of it, or it had not ended.
     pub after_per_s: Option<Estimate>,
     /// From its end until nine tenths of the rate before were there again; null: not seen.
     pub recover_s: Option<f64>,
-    /// Rate over the whole load, and over the load without its outages.
+    /// Successes over the whole load. Null, as `without_per_s`: not known, or the load was not faster without them.
     pub with_per_s: Option<Estimate>,
+    /// Over the load without its outages.
     pub without_per_s: Option<Estimate>,
 }
 
@@ -130,6 +138,7 @@ impl Outage {
         self
     }
 
+    /// Until it was last seen, where it had not ended.
     pub fn length_s(&self) -> f64 {
         self.span.to_s.unwrap_or(self.span.seen_until_s) - self.span.from_s
     }

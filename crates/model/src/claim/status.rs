@@ -22,13 +22,15 @@ pub enum RunStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Status {
+    /// All lines, some or none.
     pub status: RunStatus,
     /// What was asked for is answered, though lines may be void (exit code 3 otherwise).
     pub answered: bool,
     /// Codes of what is wrong, sorted.
     pub codes: Vec<String>,
-    /// Lines in all, and the labels of those that are void.
+    /// How many there are.
     pub lines: u32,
+    /// Labels of those that are void.
     pub void: Vec<String>,
     /// Findings that qualify the result.
     pub notes: u32,

@@ -16,6 +16,8 @@ use crate::units::{Size, Span};
 pub const MAX_STAGES: u64 = 4_000;
 /// Workloads of a stage.
 pub const MAX_WORKLOADS: u64 = 4_096;
+/// Searches of one run: the cells of each have numbers of their own.
+pub const MAX_SEARCHES: u64 = 16;
 /// Jobs of all workloads of a stage: each is a thread, and worker numbers have 16 bits.
 pub const MAX_JOBS: u64 = 16_000;
 /// Ops in flight of all workloads of a stage.
@@ -36,6 +38,8 @@ pub const OPS_RATE: (f64, f64) = (1e-6, 1e9);
 pub const MAX_BYTES_RATE: f64 = 1e15;
 /// Objects that are prepared: numbers of data sets end at 2^40.
 pub const MAX_OBJECTS: u64 = 10_000_000_000;
+/// Objects that are there already and are read: their names are kept in memory.
+pub const MAX_EXISTING: u64 = 1_000_000;
 /// Ops and passes after which a workload ends.
 pub const MAX_OPS: u64 = 1 << 53;
 /// Weight of an op or a size.
@@ -59,7 +63,7 @@ fn within((place, what): At<'_>, value: u64, least: u64, most: u64) -> Result<()
         return Ok(());
     }
     let remedy = format!("Write a number from {least} to {most}.");
-    Err(invalid(place, format!("{what} of {value} is out of bounds"), remedy))
+    Err(invalid(place, format!("{what} of {value} is out of range"), remedy))
 }
 
 fn size((place, what): At<'_>, value: Size, least: u64, most: u64) -> Result<(), PlanError> {
@@ -67,14 +71,22 @@ fn size((place, what): At<'_>, value: Size, least: u64, most: u64) -> Result<(),
         return Ok(());
     }
     let remedy = format!("Write a size from {} to {}.", Size(least), Size(most));
-    Err(invalid(place, format!("{what} of {value} is out of bounds"), remedy))
+    Err(invalid(place, format!("{what} of {value} is out of range"), remedy))
 }
 
 fn time((place, what): At<'_>, value: Span) -> Result<(), PlanError> {
     if value.0 <= MAX_TIME {
         return Ok(());
     }
-    Err(invalid(place, format!("{what} of {value} is out of bounds"), "Write 366d or less."))
+    Err(invalid(place, format!("{what} of {value} is out of range"), "Write 366d or less."))
+}
+
+/// A time in which something is to be done.
+fn some_time((place, what): At<'_>, value: Span) -> Result<(), PlanError> {
+    if value.0.is_zero() {
+        return Err(invalid(place, format!("{what} of {value} leaves no time"), "Write a time such as 2m."));
+    }
+    time((place, what), value)
 }
 
 /// A number that is none, or not in a range.
@@ -83,7 +95,7 @@ fn number((place, what): At<'_>, value: f64, (least, most): (f64, f64)) -> Resul
         return Ok(());
     }
     let remedy = format!("Write a number from {least} to {most}.");
-    Err(invalid(place, format!("{what} of {value} is out of bounds"), remedy))
+    Err(invalid(place, format!("{what} of {value} is out of range"), remedy))
 }
 
 impl Plan {
@@ -125,6 +137,7 @@ impl Plan {
             }
             ControllerSpec::Saturation {
                 template,
+                then,
                 max_concurrency,
                 p99_ceiling,
                 drain,
@@ -138,13 +151,18 @@ impl Plan {
                     MAX_IN_FLIGHT,
                 )?;
                 within((place, "a number of load points"), load_points.len() as u64, 0, MAX_LIST)?;
-                for span in [p99_ceiling, drain, budget].into_iter().flatten() {
+                within((place, "a number of searches"), 1 + then.len() as u64, 1, MAX_SEARCHES)?;
+                for (i, stage) in then.iter().enumerate() {
+                    self.stage_bounds(&format!("controller.then {}", i + 1), stage)?;
+                }
+                for span in [p99_ceiling, drain].into_iter().flatten() {
                     time((place, "a time"), *span)?;
                 }
+                budget.map_or(Ok(()), |b| some_time((place, "a budget"), b))?;
                 template
             }
             ControllerSpec::Limits { template, budget, .. } => {
-                time((place, "a budget"), *budget)?;
+                some_time((place, "a budget"), *budget)?;
                 template
             }
             ControllerSpec::Watch { template, duration } => {
@@ -179,7 +197,7 @@ fn options(o: &RunOptions) -> Result<(), PlanError> {
         within((place, "a cpu"), u64::from(*cpu), 0, u64::from(u16::MAX))?;
     }
     if !(GRID.0..=GRID.1).contains(&o.grid.0) {
-        return Err(invalid("options.grid", format!("{} is out of bounds", o.grid), "Write 1ms to 60s."));
+        return Err(invalid("options.grid", format!("{} is out of range", o.grid), "Write 1ms to 60s."));
     }
     o.goal.map_or(Ok(()), |goal| time((place, "a goal"), goal))
 }
@@ -283,7 +301,7 @@ fn pacing(place: &str, pacing: &Pacing) -> Result<(), PlanError> {
     let rate = |r: f64| number((place, "a rate"), r, OPS_RATE);
     match pacing {
         Pacing::Closed => Ok(()),
-        Pacing::Constant(r) | Pacing::Poisson(r) => rate(r.0),
+        Pacing::Constant(r) | Pacing::Capped(r) | Pacing::Poisson(r) => rate(r.0),
         Pacing::Bytes(b) => number((place, "a rate"), b.0, (1.0, MAX_BYTES_RATE)),
         Pacing::Ramp { from, to, over } => {
             rate(from.0)?;
@@ -329,7 +347,7 @@ mod tests {
 
     fn refused(plan: &str, by: &str) {
         let e = Plan::from_toml(plan).expect_err(plan).to_string();
-        assert!(e.contains(by) && e.contains("out of bounds") && e.contains("Write "), "{by}: {e}");
+        assert!(e.contains(by) && e.contains("out of range") && e.contains("Write "), "{by}: {e}");
     }
 
     #[test]

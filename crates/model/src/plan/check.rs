@@ -4,6 +4,8 @@ use super::{ControllerSpec, PLAN_VERSION, Pacing, Plan, SizeDist, Stage, TargetS
 use crate::OpKind;
 use crate::units::Size;
 
+/// Why a plan cannot be run.
+#[allow(missing_docs, reason = "each message has all fields in it")]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The text is no plan; the message has line and column.
@@ -30,6 +32,7 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Reads back as the same plan; comments of its source are lost.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a plan is always TOML")
     }
@@ -39,7 +42,7 @@ impl Plan {
         if self.version == 0 || self.version > PLAN_VERSION {
             return Err(invalid(
                 "version",
-                format!("{} is not a plan version that this program knows", self.version),
+                format!("{} is not a plan version that this program supports", self.version),
                 format!("Write version = {PLAN_VERSION}, or use a newer plimsoll."),
             ));
         }
@@ -53,7 +56,7 @@ impl Plan {
         if self.stages.is_empty() == self.controller.is_none() {
             return Err(invalid(
                 "stage",
-                "a plan has either stages or a controller",
+                "a plan needs either stages or a controller",
                 "Write [[stage]] tables, or one [controller] table.",
             ));
         }
@@ -66,6 +69,7 @@ impl Plan {
         }
         self.check_secrets()?;
         self.check_bounds()?;
+        self.check_existing()?;
         for (i, stage) in self.stages.iter().enumerate() {
             self.check_stage(&format!("stage {}", i + 1), stage)?;
         }
@@ -75,15 +79,15 @@ impl Plan {
                 if ops.is_empty() || *repeat == 0 {
                     return Err(invalid(
                         "controller",
-                        "a sweep without ops or repeats does nothing",
-                        "Give ops, and repeat of at least one.",
+                        "a sweep needs ops and at least one repeat",
+                        "Give ops, and set repeat to 1 or more.",
                     ));
                 }
                 if sizes.is_empty() && !ops.iter().all(|op| matches!(op, OpKind::Put | OpKind::Get)) {
                     return Err(invalid(
                         "controller.sizes",
-                        "a sweep finds its own sizes for put and get only",
-                        "Name the sizes, or sweep put and get.",
+                        "automatic sizes are supported for put and get only",
+                        "Give the sizes, or sweep put and get.",
                     ));
                 }
                 if ops.contains(&OpKind::GetRange) {
@@ -96,15 +100,19 @@ impl Plan {
                 }
                 self.check_stage("controller.template", template)
             }
-            Some(ControllerSpec::Saturation { template, load_points, .. }) => {
+            Some(ControllerSpec::Saturation { template, then, load_points, .. }) => {
                 if let Some(bad) = load_points.iter().find(|f| !(**f > 0.0 && **f <= 2.0)) {
                     return Err(invalid(
                         "controller.load_points",
-                        format!("{bad} is no fraction of a limit"),
+                        format!("{bad} is not a valid fraction of a limit"),
                         "Give fractions above 0 and at most 2, for example [0.5, 0.8, 0.95].",
                     ));
                 }
-                self.check_stage("controller.template", template)
+                self.check_stage("controller.template", template)?;
+                for (i, stage) in then.iter().enumerate() {
+                    self.check_stage(&format!("controller.then {}", i + 1), stage)?;
+                }
+                if then.is_empty() { Ok(()) } else { check_searches(template, then) }
             }
             Some(ControllerSpec::Limits { template, .. } | ControllerSpec::Watch { template, .. }) => {
                 self.check_stage("controller.template", template)
@@ -129,7 +137,7 @@ impl Plan {
             }
             None => Err(invalid(
                 place(),
-                "does not say which target it uses",
+                "does not name its target",
                 format!("Add target = \"...\", one of {}.", self.target_names()),
             )),
         }
@@ -168,17 +176,17 @@ impl Plan {
             }
         }
         if w.concurrency == 0 || w.jobs == Some(0) {
-            return Err(invalid(place, "concurrency and jobs of 0 do nothing", "Write 1 or more."));
+            return Err(invalid(place, "concurrency and jobs must not be 0", "Write 1 or more."));
         }
         if w.stop.duration.is_some_and(|d| d.0.is_zero()) {
-            return Err(invalid(place, "a duration of 0 measures nothing", "Write a duration such as 30s."));
+            return Err(invalid(place, "the duration must not be 0", "Write a duration such as 30s."));
         }
         check_size(place, &w.size)?;
         check_range(place, w, &w.size)?;
         if let Pacing::Ramp { over, .. } = &w.pacing
             && over.0.is_zero()
         {
-            return Err(invalid(place, "a ramp over no time is a step", "Write over = \"30s\"."));
+            return Err(invalid(place, "the duration of a ramp must not be 0", "Write over = \"30s\"."));
         }
         for (name, share) in [("compressible", w.data.compressible), ("dedupable", w.data.dedupable)] {
             if !(0.0..=1.0).contains(&share) {
@@ -193,6 +201,30 @@ impl Plan {
     }
 }
 
+/// Each of several searches is of one op, and no two of the same: promises and results name them by it.
+fn check_searches(template: &Stage, then: &[Stage]) -> Result<(), PlanError> {
+    let mut ops: Vec<(OpKind, &str)> = Vec::new();
+    for stage in std::iter::once(template).chain(then) {
+        let bad = |problem: String, remedy: &str| Err(invalid("controller.then", problem, remedy));
+        let mixed = "each of several searches takes one workload of one op";
+        let [w] = &stage.workloads[..] else {
+            return bad(mixed.into(), "Give each stage one workload, or search one stage alone.");
+        };
+        let mut kinds = w.mix.iter().filter(|(_, weight)| **weight > 0).map(|(kind, _)| *kind);
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+            return bad(format!("{mixed}, and '{}' has several", w.name), "Search a mix alone.");
+        };
+        if let Some((_, other)) = ops.iter().find(|(k, _)| *k == kind) {
+            return bad(
+                format!("'{other}' and '{}' are both {kind}, and results are named by the op", w.name),
+                "Name each op once, or search one after the other.",
+            );
+        }
+        ops.push((kind, &w.name));
+    }
+    Ok(())
+}
+
 fn check_size(place: &str, size: &SizeDist) -> Result<(), PlanError> {
     let bad = |problem: &str, remedy: &str| Err(invalid(place, problem, remedy));
     match size {
@@ -200,7 +232,7 @@ fn check_size(place: &str, size: &SizeDist) -> Result<(), PlanError> {
         SizeDist::Uniform { min, max } if min > max => bad("size: min is above max", "Swap them."),
         SizeDist::Uniform { .. } => Ok(()),
         SizeDist::Weighted(list) if list.iter().all(|(_, w)| *w == 0) => {
-            bad("size: no size has a weight", "Write pairs such as [\"4KiB\", 3].")
+            bad("size: all weights are 0", "Write pairs such as [\"4KiB\", 3].")
         }
         SizeDist::Weighted(_) => Ok(()),
         SizeDist::LogNormal { sigma, median, max } => {
@@ -219,7 +251,7 @@ fn check_range(place: &str, w: &Workload, size: &SizeDist) -> Result<(), PlanErr
     match w.object.as_ref().and_then(|o| o.range) {
         Some(range) if ranged && range.0 > largest => Err(invalid(
             place,
-            format!("a range of {range} is more than an object of {} has", Size(largest)),
+            format!("a range of {range} is larger than an object of {}", Size(largest)),
             "Read less, or make the objects larger.",
         )),
         _ => Ok(()),
@@ -227,11 +259,9 @@ fn check_range(place: &str, w: &Workload, size: &SizeDist) -> Result<(), PlanErr
 }
 
 fn target_does(target: &TargetSpec, kind: OpKind) -> bool {
-    use OpKind::{Fsync, Null, Read, Trim, Write};
-    let block = matches!(kind, Read | Write | Fsync | Trim);
     match target {
-        TargetSpec::S3(_) => !block && kind != Null,
-        TargetSpec::Block(_) | TargetSpec::Files(_) => block,
+        TargetSpec::S3(_) => !kind.is_block() && kind != OpKind::Null,
+        TargetSpec::Block(_) | TargetSpec::Files(_) => kind.is_block(),
         TargetSpec::Null | TargetSpec::Sim(_) => true,
     }
 }
@@ -272,7 +302,7 @@ stop = { duration = "30s" }
         assert!(e.contains("workload 'w'") && e.contains("no op 'read'"), "{e}");
         let ranged = GOOD.replace("get = 45", "get-range = 45") + "object = { range = \"65KiB\" }\n";
         let e = Plan::from_toml(&ranged).unwrap_err().to_string();
-        assert!(e.contains("workload 'w'") && e.contains("65KiB is more than an object of 64KiB"), "{e}");
+        assert!(e.contains("workload 'w'") && e.contains("65KiB is larger than an object of 64KiB"), "{e}");
         assert!(Plan::from_toml(&ranged.replace("65KiB", "64KiB")).is_ok());
         let secret = "put_headers = { X-Amz-Server-Side-Encryption-Customer-Key = \"AAAA\" }\n[[stage]]";
         let e = Plan::from_toml(&GOOD.replace("[[stage]]", secret)).unwrap_err().to_string();

@@ -8,10 +8,10 @@ use crate::units::Span;
 pub fn planned_mark(text: &str) -> Result<(Duration, String), String> {
     let example = "write TIME=TEXT, for example '30s=node 3 off'";
     let (at, what) = text.split_once('=').ok_or_else(|| format!("'{text}' has no '=': {example}"))?;
-    let at: Span = at.trim().parse().map_err(|e| format!("'{at}' is no time ({e}): {example}"))?;
+    let at: Span = at.trim().parse().map_err(|e| format!("'{at}' is not a time ({e}): {example}"))?;
     let what = what.trim();
     if what.is_empty() || what.chars().any(char::is_control) {
-        return Err(format!("'{text}' says nothing that could be shown in one line: {example}"));
+        return Err(format!("'{text}' has no text that can be shown in one line: {example}"));
     }
     Ok((at.0, what.to_owned()))
 }

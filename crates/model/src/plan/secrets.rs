@@ -40,9 +40,9 @@ pub fn is_secret_header(name: &str) -> bool {
 pub fn url_problem(url: &str) -> Option<&'static str> {
     // A pattern such as {1...4} holds none of these.
     if url.contains('@') {
-        Some("holds a user name or password")
+        Some("contains a user name or password")
     } else if url.contains(['?', '#']) {
-        Some("has a query or fragment, where signatures and tokens are")
+        Some("has a query or fragment, which may contain signatures and tokens")
     } else {
         None
     }
@@ -64,19 +64,20 @@ impl Plan {
             let place = || format!("targets.{name}");
             if let Some(header) = s3.put_headers.keys().find(|h| is_secret_header(h)) {
                 let remedy = if header.to_ascii_lowercase().contains("customer-") {
-                    "Write the key (base64 of 32 bytes) into a file, and name it with --sse-c-key-file FILE, \
-                     or sse_c_key_file in a plan."
+                    "Write the key (32 bytes in base64) to a file, and give it with --sse-c-key-file FILE, or \
+                     sse_c_key_file in a plan."
                 } else {
-                    "Leave it out: keys and session tokens come from the environment or a profile. Give metadata another name."
+                    "Remove it: keys and session tokens come from the environment or a profile. For metadata, use \
+                     another name."
                 };
-                let problem = format!("'{header}' carries a secret, and a plan is kept and shown");
+                let problem = format!("'{header}' contains a secret, but plans are stored and shown");
                 return Err(invalid(place(), problem, remedy));
             }
             for url in s3.endpoints.iter().chain(&s3.redirects_to) {
                 if let Some(problem) = url_problem(url) {
                     return Err(invalid(
                         place(),
-                        format!("the URL of {} {problem}, and a plan is kept and shown", shown_url(url)),
+                        format!("the URL of {} {problem}, but plans are stored and shown", shown_url(url)),
                         "Write it as http://HOST:PORT; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile.",
                     ));
                 }

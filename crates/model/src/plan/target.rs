@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::one;
 use crate::units::{BytesRate, Size, Span};
 
+/// Something that is measured; `kind` says what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TargetSpec {
+    /// A bucket of an S3 server, or of several that serve the same.
     S3(S3Target),
     /// A block device, or one file used like one.
     Block(BlockTarget),
@@ -22,6 +24,14 @@ pub enum TargetSpec {
     Sim(SimTarget),
 }
 
+impl TargetSpec {
+    /// Whether ops go to devices or files.
+    pub fn is_on_files(&self) -> bool {
+        matches!(self, Self::Block(_) | Self::Files(_))
+    }
+}
+
+/// A bucket, how it is reached, and how requests look. Keys are never in a plan: they come from the environment or from a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct S3Target {
@@ -30,16 +40,21 @@ pub struct S3Target {
     /// Servers that a redirect may lead to, as URLs, beside the endpoints. Keys and signatures go nowhere else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirects_to: Vec<String>,
+    /// Everything of the run lives in it, under a prefix of its own.
     pub bucket: String,
+    /// What requests are signed for. Absent: AWS_REGION, that of the profile, or us-east-1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Profile of the AWS configuration files. As in the AWS tools, its keys come before those of the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// Where the bucket's name stands. Default: `path`.
     #[serde(default)]
     pub addressing: Addressing,
+    /// What of a body is signed. Default: `unsigned`.
     #[serde(default)]
     pub signing: PayloadSigning,
+    /// For endpoints with https.
     #[serde(default)]
     pub tls: TlsSpec,
     /// Make the bucket, and remove it when it is empty again.
@@ -48,11 +63,13 @@ pub struct S3Target {
     /// Everything of this run lives under this prefix; absent: `plimsoll/RUN-ID/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
+    /// An op that takes longer is a time-out, and its connection is given up. Default: 30 s.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
     /// Pause between attempts of one slot after 429 or 503 SlowDown.
     #[serde(default)]
     pub on_throttle: OnThrottle,
+    /// Use a connection again. Otherwise each request has a new one. Default: true.
     #[serde(default = "yes")]
     pub keep_alive: bool,
     /// Send `Expect: 100-continue` with bodies.
@@ -64,6 +81,7 @@ pub struct S3Target {
     /// File with the key of SSE-C: base64 of 32 bytes. The key itself is never in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sse_c_key_file: Option<String>,
+    /// Sent with uploads and checked on downloads. Default: `none`.
     #[serde(default)]
     pub checksum: Checksum,
     /// Limiter and latency of the embedded server, when an endpoint is `embedded`.
@@ -79,6 +97,7 @@ fn yes() -> bool {
     true
 }
 
+/// The server that Plimsoll brings, with limits that are known.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddedSpec {
@@ -94,10 +113,12 @@ pub struct EmbeddedSpec {
     /// Directory of the data; absent: a temporary one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// Answer before data is synced. Default: false.
     #[serde(default)]
     pub no_sync: bool,
 }
 
+/// Where the bucket's name stands in a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addressing {
@@ -108,6 +129,7 @@ pub enum Addressing {
     VirtualHost,
 }
 
+/// What of an upload's body the signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PayloadSigning {
@@ -120,6 +142,7 @@ pub enum PayloadSigning {
     Full,
 }
 
+/// What a slot does after a 429 or 503 SlowDown. Either way it counts as throttled, and is no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnThrottle {
@@ -132,23 +155,30 @@ pub enum OnThrottle {
     Pause,
 }
 
+/// The `x-amz-checksum-*` of bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checksum {
+    /// No checksum.
     #[default]
     None,
+    /// Castagnoli's, 4 bytes.
     Crc32c,
+    /// 8 bytes.
     Crc64nvme,
 }
 
+/// How https is spoken. Default: the system's roots, no certificate of the client's, TLS 1.2 or 1.3.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsSpec {
     /// PEM file of roots to trust in place of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
+    /// PEM file of the client's certificate; with `client_key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cert: Option<String>,
+    /// PEM file of its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key: Option<String>,
     /// Accept any certificate.
@@ -159,9 +189,11 @@ pub struct TlsSpec {
     pub version: Option<String>,
 }
 
+/// A block device, or one file used like one. A device is only written to where `destroy_data` names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockTarget {
+    /// The device or file. A file that is not there is made, with `size`.
     pub path: String,
     /// More devices or files, used in turn with the first; size and offset are those of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -184,11 +216,16 @@ pub struct BlockTarget {
     /// Drop the page cache of the region before each stage.
     #[serde(default = "yes")]
     pub invalidate: bool,
+    /// Only reads, of what is there and in use by others: nothing is made, laid out or locked, and no cache dropped. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub existing: bool,
 }
 
+/// A directory with files of one size, for each job its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesTarget {
+    /// Where they are made.
     pub directory: String,
     /// Files are named STEM.JOB.FILE; absent: the target's name. Targets with one stem share their files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,11 +233,15 @@ pub struct FilesTarget {
     /// Number of files per worker.
     #[serde(default = "one")]
     pub files: u32,
+    /// Of each file.
     pub file_size: Size,
+    /// Use the page cache. Default is direct I/O.
     #[serde(default)]
     pub buffered: bool,
+    /// Write the files in full before they are read. Default: true.
     #[serde(default = "yes")]
     pub layout: bool,
+    /// Drop the page cache of the files before each stage. Default: true.
     #[serde(default = "yes")]
     pub invalidate: bool,
 }
@@ -227,6 +268,7 @@ pub struct SimTarget {
     pub error_rate: f64,
     /// Every `stall_every`, all service stops for `stall_for`.
     pub stall_every: Option<Span>,
+    /// Length of each stall; with `stall_every`.
     pub stall_for: Option<Span>,
 }
 
@@ -251,9 +293,12 @@ impl Default for SimTarget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimBucket {
+    /// Tokens that come in, per second.
     pub sustained_per_s: f64,
+    /// Most tokens that leave it, per second. Absent: no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_per_s: Option<f64>,
+    /// Tokens when it is full.
     pub capacity: f64,
     /// Share of the capacity at the start, 0 to 1.
     #[serde(default = "full")]

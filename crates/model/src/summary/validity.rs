@@ -4,7 +4,7 @@ use crate::claim::{Claim, ClaimKind, RunStatus, Status};
 use crate::estimate::Estimate;
 use crate::finding::{Finding, Level};
 use crate::outcome::Outcome;
-use crate::summary::{RunSummary, SCHEMA, WorkloadSummary};
+use crate::summary::{ClientSummary, Latencies, RunSummary, SCHEMA, WorkloadSummary};
 
 /// What is too inexact in a part may be exact enough in a total; all else that is wrong with a part is wrong with the total.
 const OF_PRECISION: [&str; 4] = ["V04", "V14", "V15", "V21"];
@@ -20,13 +20,28 @@ impl WorkloadSummary {
         Outcome::ALL.into_iter().filter(|o| pick(*o)).filter_map(|o| self.outcomes.get(o.name())).sum()
     }
 
+    /// Without anything that was measured: what was asked for stays.
+    fn forget_figures(&mut self) {
+        (self.ops_per_s, self.bytes_per_s, self.latency_ns) = (None, None, Latencies::default());
+        (self.attempts_per_s, self.littles_law, self.client) = (0.0, None, ClientSummary::default());
+        (self.window_s, self.horizon_s, self.warmup_s, self.tail_s) = (0.0, 0.0, 0.0, 0.0);
+        self.each_ops_per_s.clear();
+        self.outcomes.clear();
+        self.per_endpoint.clear();
+        self.notes.clear();
+    }
+
     /// A sum over other lines: of a mix, or of jobs.
     pub fn is_total(&self) -> bool {
         self.together > 0 || self.op == "total"
     }
 
     fn is_named(&self, on: &str) -> bool {
-        on == self.name || on.strip_prefix(&self.name).and_then(|r| r.strip_prefix('/')) == Some(&self.op)
+        // The lines of one search among several begin with its name.
+        let within = self.name.strip_prefix(on).is_some_and(|rest| rest.starts_with('/'));
+        within
+            || on == self.name
+            || on.strip_prefix(&self.name).and_then(|r| r.strip_prefix('/')) == Some(&self.op)
     }
 
     fn is_part_of(&self, total: &Self) -> bool {
@@ -112,14 +127,16 @@ impl RunSummary {
     /// Files of the result are not as they were written: no figure of it is shown, and the verdict says why.
     pub fn distrust(&mut self, altered: &[String]) {
         let text = format!(
-            "{} was changed after it was written: its figures are not shown. `plimsoll analyze {}` makes it anew from the raw data.",
+            "{} was changed after it was written, so its figures are not shown. `plimsoll analyze {}` recreates it \
+             from the raw data.",
             altered.join(" and "),
             self.id
         );
         for w in &mut self.workloads {
-            (w.ops_per_s, w.bytes_per_s, w.latency_ns) = (None, None, Default::default());
+            w.forget_figures();
         }
         self.limits.clear();
+        self.agents.clear();
         self.claims.clear();
         self.expectations.clear();
         self.verdict = format!("NOT VALID (V23). {text}");
@@ -172,7 +189,7 @@ impl RunSummary {
         let worst = alike.iter().copied().reduce(|a, b| if b.off_by() > a.off_by() { b } else { a });
         match worst.filter(|_| first.workload.is_some() && alike.len() > 1) {
             Some(Finding { text, workload: Some(on), .. }) => {
-                format!("{text} (Of {on}, the worst of {}.)", alike.len())
+                format!("{text} (For {on}, the worst of {}.)", alike.len())
             }
             _ => first.text.clone(),
         }
@@ -213,6 +230,22 @@ mod tests {
         s.settle(bad.is_empty(), false);
         assert_eq!(s.valid, s.status == RunStatus::Valid);
         (s.status, s.workloads.iter().map(|w| w.valid).collect())
+    }
+
+    /// Whatever somebody wrote into a result is nowhere in what is shown of it.
+    #[test]
+    fn of_an_altered_result_no_figure_is_left() {
+        let mut s = summary(&[("put", "put")], &[]);
+        let w = &mut s.workloads[0];
+        w.outcomes.insert("ok".into(), 987_654_321);
+        (w.attempts_per_s, w.window_s, w.horizon_s) = (987_654_321.0, 987_654_321.0, 987_654_321.0);
+        (w.ops_per_s, w.each_ops_per_s) =
+            (Some(Estimate::exact(987_654_321.0)), vec![Estimate::exact(987_654_321.0)]);
+        w.client.cpu_s = 987_654_321.0;
+        w.notes.push("987654321".into());
+        s.distrust(&["summary.json".into()]);
+        assert!(!serde_json::to_string(&s).unwrap().contains("987654321"));
+        assert!(s.verdict.contains("V23"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plimsoll_model::units::{Size, Span};
 
 use super::load::{self, split_remedy};
 use crate::fault::Fault;
-use crate::values::{self, Arrivals, Rate};
+use crate::values::{self, Arrivals, OfferedRate};
 
 const DEVICE: &str = "Device";
 const LOAD: &str = "Load";
@@ -21,7 +21,7 @@ const DATA: &str = "Offsets and data";
 /// fio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
-pub enum Pattern {
+pub enum BlockPattern {
     Read,
     Write,
     RandRead,
@@ -30,7 +30,7 @@ pub enum Pattern {
     RandRw,
 }
 
-impl Pattern {
+impl BlockPattern {
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -57,55 +57,60 @@ impl Pattern {
     }
 }
 
+/// Of one pattern that is told none.
+const DEFAULT_BS: &str = "4KiB";
+
 #[derive(Debug, Clone, Args)]
 pub struct BlockArgs {
-    /// Block device or file; a file that is not there is made, with --size
-    #[arg(value_name = "DEVICE|FILE")]
-    pub path: String,
-    /// Size of a file to make, or of the region to use [default: all of it]
-    #[arg(long, value_name = "SIZE", help_heading = DEVICE)]
+    /// Block device or file; a file that does not exist is created, with --size
+    // Absent beside a subcommand only, which has its own.
+    #[arg(value_name = "DEVICE|FILE", required = true)]
+    pub path: Option<String>,
+    /// Size of the file to create, or of the region to use [default: all of it]
+    #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
-    /// First byte of the region to use
+    /// Offset of the region to use
     #[arg(long, value_name = "SIZE", help_heading = DEVICE)]
     pub offset: Option<Size>,
-    /// The device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
+    /// Device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
     #[arg(long, value_name = "DEVICE", help_heading = DEVICE)]
     pub destroy_data: Option<String>,
-    /// Go through the page cache [default: direct I/O]
+    /// Use buffered I/O (the page cache) [default: direct I/O]
     #[arg(long, help_heading = DEVICE)]
     pub buffered: bool,
-    /// Do not write the region in full before it is read
+    /// Do not fill the region before reading it
     #[arg(long, help_heading = DEVICE)]
     pub no_layout: bool,
-    /// Do not drop the page cache of the region first
+    /// Do not drop the region from the page cache first
     #[arg(long, help_heading = DEVICE)]
     pub no_invalidate: bool,
 
-    /// What is done
-    #[arg(long, value_enum, default_value = "randread", help_heading = LOAD)]
-    pub pattern: Pattern,
-    /// Block size: 4KiB; several in turn: 4KiB,64KiB,1MiB; a range: 4KiB..64KiB; a split: 4KiB=60,64KiB=40
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", help_heading = LOAD)]
-    pub bs: String,
+    /// Access pattern; speedtest takes several, one after the other [default: randread]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub pattern: Vec<BlockPattern>,
+    /// Block size: one (4KiB), several in turn (4KiB,64KiB,1MiB), a range (4KiB..64KiB), or a split by weight
+    /// (4KiB=60,64KiB=40) [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub bs: Option<String>,
     /// Ops in flight per job
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..), help_heading = LOAD)]
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub iodepth: u32,
-    /// Jobs at once, each a thread with its own sequence of offsets
+    /// Number of jobs; each is a thread with its own sequence of offsets
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..), help_heading = LOAD)]
     pub jobs: u32,
-    /// Percent of reads in rw and randrw
+    /// Percentage of reads in rw and randrw
     #[arg(long, value_name = "PERCENT", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(0..=100), help_heading = LOAD)]
     pub rwmixread: u32,
-    /// Hold a rate of all jobs together (open loop): 500/s or 100MB/s
+    /// Send ops at this rate, over all jobs (open loop): 500/s or 100MB/s
     #[arg(long, value_name = "RATE", help_heading = LOAD)]
-    pub rate: Option<Rate>,
-    /// When ops of an open loop arrive
+    pub rate: Option<OfferedRate>,
+    /// Arrival process of an open loop
     #[arg(long, value_enum, default_value = "constant", help_heading = LOAD)]
     pub arrivals: Arrivals,
-    /// Time of a ramp from one rate to the other
+    /// Duration of a ramp from one rate to the other
     #[arg(long, value_name = "TIME", help_heading = LOAD)]
     pub ramp_over: Option<Span>,
     /// fsync after every N writes
@@ -118,8 +123,8 @@ pub struct BlockArgs {
     #[arg(long, help_heading = LOAD)]
     pub end_fsync: bool,
 
-    /// Length of the measured part [default: 30s, unless --max-ops, --max-bytes or --loops is given]
-    #[arg(long, visible_alias = "duration", value_name = "TIME", help_heading = STOP)]
+    /// Duration of the measurement [default: 30s, unless --max-ops, --max-bytes or --loops is given]
+    #[arg(long, visible_alias = "duration", value_name = "TIME")]
     pub runtime: Option<Span>,
     /// Stop after this many ops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = STOP)]
@@ -127,34 +132,43 @@ pub struct BlockArgs {
     /// Stop after this many bytes
     #[arg(long, value_name = "SIZE", help_heading = STOP)]
     pub max_bytes: Option<Size>,
-    /// Passes over the whole region
+    /// Stop after this many passes over the region
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = STOP)]
     pub loops: Option<u32>,
-    /// Load before the measured part, in no figure
+    /// Duration of the warm-up, which is not part of any figure
     #[arg(long, visible_alias = "ramp-time", value_name = "TIME", default_value = "2s", help_heading = STOP)]
     pub warmup: Span,
 
-    /// Which offset comes next in random patterns: uniform, zipf:THETA or pareto:INDEX
+    /// Distribution of random offsets: uniform, zipf:THETA or pareto:INDEX
     #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = values::key_dist, help_heading = DATA)]
     pub offsets: KeyDist,
-    /// Random offsets may repeat before all were used
+    /// Let random offsets repeat before all of them have been used
     #[arg(long, help_heading = DATA)]
     pub norandommap: bool,
-    /// Stamp each block that is written, and check each that is read
+    /// Stamp each block that is written, and verify each block that is read
     #[arg(long, help_heading = DATA)]
     pub verify: bool,
-    /// Share of written bytes that compresses away, for example 50%
+    /// Share of the written data that is compressible, for example 50%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
     pub compressible: f64,
-    /// Share of written blocks that repeat another, for example 20%
+    /// Share of the written blocks that are duplicates, for example 20%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
     pub dedupable: f64,
 }
 
 impl BlockArgs {
+    fn pattern(&self) -> BlockPattern {
+        self.pattern.first().copied().unwrap_or(BlockPattern::RandRead)
+    }
+
+    /// Those that are named, or the one that is done without.
+    pub fn patterns(&self) -> Vec<BlockPattern> {
+        if self.pattern.is_empty() { vec![self.pattern()] } else { self.pattern.clone() }
+    }
+
     pub fn target(&self) -> TargetSpec {
         TargetSpec::Block(BlockTarget {
-            path: self.path.clone(),
+            path: self.path.clone().expect("clap requires DEVICE|FILE"),
             also: Vec::new(),
             size: self.size,
             offset: self.offset,
@@ -162,37 +176,44 @@ impl BlockArgs {
             destroy_data: self.destroy_data.clone(),
             layout: !self.no_layout,
             invalidate: !self.no_invalidate,
+            existing: false,
         })
     }
 
     /// One stage for each block size of a list; a range or split is one stage.
     pub fn stages(&self) -> Result<Vec<Stage>, Fault> {
+        if self.pattern.len() > 1 {
+            return Err(Fault::input(
+                "--pattern names several patterns",
+                "Name one. `plimsoll block sweep --patterns` measures several, and so does `plimsoll speedtest block`.",
+            ));
+        }
         let sizes = self.sizes()?;
         let many = sizes.len() > 1;
         sizes.into_iter().enumerate().map(|(i, size)| self.stage(size, many.then_some(i as u32))).collect()
     }
 
     fn sizes(&self) -> Result<Vec<SizeDist>, Fault> {
-        let bad = |e: String| Fault::input(format!("--bs {}: {e}", self.bs), "See `plimsoll block --help`.");
-        if self.bs.contains('=') || self.bs.contains("..") {
-            return Ok(vec![values::size_dist(&self.bs).map_err(bad)?]);
+        let bs = self.bs.as_deref().unwrap_or(DEFAULT_BS);
+        let bad = |e: String| Fault::input(format!("--bs {bs}: {e}"), "See `plimsoll block --help`.");
+        if bs.contains('=') || bs.contains("..") {
+            return Ok(vec![values::size_dist(bs).map_err(bad)?]);
         }
-        self.bs
-            .split(',')
+        bs.split(',')
             .map(|s| s.parse::<Size>().map(SizeDist::Fixed).map_err(|e| bad(e.to_string())))
             .collect()
     }
 
     fn stage(&self, size: SizeDist, cell: Option<u32>) -> Result<Stage, Fault> {
-        if self.pattern.is_random() && self.offsets == KeyDist::Sequential {
+        if self.pattern().is_random() && self.offsets == KeyDist::Sequential {
             return Err(Fault::input(
-                format!("--offsets sequential contradicts --pattern {}", self.pattern.name()),
+                format!("--offsets sequential contradicts --pattern {}", self.pattern().name()),
                 "Use --pattern read, write or rw for sequential I/O.",
             ));
         }
-        if !self.pattern.is_random() && !matches!(self.offsets, KeyDist::Uniform | KeyDist::Sequential) {
+        if !self.pattern().is_random() && !matches!(self.offsets, KeyDist::Uniform | KeyDist::Sequential) {
             return Err(Fault::input(
-                format!("--offsets goes with random patterns, and {} is sequential", self.pattern.name()),
+                format!("--offsets goes with random patterns, and {} is sequential", self.pattern().name()),
                 "Use --pattern randread, randwrite or randrw.",
             ));
         }
@@ -204,8 +225,8 @@ impl BlockArgs {
             ..BlockOptions::default()
         };
         let label = match &size {
-            SizeDist::Fixed(s) => format!("{} {s}", self.pattern.name()),
-            _ => format!("{} {}", self.pattern.name(), self.bs),
+            SizeDist::Fixed(s) => format!("{} {s}", self.pattern().name()),
+            _ => format!("{} {}", self.pattern().name(), self.bs.as_deref().unwrap_or(DEFAULT_BS)),
         };
         Ok(Stage {
             name: Some(label.clone()),
@@ -213,9 +234,9 @@ impl BlockArgs {
             workloads: vec![Workload {
                 name: label,
                 target: None,
-                mix: self.pattern.mix(self.rwmixread),
+                mix: self.pattern().mix(self.rwmixread),
                 size,
-                keys: if self.pattern.is_random() { self.offsets } else { KeyDist::Sequential },
+                keys: if self.pattern().is_random() { self.offsets } else { KeyDist::Sequential },
                 concurrency: self.iodepth,
                 jobs: Some(self.jobs),
                 pacing: values::pacing(self.rate, self.arrivals, self.ramp_over).map_err(split_remedy)?,

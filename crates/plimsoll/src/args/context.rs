@@ -4,7 +4,7 @@
 use crate::fault::Fault;
 
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct ArgsContext {
     endpoint: Configured,
     /// Seed of this run when none was given: a new one each time, so that no run writes what an earlier
     /// one wrote (storage that dedupes would be measured too fast).
@@ -20,7 +20,7 @@ enum Configured {
     As(Option<String>),
 }
 
-impl Context {
+impl ArgsContext {
     pub fn of_process() -> Self {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         // Short enough to type; the process id tells two runs of one nanosecond apart.

@@ -5,7 +5,7 @@ use plimsoll_model::plan::{DataSpec, KeyDist, Pacing, Stop};
 use plimsoll_model::units::{Size, Span};
 
 use crate::fault::Fault;
-use crate::values::{self, Arrivals, Rate};
+use crate::values::{self, Arrivals, OfferedRate};
 
 const LOAD: &str = "Load";
 const STOP: &str = "Time and stop";
@@ -18,20 +18,21 @@ pub const DEFAULT_DURATION: Span = Span(std::time::Duration::from_secs(30));
 pub struct LoadArgs {
     /// Operations in flight at once
     #[arg(long, short = 'c', value_name = "N", default_value_t = 16,
-          value_parser = clap::value_parser!(u32).range(1..), help_heading = LOAD)]
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency: u32,
-    /// Hold a rate (open loop): 800/s, 600MiB/s, or 100/s..800/s for a ramp; latency counts from the intended start
+    /// Send ops at this rate (open loop): 800/s, 600MiB/s, or 100/s..800/s for a ramp; latency is measured from the
+    /// intended start
     #[arg(long, value_name = "RATE", help_heading = LOAD)]
-    pub rate: Option<Rate>,
-    /// When ops of an open loop arrive
+    pub rate: Option<OfferedRate>,
+    /// Arrival process of an open loop
     #[arg(long, value_enum, default_value = "constant", help_heading = LOAD)]
     pub arrivals: Arrivals,
-    /// Time of a ramp from one rate to the other
+    /// Duration of a ramp from one rate to the other
     #[arg(long, value_name = "TIME", help_heading = LOAD)]
     pub ramp_over: Option<Span>,
 
-    /// Length of the measured part [default: 30s, unless --max-ops or --max-bytes is given]
-    #[arg(long, short = 'd', value_name = "TIME", help_heading = STOP)]
+    /// Duration of the measurement [default: 30s, unless --max-ops or --max-bytes is given]
+    #[arg(long, short = 'd', value_name = "TIME")]
     pub duration: Option<Span>,
     /// Stop after this many ops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = STOP)]
@@ -39,21 +40,21 @@ pub struct LoadArgs {
     /// Stop after this many bytes, for example 10GiB
     #[arg(long, value_name = "SIZE", help_heading = STOP)]
     pub max_bytes: Option<Size>,
-    /// Load before the measured part, in no figure
+    /// Duration of the warm-up, which is not part of any figure
     #[arg(long, value_name = "TIME", default_value = "2s", help_heading = STOP)]
     pub warmup: Span,
 
-    /// Which object comes next: uniform, sequential, or zipf:EXPONENT (for example zipf:1.1)
+    /// Distribution of keys: uniform, sequential, or zipf:EXPONENT (for example zipf:1.1)
     #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = values::key_dist, help_heading = DATA)]
     pub keys: KeyDist,
-    /// Number of prefixes over which keys are spread
+    /// Number of prefixes to spread keys over
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..), help_heading = DATA)]
     pub prefixes: u32,
-    /// Share of written bytes that compresses away, for example 50%
+    /// Share of the written data that is compressible, for example 50%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
     pub compressible: f64,
-    /// Share of written blocks that repeat another, for example 20%
+    /// Share of the written blocks that are duplicates, for example 20%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
     pub dedupable: f64,
 }

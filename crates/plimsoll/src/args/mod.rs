@@ -2,14 +2,16 @@
 
 pub mod block;
 pub mod context;
+pub mod fleet;
 pub mod load;
 pub mod prepared;
 pub mod run;
 pub mod storage;
 
-pub use block::BlockArgs;
-pub use context::Context;
+pub use block::{BlockArgs, BlockPattern};
+pub use context::ArgsContext;
+pub use fleet::FleetArgs;
 pub use load::LoadArgs;
 pub use prepared::PreparedArgs;
-pub use run::{OutputArgs, RunArgs};
+pub use run::{AboutArgs, OutputArgs, RunArgs};
 pub use storage::StorageArgs;

@@ -6,58 +6,77 @@ use clap::Args;
 use plimsoll_model::plan::{PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec};
 use plimsoll_model::units::Span;
 
-use super::Context;
+use super::ArgsContext;
 use crate::ceiling;
 use crate::values::{self, Cpus};
 
 const RUN: &str = "Run";
 const OUTPUT: &str = "Output";
 
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
+/// What a run is called, marked with and held against: of every command that measures.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AboutArgs {
     /// Name of the run
     #[arg(long, value_name = "NAME", help_heading = RUN)]
     pub name: Option<String>,
-    /// Seed of order, keys, sizes, data and arrivals [default: a new one]
+    /// Add a label to the run, for example tier=standard; may be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::label, help_heading = RUN)]
+    pub labels: Vec<(String, String)>,
+    /// Promise to check, for example 'get.ops_per_s >= 800 +-1%'; exit code 4 if it is not met; may be repeated
+    #[arg(long = "expect", value_name = "PROMISE", help_heading = RUN)]
+    pub expect: Vec<String>,
+    /// Compare the run with a ceiling: a run of `plimsoll drive` (or another one), or a file of its --json output;
+    /// the result says what share of it was reached
+    #[arg(long, value_name = "RUN|FILE", help_heading = RUN)]
+    pub ceiling: Option<String>,
+}
+
+impl AboutArgs {
+    /// Lays what was given over a plan, and leaves the rest of it.
+    pub fn lay_over(&self, plan: &mut Plan) {
+        if self.name.is_some() {
+            plan.name.clone_from(&self.name);
+        }
+        plan.labels.extend(self.labels.iter().cloned());
+        ceiling::name(&mut plan.labels, self.ceiling.as_ref());
+        plan.expect.extend(self.expect.iter().cloned());
+    }
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub about: AboutArgs,
+    /// Seed for order, keys, sizes, data and arrivals [default: a new one for each run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64), help_heading = RUN)]
     pub seed: Option<u64>,
-    /// How I/O is submitted; the result says which was taken, and why
+    /// How I/O is submitted; the result says which one was used, and why
     #[arg(long, value_name = "RING", default_value = "auto", help_heading = RUN,
           value_parser = values::named::<RingChoice>(["auto", "io_uring", "epoll", "psync", "libaio"]))]
     pub ring: RingChoice,
-    /// Worker threads [default: chosen from cores and concurrency]
+    /// Number of worker threads [default: chosen from cores and concurrency]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = RUN)]
     pub threads: Option<u32>,
     /// Pin workers to these CPUs, for example 0-3,6
     #[arg(long, value_name = "LIST", help_heading = RUN)]
     pub cpus: Option<Cpus>,
-    /// Share of failed (not throttled) ops above which the result is invalid
+    /// Result is invalid above this share of failed ops (throttled ops are not failed)
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = values::share, help_heading = RUN)]
     pub max_error_rate: f64,
-    /// Keep what the run created
+    /// Keep what the run creates
     #[arg(long, help_heading = RUN)]
     pub keep: bool,
-    /// The horizon that you need: a shorter run says that it is shorter
+    /// How long the rate must hold for your purpose; a shorter run says that it is shorter
     #[arg(long, value_name = "TIME", help_heading = RUN)]
     pub goal: Option<Span>,
-    /// Mark the run, for example tier=standard; may be repeated
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::label, help_heading = RUN)]
-    pub labels: Vec<(String, String)>,
-    /// Hold the run against a ceiling: a run of `plimsoll drive` (or another one), or the file of its --json; the
-    /// result says what part of it was reached
-    #[arg(long, value_name = "RUN|FILE", help_heading = RUN)]
-    pub ceiling: Option<String>,
-    /// A promise to check, for example 'get.ops_per_s >= 800 +-1%'; not met is exit code 4; may be repeated
-    #[arg(long = "expect", value_name = "PROMISE", help_heading = RUN)]
-    pub expect: Vec<String>,
-    /// An event that comes at a known time after the load has begun, for example '30s=node 3 off'; shown on the time axis;
-    /// may be repeated
+    /// Planned event at this time after the load starts, for example '30s=node 3 off', shown on the time axis; may
+    /// be repeated
     #[arg(long, value_name = "TIME=TEXT", value_parser = values::mark_at, help_heading = RUN)]
     pub mark_at: Vec<String>,
-    /// Write one line per request of the measured part to this file (TSV, as warp's; --warmup 0s for all of them)
+    /// Write one line per measured request to this file (TSV, warp's format); --warmup 0s to include all requests
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub trace: Option<String>,
-    /// Print the plan and what would happen, and do nothing
+    /// Print the plan and what would happen, and exit
     #[arg(long, help_heading = RUN)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -67,7 +86,7 @@ pub struct RunArgs {
 /// What comes out at the end. One of the first three at most.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OutputArgs {
-    /// Print the run summary as JSON (schema/run.schema.json)
+    /// Print the summary as JSON (schema/run.schema.json)
     #[arg(long, group = "result_form", help_heading = OUTPUT)]
     pub json: bool,
     /// Print Markdown
@@ -79,9 +98,12 @@ pub struct OutputArgs {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<String>,
-    /// No progress on stderr
+    /// Do not show progress on stderr
     #[arg(long, short = 'q', help_heading = OUTPUT)]
     pub quiet: bool,
+    /// Print everything that was found, as `plimsoll runs show` does
+    #[arg(long, short = 'v', help_heading = OUTPUT)]
+    pub verbose: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS", help_heading = OUTPUT)]
     pub runs_dir: Option<std::path::PathBuf>,
@@ -89,10 +111,10 @@ pub struct OutputArgs {
 
 impl RunArgs {
     /// A plan with everything but its work.
-    pub fn plan(&self, context: &Context, target: (&str, TargetSpec)) -> Plan {
+    pub fn plan(&self, context: &ArgsContext, target: (&str, TargetSpec)) -> Plan {
         let mut plan = Plan {
             version: PLAN_VERSION,
-            name: self.name.clone(),
+            name: None,
             seed: self.seed.unwrap_or(context.fresh_seed),
             options: RunOptions {
                 max_error_rate: self.max_error_rate,
@@ -105,13 +127,13 @@ impl RunArgs {
                 mark_at: self.mark_at.clone(),
                 ..RunOptions::default()
             },
-            labels: self.labels.iter().cloned().collect(),
-            expect: self.expect.clone(),
+            labels: BTreeMap::new(),
+            expect: Vec::new(),
             targets: BTreeMap::from([(target.0.to_owned(), target.1)]),
             stages: Vec::new(),
             controller: None,
         };
-        ceiling::name(&mut plan.labels, self.ceiling.as_ref());
+        self.about.lay_over(&mut plan);
         plan
     }
 
@@ -119,9 +141,6 @@ impl RunArgs {
     pub fn lay_over(&self, plan: &mut Plan) {
         if let Some(seed) = self.seed {
             plan.seed = seed;
-        }
-        if self.name.is_some() {
-            plan.name.clone_from(&self.name);
         }
         if self.ring != RingChoice::Auto {
             plan.options.ring = self.ring;
@@ -134,8 +153,6 @@ impl RunArgs {
         plan.options.goal = self.goal.or(plan.options.goal);
         plan.options.trace = self.trace.clone().or(plan.options.trace.take());
         plan.options.mark_at.extend(self.mark_at.iter().cloned());
-        plan.labels.extend(self.labels.iter().cloned());
-        ceiling::name(&mut plan.labels, self.ceiling.as_ref());
-        plan.expect.extend(self.expect.iter().cloned());
+        self.about.lay_over(plan);
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_model::plan::{
 };
 use plimsoll_model::units::Span;
 
-use super::Context;
+use super::ArgsContext;
 use crate::fault::Fault;
 use crate::values;
 
@@ -20,29 +20,29 @@ const EMBEDDED: &str = "Embedded server (with --endpoint embedded)";
 /// Credentials are not here on purpose: a command line is seen by every user of the machine.
 #[derive(Debug, Clone, Args)]
 pub struct StorageArgs {
-    /// URL of the S3 server; repeat it, or write http://node{1...4}:9000, to share the load over several.
+    /// URL of the S3 server; repeat it, or write http://node{1...4}:9000, to spread the load over several servers.
     /// `embedded` starts plimsoll's own server for the run. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL,
     /// or endpoint_url of the profile
-    #[arg(long = "endpoint", value_name = "URL", help_heading = STORAGE)]
+    #[arg(long = "endpoint", value_name = "URL")]
     pub endpoints: Vec<String>,
-    /// Bucket to work in; everything of the run lives under a prefix of its own in it
-    #[arg(long, value_name = "NAME", help_heading = STORAGE)]
+    /// Bucket to use; the run keeps its objects under a prefix of its own
+    #[arg(long, value_name = "NAME")]
     pub bucket: Option<String>,
-    /// A server that a redirect (307, 308) may lead to; may be repeated. Keys and signatures go to no server that is not named
-    /// here or as an endpoint, and never from https to http
+    /// Server that a redirect (307, 308) may lead to; may be repeated. Keys and signatures are sent only to servers
+    /// named here or as an endpoint, and never from https to http
     #[arg(long = "redirect-to", value_name = "URL", help_heading = STORAGE)]
     pub redirects_to: Vec<String>,
-    /// Make the bucket, and remove it at the end when it is empty again
+    /// Create the bucket, and remove it at the end if it is empty
     #[arg(long, help_heading = STORAGE)]
     pub create_bucket: bool,
-    /// Prefix of the run's objects [default: plimsoll/RUN-ID/]
+    /// Prefix for the run's objects [default: plimsoll/RUN-ID/]
     #[arg(long, value_name = "PREFIX", help_heading = STORAGE)]
     pub prefix: Option<String>,
     /// Region to sign for [default: AWS_REGION, the profile, or us-east-1]
     #[arg(long, value_name = "REGION", help_heading = STORAGE)]
     pub region: Option<String>,
-    /// Profile of ~/.aws/config and ~/.aws/credentials. Its keys are used even where AWS_ACCESS_KEY_ID is set;
-    /// AWS_REGION and AWS_ENDPOINT_URL come before its region and endpoint, as in the AWS tools
+    /// Profile in ~/.aws/config and ~/.aws/credentials. Its keys are used even if AWS_ACCESS_KEY_ID is set;
+    /// AWS_REGION and AWS_ENDPOINT_URL override its region and endpoint, as in the AWS tools
     #[arg(long, value_name = "NAME", help_heading = STORAGE)]
     pub profile: Option<String>,
     /// path: http://host/bucket/key; virtual-host: http://bucket.host/key
@@ -50,20 +50,20 @@ pub struct StorageArgs {
           value_parser = values::named::<Addressing>(["path", "virtual-host"]))]
     pub addressing: Addressing,
 
-    /// Signing of bodies: unsigned; pool (hashes computed before the run); full (each body hashed as it is sent)
+    /// Payload signing: unsigned, pool (hashes computed before the run), or full (each body hashed when it is sent)
     #[arg(long, value_name = "MODE", default_value = "unsigned", help_heading = REQUESTS,
           value_parser = values::named::<PayloadSigning>(["unsigned", "pool", "full"]))]
     pub signing: PayloadSigning,
-    /// Checksum sent with uploads and checked on downloads
+    /// Checksum to send with uploads and verify on downloads
     #[arg(long, value_name = "KIND", default_value = "none", help_heading = REQUESTS,
           value_parser = values::named::<Checksum>(["none", "crc32c", "crc64nvme"]))]
     pub checksum: Checksum,
-    /// On 429 and 503 SlowDown: record and go on at once; back off (Retry-After honoured); or pause a few milliseconds
+    /// On 429 and 503 SlowDown: record it and continue; back off (honouring Retry-After); or pause a few milliseconds
     /// [default: record; in limits: pause]
     #[arg(long, value_name = "WHAT", help_heading = REQUESTS,
           value_parser = values::named::<OnThrottle>(["record", "backoff", "pause"]))]
     pub on_throttle: Option<OnThrottle>,
-    /// An op that takes longer than this is a time-out
+    /// Timeout of an op
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = REQUESTS)]
     pub timeout: Span,
     /// Storage class of uploads, for example STANDARD_IA
@@ -72,57 +72,57 @@ pub struct StorageArgs {
     /// Server-side encryption of uploads: AES256, or aws:kms with --sse-kms-key-id
     #[arg(long, value_name = "METHOD", help_heading = REQUESTS)]
     pub sse: Option<String>,
-    /// Key of aws:kms encryption
+    /// Key ID for aws:kms encryption
     #[arg(long, value_name = "ID", requires = "sse", help_heading = REQUESTS)]
     pub sse_kms_key_id: Option<String>,
-    /// File with a key of your own for encryption (SSE-C): base64 of 32 bytes, as `openssl rand -base64 32` writes it
+    /// File with a customer-provided encryption key (SSE-C): 32 bytes in base64, as from `openssl rand -base64 32`
     #[arg(long, value_name = "FILE", conflicts_with = "sse", help_heading = REQUESTS)]
     pub sse_c_key_file: Option<String>,
-    /// Header added to each upload, for example 'x-amz-meta-owner: lab'; may be repeated
+    /// Header to add to each upload, for example 'x-amz-meta-owner: lab'; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = REQUESTS)]
     pub headers: Vec<(String, String)>,
-    /// A new connection for each request
+    /// Open a new connection for each request
     #[arg(long, help_heading = REQUESTS)]
     pub no_keep_alive: bool,
     /// Send `Expect: 100-continue` before bodies
     #[arg(long, help_heading = REQUESTS)]
     pub expect_continue: bool,
 
-    /// PEM file of certificate authorities to trust in place of the system's
+    /// PEM file of certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE", help_heading = TLS)]
     pub ca_file: Option<String>,
-    /// PEM file of the client's certificate
+    /// PEM file of the client certificate
     #[arg(long, value_name = "FILE", requires = "client_key", help_heading = TLS)]
     pub client_cert: Option<String>,
-    /// PEM file of the client's key
+    /// PEM file of the client key
     #[arg(long, value_name = "FILE", requires = "client_cert", help_heading = TLS)]
     pub client_key: Option<String>,
-    /// Accept any certificate
+    /// Accept any server certificate
     #[arg(long, conflicts_with = "ca_file", help_heading = TLS)]
     pub insecure: bool,
-    /// The only TLS version to speak
+    /// Use only this TLS version
     #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"], help_heading = TLS)]
     pub tls_version: Option<String>,
 
     /// A tier with known limits, for example vultr-standard (`plimsoll target s3 --help` lists them)
     #[arg(long, value_name = "TIER", help_heading = EMBEDDED)]
     pub tier: Option<String>,
-    /// A limits file in place of a tier (`plimsoll target s3 --help` shows its form)
+    /// A limits file instead of a tier (`plimsoll target s3 --help` shows the format)
     #[arg(long, value_name = "FILE", conflicts_with = "tier", help_heading = EMBEDDED)]
     pub limits: Option<String>,
-    /// Multiply the tier's rates and capacities, for example 0.1 on a small machine
+    /// Multiply the tier's rates and capacities by this factor, for example 0.1 on a small machine
     #[arg(long, value_name = "FACTOR", help_heading = EMBEDDED)]
     pub scale: Option<f64>,
-    /// Directory of its data [default: a temporary one]
+    /// Data directory of the embedded server [default: a temporary one]
     #[arg(long, value_name = "DIR", help_heading = EMBEDDED)]
     pub data: Option<String>,
-    /// Answer before data is synced
+    /// Answer without waiting for data to be synced
     #[arg(long, help_heading = EMBEDDED)]
     pub no_sync: bool,
 }
 
 impl StorageArgs {
-    pub fn target(&self, context: &Context) -> Result<TargetSpec, Fault> {
+    pub fn target(&self, context: &ArgsContext) -> Result<TargetSpec, Fault> {
         let endpoints = self.endpoints(context)?;
         let embedded = endpoints.iter().any(|e| e == "embedded");
         self.redirects_to.iter().try_for_each(|url| check_endpoint(url))?;
@@ -156,7 +156,7 @@ impl StorageArgs {
         }))
     }
 
-    fn endpoints(&self, context: &Context) -> Result<Vec<String>, Fault> {
+    fn endpoints(&self, context: &ArgsContext) -> Result<Vec<String>, Fault> {
         let mut endpoints = self.endpoints.clone();
         if endpoints.is_empty() {
             endpoints.extend(context.endpoint(self.profile.as_deref())?);

@@ -15,8 +15,8 @@ Examples:
   plimsoll calibrate
   plimsoll calibrate --duration 2s --json
 
-The figures are kept, and later runs on this machine are held against them: a result near the ceiling is \
-the client's, not the storage's.";
+The ceilings are stored, and later runs on this machine are checked against them: a result near the ceiling \
+is limited by the client, not by the storage.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,22 +30,22 @@ pub struct CalibrateCommand {
 
 /// Measures, keeps, and shows the ceilings.
 pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
-    signals::install(signals::Role::Run);
+    signals::install(signals::ProcessRole::Run);
     let progress = Progress::new(c.output.quiet);
-    let options = measure::options(&c.output, "plimsoll calibrate".into());
+    let options = measure::options(&c.output, "plimsoll calibrate".into())?;
     let made = plimsoll_suites::calibrate(&options, c.duration.0, |e| progress.show(&e));
     progress.finish();
     let made = made?;
     for name in &made.wide {
         output::tell(format_args!(
-            "plimsoll: the interval of '{name}' stayed too wide: it is not held against any run. Calibrate again on a \
-             quiet machine, or with a longer --duration"
+            "plimsoll: the interval of '{name}' stayed too wide, so it is not used to check runs. Calibrate again on \
+             a quiet machine, or with a longer --duration"
         ));
     }
     if let Some(cores) = made.cpu_quota_cores {
         output::tell(format_args!(
-            "plimsoll: this process' control group has a CPU quota of {cores} cores: these ceilings are the quota's, and hold for \
-             runs under the same one. For those of the machine, calibrate without a quota"
+            "plimsoll: the control group of this process has a CPU quota of {cores} cores. These ceilings hold for \
+             runs under the same quota; for the ceilings of the machine, calibrate without a quota"
         ));
     }
     // What cannot be used is not told as a ceiling.
@@ -55,7 +55,7 @@ pub fn calibrate(c: &CalibrateCommand) -> Result<Exit, Fault> {
         return told(output::print(&(json + "\n")), exit);
     }
     let mut table =
-        Table::new("Ceiling of one thread of this machine", 1, &["what", ">op/s", ">time per op"]);
+        Table::new("Ceiling of one thread on this machine", 1, &["what", ">op/s", ">time per op"]);
     for (name, e) in &made.ops_per_s {
         let time = plimsoll_model::units::format_latency_ns(1e9 / e.value.max(f64::MIN_POSITIVE));
         let shown = if made.wide.contains(name) { format!("{name} (too wide)") } else { name.clone() };

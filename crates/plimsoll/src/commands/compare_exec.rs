@@ -10,7 +10,7 @@ use plimsoll_stats::compare::{self, Difference};
 use plimsoll_stats::validity::{self, Facts};
 
 use super::runs::CompareCommand;
-use super::several::{self, Line, Member, Told, line_of};
+use super::several::{self, JointReport, LineKey, Member, line_of};
 use crate::fault::{Exit, Fault};
 
 /// Name, unit and reading of each measure that is compared.
@@ -37,14 +37,14 @@ pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
     }
     if rows.is_empty() {
         return Err(Fault::input(
-            "these runs have no line in common (the same op, size and concurrency, measured in each)",
+            "these runs have no line in common (same op, size and concurrency)",
             "Compare runs of the same workload.",
         ));
     }
     hold_together(&mut rows, &p);
     let decided = rows.iter().any(|r| r.outcome != "undetermined");
     let verdict = sides.verdict(&rows);
-    let told = Told {
+    let told = JointReport {
         what: "compare",
         title: format!("{} against {}", sides.a_name, sides.b_name),
         verdict,
@@ -78,36 +78,13 @@ struct Sides {
     left_out: Vec<Finding>,
 }
 
-/// The runs of one side whose figures may be used, and what is told of the others. None left is no comparison.
-fn usable(side: Vec<Member>, name: &str) -> Result<(Vec<Member>, Vec<Finding>), Fault> {
-    let void: Vec<(String, String)> = several::void(side.iter());
-    let told = |(id, codes): &(String, String)| {
-        let text = format!("Run {id} of {name} is invalid ({codes}): it is left out, and in no mean.");
-        Finding::new("F40", "invalid_run", Level::Qualified, text)
-    };
-    let findings = void.iter().map(told).collect();
-    let left: Vec<Member> =
-        side.into_iter().filter(|m| !void.iter().any(|(id, _)| *id == m.summary.id)).collect();
-    if left.is_empty() {
-        let which: Vec<String> = void.iter().map(|(id, codes)| format!("{id} ({codes})")).collect();
-        return Err(Fault {
-            exit: Exit::Invalid,
-            ..Fault::input(
-                format!("no run of {name} may be used: invalid are {}", which.join(", ")),
-                "Make them again; `plimsoll runs show RUN` says what was wrong.",
-            )
-        });
-    }
-    Ok((left, findings))
-}
-
 impl Sides {
     fn read(c: &CompareCommand) -> Result<Self, Fault> {
         if c.b.is_empty() {
             let (one, two) = c.a.split_at(c.a.len().div_ceil(2));
             let two = if two.is_empty() { "B...".to_owned() } else { two.join(" ") };
             return Err(Fault::input(
-                "all runs stand on one side: there is nothing to compare them with",
+                "all runs are on one side, so there is nothing to compare them with",
                 format!(
                     "Write `--` between the two sides, for example: plimsoll compare {} -- {two}",
                     one.join(" ")
@@ -119,12 +96,12 @@ impl Sides {
         if let Some(twice) = ids(&a).into_iter().find(|id| ids(&b).contains(id)) {
             return Err(Fault::input(
                 format!("run {twice} is on both sides"),
-                "Name the runs of one configuration before `--` and those of the other after it.",
+                "Give the runs of one configuration before `--` and those of the other after it.",
             ));
         }
         let (a_name, b_name) = c.names.clone().unwrap_or_else(|| names(&a, &b));
-        let (a, mut left_out) = usable(a, &a_name)?;
-        let (b, of_b) = usable(b, &b_name)?;
+        let (a, mut left_out) = several::usable(a, &format!(" of {a_name}"))?;
+        let (b, of_b) = several::usable(b, &format!(" of {b_name}"))?;
         left_out.extend(of_b);
         let in_turn = made_in_turn(&a, &b);
         Ok(Self { a, b, a_name, b_name, in_turn, left_out })
@@ -137,7 +114,7 @@ impl Sides {
 
     fn comparison(
         &self,
-        line: &Line,
+        line: &LineKey,
         (measure, unit, _): &Measure,
         a: Vec<f64>,
         b: Vec<f64>,
@@ -173,7 +150,7 @@ impl Sides {
     }
 
     /// One comparison for a person. Never "equal": only what the interval leaves open, and what would have been seen.
-    fn sentence(&self, c: &compare::Comparison, measure: &str, outcome: &str) -> String {
+    fn sentence(&self, c: &compare::RunComparison, measure: &str, outcome: &str) -> String {
         let percent = |x: f64| format!("{:.1} %", 100.0 * x.abs());
         let r = &c.ratio;
         let range = format!("95 %: {} to {}", signed_percent(r.low), signed_percent(r.high));
@@ -186,7 +163,7 @@ impl Sides {
         };
         let mut text = format!("{} is {} {word} ({range})", self.a_name, percent(r.value - 1.0));
         if c.bimodal {
-            text.push_str("; the runs fall into more than one group: look at each");
+            text.push_str("; the runs fall into more than one group: look at each run");
         }
         text
     }
@@ -195,8 +172,8 @@ impl Sides {
     fn verdict(&self, rows: &[Comparison]) -> String {
         let (a, b) = (self.a.len(), self.b.len());
         let how = match (self.in_turn, self.left_out.len()) {
-            (true, _) => "made in turn, compared in pairs".to_owned(),
-            (false, 0) => "not made in turn".to_owned(),
+            (true, _) => "alternated, compared in pairs".to_owned(),
+            (false, 0) => "not alternated".to_owned(),
             (false, n) => format!("compared without pairs ({n} left out as invalid)"),
         };
         let mut out = format!("{} against {}: {a} and {b} runs, {how}.", self.a_name, self.b_name);
@@ -208,18 +185,18 @@ impl Sides {
             out += &format!(" {} more in the table.", rates - 3);
         }
         if !self.in_turn && self.left_out.is_empty() {
-            out += " Next: make the runs in turn (A, B, B, A): a drift of the machine then meets both alike.";
+            out += " Next: alternate the runs (A, B, B, A), so that drift affects both alike.";
         }
         out
     }
 
     fn findings(&self, rows: &[Comparison]) -> Vec<Finding> {
         let mut out = self.left_out.clone();
-        out.extend(self.within(&self.a, &self.a_name));
-        out.extend(self.within(&self.b, &self.b_name));
+        out.extend(several::within(&self.a, &self.a_name));
+        out.extend(several::within(&self.b, &self.b_name));
         let factor = several::differences(&self.a[0].plan, &self.b[0].plan);
         let text = match factor.len() {
-            0 => "The plans of both are the same: what differs is not in them.".to_owned(),
+            0 => "Both plans are the same: the difference is not in them.".to_owned(),
             _ => format!("The plans differ in: {}.", factor.join("; ")),
         };
         out.push(Finding::new("F41", "factor", Level::Info, text));
@@ -237,31 +214,17 @@ impl Sides {
         let by_chance = rows.iter().filter(|r| r.holds_among_all == Some(false)).count();
         if by_chance > 0 {
             let text = format!(
-                "{by_chance} of the differences may be chance: {tested} were tested, and these do not hold together with the \
-                 others (Holm, 5 %). Make more runs."
+                "{by_chance} of the differences may be due to chance: {tested} were tested, and these are not \
+                 significant after correction for that (Holm, 5 %). Make more runs."
             );
             out.push(Finding::new("F42", "many_tests", Level::Qualified, text));
         }
         out.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)));
         out
     }
-
-    /// Runs of one side have to be repeats of each other.
-    fn within(&self, side: &[Member], name: &str) -> Option<Finding> {
-        let mut all: Vec<String> =
-            side.iter().skip(1).flat_map(|m| several::differences(&side[0].plan, &m.plan)).collect();
-        all.dedup();
-        (!all.is_empty()).then(|| {
-            let text = format!(
-                "Runs of {name} are no repeats of each other: {}. Compare runs of one plan each.",
-                all.join("; ")
-            );
-            Finding::new("V16", "configuration_differs", Level::Invalid, text)
-        })
-    }
 }
 
-fn outcome(c: &compare::Comparison, unit: &str) -> &'static str {
+fn outcome(c: &compare::RunComparison, unit: &str) -> &'static str {
     match (c.difference, unit) {
         (Difference::NoneSeen, _) if c.minimal_detectable > MOST_DETECTABLE => "undetermined",
         (Difference::NoneSeen, _) => "none seen",
@@ -275,12 +238,12 @@ fn outcome(c: &compare::Comparison, unit: &str) -> &'static str {
 const MOST_DETECTABLE: f64 = 1.0;
 
 /// No difference is proved: what the interval leaves open, and what would have been found.
-fn none_seen(c: &compare::Comparison, range: &str) -> String {
+fn none_seen(c: &compare::RunComparison, range: &str) -> String {
     if c.minimal_detectable > MOST_DETECTABLE {
-        return format!("undetermined: these runs differ too much among themselves ({range})");
+        return format!("undetermined: the runs of each side differ too much among themselves ({range})");
     }
     format!(
-        "no difference proved ({range}); one of {:.1} % would have been seen in 8 of 10 campaigns",
+        "no difference proved ({range}); a difference of {:.1} % would have been detected in 8 of 10 such comparisons",
         100.0 * c.minimal_detectable
     )
 }
@@ -292,7 +255,7 @@ fn signed_percent(ratio: f64) -> String {
     format!("{:+.1} %", if tenths == 0.0 { 0.0 } else { tenths / 10.0 })
 }
 
-fn values(runs: &[Member], line: &Line, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {
+fn values(runs: &[Member], line: &LineKey, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {
     runs.iter().filter_map(|r| of(r.summary.workloads.iter().find(|w| line_of(w) == *line)?)).collect()
 }
 
@@ -347,15 +310,15 @@ mod tests {
     fn an_invalid_run_is_in_no_mean() {
         let side = ["a1", "a2", "a3"].map(|id| run(id, RunStatus::Valid));
         let (left, told) =
-            usable(side.into_iter().chain([run("a4", RunStatus::None)]).collect(), "A").unwrap();
+            several::usable(side.into_iter().chain([run("a4", RunStatus::None)]).collect(), " of A").unwrap();
         assert_eq!(left.iter().map(|m| m.summary.id.as_str()).collect::<Vec<_>>(), ["a1", "a2", "a3"]);
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].text, "Run a4 of A is invalid (V04): it is left out, and in no mean.");
+        assert_eq!(told[0].text, "Run a4 of A is invalid (V04) and was left out of every mean.");
         assert_eq!(told[0].level, Level::Qualified);
         // Partly valid ones have lines that count.
-        assert!(usable(vec![run("p", RunStatus::Partly)], "A").unwrap().1.is_empty());
-        let none = usable(vec![run("a4", RunStatus::None)], "A").err().unwrap();
+        assert!(several::usable(vec![run("p", RunStatus::Partly)], " of A").unwrap().1.is_empty());
+        let none = several::usable(vec![run("a4", RunStatus::None)], " of A").err().unwrap();
         assert_eq!(none.exit, Exit::Invalid);
-        assert!(none.what.contains("no run of A may be used: invalid are a4 (V04)"), "{none}");
+        assert!(none.what.contains("no run of A is usable: a4 (V04)"), "{none}");
     }
 }

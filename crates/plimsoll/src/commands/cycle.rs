@@ -6,23 +6,20 @@ use std::time::Duration;
 use plimsoll_store::RunDir;
 use plimsoll_suites::filebench::{self, CycleLines, FileBenchOptions, Host, Original};
 
-use crate::args::Context;
+use crate::args::ArgsContext;
 use crate::cli::CycleArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
 use crate::{measure, output};
 
-pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
+pub fn watch(c: &CycleArgs, context: &ArgsContext) -> Result<Exit, Fault> {
     let dir = c.dir.clone().filter(|d| d.is_dir());
     let dir = dir.ok_or_else(|| {
-        Fault::input(
-            "there is no such directory to watch",
-            "Name one: plimsoll watch DIR --cycle file --for 4h.",
-        )
+        Fault::input("there is no directory to watch", "Give one: plimsoll watch DIR --cycle file --for 4h.")
     })?;
     // A cycle cannot be shorter than its IOPS phase: this many are never reached, and time ends the run.
     let most = c.watch.duration.0.as_secs_f64() / c.iops_duration.0.as_secs_f64().max(0.1);
-    let made = filebench::plan(
+    let mut made = filebench::plan(
         &FileBenchOptions {
             runs: (most.ceil() as u32).saturating_add(1).min(100_000),
             size_bytes: c.size.map(|s| s.0),
@@ -34,6 +31,12 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
         },
         &Host::of(&dir)?,
     )?;
+    // What the plan says of the benchmark once is said of all its cycles.
+    if let Some(name) = &mut made.plan.name {
+        name.push_str(", in cycles");
+    }
+    c.about.lay_over(&mut made.plan);
+    made.plan.validate()?;
     if !c.output.quiet {
         made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
     }
@@ -44,9 +47,6 @@ pub fn watch(c: &CycleArgs, context: &Context) -> Result<Exit, Fault> {
         measure::run_and_tell(&made.plan, &c.output, &progress, Some(c.watch.duration.0), |event| {
             lines.see(event, &plimsoll_run::remark::clock_time(Duration::ZERO)).filter(|_| !quiet)
         })?;
-    if !(c.output.json || c.output.csv || c.output.markdown) {
-        let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;
-        measure::reported(&finished, output::print(&format!("{}\n", bench.table())))?;
-    }
-    measure::show(&finished, &c.output)
+    let bench = plimsoll_report::fio::file_bench(&RunDir::open(&finished.path)?)?;
+    super::suites::show_bench(&finished, &c.output, &bench)
 }

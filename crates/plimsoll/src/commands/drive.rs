@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_model::units::Size;
 
-use crate::args::OutputArgs;
+use crate::args::{AboutArgs, OutputArgs};
 
 pub const EXAMPLES: &str = "\
 Examples:
   plimsoll drive /mnt/disk1 /mnt/disk2 /mnt/disk3 /mnt/disk4
   plimsoll drive /mnt/disk{1..4} --serial --write-only
-  # one stream, as dd would
+  # one stream, like dd
   plimsoll drive /mnt/disk1 -i 1 -b 16MiB -f 1GiB";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DriveCommand {
-    /// A directory on each drive
+    /// One directory on each drive
     #[arg(value_name = "DIR", required = true)]
     pub dirs: Vec<PathBuf>,
     /// Block size
@@ -29,21 +29,20 @@ pub struct DriveCommand {
     /// Streams per drive
     #[arg(long, short = 'i', value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pub ioperdrive: u32,
-    /// Each drive alone only, not all at once
+    /// Measure each drive alone only, not all together
     #[arg(long)]
     pub serial: bool,
-    /// Write only, no read
+    /// Write only, do not read
     #[arg(long)]
     pub write_only: bool,
-    /// Seed of data [default: a new one]
+    /// Seed for the data [default: a new one for each run]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Hold the run against a ceiling: a run of `plimsoll drive`, or the file of its --json
-    #[arg(long, value_name = "RUN|FILE")]
-    pub ceiling: Option<String>,
-    /// Print what would happen, and do nothing
+    /// Print what would happen, and exit
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub about: AboutArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -14,11 +14,11 @@ Examples:
   plimsoll fio job.fio --set size=4GiB --set runtime=30s --output-format json+
   plimsoll fio job.fio --ignore-unknown --dry-run
 
-The promise is fio's meaning of each key, not its sequence of offsets. A key that is not supported is an \
-error with its line, unless --ignore-unknown is given.
+Each key means what it means to fio; the sequence of offsets differs. An unsupported key is an error that \
+names its line, unless --ignore-unknown is given.
 
-Files of the jobs stay, as fio leaves them (unlink=1 in the job removes them): plimsoll cleanup RUN --kept removes those that \
-the run made.";
+The jobs' files are kept, as fio keeps them (unlink=1 in the job removes them). plimsoll cleanup RUN --kept \
+removes those that the run created.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,22 +32,22 @@ pub struct FioCommand {
     /// Run only these sections; may be repeated
     #[arg(long = "section", value_name = "NAME", help_heading = "Job")]
     pub sections: Vec<String>,
-    /// Leave out keys that are not supported, and list them
+    /// Ignore unsupported keys, and list them
     #[arg(long, help_heading = "Job")]
     pub ignore_unknown: bool,
-    /// The device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
+    /// Device whose data may be destroyed: its path, /dev/disk/by-id name, or serial number
     #[arg(long, value_name = "DEVICE", help_heading = "Job")]
     pub destroy_data: Option<String>,
-    /// Form of the result: plimsoll's own, or a list of fio's normal, json, json+
+    /// Format of the result: plimsoll's own, or a list of fio's normal, json, json+
     #[arg(long, value_name = "FORM", default_value = "plimsoll", help_heading = "Output")]
     pub output_format: String,
-    /// Write the result to this file in place of stdout
+    /// Write the result to this file instead of stdout
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// When to show progress
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["always", "never", "auto"], help_heading = "Output")]
     pub eta: String,
-    /// Print what was measured so far this often, in the form of --output-format
+    /// Print the result so far at this interval, in the format of --output-format
     #[arg(long, value_name = "TIME", help_heading = "Output")]
     pub status_interval: Option<Span>,
     #[command(flatten)]

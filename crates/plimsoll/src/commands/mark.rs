@@ -14,7 +14,7 @@ Examples:
   plimsoll mark last 'node 3 off'
   plimsoll mark RUN 'rebuild ended' --at 95s
 
-The event stands in the run's directory, and in its reports: terminal, JSON, and the charts of the HTML page.";
+The event is stored in the run directory and shown in its reports: terminal, JSON and the charts of the HTML page.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,7 +25,7 @@ pub struct MarkCommand {
     /// What happened, in one line
     #[arg(value_name = "TEXT")]
     pub text: String,
-    /// When, counted from the run's start as the charts count [default: now]
+    /// When it happened, measured from the start of the run as in the charts [default: now]
     #[arg(long, value_name = "TIME")]
     pub at: Option<Span>,
     /// Where runs are kept
@@ -36,7 +36,10 @@ pub struct MarkCommand {
 pub fn mark(c: &MarkCommand) -> Result<Exit, Fault> {
     let text = c.text.trim();
     if text.is_empty() || text.chars().any(char::is_control) {
-        return Err(Fault::input("the text is empty, or has control characters", "Write one line of text."));
+        return Err(Fault::input(
+            "the text is empty or contains control characters",
+            "Write one line of text.",
+        ));
     }
     let run = runs_dir::find(c.runs_dir.as_deref(), &c.run)?;
     let going = run.is_running();
@@ -45,16 +48,16 @@ pub fn mark(c: &MarkCommand) -> Result<Exit, Fault> {
         None if going => remark::now_s(&run)?.ok_or_else(|| {
             Fault::input(
                 format!(
-                    "run {} goes on at another machine: what time it is there is not known here",
+                    "run {} is in progress on another machine, whose clock cannot be read from here",
                     run.id()
                 ),
-                "Say when it was, counted from the run's start: --at 95s.",
+                "Say when it happened, measured from the start of the run: --at 95s.",
             )
         })?,
         None => {
             return Err(Fault::input(
-                format!("run {} has ended: now is not on its time axis", run.id()),
-                "Say when it was, counted from the run's start: --at 95s.",
+                format!("run {} has ended, so \"now\" is not on its time axis", run.id()),
+                "Say when it happened, measured from the start of the run: --at 95s.",
             ));
         }
     };
@@ -62,6 +65,6 @@ pub fn mark(c: &MarkCommand) -> Result<Exit, Fault> {
     if !going && run.summary_is_there() {
         analyze(&run)?;
     }
-    eprintln!("plimsoll: noted in run {} at {at_s:.1} s: {text}", run.id());
+    eprintln!("plimsoll: recorded in run {} at {at_s:.1} s: {text}", run.id());
     Ok(Exit::Valid)
 }

@@ -1,12 +1,21 @@
 //! The command line, a file per family of commands. `*_exec` files do what the others only describe.
 
+pub mod agent;
+pub mod agent_exec;
 pub mod block;
 pub mod calibrate;
+pub mod check;
+mod check_baseline;
+pub mod check_exec;
+mod check_words;
 pub mod compare_exec;
 pub mod cycle;
 pub mod drive;
 pub mod file;
 pub mod fio;
+pub mod fleet;
+pub mod fleet_exec;
+mod fleet_status;
 pub mod mark;
 pub mod object;
 pub mod plan_file;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{ControllerSpec, ObjectOptions, Plan, SizeDist, Stage, Workload};
+use plimsoll_model::plan::{
+    ControllerSpec, ExistingObjects, ObjectOptions, Plan, SizeDist, Stage, TargetSpec, Workload,
+};
 use plimsoll_model::units::Size;
 
-use crate::args::{Context, LoadArgs, PreparedArgs, RunArgs, StorageArgs};
+use crate::args::{ArgsContext, LoadArgs, PreparedArgs, RunArgs, StorageArgs};
 use crate::fault::Fault;
 use crate::values::{self, CellSize, Mix};
 
@@ -18,28 +20,28 @@ pub enum ObjectCommand {
     /// Upload objects
     #[command(after_help = PUT_EXAMPLES)]
     Put(PutArgs),
-    /// Download objects, whole or in ranges
+    /// Download objects, or ranges of them
     #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
-    /// Ask for objects' metadata (HEAD)
+    /// Get object metadata (HEAD)
     #[command(after_help = STAT_EXAMPLES)]
     Stat(ReadArgs),
-    /// List objects (version 2)
+    /// List objects (ListObjectsV2)
     #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
     /// Delete objects, one by one or in batches
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
-    /// Copy objects inside the bucket
+    /// Copy objects within the bucket
     #[command(after_help = COPY_EXAMPLES)]
     Copy(ReadArgs),
-    /// Upload objects in parts
+    /// Upload objects in parts (multipart upload)
     #[command(after_help = MULTIPART_EXAMPLES)]
     Multipart(MultipartArgs),
-    /// Several ops at once, by weight
+    /// Mix several ops, by weight
     #[command(after_help = MIXED_EXAMPLES)]
     Mixed(MixedArgs),
-    /// Every op at every size, repeated, in random order
+    /// Measure every op at every size, in random order
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepArgs),
 }
@@ -53,8 +55,8 @@ Examples:
   plimsoll object put --endpoint embedded --tier vultr-standard --size 1MB \\
       --expect 'put.ops_per_s >= 590 +-1%'
 
-Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or from the profile \
-files; never from the command line. Sizes: KB is 1000 bytes, KiB is 1024.";
+Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or from the AWS \
+profile files, never from the command line. Sizes: 1 KB is 1000 bytes, 1 KiB is 1024.";
 
 const GET_EXAMPLES: &str = "\
 Examples:
@@ -63,7 +65,9 @@ Examples:
   plimsoll object get --endpoint http://127.0.0.1:9000 --bucket bench \\
       --size 8MiB --range 64KiB
   plimsoll object get --endpoint https://s3.example.net --bucket bench \\
-      --size 4KiB --dataset small --verify";
+      --size 4KiB --dataset small --verify
+  plimsoll object get --endpoint https://s3.example.net --bucket photos \\
+      --existing --prefix 2026/ --size 1MiB --rate 20/s";
 
 const STAT_EXAMPLES: &str = "\
 Examples:
@@ -83,7 +87,7 @@ Examples:
       --objects 20000 --max-ops 20000
   plimsoll object delete --endpoint embedded --objects 20000 --batch 100
 
-Only objects that plimsoll made for this run are deleted.";
+Only objects that plimsoll created for this run are deleted.";
 
 const COPY_EXAMPLES: &str = "\
 Examples:
@@ -110,7 +114,7 @@ Examples:
       --concurrencies 1,16,64 --repeat 5
   plimsoll object sweep --endpoint embedded --ops get --sizes auto \\
       --repeat 3 --duration 10s
-  plimsoll run --resume RUN        # goes on with a sweep that was killed";
+  plimsoll run --resume RUN        # continue a sweep that was killed";
 
 /// What every object command takes.
 #[derive(Debug, Clone, Args)]
@@ -125,9 +129,9 @@ pub struct CommonArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct SizeArg {
-    /// Size of objects: 4KiB; a range 1KiB..64KiB; by weight 4KiB=3,1MiB=1; or lognormal:64KiB:1.2:16MiB
+    /// Object size: fixed (4KiB), a range (1KiB..64KiB), weighted (4KiB=3,1MiB=1), or lognormal:64KiB:1.2:16MiB
     #[arg(long, short = 's', value_name = "SIZE", default_value = "4KiB",
-          value_parser = values::size_dist, help_heading = HEADING)]
+          value_parser = values::size_dist)]
     pub size: SizeDist,
 }
 
@@ -151,10 +155,10 @@ pub struct ReadArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct GetArgs {
-    /// Read this much of each object, at a random place
+    /// Read this much of each object, at a random offset
     #[arg(long, value_name = "SIZE", help_heading = HEADING)]
     pub range: Option<Size>,
-    /// Check the stamp of every block
+    /// Verify the stamp of every block
     #[arg(long, help_heading = HEADING)]
     pub verify: bool,
     #[command(flatten)]
@@ -163,7 +167,7 @@ pub struct GetArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct ListingArgs {
-    /// Keys asked for per page
+    /// Keys to request per page
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = HEADING)]
     pub max_keys: u32,
@@ -182,7 +186,7 @@ pub struct ListArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct DeleteArgs {
-    /// Objects per request; above 1: multi-object delete
+    /// Objects per request; more than 1 uses multi-object delete
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = HEADING)]
     pub batch: u32,
@@ -195,7 +199,7 @@ pub struct PartArgs {
     /// Size of a part
     #[arg(long, value_name = "SIZE", default_value = "8MiB", help_heading = HEADING)]
     pub part_size: Size,
-    /// Parts of one upload in flight
+    /// Parts in flight per upload
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..), help_heading = HEADING)]
     pub part_concurrency: u32,
@@ -214,13 +218,13 @@ pub struct MultipartArgs {
 /// Options of every op, for commands that do several.
 #[derive(Debug, Clone, Args)]
 pub struct EveryOpArgs {
-    /// Read this much of each object in get-range, at a random place
+    /// For get-range: read this much of each object, at a random offset
     #[arg(long, value_name = "SIZE", help_heading = HEADING)]
     pub range: Option<Size>,
-    /// Check the stamp of every block that is read
+    /// Verify the stamp of every block that is read
     #[arg(long, help_heading = HEADING)]
     pub verify: bool,
-    /// Objects per delete-batch
+    /// For delete-batch: objects per request
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = HEADING)]
     pub batch: u32,
@@ -235,7 +239,7 @@ pub struct EveryOpArgs {
 #[derive(Debug, Clone, Args)]
 pub struct MixedArgs {
     /// Ops by weight, for example get=45,stat=30,put=15,delete=10
-    #[arg(long, value_name = "OP=WEIGHT,...", default_value = "get=45,stat=30,put=15,delete=10", help_heading = HEADING)]
+    #[arg(long, value_name = "OP=WEIGHT,...", default_value = "get=45,stat=30,put=15,delete=10")]
     pub mix: Mix,
     #[command(flatten)]
     pub size: SizeArg,
@@ -249,20 +253,20 @@ pub struct MixedArgs {
 pub struct SweepArgs {
     /// Ops to measure
     #[arg(long, value_name = "OP,...", default_value = "put,get", value_delimiter = ',',
-          value_parser = values::op_kind, help_heading = HEADING)]
+          value_parser = values::op_kind)]
     pub ops: Vec<OpKind>,
-    /// Sizes to measure; auto: a short pilot looks where the caps on operations and bytes are, and measures around the
-    /// size at which they meet
+    /// Sizes to measure; auto runs a short pilot to find the caps on operations and bytes, then measures around the
+    /// size at which they meet (the knee)
     #[arg(long, value_name = "SIZE,...", default_value = "4KB,64KB,512KB,1MB,10MB", value_delimiter = ',',
-          value_parser = values::cell_size, help_heading = HEADING)]
+          value_parser = values::cell_size)]
     pub sizes: Vec<CellSize>,
-    /// Concurrencies to measure [default: that of --concurrency; with --sizes auto those that saturate]
+    /// Concurrencies to measure [default: --concurrency; with --sizes auto, those that saturate]
     #[arg(long, value_name = "N,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..), help_heading = HEADING)]
     pub concurrencies: Vec<u32>,
-    /// Times that each cell is measured, in random order
+    /// Number of times to measure each cell (an op at a size and concurrency)
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..), help_heading = HEADING)]
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
     #[command(flatten)]
     pub every: EveryOpArgs,
@@ -284,7 +288,7 @@ impl ObjectCommand {
         }
     }
 
-    pub fn plan(&self, context: &Context) -> Result<Plan, Fault> {
+    pub fn plan(&self, context: &ArgsContext) -> Result<Plan, Fault> {
         let plan = match self {
             Self::Put(a) => fixed(context, &a.common, Work::of(OpKind::Put, &a.size.size))?,
             Self::Get(a) => {
@@ -327,7 +331,7 @@ impl ObjectCommand {
 }
 
 impl SweepArgs {
-    fn plan(&self, context: &Context) -> Result<Plan, Fault> {
+    fn plan(&self, context: &ArgsContext) -> Result<Plan, Fault> {
         let first = *self
             .ops
             .first()
@@ -337,7 +341,7 @@ impl SweepArgs {
         }
         let sizes: Vec<Size> = self.sizes.iter().filter_map(|s| s.0).collect();
         if !sizes.is_empty() && sizes.len() < self.sizes.len() {
-            return Err(Fault::input("--sizes names sizes and auto", "Name the sizes, or write auto alone."));
+            return Err(Fault::input("--sizes combines sizes with auto", "Give the sizes, or auto alone."));
         }
         let mut work = Work::of(first, &SizeDist::Fixed(sizes.first().copied().unwrap_or(Size(4096))));
         work.name = "sweep".into();
@@ -400,10 +404,26 @@ impl Work {
     }
 }
 
-fn fixed(context: &Context, common: &CommonArgs, work: Work) -> Result<Plan, Fault> {
+fn fixed(context: &ArgsContext, common: &CommonArgs, work: Work) -> Result<Plan, Fault> {
     let mut plan = common.run.plan(context, ("storage", common.storage.target(context)?));
     plan.stages.push(work.stage(&common.load)?);
+    look_under_prefix(&mut plan);
     Ok(plan)
+}
+
+/// `--prefix` names where existing objects are, and where new ones go: of a run that only reads it is the first.
+fn look_under_prefix(plan: &mut Plan) {
+    for w in plan.stages.iter_mut().flat_map(|s| &mut s.workloads) {
+        let existing = w.object.as_mut().and_then(|o| o.existing.as_mut());
+        let Some(existing) = existing else { continue };
+        for target in plan.targets.values_mut() {
+            if let TargetSpec::S3(s3) = target
+                && let Some(prefix) = s3.prefix.take()
+            {
+                existing.prefix = prefix;
+            }
+        }
+    }
 }
 
 impl ReadArgs {
@@ -418,6 +438,7 @@ impl PreparedArgs {
     pub fn apply(&self, options: &mut ObjectOptions) {
         options.objects = self.objects;
         options.dataset.clone_from(&self.dataset);
+        options.existing = self.existing.then(ExistingObjects::default);
     }
 }
 

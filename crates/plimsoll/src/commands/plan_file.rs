@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_model::plan::Plan;
 
-use crate::args::OutputArgs;
+use crate::args::{AboutArgs, OutputArgs};
 use crate::fault::Fault;
-use crate::values;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -22,24 +21,20 @@ pub struct RunCommand {
     /// Plan in TOML; - reads standard input
     #[arg(value_name = "PLAN.toml", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
-    /// Go on with a run that was killed: its id, its directory, or `last`
+    /// Continue a run that was killed: its id, its directory, or `last`
     #[arg(long, value_name = "RUN", conflicts_with = "plan")]
     pub resume: Option<String>,
-    /// Seed in place of the plan's
+    /// Use this seed instead of the plan's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Mark the run, for example tier=standard; may be repeated
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::label)]
-    pub labels: Vec<(String, String)>,
-    /// A promise to check, for example 'get.ops_per_s >= 800 +-1%'; may be repeated
-    #[arg(long = "expect", value_name = "PROMISE")]
-    pub expect: Vec<String>,
-    /// Keep what the run created
+    /// Keep what the run creates
     #[arg(long)]
     pub keep: bool,
-    /// Print the plan and what would happen, and do nothing
+    /// Print the plan and what would happen, and exit
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub about: AboutArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -52,8 +47,7 @@ impl RunCommand {
             plan.seed = seed;
         }
         plan.options.keep |= self.keep;
-        plan.labels.extend(self.labels.iter().cloned());
-        plan.expect.extend(self.expect.iter().cloned());
+        self.about.lay_over(&mut plan);
         Ok(plan)
     }
 

@@ -2,15 +2,19 @@
 
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{ControllerSpec, OnThrottle, Plan, Stage, Stop, TargetSpec};
+use plimsoll_model::plan::{ControllerSpec, ObjectOptions, OnThrottle, Plan, Stage, Stop, TargetSpec};
 use plimsoll_model::units::Span;
 
 use super::object::{CommonArgs, EveryOpArgs, SizeArg, Work};
-use crate::args::{BlockArgs, Context, RunArgs};
+use crate::args::{ArgsContext, BlockArgs, BlockPattern, RunArgs};
 use crate::fault::Fault;
 use crate::values::{self, Mix};
 
 const HEADING: &str = "Search";
+/// Bytes of the objects that several ops share, where no number of objects is asked for: as many as a search writes over.
+const SHARED_BYTES: u64 = 2 << 30;
+/// So many objects at the least: that not all readers read the same one.
+const LEAST_SHARED: u64 = 16;
 
 /// What is probed.
 #[derive(Debug, Clone, Subcommand)]
@@ -23,10 +27,10 @@ pub enum Probed<T: Args> {
 
 #[derive(Debug, Clone, Args)]
 pub struct ObjectProbe<T: Args> {
-    /// Op that is made
-    #[arg(long, value_name = "OP", default_value = "put", value_parser = values::op_kind, help_heading = "Operation")]
-    pub op: OpKind,
-    /// Several ops by weight, in place of --op
+    /// Op to send; speedtest takes several, one after the other
+    #[arg(long, value_name = "OP", default_value = "put", value_delimiter = ',', value_parser = values::op_kind)]
+    pub op: Vec<OpKind>,
+    /// Several ops by weight, instead of --op
     #[arg(long, value_name = "OP=WEIGHT,...", conflicts_with = "op", help_heading = "Operation")]
     pub mix: Option<Mix>,
     #[command(flatten)]
@@ -51,7 +55,11 @@ pub struct BlockProbe<T: Args> {
 
 /// Turns flags of a search into its controller.
 pub trait Search: Args {
-    fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault>;
+    /// `then`: templates of further searches; none where [`Self::SEVERAL`] is false.
+    fn controller(&self, template: Stage, then: Vec<Stage>) -> Result<ControllerSpec, Fault>;
+
+    /// Whether it takes several ops, one after the other.
+    const SEVERAL: bool = false;
 
     /// What of a load's own end the search leaves to the user. All else would be taken and not obeyed: it is refused.
     fn ends(&self) -> Ends;
@@ -83,7 +91,7 @@ impl Ends {
             (asked.loops.is_some() && !self.work, "--loops"),
         ];
         if let Some((_, what)) = refused.into_iter().find(|(is, _)| *is) {
-            return Err(Fault::input(format!("{what} has no place here"), self.instead));
+            return Err(Fault::input(format!("{what} does not apply to this command"), self.instead));
         }
         stage.workloads.iter_mut().for_each(|w| w.stop = asked);
         Ok(())
@@ -98,41 +106,80 @@ impl<T: Search> Probed<T> {
         }
     }
 
-    pub fn plan(&self, context: &Context) -> Result<Plan, Fault> {
-        let (mut plan, template, search) = match self {
+    pub fn plan(&self, context: &ArgsContext) -> Result<Plan, Fault> {
+        let (mut plan, mut stages, search) = match self {
             Self::Object(a) => {
-                let mut work = Work::of(a.op, &a.size.size);
-                if let Some(mix) = &a.mix {
-                    work.mix = mix.0.clone();
-                    work.name = "mixed".into();
-                }
-                a.every.apply(&mut work);
                 let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?));
-                let mut stage = work.stage(&a.common.load)?;
-                a.search.ends().apply(&mut stage, a.common.load.asked())?;
+                let mut stages = a.stages()?;
                 a.search.targets(&mut plan, "storage")?;
                 if plan.targets.len() > 1 {
-                    stage.workloads.iter_mut().for_each(|w| w.target = Some("storage".into()));
+                    let all = stages.iter_mut().flat_map(|s| &mut s.workloads);
+                    all.for_each(|w| w.target = Some("storage".into()));
                 }
-                (plan, stage, &a.search)
+                (plan, stages, &a.search)
             }
             Self::Block(a) => {
                 let target: TargetSpec = a.block.target();
-                let mut stages = a.block.stages()?;
-                if stages.len() != 1 {
-                    return Err(Fault::input(
-                        "a search takes one block size, and --bs names several",
-                        "Write one size, for example --bs 4KiB.",
-                    ));
-                }
-                let mut stage = stages.remove(0);
-                a.search.ends().apply(&mut stage, a.block.asked())?;
-                (a.run.plan(context, ("device", target)), stage, &a.search)
+                (a.run.plan(context, ("device", target)), a.stages()?, &a.search)
             }
         };
-        plan.controller = Some(search.controller(template)?);
+        if stages.len() > 1 && !T::SEVERAL {
+            return Err(Fault::input(
+                "this command takes one op (--op, --pattern), and several are named",
+                "Name one. `plimsoll speedtest` takes several.",
+            ));
+        }
+        let template = stages.remove(0);
+        plan.controller = Some(search.controller(template, stages)?);
         plan.validate()?;
         Ok(plan)
+    }
+}
+
+impl<T: Search> ObjectProbe<T> {
+    /// One for each op, or one of the mix.
+    fn stages(&self) -> Result<Vec<Stage>, Fault> {
+        let works = match &self.mix {
+            Some(mix) => {
+                let first = self.op.first().copied().unwrap_or(OpKind::Put);
+                vec![Work { mix: mix.0.clone(), name: "mixed".into(), ..Work::of(first, &self.size.size) }]
+            }
+            None => self.op.iter().map(|op| Work::of(*op, &self.size.size)).collect(),
+        };
+        let several = works.len() > 1;
+        let stage = |mut work: Work| {
+            self.every.apply(&mut work);
+            // What one op writes the others read: no more than a search writes over and over, or filling up the rest would take
+            // the time of the budget. A number that was asked for is obeyed.
+            if several && work.options.objects == ObjectOptions::default().objects {
+                let room = SHARED_BYTES / work.size.max_bytes().max(1);
+                work.options.objects = work.options.objects.min(room.max(LEAST_SHARED));
+            }
+            let mut stage = work.stage(&self.common.load)?;
+            self.search.ends().apply(&mut stage, self.common.load.asked())?;
+            Ok(stage)
+        };
+        works.into_iter().map(stage).collect()
+    }
+}
+
+impl<T: Search> BlockProbe<T> {
+    /// One for each pattern.
+    fn stages(&self) -> Result<Vec<Stage>, Fault> {
+        let stage = |pattern: &BlockPattern| {
+            let block = BlockArgs { pattern: vec![*pattern], ..self.block.clone() };
+            let mut stages = block.stages()?;
+            if stages.len() != 1 {
+                return Err(Fault::input(
+                    "a search takes one block size, and --bs names several",
+                    "Write one size, for example --bs 4KiB.",
+                ));
+            }
+            let mut stage = stages.remove(0);
+            self.search.ends().apply(&mut stage, self.block.asked())?;
+            Ok(stage)
+        };
+        self.block.patterns().iter().map(stage).collect()
     }
 }
 
@@ -145,27 +192,27 @@ Examples:
   plimsoll limits block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 \\
       --goal 1h
 
-The probe drives the storage to its limit, lets it rest, and drives it again. It says what it found \
-(sustained and burst rate, capacity, refill), and what it could not settle within the budget.
+The probe loads the storage to its limit, lets it rest, and loads it again. It reports what it found \
+(sustained rate, burst rate, bucket capacity, refill rate) and what it could not determine within the budget.
 
-It needs small ops to find a limit on operations, and large ones to find a limit on bytes. --size 4KiB names the small \
-ones, --size 1MiB (256 KiB or more) the large ones, --size 4KiB..1MiB both; what is not named is the probe's choice.";
+It uses small ops to find a limit on operations, and large ops to find a limit on bytes. --size 4KiB sets the small \
+size, --size 1MiB (256 KiB or more) the large size, --size 4KiB..1MiB both. The probe chooses a size that is not set.";
 
 #[derive(Debug, Clone, Args)]
 pub struct LimitsArgs {
-    /// Time that the probe may take
-    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = HEADING)]
+    /// Time limit for the probe
+    #[arg(long, value_name = "TIME", default_value = "10m")]
     pub budget: Span,
-    /// Find which ops draw on the same bucket
+    /// Find which ops share the limit (draw on the same token bucket)
     #[arg(long, help_heading = HEADING)]
     pub probe_shared: bool,
-    /// Find whether the limit is per key, bucket, connection or client
+    /// Find whether the limit applies per access key, bucket, prefix or connection
     #[arg(long, help_heading = HEADING)]
     pub probe_scope: bool,
-    /// For --probe-scope: another bucket of the same server and credentials
+    /// For --probe-scope: another bucket on the same server, with the same credentials
     #[arg(long, value_name = "NAME", requires = "probe_scope", help_heading = HEADING)]
     pub second_bucket: Option<String>,
-    /// For --probe-scope: a profile with another access key, which may use the same bucket
+    /// For --probe-scope: a profile with another access key that can use the same bucket
     #[arg(long, value_name = "NAME", requires = "probe_scope", help_heading = HEADING)]
     pub second_profile: Option<String>,
 }
@@ -180,7 +227,7 @@ impl LimitsArgs {
 }
 
 impl Search for LimitsArgs {
-    fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault> {
+    fn controller(&self, template: Stage, _then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         let owned = |(thing, name): (&str, &str)| (thing.to_owned(), name.to_owned());
         Ok(ControllerSpec::Limits {
             template: Box::new(template),
@@ -192,7 +239,7 @@ impl Search for LimitsArgs {
     }
 
     fn ends(&self) -> Ends {
-        Ends { duration: false, work: false, instead: "The probe ends after its --budget." }
+        Ends { duration: false, work: false, instead: "The length of the probe is set with --budget." }
     }
 
     fn targets(&self, plan: &mut Plan, name: &str) -> Result<(), Fault> {
@@ -210,12 +257,15 @@ impl Search for LimitsArgs {
             }
             if first.endpoints.iter().any(|e| e == "embedded") {
                 return Err(Fault::input(
-                    "the embedded server of a run has one bucket and one access key",
-                    "Start one with `plimsoll target s3`, and name its endpoint.",
+                    "the embedded server has only one bucket and one access key",
+                    "Start a server with `plimsoll target s3`, and give its endpoint.",
                 ));
             }
             if twin.bucket.is_empty() || (thing == "bucket" && twin.bucket == first.bucket) {
-                return Err(Fault::input("--second-bucket names no second bucket", "Name another one."));
+                return Err(Fault::input(
+                    "--second-bucket does not name a second bucket",
+                    "Name another one.",
+                ));
             }
             plan.targets.insert(name.to_owned(), TargetSpec::S3(twin));
         }
@@ -226,36 +276,44 @@ impl Search for LimitsArgs {
 pub const SPEEDTEST_EXAMPLES: &str = "\
 Examples:
   plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench \\
-      --op get --size 1MiB
+      --op put,get --size 1MiB --budget 2m
   plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench \\
       --op put --load-points=50%,80%,95%
-  plimsoll speedtest block /var/tmp/test.dat --size 4GiB --pattern randread \\
-      --bs 4KiB";
+  plimsoll speedtest block /var/tmp/test.dat --size 4GiB --bs 4KiB \\
+      --pattern randread,randwrite --budget 2m
+
+Of several ops one search comes after the other. Each is told with the number in flight that it takes: get reads what \
+put wrote, and what is missing is written first. An op for which the budget is too short is undetermined, with the budget \
+that would do (exit code 5).";
 
 #[derive(Debug, Clone, Args)]
 pub struct SpeedtestArgs {
     /// Highest concurrency to try
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = HEADING)]
     pub max_concurrency: Option<u32>,
-    /// Do not go where the 99th percentile of latency is above this
+    /// Do not raise the concurrency once p99 latency exceeds this
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub p99_ceiling: Option<Span>,
-    /// Saturate this long first: the search does then not follow a burst that ends meanwhile
+    /// Saturate the storage for this long first, so that a burst does not end during the search
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub drain: Option<Span>,
-    /// Time that all of it may take: steps are as long as it allows, and repeated until the answer is clear
-    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    /// Time limit for everything, from preparing data to cleanup, shared between the ops: steps are as long as it allows,
+    /// and repeated until the answer is clear
+    #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
-    /// Then measure latency in open loop at fractions of the rate that was found
+    /// Then measure open-loop latency at these fractions of the rate found
     #[arg(long, value_name = "SHARE,...", num_args = 0..=1, require_equals = true, value_delimiter = ',',
           default_missing_value = "25%,50%,70%,80%,90%,95%", value_parser = values::fraction, help_heading = HEADING)]
     pub load_points: Vec<f64>,
 }
 
 impl Search for SpeedtestArgs {
-    fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault> {
+    const SEVERAL: bool = true;
+
+    fn controller(&self, template: Stage, then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         Ok(ControllerSpec::Saturation {
             template: Box::new(template),
+            then,
             max_concurrency: self.max_concurrency,
             p99_ceiling: self.p99_ceiling,
             drain: self.drain,
@@ -265,7 +323,8 @@ impl Search for SpeedtestArgs {
     }
 
     fn ends(&self) -> Ends {
-        let instead = "Name the length of one step with --duration (--runtime), and of all with --budget.";
+        let instead =
+            "Set the length of one step with --duration (--runtime), and of the whole search with --budget.";
         Ends { duration: true, work: false, instead }
     }
 }
@@ -276,22 +335,22 @@ Examples:
       --op put --size 1MiB --for 4h
   plimsoll watch block /dev/sdX --pattern randread --bs 4KiB --iodepth 32 \\
       --for 1h
-  # the file benchmark, again and again
+  # repeat the file benchmark
   plimsoll watch DIR --cycle file --for 12h";
 
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {
     /// How long to watch
-    #[arg(id = "watch_for", long = "for", value_name = "TIME", default_value = "1h", help_heading = HEADING)]
+    #[arg(id = "watch_for", long = "for", value_name = "TIME", default_value = "1h")]
     pub duration: Span,
 }
 
 impl Search for WatchArgs {
-    fn controller(&self, template: Stage) -> Result<ControllerSpec, Fault> {
+    fn controller(&self, template: Stage, _then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         Ok(ControllerSpec::Watch { template: Box::new(template), duration: self.duration })
     }
 
     fn ends(&self) -> Ends {
-        Ends { duration: false, work: true, instead: "Say with --for how long to watch." }
+        Ends { duration: false, work: true, instead: "Set how long to watch with --for." }
     }
 }

@@ -10,8 +10,9 @@ pub const REPORT_EXAMPLES: &str = "\
 Examples:
   plimsoll report last -o report.html
   plimsoll report RUN1 RUN2 RUN3 --by size,op,label:tier --markdown
+  plimsoll report RUN1 RUN2 --title Tiers --columns op/s,p99 -o tiers.html
 
-A run is named by its id (or the start of it), its directory, or `last`.";
+RUN is an id (or the start of one), a run directory, or `last`.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
@@ -22,9 +23,15 @@ pub struct ReportCommand {
     /// Write one self-contained HTML file
     #[arg(long, short = 'o', value_name = "FILE")]
     pub html_file: Option<PathBuf>,
-    /// What to group lines by: size, op, concurrency, label:NAME
+    /// Group lines by size, op, concurrency or label:NAME
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',')]
     pub by: Vec<String>,
+    /// Title of the report [default: what was measured]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Columns of the table of several runs: op/s, MiB/s, p50, p99, Lines, Left out [default: all]
+    #[arg(long, value_name = "HEAD,...", value_delimiter = ',')]
+    pub columns: Vec<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -41,7 +48,7 @@ pub enum RunsCommand {
     List(ListRunsArgs),
     /// Show one run
     Show(OneRunArgs),
-    /// Remove runs; what they left in storage is cleaned up with `plimsoll cleanup` first
+    /// Remove stored runs; run `plimsoll cleanup` first to remove what they left in storage
     Rm(RemoveRunsArgs),
 }
 
@@ -79,7 +86,7 @@ Examples:
   plimsoll cleanup last --dry-run
   plimsoll cleanup RUN
 
-What to remove is in the run's journal. Nothing else is touched.";
+The run's journal lists what to remove. Nothing else is touched.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = CLEANUP_EXAMPLES)]
@@ -87,13 +94,13 @@ pub struct CleanupCommand {
     /// Run: id, directory, or `last`
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// Say what would be removed, and do nothing
+    /// Print what would be removed, and exit
     #[arg(long)]
     pub dry_run: bool,
-    /// Remove as well what the run was told to keep (--keep)
+    /// Also remove what the run was told to keep (--keep)
     #[arg(long)]
     pub kept: bool,
-    /// Endpoint in the plan of a run directory that was not made here: confirms that it is yours (may be repeated)
+    /// Confirm that this endpoint, from the plan of a run directory made elsewhere, is yours; may be repeated
     #[arg(long, value_name = "URL")]
     pub endpoint: Vec<String>,
     /// Where runs are kept
@@ -106,7 +113,7 @@ Examples:
   plimsoll analyze last
   plimsoll analyze RUN1 RUN2 --json
 
-The raw data of a run stays as it is: a newer plimsoll judges an old run by its newer methods.";
+The raw data of a run is not changed. A newer plimsoll judges an old run by its newer methods.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = ANALYZE_EXAMPLES)]
@@ -124,8 +131,8 @@ Examples:
   plimsoll compare --names replica3,ec --html compare.html \\
       A1 A2 A3 A4 A5 -- B1 B2 B3 B4 B5
 
-Make the runs in turn (A, B, B, A), so that a drift of the machine meets both alike: they are then paired \
-in the order given, A1 with B1, A2 with B2. Without --names, a label that tells the two apart names them.";
+Alternate the runs (A, B, B, A) so that drift affects both alike. They are then compared in pairs, in the order \
+given: A1 with B1, A2 with B2. Without --names, the sides are named by a label that differs between them.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = COMPARE_EXAMPLES, override_usage = "plimsoll compare [OPTIONS] <A>... -- <B>...")]
@@ -137,7 +144,7 @@ pub struct CompareCommand {
     // Not required here: without `--` the parser would only say that it is missing.
     #[arg(value_name = "B", last = true)]
     pub b: Vec<String>,
-    /// What to call the two
+    /// Names of the two configurations
     #[arg(long, value_name = "A,B", value_parser = crate::values::two_names)]
     pub names: Option<(String, String)>,
     #[command(flatten)]
@@ -146,16 +153,16 @@ pub struct CompareCommand {
 
 pub const SCALE_EXAMPLES: &str = "\
 Examples:
-  # five times, and the same at 8 and 12
+  # repeat five times, then the same with 8 and with 12 nodes
   plimsoll object sweep ... --label nodes=4
   plimsoll scale RUN... --html scale.html
 
-Efficiency comes first, with no model; predictions need three sizes with three runs each.";
+Efficiency is computed without a model. Predictions need at least three numbers of nodes with three runs each.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SCALE_EXAMPLES)]
 pub struct ScaleCommand {
-    /// Runs, one or more per number of nodes
+    /// Runs, one or more for each number of nodes
     #[arg(value_name = "RUN", required = true, num_args = 1..)]
     pub runs: Vec<String>,
     /// Label that holds the number of nodes

@@ -1,9 +1,9 @@
 //! What `report`, `runs` and their kin do.
 
-use std::fmt::Write as _;
-
-use plimsoll_model::plan::Workload;
-use plimsoll_report::GroupKey;
+use plimsoll_model::plan::{Workload, suite};
+use plimsoll_model::text::clean;
+use plimsoll_report::table::Table;
+use plimsoll_report::{GroupKey, Layout, RunReport, Style, glance};
 use plimsoll_store::RunDir;
 use plimsoll_store::journal::{self, Thing};
 use plimsoll_store::rundir::{self, RunEntry, RunState};
@@ -11,6 +11,7 @@ use plimsoll_store::rundir::{self, RunEntry, RunState};
 use super::runs::{
     AnalyzeCommand, CleanupCommand, ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand,
 };
+use super::several;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
 use crate::{output, runs_dir, signals};
@@ -19,13 +20,30 @@ pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
     let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
     dirs.iter().try_for_each(runs_dir::judged)?;
+    several::distinct(&dirs)?;
     let by = c.by.iter().map(|k| k.parse()).collect::<Result<Vec<GroupKey>, _>>()?;
     let mut out = c.output.clone();
     if let Some(file) = &c.html_file {
+        is_html(file)?;
         out.html = Some(file.to_string_lossy().into_owned());
     }
-    output::print_runs(&dirs, &by, &out)?;
+    let layout = Layout { by: &by, title: c.title.as_deref(), columns: &c.columns };
+    layout.check()?;
+    output::print_runs(&dirs, layout, &out)?;
     Ok(Exit::Valid)
+}
+
+/// A name of another form asks for another form.
+fn is_html(file: &std::path::Path) -> Result<(), Fault> {
+    let form = match file.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("md" | "markdown") => "--markdown",
+        Some("csv") => "--csv",
+        _ => return Ok(()),
+    };
+    Err(Fault::input(
+        format!("-o writes HTML, but {} is not the name of a page", file.display()),
+        format!("Name it .html; or use {form}, which goes to stdout."),
+    ))
 }
 
 pub fn runs(c: &RunsCommand) -> Result<Exit, Fault> {
@@ -49,28 +67,82 @@ fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
         output::tell(format_args!("plimsoll: no runs in {}", root.display()));
         return Ok(Exit::Valid);
     }
-    output::print(&table(&runs))?;
+    output::print(&table(&runs, Style::for_stdout().width))?;
     Ok(Exit::Valid)
 }
 
-fn table(runs: &[RunEntry]) -> String {
-    let wide = runs.iter().map(|r| r.id.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for r in runs {
-        let state = match r.state {
-            RunState::Running => "running",
-            RunState::Sealed => "done",
-            RunState::Unfinished => "killed",
-        };
-        let mut about: Vec<String> = r.name.iter().cloned().collect();
-        about.extend(r.labels.iter().map(|(k, v)| format!("{k}={v}")));
-        if r.cleanup_due > 0 && r.state != RunState::Running {
-            about.push(format!("{} to clean up", r.cleanup_due));
-        }
-        about.extend(r.verdict.as_deref().map(in_a_line));
-        let _ = writeln!(out, "{:wide$}  {state:7}  {}", r.id, about.join("  "));
+/// Of a width that what was measured and what came of it share: the least for each.
+const LEAST: usize = 14;
+/// From this width on the time has a column of its own; below, the run's name has it anyway.
+const WITH_TIME: usize = 120;
+
+/// A run's row, uncut: name, time, what, labels, result, status.
+fn row(r: &RunEntry) -> [String; 6] {
+    let summary = r.summary.clone().map(RunReport::of);
+    let what = r.name.clone().or_else(|| summary.as_ref().map(glance::title)).unwrap_or_default();
+    let labels = r.labels.iter().filter(|(k, _)| !suite::is_own_label(&r.labels, k));
+    let labels: String = labels.map(|(k, v)| format!(" {k}={v}")).collect();
+    let mut status = match (r.state, &r.summary) {
+        (RunState::Running, _) => "running".into(),
+        (RunState::Unfinished, _) => "killed".into(),
+        (RunState::Sealed, Some(s)) => glance::mark(s),
+        (RunState::Sealed, None) => "done".into(),
+    };
+    if r.cleanup_due > 0 && r.state != RunState::Running {
+        status += &format!(", {} to clean up", r.cleanup_due);
     }
-    out
+    // RFC 3339: date and minute.
+    let started = r.started_at.get(..16).unwrap_or_default().replace('T', " ");
+    let result = r.summary.as_ref().map(glance::result).unwrap_or_default();
+    [r.id.clone(), started, what, labels, result, status].map(|text| clean(&text).into_owned())
+}
+
+fn table(runs: &[RunEntry], width: usize) -> String {
+    let rows: Vec<[String; 6]> = runs.iter().map(row).collect();
+    let heads = [
+        if width >= WITH_TIME { "run" } else { "run (UTC)" },
+        "started (UTC)",
+        "what",
+        "",
+        "result",
+        "status",
+    ];
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|r| r[column].chars().count());
+        cells.chain([heads[column].len()]).max().unwrap_or(0)
+    };
+    let timed = width >= WITH_TIME;
+    let taken = widest(0) + widest(5) + if timed { widest(1) + 8 } else { 6 };
+    let shared = width.saturating_sub(taken).max(2 * LEAST);
+    // What came of it is cut last: its figure stands first in it.
+    let result = widest(4).min((shared / 2).max(LEAST));
+    let what = shared - result;
+    let shown: Vec<&str> = [0, 1, 2, 4, 5].iter().filter(|c| timed || **c != 1).map(|c| heads[*c]).collect();
+    let mut t = Table::new("Runs", 1, &shown);
+    for [id, started, title, labels, came, status] in rows {
+        let mut cells = vec![id, titled(&title, &labels, what), shortened(&came, result), status];
+        if timed {
+            cells.insert(1, started);
+        }
+        t.push(cells);
+    }
+    t.plain(usize::MAX)
+}
+
+/// By its labels a run is picked: the title gives way to them.
+fn titled(title: &str, labels: &str, most: usize) -> String {
+    let for_title = most.saturating_sub(labels.chars().count());
+    match for_title {
+        0..6 => shortened(labels.trim_start(), most),
+        n => shortened(title, n) + labels,
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// Things for a person: what is in a bucket by its place, files by their path.
@@ -94,27 +166,10 @@ pub fn kept_words(dir: &RunDir, kept: &[Thing]) -> String {
     format!("kept, {why}: {}; `plimsoll cleanup {} --kept` removes it", words(kept), dir.id())
 }
 
-/// Of a verdict: whether it is valid, and the first figure; where there is none, what is wrong.
-fn in_a_line(text: &str) -> String {
-    let parts = if text.starts_with('[') { text.split_once("] ") } else { text.split_once(". ") };
-    let Some((status, rest)) = parts else { return text.chars().take(LINE).collect() };
-    let close = if text.starts_with('[') { "]" } else { "" };
-    let sentences: Vec<&str> = rest.split(". ").collect();
-    let figure =
-        |s: &&&str| ["Measured ", "Sustained ", "Held at ", "Seen **"].iter().any(|w| s.starts_with(w));
-    let told = sentences.iter().find(figure).or(sentences.first()).copied().unwrap_or_default();
-    let told = told.split(" (95 %").next().unwrap_or(told).trim_end_matches('.');
-    // Marks are of Markdown: a list has none.
-    format!("{status}{close}  {told}").replace("**", "").chars().take(LINE).collect()
-}
-
-/// Characters of a verdict in a list.
-const LINE: usize = 120;
-
 fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
     runs_dir::judged(&dir)?;
-    output::print_runs(&[dir], &[], &a.output)?;
+    output::print_runs(&[dir], Layout::default(), &a.output)?;
     Ok(Exit::Valid)
 }
 
@@ -139,7 +194,7 @@ pub fn analyze(c: &AnalyzeCommand) -> Result<Exit, Fault> {
         let this = Exit::of_code(plimsoll_judge::exit_code(&summary, false));
         exit = [exit, this].into_iter().max_by_key(|e| badness(*e)).unwrap_or(exit);
     }
-    output::print_runs(&dirs, &[], &c.output)?;
+    output::print_runs(&dirs, Layout::default(), &c.output)?;
     Ok(exit)
 }
 
@@ -181,38 +236,57 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     if c.kept {
         dir.journal()?.take_back_kept()?;
     }
-    signals::install(signals::Role::Run);
+    signals::install(signals::ProcessRole::Run);
     let progress = Progress::new(false);
     let left = plimsoll_setup::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
     progress.finish();
     let left = left?;
     if left.is_empty() {
-        output::tell(format_args!("plimsoll: all that run {} made is gone", dir.id()));
+        output::tell(format_args!("plimsoll: everything that run {} created is removed", dir.id()));
         return Ok(Exit::Valid);
     }
     Err(Fault {
         what: format!("not removed: {}", left.join("; ")),
-        remedy: "Correct what is named, and run this again.".into(),
+        remedy: "Fix what is named above, and run this again.".into(),
         exit: Exit::LeftBehind,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_a_line;
+    use super::*;
 
+    fn entry(id: &str, labels: &[(&str, &str)]) -> RunEntry {
+        RunEntry {
+            id: id.into(),
+            path: id.into(),
+            name: Some("a benchmark of the object store with a very long name".into()),
+            started_at: "2026-11-23T08:04:35Z".into(),
+            state: RunState::Sealed,
+            labels: labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+            verdict: None,
+            valid: None,
+            status: None,
+            cleanup_due: 0,
+            bytes: 0,
+            summary: None,
+        }
+    }
+
+    /// A run is picked by its labels, on a screen of any width.
     #[test]
-    fn a_list_says_what_was_measured() {
-        let valid = "VALID (2 notes). Measured 320 ± 150 op/s of 4KiB PUT, 1.3 ± 0.6 MB/s at 16 in flight (95 %, 1.9 s window). Seen for 2.5 s.";
-        assert_eq!(
-            in_a_line(valid),
-            "VALID (2 notes)  Measured 320 ± 150 op/s of 4KiB PUT, 1.3 ± 0.6 MB/s at 16 in flight"
+    fn the_list_fits_the_screen_and_keeps_the_labels() {
+        let runs = [
+            entry("20261123-080435-7403", &[("cfg", "before")]),
+            entry("20261123-080535-7404", &[("cfg", "after")]),
+        ];
+        for width in [80, 100, 120] {
+            let text = table(&runs, width);
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
+            assert!(text.contains("cfg=before") && text.contains("cfg=after"), "{text}");
+        }
+        assert!(
+            table(&runs, 120).contains("2026-11-23 08:04") && !table(&runs, 100).contains("2026-11-23 08:04")
         );
-        let invalid = "[INVALID V13] Little's law is off by 8.3 %: 3.99 against 4.33. Either one. Measured 4 ± 1 op/s of 4KB PUT at 4 in flight (95 %).";
-        assert_eq!(in_a_line(invalid), "[INVALID V13]  Measured 4 ± 1 op/s of 4KB PUT at 4 in flight");
-        assert_eq!(in_a_line("[INVALID V04] None succeeded. Run longer."), "[INVALID V04]  None succeeded");
-        assert_eq!(in_a_line("UNDETERMINED"), "UNDETERMINED");
-        let probed = "VALID. A limiter refuses **91.2 %** of GET (9 of 10 attempts answered 429 or 503); nothing passes. Held at **750.0 ± 0.8 op/s** of GET (95 %) for the 20.0 s that it was seen. Seen in operations for 20 s at most.";
-        assert_eq!(in_a_line(probed), "VALID  Held at 750.0 ± 0.8 op/s of GET");
     }
 }

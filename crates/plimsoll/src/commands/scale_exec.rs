@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::{Scaling, ScalingPoint, ScalingPrediction};
+use plimsoll_model::claim::figure;
 use plimsoll_model::finding::Level;
 use plimsoll_model::{Analysis, Estimate, Finding, Verdict};
 use plimsoll_stats::{compare, scale};
 
 use super::runs::ScaleCommand;
-use super::several::{self, Line, Member, Told, line_of};
+use super::several::{self, JointReport, LineKey, Member, line_of};
 use crate::fault::{Exit, Fault};
 
 const BOOTSTRAPS: usize = 1000;
@@ -19,12 +20,13 @@ const WIDE: f64 = 0.15;
 
 pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
     let mut by_nodes: BTreeMap<u32, Vec<Member>> = BTreeMap::new();
-    for run in several::read(&c.runs, &c.output)? {
+    let (usable, left_out) = several::usable(several::read(&c.runs, &c.output)?, "")?;
+    for run in usable {
         let nodes = run.summary.labels.get(&c.label).and_then(|v| v.parse().ok()).filter(|n| *n > 0);
         let nodes = nodes.ok_or_else(|| {
             Fault::input(
                 format!("run {} has no number in its label '{}'", run.summary.id, c.label),
-                format!("Make runs with --label {}=4, or name another with --label.", c.label),
+                format!("Make runs with --label {}=4, or choose another label with --label.", c.label),
             )
         })?;
         by_nodes.entry(nodes).or_default().push(run);
@@ -38,18 +40,19 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
                 .map(|(n, runs)| (*n, estimates(runs, line)))
                 .filter(|(_, e)| !e.is_empty())
                 .collect();
-            scaling(line, &seen)
+            scaling(line, &seen, &c.label)
         })
         .collect();
     if scalings.is_empty() {
         return Err(Fault::input("these runs have no line in common", "Scale runs of the same workload."));
     }
-    let decided = scalings.iter().any(|s| s.points.iter().skip(1).any(|p| p.efficiency.is_some()));
-    let told = Told {
+    let stated = |p: &ScalingPoint| p.efficiency.is_some_and(|e| figure(e, None).is_ok());
+    let decided = scalings.iter().any(|s| s.points.iter().skip(1).any(stated));
+    let told = JointReport {
         what: "scale",
         title: format!("Scaling by {}", c.label),
         verdict: verdict(&scalings),
-        findings: findings(&by_nodes, &scalings),
+        findings: findings(&by_nodes, left_out, &c.label, &scalings),
         analysis: Analysis { scalings, ..Analysis::default() },
         runs: by_nodes
             .iter()
@@ -70,19 +73,25 @@ fn verdict(scalings: &[Scaling]) -> String {
     out.join(" ")
 }
 
-fn findings(by_nodes: &BTreeMap<u32, Vec<Member>>, scalings: &[Scaling]) -> Vec<Finding> {
-    let mut out = several::invalid(by_nodes.values().flatten());
+fn findings(
+    by_nodes: &BTreeMap<u32, Vec<Member>>,
+    mut out: Vec<Finding>,
+    label: &str,
+    scalings: &[Scaling],
+) -> Vec<Finding> {
+    out.extend(by_nodes.iter().filter_map(|(n, runs)| several::within(runs, &format!("{label}={n}"))));
     let fewest = by_nodes.values().map(Vec::len).min().unwrap_or(0);
     if fewest < 5 {
+        let more = if fewest < 3 { ", any prediction at least three" } else { "" };
         let text = format!(
-            "{fewest} runs at one size: five of each are the least for a narrow interval, three for any prediction."
+            "{fewest} runs at one number of {label}: a narrow interval needs at least five of each{more}."
         );
         out.push(Finding::new("Q02", "few_repeats", Level::Qualified, text).measured(fewest as f64, 5.0));
     }
     let wide = |p: &ScalingPoint| p.efficiency.is_some_and(|e| e.relative_half_width() > WIDE);
     for s in scalings.iter().filter(|s| s.points.iter().any(wide)) {
         let text = format!(
-            "The efficiency is not known to within {:.0} %: make more or longer runs at each size.",
+            "The efficiency is not known to within {:.0} %: make more or longer runs at each number of {label}.",
             100.0 * WIDE
         );
         out.push(Finding::new("Q03", "wide_interval", Level::Qualified, text).on(s.name.clone()));
@@ -91,11 +100,12 @@ fn findings(by_nodes: &BTreeMap<u32, Vec<Member>>, scalings: &[Scaling]) -> Vec<
     out
 }
 
-fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
+/// `what`: the label whose number grows, `nodes` if nobody says otherwise.
+fn scaling(line: &LineKey, seen: &[(u32, Vec<Estimate>)], what: &str) -> Scaling {
     let (unit, factor) = if line.1 >= LARGE { ("bytes/s", line.1 as f64) } else { ("ops/s", 1.0) };
-    let sizes: Vec<scale::Size> = seen
+    let sizes: Vec<scale::ScaleSize> = seen
         .iter()
-        .map(|(n, runs)| scale::Size {
+        .map(|(n, runs)| scale::ScaleSize {
             n: f64::from(*n),
             runs: runs.iter().map(|e| e.value * factor).collect(),
         })
@@ -112,17 +122,17 @@ fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
     });
     let points: Vec<ScalingPoint> = points.collect();
     let per_node = points[0].per_s.value / sizes[0].n;
-    let mut told: Vec<String> = judged.steps.iter().map(step).collect();
+    let mut told: Vec<String> = judged.steps.iter().map(|s| step(s, what)).collect();
     let mut peak_nodes = None;
     let predictions = match &judged.law {
         Verdict::Known(law) => {
             peak_nodes = law.peak;
             told.extend(law.peak.map(|n| {
                 format!(
-                    "more than about {n:.0} nodes would lower the rate (crosstalk, by the scalability law)"
+                    "more than about {n:.0} {what} would lower the rate (crosstalk, by the scalability law)"
                 )
             }));
-            told.extend(law.predictions.iter().find(|p| !p.speculative).map(|p| predicted(p, unit)));
+            told.extend(law.predictions.iter().find(|p| !p.speculative).map(|p| predicted(p, unit, what)));
             law.predictions.iter().map(|p| prediction(p, per_node)).collect()
         }
         Verdict::Inconclusive(why) => {
@@ -140,10 +150,18 @@ fn scaling(line: &Line, seen: &[(u32, Vec<Estimate>)]) -> Scaling {
     }
 }
 
-fn step(s: &scale::Step) -> String {
+fn step(s: &scale::ScaleStep, what: &str) -> String {
     match &s.efficiency {
+        Verdict::Known(e) if figure(*e, None).is_err() => format!(
+            "from {} to {}: undetermined, the runs of one number of {what} differ too much among themselves (95 % CI: {:.0} to {:.0} % of \
+             linear)",
+            s.from,
+            s.to,
+            100.0 * e.low,
+            100.0 * e.high
+        ),
         Verdict::Known(e) => format!(
-            "from {} to {} nodes the rate grew {:.2} times, **{:.0} %** of linear (95 %: {:.0} to {:.0} %)",
+            "from {} to {} {what}, the rate grew {:.2} times, **{:.0} %** of linear (95 % CI: {:.0} to {:.0} %)",
             s.from,
             s.to,
             e.value * s.to / s.from,
@@ -155,16 +173,16 @@ fn step(s: &scale::Step) -> String {
     }
 }
 
-fn predicted(p: &scale::Prediction, unit: &str) -> String {
+fn predicted(p: &scale::Prediction, unit: &str, what: &str) -> String {
     let rate = match unit {
         "bytes/s" => plimsoll_stats::words::bytes_rate(&p.rate),
         _ => plimsoll_stats::words::ops_rate(&p.rate),
     };
-    format!("with {} nodes expect {rate}", p.n)
+    format!("with {} {what}, expect {rate}", p.n)
 }
 
 /// Efficiency against the smallest size, whose own is 1 by definition.
-fn against(first: &scale::Size, size: &scale::Size) -> Option<Estimate> {
+fn against(first: &scale::ScaleSize, size: &scale::ScaleSize) -> Option<Estimate> {
     if size.n <= first.n {
         return Some(Estimate::exact(1.0));
     }
@@ -192,6 +210,6 @@ fn mean_of(runs: &[Estimate]) -> Estimate {
     Estimate::symmetric(mean, plimsoll_stats::student::t95(n - 1.0) * (variance / n).sqrt(), n)
 }
 
-fn estimates(runs: &[Member], line: &Line) -> Vec<Estimate> {
+fn estimates(runs: &[Member], line: &LineKey) -> Vec<Estimate> {
     runs.iter().filter_map(|r| r.summary.workloads.iter().find(|w| line_of(w) == *line)?.ops_per_s).collect()
 }

@@ -7,15 +7,17 @@ use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
 use plimsoll_model::{Analysis, Finding, RunStatus, RunSummary};
 use plimsoll_report::{RunReport, Style};
 use plimsoll_stats::validity;
+use plimsoll_store::RunDir;
+use plimsoll_store::rundir::{self, RunEntry, RunState};
 
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::{output, runs_dir};
 
 /// Which lines of different runs are the same thing: op, size, concurrency.
-pub type Line = (String, u64, u32);
+pub type LineKey = (String, u64, u32);
 
-pub fn line_of(w: &WorkloadSummary) -> Line {
+pub fn line_of(w: &WorkloadSummary) -> LineKey {
     (w.op.clone(), w.size_bytes, w.concurrency)
 }
 
@@ -29,14 +31,17 @@ pub struct Member {
 pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault> {
     if let Some(option) = names.iter().find(|n| n.starts_with('-')) {
         return Err(Fault::input(
-            format!("'{option}' stands where a run is expected"),
-            "Write options before the runs: plimsoll compare --json A... -- B...",
+            format!("'{option}' is given where a run is expected"),
+            "Put options before the runs: plimsoll compare --json A... -- B...",
         ));
     }
-    names
-        .iter()
-        .map(|n| {
-            let dir = runs_dir::find(output.runs_dir.as_deref(), n)?;
+    let mut dirs = Vec::new();
+    for name in names {
+        dirs.extend(of_name(name, output)?);
+    }
+    distinct(&dirs)?;
+    dirs.into_iter()
+        .map(|dir| {
             let mut plan = serde_json::to_value(dir.plan()?).unwrap_or_default();
             if let Some(object) = plan.as_object_mut() {
                 ["name", "seed", "labels", "expect"].iter().for_each(|k| drop(object.remove(*k)));
@@ -46,49 +51,107 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
         .collect()
 }
 
+/// A run, or with `name=value` all runs with that label.
+fn of_name(name: &str, output: &OutputArgs) -> Result<Vec<RunDir>, Fault> {
+    let root = output.runs_dir.as_deref();
+    let label = name.split_once('=').filter(|_| !std::path::Path::new(name).exists());
+    let Some((key, value)) = label else { return Ok(vec![runs_dir::find(root, name)?]) };
+    let entries = rundir::list(&runs_dir::root(root))?;
+    let has = |e: &&RunEntry| e.state == RunState::Sealed && e.labels.get(key).is_some_and(|v| v == value);
+    let found: Vec<RunDir> =
+        entries.iter().filter(has).map(|e| runs_dir::find(root, &e.id)).collect::<Result<_, _>>()?;
+    if found.is_empty() {
+        return Err(Fault::input(
+            format!("no run here has the label {key}={value}"),
+            "`plimsoll runs list` shows the labels; runs are given one with --label NAME=VALUE.",
+        ));
+    }
+    Ok(found)
+}
+
+/// A run counts once: given again, itself or a copy of its directory, it would look like a repeat that agrees to the last digit.
+pub fn distinct(dirs: &[RunDir]) -> Result<(), Fault> {
+    if dirs.len() < 2 {
+        return Ok(());
+    }
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for dir in dirs {
+        let path = dir.path().display().to_string();
+        if let Some(first) = seen.insert(dir.summary()?.id, path.clone()) {
+            let what = if first == path {
+                format!("run {} is given twice", dir.id())
+            } else {
+                format!("{first} and {path} are the same run")
+            };
+            return Err(Fault::input(what, "Give each run once: a repeat is a run of its own."));
+        }
+    }
+    Ok(())
+}
+
 /// Lines that every run has, in the order of the first.
-pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Line> {
+pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<LineKey> {
     // A cell that is invalid in one run has nothing to be compared with.
     let usable = |s: &RunSummary, w: &WorkloadSummary| s.status == RunStatus::None || w.valid;
-    let lines = |r: &Member| -> Vec<Line> {
+    let lines = |r: &Member| -> Vec<LineKey> {
         r.summary.workloads.iter().filter(|w| usable(&r.summary, w)).map(line_of).collect()
     };
-    let all: Vec<Vec<Line>> = runs.map(lines).collect();
+    let all: Vec<Vec<LineKey>> = runs.map(lines).collect();
     let Some(first) = all.first() else { return Vec::new() };
-    let mut lines: Vec<Line> =
+    let mut lines: Vec<LineKey> =
         first.iter().filter(|l| all.iter().all(|run| run.contains(l))).cloned().collect();
     lines.dedup();
     lines
 }
 
-pub fn line_name((op, size, concurrency): &Line) -> String {
+pub fn line_name((op, size, concurrency): &LineKey) -> String {
     let size = if *size > 0 { format!(" {}", plimsoll_report::number::size(*size)) } else { String::new() };
     format!("{op}{size}, {concurrency} in flight")
 }
 
-/// A run that is invalid makes what is concluded from it invalid.
-pub fn invalid<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<Finding> {
-    let told = |(id, codes): (String, String)| {
-        let text = format!(
-            "Run {id} is invalid ({codes}): nothing follows from it. Leave it out, or make it again."
-        );
-        Finding::new("F40", "invalid_run", Level::Invalid, text)
-    };
-    void(runs).into_iter().map(told).collect()
-}
-
 /// Runs without a line that may be used: id, and codes of what is wrong.
-pub fn void<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<(String, String)> {
-    let codes = |s: &RunSummary| {
-        let mut codes: Vec<&str> =
-            s.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.as_str()).collect();
-        codes.dedup();
-        codes.join(", ")
-    };
+fn void<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<(String, String)> {
     runs.map(|r| &r.summary)
         .filter(|s| s.status == RunStatus::None)
-        .map(|s| (s.id.clone(), codes(s)))
+        .map(|s| (s.id.clone(), s.codes_of_the_answer().join(", ")))
         .collect()
+}
+
+/// The runs whose figures may be used, and what is told of the others; none left is no result. `whose`: ` of A`, or nothing.
+pub fn usable(runs: Vec<Member>, whose: &str) -> Result<(Vec<Member>, Vec<Finding>), Fault> {
+    let void = void(runs.iter());
+    let told = |(id, codes): &(String, String)| {
+        let text = format!("Run {id}{whose} is invalid ({codes}) and was left out of every mean.");
+        Finding::new("F40", "invalid_run", Level::Qualified, text)
+    };
+    let findings = void.iter().map(told).collect();
+    let left: Vec<Member> =
+        runs.into_iter().filter(|m| !void.iter().any(|(id, _)| *id == m.summary.id)).collect();
+    if left.is_empty() {
+        let which: Vec<String> = void.iter().map(|(id, codes)| format!("{id} ({codes})")).collect();
+        return Err(Fault {
+            exit: Exit::Invalid,
+            ..Fault::input(
+                format!("no run{whose} is usable: {}", which.join(", ")),
+                "Repeat them; `plimsoll runs show RUN` says what was wrong.",
+            )
+        });
+    }
+    Ok((left, findings))
+}
+
+/// What is taken for repeats of one configuration has to be of one plan.
+pub fn within(side: &[Member], name: &str) -> Option<Finding> {
+    let mut all: Vec<String> =
+        side.iter().skip(1).flat_map(|m| differences(&side[0].plan, &m.plan)).collect();
+    all.dedup();
+    (!all.is_empty()).then(|| {
+        let text = format!(
+            "The runs of {name} are not repeats of each other: {}. Use runs of the same plan.",
+            all.join("; ")
+        );
+        Finding::new("V16", "configuration_differs", Level::Invalid, text)
+    })
 }
 
 /// Paths at which two plans differ, with both values.
@@ -130,7 +193,7 @@ fn short(v: &serde_json::Value) -> String {
 }
 
 /// What several runs say together, printed in the form that was asked for.
-pub struct Told {
+pub struct JointReport {
     /// `compare` or `scale`.
     pub what: &'static str,
     /// Head of the report.
@@ -143,7 +206,7 @@ pub struct Told {
     pub rerun: String,
 }
 
-impl Told {
+impl JointReport {
     /// Prints it; the exit says whether it may be believed, then whether anything was `decided`.
     pub fn print(self, o: &OutputArgs, decided: bool) -> Result<Exit, Fault> {
         let mark = validity::mark(&self.findings);
@@ -168,7 +231,9 @@ impl Told {
         };
         let report = RunReport { analysis: self.analysis, ..RunReport::of(summary) };
         if let Some(file) = &o.html {
-            output::write_html(std::path::Path::new(file), std::slice::from_ref(&report), &[])?;
+            // It is of several runs: its id says what was compared.
+            let layout = plimsoll_report::Layout { title: Some(&report.summary.id), ..Default::default() };
+            output::write_html(std::path::Path::new(file), std::slice::from_ref(&report), layout)?;
         }
         let (summary, analysis) = (&report.summary, &report.analysis);
         if o.json {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_model::{Finding, Level};
 use plimsoll_report::Style;
-use plimsoll_report::fio::{self as fio_report, Ceiling, Format, Judged};
+use plimsoll_report::fio::{self as fio_report, Ceiling, FileBench, Format, Judged};
 use plimsoll_run::Finished;
 use plimsoll_store::{RunDir, journal};
 use plimsoll_suites::drives::{self, DriveOptions};
@@ -15,11 +15,11 @@ use super::drive::DriveCommand;
 use super::file::FileCommand;
 use super::fio::FioCommand;
 use super::runs_exec::kept_words;
-use crate::args::{Context, OutputArgs};
+use crate::args::{ArgsContext, OutputArgs};
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
-use crate::status::{Documents, Status};
-use crate::{ceiling, measure, output};
+use crate::status::{Documents, StatusWriter};
+use crate::{measure, output};
 
 impl From<FioError> for Fault {
     fn from(e: FioError) -> Self {
@@ -52,7 +52,7 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
     let formats = (c.output_format != "plimsoll")
         .then(|| Format::list(&c.output_format))
         .transpose()
-        .map_err(|e| Fault::input(e, "Or write plimsoll for its own form."))?;
+        .map_err(|e| Fault::input(e, "Or write plimsoll for its own format."))?;
     let out = &c.run.output;
     let progress = match c.status_interval {
         // In its own form the status is a line; fio's forms are documents.
@@ -62,7 +62,7 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
     let Some(formats) = formats else {
         if c.output.is_some() {
             return Err(Fault::input(
-                "--output names a file for fio's formats, and none is asked for",
+                "--output is for fio's formats, but none is requested",
                 "Add --output-format json+ (or json, or normal); plimsoll's own report goes to --html FILE.",
             ));
         }
@@ -71,17 +71,21 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
         return measure::show(&finished, out);
     };
     let documents = Documents::new(formats, c.output.clone())?;
-    let status = c.status_interval.map(|t| Status::start(t.0, documents.clone(), progress.directory()));
+    let status = c.status_interval.map(|t| StatusWriter::start(t.0, documents.clone(), progress.directory()));
     let finished = measure::run(&plan, out, &progress);
     drop(status);
     let finished = finished?;
     tell_kept(&finished, out)?;
     let report = fio_report::read(&RunDir::open(&finished.path)?)?;
-    // Readers of fio's forms pass over what is ours in them.
-    for line in report.judged.iter().flat_map(Judged::invalid) {
+    tell_void(report.judged.as_ref());
+    measure::shown_as(&finished, out, documents.write(&fio_report::render(&report, &documents.formats)))
+}
+
+/// Readers of other tools' forms pass over what is ours in them: what makes figures void is told beside them.
+fn tell_void(judged: Option<&Judged>) {
+    for line in judged.map(Judged::invalid).unwrap_or_default() {
         output::tell(format_args!("plimsoll: {line}"));
     }
-    measure::reported(&finished, documents.write(&fio_report::render(&report, &documents.formats)))
 }
 
 /// fio leaves its files, and so does a job file run here.
@@ -94,7 +98,7 @@ fn tell_kept(finished: &Finished, out: &OutputArgs) -> Result<(), Fault> {
     Ok(())
 }
 
-pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
+pub fn file(c: &FileCommand, context: &ArgsContext) -> Result<Exit, Fault> {
     let directory = directory(c.dir.as_ref().or(c.directory.as_ref()))?;
     let mut made = filebench::plan(
         &FileBenchOptions {
@@ -108,7 +112,8 @@ pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
         },
         &Host::of(&directory)?,
     )?;
-    ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
+    c.about.lay_over(&mut made.plan);
+    made.plan.validate()?;
     if !c.output.quiet {
         made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
     }
@@ -118,18 +123,26 @@ pub fn file(c: &FileCommand, context: &Context) -> Result<Exit, Fault> {
     let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
     let bench = fio_report::file_bench(&RunDir::open(&finished.path)?)?;
     if c.format == "gobonniego" {
-        for line in bench.judged.iter().flat_map(Judged::invalid) {
-            output::tell(format_args!("plimsoll: {line}"));
-        }
-        return measure::reported(&finished, output::print(&bench.gobonniego()));
+        tell_void(bench.judged.as_ref());
+        return measure::show_as(&finished, &c.output, &bench.gobonniego());
     }
-    if !(c.output.json || c.output.csv || c.output.markdown) {
-        measure::reported(&finished, output::print(&format!("{}\n", bench.table())))?;
-    }
-    measure::show(&finished, &c.output)
+    show_bench(&finished, &c.output, &bench)
 }
 
-pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
+/// The benchmark in twelve lines, or with all there is of it.
+pub fn show_bench(finished: &Finished, out: &OutputArgs, bench: &FileBench) -> Result<Exit, Fault> {
+    if out.json || out.csv || out.markdown {
+        return measure::show(finished, out);
+    }
+    if out.verbose {
+        measure::reported(finished, output::print(&format!("{}\n", bench.table())))?;
+        return measure::show(finished, out);
+    }
+    let report = plimsoll_report::read(&RunDir::open(&finished.path)?, 1)?;
+    measure::show_as(finished, out, &bench.short(&report, Style::for_stdout()))
+}
+
+pub fn drive(c: &DriveCommand, context: &ArgsContext) -> Result<Exit, Fault> {
     let options = DriveOptions {
         directories: c.dirs.clone(),
         block_bytes: c.blocksize.0,
@@ -143,34 +156,56 @@ pub fn drive(c: &DriveCommand, context: &Context) -> Result<Exit, Fault> {
     for said in drives::sharing(&options.directories) {
         output::tell(format_args!("plimsoll: {said}"));
     }
-    ceiling::name(&mut made.plan.labels, c.ceiling.as_ref());
+    c.about.lay_over(&mut made.plan);
+    made.plan.validate()?;
     if c.dry_run {
         return measure::show_plan(&made.plan);
     }
     let finished = measure::run(&made.plan, &c.output, &Progress::new(c.output.quiet))?;
     let dir = RunDir::open(&finished.path)?;
-    let findings = of_work_that_was_given(plimsoll_report::read(&dir, 1)?.summary.findings);
+    let report = plimsoll_report::read(&dir, 1)?;
+    let findings = of_work_that_was_given(report.summary.findings.clone());
     let ceiling = Ceiling { said: findings.clone(), ..fio_report::ceiling(&dir)? };
     if c.output.json {
-        measure::reported(&finished, output::print(&ceiling.json()))?;
+        measure::show_as(&finished, &c.output, &ceiling.json())?;
     } else if c.output.csv || c.output.markdown {
         measure::show(&finished, &c.output)?;
+    } else if c.output.verbose {
+        measure::reported(&finished, output::print(&whole(&ceiling, &findings)))?;
+        measure::show(&finished, &c.output)?;
     } else {
-        let mut text = ceiling.table();
-        text.extend(ceiling.dd().map(|lines| format!("\n{lines}")));
-        if !findings.is_empty() {
-            text.push('\n');
-            plimsoll_report::findings(&mut text, &findings, Style::for_stdout());
-        }
-        measure::reported(&finished, output::print(&text))?;
+        measure::show_as(&finished, &c.output, &ceiling.short(&report, Style::for_stdout()))?;
     }
     // A drive that failed is in no total, so that the result does not hold for all that was asked.
     let spoiled = !ceiling.failed().is_empty() || findings.iter().any(|f| f.level == Level::Invalid);
-    Ok(match Exit::of_code(finished.exit_code) {
-        Exit::Valid | Exit::Invalid | Exit::Undetermined | Exit::LeftBehind if spoiled => Exit::Invalid,
-        Exit::Invalid | Exit::Undetermined => Exit::Valid,
+    let promise = |met: Option<bool>| ceiling.expectations.iter().any(|e| e.met == met);
+    let of_run = Exit::of_code(finished.exit_code);
+    Ok(match of_run {
+        // The run's own answers are of rates with an interval, which a given amount of work has not.
+        Exit::Valid | Exit::Invalid | Exit::ExpectationMissed | Exit::Undetermined | Exit::LeftBehind => {
+            match () {
+                () if spoiled => Exit::Invalid,
+                () if promise(Some(false)) => Exit::ExpectationMissed,
+                () if promise(None) => Exit::Undetermined,
+                () if of_run == Exit::LeftBehind => of_run,
+                () => Exit::Valid,
+            }
+        }
         other => other,
     })
+}
+
+/// dperf's tables and dd's lines, the promises, and what is to be said of it all.
+fn whole(ceiling: &Ceiling, findings: &[Finding]) -> String {
+    let mut text = ceiling.table();
+    text.extend(ceiling.dd().map(|lines| format!("\n{lines}")));
+    text.push('\n');
+    if !ceiling.expectations.is_empty() {
+        text.push_str(&ceiling.expectations(Style::for_stdout().width));
+        text.push('\n');
+    }
+    plimsoll_report::findings(&mut text, findings, Style::for_stdout());
+    text
 }
 
 /// What is to be said of a given amount of work over the time that it took. There is no interval in that, so that what
@@ -183,9 +218,10 @@ fn of_work_that_was_given(findings: Vec<Finding>) -> Vec<Finding> {
         if f.name == "no_rate" && !out.iter().any(|o| o.name == "uneven") {
             f.name = "uneven".into();
             f.level = Level::Qualified;
-            f.text = "The rate was uneven while it ran, or it ran too briefly to tell: another run may come out otherwise. Use \
-                      a larger --filesize."
-                .into();
+            f.text =
+                "The rate was uneven, or the run was too short to tell, so another run may give a different \
+                      result. Use a larger --filesize."
+                    .into();
             out.push(f);
         } else if told {
             out.push(f);
@@ -200,5 +236,5 @@ fn directory(given: Option<&PathBuf>) -> Result<PathBuf, Fault> {
     if dir.is_dir() {
         return Ok(dir.clone());
     }
-    Err(Fault::input(format!("{} is no directory", dir.display()), "Name a directory that is there."))
+    Err(Fault::input(format!("{} is not a directory", dir.display()), "Name an existing directory."))
 }

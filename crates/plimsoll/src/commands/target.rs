@@ -7,11 +7,11 @@ use plimsoll_model::units::{Size, Span};
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum TargetCommand {
-    /// An S3 server over a directory, with a limiter if you like
+    /// An S3 server that stores objects in a directory, with an optional rate limiter
     S3(S3ServerArgs),
-    /// The leanest responder: fixed answers, no storage, no signature check; for calibration
+    /// A minimal S3 responder for calibration: fixed answers, no storage, no signature check
     Canned(CannedArgs),
-    /// A block device with a known limit, by QEMU's storage daemon
+    /// A block device with a known limit (uses qemu-storage-daemon)
     Block(BlockServerArgs),
 }
 
@@ -21,11 +21,11 @@ Examples:
   plimsoll target s3 --listen 127.0.0.1:9000 --data DIR \\
       --tier vultr-standard --scale 0.1
 
-Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; where they are not set, new ones \
-are made and printed (those that are set are not). A second pair is accepted when PLIMSOLL_SECOND_ACCESS_KEY_ID and
-PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.
+Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. If they are not set, new ones are \
+created and printed (credentials that are set are not printed). A second pair is accepted if \
+PLIMSOLL_SECOND_ACCESS_KEY_ID and PLIMSOLL_SECOND_SECRET_ACCESS_KEY are set.
 
-A file for --limits (each [[limit]] is a token bucket; answer: 429, 503, delay or queue):
+Format of a --limits file (each [[limit]] is a token bucket; answer is 429, 503, delay or queue):
   name = \"mine\"
   kind = \"object\"
   description = \"60 op/s after a burst of 900\"
@@ -41,12 +41,12 @@ Examples:
   plimsoll target canned --listen 127.0.0.1:9001 --body 1MiB
   plimsoll target canned --delay 5ms --fault 503=30% --retry-after 1
 
-It takes any credentials.";
+It accepts any credentials.";
 
 pub const BLOCK_EXAMPLES: &str = "\
 Examples:
   plimsoll target block --tier vultr-hdd --size 4GiB
-  # FILE as the first command prints it
+  # with the FILE that the first command prints
   plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32";
 
 /// A limiter in front of a server's answers.
@@ -55,7 +55,7 @@ pub struct LimitArgs {
     /// A tier with known limits
     #[arg(long, value_name = "TIER")]
     pub tier: Option<String>,
-    /// A limits file in place of a tier; its form is below
+    /// A limits file instead of a tier (format below)
     #[arg(long, value_name = "FILE", conflicts_with = "tier")]
     pub limits: Option<PathBuf>,
     /// Multiply the tier's rates and capacities
@@ -72,7 +72,7 @@ pub struct TlsArgs {
     /// Key of --tls-cert
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Serve TLS with a certificate made on the spot, whose authority is written to this file
+    /// Serve TLS with a new self-made certificate, and write its CA certificate to this file
     #[arg(long, value_name = "CA-FILE", conflicts_with = "tls_cert")]
     pub tls_self_signed: Option<PathBuf>,
 }
@@ -80,21 +80,21 @@ pub struct TlsArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = S3_EXAMPLES)]
 pub struct S3ServerArgs {
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub listen: std::net::SocketAddr,
-    /// Directory of its data: a new or empty one, or one that it made before
+    /// Data directory: new, empty, or made by an earlier `target s3`
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Answer before data is synced
+    /// Answer without waiting for data to be synced
     #[arg(long)]
     pub no_sync: bool,
-    /// Domain whose subdomains are buckets (virtual-host addressing), beside the path form
+    /// Also accept virtual-host addressing: buckets are subdomains of this domain
     #[arg(long, value_name = "DOMAIN")]
     pub domain: Option<String>,
-    /// Make this bucket at the start; may be repeated
+    /// Create this bucket at startup; may be repeated
     #[arg(long = "bucket", value_name = "NAME")]
     pub buckets: Vec<String>,
     #[command(flatten)]
@@ -104,38 +104,38 @@ pub struct S3ServerArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = CANNED_EXAMPLES)]
 pub struct CannedArgs {
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001")]
     pub listen: std::net::SocketAddr,
-    /// Length of the body that a GET returns
+    /// Size of the body that GET returns
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     pub body: Size,
     /// Wait this long before each answer
     #[arg(long, value_name = "TIME")]
     pub delay: Option<Span>,
-    /// Answer a share of requests otherwise: a status (403, 429, 500, 503, ...), redirect, chunked, short, reset,
+    /// Answer a share of requests with a fault: a status (403, 429, 500, 503, ...), redirect, chunked, short, reset,
     /// trickle, garbage, stall, close or drop, for example 503=30%; may be repeated
     #[arg(long = "fault", value_name = "KIND=SHARE")]
-    pub faults: Vec<plimsoll_target::canned::Fault>,
-    /// Faults on all requests, not only on those for objects
+    pub faults: Vec<plimsoll_target::canned::CannedFault>,
+    /// Apply faults to all requests, not only to object requests
     #[arg(long)]
     pub fault_all: bool,
-    /// Seconds that a 429 or 503 names in Retry-After
+    /// Retry-After value of 429 and 503 answers, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub retry_after: Option<u32>,
-    /// Where the redirect fault points to, for example http://127.0.0.1:9002
+    /// Target of the redirect fault, for example http://127.0.0.1:9002
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9")]
     pub redirect_to: String,
-    /// Keep bodies that are PUT, up to this much in memory, and answer GET with them: a client can verify those
+    /// Keep uploaded bodies in memory, up to this much, and return them to GET, so that clients can verify them
     #[arg(long, value_name = "SIZE")]
     pub keep: Option<Size>,
-    /// Poll this long for more work before sleeping: a busy server is quicker to answer
+    /// Poll this long for more work before sleeping; this makes a busy server answer faster
     #[arg(long, value_name = "TIME", default_value = "50us")]
     pub spin: Span,
-    /// Keys that a list shows
+    /// Number of keys that a list returns
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub list_keys: u64,
-    /// Close each connection, with notice, after this many requests
+    /// Close each connection after this many requests, announced with Connection: close
     #[arg(long, value_name = "N")]
     pub close_after: Option<u64>,
     #[command(flatten)]
@@ -156,13 +156,13 @@ pub struct BlockServerArgs {
     /// A tier with known limits, for example vultr-hdd
     #[arg(long, value_name = "TIER", required_unless_present = "limits")]
     pub tier: Option<String>,
-    /// A limits file (kind = "block") in place of a tier
+    /// A limits file (kind = "block") instead of a tier
     #[arg(long, value_name = "FILE", conflicts_with = "tier")]
     pub limits: Option<PathBuf>,
     /// Size of the disk
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub size: Size,
-    /// Directory of its data: new, empty, or of an earlier disk [default: a temporary one]
+    /// Data directory: new, empty, or that of an earlier disk [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Multiply the tier's rates

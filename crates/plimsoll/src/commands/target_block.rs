@@ -13,16 +13,16 @@ use crate::{output, signals};
 
 pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let limits = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)?
-        .ok_or_else(|| Fault::input("no limits are named", "Give --tier vultr-hdd, or --limits FILE."))?;
+        .ok_or_else(|| Fault::input("no limits are given", "Give --tier vultr-hdd, or --limits FILE."))?;
     let name = limits.name.clone();
     let dir = Directory::make(a.data.as_deref())?;
     let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
-    signals::install(signals::Role::Server);
+    signals::install(signals::ProcessRole::Server);
     let mut handle = start(&options).map_err(refused)?;
     output::print(&format!("{}\n", handle.ready().line()))?;
     let (path, throttle) = (handle.path().display(), handle.throttle());
     output::tell(format_args!(
-        "plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C ends it"
+        "plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C stops it"
     ));
     while !signals::was_asked_to_stop() {
         if handle.has_ended() {
@@ -38,9 +38,7 @@ fn refused(e: BlockError) -> Fault {
     let remedy = match &e {
         BlockError::NotInstalled => "Install it, or limit a disk by other means.",
         BlockError::File(..) | BlockError::DataDir(_) => "Choose another directory with --data DIR.",
-        BlockError::Daemon(_) => {
-            "FUSE exports need /dev/fuse, and a file system with direct I/O under --data."
-        }
+        BlockError::Daemon(_) => "FUSE exports need /dev/fuse, and a file system with direct I/O for --data.",
         _ => "See `plimsoll target block --help`.",
     };
     Fault::input(e.to_string(), remedy)
@@ -59,7 +57,7 @@ impl Directory {
         }
         let made = Temporary::make("block").map_err(|e| {
             Fault::input(
-                format!("no temporary directory can be made: {e}"),
+                format!("cannot create a temporary directory: {e}"),
                 "Set TMPDIR, or choose a directory with --data DIR.",
             )
         })?;

@@ -23,7 +23,7 @@ pub fn bind(listen: std::net::SocketAddr) -> Result<TcpListener, Fault> {
     TcpListener::bind(listen).map_err(|e| {
         Fault::input(
             format!("cannot listen on {listen}: {e}"),
-            "Choose another --listen; port 0 takes a free one.",
+            "Choose another --listen; port 0 picks a free port.",
         )
     })
 }
@@ -61,7 +61,7 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         tls: tls_options(&a.tls)?
             .map(|o| server_config(&o))
             .transpose()
-            .map_err(|e| Fault::input(e.to_string(), "Give PEM files that belong together."))?,
+            .map_err(|e| Fault::input(e.to_string(), "Give a certificate and key that match."))?,
         ..CannedOptions::default()
     };
     let scheme = if options.tls.is_some() { "https" } else { "http" };
@@ -103,6 +103,6 @@ fn pin(cpus: &[u32]) -> Result<(), Fault> {
     let e = std::io::Error::last_os_error();
     Err(Fault::input(
         format!("cannot pin to CPUs {cpus:?}: {e}"),
-        "Name CPUs that this machine has: see lscpu.",
+        "Give CPUs that this machine has: see lscpu.",
     ))
 }

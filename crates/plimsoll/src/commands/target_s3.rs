@@ -23,9 +23,9 @@ pub fn serve(a: &S3ServerArgs) -> Result<Exit, Fault> {
     };
     // Files that it reads may be pipes, whose writers may never come: until it serves, a signal ends it as any other program.
     let handle = spawn(options).map_err(refused)?;
-    signals::install(signals::Role::Server);
+    signals::install(signals::ProcessRole::Server);
     for file in handle.damaged() {
-        output::tell(format_args!("plimsoll: {} is no whole object, and is passed over", file.display()));
+        output::tell(format_args!("plimsoll: {} is not a complete object and is skipped", file.display()));
     }
     output::print(&format!("{}\n", handle.ready().line()))?;
     while !signals::was_asked_to_stop() {
@@ -42,8 +42,8 @@ fn credentials() -> Result<Vec<Credentials>, Fault> {
     let second = pair("PLIMSOLL_SECOND_ACCESS_KEY_ID", "PLIMSOLL_SECOND_SECRET_ACCESS_KEY")?;
     if first.is_none() && second.is_some() {
         return Err(Fault::input(
-            "a second pair of credentials is set, and no first one",
-            "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, too.",
+            "a second pair of credentials is set, but no first one",
+            "Also set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         ));
     }
     Ok(first.into_iter().chain(second).collect())
@@ -56,7 +56,7 @@ fn pair(id: &str, secret: &str) -> Result<Option<Credentials>, Fault> {
         (None, None) => Ok(None),
         _ => Err(Fault::input(
             format!("only one of {id} and {secret} is set"),
-            "Set both, or none to have a pair made.",
+            "Set both, or neither to have a pair created.",
         )),
     }
 }
@@ -66,7 +66,7 @@ pub fn object_limits(a: &LimitArgs) -> Result<Option<LimitSet>, Fault> {
     let Some(set) = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)? else { return Ok(None) };
     if set.kind == TierKind::Block {
         return Err(Fault::input(
-            format!("'{}' is a tier of blocks, not of objects", set.name),
+            format!("'{}' is a block tier, not an object tier", set.name),
             "Use it with `plimsoll target block --tier`.",
         ));
     }
@@ -82,13 +82,13 @@ pub fn limit_set(tier: Option<&str>, file: Option<&Path>, factor: f64) -> Result
     };
     set.and_then(|s| s.scaled(factor)).map(Some).map_err(|e| {
         let tiers = LimitSet::tier_names().collect::<Vec<_>>().join(", ");
-        Fault::input(e.to_string(), format!("Tiers are {tiers}; --limits reads a file of your own."))
+        Fault::input(e.to_string(), format!("Tiers are {tiers}; or use --limits with a file of your own."))
     })
 }
 
 fn refused(e: S3ServerError) -> Fault {
     let remedy = match &e {
-        S3ServerError::Listen(..) => "Choose another --listen; port 0 takes a free one.",
+        S3ServerError::Listen(..) => "Choose another --listen; port 0 picks a free port.",
         S3ServerError::Store(_) => "Choose another --data directory; one server uses one.",
         S3ServerError::Bucket(_) => "Use 3 to 63 lower-case letters, digits, dots and hyphens.",
         _ => "See `plimsoll target s3 --help`.",

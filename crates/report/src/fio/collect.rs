@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_model::plan::{
     FIO_READS, FIO_WRITES, FioJob, KeyDist, Pacing, RingChoice, SizeDist, TargetSpec, Workload,
 };
-use plimsoll_model::{OpKind, Plan, Series, SeriesId};
-use plimsoll_store::{LoadOptions, RunData, RunDir, StageData, StoreError, Totals, Window};
+use plimsoll_model::{OpKind, Plan, Sample, Series, SeriesId};
+use plimsoll_store::{HostSamples, LoadOptions, RunData, RunDir, StageData, StoreError, Totals, Window};
 
 use super::cpu::{self, Cpu};
 use super::direction::{Direction, Latency};
@@ -18,20 +18,29 @@ const STEP_NS: u64 = 500_000_000;
 /// One entry of fio's `jobs`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
+    /// Of its section in the job file.
     pub name: String,
+    /// Number of its reporting group, from 0.
     pub group: u32,
     /// Jobs merged into this entry.
     pub jobs: u32,
+    /// EIO (5) where an op failed, as fio would say it; 0 where none did.
     pub error: u32,
+    /// Whole seconds, at least 1.
     pub elapsed_s: u64,
     /// As written in the job's section; empty values are flags and are left out.
     pub options: BTreeMap<String, String>,
+    /// Those of `percentile_list`, or fio's own: 0 to 100.
     pub percentiles: Vec<f64>,
+    /// Reads.
     pub read: Direction,
+    /// Writes.
     pub write: Direction,
+    /// Of fsync and fdatasync.
     pub sync: Latency,
     /// Run time of all jobs, milliseconds, added up.
     pub runtime_ms: u64,
+    /// Of this process; zero for a job that has not run.
     pub cpu: Cpu,
     /// Ops in flight per job when one is submitted: the depth in a closed loop, the mean otherwise.
     pub depth: f64,
@@ -39,7 +48,9 @@ pub struct Job {
     pub batch: f64,
     /// Most in flight per job.
     pub max_depth: u32,
+    /// For the line that stands before the result.
     pub description: Description,
+    /// What fio has no field for, in words.
     pub notes: Vec<String>,
 }
 
@@ -66,15 +77,20 @@ pub struct Disk {
     pub util_percent: f64,
 }
 
+/// What fio's output is made of, in whatever form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioReport {
+    /// In the place of fio's own; says that it is ours.
     pub version: String,
     /// Milliseconds since 1970 at which the run ended.
     pub timestamp_ms: i64,
     /// The same as fio prints it.
     pub time: String,
+    /// From the job file's `[global]`.
     pub global_options: BTreeMap<String, String>,
+    /// In the order of the file.
     pub jobs: Vec<Job>,
+    /// Below the files that were used, as far as they are known.
     pub disks: Vec<Disk>,
     /// Absent while the run goes on.
     pub judged: Option<Judged>,
@@ -90,7 +106,7 @@ pub fn read_until(dir: &RunDir, until_ns: Option<u64>) -> Result<FioReport, Stor
     let data = dir.load(&LoadOptions::step(STEP_NS))?;
     let spans: Vec<Span> = data.stages.iter().filter_map(|s| Span::of(s, data.grid_ns, until_ns)).collect();
     let windows: Vec<Window> = spans.iter().map(|s| s.window).collect();
-    let totals = dir.totals(&windows)?;
+    let totals = dir.totals(&windows, 0)?;
     let mut jobs: Vec<Job> = Vec::new();
     for (span, total) in spans.iter().zip(&totals) {
         let stage = data.stages.iter().find(|s| s.index == span.window.stage).expect("made from the stages");
@@ -173,7 +189,7 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
             .iter()
             .flat_map(|i| [OpKind::Read, OpKind::Write].map(|k| total.get(id(stage, *i, k))))
             .flatten()
-            .map(|s| s.in_system_ns)
+            .map(|s| s.counts.in_system_ns)
             .sum();
         let job_ns = longest as f64 * 1e6 * f64::from(jobs);
         // fio counts the depth when an op is submitted: in a closed loop all the others are there then.
@@ -191,7 +207,7 @@ fn stage_jobs(data: &RunData, stage: &StageData, span: &Span, total: &Totals) ->
             percentiles: fio.percentiles.clone(),
             runtime_ms: longest * u64::from(jobs),
             cpu: cpu::of(
-                &data.samples,
+                data.clients(),
                 &total.client,
                 span.from_ns,
                 span.to_ns,
@@ -279,15 +295,10 @@ fn merged(
     let Some(sum) = parts.fold(None, add) else { return Direction::default() };
     let ids: Vec<SeriesId> = members.iter().map(|i| id(stage, *i, kind)).collect();
     let mut d = Direction::of(&sum, runtime_ms(data, stage, span, &ids));
-    let steps =
-        ids.iter().map(|i| stage.points(*i, data.step_ns, span.from_ns, span.to_ns).len()).max().unwrap_or(0);
     let seconds = data.step_ns as f64 / 1e9;
-    for step in 0..steps {
-        let points =
-            ids.iter().filter_map(|i| stage.points(*i, data.step_ns, span.from_ns, span.to_ns).get(step));
-        let (bytes, ops) = points.fold((0, 0), |(b, o), p| (b + p.bytes_ok, o + p.ok()));
-        d.byte_rates.push(bytes as f64 / seconds);
-        d.op_rates.push(ops as f64 / seconds);
+    for c in stage.counts(ids, data.step_ns, span.from_ns, span.to_ns) {
+        d.byte_rates.push(c.bytes_ok as f64 / seconds);
+        d.op_rates.push(c.ok() as f64 / seconds);
     }
     if d.byte_rates.is_empty() && d.runtime_ms > 0 {
         // Shorter than a step: the whole is its only sample.
@@ -304,7 +315,7 @@ fn runtime_ms(data: &RunData, stage: &StageData, span: &Span, ids: &[SeriesId]) 
     let last_active = ids
         .iter()
         .filter_map(|i| stage.series.get(i))
-        .filter_map(|points| points.iter().rposition(|p| p.outcomes.iter().any(|n| *n > 0)))
+        .filter_map(|points| points.iter().rposition(|p| p.counts.outcomes.iter().any(|n| *n > 0)))
         .map(|at| (stage.first_point + at as u64 + 1) * step)
         .max()
         .unwrap_or(span.to_ns);
@@ -407,11 +418,22 @@ fn global_options(plan: &Plan) -> BTreeMap<String, String> {
     out
 }
 
+/// Of several machines each disk has its machine before its name: their counters are apart.
 fn disks(data: &RunData, until_ns: Option<u64>) -> Vec<Disk> {
-    let limit = until_ns.unwrap_or(u64::MAX);
     let begin = data.stages.iter().map(|s| s.start_ns).min().unwrap_or(0);
-    let first = data.samples.iter().rev().find(|s| s.at_ns <= begin).or(data.samples.first());
-    let last = data.samples.iter().rev().find(|s| s.at_ns <= limit);
+    let several = data.clients().nth(1).is_some();
+    let of_host = |h: &HostSamples| {
+        let mut all = disks_of(&h.samples, begin, until_ns.unwrap_or(u64::MAX));
+        all.iter_mut().filter(|_| several).for_each(|d| d.name = format!("{}:{}", h.host, d.name));
+        all
+    };
+    data.clients().flat_map(of_host).collect()
+}
+
+/// One machine's disks between two of its samples.
+fn disks_of(samples: &[Sample], begin: u64, limit: u64) -> Vec<Disk> {
+    let first = samples.iter().rev().find(|s| s.at_ns <= begin).or(samples.first());
+    let last = samples.iter().rev().find(|s| s.at_ns <= limit);
     let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
     let wall_ns = last.at_ns.saturating_sub(first.at_ns);
     let of = |(name, b): (&String, &plimsoll_model::sample::DiskCounters)| {

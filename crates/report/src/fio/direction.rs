@@ -9,16 +9,22 @@ use super::plat;
 /// A latency distribution as fio reports it; nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Latency {
+    /// How many.
     pub n: u64,
+    /// 0: there was none.
     pub min: u64,
+    /// 0: there was none.
     pub max: u64,
+    /// 0: there was none.
     pub mean: f64,
+    /// 0: there was none.
     pub stddev: f64,
     /// Counts by number of fio's bin.
     bins: BTreeMap<u64, u64>,
 }
 
 impl Latency {
+    /// As it is: nothing is taken off.
     pub fn of(h: &Histogram) -> Self {
         Self::shifted(h, 0.0)
     }
@@ -101,17 +107,25 @@ impl Spread {
 /// Reads, or writes, of a job or group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Direction {
+    /// Payload of ops that ended well.
     pub io_bytes: u64,
+    /// Ops that ended well.
     pub total_ios: u64,
     /// Failed or cut short: in no rate.
     pub failed_ios: u64,
+    /// Ended well with fewer bytes than were asked for.
     pub short_ios: u64,
+    /// Of the longest of its jobs, for rates.
     pub runtime_ms: u64,
+    /// Submission: until the ring has taken it.
     pub slat: Latency,
+    /// Completion: from there on.
     pub clat: Latency,
+    /// Both together.
     pub lat: Latency,
     /// Bytes and ops per second, of steps of half a second; all clones added up.
     pub byte_rates: Vec<f64>,
+    /// As `byte_rates` are, in ops.
     pub op_rates: Vec<f64>,
 }
 
@@ -122,10 +136,10 @@ impl Direction {
         let total = series.service.as_ref().unwrap_or(&series.response);
         let slat = series.submission.as_ref().map(Latency::of).unwrap_or_default();
         Self {
-            io_bytes: series.bytes_ok,
+            io_bytes: series.counts.bytes_ok,
             total_ios: series.ok(),
             failed_ios: series.failed(),
-            short_ios: series.outcomes[plimsoll_model::Outcome::ShortBody.index()],
+            short_ios: series.counts.outcomes[plimsoll_model::Outcome::ShortBody.index()],
             runtime_ms: if series.ok() > 0 { runtime_ms.max(1) } else { 0 },
             clat: Latency::shifted(total, slat.mean),
             lat: Latency::of(total),
@@ -135,10 +149,12 @@ impl Direction {
         }
     }
 
+    /// 0 without run time.
     pub fn bytes_per_s(&self) -> f64 {
         per_second(self.io_bytes, self.runtime_ms)
     }
 
+    /// Ops per second; 0 without run time.
     pub fn iops(&self) -> f64 {
         per_second(self.total_ios, self.runtime_ms)
     }

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use plimsoll_model::plan::{SizeDist, TargetSpec};
-use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Finding, Level, OpKind, RunSummary};
+use plimsoll_model::summary::{Expectation, WorkloadSummary};
+use plimsoll_model::{Estimate, Finding, Level, OpKind, RunStatus, RunSummary};
+use plimsoll_stats::expect::Expect;
 use plimsoll_store::{RunDir, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::phase::{Phase, phases};
+use super::phase::{WholeStage, phases};
+use crate::tables;
 
 /// Schema of the ceiling record.
 pub const SCHEMA: &str = "plimsoll.ceiling/1";
@@ -18,20 +20,28 @@ const FAILED_LABEL: &str = "drive.failed.";
 /// Bytes per second, written and read; absent where it was not measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rates {
+    /// While it was written.
     pub write_bytes_per_s: Option<f64>,
+    /// While it was read.
     pub read_bytes_per_s: Option<f64>,
 }
 
+/// One drive, or file, alone and beside the others.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Drive {
+    /// As it was named.
     pub path: String,
     /// Of the device below, where it is known.
     pub device: BTreeMap<String, String>,
+    /// While no other ran.
     pub alone: Rates,
     /// Its share of the total while all ran.
     pub together: Rates,
+    /// From the stage's start to the end of its last op.
     pub write_seconds: f64,
+    /// From the stage's start to the end of its last op.
     pub read_seconds: f64,
+    /// Payload of one of its stages.
     pub bytes: u64,
     /// Why it failed, or in part.
     pub error: Option<String>,
@@ -44,13 +54,21 @@ pub struct Drive {
 /// What these drives can do: later runs can be held against it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
+    /// `plimsoll.ceiling/1`.
     pub schema: String,
+    /// Id of the run that measured it.
     pub run: String,
+    /// RFC 3339.
     pub started_at: String,
+    /// Its name, as the system has it.
     pub host: String,
+    /// Of one op.
     pub block_bytes: u64,
+    /// Of each drive's file or region.
     pub file_bytes: u64,
+    /// Of each drive, at the same time.
     pub streams: u32,
+    /// In the order in which they were named.
     pub drives: Vec<Drive>,
     /// All drives at once: bytes over the time from the first start to the last end.
     pub total: Rates,
@@ -59,6 +77,9 @@ pub struct Ceiling {
     /// What is to be said of these figures, as the table has it below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Finding>,
+    /// Promises, held against these figures: each drive alone, and beside the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
 }
 
 /// Reads a run of `plimsoll drive`.
@@ -84,7 +105,7 @@ pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
         let Some(stage) = data.stages.iter().find(|s| s.spec.name.as_deref() == Some(&phase.name)) else {
             continue;
         };
-        let together = phase.name.starts_with("together");
+        let together = phase.name.starts_with(TOGETHER);
         for ((workload, kind), work) in &phase.work {
             let target = stage.spec.workloads.get(*workload).and_then(|w| w.target.clone());
             let Some(drive) = target.and_then(|t| drives.get_mut(&t)) else { continue };
@@ -132,27 +153,65 @@ pub fn ceiling(dir: &RunDir) -> Result<Ceiling, StoreError> {
         TargetSpec::Files(f) => Some(f.file_size.0),
         _ => None,
     });
+    let block_bytes = first.map_or(0, |w| if let SizeDist::Fixed(s) = &w.size { s.0 } else { 0 });
+    let expectations = match dir.summary() {
+        Ok(s) if !data.plan.expect.is_empty() => kept(&data.plan.expect, s, &drives, block_bytes),
+        _ => Vec::new(),
+    };
     Ok(Ceiling {
         schema: SCHEMA.into(),
         run: data.id.clone(),
         started_at: data.environment.started_at.clone(),
-        host: data.environment.host.clone(),
-        block_bytes: first.map_or(0, |w| if let SizeDist::Fixed(s) = &w.size { s.0 } else { 0 }),
+        host: data.environment.machine.host.clone(),
+        block_bytes,
         file_bytes: file_bytes.unwrap_or(0),
         streams: first.and_then(|w| w.jobs).unwrap_or(1),
         drives,
         total,
         total_while_all_ran: all_ran,
         said: Vec::new(),
+        expectations,
     })
 }
 
-/// Codes of what is wrong with the lines of a drive; a line is named after its path and direction.
+impl Ceiling {
+    /// The promises, and whether each was kept; empty without one.
+    pub fn expectations(&self, width: usize) -> String {
+        if self.expectations.is_empty() {
+            String::new()
+        } else {
+            tables::expectations(&self.expectations).plain(width)
+        }
+    }
+}
+
+/// Holds promises against a given amount of work over the time that it took: such a rate has no interval, and needs none.
+fn kept(promises: &[String], mut s: RunSummary, drives: &[Drive], block_bytes: u64) -> Vec<Expectation> {
+    for w in &mut s.workloads {
+        let Some(d) = drives.iter().find(|d| is_of(w, &d.path)) else { continue };
+        let rates = if w.name.starts_with(TOGETHER) { d.together } else { d.alone };
+        let rate =
+            if w.op == OpKind::Write.name() { rates.write_bytes_per_s } else { rates.read_bytes_per_s };
+        w.bytes_per_s = rate.map(Estimate::exact);
+        w.ops_per_s = rate.filter(|_| block_bytes > 0).map(|r| Estimate::exact(r / block_bytes as f64));
+        w.valid = d.error.is_none();
+    }
+    s.status = RunStatus::Valid;
+    promises.iter().filter_map(|p| Some(p.parse::<Expect>().ok()?.check(&s))).collect()
+}
+
+/// What the stages begin with in which all drives run at once.
+const TOGETHER: &str = "together";
+
+/// A line is named after its path and direction.
+fn is_of(w: &WorkloadSummary, path: &str) -> bool {
+    let name = format!("{path} {}", w.op);
+    w.name == name || w.name.strip_suffix(&name).is_some_and(|stage| stage.ends_with('/'))
+}
+
+/// Codes of what is wrong with the lines of a drive.
 fn codes(s: &RunSummary, path: &str) -> Vec<String> {
-    let mine = |w: &&WorkloadSummary| {
-        let name = format!("{path} {}", w.op);
-        !w.valid && (w.name == name || w.name.strip_suffix(&name).is_some_and(|stage| stage.ends_with('/')))
-    };
+    let mine = |w: &&WorkloadSummary| !w.valid && is_of(w, path);
     let found: BTreeSet<String> = s.workloads.iter().filter(mine).flat_map(|w| s.codes_of(w)).collect();
     found.into_iter().collect()
 }
@@ -169,7 +228,7 @@ fn set(rates: &mut Rates, kind: OpKind, rate: Option<f64>) {
     }
 }
 
-fn failure(phase: &Phase, kind: OpKind, failed: u64) -> String {
+fn failure(phase: &WholeStage, kind: OpKind, failed: u64) -> String {
     let why = phase.failures.first().cloned().unwrap_or_else(|| "nothing was done".into());
     format!("{}: {failed} {kind} ops failed: {why}", phase.name)
 }
@@ -178,7 +237,7 @@ impl Drive {
     const UNEVEN: &str = "!";
 
     /// Failed, invalid in the run, or neither.
-    fn mark(&self) -> &'static str {
+    pub(super) fn mark(&self) -> &'static str {
         match (&self.error, self.invalid.is_empty()) {
             (Some(_), _) => "✗",
             (None, false) => Self::UNEVEN,
@@ -204,6 +263,7 @@ impl Ceiling {
             .collect()
     }
 
+    /// Indented, with a line end.
     pub fn json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("plain data is always JSON");
         text.push('\n');
@@ -244,14 +304,14 @@ impl Ceiling {
             let r = mib(self.total_while_all_ran.read_bytes_per_s);
             let _ = writeln!(
                 out,
-                "Totals are all bytes over the time from the first start to the last end; while every stream still \
-                 ran: write {w}, read {r}."
+                "Totals are all bytes over the time from the first start to the last end. While all streams were \
+                 running: write {w}, read {r}."
             );
         }
         for d in self.drives.iter().filter(|d| d.mark() == Drive::UNEVEN) {
             let _ = writeln!(
                 out,
-                "! {}: [INVALID {}] in the run: no rate with an interval, only all bytes over all of their time.",
+                "! {}: [INVALID {}] in the run: there is no rate with an interval, only total bytes over total time.",
                 d.path,
                 d.invalid.join(" ")
             );
@@ -351,7 +411,7 @@ fn boxed(rows: &[Vec<String>]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn drive(path: &str, write: f64) -> Drive {
@@ -362,7 +422,7 @@ mod tests {
         }
     }
 
-    fn record(drives: Vec<Drive>, streams: u32) -> Ceiling {
+    pub(in crate::fio) fn record(drives: Vec<Drive>, streams: u32) -> Ceiling {
         Ceiling {
             schema: SCHEMA.into(),
             run: "r".into(),
@@ -375,6 +435,7 @@ mod tests {
             total: Rates { write_bytes_per_s: Some(2e9), read_bytes_per_s: Some(4e9) },
             total_while_all_ran: Rates::default(),
             said: Vec::new(),
+            expectations: Vec::new(),
         }
     }
 

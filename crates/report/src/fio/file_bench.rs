@@ -5,27 +5,40 @@ use std::fmt::Write;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::units::significant;
-use plimsoll_model::{Estimate, Finding, Level};
+use plimsoll_model::{Estimate, Finding, Level, RunSummary};
 use plimsoll_stats::student;
 use plimsoll_store::{RunDir, StoreError};
 use serde::Serialize;
 
 use super::judged::Judged;
-use super::phase::{Phase, phases};
+use super::phase::{WholeStage, phases};
+use crate::glance::{ALL, Body, Glance, GlanceFact, first_sentence};
 use crate::number::{self, MB, MIB};
+use crate::run::RunReport;
 use crate::table::Table;
+use crate::terminal::Style;
+
+/// Of more runs than this the short table has the first and the last.
+const SHOWN: usize = 3;
 
 /// One pass of write, read and IOPS.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct FileRun {
+    /// Payload.
     pub write_bytes: u64,
+    /// From the stage's start to the end of its last op.
     pub write_seconds: f64,
+    /// Payload.
     pub read_bytes: u64,
+    /// From the stage's start to the end of its last op.
     pub read_seconds: f64,
+    /// Of the third phase, those that ended well.
     pub io_operations: u64,
+    /// Of the third phase.
     pub io_seconds: f64,
     /// RFC 3339.
     pub start_time: String,
+    /// Of all three phases.
     pub failed_operations: u64,
 }
 
@@ -35,10 +48,12 @@ impl FileRun {
         rate(self.write_bytes as f64 / 1e6, self.write_seconds)
     }
 
+    /// MB/s, as the original has it: 10^6 bytes.
     pub fn read_mb_per_s(&self) -> f64 {
         rate(self.read_bytes as f64 / 1e6, self.read_seconds)
     }
 
+    /// Ops per second; 0 without time.
     pub fn iops(&self) -> f64 {
         rate(self.io_operations as f64, self.io_seconds)
     }
@@ -51,17 +66,24 @@ pub struct Figure {
     pub each: Vec<Estimate>,
     /// Of all runs; `None` where the data carries none.
     pub over_all: Option<Estimate>,
+    /// Codes of what makes it void in the run's summary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<String>,
 }
 
 impl Figure {
     /// `per_op`: what of the figure's unit an op is.
-    fn of(line: Option<&WorkloadSummary>, over_all: Option<Estimate>, per_op: f64) -> Self {
+    fn of(s: &RunSummary, line: Option<&WorkloadSummary>, over_all: Option<Estimate>, per_op: f64) -> Self {
         let each = line.map_or(&[][..], |w| &w.each_ops_per_s).iter().map(|e| e.scaled(per_op)).collect();
-        Self { each, over_all }
+        let invalid = line.filter(|w| !w.valid).map_or_else(Vec::new, |w| s.codes_of(w));
+        Self { each, over_all, invalid }
     }
 
     /// Run `i`, in a unit of so much; `value` where the summary has no figure of it.
     fn of_run(&self, i: usize, unit: f64, value: f64) -> String {
+        if self.each.is_empty() && !self.invalid.is_empty() {
+            return self.of_all(unit);
+        }
         let own = self.each.get(i).or(self.over_all.as_ref().filter(|_| self.each.is_empty() && i == 0));
         own.map_or_else(
             || format!("{} (interval unknown)", significant(value / unit, 3)),
@@ -70,6 +92,9 @@ impl Figure {
     }
 
     fn of_all(&self, unit: f64) -> String {
+        if !self.invalid.is_empty() {
+            return format!("void {}", self.invalid.join(" "));
+        }
         number::estimate_or_missing(self.over_all.map(|e| e.scaled(1.0 / unit)).as_ref())
     }
 }
@@ -81,22 +106,34 @@ fn rate(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
 
+/// What the file benchmark measured, in the original's terms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileBench {
+    /// Of this program.
     pub version: String,
+    /// RFC 3339.
     pub start_time: String,
+    /// Where its files were.
     pub directory: String,
+    /// Of each thread's file.
     pub file_bytes: u64,
+    /// Each with a file of its own.
     pub threads: u32,
+    /// Of this machine.
     pub physical_memory_bytes: u64,
+    /// As it was asked for.
     pub iops_duration_s: f64,
     /// What is corrected against the original, by name.
     pub corrections: Vec<String>,
     /// `dropped`, `direct` or `cached`.
     pub cache: String,
+    /// In order.
     pub runs: Vec<FileRun>,
+    /// While files are written, one after the other.
     pub write_bytes_per_s: Figure,
+    /// While they are read.
     pub read_bytes_per_s: Figure,
+    /// Small ops at random places.
     pub iops: Figure,
     /// Of the figures over the runs; what the run as a whole was found to be is in `judged`.
     pub findings: Vec<Finding>,
@@ -122,7 +159,8 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
         (series(FileRun::write_mb_per_s), series(FileRun::read_mb_per_s), series(FileRun::iops));
     let summary = dir.summary()?;
     let line = |name: &str, op: &str| summary.workloads.iter().find(|w| w.name == name && w.op == op);
-    let bytes = |w: Option<&WorkloadSummary>| Figure::of(w, w.and_then(|w| w.bytes_per_s), BLOCK_BYTES);
+    let bytes =
+        |w: Option<&WorkloadSummary>| Figure::of(&summary, w, w.and_then(|w| w.bytes_per_s), BLOCK_BYTES);
     let (write_line, read_line, io_line) =
         (line("write", "write"), line("read", "read"), line("iops", "total"));
     let findings = [("write", &write), ("read", &read), ("iops", &iops)]
@@ -136,13 +174,13 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
         directory: target.as_ref().map(|t| t.directory.clone()).unwrap_or_default(),
         file_bytes: target.as_ref().map_or(0, |t| t.file_size.0),
         threads,
-        physical_memory_bytes: data.environment.memory_bytes,
+        physical_memory_bytes: data.environment.machine.memory_bytes,
         iops_duration_s: iops_duration.map_or(0.0, |d| d.0.as_secs_f64()),
         corrections: corrections.split(',').filter(|c| !c.is_empty()).map(str::to_owned).collect(),
         cache: label("cache"),
         write_bytes_per_s: bytes(write_line),
         read_bytes_per_s: bytes(read_line),
-        iops: Figure::of(io_line, io_line.and_then(|w| w.ops_per_s), 1.0),
+        iops: Figure::of(&summary, io_line, io_line.and_then(|w| w.ops_per_s), 1.0),
         runs,
         findings,
         judged: Judged::read(dir),
@@ -150,7 +188,7 @@ pub fn file_bench(dir: &RunDir) -> Result<FileBench, StoreError> {
 }
 
 /// Only runs whose three phases are there and count. The one that was interrupted is none beside others.
-fn runs_of(phases: &[Phase], start: jiff::Timestamp, interrupted: bool) -> Vec<FileRun> {
+fn runs_of(phases: &[WholeStage], start: jiff::Timestamp, interrupted: bool) -> Vec<FileRun> {
     let begun = phases.iter().map(|p| p.repeat).max().map_or(0, |r| r + 1);
     let whole = if interrupted && begun > 1 { begun - 1 } else { begun };
     (0..whole)
@@ -206,9 +244,9 @@ fn drift(what: &str, x: &[f64]) -> Option<Finding> {
         change * 100.0,
         split + 1,
         if change < 0.0 {
-            "burst credits that ran out look like this. Let the storage rest, and see whether it comes back."
+            "this looks like burst credits running out. Let the storage rest, and see whether the rate comes back."
         } else {
-            "something warmed up (a cache, a volume that scales). Look at the later runs alone."
+            "something warmed up (a cache, a volume that scales). Use only the later runs."
         }
     );
     Some(Finding::new("Q07", "drift_over_runs", Level::Qualified, text).measured(change, MIN_STEP).on(what))
@@ -261,19 +299,62 @@ impl FileBench {
         text
     }
 
-    /// For people.
+    /// For people, a line a run; what stands above and below it is what the original says, too.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let size = self.file_bytes * u64::from(self.threads);
         let _ = writeln!(
             out,
-            "{}: {} files, {:.2} GiB in all, blocks of 64 KiB; IOPS with 512 bytes, nine reads to a write\n",
+            "{}: {} files, {:.2} GiB in total, 64 KiB blocks;\nIOPS with 512 bytes, nine reads per write\n",
             self.directory,
             self.threads,
             size as f64 / f64::from(1 << 30)
         );
+        out.push_str(&self.rows(true).plain(100));
+        out.push('\n');
+        if !self.corrections.is_empty() {
+            let _ = writeln!(out, "Corrections to the original: {}.", self.corrections.join(", "));
+        }
+        if let Some(said) = self.cache_words() {
+            let _ = writeln!(out, "{said}.");
+        }
+        for f in &self.findings {
+            let _ = writeln!(out, "{}", f.text);
+        }
+        out
+    }
+
+    /// The run at a glance, with the first and last runs of the benchmark and the figures over all of them.
+    pub fn short(&self, r: &RunReport, style: Style) -> String {
+        let mut glance = Glance::of(r);
+        let told = self.findings.iter().map(|f| (format!("! {}", f.code), first_sentence(&f.text)));
+        let cache = (self.cache == "cached").then(|| self.cache_words()).flatten();
+        let own = told.chain(cache.map(|text| ("! cache".into(), text.into())));
+        glance.facts.splice(0..0, own.map(|(name, text)| GlanceFact { name, text }));
+        glance.with_body(r, Some(Body::Table(self.rows(false))), style)
+    }
+
+    fn cache_words(&self) -> Option<&'static str> {
+        match self.cache.as_str() {
+            "cached" => Some("The read and IOPS figures are those of the cache, which could not be dropped"),
+            "direct" => Some("The cache could not be dropped; reads use direct I/O"),
+            _ => None,
+        }
+    }
+
+    /// A row a run, and one over all of them: of many runs the first and the last ones, unless `every` one is asked for.
+    fn rows(&self, every: bool) -> Table {
         let mut t = Table::new("The file benchmark", 1, &[">run", ">write MiB/s", ">read MiB/s", ">IOPS"]);
+        let count = self.runs.len();
+        let left_out = if every || count <= SHOWN { 0..0 } else { 1..count - 1 };
         for (i, r) in self.runs.iter().enumerate() {
+            if left_out.contains(&i) {
+                if i == left_out.start {
+                    let more = format!("{} more: -v", left_out.len());
+                    t.push(vec!["...".into(), more, String::new(), String::new()]);
+                }
+                continue;
+            }
             t.push(vec![
                 (i + 1).to_string(),
                 self.write_bytes_per_s.of_run(i, MIB, r.write_mb_per_s() * MB),
@@ -283,28 +364,13 @@ impl FileBench {
         }
         if self.runs.len() > 1 {
             t.push(vec![
-                "all".into(),
+                ALL.into(),
                 self.write_bytes_per_s.of_all(MIB),
                 self.read_bytes_per_s.of_all(MIB),
                 self.iops.of_all(1.0),
             ]);
         }
-        out.push_str(&t.plain(100));
-        out.push('\n');
-        if !self.corrections.is_empty() {
-            let _ = writeln!(out, "Corrected against the original: {}.", self.corrections.join(", "));
-        }
-        match self.cache.as_str() {
-            "cached" => {
-                out.push_str("Read and IOPS figures are cached ones: the cache could not be dropped.\n")
-            }
-            "direct" => out.push_str("The cache could not be dropped; reads are direct.\n"),
-            _ => {}
-        }
-        for f in &self.findings {
-            let _ = writeln!(out, "{}", f.text);
-        }
-        out
+        t
     }
 }
 
@@ -349,12 +415,12 @@ mod tests {
     #[test]
     fn a_run_without_an_interval_says_so() {
         let own = Estimate::symmetric(2.0 * MIB, 0.1 * MIB, 9.0);
-        let one = Figure { each: Vec::new(), over_all: Some(own) };
+        let one = Figure { each: Vec::new(), over_all: Some(own), ..Figure::default() };
         assert_eq!(
             (one.of_run(0, MIB, 0.0), one.of_run(1, MIB, 3.0 * MIB)),
             ("2.00 ± 0.10".into(), "3.00 (interval unknown)".into())
         );
-        let two = Figure { each: vec![own, own.scaled(2.0)], over_all: None };
+        let two = Figure { each: vec![own, own.scaled(2.0)], over_all: None, ..Figure::default() };
         assert_eq!((two.of_run(1, MIB, 0.0), two.of_all(MIB)), ("4.00 ± 0.20".into(), "n/a".into()));
     }
 }

@@ -10,13 +10,18 @@ use crate::outside::cleaned;
 /// As `summary.json` has it: see there for the meaning of each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
+    /// How much of the run is valid.
     pub status: RunStatus,
+    /// Nothing is void.
     pub valid: bool,
+    /// What was asked for is answered.
     pub answered: bool,
+    /// All, notes included.
     pub findings: Vec<Finding>,
 }
 
 impl Judged {
+    /// Its texts are cleaned: they come from a file.
     pub fn of(s: RunSummary) -> Self {
         let s = cleaned(s);
         Self { status: s.status, valid: s.valid, answered: s.answered, findings: s.findings }

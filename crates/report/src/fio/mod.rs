@@ -9,6 +9,7 @@ mod collect;
 mod cpu;
 mod direction;
 mod drive;
+mod drive_short;
 mod file_bench;
 mod json;
 mod judged;
@@ -28,7 +29,9 @@ pub use normal::normal;
 /// `--output-format` of fio; several may be given, separated by commas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// For people.
     Normal,
+    /// fio's field names, for its tools.
     Json,
     /// With the bins of the completion latencies.
     JsonPlus,
@@ -42,7 +45,7 @@ impl Format {
                 "normal" => Ok(Self::Normal),
                 "json" => Ok(Self::Json),
                 "json+" => Ok(Self::JsonPlus),
-                other => Err(format!("'{other}' is no output format: write normal, json or json+")),
+                other => Err(format!("'{other}' is not an output format: write normal, json or json+")),
             })
             .collect()
     }

@@ -7,7 +7,7 @@ use plimsoll_store::{RunData, RunDir, StageData, StoreError, Window};
 
 /// What one workload did in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Work {
+pub struct WorkloadDone {
     pub bytes: u64,
     pub ops: u64,
     pub failed: u64,
@@ -19,7 +19,7 @@ pub struct Work {
 
 /// A stage, whole.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Phase {
+pub struct WholeStage {
     pub name: String,
     pub repeat: u32,
     /// Since the run's start.
@@ -29,17 +29,17 @@ pub struct Phase {
     /// While no worker had stopped; at most `seconds`.
     pub common_s: f64,
     /// By workload and kind of op (fsync is left out).
-    pub work: BTreeMap<(usize, OpKind), Work>,
+    pub work: BTreeMap<(usize, OpKind), WorkloadDone>,
     /// First failures, in words.
     pub failures: Vec<String>,
     /// Why the stage does not count.
     pub void: Option<String>,
 }
 
-impl Phase {
+impl WholeStage {
     /// Sum over workloads and kinds.
-    pub fn total(&self) -> Work {
-        self.work.values().fold(Work::default(), |a, w| Work {
+    pub fn total(&self) -> WorkloadDone {
+        self.work.values().fold(WorkloadDone::default(), |a, w| WorkloadDone {
             bytes: a.bytes + w.bytes,
             ops: a.ops + w.ops,
             failed: a.failed + w.failed,
@@ -50,7 +50,7 @@ impl Phase {
 }
 
 /// All stages of a run, with the data that they were read from.
-pub fn phases(dir: &RunDir) -> Result<(RunData, Vec<Phase>), StoreError> {
+pub fn phases(dir: &RunDir) -> Result<(RunData, Vec<WholeStage>), StoreError> {
     let data = dir.load(&plimsoll_store::LoadOptions::default())?;
     let grid = data.grid_ns;
     let windows: Vec<Window> = data
@@ -64,7 +64,7 @@ pub fn phases(dir: &RunDir) -> Result<(RunData, Vec<Phase>), StoreError> {
             [Window { stage: s.index, from, to: end }, Window { stage: s.index, from, to: common }]
         })
         .collect();
-    let totals = dir.totals(&windows)?;
+    let totals = dir.totals(&windows, 0)?;
     let phases = data
         .stages
         .iter()
@@ -74,9 +74,9 @@ pub fn phases(dir: &RunDir) -> Result<(RunData, Vec<Phase>), StoreError> {
             let common_ns = (both[1].window.to * grid).saturating_sub(stage.start_ns);
             let mut work = BTreeMap::new();
             for series in both[0].series.iter().filter(|s| s.id.kind != OpKind::Fsync) {
-                let common = both[1].get(series.id).map_or(0, |s| s.bytes_ok);
-                let w = Work {
-                    bytes: series.bytes_ok,
+                let common = both[1].get(series.id).map_or(0, |s| s.counts.bytes_ok);
+                let w = WorkloadDone {
+                    bytes: series.counts.bytes_ok,
                     ops: series.ok(),
                     failed: series.failed(),
                     common_bytes: common,
@@ -84,7 +84,7 @@ pub fn phases(dir: &RunDir) -> Result<(RunData, Vec<Phase>), StoreError> {
                 };
                 work.insert((usize::from(series.id.workload), series.id.kind), w);
             }
-            Phase {
+            WholeStage {
                 name: stage.spec.name.clone().unwrap_or_default(),
                 repeat: stage.spec.cell.as_ref().map_or(0, |c| c.repeat),
                 start_s: stage.start_ns as f64 / 1e9,
@@ -104,7 +104,10 @@ fn end_ns(stage: &StageData) -> u64 {
 }
 
 fn active_s(data: &RunData, stage: &StageData, id: SeriesId) -> f64 {
-    let last = stage.series.get(&id).and_then(|points| points.iter().rposition(|p| p.ok() + p.failed() > 0));
+    let last = stage
+        .series
+        .get(&id)
+        .and_then(|points| points.iter().rposition(|p| p.counts.ok() + p.counts.failed() > 0));
     last.map_or(0.0, |i| {
         let end = (stage.first_point + i as u64 + 1) * data.step_ns;
         end.saturating_sub(stage.start_ns) as f64 / 1e9

@@ -61,6 +61,7 @@ fn run(dir: &std::path::Path, workloads: Vec<Workload>) -> RunDir {
         destroy_data: None,
         layout: false,
         invalidate: true,
+        existing: false,
     };
     let plan = Plan {
         version: PLAN_VERSION,
@@ -96,6 +97,7 @@ fn run(dir: &std::path::Path, workloads: Vec<Workload>) -> RunDir {
         endpoints: Vec::new(),
         workers: 1,
         ring: "io_uring".into(),
+        slots: 0,
     };
     w.mark(&mark).unwrap();
     w.mark(&Mark::WarmupEnd { stage: 0, at_ns: 0 }).unwrap();
@@ -113,9 +115,9 @@ fn run(dir: &std::path::Path, workloads: Vec<Workload>) -> RunDir {
                 s.response.record(1_000_000);
                 s.submission.as_mut().unwrap().record(100_000);
             }
-            s.outcomes[0] = PER_SLICE;
-            s.bytes_ok = PER_SLICE * 4096;
-            s.in_system_ns = u128::from(PER_SLICE) * 4_000_000;
+            s.counts.outcomes[0] = PER_SLICE;
+            s.counts.bytes_ok = PER_SLICE * 4096;
+            s.counts.in_system_ns = u128::from(PER_SLICE) * 4_000_000;
             interval.series.push(s);
         }
         all.push(interval);

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::*;
-use plimsoll_model::finding::{Finding, Level as Severity};
+use plimsoll_model::finding::{Finding, Level};
 use plimsoll_model::summary::{
-    BucketSummary, ClientSummary, EndpointSummary, Expectation, Latencies, LatencySummary, LimitSummary,
-    LittlesLaw, SCHEMA as RUN_SCHEMA, WorkloadSummary,
+    AgentSummary, BucketSummary, ClientSummary, EndpointSummary, Expectation, Latencies, LatencySummary,
+    LimitSummary, LittlesLaw, SCHEMA as RUN_SCHEMA, WorkloadSummary,
 };
-use plimsoll_model::{Environment, Estimate, Histogram, OpKind, RunSummary};
+use plimsoll_model::{Environment, Estimate, Histogram, HostFacts, OpKind, RunSummary};
+pub mod kinds;
 mod record;
 #[allow(unused_imports, reason = "each test uses its own part")]
 pub use record::*;
@@ -37,24 +38,27 @@ fn environment() -> Environment {
     Environment {
         plimsoll_version: "0.1.0".into(),
         commit: "0123456789ab".into(),
-        kernel: "6.1.0-44-amd64".into(),
-        host: "bench-1".into(),
-        cpu_model: "AMD EPYC 9354".into(),
-        cpu_count: 8,
-        memory_bytes: 34_359_738_368,
-        memory_limit_bytes: None,
-        cpu_quota_cores: None,
-        nics: BTreeMap::from([("eth0".into(), Some(10_000))]),
-        boot_id: "5c0f1b6a-46b7-4ffa-9e2d-6b2744dda3a1".into(),
+        machine: HostFacts {
+            kernel: "6.1.0-44-amd64".into(),
+            host: "bench-1".into(),
+            cpu_model: "AMD EPYC 9354".into(),
+            cpu_count: 8,
+            memory_bytes: 34_359_738_368,
+            memory_limit_bytes: None,
+            cpu_quota_cores: None,
+            nics: BTreeMap::from([("eth0".into(), Some(10_000))]),
+            boot_id: "5c0f1b6a-46b7-4ffa-9e2d-6b2744dda3a1".into(),
+            ceiling: BTreeMap::from([("get_4KiB_ops_per_s".into(), 66_800.0)]),
+        },
         started_at: "2026-02-14T09:30:00Z".into(),
         started_monotonic_ns: 1_000_000_000,
         ring: "io_uring (kernel 6.1 has single issuer and deferred task run)".into(),
         seed: 7,
         servers: BTreeMap::from([("https://s3.example.net".into(), "gateway/18.2".into())]),
         notes: BTreeMap::from([("payload".into(), "unsigned, random, unique per block".into())]),
-        ceiling: BTreeMap::from([("get_4KiB_ops_per_s".into(), 66_800.0)]),
         devices: BTreeMap::new(),
         findings: Vec::new(),
+        agents: Vec::new(),
     }
 }
 
@@ -164,13 +168,13 @@ pub fn sweep() -> RunSummary {
     let mut f = Finding::new(
         "Q01",
         "horizon",
-        Severity::Qualified,
+        Level::Qualified,
         "Each cell was seen for 36 s; the goal was 1 h. A bucket that lasts longer than that is not excluded: run with --goal 36s, or longer.",
     )
     .measured(36.0, 3600.0);
     f.evidence = vec![("seen".into(), "36 s".into()), ("goal".into(), "1 h".into())];
     s.findings.push(f);
-    s.findings.push(Finding::new("F02", "ring", Severity::Info, "io_uring was used: the kernel offers it."));
+    s.findings.push(Finding::new("F02", "ring", Level::Info, "io_uring was used: the kernel offers it."));
     s
 }
 
@@ -191,6 +195,33 @@ pub fn mixed() -> RunSummary {
     s
 }
 
+/// Three agents with the same work, one of them behind an interface that is full.
+pub fn fleet() -> RunSummary {
+    let mut w = line(OpKind::Get, 1_048_576, 2600.0, 9);
+    w.name = "get".into();
+    let mut s = summary("20260214-1400-fleet", "VALID (1 note). 2,600 ± 16 op/s of 1 MiB GET.", vec![w]);
+    let agent = |n: u64, rate: f64, clock: Option<(i64, u64)>| AgentSummary {
+        agent: format!("lg-{n}"),
+        host: format!("node{n}"),
+        ops_per_s: rate,
+        bytes_per_s: Some(rate * 1_048_576.0),
+        share: rate / 2600.0,
+        busy_fraction: 0.1 + 0.01 * n as f64,
+        p50_ns: Some(5_500_000 + n * 10_000),
+        p99_ns: (n != 2).then_some(14_000_000 + n * 100_000),
+        clock_offset_ns: clock.map(|c| c.0),
+        clock_bound_ns: clock.map(|c| c.1),
+    };
+    let (near, far) = ((-1_234_567, 310_000), (90_061_250_000_000, 960_000));
+    s.agents = vec![agent(1, 1000.0, None), agent(2, 1000.0, Some(near)), agent(3, 600.0, Some(far))];
+    let text = "60.0 % of the median; likely cause: its network interface ran at 97.0 % of its speed (V07 client_bound). \
+                It did 18000 ops in the measured window, the median of the 3 agents with the same share of the work is \
+                30000, and at least 80.0 % of that is expected.";
+    let f = Finding::new("Q14", "straggler", Level::Qualified, text).measured(0.6, 0.8);
+    s.findings = vec![f.of_agent(Some("lg-3"))];
+    s
+}
+
 /// A run in which every op was refused: no rate, no latency, no window.
 pub fn refused() -> RunSummary {
     let mut s = limited();
@@ -202,7 +233,7 @@ pub fn refused() -> RunSummary {
         Finding::new(
             "V01",
             "error_rate",
-            Severity::Invalid,
+            Level::Invalid,
             "100 % of operations failed (http_403). Check the credentials.",
         )
         .measured(1.0, 0.001),
@@ -222,7 +253,7 @@ pub fn refused() -> RunSummary {
 /// Evidence for the sweep: the size model with its knee.
 pub fn sweep_analysis() -> Analysis {
     let cell = |(op, size_bytes, rate): &(OpKind, u64, f64)| {
-        (*op == OpKind::Put).then(|| Cell {
+        (*op == OpKind::Put).then(|| SizeModelCell {
             size_bytes: *size_bytes,
             concurrency: 16,
             ops_per_s: Estimate::symmetric(*rate, rate * 0.03, 5.0),
@@ -321,7 +352,7 @@ pub fn limited() -> RunSummary {
         Finding::new(
             "Q02",
             "repeats",
-            Severity::Qualified,
+            Level::Qualified,
             "One run: how much the rate differs between runs is unknown. Use --repeat 5.",
         )
         .measured(1.0, 3.0)
@@ -329,7 +360,7 @@ pub fn limited() -> RunSummary {
         Finding::new(
             "Q05",
             "one_client",
-            Severity::Qualified,
+            Level::Qualified,
             "One client address: the limit may be per client. Run --probe-scope (4 min).",
         ),
     ];
@@ -343,7 +374,7 @@ pub fn limited_analysis() -> Analysis {
         [4u32, 32].map(move |c| {
             let latency_cap = f64::from(c) / (0.008 + *s as f64 / 4e8);
             let x = model(*s as f64).min(latency_cap) * (1.0 + 0.02 * (i as f64 - 3.0) / 3.0);
-            Cell {
+            SizeModelCell {
                 size_bytes: *s,
                 concurrency: c,
                 ops_per_s: Estimate::symmetric(x, x * 0.03, 4.0),
@@ -401,8 +432,12 @@ pub fn limited_analysis() -> Analysis {
             unit: "ops".into(),
             verdict: "throttled".into(),
             levels: vec![
-                Level { start_s: 2.0, end_s: CLIFF_S, per_s: Estimate::symmetric(BURST, 20.0, 9.0) },
-                Level { start_s: CLIFF_S, end_s: 120.0, per_s: Estimate::symmetric(1004.0, 6.0, 20.0) },
+                MeasuredLevel { start_s: 2.0, end_s: CLIFF_S, per_s: Estimate::symmetric(BURST, 20.0, 9.0) },
+                MeasuredLevel {
+                    start_s: CLIFF_S,
+                    end_s: 120.0,
+                    per_s: Estimate::symmetric(1004.0, 6.0, 20.0),
+                },
             ],
             cliffs: vec![Cliff {
                 at_s: CLIFF_S,
@@ -473,6 +508,8 @@ pub fn limited_analysis() -> Analysis {
             plateau_per_s: Some(Estimate::symmetric(2955.0, 25.0, 6.0)),
             fewer_fall_short: true,
             verdict: "saturated".into(),
+            budget_needed_s: None,
+            invalid: Vec::new(),
         }],
         scalings: vec![Scaling {
             name: "get 4 MiB".into(),

@@ -21,7 +21,7 @@ pub struct Script {
     pub latency_ns: f64,
 }
 
-fn stage_toml(plan: &str) -> Stage {
+pub(super) fn stage_toml(plan: &str) -> Stage {
     Plan::from_toml(&format!("version = 1\n[targets.s3]\nkind = \"null\"\n{plan}"))
         .expect("the test's plan is right")
         .stages
@@ -110,6 +110,7 @@ fn intervals(dir: &RunDir, script: &[Script]) -> f64 {
             endpoints: vec![vec!["http://node1:9000".into()]],
             workers: 2,
             ring: "io_uring".into(),
+            slots: 0,
         };
         out.mark(&start).expect("writable");
         let warm = start_ns + s.stage.warmup.as_ns();
@@ -143,15 +144,15 @@ fn fill(interval: &mut Interval, s: &Script, t: f64, rng: &mut Rng) {
         let (ok, throttled, failed) = law(t);
         let noisy = (ok * dt * (1.0 + 0.03 * rng.normal())).max(0.0);
         let ops = if ok == 0.0 { 0 } else { (noisy + rng.uniform()) as u64 };
-        series.outcomes[Outcome::Ok.index()] = ops;
-        series.outcomes[Outcome::Http429.index()] = (throttled * dt + rng.uniform() * 0.99) as u64;
-        series.outcomes[Outcome::Reset.index()] = (failed * dt + rng.uniform() * 0.99) as u64;
+        series.counts.outcomes[Outcome::Ok.index()] = ops;
+        series.counts.outcomes[Outcome::Http429.index()] = (throttled * dt + rng.uniform() * 0.99) as u64;
+        series.counts.outcomes[Outcome::Reset.index()] = (failed * dt + rng.uniform() * 0.99) as u64;
         if throttled == 0.0 {
-            series.outcomes[Outcome::Http429.index()] = 0;
+            series.counts.outcomes[Outcome::Http429.index()] = 0;
         }
-        series.started = ops;
-        series.bytes_ok = ops * size;
-        series.bytes_moved = (noisy * *size as f64) as u64;
+        series.counts.started = ops;
+        series.counts.bytes_ok = ops * size;
+        series.counts.bytes_moved = (noisy * *size as f64) as u64;
         for _ in 0..ops.min(60) {
             let slow = if rng.uniform() < 0.004 { 9.0 } else { 1.0 };
             let ns = s.latency_ns * slow * (0.4 * rng.normal()).exp();
@@ -160,7 +161,7 @@ fn fill(interval: &mut Interval, s: &Script, t: f64, rng: &mut Rng) {
                 h.record((ns * 0.5) as u64);
             }
         }
-        series.in_system_ns = (ops as f64 * s.latency_ns) as u128;
+        series.counts.in_system_ns = (ops as f64 * s.latency_ns) as u128;
     }
     interval.client = ClientCounts {
         workers: 2,

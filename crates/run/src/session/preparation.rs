@@ -1,23 +1,23 @@
-//! What a stage needs before its load: files and devices made ready, objects that are read or deleted put there.
+//! What a stage needs before its load: files and devices made ready by those who have them, objects that are read or deleted put there.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use plimsoll_engine::{DataSeed, StopRule, TargetConfig, WorkerSpec};
-use plimsoll_model::plan::{OnThrottle, Stage, Workload};
+use plimsoll_crew::{Fill, key_names};
+use plimsoll_engine::target::s3::keys::KeyNames;
+use plimsoll_lower as lower;
+use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Finding};
-use plimsoll_setup::block::{LayoutJob, layout_workers};
-use plimsoll_setup::objects::{self, Dataset, Manifest, claim_dataset, finish_dataset};
-use plimsoll_store::Mark;
+use plimsoll_setup::objects::{self, Dataset, Manifest, ObjectStore, claim_dataset, finish_dataset};
+use plimsoll_setup::s3::BucketClaim;
+use plimsoll_store::{Journal, Mark};
 
 use super::Session;
 use crate::error::RunError;
-use crate::target::{self, Place, Ready, S3Ready};
-use crate::{lower, prepare};
 
 /// Objects that have to be there before a stage.
 struct Preparation {
     what: String,
-    workers: Vec<WorkerSpec>,
+    first: u64,
     count: u64,
     manifest: Option<(String, Manifest)>,
     key: (String, u64, u64),
@@ -31,70 +31,73 @@ impl Session {
         stage: &Stage,
         events: &mut dyn FnMut(Event),
     ) -> Result<Vec<Finding>, RunError> {
-        if !self.targets.values().any(|t| matches!(t, Ready::Files(_))) {
-            return Ok(Vec::new());
+        let has_files = self.plan.targets.values().any(TargetSpec::is_on_files);
+        if has_files {
+            let at_ns = self.now_ns();
+            self.streams.mark(&Mark::PrepareStart { stage: index, at_ns })?;
         }
-        let at_ns = self.now_ns();
-        self.intervals.mark(&Mark::PrepareStart { stage: index, at_ns })?;
-        let (seed, interrupt) = (self.plan.seed, self.interrupt);
-        let mut layout = |jobs: &[LayoutJob]| -> Result<(), RunError> {
-            for round in layout_workers(jobs, target::cores() as usize) {
-                let total = round.iter().filter_map(|w| w.stop.ops.map(|n| n * w.source.max_bytes())).sum();
-                let job = prepare::Job { what: "files", unit: "bytes", total };
-                prepare::run(round, job, events, interrupt)?;
-            }
-            Ok(())
-        };
-        let seeds = |w: &Workload| lower::data_seed(seed, w);
-        let findings = self.ground.prepare(&self.plan, stage, &seeds, &mut self.journal, &mut layout)?;
-        let at_ns = self.now_ns();
-        self.intervals.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
+        let findings = self.crew.make_ready(stage, events)?;
+        if has_files {
+            let at_ns = self.now_ns();
+            self.streams.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
+        }
         Ok(findings)
     }
 
     /// The objects of each workload, where they are not there yet.
-    pub(super) fn prepare_stage(
+    pub(super) fn prepare_objects(
         &mut self,
         index: u32,
         stage: &Stage,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), RunError> {
         for (i, w) in stage.workloads.iter().enumerate() {
-            let Ready::S3(s3) = self.target(w)? else { continue };
-            if let Some(area) = s3.storage.area().filter(|_| index == 0) {
-                objects::still_ours(s3.storage.store(), area, self.journal.mark())?;
+            let (name, _) = self.plan.target_of(w)?;
+            let name = name.to_owned();
+            let Some(claim) = self.claims.get(&name) else { continue };
+            if let Some(area) = claim.area().filter(|_| index == 0) {
+                objects::still_ours(claim.store(), area, Journal::locked(&self.journal).mark())?;
             }
             let at_ns = self.now_ns();
-            let jobs = self.preparations(w, index, i as u16)?;
+            let jobs = self.preparations(w, &name, index, i as u16)?;
             if jobs.is_empty() {
                 continue;
             }
-            self.intervals.mark(&Mark::PrepareStart { stage: index, at_ns })?;
+            self.streams.mark(&Mark::PrepareStart { stage: index, at_ns })?;
             for p in jobs {
-                let job = prepare::Job { what: &p.what, unit: "objects", total: p.count };
-                prepare::run(p.workers, job, events, self.interrupt)?;
+                if p.count == 0 {
+                    self.prepared.insert(p.key);
+                    continue;
+                }
+                let fill = Fill { what: &p.what, workload: w, first: p.first, count: p.count };
+                self.crew.fill(&fill, events)?;
                 if let Some((prefix, manifest)) = p.manifest
-                    && let Ready::S3(s3) = self.target(w)?
+                    && let Some(claim) = self.claims.get(&name)
                 {
-                    finish_dataset(s3.storage.store(), &prefix, &manifest)?;
+                    finish_dataset(claim.store(), &prefix, &manifest)?;
                 }
                 self.prepared.insert(p.key);
             }
             let at_ns = self.now_ns();
-            self.intervals.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
+            self.streams.mark(&Mark::PrepareEnd { stage: index, at_ns })?;
         }
         Ok(())
     }
 
     /// What a workload needs and is not there yet.
-    fn preparations(&self, w: &Workload, stage: u32, workload: u16) -> Result<Vec<Preparation>, RunError> {
-        let Ready::S3(s3) = self.target(w)? else { return Ok(Vec::new()) };
-        if s3.storage.area().is_none() {
+    fn preparations(
+        &self,
+        w: &Workload,
+        target: &str,
+        stage: u32,
+        workload: u16,
+    ) -> Result<Vec<Preparation>, RunError> {
+        let Some(claim) = self.claims.get(target).filter(|c| c.area().is_some()) else {
             return Ok(Vec::new());
-        }
-        let sample = &self.target(w)?.workers(&self.plan, w, Place { stage, workload, warmup_ns: 0 }, 0)?;
-        let keys = lower::key_plan(w, stage, workload, sample.len() as u32);
-        let names = s3.key_names(w);
+        };
+        let workers = lower::parts(&self.plan, w, self.plan.target_of(w)?, self.crew.roll()).len();
+        let keys = lower::key_plan(w, stage, workload, workers as u32);
+        let names = key_names(claim.prefix(), w, None);
         let mut jobs = Vec::new();
         let named = w.object.as_ref().and_then(|o| o.dataset.clone()).zip(names.dataset.clone());
         for (first, count) in [(0, keys.dataset), (keys.victims_first, keys.victims)] {
@@ -109,21 +112,26 @@ impl Session {
             }
             let mut manifest = None;
             if let Some((name, _)) = named {
-                let m = self.manifest(name, w, count, s3);
-                if claim_dataset(s3.storage.store(), prefix, &m)? == Dataset::Ready {
+                let m = self.manifest(name, w, count, claim);
+                if claim_dataset(claim.store(), prefix, &m)? == Dataset::Ready {
                     continue;
                 }
                 manifest = Some((prefix.clone(), m));
             }
-            let workers = self.preparers(w, s3, first, count)?;
+            let mut missing = (first, count);
+            if first == 0 && self.next_stage > 0 && lower::reads_what_is_written(&self.plan, w) {
+                missing = not_there(claim.store(), &names, count);
+            }
             let what = if first == 0 { "data set" } else { "objects to delete" };
-            jobs.push(Preparation { what: format!("{what} of {}", w.name), workers, count, manifest, key });
+            let (first, count) = missing;
+            jobs.push(Preparation { what: format!("{what} of {}", w.name), first, count, manifest, key });
         }
         Ok(jobs)
     }
 
-    fn manifest(&self, name: &str, w: &Workload, objects: u64, s3: &S3Ready) -> Manifest {
-        let signing = serde_json::to_value(s3.storage.access().target.signing).unwrap_or_default();
+    fn manifest(&self, name: &str, w: &Workload, objects: u64, claim: &BucketClaim) -> Manifest {
+        let target = &claim.access().target;
+        let signing = serde_json::to_value(target.signing).unwrap_or_default();
         Manifest {
             format: objects::DATASET_FORMAT.into(),
             name: name.to_owned(),
@@ -134,48 +142,28 @@ impl Session {
             compressible: w.data.compressible,
             dedupable: w.data.dedupable,
             signing: signing.as_str().unwrap_or_default().to_owned(),
-            kept_as: objects::kept_as(&s3.storage.access().target),
+            kept_as: objects::kept_as(target),
         }
     }
+}
 
-    /// Workers that put objects `first..first + count`.
-    fn preparers(
-        &self,
-        w: &Workload,
-        s3: &S3Ready,
-        first: u64,
-        count: u64,
-    ) -> Result<Vec<WorkerSpec>, RunError> {
-        let concurrency = w.concurrency.clamp(16, 64).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
-        let parts = lower::divide(concurrency, lower::AGENTS, |_, slots| {
-            lower::threads_for(self.plan.options.threads, slots, target::cores(), s3.storage.is_here())
-        });
-        let mut keys = lower::key_plan(w, 0, 0, parts.len() as u32);
-        keys.fresh_first = first;
-        let mut config = (*s3.config(&self.plan, w, &keys)?).clone();
-        // Nothing is measured here: a limiter's wish is obeyed.
-        config.on_throttle = OnThrottle::Backoff;
-        let config = Arc::new(config);
-        let source = lower::prepare_source(w, first, lower::size_seed(self.plan.seed, w));
-        let one = |part: lower::Division| WorkerSpec {
-            worker: lower::worker_number(0, part.thread),
-            stage: 0,
-            workload: 0,
-            series: lower::prepare_series(s3.storage.endpoint_names().len()),
-            cpu: None,
-            ring: self.plan.options.ring,
-            source: source.clone(),
-            share: part.share(),
-            pacer: plimsoll_engine::Pacer::Closed,
-            pace_share: part.share(),
-            target: TargetConfig::S3(Arc::clone(&config)),
-            slots: part.slots,
-            stop: StopRule { ops: Some(part.part_of(count)), ..StopRule::default() },
-            start_delay_ns: 0,
-            trace: true,
-            verify: false,
-            data: DataSeed { spec: w.data, seed: lower::data_seed(self.plan.seed, w) },
-        };
-        Ok(parts.into_iter().map(one).collect())
+/// Of the objects `0..count` those that no listing shows, as one range with whatever lies between: (first, count). Where the server
+/// does not list, all of them: an object that is put again is the same.
+fn not_there(store: &dyn ObjectStore, names: &KeyNames, count: u64) -> (u64, u64) {
+    const PAGE: u32 = 1000;
+    let mut there: HashSet<String> = HashSet::new();
+    let mut from: Option<String> = None;
+    loop {
+        let Ok(page) = store.list(&names.prefix, from.as_deref(), PAGE) else { return (0, count) };
+        there.extend(page.keys);
+        match page.next {
+            Some(next) if from.as_ref() != Some(&next) => from = Some(next),
+            _ => break,
+        }
+    }
+    let missing = |n: &u64| !there.contains(&names.key(*n));
+    match ((0..count).find(missing), (0..count).rfind(missing)) {
+        (Some(first), Some(last)) => (first, last - first + 1),
+        _ => (0, 0),
     }
 }

@@ -10,64 +10,98 @@ use plimsoll_model::Interval;
 /// that does not return.
 const LAG: u64 = 20;
 
-/// Merges what workers hand over. A slice is complete when every worker has handed over it or a later one, has ended, or is late. What
-/// a late one hands over after that is given out as a slice of its own, with the time that it is of.
+/// Merges what workers hand over, agent by agent. A slice is complete when every worker has handed over it or a later one, has ended, or
+/// is late. What a late one hands over after that is given out as a slice of its own, with the time that it is of.
 #[derive(Debug)]
 pub struct GridMerge {
+    /// Per worker: its agent.
+    agents: Vec<u32>,
     /// Per worker: the next slice that it may still hand over; `None` when it has ended.
     next: Vec<Option<u64>>,
     /// The slice in which the stage starts: what a worker counted while it waited for the start line is of it.
     first: u64,
     newest: u64,
-    pending: BTreeMap<u64, Interval>,
-    spare: Vec<Interval>,
+    /// By slice and agent.
+    pending: BTreeMap<(u64, u32), Interval>,
+    /// The one agent that there is: its part of a slice is the whole. `None` with several.
+    alone: Option<u32>,
+    /// By agent, and (`None`) of all together.
+    spare: Spare,
+}
+
+/// Emptied slices keep their series, and what is recorded of an agent must not have another's: each has slices of its own.
+type Spare = BTreeMap<Option<u32>, Vec<Interval>>;
+
+/// How many slices of each agent wait to be filled again at most.
+const SPARES: usize = 4;
+
+fn take_spare(spare: &mut Spare, of: Option<u32>, index: u64) -> Interval {
+    let mut empty = spare.get_mut(&of).and_then(Vec::pop).unwrap_or_else(|| Interval::empty(index));
+    empty.reset(index);
+    empty
 }
 
 impl GridMerge {
-    /// `first` is the slice in which the workers start.
-    pub fn new(workers: usize, first: u64) -> Self {
+    /// The agent of each worker, and the slice in which they start.
+    pub fn new(agents: Vec<u32>, first: u64) -> Self {
+        let alone = agents.first().copied().filter(|first| agents.iter().all(|a| a == first));
         Self {
-            next: vec![Some(first); workers],
+            next: vec![Some(first); agents.len()],
+            agents,
             first,
             newest: first,
             pending: BTreeMap::new(),
-            spare: Vec::new(),
+            alone,
+            spare: Spare::new(),
         }
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
     pub fn offer(&mut self, worker: usize, interval: &Interval) {
-        if let Some(next) = self.next.get_mut(worker) {
-            *next = Some(interval.index + 1);
-        }
+        let agent = self.agents[worker];
+        self.next[worker] = Some(interval.index + 1);
         self.newest = self.newest.max(interval.index);
         let index = interval.index.max(self.first);
         let spare = &mut self.spare;
-        let sum = self.pending.entry(index).or_insert_with(|| {
-            let mut empty = spare.pop().unwrap_or_else(|| Interval::empty(index));
-            empty.reset(index);
-            empty
-        });
-        sum.merge(interval);
+        let empty = || take_spare(spare, Some(agent), index);
+        self.pending.entry((index, agent)).or_insert_with(empty).merge(interval);
     }
 
     /// A worker has ended and hands over nothing more.
     pub fn ended(&mut self, worker: usize) {
-        if let Some(next) = self.next.get_mut(worker) {
-            *next = None;
-        }
+        self.next[worker] = None;
     }
 
-    /// The earliest slice, if it is complete: later than the one before, or a part of one that was given out already. Give it back
-    /// with [`Self::recycle`].
-    pub fn take_complete(&mut self) -> Option<Interval> {
+    /// The earliest slice, if it is complete, by agent: later than the one before, or a part of one that was given out already. Join
+    /// the parts with [`Self::joined`], and give the whole back with [`Self::recycle`].
+    pub fn take_complete(&mut self) -> Option<Vec<(u32, Interval)>> {
         let slowest = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
         let complete_before = slowest.max(self.watermark());
-        let (index, _) = self.pending.first_key_value()?;
-        if *index >= complete_before {
+        let ((index, _), _) = self.pending.first_key_value()?;
+        let index = *index;
+        if index >= complete_before {
             return None;
         }
-        self.pending.pop_first().map(|(_, interval)| interval)
+        let mut parts = Vec::new();
+        while let Some(entry) = self.pending.first_entry().filter(|e| e.key().0 == index) {
+            let ((_, agent), part) = entry.remove_entry();
+            parts.push((agent, part));
+        }
+        Some(parts)
+    }
+
+    /// All agents' parts of one slice as one.
+    pub fn joined(&mut self, mut parts: Vec<(u32, Interval)>) -> Interval {
+        if self.alone.is_some() {
+            return parts.pop().expect("a slice has a part at least").1;
+        }
+        let index = parts.first().expect("a slice has a part at least").1.index;
+        let mut whole = take_spare(&mut self.spare, None, index);
+        for (agent, part) in parts {
+            whole.merge(&part);
+            self.keep(Some(agent), part);
+        }
+        whole
     }
 
     /// Slices before it wait for nobody.
@@ -81,10 +115,15 @@ impl GridMerge {
         self.next.iter().flatten().filter(|next| **next < mark).count()
     }
 
-    /// Keeps a slice's memory (megabytes of histograms) for a later one.
-    pub fn recycle(&mut self, interval: Interval) {
-        if self.spare.len() < 4 {
-            self.spare.push(interval);
+    /// Keeps a whole slice's memory (megabytes of histograms) for a later one.
+    pub fn recycle(&mut self, whole: Interval) {
+        self.keep(self.alone, whole);
+    }
+
+    fn keep(&mut self, of: Option<u32>, interval: Interval) {
+        let spare = self.spare.entry(of).or_default();
+        if spare.len() < SPARES {
+            spare.push(interval);
         }
     }
 }
@@ -99,14 +138,15 @@ mod tests {
     fn slice(index: u64, ok: u64) -> Interval {
         let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Null };
         let mut s = Series::new(id, SeriesShape::default());
-        s.outcomes[0] = ok;
+        s.counts.outcomes[0] = ok;
         s.response.record(ok + 1);
         Interval { index, series: vec![s], client: ClientCounts { workers: 1, ..ClientCounts::default() } }
     }
 
     fn drain(g: &mut GridMerge) -> Vec<(u64, u64, u32)> {
         let mut out = Vec::new();
-        while let Some(i) = g.take_complete() {
+        while let Some(parts) = g.take_complete() {
+            let i = g.joined(parts);
             out.push((i.index, i.series[0].ok(), i.client.workers));
             g.recycle(i);
         }
@@ -115,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_slice_waits_for_the_slowest_worker() {
-        let mut g = GridMerge::new(2, 5);
+        let mut g = GridMerge::new(vec![0; 2], 5);
         g.offer(0, &slice(5, 1));
         g.offer(0, &slice(6, 2));
         assert!(drain(&mut g).is_empty());
@@ -129,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_late_worker_holds_nothing_up_and_what_it_brings_keeps_its_time() {
-        let mut g = GridMerge::new(2, 0);
+        let mut g = GridMerge::new(vec![0; 2], 0);
         g.offer(1, &slice(0, 1));
         (0..30).for_each(|i| g.offer(0, &slice(i, 1)));
         let out = drain(&mut g);
@@ -146,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_before_the_start_is_of_the_first_slice() {
-        let mut g = GridMerge::new(1, 7);
+        let mut g = GridMerge::new(vec![0; 1], 7);
         g.offer(0, &slice(6, 3));
         g.offer(0, &slice(7, 1));
         g.ended(0);
@@ -155,7 +195,7 @@ mod tests {
 
     #[test]
     fn no_slice_is_given_another_time_however_late() {
-        let mut g = GridMerge::new(50, 0);
+        let mut g = GridMerge::new(vec![0; 50], 0);
         let mut by_time = BTreeMap::<u64, u64>::new();
         let mut keep = |out: Vec<(u64, u64, u32)>| {
             out.iter().for_each(|(at, ok, _)| *by_time.entry(*at).or_default() += ok)
@@ -170,10 +210,22 @@ mod tests {
         assert_eq!(by_time, (0..100).map(|i| (i, 50 * (i + 1))).collect());
     }
 
+    #[test]
+    fn each_agent_has_its_part() {
+        let mut g = GridMerge::new(vec![0, 0, 1], 0);
+        (0..3).for_each(|w| g.offer(w, &slice(0, 1 << w)));
+        (0..3).for_each(|w| g.ended(w));
+        let parts = g.take_complete().unwrap();
+        let by_agent: Vec<_> = parts.iter().map(|(a, i)| (*a, i.series[0].ok(), i.client.workers)).collect();
+        assert_eq!(by_agent, [(0, 3, 2), (1, 4, 1)]);
+        let whole = g.joined(parts);
+        assert_eq!((whole.series[0].ok(), whole.client.workers), (7, 3));
+    }
+
     proptest! {
         #[test]
         fn the_order_of_arrival_does_not_matter(order in prop::collection::vec(0usize..3, 0..60)) {
-            let mut g = GridMerge::new(3, 0);
+            let mut g = GridMerge::new(vec![0; 3], 0);
             let mut at = [0u64; 3];
             let mut out = Vec::new();
             for w in order {

@@ -66,8 +66,8 @@ impl Meter {
         for s in &slice.series {
             r.ok += s.ok();
             r.throttled += s.throttled();
-            r.bytes_ok += s.bytes_ok;
-            r.bytes_moved += s.bytes_moved;
+            r.bytes_ok += s.counts.bytes_ok;
+            r.bytes_moved += s.counts.bytes_moved;
         }
         self.add_late(slice);
         self.push(r);
@@ -77,7 +77,7 @@ impl Meter {
     pub fn add_late(&mut self, slice: &Interval) {
         for s in &slice.series {
             self.latency.merge(&s.response);
-            for (sum, n) in self.outcomes.iter_mut().zip(s.outcomes) {
+            for (sum, n) in self.outcomes.iter_mut().zip(s.counts.outcomes) {
                 *sum += n;
             }
         }
@@ -108,7 +108,7 @@ impl Meter {
         let errors = Outcome::ALL
             .into_iter()
             .filter(|o| !o.is_ok() && !o.is_throttled() && self.outcomes[o.index()] > 0)
-            .map(|o| (o.name(), self.outcomes[o.index()]))
+            .map(|o| (o.name().to_owned(), self.outcomes[o.index()]))
             .collect();
         // Bytes as they move are smoother where ops are long, but the bodies of attempts that were refused or failed have moved,
         // too, and are no throughput.
@@ -147,13 +147,16 @@ mod tests {
         meter.enter(Phase::Measuring);
         let mut s =
             Series::new(SeriesId { stage: 0, workload: 0, kind: OpKind::Put }, SeriesShape::default());
-        s.outcomes[Outcome::Ok.index()] = 80;
-        s.outcomes[Outcome::Http429.index()] = 40_920;
-        s.outcomes[Outcome::Timeout.index()] = 3;
-        (s.bytes_ok, s.bytes_moved) = (80 * 4096, 41_000 * 4096);
+        s.counts.outcomes[Outcome::Ok.index()] = 80;
+        s.counts.outcomes[Outcome::Http429.index()] = 40_920;
+        s.counts.outcomes[Outcome::Timeout.index()] = 3;
+        (s.counts.bytes_ok, s.counts.bytes_moved) = (80 * 4096, 41_000 * 4096);
         meter.add(&Interval { index: 0, series: vec![s], client: ClientCounts::default() });
         let f = meter.figures();
         assert_eq!((f.ops_per_s, f.bytes_per_s, f.throttled_per_s), (80.0, 80.0 * 4096.0, 40_920.0));
-        assert_eq!((f.throttled, f.errors.into_iter().collect::<Vec<_>>()), (40_920, vec![("timeout", 3)]));
+        assert_eq!(
+            (f.throttled, f.errors.into_iter().collect::<Vec<_>>()),
+            (40_920, vec![("timeout".to_owned(), 3)])
+        );
     }
 }

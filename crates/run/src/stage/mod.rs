@@ -2,26 +2,28 @@
 
 mod grid;
 mod meter;
-mod port;
 mod report;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use grid::GridMerge;
 use meter::Meter;
-use plimsoll_control::{Controller, Observation, Remark, Slice};
-use plimsoll_engine::{Clock, Output, RunningStage, StageSpec, WorkerEnd, WorkerSpec};
+use plimsoll_control::{ControlRemark, Controller, Observation, Slice};
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
+use plimsoll_engine::{Clock, Output, WorkerEnd};
+use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
+use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Finding, Interval, Series};
 use plimsoll_setup::Interrupt;
-use plimsoll_store::{Mark, StreamWriter};
+use plimsoll_store::Mark;
 
 use crate::error::RunError;
 use crate::remark::clock_time;
+use crate::streams::Streams;
 use crate::trace::{Names, TraceWriter};
-
-pub use port::{Port, Step};
 
 /// Live figures go out this often.
 const LIVE_EVERY: Duration = Duration::from_millis(250);
@@ -34,17 +36,14 @@ const INTERRUPTED_DRAIN_LIMIT: Duration = Duration::from_secs(5);
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
 /// What a stage is run with.
-pub struct Setting<'a> {
-    pub index: u32,
-    pub stage: &'a Stage,
-    pub workers: Vec<WorkerSpec>,
+pub struct StageSetting<'a> {
+    pub order: StageOrder<'a>,
+    /// Who carries it out.
+    pub roll: Vec<Agent>,
     /// Names of the endpoints, per workload.
     pub endpoints: Vec<Vec<String>>,
     /// What was found out while the targets were made ready.
     pub findings: Vec<Finding>,
-    pub epoch_ns: u64,
-    pub grid_ns: u64,
-    pub clock: Clock,
     pub warmup_ns: u64,
     /// Planned length of the load, warm-up included.
     pub planned_ns: Option<u64>,
@@ -56,7 +55,7 @@ pub struct Setting<'a> {
 
 /// Where a stage's data goes.
 pub struct Sinks<'a> {
-    pub intervals: &'a mut StreamWriter,
+    pub streams: &'a mut Streams,
     pub trace: Option<(&'a mut TraceWriter, &'a dyn Names)>,
     pub events: &'a mut dyn FnMut(Event),
     pub interrupt: Interrupt,
@@ -76,59 +75,48 @@ pub struct StageEnd {
 
 /// Runs one stage to its end. The controller may end it early.
 pub fn run(
-    s: Setting<'_>,
+    s: StageSetting<'_>,
+    crew: &mut dyn Crew,
     sinks: &mut Sinks<'_>,
     controller: &mut dyn Controller,
 ) -> Result<StageEnd, RunError> {
-    let mut workers = s.workers.clone();
-    let count = workers.len();
-    workers.iter_mut().for_each(|w| w.stage = s.index);
-    let spec = StageSpec {
-        epoch_ns: s.epoch_ns,
-        grid_ns: s.grid_ns,
-        clock: s.clock,
-        late_tolerance_ns: 10_000_000,
-        workers,
-    };
-    let interrupt = sinks.interrupt;
-    let running = plimsoll_engine::start_unless(spec, &|| interrupt.is_requested()).map_err(engine_error)?;
-    let start_ns = running.started_ns();
-    sinks.intervals.mark(&Mark::StageStart {
-        stage: s.index,
+    let load = crew.start(&s.order)?;
+    let start_ns = load.started_ns();
+    let workers = load.workers().to_vec();
+    let start = |agent| Mark::StageStart {
+        stage: s.order.index,
         at_ns: start_ns,
-        spec: Box::new(s.stage.clone()),
+        spec: Box::new(s.order.stage.clone()),
         endpoints: s.endpoints.clone(),
-        workers: count as u32,
+        workers: workers.iter().filter(|w| w.id.agent == agent).count() as u32,
         ring: String::new(),
-    })?;
-    let mut collector = Collector::new(&s, start_ns, count);
-    let ends = collector.collect(running, sinks, controller)?;
+        slots: workers.iter().filter(|w| w.id.agent == agent).map(|w| w.slots).sum(),
+    };
+    sinks.streams.mark_each(|agent| Some(start(agent)))?;
+    let mut collector = Collector::new(&s, start_ns, workers);
+    let ends = collector.collect(load, sinks, controller)?;
     collector.finish(ends, sinks)
-}
-
-pub fn engine_error(e: plimsoll_engine::EngineError) -> RunError {
-    // Most of its messages end with what to use instead: that is the remedy.
-    let text = e.to_string();
-    let split = ["; use ", ": use "].into_iter().find_map(|at| text.rsplit_once(at));
-    match split {
-        Some((problem, other)) => RunError::input(problem, format!("Use {other}")),
-        None => RunError::Engine(text),
-    }
 }
 
 /// Follows a running stage.
 struct Collector<'a> {
-    s: &'a Setting<'a>,
+    s: &'a StageSetting<'a>,
     start_ns: u64,
     warm_ns: u64,
+    workers: Vec<Enlisted>,
     merge: GridMerge,
+    /// Agents that were lost, and the end of the last slice that came from each.
+    lost: BTreeMap<u32, u64>,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
+    /// What each agent's workers did in them.
+    clients: Vec<ClientCounts>,
     /// How many they are.
     window_slices: u64,
     slices: Vec<Slice>,
-    warm_marked: bool,
+    /// Agents whose record has the end of the warm-up.
+    warm_marked: BTreeSet<u32>,
     first_slice: u64,
     /// The first slice that the controller has not seen.
     next_slice: u64,
@@ -147,18 +135,22 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(s: &'a Setting<'a>, start_ns: u64, workers: usize) -> Self {
-        let first_slice = start_ns / s.grid_ns;
+    fn new(s: &'a StageSetting<'a>, start_ns: u64, workers: Vec<Enlisted>) -> Self {
+        let first_slice = start_ns / s.order.grid_ns;
+        let most_in_flight = workers.iter().map(|w| u64::from(w.slots)).sum();
         Self {
             s,
             start_ns,
             warm_ns: start_ns + s.warmup_ns,
-            merge: GridMerge::new(workers, first_slice),
-            meter: Meter::new(s.grid_ns),
+            merge: GridMerge::new(workers.iter().map(|w| w.id.agent).collect(), first_slice),
+            lost: BTreeMap::new(),
+            meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
+            clients: vec![ClientCounts::default(); s.roll.len()],
+            workers,
             window_slices: 0,
             slices: Vec::new(),
-            warm_marked: false,
+            warm_marked: BTreeSet::new(),
             first_slice,
             next_slice: first_slice,
             phase_since: Instant::now(),
@@ -168,54 +160,55 @@ impl<'a> Collector<'a> {
             behind: Slice::default(),
             interrupted: false,
             told_of_wait: false,
-            most_in_flight: s.workers.iter().map(|w| u64::from(w.slots)).sum(),
+            most_in_flight,
             stopped_early: false,
         }
     }
 
     fn collect(
         &mut self,
-        running: RunningStage,
+        mut load: Box<dyn Load>,
         sinks: &mut Sinks<'_>,
         controller: &mut dyn Controller,
     ) -> Result<Vec<WorkerEnd>, RunError> {
-        let ids: Vec<u16> = self.s.workers.iter().map(|w| w.worker).collect();
-        assert!(ids.is_sorted(), "workers are numbered as they come");
-        let at = |worker: u16| ids.binary_search(&worker).expect("a slice is of a worker of this stage");
-        let mut port = Port::new(running);
-        while let Some(step) = port.next(Duration::from_millis(50)) {
-            if let Step::Output(output) = &step {
-                self.take(output, at, sinks)?;
+        while let Some(arrival) = load.next(Duration::from_millis(50)) {
+            match &arrival {
+                Arrival::Output(output) => self.take(output, sinks),
+                Arrival::Lost { agent, seen_until_ns, why } => {
+                    self.lost(*agent, *seen_until_ns, why, sinks)?
+                }
+                Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
             if !go_on && self.stopping.is_none() {
-                port.stop();
+                load.stop();
                 self.stopping = Some((Instant::now(), false));
                 self.cut = self.cut.min(self.next_slice);
                 self.stopped_early = true;
             }
-            self.obey(sinks, &mut port);
+            self.obey(sinks, load.as_mut());
             // Only now: simulated workers wait for it, and so a stop comes at the slice that asked for it.
-            if let Step::Output(output) = step {
-                port.recycle(output);
+            if let Arrival::Output(output) = arrival {
+                load.recycle(output);
             }
             self.show(sinks);
         }
-        let ends = port.join();
-        (0..ids.len()).for_each(|i| self.merge.ended(i));
+        let ends = load.join();
+        (0..self.workers.len()).for_each(|i| self.merge.ended(i));
         self.store(sinks, controller)?;
-        sinks.intervals.flush()?;
+        sinks.streams.flush()?;
         Ok(ends)
     }
 
-    fn take(
-        &mut self,
-        output: &Output,
-        at: impl Fn(u16) -> usize,
-        sinks: &mut Sinks<'_>,
-    ) -> Result<(), RunError> {
+    fn take(&mut self, output: &Output, sinks: &mut Sinks<'_>) {
         match output {
-            Output::Interval { worker, interval } => self.merge.offer(at(*worker), interval),
+            Output::Interval { worker, interval } => {
+                let at = self
+                    .workers
+                    .binary_search_by_key(worker, |w| w.id)
+                    .expect("a slice is of a worker of this stage");
+                self.merge.offer(at, interval);
+            }
             Output::Trace(chunk) => {
                 if let Some((writer, names)) = &mut sinks.trace {
                     for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
@@ -224,32 +217,63 @@ impl<'a> Collector<'a> {
                 }
             }
         }
+    }
+
+    /// Nobody waits for an agent that is lost, and the record says from when on it is missing.
+    fn lost(
+        &mut self,
+        agent: u32,
+        seen_until_ns: u64,
+        why: &str,
+        sinks: &mut Sinks<'_>,
+    ) -> Result<(), RunError> {
+        let its = self.workers.iter().enumerate().filter(|(_, w)| w.id.agent == agent);
+        its.for_each(|(i, _)| self.merge.ended(i));
+        self.lost.insert(agent, seen_until_ns);
+        let name = self.s.roll[agent as usize].name.clone();
+        sinks.streams.mark(&Mark::AgentLost {
+            stage: self.s.order.index,
+            at_ns: seen_until_ns,
+            agent: name.clone(),
+        })?;
+        let after_s = seen_until_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        let text = format!("agent {name} is lost: no data from it after {after_s:.1} s of load ({why})");
+        (sinks.events)(Event::Message(text));
         Ok(())
     }
 
     /// Stores the slices that are complete. False: the controller has seen enough.
     fn store(&mut self, sinks: &mut Sinks<'_>, controller: &mut dyn Controller) -> Result<bool, RunError> {
         let mut go_on = true;
-        while let Some(slice) = self.merge.take_complete() {
-            let (begin_ns, end_ns) = (slice.index * self.s.grid_ns, (slice.index + 1) * self.s.grid_ns);
-            if !self.warm_marked && begin_ns >= self.warm_ns {
-                sinks.intervals.mark(&Mark::WarmupEnd { stage: self.s.index, at_ns: self.warm_ns })?;
-                self.warm_marked = true;
-                self.enter(Phase::Measuring);
+        while let Some(parts) = self.merge.take_complete() {
+            let index = parts[0].1.index;
+            let (begin_ns, end_ns) = (index * self.s.order.grid_ns, (index + 1) * self.s.order.grid_ns);
+            if begin_ns >= self.warm_ns {
+                self.enter_window();
             }
-            sinks.intervals.interval(self.s.index, &slice)?;
-            if slice.index < self.next_slice {
+            for (agent, part) in &parts {
+                // Each agent's record has it where its own slices pass it, however late they come.
+                if begin_ns >= self.warm_ns && self.warm_marked.insert(*agent) {
+                    sinks.streams.mark_of(*agent, &self.warm())?;
+                }
+                sinks.streams.interval(*agent, self.s.order.index, part)?;
+                if self.in_window(index) {
+                    self.clients[*agent as usize].merge(&part.client);
+                }
+            }
+            let slice = self.merge.joined(parts);
+            if index < self.next_slice {
                 self.take_late(slice);
                 continue;
             }
             // Workers that all wait through a slice hand over nothing for it: time passed all the same.
-            for index in self.next_slice..slice.index {
+            for index in self.next_slice..index {
                 self.meter.pass();
                 self.window_slices += u64::from(self.in_window(index));
                 go_on &= controller.slice(&Slice::default());
             }
             self.meter.add(&slice);
-            if self.in_window(slice.index) {
+            if self.in_window(index) {
                 self.window.merge(&slice);
                 self.window_slices += 1;
             }
@@ -257,17 +281,34 @@ impl<'a> Collector<'a> {
                 self.enter(Phase::Draining);
             }
             let counts = counts_of(&slice);
-            self.next_slice = slice.index + 1;
-            self.put(slice.index, counts);
-            go_on &= controller.slice(&plus(std::mem::take(&mut self.behind), &counts));
+            self.next_slice = index + 1;
+            self.put(index, counts);
+            self.behind += counts;
+            go_on &= controller.slice(&std::mem::take(&mut self.behind));
             while let Some(r) = controller.remark() {
-                sinks.intervals.mark(&Mark::Note { at_ns: end_ns, text: r.text.clone() })?;
+                sinks.streams.mark(&Mark::Note { at_ns: end_ns, text: r.text.clone() })?;
                 let event = if r.is_progress { Event::Doing } else { Event::Message };
                 (sinks.events)(event(self.on_the_wall(r, end_ns)));
             }
             self.merge.recycle(slice);
         }
         Ok(go_on)
+    }
+
+    /// A mark for an agent's record. That of one that is lost ends where it was lost: what its workers did after that is not known.
+    fn of_agent(&self, agent: u32, mark: Mark) -> Option<Mark> {
+        (!self.lost.contains_key(&agent)).then_some(mark)
+    }
+
+    /// The measured window has begun.
+    fn enter_window(&mut self) {
+        if self.meter.phase() == Phase::Warmup {
+            self.enter(Phase::Measuring);
+        }
+    }
+
+    fn warm(&self) -> Mark {
+        Mark::WarmupEnd { stage: self.s.order.index, at_ns: self.warm_ns }
     }
 
     /// A part of a slice that was given out already: its counts belong to that slice, whose time is counted.
@@ -278,14 +319,14 @@ impl<'a> Collector<'a> {
             self.window.merge(&slice);
         }
         self.put(slice.index, counts);
-        self.behind = plus(self.behind, &counts);
+        self.behind += counts;
         self.merge.recycle(slice);
     }
 
     /// The remark with the time of day of what it is about, where that has one. It is told and not recorded: a simulated run is the same
     /// whenever it is made, and has no such time.
-    fn on_the_wall(&self, r: Remark, now_ns: u64) -> String {
-        let about = r.about_s.filter(|_| self.s.clock == Clock::Real);
+    fn on_the_wall(&self, r: ControlRemark, now_ns: u64) -> String {
+        let about = r.about_s.filter(|_| self.s.order.clock == Clock::Real);
         let Some(about_s) = about else { return r.text };
         let ago_s = now_ns as f64 / 1e9 - (self.start_ns as f64 / 1e9 + about_s);
         format!("{} (at {})", r.text, clock_time(Duration::from_secs_f64(ago_s.max(0.0))))
@@ -297,15 +338,15 @@ impl<'a> Collector<'a> {
 
     /// Whether a slice counts: all of it lies behind the warm-up and before the end, however late it comes.
     fn in_window(&self, index: u64) -> bool {
-        let (begin_ns, end_ns) = (index * self.s.grid_ns, (index + 1) * self.s.grid_ns);
+        let (begin_ns, end_ns) = (index * self.s.order.grid_ns, (index + 1) * self.s.order.grid_ns);
         begin_ns >= self.warm_ns && end_ns <= self.planned_end_ns() && index < self.cut
     }
 
     /// Whether what ended then is in the figures, as far as that is known before the end: not in the warm-up, and not in the drain
     /// after a planned end.
     fn is_measured(&self, done_ns: u64) -> bool {
-        let begin_ns = done_ns / self.s.grid_ns * self.s.grid_ns;
-        begin_ns >= self.warm_ns && begin_ns + self.s.grid_ns <= self.planned_end_ns()
+        let begin_ns = done_ns / self.s.order.grid_ns * self.s.order.grid_ns;
+        begin_ns >= self.warm_ns && begin_ns + self.s.order.grid_ns <= self.planned_end_ns()
     }
 
     /// Slices have their place by number: one in which nothing was seen is empty, not missing.
@@ -314,7 +355,7 @@ impl<'a> Collector<'a> {
         if self.slices.len() <= at {
             self.slices.resize(at + 1, Slice::default());
         }
-        self.slices[at] = plus(self.slices[at], &counts);
+        self.slices[at] += counts;
     }
 
     fn enter(&mut self, phase: Phase) {
@@ -325,15 +366,15 @@ impl<'a> Collector<'a> {
     }
 
     /// An interrupt ends the stage in order; a drain without end cancels what is in flight.
-    fn obey(&mut self, sinks: &mut Sinks<'_>, port: &mut Port) {
+    fn obey(&mut self, sinks: &mut Sinks<'_>, load: &mut dyn Load) {
         if sinks.interrupt.is_requested() && !self.interrupted {
             self.interrupted = true;
             // A simulated stage is interrupted where it is; a real one now.
-            self.cut = self.cut.min(match self.s.clock {
-                Clock::Real => self.now_ns() / self.s.grid_ns,
+            self.cut = self.cut.min(match self.s.order.clock {
+                Clock::Real => self.now_ns() / self.s.order.grid_ns,
                 _ => self.next_slice,
             });
-            port.stop();
+            load.stop();
             self.stopping.get_or_insert((Instant::now(), false));
             self.enter(Phase::Draining);
         }
@@ -345,12 +386,12 @@ impl<'a> Collector<'a> {
             && !*aborted
         {
             if since.elapsed() > limit || sinks.interrupt.is_enough() {
-                port.abort();
+                load.abort();
                 *aborted = true;
             } else if self.interrupted && !self.told_of_wait && since.elapsed() > TELL_AFTER {
                 self.told_of_wait = true;
                 (sinks.events)(Event::Message(format!(
-                    "ops in flight (up to {}) are waited for, {} s at most; Ctrl-C again gives them up now",
+                    "waiting for ops in flight (up to {}), for at most {} s; press Ctrl-C again to abandon them",
                     self.most_in_flight,
                     limit.as_secs()
                 )));
@@ -360,12 +401,13 @@ impl<'a> Collector<'a> {
 
     /// The planned end is past: from now on the limit of the drain counts.
     fn overdue(&self) -> bool {
-        self.s.clock == Clock::Real && self.s.planned_ns.is_some_and(|p| self.now_ns() > self.start_ns + p)
+        self.s.order.clock == Clock::Real
+            && self.s.planned_ns.is_some_and(|p| self.now_ns() > self.start_ns + p)
     }
 
     /// Nanoseconds since the run's epoch.
     fn now_ns(&self) -> u64 {
-        plimsoll_engine::ring::monotonic_ns().saturating_sub(self.s.epoch_ns)
+        plimsoll_engine::ring::monotonic_ns().saturating_sub(self.s.order.epoch_ns)
     }
 
     fn show(&mut self, sinks: &mut Sinks<'_>) {
@@ -381,93 +423,96 @@ impl<'a> Collector<'a> {
         };
         (sinks.events)(Event::Live(Box::new(Live {
             phase: self.meter.phase(),
-            stage: self.s.index - self.s.again,
+            stage: self.s.order.index - self.s.again,
             stages: self.s.of,
-            title: title(self.s.stage),
+            title: title(self.s.order.stage),
             elapsed,
             remaining: length.map(|l| Duration::from_nanos(l).saturating_sub(elapsed)),
             figures: self.meter.figures(),
             late: self.merge.late(),
-            workers: self.s.workers.len(),
+            workers: self.workers.len(),
         })));
     }
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
         let (stop_ns, reason) = report::stop_of(&ends, self.stopped_early);
-        let end_ns = ends.iter().map(|e| e.finished_ns).max().unwrap_or(self.start_ns).max(stop_ns);
-        let stage = self.s.index;
-        if !self.warm_marked && stop_ns > self.warm_ns {
-            sinks.intervals.mark(&Mark::WarmupEnd { stage, at_ns: self.warm_ns })?;
+        // What is known of a lost agent is of this stage, too: the next one begins behind it.
+        let known_ns = ends.iter().map(|e| e.finished_ns).chain(self.lost.values().copied());
+        let end_ns = known_ns.max().unwrap_or(self.start_ns).max(stop_ns);
+        let stage = self.s.order.index;
+        if stop_ns > self.warm_ns {
+            let due =
+                |agent| self.of_agent(agent, self.warm()).filter(|_| !self.warm_marked.contains(&agent));
+            sinks.streams.mark_each(due)?;
         }
-        let mut report = report::of(&ends, self.s.stage.workloads.len());
-        report.findings.clone_from(&self.s.findings);
-        let (ring, facts) = (report.ring.clone(), report::facts(&ends));
-        sinks.intervals.mark(&Mark::StopRequested { stage, at_ns: stop_ns, reason })?;
-        sinks.intervals.mark(&Mark::StageReport { stage, at_ns: end_ns, report: Box::new(report) })?;
+        let workloads = self.s.order.stage.workloads.len();
+        let reports = (0..self.s.roll.len() as u32).map(|agent| {
+            let own: Vec<&WorkerEnd> = ends.iter().filter(|e| e.worker.agent == agent).collect();
+            let mut report = report::of(&own, workloads);
+            if agent == 0 {
+                report.findings.clone_from(&self.s.findings);
+            }
+            report
+        });
+        let reports: Vec<_> = reports.collect();
+        let ring = reports.iter().map(|r| &r.ring).find(|r| !r.is_empty()).cloned().unwrap_or_default();
+        let facts = report::facts(&ends);
+        let asked = Mark::StopRequested { stage, at_ns: stop_ns, reason };
+        sinks.streams.mark_each(|agent| self.of_agent(agent, asked.clone()))?;
+        let reported = |agent: u32| Mark::StageReport {
+            stage,
+            at_ns: end_ns,
+            report: Box::new(reports[agent as usize].clone()),
+        };
+        sinks.streams.mark_each(|agent| self.of_agent(agent, reported(agent)))?;
         if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
             let reason = error.to_string();
-            sinks.intervals.mark(&Mark::StageVoid { stage, at_ns: end_ns, reason: reason.clone() })?;
-            return Err(engine_error(error));
+            sinks.streams.mark(&Mark::StageVoid { stage, at_ns: end_ns, reason: reason.clone() })?;
+            return Err(CrewError::from(error).into());
         }
-        sinks.intervals.mark(&Mark::StageEnd { stage, at_ns: end_ns })?;
+        sinks.streams.mark_each(|agent| self.of_agent(agent, Mark::StageEnd { stage, at_ns: end_ns }))?;
         let series = std::mem::take(&mut self.window.series);
         let sum = |f: fn(&Series) -> u64| series.iter().map(f).sum::<u64>();
         // What the series cover: the slices at the edges are not whole.
-        let window_s = (self.window_slices * self.s.grid_ns) as f64 / 1e9;
+        let window_s = (self.window_slices * self.s.order.grid_ns) as f64 / 1e9;
         (sinks.events)(Event::StageDone {
             stage: stage - self.s.again,
             of: self.s.of,
-            title: title(self.s.stage),
+            title: title(self.s.order.stage),
             ok: sum(Series::ok),
             throttled: sum(Series::throttled),
             failed: sum(Series::failed),
             seconds: window_s,
         });
-        let client = &self.window.client;
-        let alive = client.alive_ns as f64;
         let observation = Observation {
-            stage: self.s.stage.clone(),
+            stage: self.s.order.stage.clone(),
             window_s,
-            busy_fraction: if alive > 0.0 {
-                (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0)
-            } else {
-                0.0
-            },
+            // Of the busiest: one agent at its end is hidden in the mean of many.
+            busy_fraction: self.clients.iter().map(busy_fraction).fold(0.0, f64::max),
             series,
             start_s: self.start_ns as f64 / 1e9,
             end_s: end_ns as f64 / 1e9,
             window_start_s: self.warm_ns as f64 / 1e9,
-            slice_s: self.s.grid_ns as f64 / 1e9,
+            slice_s: self.s.order.grid_ns as f64 / 1e9,
             slices: self.slices,
         };
         Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring })
     }
 }
 
+/// Share of their time in which workers did not wait.
+fn busy_fraction(client: &ClientCounts) -> f64 {
+    let alive = client.alive_ns as f64;
+    if alive > 0.0 { (1.0 - client.waited_ns as f64 / alive).clamp(0.0, 1.0) } else { 0.0 }
+}
+
 fn counts_of(slice: &Interval) -> Slice {
     let mut c = Slice { in_flight_ns: slice.client.in_flight_ns, ..Slice::default() };
     for s in &slice.series {
-        c.ok += s.ok();
-        c.throttled += s.throttled();
-        c.failed += s.failed();
-        c.bytes_moved += s.bytes_moved;
-        c.bytes_ok += s.bytes_ok;
-        c.in_system_ns += s.in_system_ns;
+        c += Slice::from(&s.counts);
     }
     c
-}
-
-fn plus(a: Slice, b: &Slice) -> Slice {
-    Slice {
-        ok: a.ok + b.ok,
-        throttled: a.throttled + b.throttled,
-        failed: a.failed + b.failed,
-        bytes_moved: a.bytes_moved + b.bytes_moved,
-        bytes_ok: a.bytes_ok + b.bytes_ok,
-        in_system_ns: a.in_system_ns + b.in_system_ns,
-        in_flight_ns: a.in_flight_ns + b.in_flight_ns,
-    }
 }
 
 /// A stage in few words.

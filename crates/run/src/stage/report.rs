@@ -19,7 +19,7 @@ pub fn stop_of(ends: &[WorkerEnd], stopped_early: bool) -> (u64, String) {
     (first.map_or(0, |e| e.stopped_ns), reason.to_owned())
 }
 
-pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
+pub fn of(ends: &[&WorkerEnd], workloads: usize) -> StageReport {
     let mut report = StageReport { notes: vec![Vec::new(); workloads], ..StageReport::default() };
     let mut crossed =
         vec![0; workloads.max(1 + ends.iter().map(|e| usize::from(e.workload)).max().unwrap_or(0))];
@@ -53,7 +53,9 @@ pub fn of(ends: &[WorkerEnd], workloads: usize) -> StageReport {
         report.abandoned += u64::from(e.abandoned);
     }
     for (notes, n) in report.notes.iter_mut().zip(crossed).filter(|(_, n)| *n > 0) {
-        notes.push(format!("verify: {n} reads show nothing, for a write to the same place crossed them"));
+        notes.push(format!(
+            "verify: {n} reads prove nothing, because a write to the same block overlapped them"
+        ));
     }
     report.mismatches.truncate(16);
     report

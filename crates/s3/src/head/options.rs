@@ -8,12 +8,14 @@ use crate::checksum::{CrcKind, content_md5};
 /// Settings of one target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeadOptions {
+    /// Raw name; part of the path, or of the host.
     pub bucket: String,
     /// `bucket.host` instead of `host/bucket`.
     pub virtual_host: bool,
     /// Added to uploads (PutObject, CreateMultipart, CopyObject) and signed: storage class, server-side
     /// encryption, metadata, content type. The headers of SSE-C also go to each request that reads the object.
     pub put_headers: Vec<(String, String)>,
+    /// Of uploads; `None`: no checksum is sent.
     pub checksum: Option<CrcKind>,
     /// Send `Connection: close` with each request.
     pub close: bool,
@@ -25,7 +27,9 @@ pub struct HeadOptions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("header '{name}': {problem}")]
 pub struct HeaderError {
+    /// As it was given.
     pub name: String,
+    /// What is wrong with it, in words.
     pub problem: String,
 }
 
@@ -136,9 +140,7 @@ fn check(name: &str, value: &str) -> Result<(String, String), HeaderError> {
         || lower.starts_with("x-amz-checksum-")
         || lower == "x-amz-sdk-checksum-algorithm"
     {
-        return Err(bad(
-            "is written by Plimsoll itself and cannot be set (checksums have an option of their own)",
-        ));
+        return Err(bad("is set by plimsoll itself and cannot be given (for checksums, use --checksum)"));
     }
     if !value.bytes().all(|c| c == b'\t' || (b' '..=b'~').contains(&c)) {
         return Err(bad("has a value with characters other than printable ASCII"));

@@ -22,12 +22,14 @@ impl<const N: usize> Default for Text<N> {
 }
 
 impl<const N: usize> Text<N> {
+    /// Replaces what was there; bytes beyond `N` are lost.
     pub fn set(&mut self, value: &[u8]) {
         let n = value.len().min(N);
         self.bytes[..n].copy_from_slice(&value[..n]);
         self.len = n as u16;
     }
 
+    /// As it came: not even UTF-8 is promised.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -40,10 +42,12 @@ impl<const N: usize> Text<N> {
         }
     }
 
+    /// Absent headers leave it so.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// For the next answer.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -58,18 +62,27 @@ impl<const N: usize> std::fmt::Debug for Text<N> {
 /// Status and the headers that matter here. Texts are empty when the header is absent.
 #[derive(Debug, Default)]
 pub struct ResponseHead {
+    /// Of the final answer: interim ones are swallowed.
     pub status: u16,
+    /// Bytes of the body; absent where chunks or the connection's end say it.
     pub content_length: Option<u64>,
+    /// The body comes in chunks, each with its length.
     pub chunked: bool,
     /// The connection ends with this answer.
     pub close: bool,
     /// With its quotes.
     pub etag: Text<96>,
+    /// `x-amz-request-id`: what the server's logs know the request by.
     pub request_id: Text<64>,
+    /// `Server`: the product, as it calls itself.
     pub server: Text<64>,
+    /// Where a redirect leads.
     pub location: Text<1024>,
+    /// `x-amz-bucket-region`: what to sign for, in redirects and refusals.
     pub bucket_region: Text<32>,
+    /// `x-amz-checksum-crc32c`, base64.
     pub crc32c: Text<32>,
+    /// `x-amz-checksum-crc64nvme`, base64.
     pub crc64nvme: Text<32>,
     /// `x-amz-server-side-encryption`: how the object is encrypted.
     pub encryption: Text<16>,
@@ -83,6 +96,7 @@ pub struct ResponseHead {
     pub retry_after: RetryAfter,
     /// `Date`, Unix seconds.
     pub date_unix_s: Option<u64>,
+    /// Bytes of the whole object, from `Content-Range`; absent where that has `*`.
     pub content_range_total: Option<u64>,
 }
 

@@ -42,11 +42,11 @@ fn read(bytes: &[u8], cuts: &[usize], head_request: bool, close: bool) -> Seen {
                 Ok((n, event)) => {
                     s.used += n;
                     match event {
-                        Event::NeedMore => break,
-                        Event::Continue => s.continues += 1,
-                        Event::Head => s.status = p.head().status,
-                        Event::Body { len } => s.body.extend_from_slice(&bytes[s.used - len..s.used]),
-                        Event::Done => s.done = true,
+                        ResponseEvent::NeedMore => break,
+                        ResponseEvent::Continue => s.continues += 1,
+                        ResponseEvent::Head => s.status = p.head().status,
+                        ResponseEvent::Body { len } => s.body.extend_from_slice(&bytes[s.used - len..s.used]),
+                        ResponseEvent::Done => s.done = true,
                     }
                 }
             }
@@ -151,11 +151,11 @@ fn bytes_received_elsewhere() {
     let mut p = ResponseParser::new();
     p.begin(false);
     let (_, e) = p.step(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n").unwrap();
-    assert_eq!((e, p.body_left()), (Event::Head, BodyLeft::Exactly(100)));
+    assert_eq!((e, p.body_left()), (ResponseEvent::Head, BodyLeft::Exactly(100)));
     p.skip_body(60);
     assert_eq!(p.body_left(), BodyLeft::Exactly(40));
-    assert_eq!(p.step(&[0; 40]).unwrap(), (40, Event::Body { len: 40 }));
-    assert_eq!(p.step(b"").unwrap(), (0, Event::Done));
+    assert_eq!(p.step(&[0; 40]).unwrap(), (40, ResponseEvent::Body { len: 40 }));
+    assert_eq!(p.step(b"").unwrap(), (0, ResponseEvent::Done));
     assert!(p.reusable());
     p.begin(false);
     p.step(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n").unwrap();

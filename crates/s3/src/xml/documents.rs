@@ -8,12 +8,17 @@ use crate::uri::decode;
 /// S3's error answer. Absent elements are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorDocument {
+    /// `NoSuchKey`, `SlowDown`, ...: what to decide by.
     pub code: String,
+    /// The server's words, from outside: cleaned before a person sees them.
     pub message: String,
+    /// Path of what was asked for.
     pub resource: String,
+    /// What the server's logs know the request by.
     pub request_id: String,
     /// Where the bucket really is.
     pub region: String,
+    /// Where to go instead (PermanentRedirect, TemporaryRedirect).
     pub endpoint: String,
     /// The server's clock (RequestTimeTooSkewed).
     pub server_time: String,
@@ -22,6 +27,7 @@ pub struct ErrorDocument {
 /// Why a body is not the document that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
+    /// No well-formed XML, or more of it than is read.
     #[error(transparent)]
     Xml(#[from] XmlError),
     /// The answer is an error, perhaps under status 200.
@@ -93,22 +99,31 @@ pub(super) fn read(
 /// One object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedObject {
+    /// Decoded, where the listing was asked for encoded keys.
     pub key: String,
+    /// 0 where the element is absent.
     pub size_bytes: u64,
+    /// With its quotes.
     pub etag: String,
+    /// `GLACIER`, ...; empty where the element is absent.
+    pub storage_class: String,
 }
 
 /// One page of ListObjectsV2.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListPage {
+    /// In the order of the listing.
     pub objects: Vec<ListedObject>,
+    /// What a delimiter rolled up: each ends in it.
     pub prefixes: Vec<String>,
+    /// There is a next page.
     pub truncated: bool,
     /// Of a truncated listing; a server that gives none cannot be asked for more.
     pub next_token: Option<String>,
 }
 
 impl ListPage {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut page = Self::default();
         let mut object = ListedObject::default();
@@ -122,6 +137,7 @@ impl ListPage {
                 "Contents/Key" => object.key = text.to_owned(),
                 "Contents/Size" => object.size_bytes = number(text)?,
                 "Contents/ETag" => object.etag = text.trim().to_owned(),
+                "Contents/StorageClass" => object.storage_class = text.trim().to_owned(),
                 "Contents" => page.objects.push(std::mem::take(&mut object)),
                 "CommonPrefixes/Prefix" => prefix = text.to_owned(),
                 "CommonPrefixes" => page.prefixes.push(std::mem::take(&mut prefix)),
@@ -178,20 +194,25 @@ fn etag_of(body: &[u8], root: &str) -> Result<String, DocumentError> {
 pub struct DeleteResult {
     /// Keys named as deleted (none in quiet mode).
     pub deleted: u64,
+    /// Those that are still there.
     pub failed: Vec<DeleteFailure>,
 }
 
 /// One key that DeleteObjects left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteFailure {
+    /// As it was asked for.
     pub key: String,
     /// Empty: none was named.
     pub version_id: String,
+    /// `AccessDenied`, ...: what to decide by.
     pub code: String,
+    /// The server's words.
     pub message: String,
 }
 
 impl DeleteResult {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut r = Self::default();
         let mut f = DeleteFailure::default();
@@ -216,12 +237,16 @@ impl DeleteResult {
 pub struct UploadsPage {
     /// Key and upload id.
     pub uploads: Vec<(String, String)>,
+    /// There is a next page.
     pub truncated: bool,
+    /// Where the next page begins; empty: the server gives none.
     pub next_key_marker: String,
+    /// Where among the uploads of that key.
     pub next_upload_id_marker: String,
 }
 
 impl UploadsPage {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut page = Self::default();
         let mut one = (String::new(), String::new());
@@ -246,10 +271,12 @@ impl UploadsPage {
 pub struct PartsPage {
     /// Number, size in bytes, ETag.
     pub parts: Vec<(u32, u64, String)>,
+    /// There is a next page: after the last number of this one.
     pub truncated: bool,
 }
 
 impl PartsPage {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut page = Self::default();
         let mut one = (0, 0, String::new());

@@ -29,12 +29,20 @@ fn errors() {
 #[test]
 fn listings() {
     let body = br#"<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name>
-<Contents><Key>a+b%2Fc</Key><LastModified>x</LastModified><ETag>&#34;e&#34;</ETag><Size>12</Size></Contents>
+<Contents><Key>a+b%2Fc</Key><LastModified>x</LastModified><ETag>&#34;e&#34;</ETag><Size>12</Size><StorageClass>GLACIER</StorageClass></Contents>
 <Contents><Key><![CDATA[<d>]]></Key><Size>0</Size></Contents>
 <CommonPrefixes><Prefix>p%2F</Prefix></CommonPrefixes>
 <IsTruncated>true</IsTruncated><NextContinuationToken>tok==</NextContinuationToken><EncodingType>url</EncodingType></ListBucketResult>"#;
     let p = ListPage::parse(body).unwrap();
-    assert_eq!(p.objects[0], ListedObject { key: "a b/c".into(), size_bytes: 12, etag: "\"e\"".into() });
+    assert_eq!(
+        p.objects[0],
+        ListedObject {
+            key: "a b/c".into(),
+            size_bytes: 12,
+            etag: "\"e\"".into(),
+            storage_class: "GLACIER".into()
+        }
+    );
     assert_eq!(p.objects[1].key, "<d>");
     assert_eq!((p.prefixes, p.next_token.as_deref(), p.truncated), (vec!["p/".into()], Some("tok=="), true));
     let endless =

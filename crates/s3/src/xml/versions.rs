@@ -7,22 +7,29 @@ use crate::uri::decode;
 /// One version of an object, or a delete marker in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedVersion {
+    /// Decoded, where the listing was asked for encoded keys.
     pub key: String,
     /// `null` for what was written while versions were not kept.
     pub version_id: String,
+    /// Nothing is stored: the object counts as removed.
     pub delete_marker: bool,
 }
 
 /// One page of ListObjectVersions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VersionsPage {
+    /// In the order of the listing: a key's newest first.
     pub versions: Vec<ListedVersion>,
+    /// There is a next page.
     pub truncated: bool,
+    /// Where the next page begins; empty: the server gives none.
     pub next_key_marker: String,
+    /// Where among the versions of that key.
     pub next_version_id_marker: String,
 }
 
 impl VersionsPage {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut page = Self::default();
         let mut one = ListedVersion::default();
@@ -69,12 +76,14 @@ pub fn parse_versioning(body: &[u8]) -> Result<String, DocumentError> {
 /// GetObjectLockConfiguration's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectLock {
+    /// Objects of the bucket can be locked against removal.
     pub enabled: bool,
     /// How long what is written is kept unless it says otherwise itself, as `3 days, COMPLIANCE`.
     pub retention: Option<String>,
 }
 
 impl ObjectLock {
+    /// An error document, or one with another root, is an error.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut enabled = false;
         let (mut mode, mut time) = (String::new(), String::new());

@@ -35,15 +35,15 @@ pub fn check_alignment(path: &Path, a: Alignment, values: &[(&str, u64)]) -> Res
     let shown = path.display();
     if a.bytes == 0 {
         return Err(SetupError::input(
-            format!("{shown}: the file system refuses direct I/O"),
-            "Use --buffered (direct=0), and mind that the page cache is then part of what is measured",
+            format!("{shown}: the file system does not support direct I/O"),
+            "Use --buffered (direct=0); the page cache is then part of what is measured",
         ));
     }
     for (what, value) in values {
         if value % a.bytes != 0 {
             return Err(SetupError::input(
                 format!(
-                    "{shown}: {what} of {} is no multiple of {}, which direct I/O needs here ({})",
+                    "{shown}: {what} of {} is not a multiple of {}, as direct I/O requires here ({})",
                     format_size(*value),
                     format_size(a.bytes),
                     a.source
@@ -96,7 +96,9 @@ mod tests {
         let e = check_alignment(p, four, &[("a block", 512)]).unwrap_err().to_string();
         assert!(e.contains("512") && e.contains("4KiB") && e.contains("--buffered"), "{e}");
         let none = Alignment { bytes: 0, source: "trial" };
-        assert!(check_alignment(p, none, &[]).unwrap_err().to_string().contains("refuses direct I/O"));
+        assert!(
+            check_alignment(p, none, &[]).unwrap_err().to_string().contains("does not support direct I/O")
+        );
     }
 
     #[test]

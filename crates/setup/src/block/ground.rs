@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_engine::written::Written;
 use plimsoll_model::Finding;
-use plimsoll_model::plan::{Plan, Stage, Workload};
+use plimsoll_model::plan::{ControllerSpec, Plan, Stage, Workload};
 use plimsoll_model::units::format_size;
 use plimsoll_store::{Journal, Thing};
 
@@ -136,7 +136,8 @@ impl Ground {
     /// Refuses now what a later stage would be refused, before anything has run: devices are claimed, files that
     /// are there are looked at, nothing is made.
     pub fn check_all(&mut self, plan: &Plan) -> Result<(), SetupError> {
-        for stage in &plan.stages {
+        let templates = plan.controller.iter().flat_map(ControllerSpec::templates);
+        for stage in plan.stages.iter().chain(templates) {
             let needs = needs_of(plan, stage, &|_| 0)?;
             for need in &needs {
                 if self.holds.is_device(&need.path) {
@@ -171,7 +172,7 @@ impl Ground {
         if need.path.is_dir() {
             return Err(SetupError::input(
                 format!("{} is a directory", need.path.display()),
-                "Name a file in it, with --size, or measure the directory with `plimsoll file`",
+                "Name a file in it and give --size, or measure the directory with `plimsoll file`",
             ));
         }
         if need.fresh {
@@ -249,14 +250,14 @@ impl Ground {
         if new && writes {
             if need.length.is_none() {
                 return Err(SetupError::input(
-                    format!("{} does not exist, and there is no size", need.path.display()),
-                    "Give a size, for example --size 1GiB, so that it is laid out",
+                    format!("{} does not exist, and no size is given", need.path.display()),
+                    "Give a size, for example --size 1GiB, to create it",
                 ));
             }
             if in_device_tree(&need.path) {
                 return Err(SetupError::input(
-                    format!("{}: there is no such device", need.path.display()),
-                    "See lsblk for those that there are. A file here would lie in memory",
+                    format!("{}: no such device", need.path.display()),
+                    "lsblk lists the devices. A file created here would be in memory",
                 ));
             }
             self.directory(need, journal)?;
@@ -285,8 +286,8 @@ impl Ground {
                 journal.removed(id)?;
             }
             return Err(SetupError::input(
-                format!("{} cannot be made: {e}", dir.display()),
-                "Choose a directory that you may write to",
+                format!("{} cannot be created: {e}", dir.display()),
+                "Choose a writable directory",
             ));
         }
         Ok(())
@@ -331,7 +332,7 @@ impl Ground {
 /// A journal is read from anywhere.
 fn absolute(path: &Path) -> Result<PathBuf, SetupError> {
     std::path::absolute(path)
-        .map_err(|e| SetupError::input(format!("{}: {e}", path.display()), "Give a whole path"))
+        .map_err(|e| SetupError::input(format!("{}: {e}", path.display()), "Give an absolute path"))
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ fn file(path: &Path, size: Option<u64>) -> BlockTarget {
         destroy_data: None,
         layout: true,
         invalidate: true,
+        existing: false,
     }
 }
 
@@ -104,7 +105,7 @@ fn a_device_that_is_not_there_is_no_file_to_be_made() {
     for path in ["/dev/plimsoll-no-such-disk", "/dev/disk/by-id/plimsoll-no-such-disk"].map(Path::new) {
         let plan = plan_of(TargetSpec::Block(file(path, Some(MIB))), workload(OpKind::Read));
         let told = b.prepare(&plan).unwrap_err().to_string();
-        assert!(told.contains("there is no such device"), "{told}");
+        assert!(told.contains("no such device"), "{told}");
         assert!(!path.exists());
     }
     assert_eq!(b.pending(), []);
@@ -155,7 +156,7 @@ fn refusals_leave_nothing_behind() {
     fs::write(&path, b"precious").unwrap();
     let plan = plan_of(TargetSpec::Block(file(&path, Some(MIB))), workload(OpKind::Write));
     let e = b.prepare(&plan).unwrap_err().to_string();
-    assert!(e.contains("not made by plimsoll"), "{e}");
+    assert!(e.contains("not created by plimsoll"), "{e}");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
     let missing = plan_of(TargetSpec::Block(file(&b.path("none"), None)), workload(OpKind::Read));
     assert!(b.prepare(&missing).is_err());

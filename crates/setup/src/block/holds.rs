@@ -30,7 +30,11 @@ impl Holds {
         let enough = |p: &Permit| (p.may_write() || !need.writes) && leads_to(&need.path, &p.file);
         if !self.devices.get(&need.path).is_some_and(enough) {
             self.devices.remove(&need.path);
-            let permit = safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?;
+            let permit = if need.existing && !need.writes {
+                safety::permit_to_look(&need.path)?
+            } else {
+                safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?
+            };
             self.devices.insert(need.path.clone(), permit);
         }
         Ok(())
@@ -44,8 +48,8 @@ impl Holds {
         }
         self.files.remove(&need.path);
         let held = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), run)?;
-        // Under two names of one plan, it is held once.
-        if !self.files.values().any(|h| same(&h.file, &held.file)) {
+        // Under two names of one plan, it is held once. What is others' and only read is not held: a lock could be in their way.
+        if !need.existing && !self.files.values().any(|h| same(&h.file, &held.file)) {
             held::lock(&held.file, &need.path.display().to_string())?;
         }
         let fate = held.fate;
@@ -61,7 +65,7 @@ impl Holds {
         }
         let shown = dir.display().to_string();
         let open = File::open(dir).map_err(|e| {
-            SetupError::input(format!("{shown} cannot be opened: {e}"), "Check who may read it")
+            SetupError::input(format!("{shown} cannot be opened: {e}"), "Check its read permissions")
         })?;
         if !self.directories.values().any(|d| same(d, &open)) {
             held::lock(&open, &shown)?;

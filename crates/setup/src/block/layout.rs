@@ -6,25 +6,30 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_engine::pacer::Pacer;
-use plimsoll_engine::source::{Dist, FileOrder, KindSpec, OpSource, Place, Share, SizeSpec, SyncRule};
+use plimsoll_engine::source::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};
 use plimsoll_engine::{DataSeed, SeriesSpec, StopRule, TargetConfig, WorkerSpec, api::FileConfig, rng};
-use plimsoll_model::OpKind;
 use plimsoll_model::interval::SeriesShape;
 use plimsoll_model::plan::{DataSpec, RingChoice};
+use plimsoll_model::{OpKind, WorkerId};
 
 use super::names::first_object;
 
 /// A region of a file that has to be written in full before it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutJob {
+    /// As the plan names it; for messages.
     pub path: PathBuf,
     /// Leads to the file that was judged under that name.
     pub through: PathBuf,
     /// Number in stamps of this file: the one that whoever verifies expects.
     pub object: u64,
+    /// Begin of the region, bytes.
     pub offset: u64,
+    /// Bytes to write.
     pub length: u64,
+    /// Through the page cache: by wish, or because the file system has no direct I/O.
     pub buffered: bool,
+    /// What the blocks are filled with.
     pub data: DataSpec,
     /// Seed of the plan.
     pub seed: u64,
@@ -42,7 +47,7 @@ fn layout_worker(worker: u16, j: &LayoutJob) -> WorkerSpec {
     let block = layout_block(j.offset, j.length);
     let series = |kind, i| SeriesSpec { kind, shape: SeriesShape::default(), trace_series: i };
     WorkerSpec {
-        worker,
+        worker: WorkerId::here(worker),
         stage: 0,
         workload: 0,
         series: vec![series(OpKind::Write, 0), series(OpKind::Fsync, 1)],
@@ -54,7 +59,7 @@ fn layout_worker(worker: u16, j: &LayoutJob) -> WorkerSpec {
                 kind: OpKind::Write,
                 weight: 1,
                 size: SizeSpec::Fixed(block),
-                place: Place::Region {
+                place: OpPlace::Region {
                     files: 1,
                     order: FileOrder::Serial,
                     offset_bytes: j.offset,
@@ -202,6 +207,7 @@ fn fiemap_unwritten(file: &File, offset: u64, length: u64) -> Option<u64> {
 /// What sampled blocks of a device hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContentSample {
+    /// How many were looked at.
     pub blocks: u32,
     /// Blocks of nothing but zeros: trimmed, or never written.
     pub zeros: u32,

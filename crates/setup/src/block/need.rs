@@ -27,6 +27,8 @@ pub(super) struct Need {
     pub invalidate: bool,
     pub fresh: bool,
     pub verify: bool,
+    /// In use by others, perhaps, and only read: it is not locked.
+    pub existing: bool,
     /// A set of files may have a directory of its own made for it.
     pub own_directory: bool,
     pub destroy_data: Option<String>,
@@ -45,7 +47,7 @@ pub(super) fn needs_of(
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
     for w in &stage.workloads {
         let (name, target) = plan.target_of(w)?;
-        if !matches!(target, TargetSpec::Block(_) | TargetSpec::Files(_)) {
+        if !target.is_on_files() {
             continue;
         }
         for job in 0..w.jobs.unwrap_or(1) {
@@ -73,8 +75,8 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
             b.offset.map_or(0, |o| o.0),
             b.size.map(|s| s.0),
             b.buffered,
-            b.layout,
-            b.invalidate,
+            b.layout && !b.existing,
+            b.invalidate && !b.existing,
             b.destroy_data.clone(),
         ),
         TargetSpec::Files(f) => (0, Some(f.file_size.0), f.buffered, f.layout, f.invalidate, None),
@@ -93,6 +95,7 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
         invalidate,
         fresh: options.fresh,
         verify: w.verify,
+        existing: matches!(target, TargetSpec::Block(b) if b.existing),
         own_directory: matches!(target, TargetSpec::Files(_)),
         destroy_data,
         units,
@@ -135,6 +138,7 @@ impl Need {
         self.layout |= other.layout;
         self.invalidate |= other.invalidate;
         self.fresh |= other.fresh;
+        self.existing &= other.existing;
         self.units.extend(other.units);
         self.destroy_data = self.destroy_data.take().or(other.destroy_data);
     }

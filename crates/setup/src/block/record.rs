@@ -76,12 +76,8 @@ pub fn make(place: &Path, path: &Path, run: Option<&str>) -> Result<(), SetupErr
     };
     make().map_err(|e: io::Error| {
         SetupError::input(
-            format!(
-                "{}: no record of what is written can be kept in {}: {e}",
-                path.display(),
-                place.display()
-            ),
-            "Put runs elsewhere (--runs-dir), or leave out --verify",
+            format!("{}: cannot record the writes in {}: {e}", path.display(), place.display()),
+            "Store runs elsewhere (--runs-dir), or omit --verify",
         )
     })
 }
@@ -120,12 +116,12 @@ pub fn begin(
     open().map_err(|e: io::Error| {
         SetupError::input(
             format!(
-                "{}: no record of what is written can be kept in {} ({} are needed): {e}",
+                "{}: cannot record the writes in {} ({} are needed): {e}",
                 path.display(),
                 place.display(),
                 format_size(Written::size_of(region.1, unit))
             ),
-            "Put runs where there is room (--runs-dir), use a smaller --size, or leave out --verify",
+            "Store runs where there is space (--runs-dir), use a smaller --size, or omit --verify",
         )
     })
 }
@@ -135,7 +131,7 @@ pub fn look(place: &Path, path: &Path, seed: u64) -> Result<Option<Written>, Set
     let open = || Written::look(&file_in(place), identity_of(path, seed)?, boot());
     open().map_err(|e| {
         SetupError::input(
-            format!("{}: the record of what was written last cannot be read: {e}", place.display()),
+            format!("{}: the record of the last writes cannot be read: {e}", place.display()),
             format!("Make it readable, or remove {} to verify without it", place.display()),
         )
     })
@@ -149,8 +145,8 @@ pub fn forget(place: &Path) -> Result<(), SetupError> {
     };
     match forget() {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(SetupError::input(
-            format!("{}: the record of what was written before cannot be removed: {e}", place.display()),
-            "Remove it by hand: it does not hold any more",
+            format!("{}: the record of earlier writes cannot be removed: {e}", place.display()),
+            "Remove it manually: it is no longer valid",
         )),
         _ => Ok(()),
     }
@@ -159,8 +155,8 @@ pub fn forget(place: &Path) -> Result<(), SetupError> {
 /// Said where content is verified without a record.
 pub fn missing(workload: &str, path: &Path) -> Finding {
     let text = format!(
-        "Each block of {} that is read is checked against its stamp, but not whether a newer write to it was lost: \
-         there is no record of what was written last. Write with --verify, from the same runs directory, to have one.",
+        "Each block read from {} is checked against its stamp, but lost writes cannot be detected, because there is \
+         no record of the last writes. To create one, write with --verify, using the same runs directory.",
         path.display()
     );
     Finding::new("F51", "verified_without_record", Level::Info, text).on(workload)

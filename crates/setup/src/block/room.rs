@@ -74,7 +74,7 @@ pub(super) fn open_direct(path: &Path, through: &Path, writes: bool) -> Result<(
     opened.map(drop).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL) => SetupError::input(
             format!("{}: the file system refuses direct I/O", path.display()),
-            "Use --buffered (direct=0), and mind that the page cache is then part of what is measured",
+            "Use --buffered (direct=0); the page cache is then part of what is measured",
         ),
         _ => SetupError::input(format!("{} cannot be opened: {e}", path.display()), "Check its permissions"),
     })
@@ -170,7 +170,7 @@ pub(super) fn missing_directory(need: &Need) -> Result<Option<&Path>, SetupError
     Err(SetupError::input(
         format!("{}: there is no directory {}", need.path.display(), missing.display()),
         format!(
-            "Make it first (mkdir -p {}), or correct the path",
+            "Create it first (mkdir -p {}), or correct the path",
             if need.own_directory { dir.parent().unwrap_or(dir) } else { dir }.display()
         ),
     ))

@@ -10,11 +10,41 @@ use crate::error::SetupError;
 /// A prefix of ours, with its marker in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
+    /// Name of the target in the plan.
     pub target: String,
+    /// The journal names it, so that cleaning up finds the way.
     pub bucket: String,
     /// Ends in `/`.
     pub prefix: String,
+    /// As it was when the marker was put.
     pub versioning: Versioning,
+}
+
+/// Why there is no area.
+#[derive(Debug)]
+pub struct NoArea {
+    /// In words for the user.
+    pub error: SetupError,
+    /// The server may make the bucket still, or may have made it: what is not there now proves nothing, and the journal keeps it.
+    pub unsure: bool,
+}
+
+impl NoArea {
+    fn input(problem: String, remedy: &str) -> Self {
+        SetupError::input(problem, remedy).into()
+    }
+}
+
+impl<E: Into<SetupError>> From<E> for NoArea {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), unsure: false }
+    }
+}
+
+impl std::fmt::Display for NoArea {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
 }
 
 /// Makes the bucket if it was asked for, then the marker under the prefix. Each is in the journal before it exists.
@@ -25,17 +55,23 @@ pub fn open_area(
     prefix: &str,
     create_bucket: bool,
     tell: &mut dyn FnMut(String),
-) -> Result<Area, SetupError> {
+) -> Result<Area, NoArea> {
     check_prefix(prefix)?;
     let exists = store.bucket_exists().map_err(|e| bucket_error(bucket, &e))?;
     if !exists {
         if !create_bucket {
-            return Err(bucket_error(bucket, &StoreFault::NoSuchBucket));
+            return Err(bucket_error(bucket, &StoreFault::NoSuchBucket).into());
         }
         let id = journal.creating(Thing::Bucket { target: target.into(), bucket: bucket.into() })?;
         if let Err(e) = store.create_bucket() {
-            journal.removed(id)?;
-            return Err(bucket_error(bucket, &e));
+            // Nobody heard the answer: it may be there all the same, or be there in a moment. Then it stays in the journal.
+            let unsure = e.may_pass();
+            if unsure {
+                tell(format!("left behind: bucket '{bucket}', if the server created it after all"));
+            } else {
+                journal.removed(id)?;
+            }
+            return Err(NoArea { error: bucket_error(bucket, &e), unsure });
         }
         mark_bucket(store, journal, bucket, id)?;
     }
@@ -47,21 +83,21 @@ pub fn open_area(
     let prefix = with_slash(prefix);
     let found = store.list(&prefix, None, 1).map_err(|e| bucket_error(bucket, &e))?;
     if let Some(key) = found.keys.first() {
-        return Err(SetupError::input(
-            format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it holds '{}'", clean(key)),
-            "Choose another prefix: a run uses only one that it made itself",
+        return Err(NoArea::input(
+            format!("the prefix '{prefix}' of bucket '{bucket}' is not empty: it contains '{}'", clean(key)),
+            "Choose another prefix: a run only uses a prefix that it created",
         ));
     }
     // What others deleted is still there, and would go with what is ours.
     if versioning.keeps()
         && let Some(item) = store.versions(&prefix, None).map_err(|e| bucket_error(bucket, &e))?.items.first()
     {
-        return Err(SetupError::input(
+        return Err(NoArea::input(
             format!(
-                "the prefix '{prefix}' of bucket '{bucket}' holds versions of deleted objects, such as '{}'",
+                "the prefix '{prefix}' of bucket '{bucket}' contains versions of deleted objects, such as '{}'",
                 clean(&item.key)
             ),
-            "Choose another prefix: a run uses only one that it made itself",
+            "Choose another prefix: a run only uses a prefix that it created",
         ));
     }
     let marker = format!("{prefix}{MARKER}");
@@ -79,9 +115,9 @@ pub fn open_area(
         if matches!(e, StoreFault::Denied(_) | StoreFault::Forbidden(_) | StoreFault::NoSuchBucket) {
             journal.removed(id)?;
         }
-        return Err(SetupError::input(
+        return Err(NoArea::input(
             format!("cannot write to bucket '{bucket}': {e}"),
-            e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
+            e.remedy().unwrap_or("Use credentials with permission to put and delete objects there"),
         ));
     }
     if let Some(problem) =
@@ -99,14 +135,14 @@ pub fn open_area(
             tell(format!("left behind: '{marker}' in bucket '{bucket}', if it is this run's"));
         }
         journal.removed(id)?;
-        return Err(SetupError::input(
+        return Err(NoArea::input(
             format!("the prefix '{prefix}' of bucket '{bucket}' {problem}"),
-            "Choose another prefix, or wait for the end of the other run: a run uses only a prefix that it made itself",
+            "Choose another prefix, or wait for the other run to end: a run only uses a prefix that it created",
         ));
     }
     if is_unknown && store.shows_versions() {
         match store.versions(&prefix, None) {
-            Ok(_) => versioning.status = "as its answers show".into(),
+            Ok(_) => versioning.status = "according to its answers".into(),
             Err(_) => versioning.hidden = true,
         }
         warn(bucket, &versioning, tell);
@@ -123,18 +159,20 @@ fn taken(
 ) -> Result<Option<String>, StoreFault> {
     match store.get(marker) {
         Ok(Some(found)) if found == content.as_bytes() => {}
-        Ok(Some(_)) => return Ok(Some("was just taken by another run, whose marker is there".into())),
-        Ok(None) => return Ok(Some(format!("does not hold '{marker}', which was just written"))),
+        Ok(Some(_)) => return Ok(Some("was just taken by another run, whose marker is in it".into())),
+        Ok(None) => return Ok(Some(format!("does not contain '{marker}', which was just written"))),
         // Who may write and not read can measure writes. What the list says is held against all the same.
         Err(StoreFault::Forbidden(_)) => tell(format!(
-            "the marker '{marker}' may be written and not read by who asks: whether the prefix is this run's alone is known \
-             from a list only, and what the run makes there will be left behind, as nothing is deleted without its marker"
+            "these credentials can write the marker '{marker}' but not read it. Only the listing shows that the \
+             prefix is this run's alone, and what the run creates there will be left behind, because nothing is \
+             deleted without its marker"
         )),
         Err(e) => return Err(e),
     }
     let other = store.list(prefix, None, 2)?.keys.into_iter().find(|k| k != marker);
-    Ok(other
-        .map(|key| format!("was just taken by another run, or by somebody else: it holds '{}'", clean(&key))))
+    Ok(other.map(|key| {
+        format!("was just taken by another run or by somebody else: it contains '{}'", clean(&key))
+    }))
 }
 
 /// Refuses to begin where another run has overwritten the marker since it was written. A server that does not answer is
@@ -144,7 +182,7 @@ pub fn still_ours(store: &dyn ObjectStore, area: &Area, run: &str) -> Result<(),
     match store.get(&marker) {
         Ok(Some(found)) if found != marker_content(run).as_bytes() => Err(SetupError::input(
             format!("another run has taken the prefix '{}' of bucket '{}'", area.prefix, area.bucket),
-            "Choose another prefix, or wait for the end of the other run",
+            "Choose another prefix, or wait for the other run to end",
         )),
         _ => Ok(()),
     }
@@ -160,22 +198,22 @@ pub fn check_prefix(prefix: &str) -> Result<(), SetupError> {
     let slashed = with_slash(prefix);
     let odd = |part: &str| part.is_empty() || part == "." || part == "..";
     let problem = if prefix.is_empty() {
-        "is empty: the whole bucket is no place of a run's own, and could not be cleaned up".to_owned()
+        "is empty: a run needs a prefix of its own, and the whole bucket could not be cleaned up".to_owned()
     } else if prefix.contains(is_harmful) {
-        "has characters that do something else than being seen".to_owned()
+        "contains non-printing characters".to_owned()
     } else if slashed.trim_end_matches('/').split('/').any(odd) || slashed.ends_with("//") {
-        "has a part that is empty, '.' or '..': servers and proxies take such a key for another".to_owned()
+        "has a part that is empty, '.' or '..': servers and proxies may change such keys".to_owned()
     } else if DEFAULT_AREA.starts_with(&slashed) {
-        "is where runs have their places by default: what others have there would lie in this run's"
+        "is where runs keep their objects by default: this run's prefix would contain those of others"
             .to_owned()
     } else if slashed.starts_with(DATASETS) {
-        "is where data sets are kept".to_owned()
+        "is where data sets are stored".to_owned()
     } else {
         return Ok(());
     };
     Err(SetupError::input(
         format!("the prefix '{}' {problem}", clean(prefix)),
-        "Name another prefix, such as --prefix bench/one, or none: then the run has one of its own",
+        "Choose another prefix, such as --prefix bench/one, or omit --prefix: the run then makes its own",
     ))
 }
 
@@ -199,8 +237,8 @@ fn mark_bucket(
         journal.removed(id)?;
     }
     Err(SetupError::input(
-        format!("cannot write to bucket '{bucket}', which was just made: {e}"),
-        e.remedy().unwrap_or("Give credentials that may put and delete objects there"),
+        format!("cannot write to bucket '{bucket}', which was just created: {e}"),
+        e.remedy().unwrap_or("Use credentials with permission to put and delete objects there"),
     ))
 }
 
@@ -237,17 +275,19 @@ pub fn nothing_is_allowed(
     Ok(forbidden)
 }
 
+/// So that `a` does not also stand for what lies under `ab`. Empty stays empty: the whole bucket.
 pub fn with_slash(prefix: &str) -> String {
     if prefix.is_empty() || prefix.ends_with('/') { prefix.to_owned() } else { format!("{prefix}/") }
 }
 
+/// With the remedy that fits: to make it, to give other keys, or what the server's answer leads to.
 pub fn bucket_error(bucket: &str, fault: &StoreFault) -> SetupError {
     let usual = match fault {
-        StoreFault::NoSuchBucket => "Make it first, or let plimsoll make it with --create-bucket",
+        StoreFault::NoSuchBucket => "Create it first, or use --create-bucket",
         StoreFault::Denied(_) | StoreFault::Forbidden(_) => {
-            "Check the credentials, the region, and what they may do with this bucket"
+            "Check the credentials, their permissions on this bucket, and the region"
         }
-        _ => "Check the endpoint, and that it speaks S3",
+        _ => "Check the endpoint, and that it is an S3 server",
     };
     SetupError::input(format!("bucket '{bucket}': {fault}"), fault.remedy().unwrap_or(usual))
 }

@@ -15,9 +15,17 @@ use super::sweep::Sweep;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cleaned {
     /// Gone, with so many objects.
-    Gone { objects: u64 },
+    Gone {
+        /// Of the run, the marker not among them.
+        objects: u64,
+    },
     /// Gone, with so many objects; beside them lies what is not the run's, in words: it stays.
-    GoneBeside { objects: u64, others: String },
+    GoneBeside {
+        /// Of the run, the marker not among them.
+        objects: u64,
+        /// What lies there besides, as a sentence has it.
+        others: String,
+    },
     /// Left as it is, and why.
     Left(String),
 }
@@ -106,7 +114,7 @@ fn clean_prefix(
 ) -> Result<Attempt, StoreFault> {
     // A prefix that is empty or has no end of its own would reach beyond what is ours.
     if !prefix.ends_with('/') || !marker.starts_with(prefix) {
-        return Ok(Attempt::Stays(format!("'{prefix}' is no prefix that plimsoll makes")));
+        return Ok(Attempt::Stays(format!("'{prefix}' is not a prefix that plimsoll creates")));
     }
     let found = store.get(marker)?;
     let versions = keeps_versions(store, prefix)?;
@@ -119,7 +127,7 @@ fn clean_prefix(
         None if nothing_under(store, prefix, versions)? => return Ok(Attempt::Gone(None)),
         None => {
             return Ok(Attempt::Stays(format!(
-                "the marker '{marker}' is missing, so what is under '{prefix}' may not be ours"
+                "the marker '{marker}' is missing, so the objects under '{prefix}' may not be the run's"
             )));
         }
     }
@@ -127,7 +135,7 @@ fn clean_prefix(
     if swept.marker.is_empty() {
         // The marker is there: it was read above. A listing without it, as of a server that is just starting,
         // says nothing about what else is there.
-        return Err(StoreFault::Away(format!("the listing lacks '{marker}', which is there").into()));
+        return Err(StoreFault::Away(format!("the listing lacks '{marker}', which exists").into()));
     }
     if uploads && let Some(why) = abort_uploads(store, prefix)? {
         return Ok(Attempt::Stays(why));
@@ -138,15 +146,16 @@ fn clean_prefix(
     };
     if held.is_empty() && !versions && store.shows_versions() {
         return Ok(Attempt::Stays(
-            "the bucket keeps versions, and these keys may not list them: the versions and delete markers of what was removed stay; \
-             remove them with keys that may (s3:ListBucketVersions, s3:DeleteObjectVersion)"
+            "the bucket keeps versions, and these keys are not allowed to list them, so versions and delete markers \
+             of the removed objects remain; remove them with keys that are allowed to (s3:ListBucketVersions, \
+             s3:DeleteObjectVersion)"
                 .into(),
         ));
     }
     let what = if versions { "versions" } else { "objects" };
     if let Some(first) = held.first() {
         return Ok(Attempt::Stays(format!(
-            "{} {what} cannot be removed, the first being '{}': {}",
+            "{} {what} cannot be removed, the first is '{}': {}",
             held.len(),
             clean_text(&first.item.key),
             first.why
@@ -154,7 +163,7 @@ fn clean_prefix(
     }
     Ok(Attempt::Gone(swept.first_other.map(|first| {
         format!(
-            "{} {what} there are not this run's and were left as they are, the first being '{}'",
+            "{} {what} there do not belong to this run and were left in place, the first is '{}'",
             swept.others,
             clean_text(&first)
         )
@@ -202,7 +211,7 @@ fn abort_uploads(store: &dyn ObjectStore, prefix: &str) -> Result<Option<String>
             Err(e) if e.may_pass() => return Err(e),
             Err(e) => {
                 return Ok(Some(format!(
-                    "the objects are gone, but unfinished uploads cannot be looked for: {e}"
+                    "the objects were removed, but unfinished uploads cannot be listed: {e}"
                 )));
             }
         }
@@ -327,6 +336,20 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_that_may_have_been_made_is_told_and_stays_in_the_journal() {
+        let store = Memory::default();
+        store.make_without_an_answer();
+        let (_dir, mut j) = journal();
+        let mut told = Vec::new();
+        let e = open_area(&store, &mut j, ("t", "b"), "p", true, &mut |t| told.push(t)).unwrap_err();
+        assert!(
+            e.unsure && told == ["left behind: bucket 'b', if the server created it after all"],
+            "{told:?}"
+        );
+        assert!(matches!(&j.pending()[..], [(_, Thing::Bucket { .. })]), "{:?}", j.pending());
+    }
+
+    #[test]
     fn a_bucket_of_ours_goes_only_when_empty() {
         let store = Memory::default();
         let (_dir, mut j) = journal();
@@ -390,7 +413,9 @@ mod tests {
             store.put(&key(&area, i), b"o").unwrap();
         }
         store.be_away_for(u32::MAX);
-        assert!(matches!(&clean_all(&store, &mut j)[..], [Cleaned::Left(why)] if why.contains("away")));
+        assert!(
+            matches!(&clean_all(&store, &mut j)[..], [Cleaned::Left(why)] if why.contains("cannot be reached"))
+        );
         assert_eq!(j.pending().len(), 1, "cleanup finds it again");
         // Away at first, and once more in the middle of it.
         store.be_away_for(5);

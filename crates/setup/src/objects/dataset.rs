@@ -10,20 +10,28 @@ use super::proof::MARKER;
 use super::store::{ObjectStore, StoreFault};
 use crate::error::SetupError;
 
+/// Of the manifest: another one says that something else lies there.
 pub const DATASET_FORMAT: &str = "plimsoll.dataset/1";
 const MANIFEST: &str = ".plimsoll-dataset.json";
 
 /// What a data set consists of; two with equal manifests hold the same objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
+    /// [`DATASET_FORMAT`] of who wrote it.
     pub format: String,
+    /// As the plan names it.
     pub name: String,
+    /// How many there are.
     pub objects: u64,
+    /// Sizes of the objects.
     pub size: SizeDist,
     /// Sizes and contents follow from it.
     pub seed: u64,
+    /// How many prefixes the keys are spread over.
     pub prefixes: u32,
+    /// Share of each block that compresses to nothing, 0 to 1.
     pub compressible: f64,
+    /// Share of blocks that repeat another, 0 to 1.
     pub dedupable: f64,
     /// Stamped blocks, or slices of the pool.
     pub signing: String,
@@ -83,8 +91,8 @@ pub fn claim_dataset(
             return Ok(Dataset::Ready);
         }
         return Err(other(
-            format!("it holds something else: {}", difference(&found, wanted)),
-            "Use the same options as when it was made, or another name",
+            format!("it contains something else: {}", difference(&found, wanted)),
+            "Use the options that it was created with, or another name",
         ));
     }
     let marker = format!("{prefix}{MARKER}");
@@ -96,8 +104,8 @@ pub fn claim_dataset(
             let page = store.list(prefix, None, 1).map_err(fault)?;
             if let Some(key) = page.keys.first() {
                 return Err(other(
-                    format!("'{key}' is there, and not made by plimsoll"),
-                    "Choose another name: nothing foreign is overwritten",
+                    format!("'{key}' exists and was not created by plimsoll"),
+                    "Choose another name: plimsoll does not overwrite what it did not create",
                 ));
             }
             store.put(&marker, content.as_bytes()).map_err(fault)?;
@@ -170,7 +178,7 @@ mod tests {
         let prefix = dataset_prefix(&m.name, &m.size);
         store.put(&format!("{prefix}mine"), b"x").unwrap();
         let e = claim_dataset(&store, &prefix, &m).unwrap_err().to_string();
-        assert!(e.contains("not made by plimsoll"), "{e}");
+        assert!(e.contains("not created by plimsoll"), "{e}");
         assert_eq!(store.keys().len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Upload, Versioning};
+use super::store::{Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Upload, Versioning};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -25,6 +25,8 @@ struct State {
     locked: std::collections::BTreeSet<String>,
     /// Says that it deletes, and does not.
     undead: bool,
+    /// Makes a bucket, and nobody hears of it.
+    mute: bool,
     /// What somebody else writes right after the next conditional put.
     rival: Option<(String, Vec<u8>)>,
 }
@@ -44,6 +46,11 @@ impl Memory {
     /// A server that does not know `If-None-Match`.
     pub fn without_conditions() -> Self {
         Self { ignores_conditions: true, ..Self::with_bucket() }
+    }
+
+    /// The answer to the making of a bucket is lost.
+    pub fn make_without_an_answer(&self) {
+        self.state.borrow_mut().mute = true;
     }
 
     /// Somebody else writes this right after the next conditional put.
@@ -92,7 +99,7 @@ impl Memory {
             Some((good, _)) if *good > 0 => *good -= 1,
             Some((_, calls)) if *calls > 0 => {
                 *calls -= 1;
-                return Err(StoreFault::Away("the server is away".to_owned().into()));
+                return Err(StoreFault::Away("the server cannot be reached".to_owned().into()));
             }
             Some(_) => drop(s.away.remove(0)),
         }
@@ -105,8 +112,12 @@ impl ObjectStore for Memory {
         Ok(self.state.borrow().bucket)
     }
     fn create_bucket(&self) -> Result<(), StoreFault> {
-        self.state.borrow_mut().bucket = true;
-        Ok(())
+        let mut s = self.state.borrow_mut();
+        s.bucket = true;
+        match s.mute {
+            true => Err(StoreFault::Away("no longer waiting for the answer".to_owned().into())),
+            false => Ok(()),
+        }
     }
     fn delete_bucket(&self) -> Result<(), StoreFault> {
         let mut s = self.there()?;
@@ -135,11 +146,11 @@ impl ObjectStore for Memory {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         Ok(self.there()?.objects.get(key).cloned())
     }
-    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault> {
+    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<KeyPage, StoreFault> {
         let mut s = self.there()?;
         if s.blind > 0 {
             s.blind -= 1;
-            return Ok(ListPage::default());
+            return Ok(KeyPage::default());
         }
         let after = |k: &&String| from.is_none_or(|f| k.as_str() > f);
         let mut keys: Vec<String> = s
@@ -152,7 +163,7 @@ impl ObjectStore for Memory {
             .collect();
         let more = keys.len() > most as usize;
         keys.truncate(most as usize);
-        Ok(ListPage { next: more.then(|| keys.last().cloned()).flatten(), keys })
+        Ok(KeyPage { next: more.then(|| keys.last().cloned()).flatten(), keys })
     }
     fn versioning(&self) -> Result<Versioning, StoreFault> {
         Err(StoreFault::Unsupported)

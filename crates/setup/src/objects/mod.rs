@@ -6,6 +6,7 @@
 mod area;
 mod cleanup;
 mod dataset;
+mod existing;
 #[cfg(test)]
 mod memory;
 mod patience;
@@ -13,12 +14,15 @@ mod proof;
 mod store;
 mod sweep;
 
-pub use area::{Area, bucket_error, check_prefix, nothing_is_allowed, open_area, still_ours, with_slash};
+pub use area::{
+    Area, NoArea, bucket_error, check_prefix, nothing_is_allowed, open_area, still_ours, with_slash,
+};
 pub use cleanup::{Cleaned, clean};
 pub use dataset::{
     DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,
 };
-pub use patience::{Clock, Waiting};
+pub use existing::{FoundObjects, WantedObjects, find_existing, listing_error, none_found};
+pub use patience::{PatientClock, Waiting};
 pub use proof::MARKER;
-pub use store::{Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning};
+pub use store::{Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Told, Upload, Versioning};
 pub use sweep::STOPPED;

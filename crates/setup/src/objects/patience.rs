@@ -48,7 +48,7 @@ pub fn patiently<T>(
 }
 
 /// The real clock. Says once why it waits; a first Ctrl-C while it waits ends the waiting.
-pub struct Clock<'a> {
+pub struct PatientClock<'a> {
     begun: Instant,
     interrupt: Interrupt,
     was_interrupted: bool,
@@ -56,20 +56,24 @@ pub struct Clock<'a> {
     tell: &'a mut dyn FnMut(Event),
 }
 
-impl std::fmt::Debug for Clock<'_> {
+impl std::fmt::Debug for PatientClock<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Clock").field("begun", &self.begun).field("told", &self.told).finish_non_exhaustive()
+        f.debug_struct("PatientClock")
+            .field("begun", &self.begun)
+            .field("told", &self.told)
+            .finish_non_exhaustive()
     }
 }
 
-impl<'a> Clock<'a> {
+impl<'a> PatientClock<'a> {
+    /// Its time begins with it, and an interrupt that came before does not count.
     pub fn new(interrupt: Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
         let was_interrupted = interrupt.is_requested();
         Self { begun: Instant::now(), interrupt, was_interrupted, told: false, tell }
     }
 }
 
-impl Waiting for Clock<'_> {
+impl Waiting for PatientClock<'_> {
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -79,8 +83,7 @@ impl Waiting for Clock<'_> {
             return false;
         }
         if !std::mem::replace(&mut self.told, true) {
-            let text =
-                format!("cleaning up has to wait: {why}. It is tried again for {} s", PATIENCE.as_secs());
+            let text = format!("cleanup is delayed: {why}. Retrying for {} s", PATIENCE.as_secs());
             (self.tell)(Event::Message(text));
         }
         let until = Instant::now() + time;

@@ -30,11 +30,13 @@ pub fn doubt(thing: &Thing, run: &str) -> Option<String> {
         Thing::Prefix { prefix, marker, content, .. } => {
             let ours = *marker == format!("{prefix}{MARKER}") && is_of(content, run);
             (!ours).then(|| {
-                format!("the marker '{marker}' is not one of this run's: what is its own, remove by hand")
+                format!(
+                    "the marker '{marker}' does not belong to this run: remove the run's own objects manually"
+                )
             })
         }
         Thing::Upload { .. } => {
-            Some("an upload carries no mark of a run: if it is this run's, abort it by hand".into())
+            Some("an upload carries no run mark: if it belongs to this run, abort it manually".into())
         }
         _ => None,
     }
@@ -62,7 +64,7 @@ pub fn clean_bucket(
             _ if !store.bucket_exists()? => return Ok(None),
             _ => {
                 return Ok(Some(
-                    "it does not carry this run's mark; if it is this run's, remove it by hand".into(),
+                    "it does not carry this run's mark; if it belongs to this run, remove it manually".into(),
                 ));
             }
         }
@@ -87,7 +89,7 @@ pub fn clean_bucket(
     }
 }
 
-const OTHERS: &str = "there are other objects in it now";
+const OTHERS: &str = "it now contains other objects";
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,10 @@
 /// Why a call failed, as far as the caller has to tell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreFault {
+    /// It may have to be made, or its name is wrong.
     #[error("no such bucket")]
     NoSuchBucket,
+    /// Only that one is missing: the bucket is there.
     #[error("no such object")]
     NoSuchKey,
     /// Who asks is refused: keys, clock, region.
@@ -17,11 +19,13 @@ pub enum StoreFault {
     /// The server does not know the call.
     #[error("not implemented by this server")]
     Unsupported,
+    /// It cannot be removed yet.
     #[error("the bucket is not empty")]
     NotEmpty,
     /// No connection, an internal error, or throttled after several attempts: the server may come back.
     #[error("{0}")]
     Away(Told),
+    /// None of these; trying again does not help.
     #[error("{0}")]
     Other(Told),
 }
@@ -29,7 +33,9 @@ pub enum StoreFault {
 /// What happened, and what to do about it (may be empty). Neither ends with a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
+    /// For a person.
     pub what: String,
+    /// For a person; empty: there is none.
     pub remedy: String,
 }
 
@@ -64,7 +70,8 @@ impl StoreFault {
 
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ListPage {
+pub struct KeyPage {
+    /// In the order of the listing.
     pub keys: Vec<String>,
     /// Hand it in for the next page; `None`: this was the last.
     pub next: Option<String>,
@@ -73,11 +80,14 @@ pub struct ListPage {
 /// An object, or one version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Item {
+    /// Raw, as it was put.
     pub key: String,
+    /// `None`: the object itself, whatever version is on top.
     pub version: Option<String>,
 }
 
 impl Item {
+    /// Without a version: it is what a listing of keys shows.
     pub fn object(key: impl Into<String>) -> Self {
         Self { key: key.into(), version: None }
     }
@@ -86,14 +96,18 @@ impl Item {
 /// A page of items, and where the next one begins; `None`: this was the last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ItemPage {
+    /// Versions and delete markers alike.
     pub items: Vec<Item>,
+    /// Last key and last version of this page.
     pub next: Option<(String, String)>,
 }
 
 /// What was to be removed and stays, in the server's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
+    /// With its version, if one was named.
     pub item: Item,
+    /// The server's code and message, for a person.
     pub why: String,
 }
 
@@ -111,6 +125,7 @@ pub struct Versioning {
 }
 
 impl Versioning {
+    /// What is removed by its key alone leaves something behind.
     pub fn keeps(&self) -> bool {
         !self.status.is_empty()
     }
@@ -119,19 +134,22 @@ impl Versioning {
     pub fn words(&self, bucket: &str) -> Option<String> {
         if let Some(retention) = &self.retention {
             return Some(format!(
-                "bucket '{bucket}' locks each object that is written ({retention}): what this run writes cannot be removed before that has passed"
+                "bucket '{bucket}' locks each new object ({retention}): what this run writes cannot be removed \
+                 before the lock expires"
             ));
         }
         if self.hidden {
             return Some(format!(
-                "bucket '{bucket}' keeps versions, as its answers show, and these keys may not list them: all versions and delete markers \
-                 of this run stay, and cost what they cost, until somebody removes them who may (s3:ListBucketVersions)"
+                "bucket '{bucket}' keeps versions, according to its answers, but these keys are not allowed to list \
+                 them: all versions and delete markers of this run remain, and are billed, until somebody with \
+                 permission removes them (s3:ListBucketVersions)"
             ));
         }
         let lock = if self.lock { ", and objects in it can be locked" } else { "" };
         self.keeps().then(|| {
             format!(
-                "bucket '{bucket}' keeps versions ({}){lock}: cleaning up removes the versions and delete markers of this run, one by one",
+                "bucket '{bucket}' keeps versions ({}){lock}: cleanup removes the versions and delete markers of \
+                 this run one by one",
                 self.status
             )
         })
@@ -141,23 +159,29 @@ impl Versioning {
 /// A multipart upload that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
+    /// It becomes an object only when the upload is completed.
     pub key: String,
+    /// Of the upload, as the listing had it.
     pub id: String,
 }
 
 /// One bucket at one endpoint.
 pub trait ObjectStore {
+    /// Without it the prefix can be neither claimed nor cleaned up.
     fn bucket_exists(&self) -> Result<bool, StoreFault>;
+    /// In the region of who asks.
     fn create_bucket(&self) -> Result<(), StoreFault>;
     /// Only ever called for a bucket that this run created.
     fn delete_bucket(&self) -> Result<(), StoreFault>;
+    /// Replaces what is there.
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault>;
     /// Puts an object where there is none; false: there is one, and it stays. A server that does not know the condition may
     /// overwrite it all the same.
     fn put_new(&self, key: &str, body: &[u8]) -> Result<bool, StoreFault>;
     /// `None`: there is no such object.
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault>;
-    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault>;
+    /// At most `most` keys, in the server's order; `from`: [`KeyPage::next`] of the page before.
+    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<KeyPage, StoreFault>;
     /// Whether versions are kept; an error where the server does not say.
     fn versioning(&self) -> Result<Versioning, StoreFault>;
     /// All versions and delete markers under a prefix.
@@ -166,11 +190,14 @@ pub trait ObjectStore {
     fn shows_versions(&self) -> bool {
         false
     }
+    /// `None`: that version is not there.
     fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     /// At most 1,000 items; those that are gone already are no error. Gives those that cannot be removed. An error is of the whole.
     fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault>;
     /// Calls fail at once from when this is set.
-    fn give_up_when(&self, _: &'static std::sync::atomic::AtomicBool) {}
+    fn give_up_when(&self, _: std::sync::Arc<std::sync::atomic::AtomicBool>) {}
+    /// All under a prefix, of whatever run.
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault>;
+    /// What was uploaded of it goes with it. One that is gone already is no error.
     fn abort_upload(&self, upload: &Upload) -> Result<(), StoreFault>;
 }

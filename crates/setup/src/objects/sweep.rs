@@ -86,7 +86,7 @@ impl Sweep<'_> {
                 let Some(next) = page.next else { return Ok(swept) };
                 empty += 1;
                 if empty == MOST_EMPTY_PAGES || from.as_ref() == Some(&next) {
-                    return Err(StoreFault::Other("its listing does not come to an end".to_owned().into()));
+                    return Err(StoreFault::Other("its listing does not end".to_owned().into()));
                 }
                 from = Some(next);
                 continue;
@@ -99,7 +99,7 @@ impl Sweep<'_> {
             // What is deleted goes from the front. A listing that begins before that again and again is told anew each time.
             turns += u32::from(items[0].key < highest);
             if turns == MOST_EMPTY_PAGES {
-                return Err(StoreFault::Other("its listing does not come to an end".to_owned().into()));
+                return Err(StoreFault::Other("its listing does not end".to_owned().into()));
             }
             highest = highest.max(items[items.len() - 1].key.clone());
             let kept = store.delete(&items)?;

@@ -7,7 +7,7 @@ use plimsoll_s3::{Credentials, Endpoint};
 
 use super::asked;
 use crate::error::SetupError;
-use crate::server::Ready;
+use crate::server::ReadyLine;
 
 /// Region where none is named anywhere: what servers other than AWS expect.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -15,16 +15,20 @@ const DEFAULT_REGION: &str = "us-east-1";
 /// How to reach a target, without having touched its bucket.
 #[derive(Debug, Clone)]
 pub struct Access {
+    /// As they were named; requests go over them in turn.
     pub endpoints: Vec<Endpoint>,
     /// Where redirects may lead beside those.
     pub redirects: Vec<Endpoint>,
+    /// For the endpoints and the redirects alike.
     pub credentials: Credentials,
+    /// What requests are signed for.
     pub region: String,
+    /// As the plan has it, with the customer's key among its headers.
     pub target: S3Target,
 }
 
 /// Credentials from the server that we started, else from where the AWS tools look.
-pub fn access(target: &S3Target, server: Option<&Ready>) -> Result<Access, SetupError> {
+pub fn access(target: &S3Target, server: Option<&ReadyLine>) -> Result<Access, SetupError> {
     let wire = asked::with_customer_key(target)?;
     if let Some(ready) = server {
         let endpoint = parse_endpoints(std::slice::from_ref(&ready.endpoint))?;
@@ -53,8 +57,8 @@ pub fn access(target: &S3Target, server: Option<&Ready>) -> Result<Access, Setup
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
         ([], None) => {
             return Err(SetupError::input(
-                "no endpoint is named",
-                "Name one with --endpoint, or set AWS_ENDPOINT_URL",
+                "no endpoint is given",
+                "Give one with --endpoint, or set AWS_ENDPOINT_URL",
             ));
         }
         (list, _) => parse_endpoints(list)?,
@@ -73,7 +77,7 @@ fn capital(text: &str) -> String {
 /// The endpoint where the command line names none: of the environment, or of the profile.
 pub fn configured_endpoint(profile: Option<&str>) -> Result<Option<String>, SetupError> {
     endpoint_url(&System, profile)
-        .map_err(|e| SetupError::input(e.to_string(), "Correct it, or name the endpoint with --endpoint"))
+        .map_err(|e| SetupError::input(e.to_string(), "Correct it, or give the endpoint with --endpoint"))
 }
 
 fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, SetupError> {

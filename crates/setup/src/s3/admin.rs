@@ -1,6 +1,8 @@
 //! The engine's blocking client as an object store: what is asked of a bucket beside the load.
 
 use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, DeleteItem, KeepsVersions, Kept, Trouble};
@@ -9,13 +11,13 @@ use plimsoll_model::plan::{Addressing, S3Target};
 use plimsoll_model::text::clean;
 use plimsoll_s3::Endpoint;
 use plimsoll_s3::classify::classify_code;
-use plimsoll_s3::xml::ListedVersion;
+use plimsoll_s3::xml::{ListPage, ListedVersion};
 
 use super::access::Access;
 use super::asked;
 use crate::error::SetupError;
 use crate::objects::{
-    self, Held, Item, ItemPage, ListPage, ObjectStore, StoreFault, Told, Upload, Versioning,
+    self, Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Told, Upload, Versioning,
 };
 
 /// The engine's blocking client as an [`ObjectStore`], and the headers that uploads carry beside those of S3 itself.
@@ -28,14 +30,16 @@ impl AdminStore {
         self.0.borrow().server().map(|s| clean(s).into_owned())
     }
 
+    /// At the first endpoint. An error where none is named, or TLS cannot be set up.
     pub fn new(access: &Access) -> Result<Self, SetupError> {
         let endpoint = access
             .endpoints
             .first()
-            .ok_or_else(|| SetupError::input("no endpoint is named", "Name one with --endpoint"))?;
+            .ok_or_else(|| SetupError::input("no endpoint is given", "Give one with --endpoint"))?;
         Self::of(access, endpoint)
     }
 
+    /// At this endpoint: each has a clock, and perhaps a listing, of its own.
     pub fn of(access: &Access, endpoint: &Endpoint) -> Result<Self, SetupError> {
         let setup = AdminSetup {
             endpoint: endpoint.clone(),
@@ -86,10 +90,25 @@ impl AdminStore {
             // A listing cannot lack an object: this is no S3 server, or not at its root.
             Trouble::NotFound => StoreFault::Other(Told {
                 what: e.message,
-                remedy: "Check the endpoint: what answers there does not speak S3".into(),
+                remedy: "Check the endpoint: what answers there is not an S3 server".into(),
             }),
             _ => fault(e),
         })
+    }
+}
+
+impl AdminStore {
+    /// A page of a listing with sizes and classes; `from`: the token of the page before.
+    pub fn list_objects(&self, prefix: &str, from: Option<&str>) -> Result<ListPage, StoreFault> {
+        self.0.borrow_mut().list_page(prefix, from).map_err(fault)
+    }
+
+    /// Whether an object that a listing shows may be read, too (a HEAD). An object that is gone says nothing against it.
+    pub fn may_read(&self, key: &str) -> Result<(), StoreFault> {
+        match self.0.borrow_mut().stored(key).map_err(fault) {
+            Err(e @ (StoreFault::Denied(_) | StoreFault::Forbidden(_) | StoreFault::Away(_))) => Err(e),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -97,7 +116,7 @@ impl ObjectStore for AdminStore {
     fn shows_versions(&self) -> bool {
         self.0.borrow().shows_versions()
     }
-    fn give_up_when(&self, enough: &'static std::sync::atomic::AtomicBool) {
+    fn give_up_when(&self, enough: Arc<AtomicBool>) {
         self.0.borrow_mut().give_up_when(enough);
     }
     fn bucket_exists(&self) -> Result<bool, StoreFault> {
@@ -123,7 +142,7 @@ impl ObjectStore for AdminStore {
     }
     fn put(&self, key: &str, body: &[u8]) -> Result<(), StoreFault> {
         let wanted = self.1.as_ref().map(|names| {
-            format!("Correct or leave out what uploads ask for ({names}), or use a server that knows it")
+            format!("Correct or omit the upload options ({names}), or use a server that supports them")
         });
         self.0.borrow_mut().put(key, body).map_err(|e| match (e.trouble, wanted) {
             // An upload cannot lack its object: something that it names is not there (a key of encryption).
@@ -137,10 +156,10 @@ impl ObjectStore for AdminStore {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         self.0.borrow_mut().get(key).map_err(fault)
     }
-    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<ListPage, StoreFault> {
+    fn list(&self, prefix: &str, from: Option<&str>, most: u32) -> Result<KeyPage, StoreFault> {
         let page = self.0.borrow_mut().list_page(prefix, from).map_err(fault)?;
         let keys = page.objects.into_iter().map(|o| o.key).take(most as usize).collect();
-        Ok(ListPage { keys, next: page.next_token.filter(|_| page.truncated) })
+        Ok(KeyPage { keys, next: page.next_token.filter(|_| page.truncated) })
     }
     fn versioning(&self) -> Result<Versioning, StoreFault> {
         let KeepsVersions { status, lock, retention } =

@@ -36,7 +36,8 @@ fn customer_key(file: &Path) -> Result<String, SetupError> {
 }
 
 /// Said where the server could not be asked.
-pub const UNKNOWN: &str = "Whether the server did what uploads ask for (encryption, storage class) is not known: it could not be asked about an object.";
+pub const UNKNOWN: &str = "It is not known whether the server applied the upload options (encryption, storage \
+                           class): it could not be asked about an object.";
 
 /// Whether there is anything to confirm.
 pub fn asks(target: &S3Target) -> bool {
@@ -56,10 +57,10 @@ pub fn named(target: &S3Target) -> Option<String> {
 pub fn unconfirmed(target: &S3Target, stored: &Stored) -> Vec<String> {
     let mut out = Vec::new();
     let mut say = |what: String, said: &str| {
-        let answer = if said.is_empty() { "says nothing of it".into() } else { format!("says {said}") };
+        let answer = if said.is_empty() { "does not mention it".into() } else { format!("says {said}") };
         out.push(format!(
-            "{what} was asked for, and the server {answer} when asked about an object: what was measured is most likely the storage \
-             without it."
+            "{what} was requested, but the server {answer} when asked about an object. What was measured is most \
+             likely the storage without it."
         ));
     };
     if let Some(want) = header(target, ENCRYPTION)
@@ -68,7 +69,7 @@ pub fn unconfirmed(target: &S3Target, stored: &Stored) -> Vec<String> {
         say(format!("Encryption {want}"), &stored.encryption);
     }
     if has_key(target) && !stored.customer_key {
-        say("Encryption with the customer's key (SSE-C)".into(), &stored.encryption);
+        say("Encryption with a customer-provided key (SSE-C)".into(), &stored.encryption);
     }
     if let Some(want) = header(target, STORAGE_CLASS)
         // The usual class is most often not mentioned.
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(said(&[], &plain), "");
         assert_eq!(said(&[("x-amz-storage-class", "STANDARD")], &plain), "");
         assert!(said(&[("x-amz-storage-class", "COLD")], &plain).contains("COLD"));
-        assert!(said(&[("X-Amz-Server-Side-Encryption", "aws:kms")], &plain).contains("says nothing"));
+        assert!(said(&[("X-Amz-Server-Side-Encryption", "aws:kms")], &plain).contains("does not mention it"));
         let aes = Stored { encryption: "AES256".into(), ..Stored::default() };
         assert_eq!(said(&[("x-amz-server-side-encryption", "AES256")], &aes), "");
         assert!(said(&[("x-amz-server-side-encryption", "aws:kms")], &aes).contains("says AES256"));

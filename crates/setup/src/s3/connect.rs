@@ -5,15 +5,17 @@ use std::path::Path;
 use plimsoll_model::plan::{EmbeddedSpec, S3Target, Workload};
 use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::Journal;
+use plimsoll_store::rundir::descriptors_for;
+use serde::{Deserialize, Serialize};
 
 use super::access::{Access, access};
 use super::admin::AdminStore;
 use super::asked;
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
-use crate::objects::{self, Area, ObjectStore, StoreFault};
+use crate::objects::{self, Area, FoundObjects, ObjectStore, StoreFault, WantedObjects};
 use crate::removal::{self, How};
-use crate::server::{self, Server};
+use crate::server::{self, EmbeddedServer};
 
 /// The word that stands for the embedded server in a plan.
 pub const EMBEDDED: &str = "embedded";
@@ -22,9 +24,63 @@ pub const CANNED: &str = "canned";
 /// How the canned server names itself.
 const CANNED_SERVER: &str = "PlimsollCanned";
 
-/// A target whose bucket and prefix are there.
+/// What an agent needs to work in a place that was claimed: how the storage is reached, and where the run's objects are. It makes
+/// nothing there by itself, and removes nothing.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    /// Endpoints, keys and settings.
+    pub access: Access,
+    /// Where the run's objects live, or would.
+    pub prefix: String,
+    /// The storage runs on this machine.
+    pub is_here: bool,
+}
+
+/// What an agent on another machine is told of a place that was claimed. No secrets are in it: with the plan, which says where keys are
+/// found, it finds its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReachTold {
+    /// As URLs, in the order in which they were named.
+    pub endpoints: Vec<String>,
+    /// What requests are signed for.
+    pub region: String,
+    /// Where the run's objects live, or would.
+    pub prefix: String,
+    /// The endpoints are each machine's own: the storage runs where the agent does.
+    pub is_here: bool,
+}
+
+impl Reach {
+    /// For agents on other machines.
+    pub fn told(&self) -> ReachTold {
+        ReachTold {
+            endpoints: self.access.endpoints.iter().map(ToString::to_string).collect(),
+            region: self.access.region.clone(),
+            prefix: self.prefix.clone(),
+            is_here: self.is_here,
+        }
+    }
+
+    /// Of an agent that was told of a target of its plan: with the keys that this machine has for it. It is one of `agents` that share
+    /// the connections.
+    pub fn of_agent(
+        plan: &Plan,
+        target: &S3Target,
+        told: &ReachTold,
+        agents: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Self, SetupError> {
+        check_descriptors(plan, agents)?;
+        let endpoints = told.endpoints.clone();
+        let target = S3Target { endpoints, region: Some(told.region.clone()), ..target.clone() };
+        let (access, _) = read(&target, None, interrupt)?;
+        Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here })
+    }
+}
+
+/// A target whose bucket and prefix are the run's: claimed once, by whoever conducts, who also gives it back.
 #[derive(Debug)]
-pub struct Connected {
+pub struct BucketClaim {
     access: Access,
     /// Absent where nothing can be made: in the canned server, and where everything is refused.
     area: Option<Area>,
@@ -35,31 +91,36 @@ pub struct Connected {
     /// What was asked of the storage, and not confirmed by it: a sentence each.
     unconfirmed: Vec<String>,
     admin: AdminStore,
-    server: Option<Server>,
+    server: Option<EmbeddedServer>,
 }
 
 /// The run that a target is made ready for.
 #[derive(Debug, Clone, Copy)]
 pub struct ForRun<'a> {
+    /// Of the run; in its marker and its journal.
     pub id: &'a str,
     /// This program, for embedded servers.
     pub exe: &'a Path,
-    pub interrupt: Interrupt,
+    /// Ends waiting and preparing.
+    pub interrupt: &'a Interrupt,
 }
 
 /// Everything up to the marker. Clear words for each thing that can be missing.
-pub fn connect(
+pub fn claim(
     plan: &Plan,
     name: &str,
     target: &S3Target,
     run: ForRun<'_>,
     journal: &mut Journal,
     events: &mut dyn FnMut(Event),
-) -> Result<Connected, SetupError> {
+) -> Result<BucketClaim, SetupError> {
     let ForRun { id, exe, interrupt } = run;
+    if plan.only_reads(name) {
+        return look(plan, target, interrupt);
+    }
     target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
     let server = start_server(plan, name, target, exe, journal)?;
-    check_descriptors(plan)?;
+    check_descriptors(plan, 1)?;
     let (access, admin) = read(target, server.as_ref(), interrupt)?;
     // Until the load begins, whoever ends the run waits for no answer.
     admin.give_up_when(interrupt.asked_flag());
@@ -85,14 +146,17 @@ pub fn connect(
             match made {
                 Ok(made) => area = Some(made),
                 Err(e) => {
-                    // What was made until then (the bucket) goes again.
-                    let how = How { interrupt, ..How::default() };
-                    let left = removal::bucket_things(&admin, journal, name, &how, &mut None, events)?;
-                    left.into_iter().for_each(|text| events(Event::Message(format!("left behind: {text}"))));
+                    // What was made until then (the bucket) goes again, if it is known to be there.
+                    if !e.unsure {
+                        let how = How { interrupt: interrupt.clone(), ..How::default() };
+                        let left = removal::bucket_things(&admin, journal, name, &how, &mut None, events)?;
+                        left.into_iter()
+                            .for_each(|text| events(Event::Message(format!("left behind: {text}"))));
+                    }
                     if let Some(server) = server {
                         server.stop(journal)?;
                     }
-                    return Err(e);
+                    return Err(e.error);
                 }
             }
         }
@@ -104,14 +168,30 @@ pub fn connect(
         None if asked::asks(&access.target) => vec![asked::UNKNOWN.into()],
         None => Vec::new(),
     };
-    Ok(Connected { access, area, prefix, refused, unconfirmed, admin, server })
+    Ok(BucketClaim { access, area, prefix, refused, unconfirmed, admin, server })
+}
+
+/// A bucket that is only read: nothing is made there, marked or removed. Whether it is there, and lets itself be listed, shows when its
+/// objects are looked for.
+fn look(plan: &Plan, target: &S3Target, interrupt: &Interrupt) -> Result<BucketClaim, SetupError> {
+    check_descriptors(plan, 1)?;
+    let (access, admin) = read(target, None, interrupt)?;
+    admin.give_up_when(interrupt.asked_flag());
+    Ok(BucketClaim {
+        access,
+        area: None,
+        prefix: String::new(),
+        refused: None,
+        unconfirmed: Vec::new(),
+        admin,
+        server: None,
+    })
 }
 
 /// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
 /// turn a part of all ops into failures. Before anything is made, so that nothing is left where one does not.
-fn others_answer(access: &Access, exists: bool, interrupt: Interrupt) -> Result<(), SetupError> {
-    const LEAVE_OUT: &str =
-        "Correct this endpoint, or leave it out: all endpoints have to serve the same bucket";
+fn others_answer(access: &Access, exists: bool, interrupt: &Interrupt) -> Result<(), SetupError> {
+    const LEAVE_OUT: &str = "Correct or omit this endpoint: all endpoints must serve the same bucket";
     for endpoint in access.endpoints.iter().skip(1) {
         let store = AdminStore::of(access, endpoint)?;
         store.give_up_when(interrupt.asked_flag());
@@ -136,13 +216,13 @@ fn start_server(
     target: &S3Target,
     exe: &Path,
     journal: &mut Journal,
-) -> Result<Option<Server>, SetupError> {
+) -> Result<Option<EmbeddedServer>, SetupError> {
     let Some(word) = target.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED) else {
         return Ok(None);
     };
     if target.endpoints.len() > 1 {
         return Err(SetupError::input(
-            format!("target '{name}' names the {word} server beside other endpoints"),
+            format!("target '{name}' combines the {word} server with other endpoints"),
             "Give it a target of its own",
         ));
     }
@@ -154,26 +234,19 @@ fn start_server(
     server::start_s3(exe, &spec, &target.bucket, journal).map(Some)
 }
 
-/// A connection for each op in flight, and some for the rest of the program.
-fn check_descriptors(plan: &Plan) -> Result<(), SetupError> {
+/// A connection for each op in flight, over so many agents, and some for the rest of the program.
+fn check_descriptors(plan: &Plan, agents: u64) -> Result<(), SetupError> {
     const REST: u64 = 64;
     let stages = plan.stages.iter();
     let most = stages.map(|s| s.workloads.iter().map(connections).sum::<u64>()).max().unwrap_or(0);
+    let most = most.div_ceil(agents.max(1));
     let wanted = most + REST;
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
-    if soft >= wanted {
+    let allowed = descriptors_for(wanted);
+    if allowed >= wanted {
         return Ok(());
     }
-    if hard >= wanted {
-        // The soft limit is ours to raise.
-        let raised = rustix::process::Rlimit { current: Some(wanted), maximum: limit.maximum };
-        if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() {
-            return Ok(());
-        }
-    }
     Err(SetupError::input(
-        format!("{most} connections need {wanted} file descriptors, and {soft} are allowed"),
+        format!("{most} connections need {wanted} file descriptors, but only {allowed} are allowed"),
         format!("Raise the limit with: ulimit -n {wanted}, or lower the concurrency"),
     ))
 }
@@ -186,7 +259,7 @@ fn connections(w: &Workload) -> u64 {
 }
 
 /// A client for cleaning up: the same access, later.
-pub fn admin_for(target: &S3Target, interrupt: Interrupt) -> Result<AdminStore, SetupError> {
+pub fn admin_for(target: &S3Target, interrupt: &Interrupt) -> Result<AdminStore, SetupError> {
     read(target, None, interrupt).map(|(_, admin)| admin)
 }
 
@@ -194,8 +267,8 @@ pub fn admin_for(target: &S3Target, interrupt: Interrupt) -> Result<AdminStore, 
 /// waits has had enough.
 fn read(
     target: &S3Target,
-    server: Option<&Server>,
-    interrupt: Interrupt,
+    server: Option<&EmbeddedServer>,
+    interrupt: &Interrupt,
 ) -> Result<(Access, AdminStore), SetupError> {
     let (target, ready) = (target.clone(), server.map(|s| s.ready.clone()));
     interrupt.unless_ended(move || {
@@ -206,7 +279,10 @@ fn read(
 }
 
 /// The same for an embedded server over a directory that outlives it: without its limits, for the clean-up.
-pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(AdminStore, Server), SetupError> {
+pub fn embedded_admin(
+    target: &S3Target,
+    journal: &mut Journal,
+) -> Result<(AdminStore, EmbeddedServer), SetupError> {
     let data = target.embedded.as_ref().and_then(|e| e.data.clone());
     let spec = EmbeddedSpec { data, ..EmbeddedSpec::default() };
     let exe = std::env::current_exe().unwrap_or_else(|_| "plimsoll".into());
@@ -215,7 +291,13 @@ pub fn embedded_admin(target: &S3Target, journal: &mut Journal) -> Result<(Admin
     Ok((store, server))
 }
 
-impl Connected {
+impl BucketClaim {
+    /// What agents are told of it.
+    pub fn reach(&self) -> Reach {
+        Reach { access: self.access.clone(), prefix: self.prefix.clone(), is_here: self.is_here() }
+    }
+
+    /// As URLs, in the order in which they were named.
     pub fn endpoint_names(&self) -> Vec<String> {
         self.access.endpoints.iter().map(ToString::to_string).collect()
     }
@@ -233,8 +315,25 @@ impl Connected {
             })
     }
 
+    /// For cleaning up, and for what is prepared.
     pub fn store(&self) -> &dyn ObjectStore {
         &self.admin
+    }
+
+    /// Objects that are there already: those of each endpoint have to be the same, so that the first one's listing is taken, and the
+    /// others are asked whether they are there and let us in.
+    pub fn find_existing(&self, wanted: &WantedObjects) -> Result<FoundObjects, SetupError> {
+        let bucket = &self.access.target.bucket;
+        let failed = |e: StoreFault| objects::listing_error(bucket, &wanted.prefix, &e);
+        for endpoint in self.access.endpoints.iter().skip(1) {
+            AdminStore::of(&self.access, endpoint)?.list_objects(&wanted.prefix, None).map_err(failed)?;
+        }
+        let found = objects::find_existing(wanted, |from| self.admin.list_objects(&wanted.prefix, from))
+            .map_err(failed)?;
+        if found.count() == 0 {
+            return Err(objects::none_found(wanted, bucket, &found));
+        }
+        Ok(found)
     }
 
     /// The run's own place in the bucket; none in a server that keeps nothing.
@@ -257,6 +356,7 @@ impl Connected {
         &self.unconfirmed
     }
 
+    /// For the workers, who have connections of their own.
     pub fn access(&self) -> &Access {
         &self.access
     }

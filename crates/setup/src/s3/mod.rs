@@ -7,4 +7,6 @@ mod connect;
 
 pub use access::{Access, configured_endpoint};
 pub use admin::AdminStore;
-pub use connect::{CANNED, Connected, EMBEDDED, ForRun, admin_for, connect, embedded_admin};
+pub use connect::{
+    BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, claim, embedded_admin,
+};

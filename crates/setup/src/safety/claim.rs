@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::content::signatures;
 use super::device::DeviceInfo;
-use super::judge::{Refusal, Request, judge};
+use super::judge::{Request, TargetRefusal, judge};
 use super::signature::Signature;
 use super::{facts, handle, held};
 
@@ -14,6 +14,7 @@ use super::{facts, handle, held};
 /// mount or claim it.
 #[derive(Debug)]
 pub struct Permit {
+    /// What was judged, as it was then.
     pub device: DeviceInfo,
     /// What is on it at present.
     pub signatures: Vec<Signature>,
@@ -32,10 +33,23 @@ impl Permit {
 /// Decides about a block device. With `writes` the device is claimed (O_EXCL) until the permit is dropped.
 ///
 /// The path is looked up once; all that is judged, claimed and used afterwards is what was opened then.
-pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, Refusal> {
+pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
+    let shown = path.display().to_string();
+    let permit = judged(path, writes, destroy_data)?;
+    let file = if writes { claim_device(&permit.file, &shown)? } else { permit.file };
+    held::lock(&file, &shown)?;
+    Ok(Permit { file, ..permit })
+}
+
+/// Leave to read a device that others use, without a lock: udev and whoever else locks it is not kept waiting.
+pub fn permit_to_look(path: &Path) -> Result<Permit, TargetRefusal> {
+    judged(path, false, None)
+}
+
+fn judged(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
     let shown = path.display().to_string();
     let unreadable = |e: std::io::Error| {
-        Refusal::new(
+        TargetRefusal::new(
             &shown,
             format!("cannot be read: {e}"),
             "Run as root, or as a member of the group that owns the device",
@@ -44,31 +58,35 @@ pub fn permit(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<P
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     let device = DeviceInfo::of_file(&file)
-        .map_err(|e| Refusal::new(&shown, format!("cannot be read: {e}"), "Name a block device"))?;
+        .map_err(|e| TargetRefusal::new(&shown, format!("cannot be read: {e}"), "Name a block device"))?;
     let signatures = signatures(&file, device.size_bytes).map_err(unreadable)?;
     let request = Request { path: &shown, writes, destroy_data };
-    judge(request, &device, &facts::uses(&device), &signatures)?;
-    let file = if writes { claim_device(&file, &shown)? } else { file };
-    held::lock(&file, &shown)?;
+    // Who only reads disturbs no use of it, and need not try whether there is one.
+    let uses = if writes { facts::uses(&device) } else { Vec::new() };
+    judge(request, &device, &uses, &signatures)?;
     Ok(Permit { device, signatures, file, writes })
 }
 
 /// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
 /// for it exclusively cannot be opened with O_EXCL.
-fn claim_device(judged: &File, shown: &str) -> Result<File, Refusal> {
+fn claim_device(judged: &File, shown: &str) -> Result<File, TargetRefusal> {
     let flags = libc::O_EXCL | libc::O_CLOEXEC;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(handle::through(judged));
     opened.map_err(|e| match e.raw_os_error() {
-        Some(libc::EBUSY) => Refusal::new(
+        Some(libc::EBUSY) => TargetRefusal::new(
             shown,
-            "it is held by another program or by the kernel",
-            "Find out who has it (lsblk, fuser -v), and free it or choose another",
+            "it is in use by another program or by the kernel",
+            "Find out what uses it (lsblk, fuser -v), and release it or choose another",
         ),
-        Some(libc::EACCES | libc::EPERM) => Refusal::new(
+        Some(libc::EACCES | libc::EPERM) => TargetRefusal::new(
             shown,
             format!("cannot be opened for writing: {e}"),
             "Run as root, or as a member of the group that owns the device",
         ),
-        _ => Refusal::new(shown, format!("cannot be opened for writing: {e}"), "Check the device (dmesg)"),
+        _ => TargetRefusal::new(
+            shown,
+            format!("cannot be opened for writing: {e}"),
+            "Check the device (dmesg)",
+        ),
     })
 }

@@ -15,18 +15,27 @@ pub struct DeviceInfo {
     pub path: PathBuf,
     /// Kernel name, for example `nvme0n1`.
     pub name: String,
+    /// Of its number, as in /proc/partitions.
     pub major: u32,
+    /// Of its number, as in /proc/partitions.
     pub minor: u32,
+    /// The whole device, or the whole partition.
     pub size_bytes: u64,
+    /// The least that direct I/O may read or write, and what it has to be aligned to.
     pub logical_block_bytes: u32,
+    /// What the device writes at once: less costs it a read.
     pub physical_block_bytes: u32,
+    /// As sysfs has it.
     pub model: String,
+    /// As sysfs has it.
     pub serial: String,
     /// Names under /dev/disk/by-id.
     pub by_id: Vec<String>,
     /// The scheduler in use, for example `none`.
     pub scheduler: String,
+    /// It seeks: a hard disk, or something that says it is one.
     pub rotational: bool,
+    /// The kernel refuses writes.
     pub read_only: bool,
     /// Kernel name of the whole disk, when this is a partition.
     pub partition_of: Option<String>,

@@ -12,6 +12,7 @@ use super::mounts::{mounts, unescape};
 /// Whose use it is, seen from the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UseOf {
+    /// The very device that was named.
     Itself,
     /// A partition of the target.
     Part,
@@ -22,6 +23,7 @@ pub enum UseOf {
 /// One use that forbids writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceUse {
+    /// A use of the whole, or of a part, forbids it, too.
     pub whose: UseOf,
     /// Kernel name of the device in use.
     pub device: String,

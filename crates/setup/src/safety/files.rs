@@ -2,14 +2,14 @@
 //! open, and is what is used: a path is looked up once.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, OFlags};
 
-use super::judge::{Refusal, names};
+use super::judge::{TargetRefusal, names};
 use super::marker::Maker;
-use super::place::Place;
+use super::place::PlaceInDir;
 use super::{content, facts, held, marker};
 
 /// What was found, or made, at the path of a file target.
@@ -26,7 +26,9 @@ pub enum FileFate {
 /// A file that may be used, open.
 #[derive(Debug)]
 pub struct HeldFile {
+    /// Locked, and what the engine opens by /proc/self/fd.
     pub file: File,
+    /// Decides whether it is removed at the end.
     pub fate: FileFate,
     /// Whether it was judged for writing.
     pub writes: bool,
@@ -40,19 +42,27 @@ pub fn prepare_file(
     writes: bool,
     destroy_data: Option<&str>,
     run: &str,
-) -> Result<HeldFile, Refusal> {
+) -> Result<HeldFile, TargetRefusal> {
     let shown = path.display().to_string();
     // No pipe is waited for, and nothing is made or cut.
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let (file, fate) = match File::options().read(true).custom_flags(flags).open(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            // A slip in a device's name would fill the memory: what is made there is a file in it.
+            if names_a_device(path) {
+                return Err(TargetRefusal::new(
+                    &shown,
+                    "no such device",
+                    "Name a device that is there: lsblk lists them",
+                ));
+            }
             if !writes {
                 return Err(missing(&shown));
             }
             (create(path, &shown, run)?, FileFate::Created)
         }
         Err(e) => {
-            return Err(Refusal::new(
+            return Err(TargetRefusal::new(
                 &shown,
                 format!("cannot be opened: {e}"),
                 "Check the path, and who may read it",
@@ -74,26 +84,42 @@ pub fn prepare_file(
     Ok(HeldFile { file, fate, writes })
 }
 
-fn looked_at(file: &File, shown: &str) -> Result<fs::Metadata, Refusal> {
-    file.metadata().map_err(|e| Refusal::new(shown, format!("cannot be looked at: {e}"), "Check the path"))
+fn looked_at(file: &File, shown: &str) -> Result<fs::Metadata, TargetRefusal> {
+    file.metadata()
+        .map_err(|e| TargetRefusal::new(shown, format!("cannot be examined: {e}"), "Check the path"))
 }
 
-fn no_storage(shown: &str) -> Refusal {
-    Refusal::new(shown, "is neither a regular file nor a block device", "Name a file or a block device")
+/// Refuses what a path leads to if it is there and neither a file nor a device. Asked by name: opening some things does something (a pipe
+/// waits for its writer, a tape goes back to its start).
+pub fn refuse_no_storage(path: &Path) -> Result<(), TargetRefusal> {
+    match fs::metadata(path).map(|m| m.file_type()) {
+        Ok(kind) if !kind.is_file() && !kind.is_block_device() => {
+            Err(no_storage(&path.display().to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
-fn missing(shown: &str) -> Refusal {
-    Refusal::new(
+fn no_storage(shown: &str) -> TargetRefusal {
+    TargetRefusal::new(shown, "is neither a regular file nor a block device", "Name a file or a block device")
+}
+
+fn names_a_device(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+fn missing(shown: &str) -> TargetRefusal {
+    TargetRefusal::new(
         shown,
-        "there is no such file",
-        "Name an existing file, or give a size (--size 1GiB) so that it is laid out",
+        "no such file",
+        "Name an existing file, or give a size (--size 1GiB) to create it",
     )
 }
 
-fn create(path: &Path, shown: &str, run: &str) -> Result<File, Refusal> {
+fn create(path: &Path, shown: &str, run: &str) -> Result<File, TargetRefusal> {
     let make = || -> std::io::Result<File> {
-        let gone = || std::io::Error::other("its directory is gone");
-        let place = Place::of(path)?.ok_or_else(gone)?;
+        let gone = || std::io::Error::other("its directory no longer exists");
+        let place = PlaceInDir::of(path)?.ok_or_else(gone)?;
         let made = place.open_as(&place.name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
         let file = made.ok_or_else(gone)?;
         if let Err(e) = marker::mark(&file, &place, run) {
@@ -104,7 +130,7 @@ fn create(path: &Path, shown: &str, run: &str) -> Result<File, Refusal> {
         Ok(file)
     };
     make().map_err(|e| {
-        Refusal::new(
+        TargetRefusal::new(
             shown,
             format!("cannot be created: {e}"),
             "Choose a directory that exists and is writable",
@@ -112,16 +138,16 @@ fn create(path: &Path, shown: &str, run: &str) -> Result<File, Refusal> {
     })
 }
 
-fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<FileFate, Refusal> {
+fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<FileFate, TargetRefusal> {
     let meta = looked_at(file, shown)?;
     if !meta.is_file() {
         return Err(no_storage(shown));
     }
     if let Some(what) = facts::file_uses(file).first() {
-        return Err(Refusal::new(
+        return Err(TargetRefusal::new(
             shown,
             format!("the file {what}"),
-            "A file in use is never written to; choose another, or free it",
+            "A file in use is never written to; choose another, or release it",
         ));
     }
     if destroy_data.is_some_and(|word| is_named_by(&meta, word)) {
@@ -130,25 +156,25 @@ fn may_write(file: &File, shown: &str, destroy_data: Option<&str>) -> Result<Fil
     let content = match content::signatures(file, meta.len()) {
         Ok(list) if list.is_empty() => None,
         Ok(list) => Some(format!("it holds {}", names(&list))),
-        Err(e) => Some(format!("what it holds cannot be read: {e}")),
+        Err(e) => Some(format!("its content cannot be read: {e}")),
     };
     let problem = match (held::maker(file), content) {
         (Maker::Run(_), None) if meta.nlink() == 1 => return Ok(FileFate::Ours),
         (Maker::Run(_), None) => {
-            format!("the file was made by plimsoll, and has {} names now (hard links)", meta.nlink())
+            format!("the file was created by plimsoll, but now has {} names (hard links)", meta.nlink())
         }
         // What somebody put into it since then is his.
-        (Maker::Run(_), Some(content)) => format!("the file was made by plimsoll, and {content} now"),
+        (Maker::Run(_), Some(content)) => format!("the file was created by plimsoll, but now {content}"),
         (Maker::Unknown, content) => {
             let content = content.map_or_else(String::new, |c| format!("; {c}"));
-            format!("the file exists and was not made by plimsoll{content}")
+            format!("the file exists and was not created by plimsoll{content}")
         }
         (other, content) => {
             let content = content.map_or_else(String::new, |c| format!("; {c}"));
             format!("the file exists, and {}{content}", other.doubt())
         }
     };
-    Err(Refusal::new(
+    Err(TargetRefusal::new(
         shown,
         problem,
         format!("Choose a new name, or destroy its data with --destroy-data={shown}"),
@@ -166,7 +192,7 @@ mod tests {
 
     const RUN: &str = "r.0123456789abcdef0123456789abcdef";
 
-    fn fate(path: &Path, writes: bool, destroy: Option<&str>) -> Result<FileFate, Refusal> {
+    fn fate(path: &Path, writes: bool, destroy: Option<&str>) -> Result<FileFate, TargetRefusal> {
         prepare_file(path, writes, destroy, RUN).map(|h| h.fate)
     }
 
@@ -181,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn no_file_is_made_where_devices_are() {
+        let path = Path::new("/dev/plimsoll-no-such-device");
+        for writes in [false, true] {
+            assert_eq!(fate(path, writes, None).unwrap_err().problem, "no such device");
+        }
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn what_is_not_ours_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("precious");
@@ -188,7 +223,7 @@ mod tests {
         image[..4].copy_from_slice(b"XFSB");
         fs::write(&path, &image).unwrap();
         let e = fate(&path, true, None).unwrap_err().to_string();
-        assert!(e.contains("not made by plimsoll") && e.contains("xfs"), "{e}");
+        assert!(e.contains("not created by plimsoll") && e.contains("xfs"), "{e}");
         let other = dir.path().join("other");
         fs::write(&other, b"").unwrap();
         let named = other.display().to_string();
@@ -212,7 +247,7 @@ mod tests {
         image[..4].copy_from_slice(b"XFSB");
         fs::write(&path, &image).unwrap();
         let told = fate(&path, true, None).unwrap_err();
-        assert!(told.problem.contains("made by plimsoll, and it holds xfs"), "{told}");
+        assert!(told.problem.contains("created by plimsoll, but now it holds xfs"), "{told}");
         assert_eq!(fate(&path, true, Some(&path.display().to_string())), Ok(FileFate::Foreign));
     }
 

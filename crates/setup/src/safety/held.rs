@@ -6,13 +6,13 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use super::handle::path_of;
-use super::judge::Refusal;
+use super::judge::TargetRefusal;
 use super::marker::{self, Maker};
-use super::place::Place;
+use super::place::PlaceInDir;
 
 /// Who made a file that is open.
 pub fn maker(file: &File) -> Maker {
-    match path_of(file).and_then(|p| Place::of(&p).ok().flatten()) {
+    match path_of(file).and_then(|p| PlaceInDir::of(&p).ok().flatten()) {
         Some(place) => marker::maker(file, &place),
         None => Maker::Unknown,
     }
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Locks a file, device or directory against other runs, for as long as it stays open. Two runs on one thing measure each
 /// other, and neither could tell.
-pub fn lock(file: &File, shown: &str) -> Result<(), Refusal> {
+pub fn lock(file: &File, shown: &str) -> Result<(), TargetRefusal> {
     let end = std::time::Instant::now() + PATIENCE;
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -32,10 +32,11 @@ pub fn lock(file: &File, shown: &str) -> Result<(), Refusal> {
                 std::thread::sleep(LOOK_AGAIN);
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Refusal::new(
+                return Err(TargetRefusal::new(
                     shown,
-                    "another run is using it (or another program holds a lock on it)",
-                    "Wait for its end (plimsoll runs list, fuser -v); what is to be measured together belongs into one plan",
+                    "another run is using it (or another program has locked it)",
+                    "Wait until it ends (plimsoll runs list, fuser -v); to measure several workloads together, put \
+                     them into one plan",
                 ));
             }
             // Some network file systems have no locks.

@@ -18,13 +18,17 @@ pub struct Request<'a> {
 /// A target that is not touched: what is the matter, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}. {remedy}")]
-pub struct Refusal {
+pub struct TargetRefusal {
+    /// As the plan names it.
     pub path: String,
+    /// Follows the path: `is mounted on /srv`.
     pub problem: String,
+    /// A sentence, without its full stop.
     pub remedy: String,
 }
 
-impl Refusal {
+impl TargetRefusal {
+    /// Of what `path` names; `problem` goes on from it.
     pub fn new(path: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into(), remedy: remedy.into() }
     }
@@ -38,20 +42,20 @@ pub fn judge(
     device: &DeviceInfo,
     uses: &[DeviceUse],
     signatures: &[Signature],
-) -> Result<(), Refusal> {
+) -> Result<(), TargetRefusal> {
     if !request.writes {
         return Ok(());
     }
-    let refuse = |problem: String, remedy: String| Err(Refusal::new(request.path, problem, remedy));
+    let refuse = |problem: String, remedy: String| Err(TargetRefusal::new(request.path, problem, remedy));
     if let Some(u) = uses.first() {
         let who = match u.whose {
             UseOf::Itself => "it".to_owned(),
             UseOf::Part => format!("its partition {}", u.device),
-            UseOf::Whole => format!("{}, the disk that it is a part of,", u.device),
+            UseOf::Whole => format!("{}, the disk that it is part of,", u.device),
         };
         return refuse(
             format!("{who} {}", u.what),
-            "A device in use is never written to, whatever --destroy-data says; choose another, or free it"
+            "A device in use is never written to, whatever --destroy-data says; choose another, or release it"
                 .into(),
         );
     }
@@ -63,17 +67,17 @@ pub fn judge(
     }
     let content = match signatures {
         [] => String::new(),
-        list => format!("; it holds {}", names(list)),
+        list => format!("; it contains {}", names(list)),
     };
     match request.destroy_data {
         Some(word) if device.is_named_by(word) => Ok(()),
         Some(word) => refuse(
             format!("--destroy-data={word} names another device{content}"),
-            format!("To destroy the data on this one write {}", naming(device)),
+            format!("To destroy the data on this one, write {}", naming(device)),
         ),
         None => refuse(
             format!("writing to a block device destroys its data{content}"),
-            format!("If that is wanted write {}", naming(device)),
+            format!("If that is intended, write {}", naming(device)),
         ),
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, OFlags, XattrFlags};
 
-use super::place::{FileId, Place};
+use super::place::{FileId, PlaceInDir};
 use super::{content, facts, judge};
 
 const ATTRIBUTE: &str = "user.plimsoll";
@@ -34,11 +34,11 @@ impl Maker {
     /// Why it is not taken for ours.
     pub fn doubt(&self) -> &'static str {
         match self {
-            Self::Run(_) => "it is of another run",
+            Self::Run(_) => "it belongs to another run",
             Self::Copied => {
-                "its mark speaks for another file (it is a copy, or its file system has another number now)"
+                "its mark names another file (it is a copy, or its file system has a new device number)"
             }
-            Self::Unproved => "its mark is of an older version and does not say which file it is for",
+            Self::Unproved => "its mark is from an older version and does not say which file it belongs to",
             Self::Unknown => "it does not carry plimsoll's mark",
         }
     }
@@ -48,7 +48,7 @@ impl Maker {
 pub fn maker_at(path: &Path) -> Maker {
     // A link is the name that a user gave; the file that it leads to is what is judged.
     let Ok(real) = std::fs::canonicalize(path) else { return Maker::Unknown };
-    let Ok(Some(place)) = Place::of(&real) else { return Maker::Unknown };
+    let Ok(Some(place)) = PlaceInDir::of(&real) else { return Maker::Unknown };
     match place.open(OFlags::empty()) {
         Ok(Some(file)) => maker(&file, &place),
         _ => Maker::Unknown,
@@ -56,7 +56,7 @@ pub fn maker_at(path: &Path) -> Maker {
 }
 
 /// Who made a file that is open; `place` is where its sidecar would be.
-pub fn maker(file: &File, place: &Place) -> Maker {
+pub fn maker(file: &File, place: &PlaceInDir) -> Maker {
     let mut value = [0u8; 512];
     match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut value) {
         Ok(n) => told(file, &value[..n]),
@@ -85,7 +85,7 @@ fn told(file: &File, text: &[u8]) -> Maker {
 }
 
 /// Marks a file that we have just created; `run` is the run's mark. Synced by the caller's layout.
-pub fn mark(file: &File, place: &Place, run: &str) -> io::Result<()> {
+pub fn mark(file: &File, place: &PlaceInDir, run: &str) -> io::Result<()> {
     let text = format!("2 {} {run}", FileId::of(file)?);
     match rustix::fs::fsetxattr(file, ATTRIBUTE, text.as_bytes(), XattrFlags::CREATE) {
         Ok(()) => Ok(()),
@@ -107,13 +107,13 @@ pub enum Content {
 /// the reason is given.
 pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
     let told = |e: io::Error| e.to_string();
-    let Some(place) = Place::of(path).map_err(told)? else { return Ok(()) };
+    let Some(place) = PlaceInDir::of(path).map_err(told)? else { return Ok(()) };
     let Some(file) = place.open(OFlags::empty()).map_err(told)? else {
         return remove_orphan(&place, run).map_err(told);
     };
     let meta = file.metadata().map_err(told)?;
     if !meta.is_file() {
-        return Err("it is no regular file".into());
+        return Err("it is not a regular file".into());
     }
     match maker(&file, &place) {
         Maker::Run(mark) if mark == run => {}
@@ -138,7 +138,7 @@ pub fn remove(path: &Path, run: &str, content: Content) -> Result<(), String> {
 }
 
 /// The sidecar of a file that is gone already.
-fn remove_orphan(place: &Place, run: &str) -> io::Result<()> {
+fn remove_orphan(place: &PlaceInDir, run: &str) -> io::Result<()> {
     let name = sidecar_name(place);
     let Some(sidecar) = place.open_as(&name, OFlags::RDONLY)?.filter(sidecar_is_ours) else { return Ok(()) };
     let mut text = String::new();
@@ -151,17 +151,17 @@ fn remove_orphan(place: &Place, run: &str) -> io::Result<()> {
 }
 
 /// Name of the sidecar of a file.
-fn sidecar_name(place: &Place) -> OsString {
+fn sidecar_name(place: &PlaceInDir) -> OsString {
     let mut name = place.name.clone();
     name.push(SIDECAR);
     name
 }
 
 /// Made new: a file under its name that is not one of our sidecars is somebody's, and in the way.
-fn write_sidecar(place: &Place, text: &str) -> io::Result<()> {
+fn write_sidecar(place: &PlaceInDir, text: &str) -> io::Result<()> {
     let name = sidecar_name(place);
     let in_the_way =
-        || io::Error::other(format!("{} is in the way, and no mark of plimsoll's", name.to_string_lossy()));
+        || io::Error::other(format!("{} is in the way and is not a plimsoll mark", name.to_string_lossy()));
     if let Some(old) = place.open_as(&name, OFlags::RDONLY).map_err(|_| in_the_way())? {
         // Left by a file of ours that somebody removed.
         if !sidecar_is_ours(&old) {
@@ -170,13 +170,13 @@ fn write_sidecar(place: &Place, text: &str) -> io::Result<()> {
         place.unlink_as(&name, &old, AtFlags::empty())?;
     }
     let made = place.open_as(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-    let mut file = made.ok_or_else(|| io::Error::other("its directory is gone"))?;
+    let mut file = made.ok_or_else(|| io::Error::other("its directory no longer exists"))?;
     file.write_all(format!("plimsoll {text}\n").as_bytes())?;
     file.sync_all()
 }
 
 /// What the sidecar of a file says: in a directory that all may write to, only one of the file's owner counts.
-fn sidecar_text(file: &File, place: &Place) -> io::Result<Option<Vec<u8>>> {
+fn sidecar_text(file: &File, place: &PlaceInDir) -> io::Result<Option<Vec<u8>>> {
     let Some(mut sidecar) = place.open_as(&sidecar_name(place), OFlags::RDONLY)? else { return Ok(None) };
     let meta = sidecar.metadata()?;
     if !meta.is_file() || meta.nlink() != 1 || meta.uid() != file.metadata()?.uid() {
@@ -210,10 +210,10 @@ mod tests {
 
     const RUN: &str = "run-1.0123456789abcdef0123456789abcdef";
 
-    fn file(dir: &Path, name: &str, content: &[u8]) -> (std::path::PathBuf, File, Place) {
+    fn file(dir: &Path, name: &str, content: &[u8]) -> (std::path::PathBuf, File, PlaceInDir) {
         let path = dir.join(name);
         fs::write(&path, content).unwrap();
-        let place = Place::of(&path).unwrap().unwrap();
+        let place = PlaceInDir::of(&path).unwrap().unwrap();
         let file = place.open(OFlags::empty()).unwrap().unwrap();
         (path, file, place)
     }

@@ -20,9 +20,9 @@ pub mod reads;
 pub mod signature;
 pub mod trees;
 
-pub use claim::{Permit, permit};
+pub use claim::{Permit, permit, permit_to_look};
 pub use device::DeviceInfo;
 pub use facts::{DeviceUse, UseOf};
-pub use files::{FileFate, HeldFile, prepare_file};
-pub use judge::{Refusal, Request, judge};
+pub use files::{FileFate, HeldFile, prepare_file, refuse_no_storage};
+pub use judge::{Request, TargetRefusal, judge};
 pub use signature::{Signature, detect};

@@ -5,10 +5,15 @@ use std::fs;
 /// A line of /proc/self/mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// Of the device's number; 0 for file systems without a device.
     pub major: u32,
+    /// Of the device's number.
     pub minor: u32,
+    /// As seen from whoever's table it is; octal escapes undone.
     pub mount_point: String,
+    /// Type, for example `ext4`.
     pub file_system: String,
+    /// Often a path under /dev; by itself no proof of which device.
     pub source: String,
 }
 

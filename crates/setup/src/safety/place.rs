@@ -12,16 +12,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statat, statx, unlin
 
 /// A directory and a name in it.
 #[derive(Debug)]
-pub struct Place {
+pub struct PlaceInDir {
+    /// Held: renaming the path above it changes nothing.
     pub dir: OwnedFd,
+    /// One part, without slashes.
     pub name: OsString,
 }
 
-impl Place {
+impl PlaceInDir {
     /// The directory of a path, and its last part. `None`: the directory is not there, so that nothing under it is.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let Some(name) = path.file_name() else {
-            return Err(io::Error::other("it names no file"));
+            return Err(io::Error::other("it does not name a file"));
         };
         let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -53,14 +55,21 @@ impl Place {
         self.unlink_as(&self.name, judged, flags)
     }
 
+    /// Another name in the same directory, if it still leads to what was judged.
     pub fn unlink_as(&self, name: &OsStr, judged: &File, flags: AtFlags) -> io::Result<()> {
         let meta = judged.metadata()?;
         let now = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if (now.st_dev, now.st_ino) != (meta.dev(), meta.ino()) {
-            return Err(io::Error::other("something else has taken its name"));
+            return Err(io::Error::other("something else now has its name"));
         }
         Ok(unlinkat(&self.dir, name, flags)?)
     }
+}
+
+/// Removes a file that was made here by its name, if that still leads to it: somebody may have put another thing in its place.
+pub fn remove_made(path: &Path, made: &File) -> io::Result<()> {
+    let gone = || io::Error::other("its directory no longer exists");
+    PlaceInDir::of(path)?.ok_or_else(gone)?.unlink(made, AtFlags::empty())
 }
 
 /// Whether this user may make files in a directory.
@@ -72,12 +81,16 @@ pub fn may_write_in(dir: &Path) -> io::Result<()> {
 /// the time of its making (0 where the file system does not keep that), and a copy of the whole file system in the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileId {
+    /// Of the file system.
     pub device: u64,
+    /// Of the file; used again after it is gone.
     pub inode: u64,
+    /// Unix time of its making, nanoseconds; 0: not kept.
     pub born_ns: u64,
 }
 
 impl FileId {
+    /// Of what is open, whatever its name leads to by now.
     pub fn of(file: &impl AsFd) -> io::Result<Self> {
         let s = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)?;
         let born = if s.stx_mask & StatxFlags::BTIME.bits() == 0 {
@@ -95,5 +108,25 @@ impl FileId {
 impl std::fmt::Display for FileId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.device, self.inode, self.born_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_took_the_name_of_a_file_that_was_made_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, moved) = (dir.path().join("new"), dir.path().join("moved"));
+        let made = File::create_new(&ours).unwrap();
+        fs::rename(&ours, &moved).unwrap();
+        fs::write(&ours, "theirs").unwrap();
+        assert!(remove_made(&ours, &made).unwrap_err().to_string().contains("now has its name"));
+        assert_eq!(fs::read(&ours).unwrap(), b"theirs");
+        remove_made(&moved, &made).unwrap();
+        assert!(!moved.exists() && remove_made(&moved, &made).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::handle;
-use super::place::Place;
+use super::place::PlaceInDir;
 
 /// The file; gone when this is.
 #[derive(Debug)]
@@ -43,11 +43,11 @@ fn nameless(directory: &Path) -> io::Result<File> {
 }
 
 fn named(directory: &Path) -> io::Result<File> {
-    let gone = || io::Error::other("the directory is gone");
+    let gone = || io::Error::other("the directory no longer exists");
     let mut random = [0u8; 8];
     rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
     let name = format!(".plimsoll-probe-{:016x}", u64::from_le_bytes(random));
-    let place = Place::of(&directory.join(name))?.ok_or_else(gone)?;
+    let place = PlaceInDir::of(&directory.join(name))?.ok_or_else(gone)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let file = place.open_as(&place.name, flags)?.ok_or_else(gone)?;
     place.unlink(&file, AtFlags::empty())?;

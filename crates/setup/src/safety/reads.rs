@@ -5,8 +5,8 @@ use plimsoll_model::{Finding, Level};
 /// A file of a file system that lives in memory.
 pub fn in_memory(workload: &str, path: &str) -> Finding {
     let text = format!(
-        "{path} lies in memory (tmpfs or ramfs): these figures are those of memory and kernel, not of storage. \
-         Name a file on the storage that is meant."
+        "{path} is in memory (tmpfs or ramfs), so these figures are those of memory and kernel, not of storage. Name \
+         a file on the storage to measure."
     );
     Finding::new("V08", "memory_file_system", Level::Qualified, text).on(workload)
 }
@@ -16,7 +16,7 @@ pub fn unwritten(workload: &str, path: &str, unwritten: u64, length: u64) -> Fin
     let share = unwritten as f64 / length.max(1) as f64;
     let text = format!(
         "{unwritten} of {length} bytes of {path} were never written (holes or unwritten extents). Reading them \
-         measures memory, not storage. Let the region be laid out, or write it in full first."
+         measures memory, not storage. Write the region in full first, or let plimsoll do so."
     );
     Finding::new("V09", "unwritten_reads", Level::Invalid, text).measured(share, 0.0).on(workload)
 }
@@ -24,9 +24,9 @@ pub fn unwritten(workload: &str, path: &str, unwritten: u64, length: u64) -> Fin
 /// A device whose sampled blocks are zeros or repeat each other.
 pub fn hollow_device(workload: &str, path: &str, blocks: u32, zeros: u32, repeats: u32) -> Finding {
     let text = format!(
-        "Of {blocks} sampled blocks of {path}, {zeros} hold only zeros and {repeats} repeat another: the device is \
-         trimmed, thinly provisioned or filled with a pattern, and may answer reads without its media. Write it \
-         in full with random data first."
+        "Of {blocks} sampled blocks of {path}, {zeros} contain only zeros and {repeats} are duplicates: the device \
+         is trimmed, thin-provisioned or filled with a pattern, and may answer reads without accessing its media. \
+         Write it in full with random data first."
     );
     let share = f64::from(zeros + repeats) / f64::from(blocks.max(1));
     Finding::new("V09", "unwritten_reads", Level::Invalid, text).measured(share, 0.1).on(workload)

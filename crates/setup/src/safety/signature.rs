@@ -8,23 +8,33 @@
 pub struct Signature {
     /// For example `ext4`, `GPT`, `LVM2 physical volume`.
     pub name: &'static str,
+    /// Decides what the user is told.
     pub kind: Kind,
     /// Where its magic stands, from the beginning of the device.
     pub offset: u64,
 }
 
+/// What would be lost by writing over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// Files.
     FileSystem,
+    /// Where partitions begin: each may hold any of these.
     PartitionTable,
+    /// A part of volumes that span devices.
     VolumeManager,
+    /// A member of an array.
     Raid,
+    /// What it holds cannot be seen without its key.
     Encryption,
+    /// Memory of a running system, or of one that sleeps.
     Swap,
+    /// Of a virtual machine's disk, or a file system in a file.
     Image,
 }
 
 impl Kind {
+    /// For a sentence: `holds a file system (ext4)`.
     pub fn name(self) -> &'static str {
         match self {
             Self::FileSystem => "file system",

@@ -14,19 +14,19 @@ use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags, flock, openat, statx, unlinkat,
 };
 
-use super::place::{FileId, Place};
+use super::place::{FileId, PlaceInDir};
 
 /// Name of the mark: `plimsoll 2 DEVICE INODE BORN MARK`, where the numbers are the directory's.
 pub const MARKER: &str = ".plimsoll-made";
 
 /// Makes a directory and marks it with the run's mark. It must not be there.
 pub fn make(path: &Path, mode: u32, run: &str) -> io::Result<()> {
-    let gone = || io::Error::other("its directory is gone");
-    let place = Place::of(path)?.ok_or_else(gone)?;
+    let gone = || io::Error::other("its directory no longer exists");
+    let place = PlaceInDir::of(path)?.ok_or_else(gone)?;
     rustix::fs::mkdirat(&place.dir, &place.name, Mode::from_raw_mode(mode))?;
     let dir = place.open(OFlags::DIRECTORY)?.ok_or_else(gone)?;
     if dir.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other("somebody else has taken its name"));
+        return Err(io::Error::other("something else now has its name"));
     }
     mark(&dir, run).inspect_err(|_| {
         // Made a moment ago, empty, and of no use without a mark.
@@ -74,6 +74,7 @@ const TEMPORARY: &str = "temporary";
 /// of its kind is made: its lock is free then, and the mark in it says that it was made for no longer than that.
 #[derive(Debug)]
 pub struct Temporary {
+    /// Under the system's directory for such things.
     pub path: PathBuf,
     _lock: File,
 }
@@ -120,7 +121,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if dir.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other("it is somebody else's"));
+        return Err(io::Error::other("it belongs to somebody else"));
     }
     Ok(dir)
 }
@@ -138,7 +139,7 @@ pub enum Extent {
 /// given.
 pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
     let told = |e: io::Error| e.to_string();
-    let Some(place) = Place::of(path).map_err(told)? else { return Ok(()) };
+    let Some(place) = PlaceInDir::of(path).map_err(told)? else { return Ok(()) };
     let Some(dir) = place.open(OFlags::DIRECTORY).map_err(told)? else { return Ok(()) };
     let marker = marker_of(&dir, run)?;
     let mount = mount_of(dir.as_fd()).map_err(told)?;
@@ -147,7 +148,7 @@ pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
     match extent {
         Extent::Empty => {
             if let Some((name, _)) = others().next() {
-                return Err(format!("'{}' is in it", name.to_string_lossy()));
+                return Err(format!("it contains '{}'", name.to_string_lossy()));
             }
         }
         Extent::Whole => {
@@ -156,7 +157,7 @@ pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
         }
     }
     // The mark goes last: until then a removal that was broken off can be taken up again.
-    let inside = Place { dir: dir.try_clone().map_err(told)?.into(), name: MARKER.into() };
+    let inside = PlaceInDir { dir: dir.try_clone().map_err(told)?.into(), name: MARKER.into() };
     inside.unlink(&marker, AtFlags::empty()).map_err(told)?;
     drop(marker);
     last(&place, &dir, run).map_err(told)
@@ -167,7 +168,7 @@ const HIDDEN_FILE_WAITS_MS: [u64; 6] = [0, 10, 30, 100, 300, 600];
 
 /// Removes the directory, whose mark is gone. File systems of FUSE and NFS keep a file that was open when it was unlinked under another
 /// name in the directory until it is closed; what stays longer is somebody's, and the mark comes back for another try.
-fn last(place: &Place, dir: &File, run: &str) -> io::Result<()> {
+fn last(place: &PlaceInDir, dir: &File, run: &str) -> io::Result<()> {
     let mut full = None;
     for wait_ms in HIDDEN_FILE_WAITS_MS {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
@@ -187,14 +188,14 @@ fn marker_of(dir: &File, run: &str) -> Result<File, String> {
     let mut marker = File::from(openat(dir, MARKER, flags, Mode::empty()).map_err(|_| missing())?);
     let (m, d) = (marker.metadata().map_err(|e| e.to_string())?, dir.metadata().map_err(|e| e.to_string())?);
     if !m.is_file() || m.nlink() != 1 || m.uid() != d.uid() {
-        return Err("the mark in it is not one that its owner made".into());
+        return Err("the mark in it was not made by its owner".into());
     }
     let mut text = String::new();
     let read = Read::by_ref(&mut marker).take(512).read_to_string(&mut text);
     let id = FileId::of(dir).map_err(|e| e.to_string())?;
     match read {
         Ok(_) if text.trim_end() == format!("plimsoll 2 {id} {run}") => Ok(marker),
-        Ok(_) if text.trim_end().ends_with(run) => Err("the mark in it is for another directory".into()),
+        Ok(_) if text.trim_end().ends_with(run) => Err("the mark in it names another directory".into()),
         _ => Err(missing()),
     }
 }
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn a_file_that_hides_for_a_while_is_waited_for_and_the_mark_comes_back_for_one_that_stays() {
         let (_keep, path) = tree();
-        let (place, dir) = (Place::of(&path).unwrap().unwrap(), open_directory(&path).unwrap());
+        let (place, dir) = (PlaceInDir::of(&path).unwrap().unwrap(), open_directory(&path).unwrap());
         let hidden = path.join(".fuse_hidden0001");
         fs::write(&hidden, "").unwrap();
         fs::remove_file(path.join(MARKER)).unwrap();
@@ -361,7 +362,7 @@ mod tests {
     fn a_directory_goes_when_it_is_empty() {
         let (_dir, path) = tree();
         fs::write(path.join("f"), b"x").unwrap();
-        assert!(remove(&path, RUN, Extent::Empty).unwrap_err().contains("'f' is in it"));
+        assert!(remove(&path, RUN, Extent::Empty).unwrap_err().contains("it contains 'f'"));
         fs::remove_file(path.join("f")).unwrap();
         remove(&path, RUN, Extent::Empty).unwrap();
         assert!(!path.exists());

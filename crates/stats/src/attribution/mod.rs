@@ -11,21 +11,32 @@ pub use samples::{Shares, shares};
 /// What can be the bottleneck, in the order in which they are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Candidate {
+    /// The busiest core that the client ran on.
     ClientCpu,
+    /// Periods in which the client's group had used up its CPU time.
     ClientQuota,
+    /// Share of the interface's speed, at the client.
     ClientNic,
+    /// Pauses after refusals, and ops that were sent late.
     ClientPacing,
+    /// Share of segments that were sent again.
     NetworkPath,
+    /// Share of time in which the disk was busy.
     ServerDisk,
+    /// All cores of the server together.
     ServerCpu,
     /// The cores that client and storage share with whatever else runs: whose work it is the samples do not tell.
     SharedCpu,
+    /// Share of the interface's speed, at the server.
     ServerNic,
+    /// The busiest server over the mean of all.
     Imbalance,
+    /// Share of attempts that were refused.
     Limiter,
 }
 
 impl Candidate {
+    /// For a person: `client processor`.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientCpu => "client processor",
@@ -42,6 +53,7 @@ impl Candidate {
         }
     }
 
+    /// As a suspect it voids what is said of the storage.
     pub fn is_client(self) -> bool {
         matches!(self, Self::ClientCpu | Self::ClientQuota | Self::ClientNic | Self::ClientPacing)
     }
@@ -67,32 +79,35 @@ impl Candidate {
     fn experiment(self) -> &'static str {
         match self {
             Self::ClientCpu => {
-                "use more threads, or a second client machine, at the same total concurrency: a rise above 5 % proves it"
+                "use more threads, or a second client machine, at the same total concurrency: an increase of more \
+                 than 5 % proves it"
             }
             Self::ClientQuota => {
-                "give the client's control group a larger quota, or none: a rate that rises proves it"
+                "give the client's control group a larger CPU quota, or none: a higher rate proves it"
             }
             Self::ClientNic => {
-                "use a second client machine at the same total concurrency: a rise above 5 % proves it"
+                "use a second client machine at the same total concurrency: an increase of more than 5 % proves it"
             }
             Self::ClientPacing => {
-                "turn pauses after 429 off, or raise the concurrency: a rise above 5 % proves it"
+                "turn off pauses after 429, or raise the concurrency: an increase of more than 5 % proves it"
             }
-            Self::NetworkPath => "measure one stream against many: one far slower points at the path",
-            Self::ServerDisk => "add a drive, or halve the size of ops: a rate that follows proves it",
-            Self::ServerCpu => {
-                "double the size of ops: ops a second that stay, with bytes that double, prove it"
+            Self::NetworkPath => {
+                "compare one stream with many: if one is far slower, the network path is the likely \
+                                  cause"
             }
+            Self::ServerDisk => "add a drive, or halve the op size: if the rate follows, that proves it",
+            Self::ServerCpu => "double the op size: if op/s stay the same and bytes double, that proves it",
             Self::SharedCpu => {
-                "see with top(1) whose work it is, end what is neither client nor storage, or move one of them to a machine \
-                 of its own: a rate that rises proves it"
+                "find the other processes with top(1) and stop them, or move client or storage to a machine of its \
+                 own: a higher rate proves it"
             }
             Self::ServerNic => {
                 "compare reads with writes: replication loads the servers' network on writes only"
             }
-            Self::Imbalance => "give each endpoint the same share by name, and compare",
+            Self::Imbalance => "give each endpoint the same share of the load, and compare",
             Self::Limiter => {
-                "rest for a minute and run again: a burst that returns proves a bucket (plimsoll limits does this)"
+                "rest for a minute and run again: a burst that comes back proves a token bucket (plimsoll limits \
+                 does this)"
             }
         }
     }
@@ -101,40 +116,54 @@ impl Candidate {
 /// Samples of one candidate: shares of a capacity (0 to 1), or its own unit where the threshold has one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
+    /// What the samples are of.
     pub candidate: Candidate,
     /// Which: a core, an interface, a disk.
     pub what: String,
+    /// Between neighbouring samples of the host.
     pub samples: Vec<f64>,
 }
 
+/// What may be the bottleneck: evidence is "consistent with" it, no more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
+    /// What is suspected.
     pub candidate: Candidate,
+    /// Which: a core, an interface, a disk.
     pub what: String,
     /// Share of samples at or above the threshold.
     pub time_fraction: f64,
+    /// Of the samples, in the candidate's unit.
     pub mean: f64,
+    /// In the same unit: what a sample has to reach to count.
     pub threshold: f64,
+    /// The cheapest that would prove it, as advice.
     pub experiment: &'static str,
 }
 
 /// A candidate that is not the bottleneck.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cleared {
+    /// What is cleared.
     pub candidate: Candidate,
+    /// Which: a core, an interface, a disk.
     pub what: String,
     /// Share of samples at or above the threshold: less than half.
     pub time_fraction: f64,
+    /// Of the samples, in the candidate's unit.
     pub mean: f64,
 }
 
+/// What the samples say of the bottleneck.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
     /// Above their threshold in half of the samples or more; client first, then by time.
     pub suspects: Vec<Suspect>,
     /// Looked at, and not saturated for half of the time.
     pub cleared: Vec<Cleared>,
+    /// Without them nothing is said of what lies beyond the client.
     pub has_server_samples: bool,
+    /// For a person; a sentence or more.
     pub text: String,
 }
 
@@ -182,13 +211,15 @@ pub fn attribute(observed: &[Observed]) -> Attribution {
 
 fn text(suspects: &[Suspect], server: bool, nothing: bool) -> String {
     if nothing {
-        return "No samples: the bottleneck is not known.".into();
+        return "The bottleneck is not known: there are no resource samples.".into();
     }
     let Some(first) = suspects.first() else {
         return if server {
-            "Nothing sampled was saturated: a limiter, a lock, or the concurrency itself. Raise the concurrency next.".into()
+            "No sampled resource was saturated: the limit is a rate limiter, a lock, or the concurrency itself. \
+             Raise the concurrency next.".into()
         } else {
-            "The client is not the bottleneck; it lies beyond the client. Raise the concurrency next, and sample the server."
+            "The bottleneck is not the client but something beyond it. Next, raise the concurrency and sample the \
+             server."
                 .into()
         };
     };
@@ -197,16 +228,16 @@ fn text(suspects: &[Suspect], server: bool, nothing: bool) -> String {
     };
     let mut out = if first.candidate.is_client() {
         format!(
-            "Consistent with the client as the bottleneck: {}. Nothing follows about the storage.",
+            "Consistent with the client as the bottleneck: {}. This says nothing about the storage.",
             named(first)
         )
     } else if suspects.len() == 1 {
         format!("Consistent with the {}.", named(first))
     } else {
         let list: Vec<String> = suspects.iter().map(named).collect();
-        format!("Several were saturated, so that none is named alone: {}.", list.join(", "))
+        format!("Several resources were saturated, so no single one can be named: {}.", list.join(", "))
     };
-    out += &format!(" To tell: {}.", first.experiment);
+    out += &format!(" To find out: {}.", first.experiment);
     out
 }
 
@@ -222,14 +253,14 @@ mod tests {
     fn the_client_comes_first() {
         let a = attribute(&[seen(Candidate::ServerDisk, 0.99), seen(Candidate::ClientCpu, 0.95)]);
         assert_eq!(a.suspects[0].candidate, Candidate::ClientCpu);
-        assert!(a.text.contains("Nothing follows about the storage"), "{}", a.text);
+        assert!(a.text.contains("This says nothing about the storage"), "{}", a.text);
     }
 
     #[test]
     fn without_a_server_it_stops_at_the_client() {
         let a = attribute(&[seen(Candidate::ClientCpu, 0.3), seen(Candidate::ClientNic, 0.2)]);
-        assert!(a.suspects.is_empty() && a.cleared.len() == 2 && a.text.contains("beyond the client"));
-        assert!(attribute(&[]).text.contains("No samples"));
+        assert!(a.suspects.is_empty() && a.cleared.len() == 2 && a.text.contains("something beyond it"));
+        assert!(attribute(&[]).text.contains("no resource samples"));
         assert!(attribute(&[seen(Candidate::ClientCpu, f64::NAN)]).cleared.is_empty());
     }
 

@@ -11,7 +11,9 @@ use super::{Candidate, Observed};
 pub struct Shares {
     /// The most of a core that the client can have had (interrupts and steal there included), all cores, and steal: 0 to 1.
     pub busiest_core: Vec<f64>,
+    /// 0 to 1.
     pub all_cores: Vec<f64>,
+    /// 0 to 1: what the hypervisor gave to others.
     pub steal: Vec<f64>,
     /// Cores used by the measuring process.
     pub process_cores: Vec<f64>,
@@ -23,6 +25,7 @@ pub struct Shares {
     pub disks: BTreeMap<String, Vec<f64>>,
     /// Segments sent again, of all sent.
     pub retransmits: Vec<f64>,
+    /// The most that the measuring process had in memory.
     pub rss_bytes: u64,
 }
 

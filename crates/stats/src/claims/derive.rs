@@ -1,6 +1,7 @@
 //! The claims of a run, in the order in which they are read: validity, refusals, rates or limits, horizon, confidence, what
 //! to do next.
 
+use plimsoll_model::analysis::LoadPoint;
 use plimsoll_model::claim::{Claim, ClaimKind, Refusal, Undetermined};
 use plimsoll_model::{Analysis, RunSummary};
 
@@ -47,8 +48,13 @@ pub fn derive(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> Vec<Claim> {
     for m in &a.size_models {
         limits::of_sizes(m, &mut out);
     }
-    if let Some(found) = a.saturations.first() {
-        search::of_search(s, found, &a.load_points, goal_s, &mut out);
+    if !a.saturations.is_empty() {
+        for found in &a.saturations {
+            // Of one search alone they are all.
+            let is_mine = |p: &&LoadPoint| a.saturations.len() == 1 || p.op_class == found.op_class;
+            let load: Vec<&LoadPoint> = a.load_points.iter().filter(is_mine).collect();
+            search::of_search(s, found, &load, goal_s, &mut out);
+        }
     } else if s.limits.is_empty() {
         lines::rates(s, a, goal_s, &mut out);
         lines::horizon(s, goal_s, &mut out);

@@ -21,14 +21,13 @@ pub(super) fn of_limit(s: &RunSummary, l: &LimitSummary, goal_s: f64, out: &mut 
     }
     binding(s, l, out);
     horizons(s, l, goal_s, out);
-    let is_object = OpKind::parse(op).map_or(op == "total", |k| {
-        !matches!(k, OpKind::Read | OpKind::Write | OpKind::Fsync | OpKind::Trim | OpKind::Null)
-    });
+    let is_object = OpKind::parse(op).map_or(op == "total", |k| !k.is_block() && k != OpKind::Null);
     match Scope::new(&l.scope) {
         Ok(scope) => out.add(subject(), ClaimKind::Scope(scope)),
         Err(_) if is_object && l.binding != "none" => {
             let tried = l.evidence.iter().any(|(name, _)| name.starts_with("scope: "));
-            let why = if tried { "the findings say what was tried" } else { "--probe-scope tells" };
+            let why =
+                if tried { "the findings list what was tried" } else { "use --probe-scope to find out" };
             out.add(
                 subject(),
                 Undetermined::new("whether the limit is per connection, bucket, key or client", why),
@@ -75,13 +74,14 @@ fn binding(s: &RunSummary, l: &LimitSummary, out: &mut Claims) {
     let refused = attempts_of(s, "total").1;
     if let Some(k) = l.knee_bytes {
         let made = Knee::new(op, k).map(ClaimKind::Knee);
-        out.add_or(subject(), made, "below which size operations bind");
+        out.add_or(subject(), made, "the size below which operations are the limit");
         return;
     }
     let vague = |b: &Option<BucketSummary>| {
         b.as_ref()
             .is_some_and(|b| b.sustained.is_none_or(|e| plimsoll_model::claim::figure(e, None).is_err()))
     };
+    let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
     let made = match l.binding.as_str() {
         // A limiter is excluded by a rate that is known, or not at all.
         "none" if vague(&l.ops_per_s) || vague(&l.bytes_per_s) => plimsoll_model::claim::Refusal::new(
@@ -90,8 +90,17 @@ fn binding(s: &RunSummary, l: &LimitSummary, out: &mut Claims) {
         "none" => NoLimiter::new(op, attempts, refused).map(ClaimKind::NoLimiter),
         // Who refuses is a limiter: neither latency nor the client set that rate.
         "latency" | "client" if refused > 0 => plimsoll_model::claim::Refusal::new(format!(
-            "{refused} attempts were refused, and what refuses them was not found"
+            "{refused} attempts were refused, and the limit behind that was not identified"
         )),
+        "undetermined" if proved(&l.ops_per_s) || proved(&l.bytes_per_s) => {
+            // One size tells that there is a limit, and not of what.
+            let one_size = l.evidence.iter().any(|(what, _)| what == "unit");
+            plimsoll_model::claim::Refusal::new(if one_size {
+                "a limit was proved, but ops of one size do not tell operations from bytes: plimsoll limits varies the size"
+            } else {
+                "one limit was proved, and the rate of the other resource is not known well enough to exclude one there"
+            })
+        }
         other => Binding::new(op, other).map(ClaimKind::Binding),
     };
     out.add_or(subject(), made, "which limit binds");
@@ -123,14 +132,14 @@ pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
     let subject = || Some(m.op_class.clone());
     let name = super::words::op_name(op);
     if let Some(why) = m.reading.strip_prefix(SizeModel::UNDETERMINED) {
-        out.add(subject(), Undetermined::new(format!("the caps of {name} over sizes"), why));
+        out.add(subject(), Undetermined::new(format!("the caps on {name} over these sizes"), why));
         return;
     }
     let ops = CapBound::of(m.ops_per_s, m.ops_at_least);
     let bytes = CapBound::of(m.bytes_per_s, m.bytes_at_least);
     let made = SizeCaps::new(op, ops, bytes, m.repeats, m.in_flight).map(ClaimKind::SizeCaps);
-    out.add_or(subject(), made, format!("the caps of {name} over sizes"));
-    let what = format!("below which size of {name} operations bind");
+    out.add_or(subject(), made, format!("the caps on {name} over these sizes"));
+    let what = format!("the size of {name} below which operations are the limit");
     match m.knee_bytes {
         Some(k) => out.add_or(subject(), Knee::new(op, k).map(ClaimKind::Knee), what),
         None => out.add(subject(), Undetermined::new(what, missing(m))),
@@ -141,16 +150,15 @@ pub(super) fn of_sizes(m: &SizeModel, out: &mut Claims) {
 fn missing(m: &SizeModel) -> &'static str {
     match (&m.ops_per_s, &m.bytes_per_s) {
         _ if m.in_flight.is_some() => {
-            "with one number in flight a limit on operations and latency look the same; more in flight would tell, and so does plimsoll limits"
+            "at a single concurrency, a limit on operations looks the same as latency; run with more in flight, or \
+             use plimsoll limits"
         }
         (None, None) => {
-            "no cap was reached in three cells or more; more in flight would show them (--sizes auto finds out)"
+            "no cap was reached in three or more cells; run with more in flight, or use --sizes auto"
         }
         (None, _) => {
-            "too few cells reach a cap on operations; smaller objects or more in flight would (--sizes auto finds out)"
+            "too few cells reach a cap on operations; use smaller objects, more in flight, or --sizes auto"
         }
-        _ => {
-            "too few cells reach a cap on bytes; larger objects or more in flight would (--sizes auto finds out)"
-        }
+        _ => "too few cells reach a cap on bytes; use larger objects, more in flight, or --sizes auto",
     }
 }

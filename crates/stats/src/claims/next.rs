@@ -18,7 +18,13 @@ const KINDS: [&str; 9] = [
     "limit_by_kind",
 ];
 /// Names of the findings that say what to do next, where they are the first of these.
-const NEXT: [&str; 4] = ["open_question", "concurrency_bound", "still_gaining", "client_limited"];
+const NEXT: [&str; 5] = [
+    "open_question",
+    "concurrency_bound",
+    "still_gaining",
+    plimsoll_model::analysis::Saturation::BUDGET_TOO_SHORT,
+    "client_limited",
+];
 
 /// What kind of limit it is, as far as that was found out.
 pub(super) fn kinds(findings: &[Finding], out: &mut Claims) {

@@ -50,8 +50,8 @@ fn summary() -> RunSummary {
 #[test]
 fn a_plain_run() {
     let t = paragraph(&summary(), &Analysis::default(), None);
-    assert!(t.starts_with("VALID. Measured 1,004 ± 6 op/s of 4KiB PUT, 4.112 ± 0.023 MB/s at 16 in flight (95 %, 5 runs, 5 min window)."), "{t}");
-    assert!(t.contains("Seen for 20 min: a burst that ends later is not excluded"), "{t}");
+    assert!(t.starts_with("VALID. Measured 1,004 ± 6 op/s of 4KiB PUT, 4.112 ± 0.023 MB/s with 16 in flight (95 % CI, 5 runs, 5 min window)."), "{t}");
+    assert!(t.contains("Seen for 20 min: a burst that lasts longer is not excluded"), "{t}");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_open_loop_says_whose_rate_it_is() {
     let mut s = summary();
     s.workloads[0].offered_per_s = Some(1004.0);
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.contains(" of 1,004 op/s offered, at most 16 in flight (95 %"), "{t}");
+    assert!(t.contains(", of 1,004 op/s offered, with at most 16 in flight (95 % CI"), "{t}");
 }
 
 #[test]
@@ -132,12 +132,44 @@ fn only_what_follows_a_burst_is_called_sustained() {
     };
     let held = claim(None);
     assert!(
-        held.contains("Held at **750.0 ± 0.8 op/s** of GET (95 %) for the 20.0 s that it was seen."),
+        held.contains("Held **750.0 ± 0.8 op/s** of GET (95 % CI) for as long as it was seen (20.0 s)."),
         "{held}"
     );
     assert!(!held.contains("Sustained"), "{held}");
     let drained = claim(Some(Estimate::symmetric(5000.0, 100.0, 3.0)));
     assert!(drained.contains("Sustained **750.0 ± 0.8 op/s** of GET"), "{drained}");
+}
+
+/// A watch of one size: the limit is there, and what it counts is open. Both are said, and neither denies the other.
+#[test]
+fn a_limit_of_one_size_is_proved_and_its_unit_is_open() {
+    let said = |proved: bool| {
+        let mut s = summary();
+        s.limits = vec![LimitSummary {
+            target: "s3".into(),
+            op_class: "get".into(),
+            scope: "unknown".into(),
+            ops_per_s: Some(BucketSummary {
+                sustained: Some(Estimate::symmetric(100.0, 1.0, 5.0)),
+                capacity: Some(Estimate::symmetric(20_000.0, 300.0, 5.0)),
+                proved,
+                horizon_s: Some(40.0),
+                ..BucketSummary::default()
+            }),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: "undetermined".into(),
+            refused: None,
+            evidence: vec![("unit".into(), "one size only".into())],
+        }];
+        paragraph(&s, &Analysis::default(), None)
+    };
+    let (proved, seen) = (said(true), said(false));
+    assert!(proved.contains("ops of one size do not tell operations from bytes"), "{proved}");
+    assert!(
+        !proved.contains("no limit was proved") && seen.contains("no limit was proved"),
+        "{proved}\n{seen}"
+    );
 }
 
 #[test]
@@ -171,12 +203,12 @@ fn a_limiter_in_the_order_of_the_methods() {
     let order = [
         "VALID",
         "Sustained **1,000 ± 6 op/s**",
-        "It first runs at 2,970",
+        "The rate starts at 2,970",
         "60,000 ± 1,000 ops",
         "full again after 60.0 s",
         "210 ± 4 MB/s",
         "205 KB",
-        "Seen for 20 min",
+        "was seen for at most 20 min",
         "per connection, bucket, key or client",
     ];
     let at: Vec<usize> =
@@ -204,7 +236,7 @@ fn jobs_together_stand_for_each() {
     };
     s.workloads = vec![job("a"), job("b"), both];
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.contains("2,008 ± 8 op/s") && t.contains("at 32 in flight from 2 jobs together"), "{t}");
+    assert!(t.contains("2,008 ± 8 op/s") && t.contains("with 32 in flight from 2 jobs combined"), "{t}");
     assert!(!t.contains("1,004"), "{t}");
     s.settle(true, false);
     let expect = |text: &str| text.parse::<crate::expect::Expect>().unwrap().check(&s).met;
@@ -227,12 +259,9 @@ fn one_bad_cell_voids_itself() {
     assert!(valid(&s.findings, true));
     let t = paragraph(&s, &Analysis::default(), None);
     let start =
-        "PARTLY VALID: 1 of 2 lines is not (put 4KiB c16/put): [INVALID V06]. Ops were sent late. Measured";
+        "PARTLY VALID: 1 of 2 lines is void (put 4KiB c16/put): [INVALID V06]. Ops were sent late. Measured";
     assert!(t.starts_with(start), "{t}");
-    assert!(
-        t.contains("Seen, and not to be used: 1,004 ± 6 op/s of 4KiB PUT at 16 in flight [INVALID V06]."),
-        "{t}"
-    );
+    assert!(t.contains("Not usable: 1,004 ± 6 op/s of 4KiB PUT with 16 in flight [INVALID V06]."), "{t}");
     s.settle(true, false);
     assert!(validity::is_line_valid(&s, &s.workloads[0]) && !validity::is_line_valid(&s, &s.workloads[1]));
     // An expectation of a cell that is void is not met, and that of the other is.
@@ -265,7 +294,7 @@ fn a_sweep_says_which_cap_binds_or_why_not() {
     };
     let t = said(m.clone());
     assert!(
-        t.contains("GET comes to at most **1,000 ± 10 op/s**, and to at most **200.0 ± 2.0 MB/s** (95 %)."),
+        t.contains("GET reaches at most **1,000 ± 10 op/s** and at most **200.0 ± 2.0 MB/s** (95 % CI)."),
         "{t}"
     );
     assert!(
@@ -273,18 +302,18 @@ fn a_sweep_says_which_cap_binds_or_why_not() {
         "{t}"
     );
     let t = said(analysis::SizeModel { repeats: 1, ..m.clone() });
-    assert!(t.contains("rest on 1 run of each cell") && t.contains("--repeat 3"), "{t}");
+    assert!(t.contains("based on 1 run per cell") && t.contains("--repeat 3"), "{t}");
     let open =
         analysis::SizeModel { bytes_per_s: None, bytes_at_least: Some(150e6), knee_bytes: None, ..m.clone() };
     let t = said(open);
     assert!(
-        t.contains("to at least 150 MB/s") && t.contains("**Undetermined**: below which size of GET"),
+        t.contains("and at least 150 MB/s") && t.contains("**Undetermined**: the size of GET below which"),
         "{t}"
     );
     let one_depth = analysis::SizeModel { in_flight: Some(32), knee_bytes: None, repeats: 1, ..m.clone() };
     let t = said(one_depth);
-    assert!(t.contains("With 32 in flight GET comes to at most **1,000 ± 10 op/s** over the sizes"), "{t}");
-    assert!(t.contains("look the same") && !t.contains("--repeat"), "{t}");
+    assert!(t.contains("With 32 in flight, GET reaches at most **1,000 ± 10 op/s**"), "{t}");
+    assert!(t.contains("looks the same") && !t.contains("--repeat"), "{t}");
     let none =
         analysis::SizeModel { reading: "undetermined: 3 cells are too few".into(), ..Default::default() };
     assert!(said(none).contains("(3 cells are too few)"));
@@ -380,7 +409,7 @@ fn what_passes_is_the_rate_after_the_burst() {
     (w.attempts_per_s, w.window_s) = (10_000.0, 20.0);
     w.outcomes = BTreeMap::from([("ok".to_owned(), 15_400), ("http_429".to_owned(), 184_600)]);
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.contains("770 ± 60 op/s pass."), "{t}");
+    assert!(t.contains("770 ± 60 op/s get through."), "{t}");
     let bucket = |capacity: Option<Estimate>| BucketSummary {
         sustained: Some(Estimate::symmetric(200.0, 0.5, 30.0)),
         capacity,
@@ -401,9 +430,9 @@ fn what_passes_is_the_rate_after_the_burst() {
     };
     s.limits = vec![limit(Some(Estimate::symmetric(12_000.0, 100.0, 9.0)))];
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.contains("200.0 ± 0.5 op/s pass after the burst.") && !t.contains("770"), "{t}");
+    assert!(t.contains("200.0 ± 0.5 op/s get through after the burst.") && !t.contains("770"), "{t}");
     // No burst was seen to end: all that was measured is one rate.
     s.limits = vec![limit(None)];
     let t = paragraph(&s, &Analysis::default(), None);
-    assert!(t.contains("770 ± 60 op/s pass.") && !t.contains("after the burst"), "{t}");
+    assert!(t.contains("770 ± 60 op/s get through.") && !t.contains("after the burst"), "{t}");
 }

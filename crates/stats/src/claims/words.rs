@@ -29,7 +29,7 @@ pub(super) fn sentence(c: &Claim) -> String {
         ClaimKind::Knee(x) => knee(x),
         ClaimKind::Binding(x) => binding(&x.binding),
         ClaimKind::NoLimiter(x) => no_limiter(x),
-        ClaimKind::Scope(x) if x.scope == "server" => "All that was tried shares the limit.".into(),
+        ClaimKind::Scope(x) if x.scope == "server" => "Everything that was tried shares the limit.".into(),
         ClaimKind::Scope(x) => format!("The limit is per {}.", x.scope),
         ClaimKind::Horizon(x) => horizon(x),
         ClaimKind::SizeCaps(x) => size_caps(x),
@@ -47,7 +47,7 @@ pub(super) fn sentence(c: &Claim) -> String {
 
 /// `GET`; a mix's total is no op.
 pub(super) fn op_name(op: &str) -> String {
-    if op == "total" { "all ops of the mix together".into() } else { op.to_uppercase() }
+    if op == "total" { "all ops of the mix".into() } else { op.to_uppercase() }
 }
 
 pub(super) fn unit_name(u: Unit) -> &'static str {
@@ -60,7 +60,7 @@ pub(super) fn unit_name(u: Unit) -> &'static str {
 pub(super) fn sized(op: &str, size_bytes: u64) -> String {
     match (op, size_bytes) {
         (op, 0) => op_name(op),
-        ("total", n) => format!("{} ({} in the mean)", op_name(op), format_size(n)),
+        ("total", n) => format!("{} ({} on average)", op_name(op), format_size(n)),
         (op, n) => format!("{} {}", format_size(n), op_name(op)),
     }
 }
@@ -80,9 +80,9 @@ fn status(s: &Status) -> String {
     let because = if s.because.is_empty() { String::new() } else { format!(" {}", s.because) };
     let which = match s.void.as_slice() {
         [] => String::new(),
-        [one] => format!("1 of {} lines is not ({one})", s.lines),
+        [one] => format!("1 of {} lines is void ({one})", s.lines),
         [first, rest @ ..] => {
-            format!("{} of {} lines are not ({first} and {} more)", rest.len() + 1, s.lines, rest.len())
+            format!("{} of {} lines are void ({first} and {} more)", rest.len() + 1, s.lines, rest.len())
         }
     };
     match (s.status, s.answered) {
@@ -96,13 +96,17 @@ fn status(s: &Status) -> String {
 
 fn rates(ops: &Estimate, bytes: Option<&Estimate>, p: &Place) -> String {
     let bytes = bytes.map_or(String::new(), |b| format!(", {}", words::bytes_rate(b)));
-    let jobs = if p.jobs > 0 { format!(" from {} jobs together", p.jobs) } else { String::new() };
+    let jobs = if p.jobs > 0 { format!(" from {} jobs combined", p.jobs) } else { String::new() };
     // In an open loop the rate is the user's, and the concurrency only its bound.
     let load = match p.offered_per_s {
         Some(offered) => {
-            format!(" of {} op/s offered, at most {} in flight", words::about(offered, 4), p.concurrency)
+            format!(
+                ", of {} op/s offered, with at most {} in flight",
+                words::about(offered, 4),
+                p.concurrency
+            )
         }
-        None => format!(" at {} in flight", p.concurrency),
+        None => format!(" with {} in flight", p.concurrency),
     };
     format!("{} of {}{bytes}{load}{jobs}", words::ops_rate(ops), named(p))
 }
@@ -114,7 +118,7 @@ fn rate(r: &Rate) -> String {
     };
     let runs = if r.place.repeats > 1 { format!(", {} runs", r.place.repeats) } else { String::new() };
     format!(
-        "{word} {} (95 %{runs}, {} window).",
+        "{word} {} (95 % CI{runs}, {} window).",
         rates(&r.ops_per_s, r.bytes_per_s.as_ref(), &r.place),
         words::span(r.place.window_s)
     )
@@ -123,8 +127,8 @@ fn rate(r: &Rate) -> String {
 fn void_line(v: &VoidLine) -> String {
     let mark = format!("[INVALID {}]", v.codes.join(" "));
     match &v.ops_per_s {
-        Some(e) => format!("Seen, and not to be used: {} {mark}.", rates(e, None, &v.place)),
-        None => format!("No rate of {} that could be used {mark}.", named(&v.place)),
+        Some(e) => format!("Not usable: {} {mark}.", rates(e, None, &v.place)),
+        None => format!("No usable rate of {} {mark}.", named(&v.place)),
     }
 }
 
@@ -140,21 +144,22 @@ fn percent(share: f64) -> String {
 
 fn refusing(r: &Refusing) -> String {
     let passing = match (&r.after_burst_per_s, &r.passing_per_s) {
-        (Some(e), _) => format!("{} pass after the burst", words::ops_rate(e)),
-        (None, Some(e)) => format!("{} pass", words::ops_rate(e)),
-        (None, None) if r.passed_per_s <= 0.0 => "nothing passes".into(),
-        (None, None) => format!("about {} op/s pass on average", words::about(r.passed_per_s, 2)),
+        (Some(e), _) => format!("{} get through after the burst", words::ops_rate(e)),
+        (None, Some(e)) => format!("{} get through", words::ops_rate(e)),
+        (None, None) if r.passed_per_s <= 0.0 => "nothing gets through".into(),
+        (None, None) => format!("about {} op/s get through on average", words::about(r.passed_per_s, 2)),
     };
     let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
     let beside = match r.on.beside.as_slice() {
         [] => String::new(),
         ops => format!(
-            " while {} ran beside it",
+            " while {} ran at the same time",
             ops.iter().map(|o| op_name(o)).collect::<Vec<_>>().join(" and ")
         ),
     };
     format!(
-        "A limiter refuses **{}** of {} ({} of {} attempts{line} answered 429 or 503); {passing}{beside}.",
+        "A rate limiter refuses **{}** of {} ({} of {} attempts{line} were answered with 429 or 503); \
+         {passing}{beside}.",
         percent(r.share()),
         op_name(&r.op),
         words::fixed(r.refused as f64, 0),
@@ -169,7 +174,7 @@ fn mix(m: &MixNotDelivered) -> String {
         each.join(", ")
     };
     format!(
-        "The mix was not delivered as it was asked for: asked {}; came {}. Totals are of what came.",
+        "The mix was not delivered as requested: requested {}; delivered {}. Totals are of the delivered mix.",
         shares(&m.asked),
         shares(&m.delivered)
     )
@@ -185,25 +190,25 @@ fn per_s(unit: Unit, e: &Estimate) -> String {
 fn cap(c: &Cap) -> String {
     let rate = per_s(c.unit, &c.per_s);
     match (c.proved, c.held_for_s) {
-        (true, None) => return format!("Sustained **{rate}** of {} (95 %).", op_name(&c.op)),
+        (true, None) => return format!("Sustained **{rate}** of {} (95 % CI).", op_name(&c.op)),
         (true, Some(s)) => {
             return format!(
-                "Held at **{rate}** of {} (95 %) for the {} that it was seen.",
+                "Held **{rate}** of {} (95 % CI) for as long as it was seen ({}).",
                 op_name(&c.op),
                 words::span(s)
             );
         }
         (false, _) => {}
     }
-    format!("Seen **{rate}** of {} (95 %), with no limit on {} proved.", op_name(&c.op), unit_name(c.unit))
+    format!("Seen **{rate}** of {} (95 % CI), with no limit on {} proved.", op_name(&c.op), unit_name(c.unit))
 }
 
 fn burst(b: &Burst) -> String {
     let lead = match &b.burst_per_s {
         Some(p) => {
-            format!("It first runs at {}, then falls to the sustained rate: ", per_s(b.unit, p))
+            format!("The rate starts at {}, then falls to the sustained rate: ", per_s(b.unit, p))
         }
-        None => "Above it lies ".into(),
+        None => "On top of it there is ".into(),
     };
     let amount = match (&b.capacity, b.unit) {
         (Amount::Measured(e), Unit::Ops) => format!("{} ops", words::plus_minus(e)),
@@ -240,36 +245,36 @@ fn binding(b: &str) -> String {
         "bytes" => "The limit is on bytes.",
         "both" => "There are limits on operations and on bytes.",
         "in_flight" => "The limit is on requests in flight.",
-        "latency" => "Latency and concurrency set the rate; no limit was reached.",
-        _ => "The client set the rate; the storage's limit was not reached.",
+        "latency" => "Latency and concurrency determined the rate; no limit was reached.",
+        _ => "The client limited the rate; the limit of the storage was not reached.",
     }
     .into()
 }
 
 fn no_limiter(n: &NoLimiter) -> String {
     format!(
-        "No limiter was found: no burst that ends, no refusals in {} attempts, and no rate that is held more exactly than \
-         storage does by itself. These are rates of the storage, or of the client.",
+        "No limiter was found: no burst that ended, no refusals in {} attempts, and no rate steadier than storage \
+         produces by itself. The measured rate is what the storage, or this client, can do.",
         words::fixed(n.attempts as f64, 0)
     )
 }
 
 fn horizon(h: &Horizon) -> String {
-    let of = h.unit.map_or(String::new(), |u| format!(" in {}", unit_name(u)));
+    let of = h.unit.map_or(String::new(), |u| format!(" of {}", unit_name(u)));
     let mut out = match h.bucket_ops {
         Some(n) => format!(
-            "Seen for {}: a burst that ends later is not excluded (a bucket of more than {} ops, if the sustained rate were \
-             half of this).",
+            "Seen for {}: a burst that lasts longer is not excluded (it would take a bucket of more than {} ops if \
+             the sustained rate were half of this).",
             words::span(h.seen_s),
             words::about(n, 2)
         ),
         None => format!(
-            "Seen{of} for {} at most: a bucket whose cliff comes later is not excluded.",
+            "The rate{of} was seen for at most {}: a bucket that runs dry later is not excluded.",
             words::span(h.seen_s)
         ),
     };
     if h.bucket_ops.is_some() && h.seen_s < h.goal_s {
-        out += &format!(" To call it sustained for {}, it has to be seen that long.", words::span(h.goal_s));
+        out += &format!(" To call it sustained for {}, measure it for that long.", words::span(h.goal_s));
     }
     out
 }
@@ -287,15 +292,17 @@ fn size_caps(c: &SizeCaps) -> String {
     let (ops, bytes) = (of(&c.ops_per_s, Unit::Ops), of(&c.bytes_per_s, Unit::Bytes));
     let name = op_name(&c.op);
     let mut out = match c.in_flight {
-        Some(n) => format!("With {n} in flight {name} comes to {ops} over the sizes, and to {bytes} (95 %)."),
-        None => format!("{name} comes to {ops}, and to {bytes} (95 %)."),
+        Some(n) => {
+            format!("With {n} in flight, {name} reaches {ops} and {bytes} over these sizes (95 % CI).")
+        }
+        None => format!("{name} reaches {ops} and {bytes} (95 % CI)."),
     };
     if c.repeats < REPEATS && c.in_flight.is_some() {
-        out += " How much runs differ was not measured: 3 % is assumed, or what the sizes show where that is more.";
+        out += " The run-to-run variation was not measured: 3 % is assumed, or what the sizes show if that is more.";
     } else if c.repeats < REPEATS {
         out += &format!(
-            " These intervals rest on {} run{} of each cell, and on the model's misfit: --repeat {REPEATS} measures how much \
-             runs differ.",
+            " These intervals are based on {} run{} per cell and on the misfit of the model; --repeat {REPEATS} \
+             measures the run-to-run variation.",
             c.repeats,
             if c.repeats == 1 { "" } else { "s" }
         );
@@ -311,28 +318,28 @@ fn best(b: &BestConcurrency) -> String {
         String::new()
     };
     let head = format!(
-        "Best concurrency: **{} in flight**, which give **{}** of {}{bytes} (95 %)",
+        "Best concurrency: **{} in flight**, at **{}** of {}{bytes} (95 % CI)",
         b.concurrency,
         words::ops_rate(&b.ops_per_s),
         sized(&b.op, b.size_bytes)
     );
     let mut out = match (b.ended.as_str(), &b.plateau_per_s) {
         ("saturated", Some(p)) => format!(
-            "{head}; the most that was seen is {}{}.",
+            "{head}; the plateau is at {}{}.",
             words::ops_rate(p),
-            if b.fewer_fall_short { ", and fewer do not reach 95 % of it" } else { "" }
+            if b.fewer_fall_short { "; fewer in flight do not reach 95 % of it" } else { "" }
         ),
         ("saturated", None) => format!("{head}."),
-        (other, _) => format!("{head}. It is not shown to be the storage's: {other}."),
+        (other, _) => format!("{head}. This is not shown to be the storage's maximum: {other}."),
     };
     let time = |ns: u64| format_latency_ns(ns as f64);
     if let Some(p50) = b.p50_ns {
-        out += &format!(" Median latency there {}", time(p50));
+        out += &format!(" Median latency at that concurrency is {}", time(p50));
         if let Some(p99) = b.p99_ns {
-            out += &format!(", 99th percentile {}", time(p99));
+            out += &format!(", p99 {}", time(p99));
         }
         if let Some((c, p50)) = b.most {
-            out += &format!("; {} with {c} in flight", time(p50));
+            out += &format!("; the median is {} with {c} in flight", time(p50));
         }
         out.push('.');
     }
@@ -346,28 +353,31 @@ fn load_held(l: &LoadHeld) -> String {
     };
     let time = |ns: u64| format_latency_ns(ns as f64);
     let Some(fraction) = &l.fraction else {
-        let valid = if l.void > 0 { "no load point that is valid" } else { "none of the load points" };
-        return format!("In open loop {valid} held.");
+        let valid = if l.void > 0 { "no valid load point" } else { "none of the load points" };
+        return format!("In open loop, {valid} could be kept up.");
     };
-    let mut out =
-        format!("In open loop {} of that ({} op/s) held", share(fraction), words::about(l.offered_per_s, 3));
+    let mut out = format!(
+        "In open loop, {} of that rate ({} op/s) could be kept up",
+        share(fraction),
+        words::about(l.offered_per_s, 3)
+    );
     if let Some((response, service)) = l.p50_ns {
         out += &format!(": median response {} (service {})", time(response), time(service));
         if let Some((r, s)) = l.p99_ns {
-            out += &format!(", 99th percentile {} ({})", time(r), time(s));
+            out += &format!(", p99 {} ({})", time(r), time(s));
         }
     }
     if !l.not_held.is_empty() {
         let list: Vec<String> = l.not_held.iter().map(share).collect();
-        out += &format!("; {} did not hold", list.join(" and "));
+        out += &format!("; {} could not", list.join(" and "));
     }
     out + "."
 }
 
 fn search_horizon(h: &SearchHorizon) -> String {
     format!(
-        "Each step was seen for {} at most: a burst that outlasts the search is not excluded. To know, hold {} in flight for \
-         {} (plimsoll watch).",
+        "Each step lasted at most {}: a burst that outlasts the search is not excluded. To find out, run with {} in \
+         flight for {} (plimsoll watch).",
         words::span(h.seen_s),
         h.concurrency,
         words::span(h.goal_s)

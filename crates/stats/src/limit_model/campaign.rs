@@ -11,7 +11,9 @@ use plimsoll_model::Verdict;
 /// Cells of a campaign: each size at each concurrency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Campaign {
+    /// In order, without repeats.
     pub sizes_bytes: Vec<u64>,
+    /// Ops in flight, in order.
     pub concurrencies: Vec<u32>,
 }
 
@@ -98,7 +100,7 @@ impl Pilot {
         }
         if let Some(i) = self.ladders.iter().position(|l| l.alone <= 0.0) {
             return Verdict::Inconclusive(format!(
-                "ops of {} bytes had no rate in the pilot: there is nothing to look for caps in",
+                "ops of {} bytes had no rate in the pilot, so it cannot look for caps",
                 self.sizes_bytes[i]
             ));
         }

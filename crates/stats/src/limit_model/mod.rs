@@ -24,13 +24,16 @@ use crate::student;
 
 /// One cell: a size, a concurrency, and the rates of its runs (ops per second).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct MeasuredCell {
+    /// Of one op.
     pub size_bytes: f64,
+    /// Ops in flight.
     pub concurrency: f64,
+    /// One for each repeat.
     pub ops_per_s: Vec<f64>,
 }
 
-impl Cell {
+impl MeasuredCell {
     /// Whether the model can use it: everything is a positive number.
     pub fn is_usable(&self) -> bool {
         let ok = |v: &f64| v.is_finite() && *v > 0.0;
@@ -43,15 +46,19 @@ impl Cell {
 
 /// What limits a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Binding {
+pub enum CellBinding {
+    /// The cap on operations.
     Ops,
+    /// The cap on bytes.
     Bytes,
+    /// What is in flight, over the unloaded latency: no limiter is reached.
     Latency,
     /// Two terms within 10 % of each other.
     Mixed,
 }
 
-impl Binding {
+impl CellBinding {
+    /// As data has it: `ops`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ops => "ops",
@@ -64,13 +71,15 @@ impl Binding {
 
 /// A cap as far as the cells show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cap {
+pub enum FittedCap {
+    /// The cells bound it from both sides.
     Value(Estimate),
     /// No cell, or too few, ran into it: it is at least this.
     AtLeast(f64),
 }
 
-impl Cap {
+impl FittedCap {
+    /// Absent where there is only a bound.
     pub fn value(&self) -> Option<Estimate> {
         match self {
             Self::Value(e) => Some(*e),
@@ -79,34 +88,45 @@ impl Cap {
     }
 }
 
+/// What limits one cell, by the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellLimit {
-    pub binding: Binding,
+    /// The term that gives the least rate.
+    pub binding: CellBinding,
     /// Terms that bind: one, or the two of a mixed cell.
-    pub binds: [Option<Binding>; 2],
+    pub binds: [Option<CellBinding>; 2],
     /// Room until the next limit: 0.15 is 15 %.
     pub room: f64,
+    /// By the model.
     pub predicted_ops_per_s: f64,
     /// Measured over predicted, as a logarithm.
     pub residual: f64,
 }
 
+/// Two caps, latency and bandwidth of a stream, fitted to cells of many sizes and concurrencies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitModel {
-    pub ops_cap: Cap,
-    pub bytes_cap: Cap,
+    /// Ops per second.
+    pub ops_cap: FittedCap,
+    /// Bytes per second.
+    pub bytes_cap: FittedCap,
     /// Unloaded latency, seconds, and bandwidth of one stream, bytes per second, where known.
     pub latency_s: Option<f64>,
+    /// Absent: no cell says.
     pub stream_bytes_per_s: Option<f64>,
     /// `W / O`: below it ops bind, above it bytes. Only when both caps are known.
     pub knee_bytes: Option<Estimate>,
+    /// How sharply the terms turn into each other: the larger, the more as if only the least of them counted.
     pub exponent: f64,
     /// Least and largest exponent that fit as well.
     pub exponents: (f64, f64),
+    /// In the order in which they were handed in.
     pub cells: Vec<CellLimit>,
     /// p-value of the misfit beyond the runs' own noise; `None` without repeats.
     pub misfit_p: Option<f64>,
+    /// Index of the cell with the largest residual.
     pub worst_cell: usize,
+    /// The parameters themselves, for predictions.
     pub theta: Theta,
 }
 
@@ -119,23 +139,25 @@ impl LimitModel {
     /// What the exponent says about the limiter.
     pub fn reading(&self) -> &'static str {
         match self.exponents {
-            (low, _) if low >= POLICY => "two limiters that do not know of each other (a policy)",
+            (low, _) if low >= POLICY => "two independent limiters (a policy)",
             (_, high) if high <= SHARED => {
-                "one resource with a cost per op and per byte (typical of a processor or a disk, not of a policy)"
+                "one resource with a cost per op and per byte (typical of a CPU or a disk, not of a policy)"
             }
-            _ => "the data does not tell a policy from one shared resource",
+            _ => "the data cannot tell a policy from one shared resource",
         }
     }
 }
 
 /// Bootstrap samples; the seed is fixed, so that the same cells give the same answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct LimitModelOptions {
+    /// How many; more make the intervals steadier, not narrower.
     pub bootstrap: usize,
+    /// Of the resampling.
     pub seed: u64,
 }
 
-impl Default for Options {
+impl Default for LimitModelOptions {
     fn default() -> Self {
         Self { bootstrap: 200, seed: 0 }
     }
@@ -173,7 +195,7 @@ const WIDEST: f64 = 6.5;
 const MOST_LOG: f64 = 60.0;
 
 /// Fits the model. Cells without a positive rate are left out; six usable cells of two sizes are the least.
-pub fn analyse(cells: &[Cell], o: Options) -> Verdict<LimitModel> {
+pub fn analyse(cells: &[MeasuredCell], o: LimitModelOptions) -> Verdict<LimitModel> {
     let data = match Data::of(cells) {
         Ok(d) => d,
         Err(why) => return Verdict::Inconclusive(why),
@@ -203,14 +225,14 @@ struct Data {
 }
 
 impl Data {
-    fn of(cells: &[Cell]) -> Result<Self, String> {
-        let good: Vec<&Cell> = cells.iter().filter(|c| c.is_usable()).collect();
+    fn of(cells: &[MeasuredCell]) -> Result<Self, String> {
+        let good: Vec<&MeasuredCell> = cells.iter().filter(|c| c.is_usable()).collect();
         let s: Vec<f64> = good.iter().map(|c| c.size_bytes).collect();
         let sizes = s.iter().any(|v| *v != s[0]);
         if good.len() < LEAST_CELLS || !sizes {
             return Err(format!(
-                "{} cells with a rate are too few for a limit model: {LEAST_CELLS} of at least two sizes are needed (more --sizes or --concurrencies, or \
-                 --sizes auto)",
+                "{} cells with a rate are too few for a limit model: it needs {LEAST_CELLS}, of at least two sizes \
+                 (add --sizes or --concurrencies, or use --sizes auto)",
                 good.len()
             ));
         }
@@ -240,7 +262,7 @@ fn bootstrap(
     sigma: f64,
     infl: f64,
     near: &[f64],
-    o: Options,
+    o: LimitModelOptions,
 ) -> Vec<Theta> {
     let mut rng = Rng::new(o.seed);
     let hat: Vec<f64> = d.y.iter().zip(res).map(|(y, r)| y - r).collect();
@@ -261,15 +283,18 @@ fn report(d: &Data, best: &Fit, res: &[f64], near: &[f64], draws: &[Theta]) -> L
     let th = best.theta;
     let limits: Vec<CellLimit> =
         (0..d.y.len()).map(|i| cell_limit(&th, d.s[i], d.c[i], best.exponent, res[i])).collect();
-    let carried = |b: Binding, also: &dyn Fn(usize) -> bool| {
+    let carried = |b: CellBinding, also: &dyn Fn(usize) -> bool| {
         (0..limits.len())
             .filter(|&i| limits[i].binds[0] == Some(b) && limits[i].room > CLEAR.exp() - 1.0 && also(i))
             .count()
     };
     let any = |_: usize| true;
-    let (m_ops, m_bytes, m_lat) =
-        (carried(Binding::Ops, &any), carried(Binding::Bytes, &any), carried(Binding::Latency, &any));
-    let m_stream = carried(Binding::Latency, &|i| d.s[i] / th.stream() > STREAMING * th.latency());
+    let (m_ops, m_bytes, m_lat) = (
+        carried(CellBinding::Ops, &any),
+        carried(CellBinding::Bytes, &any),
+        carried(CellBinding::Latency, &any),
+    );
+    let m_stream = carried(CellBinding::Latency, &|i| d.s[i] / th.stream() > STREAMING * th.latency());
     let logs = |pick: fn(&Theta) -> f64| draws.iter().map(pick).collect::<Vec<f64>>();
     let (ops_draws, bytes_draws) = (logs(|t| t.0[0]), logs(|t| t.0[1]));
     let ops = interval(th.0[0], &ops_draws, df(m_ops), m_ops);
@@ -285,11 +310,15 @@ fn report(d: &Data, best: &Fit, res: &[f64], near: &[f64], draws: &[Theta]) -> L
     let df = d.y.len() as f64 - PARAMETERS as f64;
     let worst = (0..res.len()).max_by(|&i, &j| res[i].abs().total_cmp(&res[j].abs())).unwrap_or(0);
     LimitModel {
-        ops_cap: if known(m_ops, &ops) { Cap::Value(ops) } else { Cap::AtLeast(most(&|i| d.y[i].exp())) },
-        bytes_cap: if known(m_bytes, &bytes) {
-            Cap::Value(bytes)
+        ops_cap: if known(m_ops, &ops) {
+            FittedCap::Value(ops)
         } else {
-            Cap::AtLeast(most(&|i| d.y[i].exp() * d.s[i]))
+            FittedCap::AtLeast(most(&|i| d.y[i].exp()))
+        },
+        bytes_cap: if known(m_bytes, &bytes) {
+            FittedCap::Value(bytes)
+        } else {
+            FittedCap::AtLeast(most(&|i| d.y[i].exp() * d.s[i]))
         },
         latency_s: known(m_lat, &latency).then_some(latency.value),
         stream_bytes_per_s: known(m_stream, &stream).then_some(stream.value),
@@ -307,13 +336,16 @@ fn report(d: &Data, best: &Fit, res: &[f64], near: &[f64], draws: &[Theta]) -> L
 }
 
 fn cell_limit(th: &Theta, s: f64, c: f64, p: f64, residual: f64) -> CellLimit {
-    let mut terms: Vec<(f64, Binding)> =
-        th.terms(s, c).into_iter().zip([Binding::Ops, Binding::Bytes, Binding::Latency]).collect();
+    let mut terms: Vec<(f64, CellBinding)> = th
+        .terms(s, c)
+        .into_iter()
+        .zip([CellBinding::Ops, CellBinding::Bytes, CellBinding::Latency])
+        .collect();
     terms.sort_by(|a, b| a.0.total_cmp(&b.0));
     let margin = terms[1].0 - terms[0].0;
     let mixed = margin < MIXED;
     CellLimit {
-        binding: if mixed { Binding::Mixed } else { terms[0].1 },
+        binding: if mixed { CellBinding::Mixed } else { terms[0].1 },
         binds: [Some(terms[0].1), mixed.then_some(terms[1].1)],
         room: margin.exp() - 1.0,
         predicted_ops_per_s: th.log_rate(s, c, p).exp(),

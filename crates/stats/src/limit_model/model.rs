@@ -1,6 +1,6 @@
 //! The p-norm model itself and its fit for given exponents.
 
-use crate::least_squares::{Settings, minimise};
+use crate::least_squares::{FitSettings, minimise};
 
 /// Exponents that are tried: 1 is one shared resource, 64 the plain minimum.
 pub const EXPONENTS: [f64; 8] = [1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 64.0];
@@ -62,7 +62,7 @@ const LOADED: f64 = 1e6;
 pub fn fit(s: &[f64], c: &[f64], y: &[f64], sigma: f64, exponents: &[f64], start: Option<Theta>) -> Fit {
     let starts = start.map_or_else(|| starts(s, c, y), |t| vec![t]);
     let w = 1.0 / sigma.max(LEAST_NOISE);
-    let settings = Settings { soft: SOFT, max_steps: MAX_STEPS };
+    let settings = FitSettings { soft: SOFT, max_steps: MAX_STEPS };
     let mut best: Option<Fit> = None;
     let mut by_exponent = Vec::new();
     for &p in exponents {

@@ -7,7 +7,7 @@
 
 use plimsoll_model::Estimate;
 
-use super::Cell;
+use super::MeasuredCell;
 use crate::math;
 use crate::student;
 
@@ -27,17 +27,19 @@ const ASSUMED: f64 = 0.03;
 pub struct Plain {
     /// Ops per second of the small ones, and bytes per second of the large ones.
     pub ops_per_s: Estimate,
+    /// Mean of the large ones.
     pub bytes_per_s: Estimate,
     /// The largest size of the first level, and the smallest of the second.
     pub ops_up_to: f64,
+    /// The smallest size of the second level.
     pub bytes_from: f64,
     /// In flight, in all cells.
     pub concurrency: f64,
 }
 
 /// The two levels, where the cells are of one concurrency and show both. Cells between the levels may lie anywhere below both.
-pub fn plain(cells: &[Cell]) -> Option<Plain> {
-    let mut good: Vec<&Cell> = cells.iter().filter(|c| c.is_usable()).collect();
+pub fn plain(cells: &[MeasuredCell]) -> Option<Plain> {
+    let mut good: Vec<&MeasuredCell> = cells.iter().filter(|c| c.is_usable()).collect();
     good.sort_by(|a, b| a.size_bytes.total_cmp(&b.size_bytes));
     let first = good.first()?;
     let distinct = good.windows(2).all(|w| w[0].size_bytes < w[1].size_bytes);
@@ -52,7 +54,8 @@ pub fn plain(cells: &[Cell]) -> Option<Plain> {
     if small > from {
         return None;
     }
-    let span = |c: &[&Cell]| c.len() >= 2 && c[c.len() - 1].size_bytes / c[0].size_bytes >= LEAST_SPAN;
+    let span =
+        |c: &[&MeasuredCell]| c.len() >= 2 && c[c.len() - 1].size_bytes / c[0].size_bytes >= LEAST_SPAN;
     let apart = good[from.min(good.len() - 1)].size_bytes / good[small.max(1) - 1].size_bytes;
     if !span(&good[..small]) || !span(&good[from..]) || apart > FURTHEST {
         return None;
@@ -77,7 +80,7 @@ pub fn plain(cells: &[Cell]) -> Option<Plain> {
     })
 }
 
-fn log_mean(c: &Cell) -> f64 {
+fn log_mean(c: &MeasuredCell) -> f64 {
     math::mean(&c.ops_per_s.iter().map(|v| v.ln()).collect::<Vec<f64>>())
 }
 
@@ -94,11 +97,11 @@ fn level(values: impl Iterator<Item = f64>) -> usize {
 
 /// Standard deviation of a cell's logarithm, with its degrees of freedom: how the cells of a level differ, and no less than their runs
 /// say (or what is assumed of them).
-fn spread(cells: &[&Cell], ops: &[f64], bytes: &[f64]) -> (f64, f64) {
+fn spread(cells: &[&MeasuredCell], ops: &[f64], bytes: &[f64]) -> (f64, f64) {
     let squares = |v: &[f64]| v.len() as f64 * math::variance(v, 0);
     let df = (ops.len() + bytes.len() - 2) as f64;
     let seen = ((squares(ops) + squares(bytes)) / df).sqrt();
-    let logs = |c: &&Cell| c.ops_per_s.iter().map(|v| v.ln()).collect::<Vec<f64>>();
+    let logs = |c: &&MeasuredCell| c.ops_per_s.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let runs: Vec<Vec<f64>> = cells.iter().map(logs).filter(|l| l.len() > 1).collect();
     let within = if runs.is_empty() {
         ASSUMED
@@ -118,8 +121,8 @@ mod tests {
     const KIB: f64 = 1024.0;
     const SIZES: [f64; 5] = [4.0 * KIB, 16.0 * KIB, 64.0 * KIB, 256.0 * KIB, 1024.0 * KIB];
 
-    fn cells(per_s: impl Fn(f64) -> f64) -> Vec<Cell> {
-        let one = |s: f64| Cell { size_bytes: s, concurrency: 32.0, ops_per_s: vec![per_s(s)] };
+    fn cells(per_s: impl Fn(f64) -> f64) -> Vec<MeasuredCell> {
+        let one = |s: f64| MeasuredCell { size_bytes: s, concurrency: 32.0, ops_per_s: vec![per_s(s)] };
         SIZES.iter().map(|s| one(*s)).collect()
     }
 

@@ -4,7 +4,9 @@
 /// Caps as they are published.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Caps {
+    /// As it is published.
     pub ops_per_s: f64,
+    /// As it is published.
     pub bytes_per_s: f64,
 }
 
@@ -19,41 +21,55 @@ impl Caps {
 /// One line of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
+    /// Of one op.
     pub size_bytes: f64,
+    /// As the table has it.
     pub ops_per_s: f64,
 }
 
 /// Which of the published caps a row reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
+    /// Only that on operations.
     Ops,
+    /// Only that on bytes.
     Bytes,
+    /// It lies near the knee.
     Both,
+    /// Something else limits it: latency, as a rule.
     Neither,
     /// Above a cap by more than the tolerance: the cap, or its scope, is not what was said.
     Beyond,
 }
 
+/// One row, held against the caps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowVerdict {
+    /// As it was read.
     pub row: Row,
+    /// By the tolerances of this file.
     pub reached: Reached,
     /// Share of each cap.
     pub ops_share: f64,
+    /// Share of the cap on bytes; `ops_share` is of that on operations.
     pub bytes_share: f64,
 }
 
 /// A place where more bytes an op gave more ops a second: no cap explains that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rise {
+    /// Size of the smaller ops.
     pub from_bytes: f64,
+    /// Size of the larger ones.
     pub to_bytes: f64,
     /// Relative rise of the ops rate.
     pub rise: f64,
 }
 
+/// What a table says about the caps that it is held against.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableVerdict {
+    /// Size at which both caps give the same; absent where a cap is none.
     pub knee_bytes: Option<f64>,
     /// In order of size.
     pub rows: Vec<RowVerdict>,
@@ -69,6 +85,7 @@ const BEYOND: f64 = 1.05;
 const RISES: f64 = 0.10;
 
 impl TableVerdict {
+    /// Rates fall, or stay, as sizes grow.
     pub fn is_monotone(&self) -> bool {
         self.rises.is_empty()
     }
@@ -78,7 +95,7 @@ impl TableVerdict {
         let mut out = Vec::new();
         if let Some(k) = self.knee_bytes {
             out.push(format!(
-                "By the published limits, objects below {} bytes reach the operations limit first.",
+                "By the published limits, objects smaller than {} bytes reach the operations limit first.",
                 plimsoll_model::units::significant(k, 6)
             ));
         }
@@ -90,8 +107,9 @@ impl TableVerdict {
         }
         if let Some(r) = self.rises.iter().max_by(|a, b| a.rise.total_cmp(&b.rise)) {
             out.push(format!(
-                "The rates are not monotone: from {:.0} to {:.0} bytes they rise by {:.0} %, which no cap explains. \
-                 Something else limited the smaller size (latency at this concurrency, or another state of the service).",
+                "The rates are not monotonic: from {:.0} to {:.0} bytes they rise by {:.0} %, which no cap explains. \
+                 Something else limited the smaller size (latency at this concurrency, or a different state of the \
+                 service).",
                 r.from_bytes,
                 r.to_bytes,
                 100.0 * r.rise
@@ -175,7 +193,7 @@ mod tests {
             assert!(v.rows[3..].iter().all(|r| r.reached == Reached::Bytes), "{:?}", v.rows);
             let t = v.text();
             assert!(
-                t.contains("786,432 bytes") && t.contains("not monotone") && t.contains("Neither cap"),
+                t.contains("786,432 bytes") && t.contains("not monotonic") && t.contains("Neither cap"),
                 "{t}"
             );
         }

@@ -6,15 +6,16 @@
 //! differ in ops and in bytes; a limit on a rate does not.
 
 use super::ladder::{Look, look};
-use super::{Action, DrainKind, Probe, Resource, State, cause};
+use super::{DrainKind, Probe, ProbeAction, Resource, State, cause};
 use crate::math;
-use crate::simulate::Seen;
+use crate::simulate::RatesSeen;
 
 /// What was found of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AtOnce {
     /// So many in flight, and nothing was refused; so many, and it was.
     pub passes: u32,
+    /// The fewest with which some were refused.
     pub refused: u32,
     /// Small and large ops showed the same. Without, it may as well be a limit on a rate.
     pub sure: bool,
@@ -62,15 +63,14 @@ impl Search {
 
 impl Probe {
     /// Asked once, as soon as a drain was refused much and held no rate.
-    pub(super) fn ask_at_once(&mut self) -> Option<Action> {
-        let open = |p: &Self| p.options.questions && !p.questions.at_once_asked;
-        if !open(self) || self.left_s() < WHOLE_S {
+    pub(super) fn ask_at_once(&mut self) -> Option<ProbeAction> {
+        if !self.options.questions || self.questions.at_once_asked || self.left_s() < WHOLE_S {
             return None;
         }
-        let wanders = |d: &super::Drain| {
+        let wanders = |d: &super::DrainEvidence| {
             let flat = matches!(d.kind, DrainKind::Flat | DrainKind::Unsteady) && d.window.is_none();
-            let s = d.steadiness.filter(|s| s.refused >= cause::REFUSED && !s.is_held_exactly());
-            flat && d.rate > 0.0 && s.is_some()
+            let unheld = d.steadiness.is_some_and(|s| s.refused >= cause::REFUSED && !s.is_held_exactly());
+            flat && d.rate > 0.0 && unheld
         };
         if !self.tracks.iter().flat_map(|t| &t.drains).any(wanders) {
             return None;
@@ -88,10 +88,10 @@ impl Probe {
         Some(self.at_once(Search { concurrency, ..s }))
     }
 
-    fn at_once(&mut self, s: Search) -> Action {
+    fn at_once(&mut self, s: Search) -> ProbeAction {
         let (of, concurrency) = (s.of, s.concurrency);
         self.state = State::AtOnce(s);
-        Action::Load {
+        ProbeAction::Load {
             size_bytes: match of {
                 Resource::Ops => self.options.small_bytes,
                 Resource::Bytes => self.large_bytes,
@@ -104,17 +104,15 @@ impl Probe {
         }
     }
 
-    pub(super) fn at_once_seen(&mut self, mut s: Search, seen: Option<&Seen>) -> Action {
+    pub(super) fn at_once_seen(&mut self, mut s: Search, seen: Option<&RatesSeen>) -> ProbeAction {
         // Ops pass, or are refused, whatever their size.
         s.now = seen.map(|seen| look(seen, Resource::Ops));
         self.state = State::AtOnceEnd(s);
-        Action::Stop
+        ProbeAction::Stop
     }
 
-    pub(super) fn at_once_next(&mut self, mut s: Search) -> Action {
-        for (i, track) in self.tracks.iter_mut().enumerate() {
-            (track.last_end_s, track.mark) = (self.now_s, self.used[i]);
-        }
+    pub(super) fn at_once_next(&mut self, mut s: Search) -> ProbeAction {
+        self.rest_begins();
         let Some(now) = s.now.take().filter(|l| l.rate > 0.0) else { return self.at_once_is(s.unsure()) };
         let refused = now.refused >= cause::REFUSED;
         if s.of == Resource::Bytes {
@@ -135,7 +133,7 @@ impl Probe {
         }
     }
 
-    fn at_once_of_large(&mut self, s: &Search, per_s: f64, refused: bool) -> Action {
+    fn at_once_of_large(&mut self, s: &Search, per_s: f64, refused: bool) -> ProbeAction {
         let Some((passes, small_per_s)) = s.low else { return self.at_once_is(None) };
         let more = (ABOVE * f64::from(s.high)).ceil() as u32;
         match (s.concurrency == passes, refused) {
@@ -153,7 +151,7 @@ impl Probe {
         }
     }
 
-    fn at_once_is(&mut self, found: Option<AtOnce>) -> Action {
+    fn at_once_is(&mut self, found: Option<AtOnce>) -> ProbeAction {
         self.questions.answers.at_once = found;
         // No rate is limited, as far as can be known: there is nothing to drain.
         if found.is_some() { self.finish() } else { self.choose() }

@@ -18,13 +18,14 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// For a sentence: `a burst that comes back after rest`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Bucket => "a burst that comes back after rest",
-            Self::Refusals => "refusals while the rate is held",
-            Self::Held => "a rate held more exactly than storage does by itself",
-            Self::Refusing => "refusals, at a rate that is not held",
-            Self::None => "nothing that tells it from the storage's own speed",
+            Self::Refusals => "refusals while the rate stays constant",
+            Self::Held => "a rate steadier than storage produces by itself",
+            Self::Refusing => "refusals, at a rate that is not constant",
+            Self::None => "none; the rate may be the storage's own speed",
         }
     }
 }
@@ -32,10 +33,11 @@ impl Cause {
 /// How a plateau behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
+    /// Length of the plateau that was looked at.
     pub seconds: f64,
     /// Largest less smallest distance of the work done from the straight line, in seconds of the rate.
     pub wander_s: f64,
-    /// The same in ops; infinite for bytes, which move in pieces smaller than an op.
+    /// The same in ops; infinite for bytes that move in pieces smaller than an op.
     pub wander_ops: f64,
     /// Mean square change of that distance over a sixth of the plateau, over that of two slices: what wanders by chance goes
     /// the further the longer it goes; what is held comes back. Infinite: the plateau is too short, against the latency, to tell.
@@ -74,8 +76,8 @@ impl Steadiness {
     /// the work then goes in steps of all that is in flight, which hide how it is held, and would hide as well how storage
     /// wanders. So it is averaged over a latency; a plateau that is too short for that does not tell how its rate is held.
     pub fn of(x: &[f64], dt: f64, unit: f64, refused: f64, latency_s: f64) -> Self {
-        let lag = Some((latency_s / dt).round() as usize).filter(|k| *k > 1);
-        let too_short = lag.is_some_and(|k| x.len() / 6 < LAGS * k);
+        let lag = lag(latency_s, dt);
+        let too_short = lag.is_some_and(|k| x.len() < slices_to_tell(k));
         let lag = lag.filter(|_| !too_short);
         let smooth: Vec<f64>;
         let x = match lag {
@@ -105,6 +107,7 @@ impl Steadiness {
         }
     }
 
+    /// What its shape, and its refusals, tell about who holds it.
     pub fn cause(&self) -> Cause {
         let refused = self.refused >= REFUSED;
         if refused {
@@ -131,6 +134,22 @@ impl Steadiness {
     pub fn relative_half_width(&self) -> f64 {
         if self.seconds > 0.0 { self.wander_s / self.seconds } else { f64::INFINITY }
     }
+}
+
+/// Slices that a latency lasts, where it is more than one.
+fn lag(latency_s: f64, dt: f64) -> Option<usize> {
+    Some((latency_s / dt).round() as usize).filter(|k| *k > 1)
+}
+
+/// Slices of a plateau from which on averages over `lag` of them tell who holds it.
+fn slices_to_tell(lag: usize) -> usize {
+    6 * LAGS * lag
+}
+
+/// Seconds of plateau that ops of such a latency take to tell a rate that is held from the storage's own; `None`: any length that
+/// is looked at does.
+pub(super) fn seconds_to_tell(latency_s: f64, dt: f64) -> Option<f64> {
+    lag(latency_s, dt).map(|k| slices_to_tell(k) as f64 * dt)
 }
 
 /// `lag`: slices over which the series was averaged, else two.

@@ -1,15 +1,16 @@
 //! What one drain shows: a cliff with the tokens recovered before it, a burst too short to be a level, or nothing.
 
-use super::{Resource, Steadiness, ladder};
+use super::{Resource, Steadiness, cause, ladder};
 use crate::bucket::{FitOptions, FitVerdict, fit};
 use crate::math;
 use crate::rate::Mean;
 use crate::segment::batch_interval;
 use crate::silence::{quota, without_silence};
-use crate::simulate::Seen;
+use crate::simulate::RatesSeen;
 use crate::steady;
 use crate::student;
 
+/// What shape a drain has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainKind {
     /// A burst, a cliff, a plateau.
@@ -18,10 +19,12 @@ pub enum DrainKind {
     Micro,
     /// One level.
     Flat,
+    /// It wanders too much to be any of these.
     Unsteady,
 }
 
 impl DrainKind {
+    /// For tables: `short burst`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cliff => "cliff",
@@ -34,18 +37,24 @@ impl DrainKind {
 
 /// One drain: evidence, kept as it was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drain {
+pub struct DrainEvidence {
+    /// What shape it has.
     pub kind: DrainKind,
+    /// Of the plateau, units per second.
     pub rate: f64,
+    /// Of the 95 % interval.
     pub rate_half_width: f64,
     /// Of one level: its own mean and half width, whatever rate was known before.
     pub own: Option<(f64, f64)>,
+    /// Units per second before the cliff; absent without one.
     pub burst: Option<f64>,
     /// Half width of the burst's rate, as its own batches have it.
     pub burst_half_width: f64,
     /// Tokens beyond `rate x time` that this drain found.
     pub recovered: Option<f64>,
+    /// Of the 95 % interval.
     pub recovered_half_width: f64,
+    /// When the burst ended, seconds from the drain's start; absent without a cliff.
     pub cliff_s: Option<f64>,
     /// Idle time before it; `None` for the first.
     pub idle_s: Option<f64>,
@@ -57,12 +66,15 @@ pub struct Drain {
     pub would_fill: Option<f64>,
     /// On the clock of the observations.
     pub start_s: f64,
+    /// Seconds.
     pub length_s: f64,
+    /// Length of a slice of `x`, seconds.
     pub dt_s: f64,
     /// Ops in flight that drained it.
     pub concurrency: u32,
     /// Mean time in system of what ended on the plateau, seconds.
     pub latency_s: Option<f64>,
+    /// The drain itself: units per second, per slice.
     pub x: Vec<f64>,
     /// Buckets in series before the last: (rate, capacity), fastest first.
     pub tiers: Vec<(f64, f64)>,
@@ -84,7 +96,7 @@ pub(super) struct Plateau {
 }
 
 impl Plateau {
-    pub fn add(&mut self, s: &Seen, of: Resource) {
+    pub fn add(&mut self, s: &RatesSeen, of: Resource) {
         self.x.extend_from_slice(match of {
             Resource::Ops => &s.ops_per_s,
             Resource::Bytes => &s.bytes_per_s,
@@ -102,6 +114,17 @@ impl Plateau {
         ok < SHUT_OPS && refused > 100.0 * SHUT_OPS
     }
 
+    /// Seconds of a drain without a cliff after which its plateau tells who holds it. None where any length does: refusals say it
+    /// themselves, and so do ops that take no longer than a slice.
+    pub fn tells_at_s(&self, dt: f64) -> Option<f64> {
+        let late = |v: &[f64]| math::mean(v.get(v.len() / START..).unwrap_or_default());
+        if late(&self.refused) >= cause::REFUSED * (late(&self.ok) + late(&self.refused)) {
+            return None;
+        }
+        let plateau_s = cause::seconds_to_tell(late(&self.latency_s), dt)?;
+        Some(plateau_s * START as f64 / (START - 1) as f64)
+    }
+
     /// Time of an op that waits with all others in flight: they may end together, once in such a time. None where some are
     /// refused: those do not wait.
     pub fn wave_s(&self) -> f64 {
@@ -113,6 +136,9 @@ impl Plateau {
         }
     }
 }
+
+/// The start of a drain without a cliff is the way's (connections, buffers): this part of it is not looked at.
+const START: usize = 3;
 
 /// Fewer ops than this in so long, with a hundred times as many refused and more: a drain has nothing more to show (guess; no
 /// limiter of less than 0.2 op/s is told from one that is shut).
@@ -138,7 +164,7 @@ fn window(x: &[f64], dt: f64, wave_s: f64, refused: &[f64]) -> Option<(f64, f64)
     (wave_s <= 0.0 || silence as f64 * dt > 2.0 * wave_s + dt).then_some(found)
 }
 
-fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::BucketFit {
+fn fitted(x: &[f64], dt: f64, min_post_s: f64) -> crate::bucket::TierFit {
     fit(x, dt, &FitOptions { min_post_s, ..FitOptions::default() })
 }
 
@@ -181,7 +207,7 @@ pub(super) fn is_enough(x: &[f64], dt: f64, t: f64, before: Before) -> bool {
         && t >= need(first) + 5.0
 }
 
-impl Drain {
+impl DrainEvidence {
     pub(super) fn of(x: &[f64], dt: f64, before: Before) -> Self {
         let Before { first, rate: known, .. } = before;
         if let Some((y, dt)) = without_silence(x, dt) {
@@ -284,16 +310,14 @@ impl Drain {
         let n = seen.x.len();
         let from = match self.cliff_s {
             Some(s) => (((s + 2.0) / dt) as usize).min(n),
-            // The start is the way's: connections, buffers.
-            None => n / 3,
+            None => n / START,
         };
         let part = |v: &[f64]| v.get(from.min(v.len())..).unwrap_or_default().to_vec();
         let (ok, refused, latency) = (part(&seen.ok), part(&seen.refused), part(&seen.latency_s));
         let (n_ok, n_refused): (f64, f64) = (ok.iter().sum(), refused.iter().sum());
         self.latency_s = ladder::latency(ok.iter().zip(&refused).map(|(a, b)| a + b), &latency);
         let x = part(&seen.x);
-        // Bytes move in pieces smaller than an op.
-        let unit = if x == ok { 1.0 } else { 0.0 };
+        let unit = if x == ok { 1.0 } else { whole_op(&x, &ok) };
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
         self.moves = steady::moves(&x, dt);
         let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
@@ -322,6 +346,21 @@ impl Drain {
         Some(fill > 1.3 * r + self.recovered_half_width)
     }
 }
+
+/// Bytes of one op, where they come with the ops that end: what is put into a socket's buffer at once counts as one piece. 0: they
+/// move in pieces smaller than an op.
+fn whole_op(bytes: &[f64], ok: &[f64]) -> f64 {
+    let (all, n): (f64, f64) = (bytes.iter().sum(), ok.iter().sum());
+    if !(all > 0.0 && n > 0.0) {
+        return 0.0;
+    }
+    let size = all / n;
+    let apart: f64 = bytes.iter().zip(ok).map(|(b, n)| (b - n * size).abs()).sum();
+    if apart <= SMALLER * all { size } else { 0.0 }
+}
+
+/// Share of the bytes that may be counted in another slice than their op (guess: a chunk at the edge of a slice).
+const SMALLER: f64 = 0.1;
 
 /// Upper envelope of `A(t) - r t` from `from_s` on.
 fn intercept(x: &[f64], dt: f64, from_s: f64, r: f64) -> f64 {
@@ -453,6 +492,25 @@ mod tests {
         assert!(!is_enough(&x, 0.2, 10.0, before), "{:?}", fitted(&x, 0.2, need(false)).tiers);
     }
 
+    /// Uploads of 1.1 MiB that a server delays to 30 MiB/s, as they were seen: a slice has whole ones, and one more or less of them
+    /// is 0.04 s of the rate.
+    #[test]
+    fn bytes_of_whole_ops_are_held_within_some_ops() {
+        let ops = "6344565574 6745746646 7466556566 4665745766 4666466557 4674574664 6655656656 5574665565 6655746736 7466466557 \
+                   4754655746 6557";
+        let ok: Vec<f64> = ops.chars().filter_map(|c| c.to_digit(10)).map(|n| f64::from(n) / 0.2).collect();
+        let n = ok.len();
+        let x: Vec<f64> = ok.iter().map(|v| v * 1_146_880.0).collect();
+        let seen = Plateau { x, ok, refused: vec![0.0; n], latency_s: vec![0.583; n] };
+        let before = Before { first: true, rate: None, refuted: false };
+        let mut d = DrainEvidence::of(&seen.x, 0.2, before);
+        d.judge_plateau(&seen, 0.2, Resource::Bytes);
+        assert_eq!(d.steadiness.unwrap().cause(), super::super::Cause::Held, "{:?}", d.steadiness);
+        // Bytes that come between the ends of ops are no whole ones.
+        assert_eq!(whole_op(&[10.0; 20], &[0.0, 4.0].repeat(10)), 0.0);
+        assert_eq!(whole_op(&[], &[]), 0.0);
+    }
+
     /// A step that may be a stall's ended first looks before the cliff: the burst was the sustained rate then.
     #[test]
     fn a_first_look_ends_early_only_at_what_it_can_tell() {
@@ -469,7 +527,10 @@ mod tests {
             for t in (25..60).step_by(5) {
                 x.extend((0..20).map(|_| slice()));
                 let enough = is_enough(&x, 0.25, f64::from(t), before);
-                assert!(!enough || Drain::of(&x, 0.25, before).kind != DrainKind::Unsteady, "seed {seed}");
+                assert!(
+                    !enough || DrainEvidence::of(&x, 0.25, before).kind != DrainKind::Unsteady,
+                    "seed {seed}"
+                );
             }
         }
     }
@@ -490,7 +551,7 @@ mod tests {
         let waves = |n: usize| (0..n).map(|i| [200.0, 0.0, 100.0][i % 3]);
         for n in [85, 120, 600, 870] {
             let x: Vec<f64> = [500.0].into_iter().chain([300.0; 28]).chain(waves(n)).collect();
-            let d = Drain::of(&x, 0.2, Before { first: false, rate: Some(100.0), refuted: false });
+            let d = DrainEvidence::of(&x, 0.2, Before { first: false, rate: Some(100.0), refuted: false });
             let burst = d.burst.unwrap_or_else(|| panic!("{n}: {d:?}"));
             assert!(d.kind == DrainKind::Cliff && (burst / 300.0 - 1.0).abs() < 0.05, "{n}: {d:?}");
             assert!((d.rate / 100.0 - 1.0).abs() < 0.005, "{n}: {}", d.rate);
@@ -504,7 +565,7 @@ mod tests {
         let slow: Vec<f64> =
             (0..600).map(|i| if (i * 3) / 5 != ((i + 1) * 3) / 5 { 5.0 } else { 0.0 }).collect();
         let x: Vec<f64> = [30.0; 50].into_iter().chain(slow).collect();
-        let d = Drain::of(&x, 0.2, Before { first: true, rate: None, refuted: false });
+        let d = DrainEvidence::of(&x, 0.2, Before { first: true, rate: None, refuted: false });
         assert!(d.kind == DrainKind::Cliff && (d.rate / 3.0 - 1.0).abs() < 0.02, "{:?} {}", d.kind, d.rate);
         assert!((d.recovered.unwrap() / 270.0 - 1.0).abs() < 0.05, "{:?}", d.recovered);
     }

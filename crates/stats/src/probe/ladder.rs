@@ -4,9 +4,9 @@
 //! counted like all else, and the first drain's fill is not known in any case.
 
 use super::track::FirstLook;
-use super::{Action, Probe, Resource, State};
+use super::{Probe, ProbeAction, Resource, State};
 use crate::math;
-use crate::simulate::Seen;
+use crate::simulate::RatesSeen;
 
 const RUNG_S: f64 = 2.0;
 /// Less growth than this for twice the ops in flight is none: of the rate, and of the latency.
@@ -51,7 +51,7 @@ pub(super) fn latency(ended_per_s: impl Iterator<Item = f64>, latency_s: &[f64])
     (n > 0.0 && time > 0.0).then(|| time / n)
 }
 
-pub(super) fn look(seen: &Seen, of: Resource) -> Look {
+pub(super) fn look(seen: &RatesSeen, of: Resource) -> Look {
     let x = match of {
         Resource::Ops => &seen.ops_per_s,
         Resource::Bytes => &seen.bytes_per_s,
@@ -71,7 +71,7 @@ pub(super) fn look(seen: &Seen, of: Resource) -> Look {
 const FIRST_SLICES: usize = 3;
 
 /// Latency is counted over all that ended: where something was refused, it is not that of ops.
-fn first_look(seen: &Seen, of: Resource) -> Option<FirstLook> {
+fn first_look(seen: &RatesSeen, of: Resource) -> Option<FirstLook> {
     let x = match of {
         Resource::Ops => &seen.ops_per_s,
         Resource::Bytes => &seen.bytes_per_s,
@@ -86,10 +86,10 @@ fn first_look(seen: &Seen, of: Resource) -> Option<FirstLook> {
 }
 
 impl Probe {
-    pub(super) fn rung(&mut self, l: Ladder) -> Action {
+    pub(super) fn rung(&mut self, l: Ladder) -> ProbeAction {
         let (of, concurrency) = (l.of, l.concurrency);
         self.state = State::Rung(l);
-        Action::Load {
+        ProbeAction::Load {
             size_bytes: self.size_of(of),
             concurrency,
             duration_s: RUNG_S,
@@ -99,7 +99,7 @@ impl Probe {
         }
     }
 
-    pub(super) fn rung_seen(&mut self, mut l: Ladder, seen: Option<&Seen>) -> Action {
+    pub(super) fn rung_seen(&mut self, mut l: Ladder, seen: Option<&RatesSeen>) -> ProbeAction {
         l.now = seen.map(|s| look(s, l.of));
         if let (Some(s), None) = (seen, l.before) {
             self.track(l.of).first_look = first_look(s, l.of);
@@ -111,10 +111,10 @@ impl Probe {
             }
         }
         self.state = State::RungEnd(l);
-        Action::Stop
+        ProbeAction::Stop
     }
 
-    pub(super) fn rung_next(&mut self, l: Ladder) -> Action {
+    pub(super) fn rung_next(&mut self, l: Ladder) -> ProbeAction {
         let Look { rate, refused, .. } = l.now.unwrap_or_default();
         let grew = l.before.is_none_or(|b| rate > GROWTH * b.rate);
         let most = self.options.most[l.of as usize].max(self.options.concurrency);
@@ -140,8 +140,8 @@ impl Probe {
 mod tests {
     use super::*;
 
-    fn seen(ok: f64, refused: f64, latency_s: f64) -> Seen {
-        Seen {
+    fn seen(ok: f64, refused: f64, latency_s: f64) -> RatesSeen {
+        RatesSeen {
             dt_s: 0.2,
             ops_per_s: vec![ok; 10],
             bytes_per_s: vec![1024.0 * ok; 10],
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(first_look(&seen(150.0, 55_000.0, 287e-6), Resource::Ops), None);
         let look = first_look(&seen(150.0, 0.0, 0.002), Resource::Ops).unwrap();
         assert_eq!((look.latency_s, look.per_s), (0.002, 150.0));
-        assert_eq!(first_look(&Seen::default(), Resource::Ops), None);
+        assert_eq!(first_look(&RatesSeen::default(), Resource::Ops), None);
     }
 
     /// 16 in flight at a limiter that delays: 150 op/s, each 106 ms, which is its queue.

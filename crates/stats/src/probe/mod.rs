@@ -6,14 +6,16 @@
 //! rate (when not); tokens that the other's phases took meanwhile are accounted for. Bursts too short to be a level are
 //! found by a scan and confirmed by repeated idle-and-drain cycles against a control that followed no idle time.
 //!
-//! The caller executes each [`Action`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
+//! The caller executes each [`ProbeAction`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
 mod at_once;
 mod cause;
 mod drain;
 mod ladder;
+mod micro;
 mod one_cap;
 mod open;
+mod options;
 mod outcome;
 mod questions;
 pub mod scope;
@@ -23,76 +25,35 @@ mod track;
 
 pub use at_once::AtOnce;
 pub use cause::{Cause, Steadiness};
-pub use drain::{Drain, DrainKind};
-pub use outcome::{Capacity, Found, Open, Outcome};
+pub use drain::{DrainEvidence, DrainKind};
+pub use options::ProbeOptions;
+pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
 pub use summary::refusals_cost_tokens;
 pub use track::FirstLook;
 
 use crate::math;
-use crate::simulate::Seen;
-use drain::{Micro, Plateau, micro_capacity};
+use crate::simulate::RatesSeen;
+use drain::Plateau;
 use ladder::Ladder;
+use micro::MicroRun;
 use questions::{Questions, Trial};
 use track::Track;
 
-/// What the probe may use and want.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Size of ops for the ops bucket, and the largest for the bytes bucket.
-    pub small_bytes: u64,
-    pub large_bytes: u64,
-    /// The user named the size of large ops: it is kept, however few of them end in a slice.
-    pub keep_large: bool,
-    /// Ops in flight that saturate, or from which a ladder of doublings starts.
-    pub concurrency: u32,
-    /// Highest rung of that ladder for small and for large ops; 0: no ladder. At or below `concurrency`: two rungs, the upper one
-    /// of `concurrency`.
-    pub most: [u32; 2],
-    /// Bytes that travel with each op beside its own (headers): under one cap on bytes, small ops move the fewer for them.
-    pub overhead_bytes: u64,
-    /// Bytes of one op that buffers on the way may take up at once: a burst of so many for each op in flight is none.
-    pub buffered_bytes: u64,
-    /// Whether the op moves bytes: without, there is no bytes bucket to look for.
-    pub moves_bytes: bool,
-    /// What kind of limiter it is, beside its figures: what refusals cost, burst by tokens or by time, cost of a size.
-    pub questions: bool,
-    /// Slice of the series that is wanted back.
-    pub dt_s: f64,
-    /// All phases together may take this long.
-    pub budget_s: f64,
-    /// A first drain without a cliff ends here: larger buckets are not excluded, and the result says so.
-    pub horizon_s: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            small_bytes: 1024,
-            large_bytes: 8 << 20,
-            keep_large: false,
-            concurrency: 256,
-            most: [0; 2],
-            overhead_bytes: 0,
-            buffered_bytes: 0,
-            moves_bytes: true,
-            questions: false,
-            dt_s: 0.25,
-            budget_s: 900.0,
-            horizon_s: 180.0,
-        }
-    }
-}
-
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Action {
+pub enum ProbeAction {
     /// Load, closed-loop unless a rate is offered. `continues`: the same load as before, without a break.
     Load {
+        /// Of one op.
         size_bytes: u64,
+        /// Ops in flight.
         concurrency: u32,
+        /// After which the probe wants to see what came of it.
         duration_s: f64,
+        /// Slices of the answer, seconds.
         dt_s: f64,
+        /// Ops in flight from before stay in flight.
         continues: bool,
         /// Open loop: ops per second.
         offered_per_s: Option<f64>,
@@ -101,24 +62,28 @@ pub enum Action {
     Stop,
     /// Leave the storage alone.
     Idle {
+        /// So long.
         seconds: f64,
     },
+    /// All is known that the budget allows.
     Done,
 }
 
 /// What came of the last action.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Observation {
+pub struct ProbeObservation {
     /// Seconds on any steady clock, after the action ended.
     pub now_s: f64,
-    /// Of a load: rates per slice. Absent after [`Action::Stop`] and [`Action::Idle`].
-    pub seen: Option<Seen>,
+    /// Of a load: rates per slice. Absent after [`ProbeAction::Stop`] and [`ProbeAction::Idle`].
+    pub seen: Option<RatesSeen>,
 }
 
 /// Which bucket a drain is after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
+    /// Tokens are operations.
     Ops,
+    /// Tokens are bytes.
     Bytes,
 }
 
@@ -131,6 +96,7 @@ impl Resource {
         }
     }
 
+    /// As data and sentences have it: `ops`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ops => "ops",
@@ -153,12 +119,6 @@ const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
 /// Least length of a first drain, if the budget has it.
 const LEAST_FIRST_S: f64 = 20.0;
-const MICRO_CYCLES: usize = 6;
-/// So many cycles are worth a little more than the budget, once they have begun: a budget is kept within 5 %.
-const LEAST_CYCLES: usize = 3;
-const MORE_FOR_CYCLES: f64 = 1.04;
-const MICRO_LOAD_S: f64 = 6.0;
-const MICRO_DT_S: f64 = 0.1;
 
 #[derive(Debug, Clone)]
 enum State {
@@ -198,17 +158,10 @@ struct Draining {
     seen: Plateau,
 }
 
-#[derive(Debug, Clone)]
-struct MicroRun {
-    of: Resource,
-    recovered: f64,
-    values: Vec<f64>,
-}
-
 /// The controller. Deterministic: the same observations give the same actions.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    options: Options,
+    options: ProbeOptions,
     state: State,
     started_s: f64,
     now_s: f64,
@@ -223,7 +176,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub fn new(options: Options) -> Self {
+    /// Nothing is known yet: the first action is a load.
+    pub fn new(options: ProbeOptions) -> Self {
         let mut tracks = [Track::default(), Track::default()];
         tracks[1].done = !options.moves_bytes;
         Self {
@@ -243,13 +197,13 @@ impl Probe {
     /// One phrase for a progress line.
     pub fn phase(&self) -> String {
         match &self.state {
-            State::Start | State::Pilot(_) => "pilot: what size moves bytes best".into(),
+            State::Start | State::Pilot(_) => "pilot: finding the size with the highest throughput".into(),
             State::Rung(l) | State::RungEnd(l) => {
-                format!("how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
+                format!("finding how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
             State::Resting(t) | State::Trying(t) | State::Tried(t) => t.phase(),
             State::AtOnce(s) | State::AtOnceEnd(s) => {
-                format!("how many at once are let through: {}", s.concurrency)
+                format!("finding how many requests at once get through: {}", s.concurrency)
             }
             State::Choose | State::Done => "deciding".into(),
             State::Wait(r) => format!("waiting while the {} bucket refills", r.name()),
@@ -268,6 +222,13 @@ impl Probe {
         self.now_s - self.started_s
     }
 
+    /// A load ended that drained no bucket of its own: from here on both rest.
+    fn rest_begins(&mut self) {
+        for (track, used) in self.tracks.iter_mut().zip(self.used) {
+            (track.last_end_s, track.mark) = (self.now_s, used);
+        }
+    }
+
     /// The load that ended began at `at_s`, later than it was asked for: making it ready takes time, and so long the bucket rested.
     pub fn began(&mut self, at_s: f64) {
         let State::Drained(d) = &mut self.state else { return };
@@ -281,7 +242,7 @@ impl Probe {
     }
 
     /// What to do after `last` was seen. Call it first with an observation that carries only the time.
-    pub fn next(&mut self, last: &Observation) -> Action {
+    pub fn next(&mut self, last: &ProbeObservation) -> ProbeAction {
         if matches!(self.state, State::Start) {
             self.started_s = last.now_s;
         }
@@ -312,8 +273,8 @@ impl Probe {
     }
 
     /// What is known so far.
-    pub fn outcome(&self) -> Outcome {
-        Outcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options, &self.questions)
+    pub fn outcome(&self) -> ProbeOutcome {
+        ProbeOutcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options, &self.questions)
     }
 
     /// Whose ops drain it.
@@ -332,8 +293,8 @@ impl Probe {
         self.tracks[self.drained_by(r) as usize].concurrency.unwrap_or(self.options.concurrency)
     }
 
-    fn closed_load(&self, r: Resource, duration_s: f64, dt_s: f64, continues: bool) -> Action {
-        Action::Load {
+    fn closed_load(&self, r: Resource, duration_s: f64, dt_s: f64, continues: bool) -> ProbeAction {
+        ProbeAction::Load {
             size_bytes: self.size_of(r),
             concurrency: self.concurrency_of(r),
             duration_s,
@@ -343,22 +304,22 @@ impl Probe {
         }
     }
 
-    fn finish(&mut self) -> Action {
+    fn finish(&mut self) -> ProbeAction {
         self.state = State::Done;
-        Action::Done
+        ProbeAction::Done
     }
 
-    fn start_pilot(&mut self) -> Action {
+    fn start_pilot(&mut self) -> ProbeAction {
         if !self.options.moves_bytes || self.options.keep_large {
             return self.choose();
         }
         self.pilot(Plateau::default())
     }
 
-    fn pilot(&mut self, seen: Plateau) -> Action {
+    fn pilot(&mut self, seen: Plateau) -> ProbeAction {
         let continues = !seen.x.is_empty();
         self.state = State::Pilot(seen);
-        Action::Load {
+        ProbeAction::Load {
             size_bytes: self.options.large_bytes,
             concurrency: PILOT_CONCURRENCY.min(self.options.concurrency),
             duration_s: PILOT_S,
@@ -368,7 +329,7 @@ impl Probe {
         }
     }
 
-    fn pilot_seen(&mut self, mut pilot: Plateau, seen: Option<&Seen>) -> Action {
+    fn pilot_seen(&mut self, mut pilot: Plateau, seen: Option<&RatesSeen>) -> ProbeAction {
         if let Some(s) = seen.filter(|s| !s.ops_per_s.is_empty()) {
             pilot.add(s, Resource::Bytes);
             let dt = self.options.dt_s;
@@ -379,7 +340,7 @@ impl Probe {
             }
         }
         self.choose_size(&pilot.x);
-        Action::Stop
+        ProbeAction::Stop
     }
 
     /// As large as possible, but at least 20 ops a second, so that a slice holds several.
@@ -396,7 +357,7 @@ impl Probe {
     }
 
     /// First drains first; then whichever has waited for as long as it wanted, or wait for the nearest.
-    fn choose(&mut self) -> Action {
+    fn choose(&mut self) -> ProbeAction {
         if let Some(action) = self.ask_at_once() {
             return action;
         }
@@ -446,10 +407,10 @@ impl Probe {
             return self.finish();
         }
         self.state = State::Wait(r);
-        Action::Idle { seconds }
+        ProbeAction::Idle { seconds }
     }
 
-    fn start_drain(&mut self, of: Resource) -> Action {
+    fn start_drain(&mut self, of: Resource) -> ProbeAction {
         let left = self.left_s().max(LEAST_DRAIN_S);
         let (now, used) = (self.now_s, self.used[of as usize]);
         // A first look at one bucket leaves time for one at the other, and for a second one.
@@ -478,7 +439,7 @@ impl Probe {
         })
     }
 
-    fn load_on(&mut self, mut d: Draining) -> Action {
+    fn load_on(&mut self, mut d: Draining) -> ProbeAction {
         let (of, continues, dt) = (d.of, d.t > 0.0, self.options.dt_s);
         // What is in flight at the end takes its time, too.
         let left_s = (self.left_s() - d.seen.wave_s()).min(d.limit_s - d.t);
@@ -488,11 +449,11 @@ impl Probe {
         self.closed_load(of, chunk_s, dt, continues)
     }
 
-    fn go_on(&mut self, mut d: Draining, seen: Option<&Seen>) -> Action {
+    fn go_on(&mut self, mut d: Draining, seen: Option<&RatesSeen>) -> ProbeAction {
         // The load ended before it was told to: what was seen until then is all.
         let Some(s) = seen else {
             self.state = State::Drained(d);
-            return Action::Stop;
+            return ProbeAction::Stop;
         };
         d.seen.add(s, d.of);
         d.t += d.chunk_s;
@@ -500,15 +461,30 @@ impl Probe {
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
         let enough =
             drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before) || d.seen.is_shut(self.options.dt_s);
+        if d.t >= d.limit_s - LEAST_CHUNK_S {
+            d.limit_s = d.limit_s.max(self.worth_s(&d));
+        }
         let over = d.t >= d.limit_s - LEAST_CHUNK_S || self.left_s() - d.seen.wave_s() < LEAST_CHUNK_S;
         if over || enough || self.other_cap(&d).is_some() {
             self.state = State::Drained(d);
-            return Action::Stop;
+            return ProbeAction::Stop;
         }
         self.load_on(d)
     }
 
-    fn finish_drain(&mut self, d: Draining) -> Action {
+    /// How long a first look has to be to tell a limit at all, where what is left of the budget has that much and no other use: it
+    /// is too little for a second look, and the other bucket is not waiting for its first.
+    fn worth_s(&self, d: &Draining) -> f64 {
+        let left_s = self.left_s() - d.seen.wave_s();
+        // Seconds of slices round, and a latency moves a little.
+        let wanted_s = d.seen.tells_at_s(self.options.dt_s).map_or(0.0, |s| s + LEAST_CHUNK_S);
+        let open = self.tracks.iter().filter(|t| !t.done && t.drains.is_empty()).count();
+        let spare = left_s < track::REST_S + LEAST_DRAIN_S
+            && open <= usize::from(self.tracks[d.of as usize].drains.is_empty());
+        if d.first && spare && wanted_s <= d.t + left_s { wanted_s } else { 0.0 }
+    }
+
+    fn finish_drain(&mut self, d: Draining) -> ProbeAction {
         let of = d.of;
         let dt = self.options.dt_s;
         let (now, used) = (self.now_s, self.used[of as usize]);
@@ -525,7 +501,7 @@ impl Probe {
         let concurrency = self.concurrency_of(of);
         let t = self.track(of);
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
-        let mut seen = Drain::of(&d.seen.x, dt, before);
+        let mut seen = DrainEvidence::of(&d.seen.x, dt, before);
         seen.judge_plateau(&d.seen, dt, of);
         seen.hide(hidden);
         // A bucket that was empty in the first drain shows its burst after the first rest.
@@ -578,69 +554,6 @@ impl Probe {
         if micro {
             let recovered = t.most_recovered();
             return self.micro_idle(MicroRun { of, recovered, values: Vec::new() });
-        }
-        self.choose()
-    }
-
-    /// Rest before a cycle of a short burst; `None` where neither it nor the load after it fit into the budget.
-    fn micro_rest_s(&self, m: &MicroRun) -> Option<f64> {
-        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
-        let seconds = 1.5 * m.recovered / rate + 1.0;
-        let more = if (1..LEAST_CYCLES).contains(&m.values.len()) { MORE_FOR_CYCLES } else { 1.0 };
-        let end_s = self.elapsed_s() + seconds + MICRO_LOAD_S;
-        (end_s <= more * self.options.budget_s).then_some(seconds)
-    }
-
-    fn micro_idle(&mut self, m: MicroRun) -> Action {
-        let Some(seconds) = self.micro_rest_s(&m) else { return self.micro_done(m) };
-        self.state = State::MicroIdle(m);
-        Action::Idle { seconds }
-    }
-
-    fn micro_load(&mut self, m: MicroRun) -> Action {
-        let of = m.of;
-        self.state = State::MicroLoad(m);
-        self.closed_load(of, MICRO_LOAD_S, MICRO_DT_S, false)
-    }
-
-    fn micro_seen(&mut self, mut m: MicroRun, seen: Option<&Seen>) -> Action {
-        let rate = self.tracks[m.of as usize].rate.unwrap_or(1.0);
-        if let Some(s) = seen {
-            let x = match m.of {
-                Resource::Ops => &s.ops_per_s,
-                Resource::Bytes => &s.bytes_per_s,
-            };
-            m.values.push(micro_capacity(x, s.dt_s, rate));
-        }
-        self.state = State::MicroStop(m);
-        Action::Stop
-    }
-
-    fn micro_next(&mut self, m: MicroRun) -> Action {
-        if m.values.len() < MICRO_CYCLES {
-            return self.micro_idle(m);
-        }
-        self.micro_done(m)
-    }
-
-    fn micro_done(&mut self, m: MicroRun) -> Action {
-        let dt = self.options.dt_s;
-        let (now, used) = (self.now_s, self.used[m.of as usize]);
-        let horizon_s = self.options.horizon_s;
-        // The plateau that the same ops have seen.
-        let per_op = if self.drained_by(m.of) == m.of { 1.0 } else { self.options.small_bytes as f64 };
-        let first = self.tracks[self.drained_by(m.of) as usize].drains.first();
-        let plateau: Vec<f64> = first.map_or(&[][..], |d| &d.x).iter().map(|x| x * per_op).collect();
-        let t = self.track(m.of);
-        t.last_end_s = now;
-        t.mark = used;
-        let rate = t.rate.unwrap_or(0.0);
-        t.micro = Micro::of(&m.values, &plateau, dt, rate);
-        let seen_s = t.drains.iter().map(|d| d.length_s).fold(0.0, f64::max);
-        if t.micro.is_some_and(|m| !m.is_real(rate)) && seen_s < horizon_s {
-            t.drains.iter_mut().for_each(Drain::refute);
-            (t.micro, t.refuted, t.look_again) = (None, true, true);
-            (t.done, t.want_s) = (false, 0.0);
         }
         self.choose()
     }

@@ -1,6 +1,6 @@
 //! One cap that both loads meet: small and large ops come to the same ops, or to the same bytes, per second.
 
-use super::{Drain, Draining, Probe, Resource};
+use super::{DrainEvidence, Draining, Probe, Resource};
 use crate::math;
 
 /// Rates that differ by less are the same cap's (validated: one bucket under two loads).
@@ -36,7 +36,7 @@ impl Probe {
             return;
         }
         self.looked_twice = true;
-        ops.drains.iter_mut().for_each(Drain::was_a_burst);
+        ops.drains.iter_mut().for_each(DrainEvidence::was_a_burst);
         (ops.rate, ops.burst, ops.micro) = (None, None, None);
         (ops.done, ops.look_again, ops.want_s) = (false, true, 0.0);
     }

@@ -2,6 +2,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::cause::seconds_to_tell;
 use super::outcome::{Capacity, Found, Open};
 use super::questions::Penalty;
 use super::track::MOST_DRAINS;
@@ -15,30 +16,30 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
         return Vec::new();
     }
     let Some(s) = f.sustained else {
-        return open(format!("no rate of {unit} was seen to hold: more of the budget is needed"), None);
+        return open(format!("no constant rate of {unit} was seen: a larger --budget is needed"), None);
     };
-    let mut out: Vec<Open> = grew(f).into_iter().chain(unclear(f, s)).collect();
+    let mut out: Vec<Open> = grew(f).into_iter().chain(too_short(f)).chain(unclear(f, s)).collect();
     // Where cycles of its own did not bear a short burst out, it is no question any more.
     let once = t.micro.is_none() && f.drains.iter().any(|d| d.kind == DrainKind::Micro);
     out.extend(match f.capacity {
         Capacity::NoneSeen if once => open(
             format!(
-                "a short burst of {unit} was seen once, and there was no time to see whether it comes back: about {MICRO_S:.0} s \
-                 more would tell"
+                "a short burst of {unit} was seen once, and there was no time to check whether it comes back: about \
+                 {MICRO_S:.0} s more would settle it"
             ),
             Some(MICRO_S),
         ),
         Capacity::NoneSeen if f.drains.iter().any(|d| d.kind == DrainKind::Cliff) => open(
             format!(
-                "the rate of {unit} fell, and no burst was surely seen to come back after rest: no bucket shows that; a second probe \
-                 would tell whether the storage itself was faster at first"
+                "the rate of {unit} fell, but no burst clearly came back after rest, as a token bucket's would; a \
+                 second probe would show whether the storage itself was faster at first"
             ),
             None,
         ),
         Capacity::NoneSeen => open(
             format!(
-                "no burst of {unit} was seen in {:.0} s: a bucket whose cliff comes later is not excluded; --goal {:.0}s with \
-                 --budget {:.0}s would look ten times as long",
+                "no burst of {unit} was seen in {:.0} s: a bucket that runs dry later is not excluded; --goal {:.0}s \
+                 with --budget {:.0}s would measure ten times as long",
                 f.horizon_s,
                 10.0 * f.horizon_s,
                 (25.0 * f.horizon_s + 60.0).round()
@@ -46,14 +47,15 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
             None,
         ),
         Capacity::AtLeast(_) if t.drains.len() >= MOST_DRAINS => open(
-            format!("the capacity of the {unit} bucket is at least what was seen: {MOST_DRAINS} drains did not agree on more"),
+            format!("the capacity of the {unit} bucket is a lower bound: {MOST_DRAINS} drains did not agree on a \
+                     value"),
             None,
         ),
         Capacity::AtLeast(_) => {
             let more_s = t.capacity_rest_s() + t.drain_s();
             open(
                 format!(
-                    "the capacity of the {unit} bucket is at least what was seen: about {more_s:.0} s more of idle time and \
+                    "the capacity of the {unit} bucket is a lower bound: about {more_s:.0} s more of rest and \
                      draining would settle it"
                 ),
                 Some(more_s),
@@ -62,14 +64,15 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
         // A bucket that fills within seconds shows its refill in no rest: more time would not help.
         Capacity::Measured(_) if f.refill.is_none() && t.micro.is_none() => match t.refill_rest_s() {
             Some(_) if t.drains.len() >= MOST_DRAINS => {
-                open(format!("the refill rate of the {unit} bucket was not measured by itself in {MOST_DRAINS} drains"), None)
+                open(format!("the refill rate of the {unit} bucket was not measured separately in {MOST_DRAINS} \
+                              drains"), None)
             }
             Some(rest_s) => {
                 let more_s = rest_s + t.drain_s();
                 open(
                     format!(
-                        "the refill rate of the {unit} bucket was not measured by itself (while it is drained, tokens come at \
-                         the sustained rate): about {more_s:.0} s more would do"
+                        "the refill rate of the {unit} bucket was not measured separately (while it drains, tokens \
+                         arrive at the sustained rate): about {more_s:.0} s more would settle it"
                     ),
                     Some(more_s),
                 )
@@ -92,20 +95,22 @@ pub(super) fn refused_rate(f: &Found, penalty: Option<Penalty>) -> Option<Open> 
     let unit = f.resource.name();
     let text = match penalty {
         Some(Penalty::CostsTokens(e)) if e.high.is_finite() => format!(
-            "the highest rate of {unit} that is not refused lies between {} and {} per second: a larger --budget would narrow it",
+            "the highest rate of {unit} without refusals lies between {} and {} per second: a larger --budget would \
+             narrow it",
             words::about(e.low, 3),
             words::about(e.high, 3)
         ),
         Some(Penalty::CostsTokens(e)) => format!(
-            "the highest rate of {unit} that is not refused is at least {} per second: a higher one was not reached",
+            "the highest rate of {unit} without refusals is at least {} per second: no higher rate was reached",
             words::about(e.low, 3)
         ),
         _ if f.passed_per_s() > 0.0 => format!(
-            "what passes of {unit} while much is refused held no rate: what kind of limit it is was not found out; a larger --budget \
-             would look for longer"
+            "the rate of {unit} that gets through while most are refused is not constant: the kind of limit was not \
+             identified; a larger --budget would measure for longer"
         ),
         _ => format!(
-            "what passes of {unit} when a load holds back was not found out: a larger --budget would tell"
+            "the rate of {unit} that a load gets when it backs off was not measured: a larger --budget would settle \
+             it"
         ),
     };
     Some(Open { text, more_s: None })
@@ -116,7 +121,8 @@ fn grew(f: &Found) -> Option<Open> {
     let (e, latency_s) = (f.known()?, f.drains.iter().rev().find_map(|d| d.latency_s)?);
     f.is_latency_bound().then(|| Open {
         text: format!(
-            "the rate of {} still grew with the ops in flight where they were the most: {} in flight at {} each set it, and {} are              possible at the least; {} in flight would tell",
+            "the rate of {} was still growing at the highest concurrency: {} in flight at {} each determined it, and \
+             at least {} is possible; measure with {} in flight",
             f.resource.name(),
             f.concurrency,
             plimsoll_model::units::format_latency_ns(latency_s * 1e9),
@@ -130,21 +136,39 @@ fn grew(f: &Found) -> Option<Open> {
     })
 }
 
+/// The plateau ended before it could be told from the storage's own speed.
+fn too_short(f: &Found) -> Option<Open> {
+    let looked = f.drains.iter().filter_map(|d| Some((d.steadiness?, d.dt_s)));
+    let (s, dt) = looked.max_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds))?;
+    let wanted_s = seconds_to_tell(s.latency_s, dt).filter(|w| f.cause() == Cause::None && s.seconds < *w)?;
+    Some(Open {
+        text: format!(
+            "a plateau of {:.0} s is too short to tell a limit on {} from the storage's own speed when each op takes \
+             {}: {:.0} s would be enough, with a larger --budget",
+            s.seconds,
+            f.resource.name(),
+            plimsoll_model::units::format_latency_ns(s.latency_s * 1e9),
+            wanted_s
+        ),
+        more_s: None,
+    })
+}
+
 /// Why the rate itself is not given.
 fn unclear(f: &Found, s: Estimate) -> Vec<Open> {
     let unit = f.resource.name();
     let text = match f.moved() {
         Some((how, by)) => format!(
-            "the rate of {unit} {how} by {:.0} % while it was seen: no rate follows that would be held; look for other load, or \
-             probe again for longer",
+            "the rate of {unit} {how} by {:.0} % while it was measured, so no constant rate can be given; look for \
+             other load, or probe again for longer",
             100.0 * by.abs()
         ),
         None if f.known().is_none() && !(s.low > 0.0 && s.high.is_finite()) => format!(
-            "the rate of {unit} is not known: it varied too much, or was seen for too short a time, for an interval; a larger \
-             --budget would tell"
+            "the rate of {unit} is not known: it varied too much, or was seen too briefly, for an interval; a larger \
+             --budget would help"
         ),
         None if f.known().is_none() => format!(
-            "the rate of {unit} is known only to lie between {} and {} per second: a larger --budget would narrow it",
+            "the rate of {unit} is only known to lie between {} and {} per second: a larger --budget would narrow it",
             words::about(s.low.max(0.0), 2),
             words::about(s.high, 2)
         ),

@@ -6,7 +6,7 @@ use super::ladder::GROWTH;
 use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
-use super::{AtOnce, Cause, Drain, DrainKind, Options, Resource, Track};
+use super::{AtOnce, Cause, DrainEvidence, DrainKind, ProbeOptions, Resource, Track};
 use crate::math;
 use crate::student;
 
@@ -38,11 +38,15 @@ pub enum Capacity {
 /// One resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
+    /// Which of the two it is.
     pub resource: Resource,
     /// Units per second.
     pub sustained: Option<Estimate>,
+    /// Units per second, while its tokens last.
     pub burst: Option<Estimate>,
+    /// Tokens: of a full bucket.
     pub capacity: Capacity,
+    /// Tokens per second that come back.
     pub refill: Option<Estimate>,
     /// Longest single drain: how long a rate was seen.
     pub horizon_s: f64,
@@ -56,12 +60,14 @@ pub struct Found {
     pub latency_below_s: Option<f64>,
     /// What remains open, each with what would settle it.
     pub open: Vec<Open>,
-    pub drains: Vec<Drain>,
+    /// All of them, in order.
+    pub drains: Vec<DrainEvidence>,
 }
 
 /// A question that remains open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Open {
+    /// A sentence, without its full stop.
     pub text: String,
     /// So much more of the same probe would settle it, seconds; `None`: more time alone would not.
     pub more_s: Option<f64>,
@@ -85,7 +91,7 @@ impl Found {
 
     /// Ops (or bytes) per second that passed where most was refused.
     pub fn passed_per_s(&self) -> f64 {
-        let share = |d: &Drain| d.steadiness.map_or(0.0, |s| s.refused);
+        let share = |d: &DrainEvidence| d.steadiness.map_or(0.0, |s| s.refused);
         let most = self.drains.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
         most.map_or(0.0, |d| math::mean(&d.x[d.x.len() / 3..]))
     }
@@ -100,7 +106,7 @@ impl Found {
         if self.is_bucket() {
             return Cause::Bucket;
         }
-        let of = |d: &Drain| {
+        let of = |d: &DrainEvidence| {
             let cause = match d.window {
                 Some(_) => Cause::Held,
                 None => d.steadiness.map_or(Cause::None, |s| s.cause()),
@@ -113,7 +119,7 @@ impl Found {
 
     /// The rate grew with the ops in flight up to the ladder's top, and they take no longer there than half as many did: where a limit
     /// delays, the ops beyond what it allows wait, and latency grows with their number (Little's law).
-    fn latency_sets(&self, d: &Drain) -> bool {
+    fn latency_sets(&self, d: &DrainEvidence) -> bool {
         let longer = |below_s: f64| d.latency_s.is_none_or(|l| l > GROWTH * below_s);
         self.still_grew && self.latency_below_s.is_some_and(|b| !longer(b))
     }
@@ -151,26 +157,31 @@ impl Found {
 
 /// Both resources.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ProbeOutcome {
+    /// The bucket of operations.
     pub ops: Found,
+    /// The bucket of bytes; empty where the op moves none.
     pub bytes: Found,
     /// Size of the large ops, as the pilot chose it.
     pub large_bytes: u64,
+    /// Size of the small ops.
     pub small_bytes: u64,
     /// Bytes that travel with each op beside its own.
     pub overhead_bytes: u64,
     /// Whether a bytes bucket was looked for.
     pub moves_bytes: bool,
+    /// What kind of limiter it is.
     pub answers: Answers,
+    /// On the clock of the observations.
     pub elapsed_s: f64,
 }
 
-impl Outcome {
+impl ProbeOutcome {
     pub(super) fn of(
         tracks: &[Track; 2],
         large_bytes: u64,
         elapsed_s: f64,
-        o: &Options,
+        o: &ProbeOptions,
         questions: &Questions,
     ) -> Self {
         let answers = questions.answers;
@@ -211,12 +222,13 @@ impl Outcome {
         }
         let text = if sure {
             format!(
-                "what the storage does with what is let through was not looked at: a measurement with {passes} in flight would tell"
+                "what the storage does with the requests that get through was not measured: run a measurement with \
+                 {passes} in flight"
             )
         } else {
             format!(
-                "whether it is more than {passes} requests at once that are refused, or a rate that so many come to, was not found out: \
-                 ops that take longer each (of another size), or a larger --budget, would tell"
+                "whether the limit is on more than {passes} requests at once, or on a rate that this many reach, was \
+                 not determined: slower ops (of another size) or a larger --budget would settle it"
             )
         };
         self.ops.open.push(Open { text, more_s: None });
@@ -327,7 +339,7 @@ impl Outcome {
     }
 }
 
-fn found(resource: Resource, t: &Track, o: &Options) -> Found {
+fn found(resource: Resource, t: &Track, o: &ProbeOptions) -> Found {
     let horizon_s = t.drains.iter().map(|d| d.length_s).fold(0.0, f64::max);
     let sustained = sustained(t);
     let capacity = capacity(t);
@@ -356,7 +368,7 @@ fn found(resource: Resource, t: &Track, o: &Options) -> Found {
 
 /// Median over the drains that saw a plateau, with the interval of a long one, or their spread if that is wider.
 fn sustained(t: &Track) -> Option<Estimate> {
-    let seen: Vec<&Drain> = t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).collect();
+    let seen: Vec<&DrainEvidence> = t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).collect();
     let rates: Vec<f64> = seen.iter().map(|d| d.rate).collect();
     if rates.is_empty() {
         return t.rate.map(|r| Estimate::symmetric(r, f64::INFINITY, 1.0));
@@ -412,7 +424,7 @@ fn capacity(t: &Track) -> Capacity {
         let hw = m.half_width().hypot(0.04 * m.capacity);
         return Capacity::Measured(Estimate::symmetric(m.capacity, hw, m.cycles as f64));
     }
-    let seen: Vec<&Drain> = t.drains.iter().filter(|d| d.recovered.is_some()).collect();
+    let seen: Vec<&DrainEvidence> = t.drains.iter().filter(|d| d.recovered.is_some()).collect();
     if seen.iter().all(|d| matches!(d.kind, DrainKind::Flat | DrainKind::Unsteady)) {
         return Capacity::NoneSeen;
     }
@@ -427,7 +439,7 @@ fn capacity(t: &Track) -> Capacity {
     }
     // How full it was before the first drain is not known.
     let rested = seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.93 * most));
-    let full: Vec<&Drain> = seen
+    let full: Vec<&DrainEvidence> = seen
         .iter()
         .filter(|d| d.recovered > Some(0.93 * most) && (d.idle_s.is_some() || !rested))
         .copied()
@@ -452,7 +464,7 @@ fn least(t: &Track, most: f64) -> f64 {
     let finite = |w: f64| if w.is_finite() { w } else { 0.0 };
     let seen = || t.drains.iter().filter(|d| d.recovered.is_some());
     let highest = seen().map(|d| d.rate + finite(d.rate_half_width)).fold(0.0, f64::max);
-    let sure = |d: &Drain| {
+    let sure = |d: &DrainEvidence| {
         let burst_s = d.cliff_s.unwrap_or(0.0);
         d.recovered.unwrap_or(0.0) - finite(d.recovered_half_width) - (highest - d.rate).max(0.0) * burst_s
     };
@@ -462,7 +474,7 @@ fn least(t: &Track, most: f64) -> f64 {
 /// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
 /// was the storage's own.
 fn came_back(t: &Track, most: f64) -> bool {
-    let rested: Vec<&Drain> =
+    let rested: Vec<&DrainEvidence> =
         t.drains.iter().filter(|d| d.recovered.is_some() && d.would_fill >= Some(0.5 * most)).collect();
     let with = rested.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
     with >= rested.len() - with
@@ -484,18 +496,18 @@ mod tests {
     use super::super::drain::Before;
     use super::*;
 
-    fn drain(burst_s: usize, idle_s: Option<f64>) -> Drain {
+    fn drain(burst_s: usize, idle_s: Option<f64>) -> DrainEvidence {
         let x: Vec<f64> = [300.0].repeat(5 * burst_s).into_iter().chain([100.0].repeat(150)).collect();
         let before = Before { first: idle_s.is_none(), rate: idle_s.map(|_| 100.0), refuted: false };
-        Drain {
+        DrainEvidence {
             idle_s,
             rest_s: idle_s.unwrap_or(0.0),
             length_s: x.len() as f64 * 0.2,
-            ..Drain::of(&x, 0.2, before)
+            ..DrainEvidence::of(&x, 0.2, before)
         }
     }
 
-    fn seen(drains: &[Drain]) -> Capacity {
+    fn seen(drains: &[DrainEvidence]) -> Capacity {
         let mut t = Track { rate: Some(100.0), drains: drains.to_vec(), ..Track::default() };
         t.decide(100.0);
         capacity(&t)

@@ -4,9 +4,9 @@
 use plimsoll_model::Estimate;
 
 use super::drain::Plateau;
-use super::{Action, AtOnce, Capacity, Cause, DrainKind, Found, Outcome, Probe, Resource, State};
+use super::{AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, State};
 use crate::math;
-use crate::simulate::Seen;
+use crate::simulate::RatesSeen;
 
 /// What a refused request costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,11 +42,13 @@ pub enum Cost {
 /// Answers, as far as there are any.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Answers {
+    /// What refusals cost.
     pub penalty: Option<Penalty>,
     /// Seconds for which the highest rate without refusals was seen.
     pub free_s: Option<f64>,
     /// Of ops and of bytes. The ratio of the burst's lengths is the measurement.
     pub burst: [Option<(BurstLaw, f64)>; 2],
+    /// What an op of a size between the two costs.
     pub cost: Option<Cost>,
     /// What is refused is how many requests there are at once.
     pub at_once: Option<AtOnce>,
@@ -146,15 +148,21 @@ const UNITS: [f64; 6] = [4096.0, 16384.0, 65536.0, 131_072.0, 262_144.0, 1_048_5
 impl Trial {
     pub fn phase(&self) -> String {
         match self.question {
-            Question::TwiceTheRate(_) => "does a refusal cost tokens: twice the rate is offered".into(),
+            Question::TwiceTheRate(_) => "offering twice the rate: do refused requests cost tokens?".into(),
             Question::Bisect(b) => {
-                format!("highest rate without refusals: {} op/s offered", crate::words::about(b.offered, 3))
+                format!(
+                    "looking for the highest rate without refusals: offering {} op/s",
+                    crate::words::about(b.offered, 3)
+                )
             }
             Question::HalfExcess { of, .. } => {
-                format!("is the burst of {} one of tokens or of time", of.name())
+                format!("is the burst of {} limited by tokens or by time?", of.name())
             }
             Question::InBetween => {
-                format!("what an op of {} costs", plimsoll_model::units::format_size(self.size_bytes))
+                format!(
+                    "measuring what an op of {} costs",
+                    plimsoll_model::units::format_size(self.size_bytes)
+                )
             }
         }
     }
@@ -179,7 +187,7 @@ impl Trial {
 
 impl Probe {
     /// The next question that is open and can be answered within the budget.
-    pub(super) fn ask(&mut self) -> Action {
+    pub(super) fn ask(&mut self) -> ProbeAction {
         if !self.questions.enabled {
             return self.finish();
         }
@@ -256,7 +264,7 @@ impl Probe {
     }
 
     /// A rest until the bucket is full, then half of the excess.
-    fn ask_burst(&mut self, f: &Found) -> Option<Action> {
+    fn ask_burst(&mut self, f: &Found) -> Option<ProbeAction> {
         let i = f.resource as usize;
         if self.questions.burst_asked[i] {
             return None;
@@ -284,7 +292,7 @@ impl Probe {
                 return None;
             }
             // Asked again after it: the state is to choose.
-            return Some(Action::Idle { seconds: rest_s - idle_s + self.options.dt_s });
+            return Some(ProbeAction::Idle { seconds: rest_s - idle_s + self.options.dt_s });
         }
         self.questions.burst_asked[i] = true;
         let offered = rate + 0.5 * (burst - rate);
@@ -304,7 +312,7 @@ impl Probe {
     }
 
     /// Two sizes between the caps: at the knee, where a shared resource gives half, and at half as much again, where units show.
-    fn ask_cost(&mut self, known: &Outcome) -> Option<Trial> {
+    fn ask_cost(&mut self, known: &ProbeOutcome) -> Option<Trial> {
         if self.questions.cost_asked {
             return None;
         }
@@ -338,13 +346,13 @@ impl Probe {
     }
 
     /// The trial, after the rest that it wants.
-    pub(super) fn try_it(&mut self, mut t: Trial) -> Action {
+    pub(super) fn try_it(&mut self, mut t: Trial) -> ProbeAction {
         let seconds = std::mem::take(&mut t.rest_s);
         if seconds > 0.0 {
             self.state = State::Resting(t);
-            return Action::Idle { seconds };
+            return ProbeAction::Idle { seconds };
         }
-        let action = Action::Load {
+        let action = ProbeAction::Load {
             size_bytes: t.size_bytes,
             concurrency: t.concurrency,
             duration_s: t.length_s,
@@ -356,7 +364,7 @@ impl Probe {
         action
     }
 
-    pub(super) fn trial_seen(&mut self, mut t: Trial, seen: Option<&Seen>) -> Action {
+    pub(super) fn trial_seen(&mut self, mut t: Trial, seen: Option<&RatesSeen>) -> ProbeAction {
         if let Some(s) = seen {
             let of = match t.question {
                 Question::HalfExcess { of, .. } => of,
@@ -365,14 +373,12 @@ impl Probe {
             t.seen.add(s, of);
         }
         self.state = State::Tried(t);
-        Action::Stop
+        ProbeAction::Stop
     }
 
-    pub(super) fn trial_next(&mut self, t: Trial) -> Action {
+    pub(super) fn trial_next(&mut self, t: Trial) -> ProbeAction {
         let dt = self.options.dt_s;
-        for (i, track) in self.tracks.iter_mut().enumerate() {
-            (track.last_end_s, track.mark) = (self.now_s, self.used[i]);
-        }
+        self.rest_begins();
         if t.again > 0 && t.stood_still(dt) {
             let rest_s = if matches!(t.question, Question::Bisect(_)) {
                 self.times_of(t.offered_per_s.unwrap_or(0.0)).0
@@ -426,7 +432,7 @@ impl Probe {
         self.choose()
     }
 
-    fn bisect(&mut self, mut b: Bisection, t: Trial) -> Action {
+    fn bisect(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
         b.offered = match b.high {
             None => 2.0 * b.low,
             Some(high) if b.low > 0.0 => (b.low * high).sqrt(),

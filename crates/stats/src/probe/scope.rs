@@ -4,16 +4,23 @@
 /// What can be doubled, the narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dimension {
+    /// More connections to the same endpoint.
     Connection,
+    /// More key prefixes in the same bucket.
     Prefix,
+    /// More buckets.
     Bucket,
+    /// More access keys.
     Key,
+    /// More client machines.
     Client,
 }
 
 impl Dimension {
+    /// In order, the narrowest first.
     pub const ALL: [Self; 5] = [Self::Connection, Self::Prefix, Self::Bucket, Self::Key, Self::Client];
 
+    /// As options and data have it: `connection`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connection => "connection",
@@ -24,6 +31,7 @@ impl Dimension {
         }
     }
 
+    /// The inverse of [`Self::name`].
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.name() == name)
     }
@@ -34,17 +42,19 @@ impl Dimension {
             Self::Connection | Self::Prefix => "",
             Self::Bucket => "--second-bucket NAME",
             Self::Key => "--second-profile NAME",
-            Self::Client => "a second machine that runs the same command at the same time",
+            Self::Client => "a second machine running the same command at the same time",
         }
     }
 }
 
+/// What the plateau did when one thing was doubled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubling {
     /// The plateau doubles: the limit is per this.
     Doubles,
     /// It stays: the limit is wider.
     Stays,
+    /// Neither, by the thresholds of [`Self::of`].
     Undetermined,
 }
 
@@ -58,6 +68,7 @@ impl Doubling {
         }
     }
 
+    /// For a sentence: `the limit is per this`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Doubles => "the limit is per this",
@@ -108,27 +119,30 @@ pub fn open(seen: &[Doubled], cut: &[Dimension]) -> Option<String> {
             format!(
                 "{} ({})",
                 d.name(),
-                if cut.contains(&d) { "the budget ended before it" } else { d.needs() }
+                if cut.contains(&d) { "the budget ran out first" } else { d.needs() }
             )
         })
         .collect();
     let excluded = not(Doubling::Stays);
     let mut out = if excluded.is_empty() {
-        "The limit's scope is not known.".to_owned()
+        "The scope of the limit is not known.".to_owned()
     } else {
         format!("The limit is not per {}.", excluded.join(", nor per "))
     };
     let doubled = not(Doubling::Doubles);
     if !doubled.is_empty() {
         out += &format!(
-            " The rate doubled with a second {}, but connections and prefixes were doubled with it, and by themselves they are \
+            " The rate doubled with a second {}, but that also doubled connections and prefixes, whose own effect is \
              not clear.",
             doubled.join(" and a second ")
         );
     }
     let unclear = not(Doubling::Undetermined);
     if !unclear.is_empty() {
-        out += &format!(" Undetermined for {}: the rate neither stayed nor doubled.", unclear.join(", "));
+        out += &format!(
+            " Undetermined for {}: the rate neither stayed the same nor doubled.",
+            unclear.join(", ")
+        );
     }
     if !left.is_empty() {
         out += &format!(" Not tried: {}.", left.join(", "));
@@ -159,7 +173,10 @@ mod tests {
             let seen = [(Connection, connection), (Prefix, 1.0), (Bucket, 2.0)];
             assert_eq!(scope(&seen), "unknown", "{connection}");
             let text = open(&seen, &[]).unwrap();
-            assert!(text.contains("doubled with a second bucket, but connections"), "{text}");
+            assert!(
+                text.contains("doubled with a second bucket, but that also doubled connections"),
+                "{text}"
+            );
             assert!(text.contains("Undetermined for connection"), "{text}");
         }
         assert_eq!(scope(&[(Connection, 1.0), (Bucket, 2.0)]), "unknown", "prefixes were not tried");
@@ -178,7 +195,7 @@ mod tests {
         assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("second machine"), "{text}");
         let text = open(&seen, &[Key]).unwrap();
         assert!(
-            text.contains("key (the budget ended before it)") && !text.contains("--second-profile"),
+            text.contains("key (the budget ran out first)") && !text.contains("--second-profile"),
             "{text}"
         );
         assert_eq!(open(&[(Connection, 1.0), (Prefix, 1.0), (Key, 2.0)], &[]), None);

@@ -4,13 +4,16 @@
 /// Whether an op draws on the bucket of the op that was probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
+    /// One bucket for both.
     Shared,
+    /// Neither slows the other.
     Separate,
     /// It makes the other slower, but not as one bucket would: a resource that both use, or more buckets than one.
     Undetermined,
 }
 
 impl Sharing {
+    /// For a sentence: `same bucket`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Shared => "same bucket",
@@ -29,6 +32,7 @@ pub struct Pair {
     pub other_alone: f64,
     /// Both at once.
     pub first: f64,
+    /// The other, while the first runs.
     pub other: f64,
 }
 

@@ -6,7 +6,7 @@ use plimsoll_model::units::{format_size, significant};
 use plimsoll_model::{Estimate, Finding, Level};
 
 use super::questions::{BurstLaw, Cost, Penalty};
-use super::{Capacity, Cause, Drain, Found, Outcome, Resource};
+use super::{Capacity, Cause, DrainEvidence, Found, ProbeOutcome, Resource};
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -21,7 +21,7 @@ pub fn refusals_cost_tokens(findings: &[Finding]) -> bool {
     findings.iter().any(|f| f.name == PENALTY && f.evidence.iter().any(costs))
 }
 
-impl Outcome {
+impl ProbeOutcome {
     /// As the summary has it. The scope is unknown until another probe varies it.
     pub fn summary(&self, target: &str, op_class: &str) -> LimitSummary {
         // A cap that was seen under the other's load only is not known.
@@ -130,16 +130,17 @@ impl Outcome {
                 Resource::Bytes => (words::about(f.passed_per_s() / 1e6, 3), "MB"),
             };
             match refused {
-                1.0.. => "it refuses all attempts of a load that does not hold back".to_owned(),
+                1.0.. => "the limiter refuses every attempt of a load that does not back off".to_owned(),
                 _ => format!(
-                    "it refuses what is too much ({} of attempts on the plateau, while {amount} {unit}/s pass)",
+                    "the limiter refuses the excess ({} of attempts on the plateau, while {amount} {unit}/s get \
+                     through)",
                     share(refused)
                 ),
             }
         } else {
             let latency = last.and_then(|d| d.latency_s).unwrap_or(0.0);
             format!(
-                "it delays what is too much ({} in the mean with {} in flight)",
+                "the limiter delays the excess (mean latency {} with {} in flight)",
                 plimsoll_model::units::format_latency_ns(latency * 1e9),
                 last.map_or(f.concurrency, |d| d.concurrency)
             )
@@ -153,7 +154,7 @@ impl Outcome {
             Cause::Refusing if self.is_proved(f.resource) => "refusals",
             cause => cause.words(),
         };
-        let text = format!("The limit on {unit} shows by {shows}: {how}{held}.");
+        let text = format!("Evidence for the limit on {unit}: {shows}; {how}{held}.");
         out.push(Finding::new("F40", "limit_cause", Level::Info, text));
         if let Some((period_s, units)) = f.window() {
             let (amount, unit) = if f.resource == Resource::Ops {
@@ -162,15 +163,15 @@ impl Outcome {
                 let (unit, k) = words::bytes_unit(units);
                 (words::about(units / k, 3), unit.to_owned())
             };
-            let text = format!(
-                "It is a quota per fixed window: {amount} {unit} in each {period_s:.1} s, then nothing."
-            );
+            let text =
+                format!("It is a fixed-window quota: {amount} {unit} in each {period_s:.1} s, then nothing.");
             out.push(Finding::new("F42", "limit_window", Level::Info, text));
         }
         if let Some((rate, capacity)) = f.first_tier() {
             let n = |x: f64| amount(f.resource, x);
             let text = format!(
-                "There are two buckets of {unit} in series: a first of {} with {}/s, and the one that is given here.",
+                "There are two token buckets for {unit} in series: one of {} refilled at {}/s, and the one reported \
+                 here.",
                 n(capacity),
                 n(rate)
             );
@@ -180,10 +181,12 @@ impl Outcome {
             let ratio = significant(ratio, 3);
             let text = match law {
                 BurstLaw::Tokens => format!(
-                    "The burst of {unit} is one of tokens: at half of the excess it lasted {ratio} times as long."
+                    "The burst of {unit} is limited by tokens: at half the excess rate, it lasted {ratio} times as \
+                     long."
                 ),
                 BurstLaw::Timer => format!(
-                    "The burst of {unit} is one of time, not of tokens: at half of the excess it lasted {ratio} times as long."
+                    "The burst of {unit} is limited by time, not by tokens: at half the excess rate, it lasted \
+                     {ratio} times as long."
                 ),
             };
             out.push(Finding::new("F43", "limit_burst_law", Level::Info, text));
@@ -193,15 +196,16 @@ impl Outcome {
 
     fn at_once(&self) -> Option<Finding> {
         let a = self.answers.at_once?;
-        let seen = format!("With {} in flight nothing is refused, with {} it is", a.passes, a.refused);
+        let seen =
+            format!("With {} in flight nothing is refused; with {} ops are refused", a.passes, a.refused);
         let text = if a.sure {
             format!(
-                "The limit is on requests in flight, of about {}, and not on a rate. {seen}, of small ops and of large ones alike. What \
-                 passes is what the storage does with so many.",
+                "The limit is on requests in flight (about {}), not on a rate. {seen}, small and large ones alike. \
+                 The rate that gets through is what the storage does at that concurrency.",
                 a.passes
             )
         } else {
-            format!("{seen}: a limit on requests in flight, or on a rate that so many come to.")
+            format!("{seen}. The limit is on requests in flight, or on a rate that this many reach.")
         };
         Some(
             Finding::new("F66", "limit_at_once", Level::Info, text)
@@ -212,17 +216,17 @@ impl Outcome {
     fn penalty(&self) -> Option<Finding> {
         let text = match self.answers.penalty? {
             Penalty::Free => {
-                "Refusals cost no tokens: offered twice the limit, the storage still grants the limit."
+                "Refused requests cost no tokens: when offered twice the limit, the storage still serves the limit."
                     .to_owned()
             }
             Penalty::CostsTokens(e) => format!(
-                "Refusals cost tokens: a client that goes on when it is refused gets next to nothing. At {} op/s nothing is \
-                 refused{}.",
+                "Refused requests cost tokens: a client that keeps sending when refused gets almost nothing. At {} \
+                 op/s nothing is refused{}.",
                 significant(e.low, 3),
                 if e.high.is_finite() {
-                    format!(", at {} it is", significant(e.high, 3))
+                    format!("; at {} op/s, requests are refused", significant(e.high, 3))
                 } else {
-                    "; a higher rate was not reached".into()
+                    "; no higher rate was reached".into()
                 }
             ),
         };
@@ -235,17 +239,21 @@ impl Outcome {
 
     fn cost(&self) -> Option<Finding> {
         let text = match self.answers.cost? {
-            Cost::OpsAndBytes => "Sizes in between follow the lower of the two limits (within 10 %).".to_owned(),
-            Cost::Shared => "Ops and bytes use one resource: at the size where both limits meet, half of it is left. That is \
-                             rather a CPU or a disk than two limits."
-                .to_owned(),
+            Cost::OpsAndBytes => {
+                "Intermediate sizes follow the lower of the two limits (within 10 %).".to_owned()
+            }
+            Cost::Shared => {
+                "Operations and bytes use one shared resource: at the size where both limits meet, only \
+                             half the rate is left. That suggests a CPU or a disk rather than two limits."
+                    .to_owned()
+            }
             Cost::Units(u) => format!(
-                "Ops are counted in units of {}: a larger one costs one for each that it begins.",
+                "Operations are counted in units of {}: a larger op costs one for each unit that it starts.",
                 format_size(u as u64)
             ),
             Cost::Other(ratio) => format!(
-                "Sizes in between do not follow the two limits: they reach {} of what these predict. The limits hold for the \
-                 sizes that were probed.",
+                "Intermediate sizes do not follow the two limits: they reach {} of the predicted rate. The limits \
+                 hold for the sizes that were probed.",
                 percent(ratio)
             ),
         };
@@ -256,15 +264,16 @@ impl Outcome {
     fn hidden(&self, seen: Resource) -> Finding {
         let text = match seen {
             Resource::Ops => format!(
-                "A limit on bytes was not reached: ops of {} come to the same {} op/s as small ones. It is at least {}.",
+                "No limit on bytes was reached: ops of {} run at the same {} op/s as small ones. Any limit on bytes \
+                 is at least {}.",
                 format_size(self.large_bytes),
                 words::about(self.ops.sustained.map_or(0.0, |e| e.value), 3),
                 self.bytes.sustained.map_or("unknown".into(), |e| words::bytes_rate(&e))
             ),
             Resource::Bytes => format!(
-                "A limit on operations was not reached: ops of {} come to the same bytes per second as large ones{}.",
+                "No limit on operations was reached: ops of {} move the same bytes per second as large ones{}.",
                 format_size(self.small_bytes),
-                if self.overhead_bytes > 0 { ", with their headers" } else { "" }
+                if self.overhead_bytes > 0 { ", headers included" } else { "" }
             ),
         };
         Finding::new("F45", "limit_hidden", Level::Info, text)
@@ -281,8 +290,8 @@ impl Outcome {
         let drains = if self.moves_bytes { 2.5 } else { 1.5 };
         let needed_s = (drains * goal_s + 60.0).max(budget_s);
         let text = format!(
-            "The goal is {}, and the rates were seen for {}: a burst that ends in between is not excluded. A probe with \
-             --budget {:.0}s would see that far.",
+            "The goal is {}, but the rates were seen for only {}: a burst that ends in between is not excluded. \
+             Probe with --budget {:.0}s to measure for that long.",
             words::span(goal_s),
             words::span(seen),
             needed_s
@@ -315,7 +324,7 @@ fn straight(wander_s: f64, of: Resource, rate: f64) -> String {
         s if s < 1e-4 => "0.1 ms".into(),
         s => format!("{} ms", significant(1e3 * s, 2)),
     };
-    format!("; on the plateau the work keeps to a straight line within {within}")
+    format!("; on the plateau, the work done stays within {within} of a constant rate")
 }
 
 /// A share near to all with as many digits as tell it from all: 99.96 %, not 100 %.
@@ -341,7 +350,7 @@ fn amount(r: Resource, x: f64) -> String {
     }
 }
 
-fn drain_words(d: &Drain) -> String {
+fn drain_words(d: &DrainEvidence) -> String {
     let idle = d.idle_s.map_or("first".into(), |s| format!("after {} of rest", words::span(s)));
     let cliff = d.cliff_s.map_or(String::new(), |s| format!(", cliff at {}", words::span(s)));
     let found = d.recovered.map_or("unknown".into(), |r| significant(r, 4));
@@ -413,7 +422,7 @@ fn finite(e: Option<Estimate>) -> Option<Estimate> {
     e.filter(|e| e.value.is_finite() && e.low.is_finite() && e.high.is_finite())
 }
 
-fn curve(d: &Drain) -> analysis::Drain {
+fn curve(d: &DrainEvidence) -> analysis::Drain {
     let work = math::cumulative(&d.x, d.dt_s);
     let every = work.len().div_ceil(CURVE).max(1);
     analysis::Drain {
@@ -423,7 +432,7 @@ fn curve(d: &Drain) -> analysis::Drain {
     }
 }
 
-fn recovery(d: &Drain) -> Option<Recovery> {
+fn recovery(d: &DrainEvidence) -> Option<Recovery> {
     let tokens = finite(Some(Estimate::symmetric(d.recovered?, d.recovered_half_width, 1.0)))?;
     Some(Recovery { idle_s: d.idle_s?, tokens, saturated: d.is_saturated() })
 }

@@ -1,11 +1,11 @@
 //! All that is known of one resource, and when to drain it again.
 
 use super::drain::Micro;
-use super::{Drain, DrainKind};
+use super::{DrainEvidence, DrainKind};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Track {
-    pub drains: Vec<Drain>,
+    pub drains: Vec<DrainEvidence>,
     pub last_end_s: f64,
     /// Plateau and burst rate, once known.
     pub rate: Option<f64>,
@@ -59,7 +59,7 @@ impl FirstLook {
 }
 
 /// Idle time after a drain without a burst.
-const REST_S: f64 = 20.0;
+pub(super) const REST_S: f64 = 20.0;
 
 /// Plateau that a drain needs after its cliff before it may end, with the look that ends it; seconds.
 const PLATEAU_S: f64 = 12.0;
@@ -85,7 +85,7 @@ impl Track {
         if self.drains.iter().all(|d| d.kind == DrainKind::Flat) {
             // The bucket may have been empty at the start: one more drain after an idle time, else there is none. Time in
             // which the other's ops kept it empty is no idle time.
-            let rested = |d: &Drain| (r - d.taken_per_s) * d.rest_s >= 0.5 * REST_S * r;
+            let rested = |d: &DrainEvidence| (r - d.taken_per_s) * d.rest_s >= 0.5 * REST_S * r;
             self.done = self.drains.iter().any(rested) || self.drains.len() >= 4;
             self.want_s = REST_S;
             return;
@@ -115,9 +115,10 @@ impl Track {
     }
 
     /// The last drain after an idle time that did not fill the bucket.
-    pub fn refill_drain(&self, capacity: f64) -> Option<&Drain> {
-        let partly =
-            |d: &&Drain| d.is_unsaturated() && d.recovered < Some(0.9 * capacity) && d.idle_s > Some(0.0);
+    pub fn refill_drain(&self, capacity: f64) -> Option<&DrainEvidence> {
+        let partly = |d: &&DrainEvidence| {
+            d.is_unsaturated() && d.recovered < Some(0.9 * capacity) && d.idle_s > Some(0.0)
+        };
         self.drains.iter().rev().find(partly)
     }
 

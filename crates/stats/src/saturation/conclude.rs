@@ -3,16 +3,16 @@
 
 use plimsoll_model::Estimate;
 
-use super::{Ended, GAIN, Outcome, Point, SAME, Saturation, WIDEST_LOG};
+use super::{Ended, GAIN, Point, SAME, SaturationOutcome, SaturationSearch, WIDEST_LOG};
 use crate::{math, student};
 
-impl Saturation {
+impl SaturationSearch {
     /// What the measurements say.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> SaturationOutcome {
         let c95 = self.c95();
         let at = c95.and_then(|c| self.points.iter().find(|p| p.concurrency == c));
-        Outcome {
-            ended: self.ended.clone().unwrap_or(Ended::NoThroughput),
+        SaturationOutcome {
+            ended: self.ended.clone().unwrap_or(Ended::Unfinished),
             c95,
             rate: at.map(|p| self.rate_of(p)),
             plateau: self.plateau().map(f64::exp),

@@ -2,13 +2,16 @@
 
 use super::*;
 
-fn drive(o: Options, seen: impl Fn(u32, Phase) -> Observation) -> (Outcome, Vec<u32>) {
-    let mut s = Saturation::new(o);
+fn drive(
+    o: SaturationOptions,
+    seen: impl Fn(u32, SaturationPhase) -> SaturationObservation,
+) -> (SaturationOutcome, Vec<u32>) {
+    let mut s = SaturationSearch::new(o);
     let (mut last, mut asked) = (None, Vec::new());
     for _ in 0..200 {
         match s.next(last.as_ref()) {
-            Action::Done => return (s.outcome(), asked),
-            Action::Measure { concurrency, phase, .. } => {
+            SaturationAction::Done => return (s.outcome(), asked),
+            SaturationAction::Measure { concurrency, phase, .. } => {
                 asked.push(concurrency);
                 last = Some(seen(concurrency, phase));
             }
@@ -17,14 +20,18 @@ fn drive(o: Options, seen: impl Fn(u32, Phase) -> Observation) -> (Outcome, Vec<
     panic!("it does not end: {asked:?}");
 }
 
-fn hard(c: u32) -> Observation {
+fn hard(c: u32) -> SaturationObservation {
     let x = (f64::from(c) * 50.0).min(1000.0);
-    Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+    SaturationObservation {
+        ops_per_s: x,
+        mean_latency_s: f64::from(c) / x,
+        ..SaturationObservation::default()
+    }
 }
 
 #[test]
 fn finds_the_plateau_of_a_hard_limit() {
-    let (o, asked) = drive(Options::default(), |c, _| hard(c));
+    let (o, asked) = drive(SaturationOptions::default(), |c, _| hard(c));
     assert_eq!((o.ended, o.c95), (Ended::Saturated, Some(32)));
     assert!((o.plateau.unwrap() - 1000.0).abs() < 1.0 && o.changed.is_none());
     assert_eq!(o.knee, Some(16));
@@ -34,47 +41,72 @@ fn finds_the_plateau_of_a_hard_limit() {
 /// A limit that one in flight reaches: the first rung (4) was called the least that does.
 #[test]
 fn a_rate_that_is_flat_from_the_first_rung_on_is_followed_down() {
-    let flat = |c: u32, _| Observation {
+    let flat = |c: u32, _| SaturationObservation {
         ops_per_s: 150.0,
         mean_latency_s: f64::from(c) / 150.0,
-        ..Observation::default()
+        ..SaturationObservation::default()
     };
-    let (o, asked) = drive(Options::default(), flat);
+    let (o, asked) = drive(SaturationOptions::default(), flat);
     assert_eq!((o.ended, o.c95, o.changed), (Ended::Saturated, Some(1), None), "{asked:?}");
-    let three = |c: u32, _| Observation { ops_per_s: 50.0 * f64::from(c.min(3)), ..Observation::default() };
-    assert_eq!(drive(Options::default(), three).0.c95, Some(4));
+    let three = |c: u32, _| SaturationObservation {
+        ops_per_s: 50.0 * f64::from(c.min(3)),
+        ..SaturationObservation::default()
+    };
+    assert_eq!(drive(SaturationOptions::default(), three).0.c95, Some(4));
 }
 
 #[test]
 fn what_a_curve_without_a_plateau_shows_at_its_end() {
     let to = |max: u32| {
-        drive(Options { start: max.min(4), max, ..Options::default() }, |c, _| hard(c)).0.still_rose
+        drive(SaturationOptions { start: max.min(4), max, ..SaturationOptions::default() }, |c, _| hard(c))
+            .0
+            .still_rose
     };
     assert_eq!((to(1), to(8)), (None, Some(true)));
-    let flat =
-        |c: u32, _| Observation { ops_per_s: 150.0, mean_latency_s: f64::from(c), ..Observation::default() };
-    assert_eq!(drive(Options { max: 8, ..Options::default() }, flat).0.still_rose, Some(false));
+    let flat = |c: u32, _| SaturationObservation {
+        ops_per_s: 150.0,
+        mean_latency_s: f64::from(c),
+        ..SaturationObservation::default()
+    };
+    assert_eq!(
+        drive(SaturationOptions { max: 8, ..SaturationOptions::default() }, flat).0.still_rose,
+        Some(false)
+    );
 }
 
 #[test]
 fn stops_where_it_must_and_says_why() {
-    let bound = drive(Options::default(), |c, _| Observation { client_bound: c >= 16, ..hard(c) }).0;
+    let bound = drive(SaturationOptions::default(), |c, _| SaturationObservation {
+        client_bound: c >= 16,
+        ..hard(c)
+    })
+    .0;
     assert_eq!(bound.ended, Ended::ClientBound);
-    let o = Options { p99_ceiling_s: Some(0.025), ..Options::default() };
-    let slow = drive(o, |c, _| Observation { p99_s: Some(hard(c).mean_latency_s), ..hard(c) }).0;
+    let o = SaturationOptions { p99_ceiling_s: Some(0.025), ..SaturationOptions::default() };
+    let slow = drive(o, |c, _| SaturationObservation { p99_s: Some(hard(c).mean_latency_s), ..hard(c) }).0;
     assert_eq!((slow.ended, slow.c95), (Ended::LatencyCeiling, Some(16)));
-    assert_eq!(drive(Options::default(), |_, _| Observation::default()).0.ended, Ended::NoThroughput);
-    assert_eq!(drive(Options { max: 8, ..Options::default() }, |c, _| hard(c)).0.ended, Ended::AtMaximum);
-    let nan = Observation { ops_per_s: f64::NAN, ..Observation::default() };
-    assert_eq!(drive(Options::default(), |_, _| nan).0.c95, None);
+    assert_eq!(
+        drive(SaturationOptions::default(), |_, _| SaturationObservation::default()).0.ended,
+        Ended::NoThroughput
+    );
+    assert_eq!(
+        drive(SaturationOptions { max: 8, ..SaturationOptions::default() }, |c, _| hard(c)).0.ended,
+        Ended::AtMaximum
+    );
+    let nan = SaturationObservation { ops_per_s: f64::NAN, ..SaturationObservation::default() };
+    assert_eq!(drive(SaturationOptions::default(), |_, _| nan).0.c95, None);
 }
 
 #[test]
 fn a_storage_that_changed_meanwhile_is_noticed() {
     let seen = |c, phase| {
-        if phase == Phase::Return { Observation { ops_per_s: 60.0, ..hard(c) } } else { hard(c) }
+        if phase == SaturationPhase::Return {
+            SaturationObservation { ops_per_s: 60.0, ..hard(c) }
+        } else {
+            hard(c)
+        }
     };
-    assert!((drive(Options::default(), seen).0.changed.unwrap() + 0.7).abs() < 0.01);
+    assert!((drive(SaturationOptions::default(), seen).0.changed.unwrap() + 0.7).abs() < 0.01);
 }
 
 /// Two measurements of one point that differ much, and nothing else: one degree of freedom. Its interval had 118 digits.
@@ -82,10 +114,10 @@ fn a_storage_that_changed_meanwhile_is_noticed() {
 fn an_interval_that_bounds_nothing_is_none() {
     for factor in [1.0, 0.2, 0.02] {
         let n = std::cell::Cell::new(0);
-        let o = Options { start: 8, max: 8, ..Options::default() };
+        let o = SaturationOptions { start: 8, max: 8, ..SaturationOptions::default() };
         let (out, _) = drive(o, |c, _| {
             n.set(n.get() + 1);
-            Observation {
+            SaturationObservation {
                 ops_per_s: if n.get() % 2 == 0 { factor } else { 1.0 } * hard(c).ops_per_s,
                 ..hard(c)
             }
@@ -95,14 +127,14 @@ fn an_interval_that_bounds_nothing_is_none() {
             assert!(e.high == f64::INFINITY || e.high < 2.001 * e.value, "{e:?}");
         }
     }
-    let once = Saturation::new(Options::default()).outcome();
+    let once = SaturationSearch::new(SaturationOptions::default()).outcome();
     assert!(once.rates.is_empty() && once.rate.is_none());
 }
 
 /// Points that overlap wholly do not show that fewer fall short; steps that are clear do.
 #[test]
 fn fewer_fall_short_only_where_that_is_clear() {
-    let clear = drive(Options::default(), |c, _| hard(c)).0;
+    let clear = drive(SaturationOptions::default(), |c, _| hard(c)).0;
     assert!(clear.fewer_fall_short && clear.surely_short == Some(16), "{clear:?}");
     // Sixteen give 99 % of what more give: that they fall short is said by chance alone.
     let said = (0..200).filter(|seed| {
@@ -113,9 +145,13 @@ fn fewer_fall_short_only_where_that_is_clear() {
                 16 => 990.0,
                 _ => 1000.0,
             } * (0.06 * rng.borrow_mut().normal()).exp();
-            Observation { ops_per_s: x, mean_latency_s: f64::from(c) / x, ..Observation::default() }
+            SaturationObservation {
+                ops_per_s: x,
+                mean_latency_s: f64::from(c) / x,
+                ..SaturationObservation::default()
+            }
         };
-        let o = drive(Options { seed: *seed, ..Options::default() }, noisy).0;
+        let o = drive(SaturationOptions { seed: *seed, ..SaturationOptions::default() }, noisy).0;
         o.fewer_fall_short && o.c95 > Some(16)
     });
     let n = said.count();
@@ -128,14 +164,19 @@ fn a_budget_is_kept_and_used() {
     for (seed, budget_s, spread) in
         (0..60).map(|i| (i, [25.0, 60.0, 200.0, 900.0][i as usize % 4], [0.002, 0.04][i as usize / 30]))
     {
-        let o = Options { budget_s: Some(budget_s), seed, ..Options::default() }.within_budget();
-        let (mut s, mut g, mut t, mut last) = (Saturation::new(o), Rng::new(seed), 0.0, None);
-        while let Action::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
+        let o = SaturationOptions { budget_s: Some(budget_s), seed, ..SaturationOptions::default() }
+            .within_budget();
+        let (mut s, mut g, mut t, mut last) = (SaturationSearch::new(o), Rng::new(seed), 0.0, None);
+        while let SaturationAction::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
             // What surrounds a step takes some time, too.
             t += ramp_s + measure_s + 0.02 * g.uniform();
             s.elapsed(t);
             let x = hard(concurrency).ops_per_s * (spread * g.normal()).exp();
-            last = Some(Observation { ops_per_s: x, mean_latency_s: 0.01, ..Observation::default() });
+            last = Some(SaturationObservation {
+                ops_per_s: x,
+                mean_latency_s: 0.01,
+                ..SaturationObservation::default()
+            });
         }
         assert!(t <= 1.05 * budget_s, "seed {seed}: {t} of {budget_s}");
         let out = s.outcome();
@@ -146,9 +187,33 @@ fn a_budget_is_kept_and_used() {
 
 #[test]
 fn drains_first_when_asked() {
-    let mut s = Saturation::new(Options { drain_s: Some(90.0), ..Options::default() });
-    let Action::Measure { measure_s, phase, .. } = s.next(None) else { panic!() };
-    assert_eq!((measure_s, phase), (90.0, Phase::Drain));
-    let Action::Measure { concurrency, phase, .. } = s.next(Some(&hard(64))) else { panic!() };
-    assert_eq!((concurrency, phase), (4, Phase::Ladder));
+    let mut s =
+        SaturationSearch::new(SaturationOptions { drain_s: Some(90.0), ..SaturationOptions::default() });
+    let SaturationAction::Measure { measure_s, phase, .. } = s.next(None) else { panic!() };
+    assert_eq!((measure_s, phase), (90.0, SaturationPhase::Drain));
+    let SaturationAction::Measure { concurrency, phase, .. } = s.next(Some(&hard(64))) else { panic!() };
+    assert_eq!((concurrency, phase), (4, SaturationPhase::Ladder));
+}
+
+/// Whoever waits is told how many steps there are, and never of a step beyond the last.
+#[test]
+fn it_says_how_much_there_is_to_go() {
+    for budget_s in [None, Some(120.0)] {
+        let mut s = SaturationSearch::new(
+            SaturationOptions { budget_s, ..SaturationOptions::default() }.within_budget(),
+        );
+        let (mut last, mut elapsed_s, mut seen) = (None, 0.0, Vec::new());
+        while let SaturationAction::Measure { concurrency, ramp_s, measure_s, .. } = s.next(last.as_ref()) {
+            let (step, all) = s.steps();
+            assert_eq!(step as usize, seen.len() + 1);
+            assert!(step <= all && all <= 40, "{step} of {all}");
+            seen.push((step, all, s.left_s()));
+            elapsed_s += ramp_s + measure_s;
+            s.elapsed(elapsed_s);
+            last = Some(hard(concurrency));
+        }
+        let (first, end) = (seen[0], seen[seen.len() - 1]);
+        assert!(first.2 > 100.0 && end.2 < 0.3 * first.2, "{budget_s:?}: {seen:?}");
+        assert_eq!(end.0, end.1, "the last step is the last: {seen:?}");
+    }
 }

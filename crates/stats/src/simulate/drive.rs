@@ -1,24 +1,24 @@
 //! Executes a controller on a simulator, as run/ does on real storage.
 
 use super::{Load, System};
-use crate::probe::{Action, Observation, Options, Outcome, Probe};
+use crate::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutcome};
 
 /// Probes a simulated system to the end.
-pub fn probe(system: &mut dyn System, options: Options) -> Outcome {
+pub fn probe(system: &mut dyn System, options: ProbeOptions) -> ProbeOutcome {
     let mut probe = Probe::new(options);
-    let mut last = Observation { now_s: system.now_s(), seen: None };
+    let mut last = ProbeObservation { now_s: system.now_s(), seen: None };
     loop {
         let seen = match probe.next(&last) {
-            Action::Done => return probe.outcome(),
-            Action::Stop => {
+            ProbeAction::Done => return probe.outcome(),
+            ProbeAction::Stop => {
                 system.quiesce();
                 None
             }
-            Action::Idle { seconds } => {
+            ProbeAction::Idle { seconds } => {
                 system.idle(seconds);
                 None
             }
-            Action::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, continues: _ } => {
+            ProbeAction::Load { size_bytes, concurrency, duration_s, dt_s, offered_per_s, continues: _ } => {
                 Some(system.run(&Load {
                     size_bytes: size_bytes as f64,
                     concurrency,
@@ -28,6 +28,6 @@ pub fn probe(system: &mut dyn System, options: Options) -> Outcome {
                 }))
             }
         };
-        last = Observation { now_s: system.now_s(), seen };
+        last = ProbeObservation { now_s: system.now_s(), seen };
     }
 }

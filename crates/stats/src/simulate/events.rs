@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::{Bucket, Charges, Load, Seen, System};
+use super::{Bucket, Charges, Load, RatesSeen, System};
 use crate::rng::Rng;
 
 /// What a client does after a 429.
@@ -52,7 +52,9 @@ impl Ord for Event {
 /// counters. A load that is refused keeps it shut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sliding {
+    /// Length of the period.
     pub period_s: f64,
+    /// Requests in each.
     pub quota: f64,
     period: u64,
     current: f64,
@@ -60,6 +62,7 @@ pub struct Sliding {
 }
 
 impl Sliding {
+    /// No request has come yet.
     pub fn new(period_s: f64, quota: f64) -> Self {
         Self { period_s, quota, period: 0, current: 0.0, previous: 0.0 }
     }
@@ -76,16 +79,22 @@ impl Sliding {
     }
 }
 
+/// Real queues at one server, op by op: refusals come at their own moments.
 #[derive(Debug, Clone)]
 pub struct Events {
+    /// Ops per second that the server can do.
     pub ops_cap: f64,
+    /// Bytes per second that it can move.
     pub bytes_cap: f64,
+    /// Median time of an op on an idle server, without its bytes.
     pub base_s: f64,
     /// Sigma of the logarithm of the base time.
     pub spread: f64,
+    /// Coefficient of variation of the capacity's noise.
     pub cv: f64,
     /// Answer 429 instead of queueing.
     pub rejects: bool,
+    /// Of each client, after a 429.
     pub backoff: Backoff,
     /// A 429 costs a tenth of a token.
     pub rejects_cost: bool,
@@ -233,7 +242,7 @@ impl Events {
 }
 
 impl System for Events {
-    fn run(&mut self, load: &Load) -> Seen {
+    fn run(&mut self, load: &Load) -> RatesSeen {
         let (size, conc) = (load.size_bytes, load.concurrency);
         if load.offered_per_s.is_some() {
             self.quiesce();
@@ -363,9 +372,9 @@ impl Tally {
         }
     }
 
-    fn seen(self) -> Seen {
+    fn seen(self) -> RatesSeen {
         let per = |v: &[f64]| v.iter().map(|x| x / self.dt).collect();
-        Seen {
+        RatesSeen {
             dt_s: self.dt,
             ops_per_s: per(&self.ops),
             bytes_per_s: per(&self.bytes),

@@ -1,33 +1,47 @@
 //! Fluid model: capacity with AR(1) noise and stalls, token buckets with jitter, advanced in steps of 50 ms.
 
-use super::{Bucket, Load, Seen, System};
+use super::{Bucket, Load, RatesSeen, System};
 use crate::rng::Rng;
 
 /// A limiter that allows `mult` times the rate for `burst_s` seconds, whatever is used: no bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimedBurst {
+    /// In the long run.
     pub rate_bytes_per_s: f64,
+    /// Factor on it while the burst lasts.
     pub mult: f64,
+    /// Seconds of burst when it is full.
     pub burst_s: f64,
+    /// Seconds of burst left now.
     pub left_s: f64,
     /// Burst seconds regained per idle second.
     pub refill: f64,
 }
 
+/// Rates without ops: fast, and exact where only means count.
 #[derive(Debug, Clone)]
 pub struct Fluid {
+    /// Ops per second without a limiter.
     pub ops_cap: f64,
+    /// Bytes per second without a limiter.
     pub bytes_cap: f64,
     /// Latency of an op without bytes, seconds, and bandwidth of one stream.
     pub base_s: f64,
+    /// Bytes per second that one op in flight moves at most.
     pub stream_bytes_per_s: f64,
+    /// All of them in series: each op draws on every one.
     pub buckets: Vec<Bucket>,
+    /// A limiter by time, beside the buckets.
     pub timer: Option<TimedBurst>,
     /// Coefficient of variation and correlation time of the capacity's noise.
     pub cv: f64,
+    /// Seconds.
     pub tau_s: f64,
+    /// Stalls per second, by chance.
     pub stall_rate: f64,
+    /// Part of the capacity that a stall takes, 0 to 1.
     pub stall_depth: f64,
+    /// Length of a stall.
     pub stall_s: f64,
     /// Coefficient of variation of the limiter's own rate.
     pub limiter_jitter: f64,
@@ -47,6 +61,7 @@ const STEP_S: f64 = 0.05;
 pub const LIMITER_TAU_S: f64 = 5.0;
 
 impl Fluid {
+    /// Without limiters and stalls, with 3 % noise. `stream`: bytes per second of one op in flight.
     pub fn new(seed: u64, ops_cap: f64, bytes_cap: f64, base_s: f64, stream: f64) -> Self {
         Self {
             ops_cap,
@@ -108,10 +123,10 @@ impl Fluid {
 }
 
 impl System for Fluid {
-    fn run(&mut self, load: &Load) -> Seen {
+    fn run(&mut self, load: &Load) -> RatesSeen {
         let k = ((load.dt_s / STEP_S).round() as usize).max(1);
         let slices = (load.duration_s / STEP_S).round() as usize / k;
-        let mut seen = Seen { dt_s: load.dt_s, ..Seen::default() };
+        let mut seen = RatesSeen { dt_s: load.dt_s, ..RatesSeen::default() };
         let a = (-STEP_S / self.tau_s).exp();
         let q = (1.0 - a * a).sqrt();
         let al = (-STEP_S / LIMITER_TAU_S).exp();

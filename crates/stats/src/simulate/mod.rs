@@ -32,9 +32,13 @@ impl Charges {
 /// A token bucket with its present level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
+    /// What a token pays for.
     pub charges: Charges,
+    /// Tokens that come back per second.
     pub rate_per_s: f64,
+    /// Tokens of a full bucket.
     pub capacity: f64,
+    /// Tokens now.
     pub level: f64,
 }
 
@@ -44,6 +48,7 @@ impl Bucket {
         Self { charges, rate_per_s, capacity, level: capacity }
     }
 
+    /// `share`: of the capacity, 0 to 1.
     pub fn filled(self, share: f64) -> Self {
         Self { level: self.capacity * share, ..self }
     }
@@ -52,8 +57,11 @@ impl Bucket {
 /// A stretch of load at one size and concurrency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
+    /// Of one op.
     pub size_bytes: f64,
+    /// Ops in flight.
     pub concurrency: u32,
+    /// Virtual time.
     pub duration_s: f64,
     /// Slice of the series that comes back.
     pub dt_s: f64,
@@ -63,10 +71,14 @@ pub struct Load {
 
 /// Rates per slice.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Seen {
+pub struct RatesSeen {
+    /// Length of a slice, seconds.
     pub dt_s: f64,
+    /// Of ops that ended well.
     pub ops_per_s: Vec<f64>,
+    /// Of their payload.
     pub bytes_per_s: Vec<f64>,
+    /// Answers of 429.
     pub rejected_per_s: Vec<f64>,
     /// Mean latency of the slice, seconds.
     pub latency_s: Vec<f64>,
@@ -75,7 +87,7 @@ pub struct Seen {
 /// What both simulators can do.
 pub trait System {
     /// Applies load and returns what a client sees. Work in flight goes on into the next run of the same shape.
-    fn run(&mut self, load: &Load) -> Seen;
+    fn run(&mut self, load: &Load) -> RatesSeen;
     /// Lets every request in flight end.
     fn quiesce(&mut self);
     /// Leaves it alone.

@@ -36,12 +36,12 @@ pub(super) fn found_in(f: &Facts) -> Option<Finding> {
         () => (Level::Qualified, q.throttled, TOLD),
     };
     let whose = match level {
-        Level::Invalid => "This rate is the quota's, not the storage's.",
-        _ => "Latencies carry that, and the rate where nothing else held it.",
+        Level::Invalid => "This rate is the quota's limit, not the storage's.",
+        _ => "This adds to latencies, and lowers the rate unless something else limited it.",
     };
     let text = format!(
-        "Client-bound: the CPU quota of this client's control group stopped it: {}; the client's process used {} of it. {whose} \
-         Give it a larger quota, or none.",
+        "Client-bound: the CPU quota of the client's control group stopped it: {}; the client's process used {} of \
+         it. {whose} Raise or remove the quota.",
         said(&q),
         percent(q.used)
     );
@@ -78,7 +78,7 @@ mod tests {
             Facts { cpu_wait: Some(wait), client_busy: Some(0.99), late_share: Some(0.5), ..with(0.98, 1.0) };
         let found = check_all(&f);
         assert_eq!(found.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["V06", "V07"]);
-        assert!(found.iter().all(|f| !f.text.to_lowercase().contains("other work")), "{found:?}");
+        assert!(found.iter().all(|f| !f.text.to_lowercase().contains("other processes")), "{found:?}");
         assert!(
             found[1].text.contains("0.10 cores") && found[1].text.contains("98.0 %"),
             "{}",

@@ -12,7 +12,9 @@ use super::{CpuWait, Facts};
 /// What the workers waited in one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Turns {
+    /// Of all workers, in this slice.
     pub alive_s: f64,
+    /// Ready to run, without a CPU.
     pub wait_s: f64,
     /// How often they got a CPU.
     pub turns: f64,
@@ -56,7 +58,7 @@ pub fn cpu_wait(
 pub(super) fn said(w: &CpuWait) -> String {
     let total = plimsoll_model::units::format_latency_ns(w.total_s * 1e9);
     format!(
-        "the workers were ready to run but waited for a CPU for {total} in all, {} of their time",
+        "the workers were ready to run but waited for a CPU for {total} in total, {} of their time",
         percent(w.share)
     )
 }
@@ -83,9 +85,9 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
     let taken = w.share + f.steal.unwrap_or(0.0);
     let busy = f.client_busy.unwrap_or(0.0) + w.share;
     let on_this_machine = f.loopback == Some(true);
-    let of = if on_this_machine { ", the storage itself among it," } else { "" };
+    let of = if on_this_machine { " (including the storage itself)" } else { "" };
     if let Some(refused) = set_by_a_limiter(f).filter(|_| w.share >= TOLD && busy >= CLIENT_BUSY) {
-        let what = format!("other work on this machine{of} took its CPU: {}", said(&w));
+        let what = format!("other processes on this machine{of} took its CPU: {}", said(&w));
         return Some(busy_with_refusals(f, refused, &what, (busy, CLIENT_BUSY)));
     }
     let (level, measured, limit) = match () {
@@ -97,22 +99,22 @@ pub(super) fn taken(f: &Facts) -> Option<Finding> {
         () if open && taken >= TOLD_OPEN => (Level::Info, taken, TOLD_OPEN),
         () => return None,
     };
-    let mut text = format!("Other work on this machine{of} took the client's CPU: {}", said(&w));
+    let mut text = format!("Other processes on this machine{of} took the client's CPU: {}", said(&w));
     if let Some(steal) = f.steal.filter(|s| *s >= TOLD_OPEN) {
-        text.push_str(&format!("; the hypervisor took {} of the CPUs' time besides", percent(steal)));
+        text.push_str(&format!("; in addition, the hypervisor took {} of the CPU time", percent(steal)));
     }
     text.push('.');
     match level {
-        Level::Invalid => text.push_str(" This rate is the busy machine's, not the storage's."),
+        Level::Invalid => text.push_str(" This rate is the limit of the busy machine, not of the storage."),
         _ if open => text.push_str(&format!(
-            " Response times above about p{} are this machine's, not the storage's.",
+            " Response times above about p{} are due to this machine, not the storage.",
             kept(taken)
         )),
-        _ => text.push_str(" Latencies carry that, and the rate where nothing else held it."),
+        _ => text.push_str(" This adds to latencies, and lowers the rate unless something else limited it."),
     }
     text.push_str(match on_this_machine {
-        true => " Stop what else runs here, or give client and storage cores of their own.",
-        false => " Stop what else runs here, or give the client cores of its own.",
+        true => " Stop the other processes, or give client and storage dedicated cores.",
+        false => " Stop the other processes, or give the client dedicated cores.",
     });
     Some(found(f, "V07", "cpu_taken", level, text).measured(measured, limit))
 }

@@ -18,6 +18,8 @@ mod table;
 pub use cpu_quota::{NAME as CPU_QUOTA, holds_back};
 pub use cpu_wait::{Turns, cpu_wait};
 pub use facts::{CpuWait, Durability, Facts, LittlesLawFact, QuotaUse, SteadyFact};
+pub use invalid::limiter_sets_the_rate;
+pub(crate) use invalid::percent;
 pub use table::table;
 
 type Check = fn(&Facts) -> Option<Finding>;
@@ -62,8 +64,20 @@ const CHECKS: &[(&str, Check)] = &[
 /// Everything that the facts show to be wrong or in need of a remark, V before Q, in order of code.
 /// A fact that is no number is one that is not known: its check is left out.
 pub fn check_all(facts: &Facts) -> Vec<Finding> {
+    found_by(CHECKS.iter(), facts)
+}
+
+fn found_by<'a>(checks: impl Iterator<Item = &'a (&'static str, Check)>, facts: &Facts) -> Vec<Finding> {
     let is_known = |f: &Finding| ![f.measured, f.threshold].iter().flatten().any(|v| v.is_nan());
-    CHECKS.iter().filter_map(|(_, check)| check(facts)).filter(is_known).collect()
+    checks.filter_map(|(_, check)| check(facts)).filter(is_known).collect()
+}
+
+/// Checks of the client: of several agents each is held against them by itself.
+const OF_CLIENT: [&str; 3] = ["V06", "V07", "V22"];
+
+/// What the facts show to be wrong with one agent of several.
+pub(crate) fn check_agent(facts: &Facts) -> Vec<Finding> {
+    found_by(CHECKS.iter().filter(|(code, _)| OF_CLIENT.contains(code)), facts)
 }
 
 /// The codes that exist.

@@ -15,7 +15,7 @@ pub fn q01_horizon(f: &Facts) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The load was seen for {seen:.0} s, and {goal:.0} s are wanted: a cliff after that is not excluded. Run for \
+        "The load was measured for {seen:.0} s, and the goal is {goal:.0} s: a later cliff is not excluded. Run for \
          {goal:.0} s."
     );
     remark(f, "Q01", "horizon", seen, goal, text)
@@ -26,9 +26,8 @@ pub fn q02_repeats(f: &Facts) -> Option<Finding> {
     if !f.repeats_expected || k >= 3 {
         return None;
     }
-    let text = format!(
-        "{k} run(s) only: how much runs differ from each other is not known. Repeat at least 3 times."
-    );
+    let runs = if k == 1 { "1 run".to_owned() } else { format!("{k} runs") };
+    let text = format!("Only {runs}: the run-to-run variation is not known. Repeat at least 3 times.");
     remark(f, "Q02", "few_repeats", k as f64, 3.0, text)
 }
 
@@ -42,17 +41,17 @@ pub fn q03_wide_interval(f: &Facts) -> Option<Finding> {
     let longer = (w / 0.10).powi(2);
     let text = if f.repeats.len() > 1 {
         format!(
-            "The interval over repeats is +-{shown} wide (10 % is the most). More repeats make it narrower."
+            "The confidence interval over repeats is ±{shown} (at most 10 % is acceptable). Repeat more often."
         )
     } else if longer.is_finite() && longer < MOST_TIMES {
         format!(
-            "The interval is +-{shown} wide (10 % is the most). About {} times the duration would do.",
+            "The confidence interval is ±{shown} (at most 10 % is acceptable). Run about {} times as long.",
             crate::words::about(longer, 2)
         )
     } else {
         format!(
-            "The interval is +-{shown} wide (10 % is the most): more than a longer run is likely to mend. Find out what disturbs \
-             it."
+            "The confidence interval is ±{shown} (at most 10 % is acceptable), and a longer run is unlikely to fix \
+             that. Find out what disturbs it."
         )
     };
     remark(f, "Q03", "wide_interval", if w.is_finite() { w } else { f64::MAX }, 0.10, text)
@@ -62,14 +61,15 @@ pub fn q04_misfit(f: &Facts) -> Option<Finding> {
     let p = f.misfit_p.filter(|p| *p < 0.01)?;
     let at = f.misfit_cell.as_ref().map(|c| format!(", most at {c}")).unwrap_or_default();
     let text = format!(
-        "The limit model misses the measurements by more than their noise{at}: read its limits as rough."
+        "The limit model does not fit the measurements within their noise{at}: treat its limits as approximate."
     );
     remark(f, "Q04", "misfit", p, 0.01, text)
 }
 
 pub fn q05_one_client(f: &Facts) -> Option<Finding> {
     let n = f.client_hosts.filter(|n| *n == 1)?;
-    let text = "One client host: whether a limit holds for this client or for all of them is not known.";
+    let text =
+        "There was one client host: it is not known whether a limit applies per client or to all of them.";
     remark(f, "Q05", "one_client", f64::from(n), 2.0, text.into())
 }
 
@@ -77,8 +77,8 @@ pub fn q06_initial_fill(f: &Facts) -> Option<Finding> {
     if f.initial_fill_unknown != Some(true) {
         return None;
     }
-    let text = "How full the bucket was at the start is not known: its capacity is at least what was seen. Rest before \
-                the run for as long as the bucket takes to fill.";
+    let text = "It is not known how full the bucket was at the start, so its capacity is a lower bound. Before the \
+                run, rest for as long as the bucket takes to fill.";
     Some(found(f, "Q06", "initial_fill", Level::Qualified, text.into()))
 }
 
@@ -86,10 +86,8 @@ pub fn q07_transport(f: &Facts) -> Option<Finding> {
     if f.transport_differs.is_empty() {
         return None;
     }
-    let text = format!(
-        "Measured with another transport than it will be used with: {}.",
-        f.transport_differs.join("; ")
-    );
+    let text =
+        format!("The transport differs from the one that will be used: {}.", f.transport_differs.join("; "));
     remark(f, "Q07", "transport", f.transport_differs.len() as f64, 0.0, text)
 }
 
@@ -98,7 +96,7 @@ pub fn q08_other_tenants(f: &Facts) -> Option<Finding> {
         return None;
     }
     let text =
-        "Shared infrastructure: what others did meanwhile is not known. Repeat at other times of the day.";
+        "The infrastructure is shared, and the load of others is not known. Repeat at other times of day.";
     Some(found(f, "Q08", "other_tenants", Level::Qualified, text.into()))
 }
 
@@ -106,7 +104,7 @@ pub fn q09_loopback(f: &Facts) -> Option<Finding> {
     if f.loopback != Some(true) {
         return None;
     }
-    let text = "Client and storage share this machine: each takes CPU and memory from the other, and there is no network \
+    let text = "Client and storage run on the same machine: they compete for CPU and memory, and there is no network \
                 between them.";
     Some(found(f, "Q09", "same_host", Level::Qualified, text.into()))
 }
@@ -115,6 +113,6 @@ pub fn q10_cold_start(f: &Facts) -> Option<Finding> {
     if f.cold_start_included != Some(true) {
         return None;
     }
-    let text = "The start (connections, caches, first touches) is inside the window. Give a warm-up.";
+    let text = "The cold start (connections, caches, first accesses) is inside the window. Use a warm-up.";
     Some(found(f, "Q10", "cold_start", Level::Qualified, text.into()))
 }

@@ -92,7 +92,8 @@ const ROWS: &[Row] = &[
     Row {
         code: "V07",
         name: "client busy",
-        threshold: "below 85 % (workers, what others took from them included, and a CPU quota), 90 % (a core, the calibrated ceiling), 92 % (network)",
+        threshold: "below 85 % (workers, including CPU time that others took from them, and a CPU quota), 90 % (a \
+                    core, the calibrated ceiling), 92 % (network)",
         needs: "samples of this machine",
         seen: |f| {
             let taken = f.cpu_wait.map_or(0.0, |w| w.share * w.for_others.unwrap_or(1.0));
@@ -106,7 +107,7 @@ const ROWS: &[Row] = &[
         code: "V08",
         name: "working set against memory",
         threshold: "5 x client's, 2 x server's",
-        needs: "reads, and the memory of what caches them",
+        needs: "reads, and the memory of whatever caches them",
         seen: |f| {
             let ram = f.server_ram_bytes.or(f.client_ram_bytes).filter(|r| *r > 0.0)?;
             let set = f.working_set_bytes.filter(|_| f.reads)?;
@@ -115,8 +116,8 @@ const ROWS: &[Row] = &[
     },
     Row {
         code: "V09",
-        name: "payload cannot be reduced",
-        threshold: "7.9 bit/byte, no repeats, nothing unwritten read",
+        name: "payload cannot be compressed or deduplicated",
+        threshold: "7.9 bit/byte, no duplicates, no reads of unwritten blocks",
         needs: "data that plimsoll wrote",
         seen: |f| f.entropy_bits_per_byte.map(|e| (-e, format!("{e:.2} bit/byte"))),
     },
@@ -144,7 +145,7 @@ const ROWS: &[Row] = &[
     Row {
         code: "V13",
         name: "Little's law",
-        threshold: "2 % shown, 5 % invalid",
+        threshold: "2 % reported, 5 % invalid",
         needs: "ops that ended in the window",
         seen: |f| share(f.littles_law.map(|l| l.error)),
     },
@@ -171,15 +172,15 @@ const ROWS: &[Row] = &[
     },
     Row {
         code: "V16",
-        name: "same configuration but for the factor",
+        name: "same configuration except for the factor",
         threshold: "no other difference",
-        needs: "runs that are compared",
+        needs: "runs to compare",
         seen: |_| None,
     },
     Row {
         code: "V17",
         name: "fill and preconditioning",
-        threshold: "1 to 80 % full; raw flash written twice over",
+        threshold: "1 to 80 % full; raw flash written twice",
         needs: "the state of the storage",
         seen: |f| share(f.fill),
     },
@@ -214,13 +215,13 @@ const ROWS: &[Row] = &[
     Row {
         code: "V22",
         name: "CPU time taken by the hypervisor",
-        threshold: "at most 5 %",
+        threshold: "at most 5 %; less than 25 % if workers wait",
         needs: "samples of this machine",
         seen: |f| share(f.steal),
     },
     Row {
         code: "V23",
-        name: "raw data as it was sealed",
+        name: "raw data unchanged since the run",
         threshold: "the same hash",
         needs: "a run that ended",
         seen: |f| either(f.sealed_hash_matches, "the same", "another"),
@@ -269,9 +270,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         code: "Q07",
-        name: "transport as in later use",
+        name: "transport as in production",
         threshold: "no difference",
-        needs: "a statement of later use",
+        needs: "a statement of production use",
         seen: |_| None,
     },
     Row {
@@ -283,14 +284,14 @@ const ROWS: &[Row] = &[
     },
     Row {
         code: "Q09",
-        name: "client and storage apart",
+        name: "client and storage on separate machines",
         threshold: "two machines",
-        needs: "the place of the storage",
+        needs: "the location of the storage",
         seen: |f| either(f.loopback, "one machine", "two machines"),
     },
     Row {
         code: "Q10",
-        name: "cold start left out",
+        name: "cold start excluded",
         threshold: "left out",
         needs: "a warm-up",
         seen: |f| either(f.cold_start_included, "in the window", "left out"),

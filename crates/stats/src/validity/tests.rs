@@ -66,9 +66,9 @@ fn a_very_wide_interval_is_not_told_two_things() {
             .unwrap()
             .text
     };
-    assert!(text(0.2).contains("About 4.0 times the duration would do"), "{}", text(0.2));
+    assert!(text(0.2).contains("Run about 4.0 times as long"), "{}", text(0.2));
     let wide = text(0.9);
-    assert!(wide.contains("Find out what disturbs it.") && !wide.contains("longer."), "{wide}");
+    assert!(wide.contains("Find out what disturbs it.") && !wide.contains("as long."), "{wide}");
 }
 
 #[test]
@@ -100,6 +100,36 @@ fn thresholds_are_where_they_are_said_to_be() {
     let f = check_all(&Facts { littles_law: Some(law), ..d() });
     assert_eq!((f[0].code.as_str(), f[0].level), ("V13", Level::Qualified));
     assert!(codes_of(&Facts { littles_law: Some(LittlesLawFact { edge: 0.02, ..law }), ..d() }).is_empty());
+}
+
+/// Stolen time is judged as time that other work took is: by whether it can have set the rate.
+#[test]
+fn stolen_time_voids_what_it_can_have_set() {
+    let of = |steal: f64, client_busy: Option<f64>, refused: f64| {
+        let f = Facts {
+            steal: Some(steal),
+            client_busy,
+            refused_share: Some(refused),
+            refused_slices: Some(1.0),
+            ..Facts::default()
+        };
+        check_all(&f).into_iter().find(|f| f.code == "V22").map(|f| (f.level, f.text))
+    };
+    let level = |steal, busy, refused| of(steal, busy, refused).map(|f| f.0);
+    assert_eq!(level(0.05, Some(0.1), 0.0), None);
+    // Workers that wait: told, with what it can have cost.
+    let (l, text) = of(0.17, Some(0.1), 0.0).unwrap();
+    assert_eq!(l, Level::Qualified);
+    assert!(text.contains("up to 20.5 % higher"), "{text}");
+    // Busy with it, or nothing known of the workers, or too much of it.
+    assert_eq!(level(0.17, Some(0.7), 0.0), Some(Level::Invalid));
+    assert_eq!(level(0.17, None, 0.0), Some(Level::Invalid));
+    assert_eq!(level(0.25, Some(0.1), 0.0), Some(Level::Invalid));
+    // The limiter's rate, whatever the client could.
+    assert_eq!(level(0.3, Some(0.8), 0.9), Some(Level::Qualified));
+    let subject =
+        Facts { steal: Some(0.1), client_busy: Some(0.1), client_is_subject: true, ..Facts::default() };
+    assert_eq!(check_all(&subject)[0].level, Level::Invalid, "a ceiling is of the whole machine");
 }
 
 #[test]

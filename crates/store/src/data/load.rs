@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::Sample;
+use plimsoll_model::Series;
 use plimsoll_model::interval::{ClientCounts, EndpointCounts};
 
-use super::{LoadOptions, Point, RunData, StageData, Totals, Window};
+use super::agents::Roll;
+use super::{AgentTotals, LoadOptions, Point, RunAgent, RunData, StageData, Totals, Window, samples};
 use crate::StoreError;
-use crate::codec::{SparseInterval, SparseSeries};
+use crate::codec::SparseInterval;
 use crate::frame::Damage;
 use crate::mark::{Mark, StageReport};
 use crate::merge::MergedReader;
@@ -20,13 +21,15 @@ impl RunDir {
     /// Loads the run in bounded memory. A killed or damaged run loads up to what is readable; see [`RunData::damage`].
     pub fn load(&self, options: &LoadOptions) -> Result<RunData, StoreError> {
         let env = self.env()?;
-        let span = self.span()?;
+        let readers = self.interval_readers()?;
+        let roll = Roll::call(&env.environment, &sources(&readers));
+        let span = self.span(readers)?;
         let grid_ns = span.grid_ns;
         let asked = options.step_ns.unwrap_or(grid_ns).div_ceil(grid_ns).max(1);
         let slices = (span.last - span.first).saturating_add(1);
         let mut per_point = asked.max(slices.div_ceil(options.max_points.max(1)));
         let (loader, mut damage) = loop {
-            match self.load_stages(Loader::new(span, per_point))? {
+            match self.load_stages(Loader::new(span, per_point, roll.clone()))? {
                 (loader, damage) if !loader.too_many => break (loader, damage),
                 // One point of each series is too many: no run of ours has so many series.
                 _ if per_point >= slices => {
@@ -38,8 +41,9 @@ impl RunDir {
                 _ => per_point = per_point.saturating_mul(4),
             }
         };
-        let (stages, marks, mut skipped) = loader.finish();
-        let samples = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
+        let (stages, marks, mut skipped, mut agents) = loader.finish();
+        let hosts = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
+        samples::assign(&mut agents, &hosts);
         Ok(RunData {
             id: env.id,
             plan: self.plan()?,
@@ -50,7 +54,8 @@ impl RunDir {
             stages,
             marks,
             remarks: self.remarks()?,
-            samples,
+            agents,
+            hosts,
             damage,
             skipped,
             end: self.sealed()?.map(|s| s.end),
@@ -61,45 +66,71 @@ impl RunDir {
     fn load_stages(&self, mut loader: Loader) -> Result<(Loader, Vec<Damage>), StoreError> {
         let mut reader = MergedReader::new(self.interval_readers()?);
         while !loader.too_many
-            && let Some(record) = reader.next()?
+            && let Some((file, record)) = reader.next()?
         {
-            loader.take(record);
+            loader.take(file, record);
         }
         loader.close_all();
-        Ok((loader, reader.damage()))
+        for (file, _) in reader.damage() {
+            loader.roll.note_damage(file);
+        }
+        let damage = reader.damage().map(|(_, d)| d.clone()).collect();
+        Ok((loader, damage))
     }
 
-    /// Merges windows, in one pass over the files: exact histograms whatever the length of the run.
-    pub fn totals(&self, windows: &[Window]) -> Result<Vec<Totals>, StoreError> {
+    /// Merges windows, in one pass over the files: exact histograms whatever the length of the run. Of the first `by_agent` windows
+    /// what each of several agents did is kept beside it.
+    pub fn totals(&self, windows: &[Window], by_agent: usize) -> Result<Vec<Totals>, StoreError> {
         let mut sums: Vec<Vec<SparseInterval>> =
-            windows.iter().map(|w| vec![SparseInterval::default(); w.blocks()]).collect();
-        let mut reader = MergedReader::new(self.interval_readers()?);
-        while let Some(record) = reader.next()? {
+            windows.iter().map(|w| vec![SparseInterval::empty(0); w.blocks()]).collect();
+        // One that cannot be read is told by whoever loads the run.
+        let environment = self.env().map(|e| e.environment).unwrap_or_default();
+        let readers = self.interval_readers()?;
+        let roll = Roll::call(&environment, &sources(&readers));
+        let by_agent = if roll.is_several() { by_agent.min(windows.len()) } else { 0 };
+        let with_times = roll.keeps_times(by_agent);
+        let mut agents: Vec<BTreeMap<usize, AgentTotals>> = vec![BTreeMap::new(); windows.len()];
+        let mut reader = MergedReader::new(readers);
+        while let Some((file, record)) = reader.next()? {
             let Record::Interval { stage, interval } = record else { continue };
-            for (w, sum) in windows.iter().zip(&mut sums) {
+            let agent = roll.agent_of(file);
+            for (i, ((w, sum), agents)) in windows.iter().zip(&mut sums).zip(&mut agents).enumerate() {
                 if w.stage == stage && (w.from..w.to).contains(&interval.index) {
                     sum[w.block_of(interval.index)].merge(&interval);
+                    if i < by_agent {
+                        let of = agents.entry(agent).or_insert_with(|| AgentTotals::new(agent));
+                        of.add(&interval, with_times);
+                    }
                 }
             }
         }
-        let finish = |(w, blocks): (&Window, Vec<SparseInterval>)| {
-            let mut all = SparseInterval::default();
+        type Sums<'a> = ((&'a Window, Vec<SparseInterval>), BTreeMap<usize, AgentTotals>);
+        let finish = |((w, blocks), agents): Sums<'_>| {
+            let mut all = SparseInterval::empty(0);
             blocks.iter().for_each(|b| all.merge(b));
             Totals {
                 window: *w,
                 client: all.client,
-                series: all.series.iter().map(SparseSeries::to_series).collect(),
+                series: all.series.iter().map(Series::to_form).collect(),
+                agents: agents.into_values().collect(),
                 blocks: blocks.into_iter().map(|b| b.series).collect(),
             }
         };
-        Ok(windows.iter().zip(sums).map(finish).collect())
+        Ok(windows.iter().zip(sums).zip(agents).map(finish).collect())
     }
 
     /// First and last slice, without decoding the rest.
-    fn span(&self) -> Result<Span, StoreError> {
+    fn span(&self, readers: Vec<StreamReader>) -> Result<Span, StoreError> {
         let (mut first, mut last, mut grid_ns) = (u64::MAX, 0, None);
-        for mut reader in self.interval_readers()? {
-            grid_ns.get_or_insert(reader.header().grid_ns);
+        for mut reader in readers {
+            let own_ns = reader.header().grid_ns;
+            let others_ns = *grid_ns.get_or_insert(own_ns);
+            if others_ns != own_ns {
+                return Err(StoreError::Content {
+                    path: self.path().to_owned(),
+                    problem: format!("its files of intervals have grids of {others_ns} ns and {own_ns} ns"),
+                });
+            }
             while let Some((_, index)) = reader.next_index()? {
                 first = first.min(index);
                 last = last.max(index);
@@ -112,30 +143,11 @@ impl RunDir {
         })?;
         Ok(Span { first: first.min(last), last, grid_ns })
     }
+}
 
-    fn load_samples(
-        &self,
-        max: usize,
-        damage: &mut Vec<Damage>,
-        skipped: &mut Skipped,
-    ) -> Result<Vec<Sample>, StoreError> {
-        let mut all = Vec::new();
-        for path in self.sample_files()? {
-            let mut reader = StreamReader::open(&path)?;
-            let mut keep = Thinned::new(max.max(2));
-            while let Some(record) = reader.next()? {
-                match record {
-                    Record::Sample(s) => keep.push(*s),
-                    Record::Unknown(u) => skipped.add(u),
-                    Record::Interval { .. } | Record::Mark(_) => {}
-                }
-            }
-            damage.extend(reader.damage().cloned());
-            all.extend(keep.kept);
-        }
-        all.sort_by_key(|s| s.at_ns);
-        Ok(all)
-    }
+/// The agent that each interval file names.
+fn sources(readers: &[StreamReader]) -> Vec<String> {
+    readers.iter().map(|r| r.header().source.clone()).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -145,46 +157,16 @@ struct Span {
     grid_ns: u64,
 }
 
-/// Keeps at most `max` things of a stream of unknown length: every one, then every second, then every fourth.
-struct Thinned {
-    kept: Vec<Sample>,
-    max: usize,
-    every: u64,
-    seen: u64,
-}
-
-impl Thinned {
-    fn new(max: usize) -> Self {
-        Self { kept: Vec::new(), max, every: 1, seen: 0 }
-    }
-
-    fn push(&mut self, s: Sample) {
-        if self.seen.is_multiple_of(self.every) {
-            if self.kept.len() == self.max {
-                let mut i = 0;
-                self.kept.retain(|_| {
-                    i += 1;
-                    i % 2 == 1
-                });
-                self.every *= 2;
-            }
-            if self.seen.is_multiple_of(self.every) {
-                self.kept.push(s);
-            }
-        }
-        self.seen += 1;
-    }
-}
-
 /// Builds stages from records in order, holding one open point per stage.
 struct Loader {
     span: Span,
     per_point: u64,
+    roll: Roll,
     stages: BTreeMap<u32, StageData>,
-    open: BTreeMap<u32, (u64, SparseInterval)>,
+    open: BTreeMap<u32, OpenPoint>,
     marks: Vec<Mark>,
     skipped: Skipped,
-    /// Points of series and clients that are held.
+    /// Points of series and clients that are held, and those of single agents in quarters.
     cells: u64,
     /// There are more than [`MAX_CELLS`]: the step has to grow.
     too_many: bool,
@@ -192,12 +174,31 @@ struct Loader {
 
 /// Points of all series together that are held at most: about 300 MB.
 const MAX_CELLS: u64 = 1 << 20;
+/// A point of one agent's counts has this part of the bytes of a series' point.
+const AGENT_CELLS_IN_ONE: u64 = 4;
+
+/// The point of a stage that slices are being added to.
+struct OpenPoint {
+    point: u64,
+    sum: SparseInterval,
+    /// Of several agents, each one's workers.
+    clients: BTreeMap<usize, ClientCounts>,
+}
+
+impl OpenPoint {
+    fn add_client(&mut self, agent: Option<usize>, client: &ClientCounts) {
+        if let Some(agent) = agent {
+            self.clients.entry(agent).or_default().merge(client);
+        }
+    }
+}
 
 impl Loader {
-    fn new(span: Span, per_point: u64) -> Self {
+    fn new(span: Span, per_point: u64, roll: Roll) -> Self {
         Self {
             span,
             per_point,
+            roll,
             stages: BTreeMap::new(),
             open: BTreeMap::new(),
             marks: Vec::new(),
@@ -207,48 +208,55 @@ impl Loader {
         }
     }
 
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, file: usize, record: Record) {
+        let agent = self.roll.agent_of(file);
         match record {
             Record::Mark(mark) => {
-                self.mark(&mark);
+                self.mark(agent, &mark);
                 self.marks.push(mark);
             }
-            Record::Interval { stage, interval } => self.interval(stage, interval),
+            Record::Interval { stage, interval } => self.interval(agent, stage, interval),
             Record::Sample(_) => {}
             Record::Unknown(unknown) => self.skipped.add(unknown),
         }
     }
 
-    fn mark(&mut self, mark: &Mark) {
-        if let Mark::StageStart { stage, at_ns, spec, endpoints, workers, ring } = mark {
-            // Agents each write the mark; the first one counts, and workers add up.
-            match self.stages.get_mut(stage) {
-                Some(known) => known.workers = known.workers.saturating_add(*workers),
-                None => {
-                    let data = StageData {
-                        index: *stage,
-                        spec: (**spec).clone(),
-                        endpoints: endpoints.clone(),
-                        workers: *workers,
-                        ring: ring.clone(),
-                        start_ns: *at_ns,
-                        warmup_end_ns: None,
-                        stop_ns: None,
-                        stop_reason: None,
-                        end_ns: None,
-                        void: None,
-                        report: StageReport::default(),
-                        last_ns: *at_ns,
-                        // Nothing was counted before the first slice of all: no points are made for it.
-                        first_point: (at_ns / self.span.grid_ns).clamp(self.span.first, self.span.last)
-                            / self.per_point,
-                        series: BTreeMap::new(),
-                        endpoint_series: BTreeMap::new(),
-                        client: Vec::new(),
-                    };
-                    self.stages.insert(*stage, data);
-                }
+    fn mark(&mut self, agent: usize, mark: &Mark) {
+        if let Mark::StageStart { stage, at_ns, spec, endpoints, workers, ring, slots } = mark {
+            // Agents each write the mark. Of what holds for all of them the first one counts; the load begins with the earliest, and
+            // workers add up.
+            // Nothing was counted before the first slice of all: no points are made for it.
+            let first_point =
+                (at_ns / self.span.grid_ns).clamp(self.span.first, self.span.last) / self.per_point;
+            let data = self.stages.entry(*stage).or_insert_with(|| StageData {
+                index: *stage,
+                spec: (**spec).clone(),
+                endpoints: endpoints.clone(),
+                workers: 0,
+                ring: ring.clone(),
+                start_ns: *at_ns,
+                warmup_end_ns: None,
+                stop_ns: None,
+                stop_reason: None,
+                end_ns: None,
+                void: None,
+                report: StageReport::default(),
+                last_ns: *at_ns,
+                first_point,
+                series: BTreeMap::new(),
+                endpoint_series: BTreeMap::new(),
+                client: Vec::new(),
+                agents: Vec::new(),
+            });
+            if *at_ns < data.start_ns && data.client.is_empty() {
+                data.start_ns = *at_ns;
+                data.first_point = first_point;
             }
+            data.workers = data.workers.saturating_add(*workers);
+            let own = data.agent_mut(agent);
+            own.workers = own.workers.saturating_add(*workers);
+            own.slots = own.slots.saturating_add(*slots);
+            own.start_ns.get_or_insert(*at_ns);
             return;
         }
         let (Mark::WarmupEnd { stage, at_ns }
@@ -260,6 +268,10 @@ impl Loader {
             return;
         };
         let Some(data) = self.stages.get_mut(stage) else { return };
+        if let Mark::StageEnd { .. } = mark {
+            let own = data.agent_mut(agent);
+            own.end_ns = own.end_ns.max(Some(*at_ns));
+        }
         match mark {
             // Of several agents: the last to be warm, the first to stop, the last to end.
             Mark::WarmupEnd { .. } => data.warmup_end_ns = data.warmup_end_ns.max(Some(*at_ns)),
@@ -273,7 +285,7 @@ impl Loader {
         }
     }
 
-    fn interval(&mut self, stage: u32, mut interval: SparseInterval) {
+    fn interval(&mut self, agent: usize, stage: u32, mut interval: SparseInterval) {
         // Intervals of a stage whose start was lost carry no meaning.
         let Some(data) = self.stages.get_mut(&stage) else {
             self.skipped.add(Unknown::of_counts("slice", "of a stage without its start"));
@@ -287,19 +299,28 @@ impl Loader {
         }
         let end_ns = interval.index.saturating_add(1).saturating_mul(self.span.grid_ns);
         data.last_ns = data.last_ns.max(end_ns);
+        let own = data.agent_mut(agent);
+        own.last_ns = own.last_ns.max(Some(end_ns));
+        let of_agent = self.roll.is_several().then_some(agent);
         let point = interval.index / self.per_point;
         match self.open.get_mut(&stage) {
-            Some((at, sum)) if *at == point => sum.merge(&interval),
+            Some(open) if open.point == point => {
+                open.add_client(of_agent, &interval.client);
+                open.sum.merge(&interval);
+            }
             _ => {
                 self.close(stage);
-                self.open.insert(stage, (point, interval));
+                let client = interval.client;
+                let mut open = OpenPoint { point, sum: interval, clients: BTreeMap::new() };
+                open.add_client(of_agent, &client);
+                self.open.insert(stage, open);
             }
         }
     }
 
     /// Turns the open point of a stage into a point of each series; gaps become empty points.
     fn close(&mut self, stage: u32) {
-        let Some((point, sum)) = self.open.remove(&stage) else { return };
+        let Some(OpenPoint { point, sum, clients }) = self.open.remove(&stage) else { return };
         let Some(data) = self.stages.get_mut(&stage) else { return };
         // A slice from before the stage's own start is no slice of it.
         let Some(at) = point.checked_sub(data.first_point).map(|at| at as usize) else {
@@ -310,12 +331,18 @@ impl Loader {
         let length = data.client.len().max(at + 1);
         let grown = (data.series.len() + new + 1) * length - (data.series.len() + 1) * data.client.len();
         self.cells = self.cells.saturating_add(grown as u64);
+        self.cells = self.cells.saturating_add(grown_agents(data, &clients, at + 1));
         if self.cells > MAX_CELLS {
             self.too_many = true;
             return;
         }
         data.client.resize(length, ClientCounts::default());
         data.client[at].merge(&sum.client);
+        for (agent, counts) in &clients {
+            let own = &mut data.agent_mut(*agent).client;
+            own.resize(own.len().max(at + 1), ClientCounts::default());
+            own[at].merge(counts);
+        }
         for s in &sum.series {
             data.series.entry(s.id).or_default();
         }
@@ -339,7 +366,16 @@ impl Loader {
         open.into_iter().for_each(|stage| self.close(stage));
     }
 
-    fn finish(self) -> (Vec<StageData>, Vec<Mark>, Skipped) {
-        (self.stages.into_values().collect(), self.marks, self.skipped)
+    fn finish(self) -> (Vec<StageData>, Vec<Mark>, Skipped, Vec<RunAgent>) {
+        (self.stages.into_values().collect(), self.marks, self.skipped, self.roll.agents)
     }
+}
+
+/// Cells that the agents' own counts take up more when they reach to the `length`-th point.
+fn grown_agents(data: &StageData, clients: &BTreeMap<usize, ClientCounts>, length: usize) -> u64 {
+    let had = |agent: &usize| {
+        data.agents.binary_search_by_key(agent, |a| a.agent).map_or(0, |i| data.agents[i].client.len())
+    };
+    let grown: usize = clients.keys().map(|agent| length.saturating_sub(had(agent))).sum();
+    (grown as u64).div_ceil(AGENT_CELLS_IN_ONE)
 }

@@ -35,14 +35,14 @@ pub fn slice(stage: u32, index: u64, n: u64, seed: u64) -> Interval {
         if let Some(h) = &mut s.service {
             h.record(ns / 2);
         }
-        s.in_system_ns += u128::from(ns);
+        s.counts.in_system_ns += u128::from(ns);
     }
-    s.failed_in_system_ns = u128::from(seed % 7) << 40;
-    s.started = n + 1;
-    s.outcomes[Outcome::Ok.index()] = n;
-    s.outcomes[Outcome::Http429.index()] = seed % 3;
-    s.bytes_ok = n * 4096;
-    s.bytes_moved = n * 4096 + 17;
+    s.counts.failed_in_system_ns = u128::from(seed % 7) << 40;
+    s.counts.started = n + 1;
+    s.counts.outcomes[Outcome::Ok.index()] = n;
+    s.counts.outcomes[Outcome::Http429.index()] = seed % 3;
+    s.counts.bytes_ok = n * 4096;
+    s.counts.bytes_moved = n * 4096 + 17;
     s.endpoints[1] = EndpointCounts { ok: n, bytes_ok: n * 4096, ..EndpointCounts::default() };
     let client = ClientCounts {
         workers: 1,
@@ -71,7 +71,15 @@ pub fn new_run(root: &std::path::Path) -> RunDir {
 
 pub fn stage_start(stage: u32, at_ns: u64) -> Mark {
     let spec = Box::new(Plan::from_toml(PLAN).unwrap().stages[0].clone());
-    Mark::StageStart { stage, at_ns, spec, endpoints: vec![vec![]], workers: 1, ring: "none".into() }
+    Mark::StageStart {
+        stage,
+        at_ns,
+        spec,
+        endpoints: vec![vec![]],
+        workers: 1,
+        ring: "none".into(),
+        slots: 0,
+    }
 }
 
 /// One stage of `slices` slices: five of warm-up, two of tail.
@@ -89,4 +97,12 @@ pub fn write_stage(run: &RunDir, slices: u64) {
     }
     w.mark(&Mark::StageEnd { stage: 0, at_ns: slices * GRID_NS }).unwrap();
     w.finish().unwrap();
+}
+
+/// Adds a record to a file as it stands, in a good frame of its own.
+pub fn append_record(path: &std::path::Path, tag: u8, body: &[u8]) {
+    let mut record = vec![tag];
+    plimsoll_store::varint::put_u64(&mut record, body.len() as u64);
+    record.extend_from_slice(body);
+    plimsoll_store::frame::FrameWriter::resume(path).unwrap().append(&record).unwrap();
 }

@@ -66,7 +66,7 @@ pub fn look_at(directory: &Path) -> Result<DriveState, RunError> {
     let cannot = |e: std::io::Error| {
         RunError::input(
             format!("{}: cannot be written to: {e}", directory.display()),
-            "Name a directory on the drive that you may write to",
+            "Name a writable directory on the drive",
         )
     };
     let probe = Probe::make(directory).map_err(cannot)?;
@@ -88,7 +88,7 @@ pub fn plan(
     if o.block_bytes == 0 || o.streams == 0 || o.file_bytes < o.block_bytes {
         return Err(RunError::input(
             format!(
-                "a file of {} holds no block of {}",
+                "a file of {} is smaller than a block of {}",
                 format_size(o.file_bytes),
                 format_size(o.block_bytes)
             ),
@@ -102,7 +102,7 @@ pub fn plan(
             let text = if same == d {
                 format!("{} is named twice", d.display())
             } else {
-                format!("{} and {} are one directory", same.display(), d.display())
+                format!("{} and {} are the same directory", same.display(), d.display())
             };
             return Err(RunError::input(text, "Name each drive once"));
         }
@@ -125,7 +125,7 @@ pub fn plan(
     }
     let plan = Plan {
         version: PLAN_VERSION,
-        name: Some("drive".into()),
+        name: Some(title(o, good.len())),
         seed: o.seed,
         options: RunOptions { ring: RingChoice::Psync, ..RunOptions::default() },
         labels,
@@ -136,6 +136,12 @@ pub fn plan(
     };
     plan.validate()?;
     Ok(DrivePlan { plan, failed })
+}
+
+/// What is measured, in words: the title of its report.
+fn title(o: &DriveOptions, drives: usize) -> String {
+    let what = if o.write_only { "write" } else { "read and write" };
+    format!("Drives: {what}, {drives} drive{}", if drives == 1 { "" } else { "s" })
 }
 
 /// Whether two names lead to one directory, through links and dots.
@@ -155,11 +161,7 @@ pub fn sharing(directories: &[PathBuf]) -> Vec<String> {
     let shared = devices.into_values().filter(|names| names.len() > 1);
     shared
         .map(|names| {
-            format!(
-                "{} lie on one file system: together they are one drive, not {}",
-                names.join(", "),
-                names.len()
-            )
+            format!("{} are on one file system: they are one drive, not {}", names.join(", "), names.len())
         })
         .collect()
 }
@@ -168,14 +170,14 @@ fn suits(o: &DriveOptions, d: &Path, state: &DriveState) -> Result<(), RunError>
     let shown = d.display();
     if state.alignment == 0 {
         return Err(RunError::input(
-            format!("{shown}: the file system refuses direct I/O"),
+            format!("{shown}: the file system does not support direct I/O"),
             "Measure a file system on the drive itself",
         ));
     }
     if !o.block_bytes.is_multiple_of(state.alignment) {
         return Err(RunError::input(
             format!(
-                "{shown}: blocks of {} are no multiple of {}",
+                "{shown}: the block size {} is not a multiple of {}",
                 format_size(o.block_bytes),
                 format_size(state.alignment)
             ),
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn bad_flags_are_told() {
         let o = DriveOptions { file_bytes: 1, ..options(&["/a"]) };
-        assert!(plan(&o, fine).unwrap_err().to_string().contains("holds no block"));
+        assert!(plan(&o, fine).unwrap_err().to_string().contains("smaller than a block"));
         assert!(plan(&options(&["/a", "/a"]), fine).unwrap_err().to_string().contains("twice"));
         // One directory by three names.
         let dir = tempfile::tempdir().unwrap();
@@ -328,11 +330,11 @@ mod tests {
         for other in [link, a.join("../a")] {
             let names = [a.display().to_string(), other.display().to_string()];
             let told = plan(&options(&[&names[0], &names[1]]), fine).unwrap_err().to_string();
-            assert!(told.contains("are one directory"), "{told}");
+            assert!(told.contains("are the same directory"), "{told}");
         }
         std::fs::create_dir(dir.path().join("b")).unwrap();
         let shared = sharing(&[a, dir.path().join("b"), "/proc".into()]);
-        assert!(shared.len() == 1 && shared[0].contains("together they are one drive, not 2"), "{shared:?}");
+        assert!(shared.len() == 1 && shared[0].contains("they are one drive, not 2"), "{shared:?}");
         let full = |_: &Path| Ok(DriveState { alignment: 512, free_bytes: Some(1 << 30) });
         assert!(plan(&options(&["/a"]), full).unwrap_err().to_string().contains("are free"));
     }

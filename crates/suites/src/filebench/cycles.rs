@@ -44,7 +44,7 @@ impl CycleLines {
                     significant(before, 3),
                     significant(after, 3)
                 ),
-                None => format!("; correction: {name} did not fall for good"),
+                None => format!("; correction: {name} recovered"),
             };
             self.told[i] = now.map(|f| f.first_after);
         }

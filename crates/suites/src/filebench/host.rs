@@ -48,7 +48,7 @@ impl Host {
         let probe = Probe::make(directory).map_err(|e| {
             RunError::input(
                 format!("{}: cannot be written to: {e}", directory.display()),
-                "Name a directory that exists and that you may write to",
+                "Name an existing, writable directory",
             )
         })?;
         let alignment = alignment_of(&probe.path()).ok().map(|a| a.bytes);

@@ -8,7 +8,7 @@ mod original;
 mod phases;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_model::OpKind;
@@ -58,7 +58,7 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
     let each = total / u64::from(threads) / BLOCK_BYTES * BLOCK_BYTES;
     if each == 0 {
         return Err(RunError::input(
-            format!("{} over {threads} files is less than a block of 64 KiB each", format_size(total)),
+            format!("{} over {threads} files is less than one 64 KiB block each", format_size(total)),
             "Give a larger --size, or fewer --threads",
         ));
     }
@@ -71,7 +71,8 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
                 about_size(needed as u64),
                 about_size(host.free_bytes.unwrap_or(0))
             ),
-            "Free some space, or give a smaller --size (results below twice the memory are partly cached ones)",
+            "Free some space, or give a smaller --size (below twice the memory, part of the results comes from the \
+             cache)",
         ));
     }
     let mode = cache_mode(o.original, host);
@@ -79,7 +80,7 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
     let stages = (0..o.runs.max(1)).flat_map(|run| shape.stages(run)).collect();
     let plan = Plan {
         version: PLAN_VERSION,
-        name: Some(format!("file {}", o.directory.display())),
+        name: Some(title(&o.directory, threads)),
         seed: o.seed,
         // The job is synchronous: one call at a time per thread.
         options: RunOptions { ring: RingChoice::Psync, ..RunOptions::default() },
@@ -97,6 +98,12 @@ pub fn plan(o: &FileBenchOptions, host: &Host) -> Result<FileBenchPlan, RunError
     Ok(FileBenchPlan { plan, notes: notes(o, host, mode, each * u64::from(threads)) })
 }
 
+/// What is measured, in words: the title of its report.
+fn title(directory: &Path, threads: u32) -> String {
+    let s = if threads == 1 { "" } else { "s" };
+    format!("File benchmark of {}, {threads} thread{s}", directory.display())
+}
+
 /// How the cache is kept out of the read figures.
 fn cache_mode(original: Original, host: &Host) -> CacheMode {
     match host.cache {
@@ -110,27 +117,32 @@ fn cache_mode(original: Original, host: &Host) -> CacheMode {
 fn notes(o: &FileBenchOptions, host: &Host, mode: CacheMode, total: u64) -> Vec<String> {
     let mut out = o.original.notes();
     out.push(match mode {
-        CacheMode::Dropped => "cache: the files' pages are dropped before the read and IOPS phases.".into(),
+        CacheMode::Dropped => "cache: the files are dropped from the page cache before the read and IOPS phases.".into(),
         CacheMode::Direct if host.direct_alignment.is_some_and(|a| a <= IOPS_BLOCK_BYTES) => {
             "cache: it cannot be dropped here, so the read and IOPS phases use direct I/O.".into()
         }
-        CacheMode::Direct => "cache: it cannot be dropped here, so the read phase uses direct I/O; 512-byte \
-                              blocks are too small for that, so the IOPS figure is a cached one."
+        CacheMode::Direct => "cache: it cannot be dropped here, so the read phase uses direct I/O; 512-byte blocks \
+                              are too small for that, so the IOPS figure includes the cache."
             .into(),
         CacheMode::Cached => {
-            "cache: it cannot be dropped here and direct I/O is refused: read and IOPS figures are cached ones."
+            "cache: it cannot be dropped here, and direct I/O is not supported: the read and IOPS figures include \
+             the cache."
                 .into()
         }
     });
-    let whose = if host.is_memory_limited { "the memory that its control group gives" } else { "the memory" };
-    if total < 2 * host.memory_bytes {
+    let whose = if host.is_memory_limited { "the memory limit of its control group" } else { "the memory" };
+    // Nobody who names no size expects a hundred gigabytes.
+    if o.size_bytes.is_none() {
         out.push(format!(
-            "size: {} is less than twice {whose} ({}); the cache may hold part of it.",
+            "size: each run writes {}, twice {whose}, and reads it again (--size SIZE: another).",
+            about_size(total)
+        ));
+    } else if total < 2 * host.memory_bytes {
+        out.push(format!(
+            "size: {} is less than twice {whose} ({}); part of it may be in the cache.",
             format_size(total),
             about_size(2 * host.memory_bytes)
         ));
-    } else if host.is_memory_limited && o.size_bytes.is_none() {
-        out.push(format!("size: {}, twice {whose} ({}).", about_size(total), about_size(host.memory_bytes)));
     }
     out
 }

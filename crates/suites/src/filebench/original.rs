@@ -35,7 +35,7 @@ impl Original {
                 "all" => o = Self::ALL,
                 other => {
                     return Err(RunError::input(
-                        format!("--original {other}: there is no such correction"),
+                        format!("--original {other}: no such correction"),
                         format!("Write some of {}, or all", NAMES.join(", ")),
                     ));
                 }
@@ -56,17 +56,17 @@ impl Original {
     /// A sentence for each.
     pub fn notes(self) -> Vec<String> {
         const CORRECTED: [&str; 4] = [
-            "fsync: the write phase ends with an fsync, and its time counts.",
-            "unique: every block is different, so that nothing can be deduplicated.",
+            "fsync: the write phase ends with an fsync, which is included in its time.",
+            "unique: every block is different, so nothing can be deduplicated.",
             "aligned: IOPS offsets are multiples of 512 bytes.",
-            "fresh: every write of the IOPS phase is of new data.",
+            "fresh: every write of the IOPS phase writes new data.",
         ];
         const AS_ORIGINAL: [&str; 5] = [
             "fsync: as the original; data may still be in memory when the write phase ends.",
-            "unique: as the original; one block is repeated, and storage that deduplicates looks faster.",
-            "aligned: as the original; offsets are any byte, so a 512-byte write may touch two blocks.",
-            "fresh: as the original; data that is written again may never reach the media.",
-            "cache: as the original; what cannot be dropped is read from memory.",
+            "unique: as the original; one block is repeated, so storage that deduplicates looks faster.",
+            "aligned: as the original; offsets are not aligned, so a 512-byte write may touch two blocks.",
+            "fresh: as the original; the same data is written again, and may never reach the media.",
+            "cache: as the original; pages that cannot be dropped are read from memory.",
         ];
         let mut out = Vec::new();
         for (i, original) in self.flags().into_iter().enumerate() {

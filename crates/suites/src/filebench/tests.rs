@@ -76,11 +76,11 @@ fn where_the_cache_stays_direct_reads_go_round_it() {
     let four = Host { direct_alignment: Some(4096), ..h.clone() };
     let made4 = plan(&options(), &four).unwrap();
     assert_eq!(made4.plan.stages[2].workloads[0].target.as_deref(), Some("files"));
-    assert!(made4.notes.iter().any(|n| n.contains("IOPS figure is a cached one")), "{:?}", made4.notes);
+    assert!(made4.notes.iter().any(|n| n.contains("IOPS figure includes the cache")), "{:?}", made4.notes);
     let refused = Host { direct_alignment: Some(0), ..h };
     let made0 = plan(&options(), &refused).unwrap();
     assert!(!made0.plan.targets.contains_key("files-direct"));
-    assert!(made0.notes.iter().any(|n| n.contains("are cached ones")), "{:?}", made0.notes);
+    assert!(made0.notes.iter().any(|n| n.contains("figures include the cache")), "{:?}", made0.notes);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn space_and_size_are_checked_first() {
     let e = plan(&options(), &Host { free_bytes: Some(GIB), ..host() }).unwrap_err().to_string();
     assert!(e.contains("are needed") && e.contains("1.00 GiB are free"), "{e}");
     let e = plan(&FileBenchOptions { size_bytes: Some(1000), ..options() }, &host()).unwrap_err();
-    assert!(e.to_string().contains("less than a block"));
+    assert!(e.to_string().contains("less than one 64 KiB block"));
     let small = plan(&FileBenchOptions { size_bytes: Some(GIB), ..options() }, &host()).unwrap();
     assert!(small.notes.iter().any(|n| n.starts_with("size:")), "{:?}", small.notes);
 }
@@ -99,5 +99,5 @@ fn this_machine_can_be_looked_at() {
     let h = Host::of(dir.path()).unwrap();
     assert!(h.memory_bytes > 0 && h.cpus > 0 && h.free_bytes.is_some());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the probe file is gone");
-    assert!(Host::of(std::path::Path::new("/proc/nowhere")).is_err());
+    assert!(Host::of(Path::new("/proc/nowhere")).is_err());
 }

@@ -105,7 +105,7 @@ pub fn max_bytes(d: &SizeDist) -> u64 {
 
 fn positive(r: &Reader<'_>, text: &str) -> Result<u64, FioError> {
     match r.size(text)? {
-        0 => r.fail("a block of no bytes does nothing", "Write for example 4k."),
+        0 => r.fail("the block size is 0", "Write for example 4k."),
         n => Ok(n),
     }
 }

@@ -4,14 +4,14 @@ use plimsoll_model::plan::{FIO_READS, FIO_WRITES};
 
 use super::block_size::mean_bytes;
 use super::error::FioError;
-use super::job::{Job, Pattern, RateProcess};
+use super::job::{JobSection, Pattern, RateProcess};
 
 /// The job as it is, or its reads and its writes, each with what is added to its name.
 ///
 /// fio draws the direction of each I/O by `rwmixread` and takes the other one when that is ahead of its rate
 /// (`rate_ddir` in its io_u.c): each keeps its own rate exactly, and what has none goes on as fast as it can. That is
 /// what the two do here. One sequence drawn by the ratio of the rates would hold each only on the average.
-pub fn parts(job: &Job) -> Result<Vec<(Job, &'static str)>, FioError> {
+pub fn parts(job: &JobSection) -> Result<Vec<(JobSection, &'static str)>, FioError> {
     let rates = per_direction_rates(job);
     let rated = rates.iter().flatten().count();
     // Where size ends the job, both rates say how much of it falls to each: one sequence of that mix.
@@ -20,8 +20,8 @@ pub fn parts(job: &Job) -> Result<Vec<(Job, &'static str)>, FioError> {
     }
     if !job.time_based {
         return Err(job.error(
-            "only one direction of this mixed job has a rate, and the job ends by its size: how much of that each \
-             direction does is not known before",
+            "only one direction of this mixed job has a rate, and the job ends by its size: the share of each \
+             direction is not known in advance",
             "Add time_based=1 and runtime=, or a rate for both directions, for example rate_iops=100,50",
         ));
     }
@@ -41,8 +41,8 @@ pub fn parts(job: &Job) -> Result<Vec<(Job, &'static str)>, FioError> {
             _ => "the writes have a rate, the reads run as fast as they can",
         };
         part.notes.push(format!(
-            "{held}: they run side by side, each in a thread of its own with up to iodepth={} in flight; rwmixread \
-             has no part in it.",
+            "{held}: they run at the same time, each in its own thread with up to iodepth={} in flight; rwmixread is \
+             not used.",
             job.iodepth
         ));
         (part, name)
@@ -51,7 +51,7 @@ pub fn parts(job: &Job) -> Result<Vec<(Job, &'static str)>, FioError> {
 }
 
 /// Operations per million seconds of reads and writes of one clone, where a rate was written.
-pub fn per_direction_rates(job: &Job) -> [Option<u64>; 2] {
+pub fn per_direction_rates(job: &JobSection) -> [Option<u64>; 2] {
     const PER: f64 = 1e6;
     let of = |i: usize| {
         let mean = mean_bytes(&job.block.distribution(i == 1)).max(1.0);

@@ -8,7 +8,7 @@ use super::block_size::BlockSizes;
 use super::error::FioError;
 use super::keys;
 use super::text::{Assignment, Environ};
-use super::value::{Amount, Reader};
+use super::value::{BytesOrPercent, Reader};
 
 /// What `rw=` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum RateProcess {
 
 /// A job with fio's defaults for what was not written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct JobSection {
     pub name: String,
     pub file: String,
     pub line: u32,
@@ -52,14 +52,14 @@ pub struct Job {
     pub random: bool,
     pub mix_read: u32,
     pub block: BlockSizes,
-    pub size: Option<Amount>,
-    pub io_size: Option<Amount>,
+    pub size: Option<BytesOrPercent>,
+    pub io_size: Option<BytesOrPercent>,
     pub file_size: Option<(u64, u64)>,
     /// One or several; none: fio's own names in the directory.
     pub filename: Vec<String>,
     pub directory: Option<String>,
     pub nrfiles: u32,
-    pub offset: Amount,
+    pub offset: BytesOrPercent,
     pub iodepth: u32,
     pub numjobs: u32,
     pub direct: bool,
@@ -99,7 +99,7 @@ pub struct Job {
     pub notes: Vec<String>,
 }
 
-impl Job {
+impl JobSection {
     pub fn new(name: &str, file: &str, line: u32) -> Self {
         Self {
             name: name.into(),
@@ -115,7 +115,7 @@ impl Job {
             filename: Vec::new(),
             directory: None,
             nrfiles: 1,
-            offset: Amount::Bytes(0),
+            offset: BytesOrPercent::Bytes(0),
             iodepth: 1,
             numjobs: 1,
             direct: false,
@@ -242,8 +242,9 @@ impl Job {
             "do_verify" => self.do_verify = r.flag()?,
             "verify_fatal" => {
                 if r.flag()? {
-                    self.notes
-                        .push("verify_fatal: a mismatch makes the run fail at its end, not at once.".into());
+                    self.notes.push(
+                        "verify_fatal: a mismatch makes the run fail at its end, not immediately.".into(),
+                    );
                 }
             }
             _ => return Ok(false),
@@ -322,7 +323,7 @@ impl Job {
             return Err(self.error("time_based has no runtime", "Add runtime=60."));
         }
         if self.rate_bytes.iter().any(Option::is_some) && self.rate_iops.iter().any(Option::is_some) {
-            return Err(self.error("rate and rate_iops exclude each other", "Keep one of them."));
+            return Err(self.error("rate and rate_iops are mutually exclusive", "Keep one of them."));
         }
         if self.engine == Engine::Psync && self.iodepth > 1 {
             self.notes.push(format!(
@@ -334,7 +335,7 @@ impl Job {
         let named = self.filename.len() as u32;
         if named > 0 && self.nrfiles > 1 && self.nrfiles != named {
             return Err(self.error(
-                format!("filename names {named} of the {} files that nrfiles asks for", self.nrfiles),
+                format!("filename names {named} files, but nrfiles asks for {}", self.nrfiles),
                 "Remove nrfiles, or use directory in place of filename.",
             ));
         }
@@ -428,13 +429,16 @@ fn distribution(r: &Reader<'_>) -> Result<KeyDist, FioError> {
         "" => Ok(default),
         p => match p.parse::<f64>() {
             Ok(v) if v > 0.0 && v < max => Ok(v),
-            _ => r.fail(format!("'{p}' is no parameter of this distribution"), "Write for example zipf:1.2."),
+            _ => r.fail(
+                format!("'{p}' is not a parameter of this distribution"),
+                "Write for example zipf:1.2.",
+            ),
         },
     };
     match name.trim() {
         "random" => Ok(KeyDist::Uniform),
         "zipf" => match theta(1.1, 100.0)? {
-            1.0 => r.fail("zipf with exponent 1 is excluded by fio as well", "Write 0.99 or 1.01."),
+            1.0 => r.fail("zipf with exponent 1 is not supported (nor by fio)", "Write 0.99 or 1.01."),
             t => Ok(KeyDist::Zipf(t)),
         },
         "pareto" => Ok(KeyDist::Pareto(theta(0.2, 1.0)?)),

@@ -14,9 +14,9 @@ use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use super::block_size::max_bytes;
 use super::directions::{self, per_direction_rates};
 use super::error::FioError;
-use super::job::{Job, Pattern, RateProcess};
+use super::job::{JobSection, Pattern, RateProcess};
 use super::probe::{PathKind, PathProbe};
-use super::value::Amount;
+use super::value::BytesOrPercent;
 
 /// What the command line adds to the job file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +38,11 @@ pub struct Lowered {
 const DEFAULT_SEED: u64 = 0x0089_E6F1;
 
 /// Lowers jobs to a plan that [`Plan::validate`] accepts.
-pub fn lower(jobs: &[Job], options: &LowerOptions, probe: &dyn PathProbe) -> Result<Lowered, FioError> {
+pub fn lower(
+    jobs: &[JobSection],
+    options: &LowerOptions,
+    probe: &dyn PathProbe,
+) -> Result<Lowered, FioError> {
     let mut low = Lowering {
         options,
         probe,
@@ -107,7 +111,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    fn add(&mut self, index: usize, job: &Job) -> Result<(), FioError> {
+    fn add(&mut self, index: usize, job: &JobSection) -> Result<(), FioError> {
         if index > 0 && (job.stonewall || job.new_group) {
             self.group += 1;
         }
@@ -145,10 +149,10 @@ impl Lowering<'_> {
         }
     }
 
-    fn take_notes(&mut self, job: &Job) {
+    fn take_notes(&mut self, job: &JobSection) {
         let mut notes: Vec<String> = job.notes.clone();
         if job.randseed.is_some_and(|s| s != self.seed) {
-            notes.push(format!("randseed: one seed rules the run ({}).", self.seed));
+            notes.push(format!("randseed: one seed determines the whole run ({}).", self.seed));
         }
         if job.name == "FIOJOB" && job.filename == ["/mnt/vbs/fio.raw"] && job.numjobs == 16 {
             notes.push(
@@ -166,13 +170,13 @@ impl Lowering<'_> {
     }
 
     /// A stage has one warm-up: the longest ramp time of its jobs.
-    fn warmup(&mut self, job: &Job) {
+    fn warmup(&mut self, job: &JobSection) {
         let draft = self.stages.last_mut().expect("a stage is open");
         let ramp = span(job.ramp_us);
         let first = draft.stage.workloads.is_empty();
         if !first && draft.stage.warmup != ramp {
             self.notes.push(format!(
-                "job '{}': jobs that run together have different ramp times; the longest one rules all.",
+                "job '{}': jobs that run together have different ramp times; the longest one applies to all.",
                 job.name
             ));
         }
@@ -182,7 +186,7 @@ impl Lowering<'_> {
     }
 
     /// Names the target of a clone, making it if there is none like it yet.
-    fn target(&mut self, job: &Job, clone: u32) -> Result<String, FioError> {
+    fn target(&mut self, job: &JobSection, clone: u32) -> Result<String, FioError> {
         let (name, spec) = match job.filename.as_slice() {
             [_, ..] => (job.name.clone(), self.named_target(job)?),
             [] if job.nrfiles > 1 => (job.name.clone(), self.files_target(job)?),
@@ -204,13 +208,14 @@ impl Lowering<'_> {
     }
 
     /// The files or devices that `filename` names. fio divides a size of the job among them.
-    fn named_target(&self, job: &Job) -> Result<TargetSpec, FioError> {
+    fn named_target(&self, job: &JobSection) -> Result<TargetSpec, FioError> {
         let count = job.filename.len() as u64;
         let mut each = job.clone();
-        if let (Some(Amount::Bytes(all)), None) = (job.size, job.file_size) {
+        if let (Some(BytesOrPercent::Bytes(all)), None) = (job.size, job.file_size) {
             let block =
                 max_bytes(&job.block.distribution(false)).max(max_bytes(&job.block.distribution(true)));
-            each.size = Some(Amount::Bytes(if count > 1 { all / count / block * block } else { all }));
+            each.size =
+                Some(BytesOrPercent::Bytes(if count > 1 { all / count / block * block } else { all }));
         }
         let targets: Vec<BlockTarget> = job
             .filename
@@ -220,7 +225,7 @@ impl Lowering<'_> {
         let mut all = targets[0].clone();
         if let Some(other) = targets.iter().find(|t| (t.size, t.offset) != (all.size, all.offset)) {
             return Err(job.error(
-                format!("{} and {} are not of one size", all.path, other.path),
+                format!("{} and {} have different sizes", all.path, other.path),
                 "Add size= (it is divided among them), or write one job for each.",
             ));
         }
@@ -229,7 +234,7 @@ impl Lowering<'_> {
         Ok(TargetSpec::Block(all))
     }
 
-    fn file_target(&self, job: &Job, path: &Path) -> Result<BlockTarget, FioError> {
+    fn file_target(&self, job: &JobSection, path: &Path) -> Result<BlockTarget, FioError> {
         let kind = self.probe.kind(path);
         let (exists, device) = match kind {
             PathKind::Missing => (None, false),
@@ -270,20 +275,21 @@ impl Lowering<'_> {
             destroy_data: self.options.destroy_data.clone(),
             layout: needs_data && !fixed,
             invalidate: job.invalidate,
+            existing: false,
         })
     }
 
-    fn files_target(&self, job: &Job) -> Result<TargetSpec, FioError> {
+    fn files_target(&self, job: &JobSection) -> Result<TargetSpec, FioError> {
         let directory = job.directory.clone().unwrap_or_else(|| ".".into());
         let file_size = match (job.file_size, job.size) {
             (Some((min, max)), _) if min != max => {
                 return Err(job.error(
-                    "filesize is a range; files of one job have one size here",
+                    "filesize is a range, but all files of a job have the same size here",
                     "Write one filesize, or one job per size.",
                 ));
             }
             (Some((_, max)), _) => max,
-            (None, Some(Amount::Bytes(total))) => total / u64::from(job.nrfiles),
+            (None, Some(BytesOrPercent::Bytes(total))) => total / u64::from(job.nrfiles),
             (None, _) => {
                 return Err(job.error("nrfiles needs size= or filesize=", "Add for example size=1g."));
             }
@@ -304,7 +310,13 @@ impl Lowering<'_> {
     }
 
     /// Bytes of the region that the job works on.
-    fn region(&self, job: &Job, path: &Path, whole: Option<u64>, offset: u64) -> Result<u64, FioError> {
+    fn region(
+        &self,
+        job: &JobSection,
+        path: &Path,
+        whole: Option<u64>,
+        offset: u64,
+    ) -> Result<u64, FioError> {
         let size = match (job.size, whole) {
             (Some(amount), _) => resolve(job, amount, whole, "size")?,
             (None, Some(have)) if have > offset => have - offset,
@@ -324,7 +336,7 @@ impl Lowering<'_> {
         Ok(size)
     }
 
-    fn holds_a_block(&self, job: &Job, size: u64) -> Result<(), FioError> {
+    fn holds_a_block(&self, job: &JobSection, size: u64) -> Result<(), FioError> {
         let largest = max_bytes(&job.block.distribution(false)).max(max_bytes(&job.block.distribution(true)));
         if size < largest {
             return Err(job.error(
@@ -337,7 +349,7 @@ impl Lowering<'_> {
 
     fn workload(
         &self,
-        job: &Job,
+        job: &JobSection,
         clone: u32,
         clones: u32,
         threads: u32,
@@ -387,7 +399,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn stop(&self, job: &Job, threads: u32) -> Result<Stop, FioError> {
+    fn stop(&self, job: &JobSection, threads: u32) -> Result<Stop, FioError> {
         let duration = job.runtime_us.map(span);
         if job.time_based {
             return Ok(Stop { duration, ..Stop::default() });
@@ -396,7 +408,7 @@ impl Lowering<'_> {
             None => None,
             Some(amount) => {
                 let size = match job.size {
-                    Some(Amount::Bytes(b)) => Some(b),
+                    Some(BytesOrPercent::Bytes(b)) => Some(b),
                     _ => None,
                 };
                 let each = resolve(job, amount, size, "io_size")?;
@@ -430,7 +442,7 @@ fn verify_pass(w: &Workload) -> Workload {
     v
 }
 
-fn in_directory(job: &Job, file: &str) -> PathBuf {
+fn in_directory(job: &JobSection, file: &str) -> PathBuf {
     // Path::join keeps an absolute file name, as fio does for devices.
     job.directory.as_ref().map_or_else(|| PathBuf::from(file), |d| Path::new(d).join(file))
 }
@@ -439,20 +451,22 @@ fn span(us: u64) -> Span {
     Span(Duration::from_micros(us))
 }
 
-fn resolve(job: &Job, amount: Amount, whole: Option<u64>, key: &str) -> Result<u64, FioError> {
+fn resolve(job: &JobSection, amount: BytesOrPercent, whole: Option<u64>, key: &str) -> Result<u64, FioError> {
     match (amount, whole) {
-        (Amount::Bytes(b), _) => Ok(b),
-        (Amount::Percent(0), _) => Ok(0),
+        (BytesOrPercent::Bytes(b), _) => Ok(b),
+        (BytesOrPercent::Percent(0), _) => Ok(0),
         // Whole sectors, so that direct I/O stays possible.
-        (Amount::Percent(p), Some(w)) => Ok((u128::from(w) * u128::from(p) / 100) as u64 / 4096 * 4096),
-        (Amount::Percent(p), None) => Err(job.error(
-            format!("{key}={p}% is a share of a size that is not known yet"),
+        (BytesOrPercent::Percent(p), Some(w)) => {
+            Ok((u128::from(w) * u128::from(p) / 100) as u64 / 4096 * 4096)
+        }
+        (BytesOrPercent::Percent(p), None) => Err(job.error(
+            format!("{key}={p}% is a share of an unknown size"),
             format!("Write {key} in bytes, or name an existing file or device."),
         )),
     }
 }
 
-fn mix(job: &Job) -> BTreeMap<OpKind, u32> {
+fn mix(job: &JobSection) -> BTreeMap<OpKind, u32> {
     match job.pattern {
         Pattern::Read => BTreeMap::from([(OpKind::Read, 1)]),
         Pattern::Write => BTreeMap::from([(OpKind::Write, 1)]),
@@ -480,7 +494,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn pacing(job: &Job, threads: u32, read: &SizeDist, write: &SizeDist) -> Result<Pacing, FioError> {
+fn pacing(job: &JobSection, threads: u32, read: &SizeDist, write: &SizeDist) -> Result<Pacing, FioError> {
     let rates = per_direction_rates(job);
     let total_ops = match job.pattern {
         Pattern::Read => rates[0],
@@ -511,7 +525,7 @@ fn pacing(job: &Job, threads: u32, read: &SizeDist, write: &SizeDist) -> Result<
 }
 
 /// A range of delays gives each clone its own, drawn from the seed.
-fn start_delay(job: &Job, seed: u64, clone: u32) -> Option<Span> {
+fn start_delay(job: &JobSection, seed: u64, clone: u32) -> Option<Span> {
     let (from, to) = job.start_delay_us;
     if to == 0 {
         return None;

@@ -16,11 +16,11 @@ mod text;
 mod value;
 
 pub use error::FioError;
-pub use job::{Engine, Job, Pattern};
+pub use job::{Engine, JobSection, Pattern};
 pub use lower::{LowerOptions, Lowered, lower};
 pub use probe::{DiskProbe, PathKind, PathProbe};
 pub use text::{Assignment, Environ, JobFile, Section};
-pub use value::Amount;
+pub use value::BytesOrPercent;
 
 /// How job files are read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,7 +36,7 @@ pub struct ParseOptions {
 /// Jobs as they will run, and what was left out on the user's word.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Jobs {
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<JobSection>,
     /// One line per key that was ignored: place, key and value.
     pub ignored: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub fn read_files(paths: &[std::path::PathBuf], options: &ParseOptions) -> Resul
         return Err(FioError::at(
             &name,
             0,
-            "there is no job in it",
+            "it contains no job",
             "Add a section such as [job1] below [global].",
         ));
     }
@@ -111,7 +111,7 @@ pub fn read_jobs(file: &JobFile, options: &ParseOptions, env: &Environ) -> Resul
         if !options.sections.is_empty() && !options.sections.contains(&section.name) {
             continue;
         }
-        let mut job = Job::new(&section.name, &section.file, section.line);
+        let mut job = JobSection::new(&section.name, &section.file, section.line);
         let own: Vec<&Assignment> = section.assignments.iter().collect();
         let mut ignored = Vec::new();
         job.apply_all(&global, &own, &set, env, options.ignore_unknown, &mut ignored)?;

@@ -138,15 +138,15 @@ fn bad_files_say_where() {
         ("[a]\nrw=read\n", "no size"),
         ("[a]\nrw=read\nsize=1m\ntime_based\n", "time_based has no runtime"),
         ("[a]\nsize=1k\nbs=4k\n", "less than a block"),
-        ("[a]\nsize=1m\nrate=1m\nrate_iops=5\n", "exclude each other"),
+        ("[a]\nsize=1m\nrate=1m\nrate_iops=5\n", "mutually exclusive"),
         ("[a]\nsize=1m\nrw=randrw\nrate_iops=5,\n", "only one direction"),
         ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", "more than 100"),
         ("[a]\nsize=1m\nrandom_distribution=zoned:50/50\n", "distribution"),
         ("[a]\nsize=1m\nioengine=rdma\n", "libaio, io_uring, psync"),
         ("[a]\nsize=1m\nfilename=/t/x::/t/y\n", "empty name"),
         ("[a]\nsize=1m\nfilename=/t/x:/t/x\n", "twice"),
-        ("[a]\nsize=1m\nfilename=/t/x:/t/y\nnrfiles=3\n", "names 2 of the 3 files"),
-        ("[a]\nsize=50%\n", "not known yet"),
+        ("[a]\nsize=1m\nfilename=/t/x:/t/y\nnrfiles=3\n", "names 2 files, but nrfiles asks for 3"),
+        ("[a]\nsize=50%\n", "unknown size"),
         ("[a]\nsize=1m\nrate_process=poisson\n", "no rate"),
         ("[a]\ninclude nowhere.fio\n", "cannot be read"),
         ("[a]\ninclude /dev/zero\n", "not a regular file"),
@@ -372,7 +372,7 @@ fn variables_and_keywords() {
     let env = Environ::from_pairs([("D".into(), "/data".into())]).with_keyword("$pagesize", "4096");
     let j = jobs_with("[a]\nfilename=${D}/x\nsize=8*$pagesize\n", &ParseOptions::default(), &env).unwrap();
     assert_eq!(j.jobs[0].filename, ["/data/x"]);
-    assert_eq!(j.jobs[0].size, Some(Amount::Bytes(32768)));
+    assert_eq!(j.jobs[0].size, Some(BytesOrPercent::Bytes(32768)));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn includes_are_read_beside_the_file() {
     put("a.fio", "[global]\ninclude defaults.inc\n[a]\nrw=randread\n");
     let paths = [dir.path().join("a.fio"), dir.path().join("a.fio")];
     let j = read_files(&paths, &ParseOptions::default()).unwrap();
-    assert_eq!(j.jobs[0].size, Some(Amount::Bytes(1 << 20)));
+    assert_eq!(j.jobs[0].size, Some(BytesOrPercent::Bytes(1 << 20)));
     assert_eq!(j.jobs.iter().map(|j| j.stonewall).collect::<Vec<_>>(), vec![false, true]);
     for (inc, want) in [("loop.inc", "deep"), ("section.inc", "included file has a section")] {
         put("b.fio", &format!("[a]\ninclude {inc}\n"));

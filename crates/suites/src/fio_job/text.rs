@@ -108,7 +108,7 @@ impl JobFile {
                 return Err(FioError::at(
                     name,
                     number,
-                    format!("'{line}' stands outside of a section"),
+                    format!("'{line}' is outside of a section"),
                     "Put it below [global] or below a job's [name].",
                 ));
             };
@@ -136,8 +136,8 @@ impl JobFile {
             return Err(FioError::at(
                 name,
                 line,
-                format!("files include each other more than {MAX_INCLUDES} deep"),
-                "Remove the include that leads back.",
+                format!("includes are nested more than {MAX_INCLUDES} deep"),
+                "Remove the circular include.",
             ));
         }
         // As fio: relative to the working directory first, then to the including file.
@@ -174,7 +174,7 @@ fn read_text(path: &Path, name: &str, line: u32) -> Result<String, FioError> {
         return Err(cannot("it is larger than 16 MiB".into()));
     }
     String::from_utf8(bytes).map_err(|_| {
-        FioError::at(name, line, format!("{} is not text in UTF-8", path.display()), "Give a fio job file.")
+        FioError::at(name, line, format!("{} is not UTF-8 text", path.display()), "Give a fio job file.")
     })
 }
 

@@ -7,7 +7,7 @@ use super::text::Assignment;
 
 /// Bytes, or a share of the file or device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub enum BytesOrPercent {
     Bytes(u64),
     Percent(u32),
 }
@@ -44,7 +44,8 @@ impl<'a> Reader<'a> {
             };
         }
         if let Some(hex) = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X")) {
-            return u64::from_str_radix(hex, 16).or_else(|_| self.fail("is no hexadecimal number", REMEDY));
+            return u64::from_str_radix(hex, 16)
+                .or_else(|_| self.fail("is not a hexadecimal number", REMEDY));
         }
         let end = t.find(|c: char| !c.is_ascii_digit()).unwrap_or(t.len());
         let (digits, suffix) = t.split_at(end);
@@ -58,11 +59,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A size, or a share of the file such as `20%`.
-    pub fn amount(&self) -> Result<Amount, FioError> {
+    pub fn amount(&self) -> Result<BytesOrPercent, FioError> {
         match self.text.trim().strip_suffix('%') {
-            None => Ok(Amount::Bytes(self.size(self.text)?)),
+            None => Ok(BytesOrPercent::Bytes(self.size(self.text)?)),
             Some(p) => match p.trim().parse::<u32>() {
-                Ok(p) if p <= 100 => Ok(Amount::Percent(p)),
+                Ok(p) if p <= 100 => Ok(BytesOrPercent::Percent(p)),
                 _ => self.fail("is not a share from 0% to 100%", "Write for example 50%."),
             },
         }

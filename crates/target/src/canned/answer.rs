@@ -7,7 +7,7 @@ use super::request::{Head, Method};
 use super::response::{self, Env, Kind};
 
 /// Writes the answer to one request into the connection's buffer, with its fault if it gets one.
-pub(crate) struct Answer<'a> {
+pub(crate) struct AnswerWriter<'a> {
     out: &'a mut Vec<u8>,
     /// The bytes of the object that is asked for.
     content: Body<'a>,
@@ -18,9 +18,9 @@ pub(crate) struct Answer<'a> {
 /// Body after the head (offset, bytes), what follows, whether no answer comes at all, and whether it trickles.
 pub(crate) type Prepared = ((u64, u64), After, bool, bool);
 
-impl<'a> Answer<'a> {
-    pub fn new(out: &'a mut Vec<u8>, content: Body<'a>) -> Answer<'a> {
-        Answer { out, content, stall: false, trickle: false }
+impl<'a> AnswerWriter<'a> {
+    pub fn new(out: &'a mut Vec<u8>, content: Body<'a>) -> AnswerWriter<'a> {
+        AnswerWriter { out, content, stall: false, trickle: false }
     }
 
     pub fn prepare(mut self, head: &Head<'_>, kind: Kind, served: u64, cx: &Cx<'_>) -> Prepared {

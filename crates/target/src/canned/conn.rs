@@ -1,6 +1,6 @@
 //! One connection of the canned server: head, body, wait, answer, as a small state machine that never blocks.
 
-use super::answer::Answer;
+use super::answer::AnswerWriter;
 use super::io::Io;
 use super::keep::Kept;
 use super::limits::Limits;
@@ -251,7 +251,7 @@ impl Conn {
                     Some(bytes) => Body::Kept(bytes),
                     None => Body::Pool(&cx.shared.pool),
                 };
-                let answer = Answer::new(&mut self.out, content);
+                let answer = AnswerWriter::new(&mut self.out, content);
                 let (body, after, stall, trickle) = match self.limits.admit(&head, kind, cx) {
                     None => answer.prepare(&head, kind, self.served, cx),
                     Some((status, wait_s)) => {

@@ -32,14 +32,14 @@ pub enum FaultKind {
 
 /// One fault and its share of the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct CannedFault {
     pub kind: FaultKind,
     /// Share in parts per million: 300,000 is 30 %.
     pub share_ppm: u32,
 }
 
 /// `503=30%`, `reset=1%`, `trickle=100%`: a kind, and a share with up to four decimals.
-impl FromStr for Fault {
+impl FromStr for CannedFault {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         let help = "a fault is KIND=SHARE, for instance 503=30% or reset=1%; kinds: a status (403, 429, 500, 503, ...), \
@@ -63,11 +63,11 @@ impl FromStr for Fault {
         let number =
             share.trim().strip_suffix('%').ok_or_else(|| format!("share {share:?} has no %: {help}"))?;
         let percent: f64 =
-            number.trim().parse().map_err(|_| format!("share {share:?} is no number: {help}"))?;
+            number.trim().parse().map_err(|_| format!("share {share:?} is not a number: {help}"))?;
         if !(0.0..=100.0).contains(&percent) {
-            return Err(format!("share {share:?} is not within 0 % and 100 %"));
+            return Err(format!("share {share:?} is not between 0 % and 100 %"));
         }
-        Ok(Fault { kind, share_ppm: (percent * 10_000.0).round() as u32 })
+        Ok(CannedFault { kind, share_ppm: (percent * 10_000.0).round() as u32 })
     }
 }
 
@@ -107,7 +107,7 @@ impl Default for Trickle {
 /// Deals faults by counting: of the first n requests in scope, exactly floor(n * share) are faulty, spread evenly.
 #[derive(Debug)]
 pub(crate) struct FaultDealer {
-    faults: Vec<Fault>,
+    faults: Vec<CannedFault>,
     seen: AtomicU64,
     dealt: Vec<AtomicU64>,
 }
@@ -116,7 +116,7 @@ const WHOLE: u64 = 1_000_000;
 
 impl FaultDealer {
     /// Shares that add up to more than 100 % are an error.
-    pub fn new(faults: &[Fault]) -> Result<Self, String> {
+    pub fn new(faults: &[CannedFault]) -> Result<Self, String> {
         let sum: u64 = faults.iter().map(|f| u64::from(f.share_ppm)).sum();
         if sum > WHOLE {
             return Err(format!(
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn bad_faults_say_what_is_wrong() {
         for (text, part) in
-            [("503", "no share"), ("503=30", "no %"), ("frob=1%", "unknown kind"), ("503=101%", "within")]
+            [("503", "no share"), ("503=30", "no %"), ("frob=1%", "unknown kind"), ("503=101%", "between")]
         {
-            let e = text.parse::<Fault>().unwrap_err();
+            let e = text.parse::<CannedFault>().unwrap_err();
             assert!(e.contains(part), "{e}");
         }
         assert!(FaultDealer::new(&["503=60%".parse().unwrap(), "500=60%".parse().unwrap()]).is_err());
@@ -202,8 +202,8 @@ mod tests {
     proptest! {
         #[test]
         fn counts_stay_within_one_of_each_share(shares in proptest::collection::vec(0u32..200_000, 1..5), n in 1u64..5_000) {
-            let faults: Vec<Fault> =
-                shares.iter().map(|&s| Fault { kind: FaultKind::Status(500), share_ppm: s }).collect();
+            let faults: Vec<CannedFault> =
+                shares.iter().map(|&s| CannedFault { kind: FaultKind::Status(500), share_ppm: s }).collect();
             let d = FaultDealer::new(&faults).unwrap();
             for _ in 0..n { d.next(); }
             let total: u64 = shares.iter().map(|&s| u64::from(s)).sum();

@@ -16,7 +16,7 @@ mod response;
 mod stats;
 mod worker;
 
-pub use fault::{Fault, FaultKind, FaultScope, Trickle};
+pub use fault::{CannedFault, FaultKind, FaultScope, Trickle};
 pub use stats::{Delays, Stats};
 
 use crate::limiter::{Gate, LimitSet};
@@ -59,7 +59,7 @@ pub struct CannedOptions {
     /// Keys that a LIST shows, under the prefix it asks for.
     pub list_keys: u64,
     /// Faults on purpose and their shares, dealt by counting; counts are at /__stats.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<CannedFault>,
     /// Which requests the shares of the faults are of.
     pub fault_scope: FaultScope,
     /// Seconds that a 429 or 503 fault names in Retry-After.
@@ -135,13 +135,13 @@ impl Shared {
 
 /// A running server; it stops when this is dropped.
 #[derive(Debug)]
-pub struct Handle {
+pub struct CannedHandle {
     addr: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
-impl Handle {
+impl CannedHandle {
     /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -181,14 +181,14 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for CannedHandle {
     fn drop(&mut self) {
         self.halt();
     }
 }
 
 /// Serves on `listener` with threads of its own; the answer comes at once.
-pub fn serve(listener: TcpListener, mut options: CannedOptions) -> Result<Handle, CannedError> {
+pub fn serve(listener: TcpListener, mut options: CannedOptions) -> Result<CannedHandle, CannedError> {
     if options.keep_bytes > 0 && options.server == CannedOptions::default().server {
         // By the other name clients know that nothing is kept, and prepare nothing.
         options.server = String::from("PlimsollKeeping");
@@ -211,7 +211,7 @@ pub fn serve(listener: TcpListener, mut options: CannedOptions) -> Result<Handle
         stop: AtomicBool::new(false),
         options,
     });
-    let mut handle = Handle { addr, shared: shared.clone(), threads: Vec::new() };
+    let mut handle = CannedHandle { addr, shared: shared.clone(), threads: Vec::new() };
     let mut listener = Some(listener);
     for index in 0..threads {
         let worker = Worker::new(shared.clone(), index, listener.take())?;
@@ -222,6 +222,6 @@ pub fn serve(listener: TcpListener, mut options: CannedOptions) -> Result<Handle
 }
 
 /// Binds `listen` (port 0 for a free one) and serves.
-pub fn spawn(listen: SocketAddr, options: CannedOptions) -> Result<Handle, CannedError> {
+pub fn spawn(listen: SocketAddr, options: CannedOptions) -> Result<CannedHandle, CannedError> {
     serve(TcpListener::bind(listen)?, options)
 }

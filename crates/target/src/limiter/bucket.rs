@@ -10,7 +10,7 @@ pub const MICRO: u64 = 1_000_000;
 
 /// A token bucket that may be asked now, or booked ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct TokenBucket {
     rate_micro_per_s: u64,
     capacity_femto: i128,
     /// Below zero: booked ahead.
@@ -18,12 +18,12 @@ pub struct Bucket {
     at_ns: u64,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A bucket that holds `fill_micro` of at most `capacity_micro` at `now_ns`. A rate of 0 never refills.
-    pub fn new(rate_micro_per_s: u64, capacity_micro: u64, fill_micro: u64, now_ns: u64) -> Bucket {
+    pub fn new(rate_micro_per_s: u64, capacity_micro: u64, fill_micro: u64, now_ns: u64) -> TokenBucket {
         let capacity_femto = i128::from(capacity_micro) * FEMTO_PER_MICRO;
         let level_femto = (i128::from(fill_micro) * FEMTO_PER_MICRO).min(capacity_femto);
-        Bucket { rate_micro_per_s, capacity_femto, level_femto, at_ns: now_ns }
+        TokenBucket { rate_micro_per_s, capacity_femto, level_femto, at_ns: now_ns }
     }
 
     /// Time that runs backwards counts as standing still.
@@ -74,8 +74,8 @@ impl Bucket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
     Tokens {
-        sustained: Bucket,
-        peak: Option<Bucket>,
+        sustained: TokenBucket,
+        peak: Option<TokenBucket>,
     },
     /// So many per window on a fixed grid; what is left of a window is lost.
     Window {
@@ -175,7 +175,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn bucket(rate: u64, capacity: u64) -> Law {
-        let b = Bucket::new(rate * MICRO, capacity * MICRO, capacity * MICRO, 0);
+        let b = TokenBucket::new(rate * MICRO, capacity * MICRO, capacity * MICRO, 0);
         Law::Tokens { sustained: b, peak: None }
     }
 
@@ -183,8 +183,8 @@ mod tests {
     fn the_law_of_a_burst_is_exact() {
         // 15,000 tokens at 750/s against a refill of 500/s last 60 s, to the nanosecond.
         let mut law = Law::Tokens {
-            sustained: Bucket::new(500 * MICRO, 15_000 * MICRO, 15_000 * MICRO, 0),
-            peak: Some(Bucket::new(750 * MICRO, MICRO, MICRO, 0)),
+            sustained: TokenBucket::new(500 * MICRO, 15_000 * MICRO, 15_000 * MICRO, 0),
+            peak: Some(TokenBucket::new(750 * MICRO, MICRO, MICRO, 0)),
         };
         let due: Vec<u64> = (0..50_000).map(|_| law.book(0, MICRO)).collect();
         assert_eq!(due[44_999], 60 * S);

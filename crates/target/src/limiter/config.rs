@@ -18,7 +18,7 @@ const BUILTIN: [(&str, &str); 6] = [
 /// A tier or limits file that cannot be used: where, what, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LimitsError {
-    #[error("there is no tier {name:?}; there are: {known}")]
+    #[error("there is no tier {name:?}; the tiers are: {known}")]
     UnknownTier { name: String, known: String },
     #[error("{file}: {text}")]
     Syntax { file: String, text: String },
@@ -296,7 +296,7 @@ impl LimitSpec {
             return Err("burst_per_s is below rate_per_s: a burst is the faster of the two".into());
         }
         if self.capacity.is_some() && self.burst_for_s.is_some() {
-            return Err("capacity and burst_for_s say the same thing twice: keep one".into());
+            return Err("capacity and burst_for_s define the same thing: keep one".into());
         }
         if let Some(t) = self.burst_for_s {
             if self.burst_per_s.is_none() {

@@ -7,7 +7,7 @@ mod bucket;
 mod config;
 mod latency;
 
-pub use bucket::{Bucket, Law, MICRO};
+pub use bucket::{Law, MICRO, TokenBucket};
 pub use config::{
     Amount, Answer, Direction, LatencySpec, LimitSet, LimitSpec, LimitsError, Scope, TierKind, Unit,
 };
@@ -244,9 +244,9 @@ fn law_of(spec: &LimitSpec, now_ns: u64) -> Law {
     let peak = spec.burst_per_s.map(|p| {
         // Room for 2 ms of the burst rate, so that the timing of single requests does not cost tokens.
         let room = (p.0 / 500).max(MICRO);
-        Bucket::new(p.0, room, room, now_ns)
+        TokenBucket::new(p.0, room, room, now_ns)
     });
-    Law::Tokens { sustained: Bucket::new(spec.rate_per_s.0, capacity, fill, now_ns), peak }
+    Law::Tokens { sustained: TokenBucket::new(spec.rate_per_s.0, capacity, fill, now_ns), peak }
 }
 
 /// A limiter, its latency model and the clock: what a server asks.

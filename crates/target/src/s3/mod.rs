@@ -19,4 +19,4 @@ mod store;
 mod stream;
 mod timer;
 
-pub use server::{Credentials, Handle, S3Options, S3ServerError, spawn};
+pub use server::{Credentials, S3Options, S3ServerError, ServerHandle, spawn};

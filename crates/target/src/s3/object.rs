@@ -10,7 +10,7 @@ use s3s::crypto::{Checksum as _, Md5};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -109,9 +109,9 @@ impl Writer {
         for p in pieces {
             self.md5.update(p);
             self.sums.update(p);
-            self.file.write_all(p)?;
             self.size += p.len() as u64;
         }
+        write_together(&self.file, pieces)?;
         if let Some(begun) = self.begun
             && self.size - begun >= WRITEBACK_BYTES
         {
@@ -139,7 +139,7 @@ impl Writer {
             }
         } else {
             // The kernel copies by itself where it can (copy_file_range).
-            std::io::copy(&mut source, &mut self.file)?
+            io::copy(&mut source, &mut self.file)?
         };
         self.size += copied;
         if copied == n { Ok(()) } else { Err(StoreError::Damaged("a part is shorter than it says".into())) }
@@ -169,7 +169,7 @@ impl Writer {
     /// Gives the file its name; what was there before is replaced.
     pub fn rename(&mut self, to: &Path) -> Result<(), StoreError> {
         match std::fs::rename(&self.tmp, to) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let dir = to.parent().unwrap_or(to);
                 std::fs::create_dir_all(dir)?;
                 if let Some(above) = dir.parent() {
@@ -182,6 +182,23 @@ impl Writer {
         self.named = true;
         Ok(())
     }
+}
+
+/// Writes pieces one behind the other, in one call if the kernel takes all: the page cache keeps them as it is told of them.
+fn write_together(mut file: &File, pieces: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<_> = pieces.iter().map(|p| IoSlice::new(p)).collect();
+    let mut left = &mut slices[..];
+    // Empty ones go: a call that wrote nothing would be an error.
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        match file.write_vectored(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => IoSlice::advance_slices(&mut left, n),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// Starts to write a range to the disk, and waits for nothing. A hint: durability comes from `seal`, which also tells of errors.
@@ -212,7 +229,7 @@ pub(crate) struct Opened {
 /// Opens an object file and reads its description; small objects whole.
 pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     let file = match File::open(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(StoreError::NoSuchKey),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(StoreError::NoSuchKey),
         other => other?,
     };
     let damaged = |why: &str| StoreError::Damaged(format!("{}: {why}", path.display()));
@@ -286,6 +303,20 @@ mod tests {
                 assert!(matches!(open(&torn), Err(StoreError::Damaged(_))), "{size} cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn pieces_of_one_write_come_in_order_however_many_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        // More than the kernel takes in one call, and empty ones at the beginning, between others, and at the end.
+        let pieces: Vec<_> = (0..3_000u32).map(|i| Bytes::from(vec![i as u8; (i % 3) as usize])).collect();
+        let mut w = Writer::create(dir.path().join("t"), ChecksumHasher::default(), false).unwrap();
+        w.write(&[]).unwrap();
+        w.write(&[Bytes::new()]).unwrap();
+        w.write(&pieces).unwrap();
+        let want = pieces.concat();
+        assert_eq!(w.digest().0, want.len() as u64);
+        assert!(std::fs::read(dir.path().join("t")).unwrap() == want);
     }
 
     #[test]

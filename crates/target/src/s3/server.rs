@@ -114,7 +114,7 @@ pub enum S3ServerError {
 }
 
 /// A running server; it stops when this is dropped.
-pub struct Handle {
+pub struct ServerHandle {
     addr: SocketAddr,
     credentials: Vec<Credentials>,
     /// The pair was made here: nobody else could tell a client.
@@ -128,16 +128,16 @@ pub struct Handle {
     runtime: Option<tokio::runtime::Runtime>,
 }
 
-impl std::fmt::Debug for Handle {
+impl std::fmt::Debug for ServerHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle")
+        f.debug_struct("ServerHandle")
             .field("addr", &self.addr)
             .field("credentials", &self.credentials)
             .finish_non_exhaustive()
     }
 }
 
-impl Handle {
+impl ServerHandle {
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -190,7 +190,7 @@ impl Handle {
     pub fn stop(self) {}
 }
 
-impl Drop for Handle {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
         let _ = self.stop.send(true);
         if let Some(runtime) = self.runtime.take() {
@@ -200,7 +200,7 @@ impl Drop for Handle {
 }
 
 /// Starts the server on threads of its own; the answer comes when it listens.
-pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
+pub fn spawn(options: S3Options) -> Result<ServerHandle, S3ServerError> {
     let mut credentials = options.credentials.clone();
     let made = credentials.is_empty();
     if made {
@@ -244,7 +244,7 @@ pub fn spawn(options: S3Options) -> Result<Handle, S3ServerError> {
         stopped,
     };
     runtime.spawn(async move { accept.run(listener).await });
-    Ok(Handle {
+    Ok(ServerHandle {
         addr,
         credentials,
         made,

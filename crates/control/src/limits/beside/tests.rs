@@ -23,7 +23,7 @@ fn observe(stage: &Stage, start_s: f64, per_s: &[f64]) -> Observation {
     let series = |(i, rate): (usize, &f64)| {
         let kind = *stage.workloads[i].mix.keys().next().unwrap();
         let mut s = Series::new(SeriesId { stage: 0, workload: i as u16, kind }, SeriesShape::default());
-        s.outcomes[0] = (rate * window_s).round() as u64;
+        s.counts.outcomes[0] = (rate * window_s).round() as u64;
         s
     };
     let all: f64 = per_s.iter().sum();

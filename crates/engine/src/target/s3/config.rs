@@ -10,28 +10,35 @@ use plimsoll_s3::{CrcKind, Credentials, Endpoint};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
-use super::content::Content;
+use super::content::ObjectContent;
 use super::keys::KeyNames;
 use super::tls;
 
 /// What a target is made of.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// At least one; connections go over them in turn.
     pub endpoints: Vec<Endpoint>,
     /// Servers that redirects may lead to.
     pub redirects: Vec<Endpoint>,
+    /// What requests are signed with.
     pub credentials: Credentials,
+    /// What they are signed for.
     pub region: String,
+    /// As the plan has it.
     pub target: S3Target,
+    /// From numbers to keys.
     pub keys: KeyNames,
     /// What is written and what is expected to be read.
-    pub content: Arc<Content>,
-    pub object: Options,
+    pub content: Arc<ObjectContent>,
+    /// Parts, listings, batches.
+    pub object: ClientOptions,
 }
 
 /// Options of the ops.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ClientOptions {
+    /// Bytes of each part but the last.
     pub part_bytes: u64,
     /// Parts of one upload in flight; connections per slot when multipart is in the mix.
     pub part_concurrency: u32,
@@ -41,6 +48,7 @@ pub struct Options {
     pub max_multipart_bytes: u64,
     /// 0: the server's own.
     pub list_max_keys: u32,
+    /// `None`: listings go through all levels.
     pub list_delimiter: Option<String>,
     /// Keys of one batch delete: the op's key and those that follow it.
     pub delete_batch: u32,
@@ -48,7 +56,7 @@ pub struct Options {
     pub copy_first: u64,
 }
 
-impl Default for Options {
+impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             part_bytes: 8 << 20,
@@ -65,28 +73,41 @@ impl Default for Options {
 
 /// One endpoint, ready to connect to.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ResolvedEndpoint {
+    /// Scheme, host and port.
     pub endpoint: Endpoint,
     /// All addresses of the name; connections go over them in turn.
     pub addresses: Vec<SocketAddr>,
+    /// `None`: plain HTTP.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 /// The S3 target of a stage.
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub servers: Vec<Server>,
+    /// Resolved once, before the first op.
+    pub servers: Vec<ResolvedEndpoint>,
     /// Where redirects may lead beside those.
-    pub redirects: Vec<Server>,
+    pub redirects: Vec<ResolvedEndpoint>,
+    /// What requests are signed with.
     pub credentials: Credentials,
+    /// What they are signed for.
     pub region: String,
+    /// What the heads of all requests have in common.
     pub heads: HeadOptions,
+    /// From numbers to keys.
     pub keys: KeyNames,
-    pub content: Arc<Content>,
-    pub object: Options,
+    /// What is written, and what is expected to be read.
+    pub content: Arc<ObjectContent>,
+    /// Parts, listings, batches.
+    pub object: ClientOptions,
+    /// How bodies are signed.
     pub signing: PayloadSigning,
+    /// Whether a throttled answer keeps its slot back.
     pub on_throttle: OnThrottle,
+    /// From an attempt's submission; then its connection is given up.
     pub timeout_ns: u64,
+    /// Of uploads; `None`: none is sent.
     pub checksum: Option<CrcKind>,
 }
 
@@ -98,7 +119,7 @@ impl Config {
     pub fn new(setup: Setup) -> Result<Self, String> {
         let Setup { endpoints, redirects, credentials, region, target, keys, content, object } = setup;
         if endpoints.is_empty() {
-            return Err("no endpoint: name one with --endpoint".into());
+            return Err("no endpoint: give one with --endpoint".into());
         }
         let virtual_host = target.addressing == Addressing::VirtualHost;
         let tls_config = if endpoints.iter().chain(&redirects).any(|e| e.tls) {
@@ -106,7 +127,7 @@ impl Config {
         } else {
             None
         };
-        let ready = |list: Vec<Endpoint>| -> Result<Vec<Server>, String> {
+        let ready = |list: Vec<Endpoint>| -> Result<Vec<ResolvedEndpoint>, String> {
             list.into_iter().map(|e| server(e, &target.bucket, virtual_host, tls_config.as_ref())).collect()
         };
         let (servers, redirects) = (ready(endpoints)?, ready(redirects)?);
@@ -162,10 +183,10 @@ fn server(
     bucket: &str,
     virtual_host: bool,
     config: Option<&Arc<ClientConfig>>,
-) -> Result<Server, String> {
+) -> Result<ResolvedEndpoint, String> {
     if virtual_host && endpoint.is_ip() {
         return Err(format!(
-            "virtual-host addressing needs a host name, but {endpoint} is an address: use path addressing"
+            "virtual-host addressing needs a host name, but {endpoint} is an IP address: use path addressing"
         ));
     }
     let bucket = virtual_host.then_some(bucket);
@@ -180,5 +201,5 @@ fn server(
         Some(c) => Some((c.clone(), tls::server_name(&endpoint.host, bucket)?)),
         None => None,
     };
-    Ok(Server { endpoint, addresses, tls })
+    Ok(ResolvedEndpoint { endpoint, addresses, tls })
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rustls::ClientConnection;
 
-use super::config::Server;
+use super::config::ResolvedEndpoint;
 use crate::ring::{Ring, SockId};
 
 /// A connection from one lane to one server. It is opened with its first exchange and again whenever it was lost.
@@ -52,7 +52,7 @@ impl Conn {
     }
 
     /// Makes the socket and the TLS state; the caller then connects to [`Self::address`].
-    pub fn prepare<R: Ring>(&mut self, server: &Server, ring: &mut R) -> Result<(), String> {
+    pub fn prepare<R: Ring>(&mut self, server: &ResolvedEndpoint, ring: &mut R) -> Result<(), String> {
         let address = server.addresses[self.choose(server.addresses.len())];
         ring.socket_open(self.sock, &address).map_err(|e| format!("cannot make a socket: {e}"))?;
         self.open = true;

@@ -34,7 +34,7 @@ pub enum Layout {
 }
 
 /// The content of all objects under one seed. Shared by all workers.
-pub struct Content {
+pub struct ObjectContent {
     pool: Vec<u8>,
     seed: u64,
     layout: Layout,
@@ -44,7 +44,7 @@ pub struct Content {
     hashes: BTreeMap<u64, Vec<[u8; 64]>>,
 }
 
-impl std::fmt::Debug for Content {
+impl std::fmt::Debug for ObjectContent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Content(seed {}, {:?}, {} bytes)", self.seed, self.layout, self.pool.len())
     }
@@ -58,7 +58,7 @@ fn mix(x: u64) -> u64 {
 /// A stamp's bytes.
 pub type Stamp = [u8; STAMP_BYTES];
 
-impl Content {
+impl ObjectContent {
     /// `body_sizes`: lengths of bodies whose hashes are computed now, for [`Layout::Pool`].
     pub fn new(seed: u64, data: DataSpec, layout: Layout, body_sizes: &[u64]) -> Self {
         let longest = body_sizes.iter().copied().max().unwrap_or(0).max(BLOCK_BYTES) as usize;
@@ -79,6 +79,7 @@ impl Content {
         content
     }
 
+    /// Where stamps lie, and how large slices are.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -184,7 +185,7 @@ impl Content {
         at: u64,
         length: u64,
         found: &[u8],
-    ) -> Result<(), Difference> {
+    ) -> Result<(), ContentDifference> {
         let mut rest = found;
         let mut at = at;
         while !rest.is_empty() && at < length {
@@ -199,7 +200,7 @@ impl Content {
             let n = want.len().min(rest.len());
             if want[..n] != rest[..n] {
                 let i = want.iter().zip(rest).position(|(a, b)| a != b).unwrap_or(0);
-                return Err(Difference {
+                return Err(ContentDifference {
                     offset: base + at + i as u64,
                     expected: window(&want[i..]),
                     found: window(&rest[i..]),
@@ -230,18 +231,25 @@ fn fetch(line: &[u8]) {
 pub enum Piece<'a> {
     /// Bytes `from..from + len` of the stamp of the block at `block`.
     Stamp {
+        /// Where in the object the block begins.
         block: u64,
+        /// Of the stamp, from its first byte.
         from: usize,
+        /// At most what is left of the stamp.
         len: usize,
     },
+    /// A slice of the shared random pool.
     Pool(&'a [u8]),
 }
 
 /// Where an object is not what was written: up to 8 bytes of each, in hex by `Display` of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
+pub struct ContentDifference {
+    /// In the object.
     pub offset: u64,
+    /// Zeros beyond the end.
     pub expected: [u8; 8],
+    /// Zeros beyond the end.
     pub found: [u8; 8],
 }
 
@@ -277,7 +285,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bytes(c: &Content, object: u64, base: u64, length: u64) -> Vec<u8> {
+    fn bytes(c: &ObjectContent, object: u64, base: u64, length: u64) -> Vec<u8> {
         let mut v = Vec::new();
         c.each(object, base, length, |p| v.extend_from_slice(p));
         v
@@ -285,20 +293,20 @@ mod tests {
 
     #[test]
     fn no_two_objects_or_blocks_are_alike() {
-        let c = Content::new(1, DataSpec::default(), Layout::Stamped, &[]);
+        let c = ObjectContent::new(1, DataSpec::default(), Layout::Stamped, &[]);
         let a = bytes(&c, 1, 0, 2 * BLOCK_BYTES);
         assert_ne!(a, bytes(&c, 2, 0, 2 * BLOCK_BYTES));
         assert_ne!(a[..BLOCK_BYTES as usize], a[BLOCK_BYTES as usize..]);
         assert_ne!(
             a,
-            bytes(&Content::new(2, DataSpec::default(), Layout::Stamped, &[]), 1, 0, 2 * BLOCK_BYTES)
+            bytes(&ObjectContent::new(2, DataSpec::default(), Layout::Stamped, &[]), 1, 0, 2 * BLOCK_BYTES)
         );
         assert_eq!(&a[..8], b"PLIMSOLL");
     }
 
     #[test]
     fn a_flipped_bit_is_found_where_it_is() {
-        let c = Content::new(1, DataSpec::default(), Layout::Stamped, &[]);
+        let c = ObjectContent::new(1, DataSpec::default(), Layout::Stamped, &[]);
         let good = bytes(&c, 9, 0, 200_000);
         for at in [0usize, 31, 32, 65_535, 65_536, 65_600, 199_999] {
             let mut bad = good.clone();
@@ -310,7 +318,7 @@ mod tests {
 
     #[test]
     fn hashes_of_the_pool_are_those_of_the_bodies() {
-        let c = Content::new(3, DataSpec::default(), Layout::Pool, &[1000, 70_000]);
+        let c = ObjectContent::new(3, DataSpec::default(), Layout::Pool, &[1000, 70_000]);
         for object in 0..20 {
             for part in [0u64, 5] {
                 let body = bytes(&c, object, part, 70_000);
@@ -324,11 +332,11 @@ mod tests {
     #[test]
     fn options_shape_the_data() {
         let half = DataSpec { compressible: 0.5, dedupable: 0.0 };
-        let c = Content::new(1, half, Layout::Stamped, &[]);
+        let c = ObjectContent::new(1, half, Layout::Stamped, &[]);
         let zeros = bytes(&c, 1, 0, 1 << 20).iter().filter(|b| **b == 0).count() as f64 / f64::from(1 << 20);
         assert!((0.48..0.53).contains(&zeros), "{zeros}");
         let dedup = DataSpec { compressible: 0.0, dedupable: 0.5 };
-        let c = Content::new(1, dedup, Layout::Stamped, &[]);
+        let c = ObjectContent::new(1, dedup, Layout::Stamped, &[]);
         let mut seen = std::collections::HashSet::new();
         let fresh = (0..400).filter(|o| seen.insert(bytes(&c, *o, 0, BLOCK_BYTES))).count();
         assert!((180..260).contains(&fresh), "{fresh}");
@@ -338,8 +346,8 @@ mod tests {
         /// Any cut of an object into parts and of a part into pieces is the same object; checking in any pieces agrees.
         #[test]
         fn parts_make_the_whole(object in any::<u64>(), length in 1u64..300_000, cut in any::<u64>(), step in 1usize..70_000) {
-            static CONTENT: LazyLock<Content> =
-                LazyLock::new(|| Content::new(7, DataSpec::default(), Layout::Stamped, &[]));
+            static CONTENT: LazyLock<ObjectContent> =
+                LazyLock::new(|| ObjectContent::new(7, DataSpec::default(), Layout::Stamped, &[]));
             let c = &*CONTENT;
             let whole = bytes(c, object, 0, length);
             prop_assert_eq!(whole.len() as u64, length);

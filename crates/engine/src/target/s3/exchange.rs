@@ -4,9 +4,9 @@ use plimsoll_model::Outcome;
 use plimsoll_s3::CrcKind;
 use plimsoll_s3::response::Malformed;
 
-use super::config::Server;
+use super::config::ResolvedEndpoint;
 use super::conn::Conn;
-use super::content::Content;
+use super::content::ObjectContent;
 use crate::ring::{Ring, Token};
 
 pub(super) const TAG_CONNECT: u32 = 0;
@@ -91,8 +91,8 @@ impl Progress {
 pub(super) struct Side<'a, R> {
     pub ring: &'a mut R,
     pub conn: &'a mut Conn,
-    pub server: &'a Server,
-    pub content: &'a Content,
+    pub server: &'a ResolvedEndpoint,
+    pub content: &'a ObjectContent,
     pub slot: u32,
     /// Number of the lane in its slot.
     pub lane: u32,

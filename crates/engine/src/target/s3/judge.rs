@@ -53,14 +53,14 @@ fn uploaded(lane: &mut Lane, call: Call) -> (Outcome, Option<String>) {
         return hidden;
     }
     if !lane.upload_is_confirmed() {
-        let text = "the server says that it stored another checksum than that of the body that was sent";
+        let text = "the server reports a different checksum than that of the body that was sent";
         return (Outcome::ChecksumMismatch, Some(text.into()));
     }
     // Without it nothing can be said at the end of what the object is made of.
     if call != Call::Single && lane.parser.head().etag.is_empty() {
         return (
             Outcome::Protocol,
-            Some("the answer to a part has no ETag, by which the upload is completed".into()),
+            Some("the answer to a part has no ETag, which is needed to complete the upload".into()),
         );
     }
     hidden
@@ -72,7 +72,7 @@ fn is_whole(lane: &Lane, op: &Op) -> bool {
 }
 
 fn whole(lane: &Lane) -> String {
-    format!("a range was asked for, but the answer is HTTP {}, not 206", lane.parser.head().status)
+    format!("a range was requested, but the answer is HTTP {}, not 206", lane.parser.head().status)
 }
 
 /// Checks the body of a GET.
@@ -104,7 +104,7 @@ fn hidden_error(lane: &Lane) -> (Outcome, Option<String>) {
     }
     match ErrorDocument::parse(&lane.text) {
         Some(e) => (classify_code(&e.code), Some(said(lane.parser.head().status, &e, ""))),
-        None => (Outcome::Protocol, Some("the answer has a body that is no document of S3".into())),
+        None => (Outcome::Protocol, Some("the body of the answer is not an S3 document".into())),
     }
 }
 
@@ -203,7 +203,7 @@ fn in_words(lane: &Lane, why: Why) -> String {
         Why::Receive(e) => format!("receiving failed: {}", os(e)),
         Why::Malformed(m) => m.to_string(),
         Why::TooLong => {
-            format!("the body has more than the {} bytes that were asked for", lane.exchange.expected)
+            format!("the body is longer than the {} bytes requested", lane.exchange.expected)
         }
         Why::Cancelled => "no answer in time".into(),
     }

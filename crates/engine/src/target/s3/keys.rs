@@ -3,6 +3,8 @@
 //! Numbers are scrambled hex at the end, so that keys of one prefix do not sort in the order in which they were
 //! made (many servers place neighbours together); with several prefixes the number says which one.
 
+use std::sync::Arc;
+
 /// Names the objects of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyNames {
@@ -12,6 +14,8 @@ pub struct KeyNames {
     pub prefixes: u32,
     /// Objects with numbers below [`DATASET_NUMBERS`] are under this prefix instead: a data set that outlives the run.
     pub dataset: Option<String>,
+    /// Objects that were there already: number n is the n-th, and `prefix` what they were listed under.
+    pub existing: Option<Arc<[String]>>,
 }
 
 /// Numbers below it are those of a data set; what a run makes is numbered from here on.
@@ -22,7 +26,8 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 impl KeyNames {
     /// Bytes of the longest key.
     pub fn max_bytes(&self) -> usize {
-        self.prefix.len().max(self.dataset.as_ref().map_or(0, String::len)) + 9 + 16
+        let found = self.existing.iter().flat_map(|keys| keys.iter()).map(String::len).max().unwrap_or(0);
+        (self.prefix.len().max(self.dataset.as_ref().map_or(0, String::len)) + 9 + 16).max(found)
     }
 
     /// Appends the prefix that LIST op `number` lists.
@@ -41,10 +46,14 @@ impl KeyNames {
     /// Appends the key of object `number`.
     #[inline]
     pub fn push(&self, number: u64, out: &mut Vec<u8>) {
+        if let Some(key) = self.existing.as_ref().and_then(|keys| keys.get(number as usize)) {
+            return out.extend_from_slice(key.as_bytes());
+        }
         self.push_prefix(number, out);
         push_hex(scramble(number), 16, out);
     }
 
+    /// For messages and set-up: it allocates.
     pub fn key(&self, number: u64) -> String {
         let mut out = Vec::with_capacity(self.max_bytes());
         self.push(number, &mut out);
@@ -96,7 +105,7 @@ mod tests {
     #[test]
     fn a_key_of_ours_is_known_by_its_shape_and_that_of_a_run_below_is_not() {
         for prefixes in [1, 4, plimsoll_model::plan::bounds::MAX_PREFIXES as u32] {
-            let names = KeyNames { prefix: "run/4KiB/".into(), prefixes, dataset: None };
+            let names = KeyNames { prefix: "run/4KiB/".into(), prefixes, dataset: None, existing: None };
             for n in [0, 7, DATASET_NUMBERS, u64::MAX - 1] {
                 assert!(is_of_shape(&names.key(n)["run/".len()..]), "{}", names.key(n));
                 // Another run's, whose area lies below.
@@ -123,13 +132,14 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_spread() {
-        let names = KeyNames { prefix: "run/".into(), prefixes: 4, dataset: None };
+        let names = KeyNames { prefix: "run/".into(), prefixes: 4, dataset: None, existing: None };
         let keys: HashSet<String> = (0..1000).map(|n| names.key(n)).collect();
         assert_eq!(keys.len(), 1000);
         let heads: HashSet<&str> = keys.iter().map(|k| &k[..13]).collect();
         assert_eq!(heads.len(), 4);
         assert!(keys.iter().all(|k| k.len() == names.max_bytes()));
-        let set = KeyNames { prefix: "run/".into(), prefixes: 1, dataset: Some("sets/a/".into()) };
+        let set =
+            KeyNames { prefix: "run/".into(), prefixes: 1, dataset: Some("sets/a/".into()), existing: None };
         assert!(set.key(7).starts_with("sets/a/") && set.key(DATASET_NUMBERS).starts_with("run/"));
         assert_eq!(set.key(7).len(), set.max_bytes() - 9);
     }

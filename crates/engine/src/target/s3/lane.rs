@@ -6,9 +6,9 @@
 
 use plimsoll_model::Outcome;
 use plimsoll_s3::Crc;
-use plimsoll_s3::response::{BodyLeft, Event, Malformed, ResponseParser};
+use plimsoll_s3::response::{BodyLeft, Malformed, ResponseEvent, ResponseParser};
 
-use super::content::Difference;
+use super::content::ContentDifference;
 use super::exchange::{Ended, Exchange, Progress, Side, TAG_CONNECT, TAG_RECEIVE, TAG_SEND, Wants, Why};
 use super::outgoing::{Message, Outgoing};
 use super::water::LowWater;
@@ -46,7 +46,7 @@ pub(super) struct Lane {
     pub discarded: u64,
     /// Errors, and bodies that [`Wants::Text`].
     pub text: Vec<u8>,
-    pub difference: Option<Difference>,
+    pub difference: Option<ContentDifference>,
     pub differences: u64,
     pub tls_error: String,
     crc: Option<Crc>,
@@ -383,22 +383,22 @@ impl Lane {
             at += used;
             match event {
                 // A body may go on for ever: what is behind its end is not waited for.
-                Event::NeedMore if self.is_download() && self.body_bytes > self.exchange.expected => {
+                ResponseEvent::NeedMore if self.is_download() && self.body_bytes > self.exchange.expected => {
                     return Err(Why::TooLong);
                 }
-                Event::NeedMore => return Ok(false),
-                Event::Continue => {
+                ResponseEvent::NeedMore => return Ok(false),
+                ResponseEvent::Continue => {
                     self.out.held = false;
                     self.awaits_continue = false;
                 }
-                Event::Head => p.head = true,
-                Event::Body { len } => {
+                ResponseEvent::Head => p.head = true,
+                ResponseEvent::Body { len } => {
                     p.moved += if self.is_download() { len as u64 } else { 0 };
                     self.body(&input[at - len..at], side);
                 }
-                Event::Done if at == input.len() => return Ok(true),
+                ResponseEvent::Done if at == input.len() => return Ok(true),
                 // Nothing was asked for after this answer.
-                Event::Done => return Err(Why::Malformed(Malformed::Excess)),
+                ResponseEvent::Done => return Err(Why::Malformed(Malformed::Excess)),
             }
         }
     }

@@ -9,9 +9,9 @@ use plimsoll_model::{Op, OpKind, Outcome};
 use plimsoll_s3::response::Text;
 use plimsoll_s3::{Endpoint, Heads};
 
-use super::config::{Config, Server};
+use super::config::{Config, ResolvedEndpoint};
 use super::conn::Conn;
-use super::content::{Difference, Layout};
+use super::content::{ContentDifference, Layout};
 use super::exchange::{Ended, Progress, Side};
 use super::gone::Gone;
 use super::judge::{judge, upload_id};
@@ -20,7 +20,7 @@ use super::redirect::Places;
 use super::request::{Call, PartDone, Upload, Writer};
 use super::waits::{ABORT_NS, CONTINUE_NS};
 use crate::ring::Ring;
-use crate::target::{Done, Step};
+use crate::target::{Done, OpStep};
 
 /// What is told beside the ends of ops.
 pub(super) trait Sink {
@@ -29,7 +29,7 @@ pub(super) trait Sink {
     /// An op (or part) did not end Ok; `text` is made only when it is the first of its class.
     fn failed(&mut self, outcome: Outcome, kind: OpKind, text: String);
     fn wants_text(&self, outcome: Outcome, kind: OpKind) -> bool;
-    fn mismatch(&mut self, op: &Op, key: String, difference: &Difference);
+    fn mismatch(&mut self, op: &Op, key: String, difference: &ContentDifference);
     /// A part of an upload ended: bytes, and when its request was written.
     fn part(&mut self, outcome: Outcome, bytes: u64, endpoint: u16, submitted_ns: u64);
 }
@@ -73,7 +73,7 @@ const NO_OP: Op = Op { kind: OpKind::Null, key: 0, offset: 0, length: 0 };
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) config: Arc<Config>,
-    pub(super) servers: Vec<Server>,
+    pub(super) servers: Vec<ResolvedEndpoint>,
     pub(super) heads: Vec<Heads>,
     writer: Writer,
     pub(super) slots: Vec<Slot>,
@@ -112,7 +112,8 @@ impl Machine {
         if verify && config.object.multipart && config.content.layout() == Layout::Pool {
             return Err("objects uploaded in parts with pool signing cannot be verified: use --signing full or unsigned".into());
         }
-        let servers: Vec<Server> = config.servers.iter().chain(&config.redirects).cloned().collect();
+        let servers: Vec<ResolvedEndpoint> =
+            config.servers.iter().chain(&config.redirects).cloned().collect();
         let heads = servers.iter().map(|s| new_heads(&config, &s.endpoint)).collect::<Result<Vec<_>, _>>()?;
         let lanes_per_slot =
             if config.object.multipart { config.object.part_concurrency.max(1) as usize } else { 1 };
@@ -168,7 +169,7 @@ impl Machine {
         slot: u32,
         op: &Op,
         n: u64,
-    ) -> Step {
+    ) -> OpStep {
         let endpoint = self.gone.choose((n % self.config.servers.len() as u64) as usize, now_ns);
         let parts = op.length.div_ceil(self.config.object.part_bytes.max(1)).max(1) as u32;
         let s = &mut self.slots[slot as usize];
@@ -202,17 +203,17 @@ impl Machine {
         slot: u32,
         tag: u32,
         result: i32,
-    ) -> Step {
+    ) -> OpStep {
         let lane = (tag >> 2) as usize;
         let (at_work, mut side) = self.lane_with_side(ring, slot, lane);
         let progress = at_work.complete(tag & 3, result, &mut side);
         self.advance(ring, (now_ns, sink), slot, lane, progress)
     }
 
-    pub fn cancel<R: Ring>(&mut self, ring: &mut R, now_ns: u64, slot: u32, why: Outcome) -> Step {
+    pub fn cancel<R: Ring>(&mut self, ring: &mut R, now_ns: u64, slot: u32, why: Outcome) -> OpStep {
         let s = &mut self.slots[slot as usize];
         if s.phase == Phase::Idle {
-            return Step::Done(Done::at_once(why, 0));
+            return OpStep::Done(Done::at_once(why, 0));
         }
         s.stopping = true;
         s.failed.get_or_insert(why);
@@ -221,7 +222,7 @@ impl Machine {
             let outcome = self.slots[slot as usize].failed.unwrap_or(why);
             return self.done(slot, outcome, now_ns, 0, false);
         }
-        Step::MORE
+        OpStep::MORE
     }
 
     /// Bodies whose checksum was to be checked, and that came without one.
@@ -306,7 +307,7 @@ impl Machine {
         slot: u32,
         lane: usize,
         mut progress: Progress,
-    ) -> Step {
+    ) -> OpStep {
         let mut moved = 0;
         let mut head = false;
         loop {
@@ -316,7 +317,7 @@ impl Machine {
                 sink.reconnected();
             }
             let Some(ended) = progress.ended else {
-                return Step::More { moved_bytes: moved, first_byte: head };
+                return OpStep::More { moved_bytes: moved, first_byte: head };
             };
             match self.ended(ring, (now_ns, &mut *sink), slot, lane, ended, &mut progress) {
                 Next::Wait if progress.ended.is_some() => {}
@@ -325,7 +326,7 @@ impl Machine {
                     if progress.reconnected {
                         sink.reconnected();
                     }
-                    return Step::More { moved_bytes: moved, first_byte: head };
+                    return OpStep::More { moved_bytes: moved, first_byte: head };
                 }
                 Next::Done(outcome) => return self.done(slot, outcome, now_ns, moved, head),
             }
@@ -494,7 +495,7 @@ impl Machine {
         Next::Wait
     }
 
-    fn done(&mut self, slot: u32, outcome: Outcome, now_ns: u64, moved: u64, head: bool) -> Step {
+    fn done(&mut self, slot: u32, outcome: Outcome, now_ns: u64, moved: u64, head: bool) -> OpStep {
         let s = &mut self.slots[slot as usize];
         s.phase = Phase::Idle;
         if outcome.is_ok() {
@@ -503,7 +504,7 @@ impl Machine {
             s.hold_until_ns = s.hold_until_ns.max(self.gone.hold_until_ns(now_ns, s.n));
         }
         let hold = if s.hold_until_ns > now_ns { s.hold_until_ns } else { 0 };
-        Step::Done(Done {
+        OpStep::Done(Done {
             outcome,
             bytes: if outcome.is_ok() && s.op.kind.moves_bytes() { s.op.length } else { 0 },
             moved_bytes: moved,

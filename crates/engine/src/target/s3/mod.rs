@@ -20,8 +20,8 @@ mod waits;
 mod water;
 mod worker;
 
-pub use config::{Config, Options, Server, Setup};
-pub use content::{Content, Layout};
+pub use config::{ClientOptions, Config, ResolvedEndpoint, Setup};
+pub use content::{Layout, ObjectContent};
 pub use keys::KeyNames;
 pub use lane::bytes_of as connection_bytes;
 pub use worker::{REDIRECTED, S3Worker};

@@ -1,7 +1,7 @@
 //! What a lane sends: a head, then a body that is never made but pieced together from stamps and the pool.
 
 use super::conn::Conn;
-use super::content::{Content, Piece, STAMP_BYTES, Stamp};
+use super::content::{ObjectContent, Piece, STAMP_BYTES, Stamp};
 
 /// Memory pieces of one send at most, and the stamps among them.
 const PIECES: usize = 64;
@@ -28,7 +28,7 @@ pub(super) enum Source {
     None,
     /// The text in [`Outgoing::text`].
     Text,
-    /// Of an object; see [`Content::piece`].
+    /// Of an object; see [`ObjectContent::piece`].
     Object {
         object: u64,
         base: u64,
@@ -113,7 +113,7 @@ impl Outgoing {
     }
 
     /// The next message to send.
-    pub fn next_message(&mut self, content: &Content) -> Message {
+    pub fn next_message(&mut self, content: &ObjectContent) -> Message {
         if let Some(flat) = self.next_flat(content) {
             return flat;
         }
@@ -137,7 +137,7 @@ impl Outgoing {
     }
 
     /// The rest of a small request, which is put together when its sending begins.
-    fn next_flat(&mut self, content: &Content) -> Option<Message> {
+    fn next_flat(&mut self, content: &ObjectContent) -> Option<Message> {
         let sent = self.head_sent + self.body_sent as usize;
         if sent == 0
             && self.flat.is_empty()
@@ -152,7 +152,7 @@ impl Outgoing {
         Some(Message::Flat(rest.as_ptr(), rest.len() as u32))
     }
 
-    fn body_pieces(&mut self, mut n: usize, content: &Content) -> usize {
+    fn body_pieces(&mut self, mut n: usize, content: &ObjectContent) -> usize {
         let mut at = self.body_sent;
         let end = self.body_len.min(at + WINDOW_BYTES as u64);
         let mut stamps = 0;
@@ -189,7 +189,7 @@ impl Outgoing {
     }
 
     /// TLS: the next encrypted bytes to send; encrypts more when all was sent. `None`: nothing to send now.
-    pub fn next_wire(&mut self, conn: &mut Conn, content: &Content) -> Option<(*const u8, u32)> {
+    pub fn next_wire(&mut self, conn: &mut Conn, content: &ObjectContent) -> Option<(*const u8, u32)> {
         if self.wire_sent == self.wire.len() {
             self.wire.clear();
             self.wire_sent = 0;
@@ -203,7 +203,7 @@ impl Outgoing {
         (!rest.is_empty()).then(|| (rest.as_ptr(), rest.len().min(1 << 30) as u32))
     }
 
-    fn encrypt(&mut self, conn: &mut Conn, content: &Content) {
+    fn encrypt(&mut self, conn: &mut Conn, content: &ObjectContent) {
         while self.head_sent < self.head.len() {
             match conn.write_plain(&self.head[self.head_sent..]) {
                 0 => return,
@@ -295,8 +295,8 @@ mod tests {
         /// However short the sends are, the bytes on the wire are the head and then the object.
         #[test]
         fn short_sends_lose_nothing(length in prop_oneof![0u64..5_000_000, 0u64..10_000], base in 0u64..200_000, sends in proptest::collection::vec(1usize..900_000, 1..8)) {
-            static CONTENT: LazyLock<Content> =
-                LazyLock::new(|| Content::new(5, DataSpec::default(), Layout::Stamped, &[]));
+            static CONTENT: LazyLock<ObjectContent> =
+                LazyLock::new(|| ObjectContent::new(5, DataSpec::default(), Layout::Stamped, &[]));
             let c = &*CONTENT;
             let mut o = Outgoing::new(false, 0);
             o.head.extend_from_slice(b"HEAD");

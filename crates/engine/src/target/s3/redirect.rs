@@ -4,7 +4,7 @@
 //! named and to no others (RFC 9110, 15.4 leaves it to the client), and never from TLS to a plain connection.
 
 use super::machine::Machine;
-use crate::target::s3::config::Server;
+use crate::target::s3::config::ResolvedEndpoint;
 
 /// Redirects of one op.
 const MAX_HOPS: u8 = 3;
@@ -21,10 +21,10 @@ impl Refused {
     pub fn words(self) -> &'static str {
         match self {
             Self::Unnamed => {
-                "not followed: keys go to servers that were named, and this one was not (--redirect-to names it)"
+                "not followed: keys are sent only to servers you name; allow this one with --redirect-to"
             }
-            Self::ToPlain => "not followed: it leads from TLS to a plain connection",
-            Self::TooMany => "not followed any further: it goes round",
+            Self::ToPlain => "not followed: it leads from https to http",
+            Self::TooMany => "not followed any further: it loops",
         }
     }
 }
@@ -34,7 +34,7 @@ impl Refused {
 pub(super) struct Places(Vec<(usize, String)>);
 
 impl Places {
-    pub fn new(servers: &[Server], bucket: Option<&str>) -> Self {
+    pub fn new(servers: &[ResolvedEndpoint], bucket: Option<&str>) -> Self {
         let mut list = Vec::new();
         for (i, s) in servers.iter().enumerate() {
             let scheme = if s.endpoint.tls { "https" } else { "http" };
@@ -85,7 +85,7 @@ impl Machine {
     }
 
     /// What was followed: from, to, how often.
-    pub(super) fn redirects(&self) -> impl Iterator<Item = (&Server, &Server, u64)> {
+    pub(super) fn redirects(&self) -> impl Iterator<Item = (&ResolvedEndpoint, &ResolvedEndpoint, u64)> {
         let n = self.servers.len();
         let named = move |(i, count): (usize, &u64)| (&self.servers[i / n], &self.servers[i % n], *count);
         self.redirected.iter().enumerate().filter(|(_, count)| **count > 0).map(named)

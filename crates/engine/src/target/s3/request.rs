@@ -8,7 +8,7 @@ use plimsoll_s3::sign::{Sha256, sha256_hex};
 use plimsoll_s3::{Crc, CrcKind, xml};
 
 use super::config::Config;
-use super::content::Content;
+use super::content::ObjectContent;
 use super::exchange::{Exchange, Wants};
 use super::lane::Lane;
 use super::outgoing::{FLAT_BYTES, Source};
@@ -245,13 +245,13 @@ fn text(key: &[u8]) -> &str {
     std::str::from_utf8(key).unwrap_or("")
 }
 
-fn hash_of(content: &Content, object: u64, base: u64, length: u64) -> [u8; 64] {
+fn hash_of(content: &ObjectContent, object: u64, base: u64, length: u64) -> [u8; 64] {
     let mut h = Sha256::default();
     content.each(object, base, length, |p| h.update(p));
     h.finish_hex()
 }
 
-fn crc_of(content: &Content, kind: CrcKind, object: u64, base: u64, length: u64) -> Base64Crc {
+fn crc_of(content: &ObjectContent, kind: CrcKind, object: u64, base: u64, length: u64) -> Base64Crc {
     let mut c = Crc::new(kind);
     content.each(object, base, length, |p| c.update(p));
     c.base64()

@@ -6,12 +6,12 @@ use plimsoll_model::plan::{DataSpec, PayloadSigning, S3Target};
 use plimsoll_model::{Op, OpKind, Outcome};
 use plimsoll_s3::{Credentials, Endpoint};
 
-use super::config::{Config, Options, Setup};
-use super::content::{Content, Difference, Layout};
+use super::config::{ClientOptions, Config, Setup};
+use super::content::{ContentDifference, Layout, ObjectContent};
 use super::keys::KeyNames;
 use super::machine::{Machine, Sink};
 use crate::ring::{Completions, Ring, RingSpec, epoll::EpollRing, monotonic_ns, uring::UringRing};
-use crate::target::{Done, Step};
+use crate::target::{Done, OpStep};
 
 mod ops;
 mod server;
@@ -38,7 +38,7 @@ pub(super) struct Ran {
 pub(super) struct Log {
     pub reconnects: u32,
     pub failures: Vec<(Outcome, OpKind, String)>,
-    pub mismatches: Vec<(String, Difference)>,
+    pub mismatches: Vec<(String, ContentDifference)>,
     pub parts: Vec<(Outcome, u64)>,
 }
 
@@ -52,7 +52,7 @@ impl Sink for Log {
     fn wants_text(&self, _outcome: Outcome, _kind: OpKind) -> bool {
         true
     }
-    fn mismatch(&mut self, _op: &Op, key: String, difference: &Difference) {
+    fn mismatch(&mut self, _op: &Op, key: String, difference: &ContentDifference) {
         self.mismatches.push((key, *difference));
     }
     fn part(&mut self, outcome: Outcome, bytes: u64, _endpoint: u16, _submitted_ns: u64) {
@@ -69,12 +69,13 @@ impl Ran {
 /// How a test's target differs from the plain one.
 pub(super) struct Case {
     pub target: S3Target,
-    pub options: Options,
+    pub options: ClientOptions,
     pub verify: bool,
     pub layout: Layout,
     pub sizes: Vec<u64>,
     pub slots: u32,
-    /// Cancel what is in flight after that many milliseconds, and as what.
+    /// Cancel what is in flight once nothing came for that many milliseconds, and as what. (Not after a time since the start: on a
+    /// machine that stands still for it, what is there already would be cancelled.)
     pub cancel_after_ms: Option<u64>,
     pub cancel_as: Outcome,
     /// An address of the first server that comes before its own.
@@ -113,7 +114,7 @@ impl Case {
         };
         Self {
             target,
-            options: Options::default(),
+            options: ClientOptions::default(),
             verify: false,
             layout: Layout::Stamped,
             sizes: Vec::new(),
@@ -126,12 +127,12 @@ impl Case {
     }
 
     /// The usual content is made once: it has a pool of random bytes.
-    fn content(&self) -> Arc<Content> {
-        static STAMPED: LazyLock<Arc<Content>> =
-            LazyLock::new(|| Arc::new(Content::new(11, DataSpec::default(), Layout::Stamped, &[])));
+    fn content(&self) -> Arc<ObjectContent> {
+        static STAMPED: LazyLock<Arc<ObjectContent>> =
+            LazyLock::new(|| Arc::new(ObjectContent::new(11, DataSpec::default(), Layout::Stamped, &[])));
         match self.layout {
             Layout::Stamped => STAMPED.clone(),
-            Layout::Pool => Arc::new(Content::new(11, DataSpec::default(), Layout::Pool, &self.sizes)),
+            Layout::Pool => Arc::new(ObjectContent::new(11, DataSpec::default(), Layout::Pool, &self.sizes)),
         }
     }
 
@@ -146,7 +147,7 @@ impl Case {
             },
             region: "us-east-1".into(),
             target: self.target.clone(),
-            keys: KeyNames { prefix: "run/".into(), prefixes: 1, dataset: None },
+            keys: KeyNames { prefix: "run/".into(), prefixes: 1, dataset: None, existing: None },
             content: self.content(),
             object: self.options.clone(),
         })
@@ -177,7 +178,8 @@ impl Case {
         let mut busy: Vec<u32> = Vec::new();
         let mut next = 0;
         let mut completions = Completions::with_room(64);
-        let mut cancel_at = self.cancel_after_ms.map(|ms| ring.now_ns() + ms * 1_000_000);
+        let silence = |now: u64| self.cancel_after_ms.map(|ms| now + ms * 1_000_000);
+        let mut cancel_at = silence(ring.now_ns());
         while next < ops.len() || !busy.is_empty() {
             while next < ops.len()
                 && let Some(slot) = free.pop()
@@ -198,6 +200,11 @@ impl Case {
             if waking {
                 machine.wake(&mut ring, now);
             }
+            completions.clear();
+            ring.reap(&mut completions);
+            if cancel_at.is_some() && !completions.as_slice().is_empty() {
+                cancel_at = silence(now);
+            }
             let cancelling = cancel_at.is_some_and(|t| now >= t);
             if cancelling {
                 cancel_at = None;
@@ -206,8 +213,6 @@ impl Case {
                     ran.take(step, slot, &mut free, &mut busy);
                 }
             }
-            completions.clear();
-            ring.reap(&mut completions);
             assert!(
                 cancelling || waking || !completions.as_slice().is_empty() || now < until,
                 "the ring fell silent: {:?}",
@@ -230,13 +235,13 @@ impl Case {
 }
 
 impl Ran {
-    fn take(&mut self, step: Step, slot: u32, free: &mut Vec<u32>, busy: &mut Vec<u32>) {
+    fn take(&mut self, step: OpStep, slot: u32, free: &mut Vec<u32>, busy: &mut Vec<u32>) {
         match step {
-            Step::More { moved_bytes, first_byte } => {
+            OpStep::More { moved_bytes, first_byte } => {
                 self.moved += moved_bytes;
                 self.first_bytes += u32::from(first_byte);
             }
-            Step::Done(d) => {
+            OpStep::Done(d) => {
                 self.moved += d.moved_bytes;
                 self.first_bytes += u32::from(d.first_byte);
                 self.done.push(d);

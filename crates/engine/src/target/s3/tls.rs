@@ -36,7 +36,7 @@ pub fn client_config(spec: &TlsSpec) -> Result<Arc<ClientConfig>, String> {
                 .map_err(|e| format!("client key {key}: {e}; it must be a PEM file with a private key"))?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|e| format!("client certificate {cert} does not go with its key: {e}"))?
+                .map_err(|e| format!("client certificate {cert} does not match its key: {e}"))?
         }
         _ => return Err("a client certificate needs both --client-cert and --client-key".into()),
     };
@@ -70,7 +70,7 @@ fn roots(ca_file: Option<&str>) -> Result<RootCertStore, String> {
     if added == 0 {
         let why = found.errors.first().map(|e| format!(" ({e})")).unwrap_or_default();
         return Err(format!(
-            "this system has no certificate roots{why}: install ca-certificates, or name a file with --ca-file"
+            "this system has no CA certificates{why}: install ca-certificates, or give a file with --ca-file"
         ));
     }
     Ok(store)
@@ -80,7 +80,7 @@ fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let bad = |e| format!("certificate file {path}: {e}; it must be a PEM file");
     let list: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(bad)?.collect::<Result<_, _>>().map_err(bad)?;
-    if list.is_empty() { Err(format!("certificate file {path} holds no certificate")) } else { Ok(list) }
+    if list.is_empty() { Err(format!("certificate file {path} contains no certificate")) } else { Ok(list) }
 }
 
 /// The name that the certificate must carry: the host, with the bucket in front for virtual hosts.

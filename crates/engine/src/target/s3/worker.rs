@@ -5,14 +5,14 @@ use std::sync::Arc;
 use plimsoll_model::{Op, OpKind, Outcome};
 
 use super::config::Config;
-use super::content::Difference;
+use super::content::ContentDifference;
 use super::machine::{Machine, Sink};
 use crate::api::WorkerSpec;
 use crate::error::EngineError;
 use crate::recorder::{Mismatch, Recorder};
 use crate::ring::socket::{is_loopback, loopback_note};
 use crate::ring::{Ring, RingSpec, Token, monotonic_ns};
-use crate::target::{Built, Context, Step, Target};
+use crate::target::{Built, Context, OpStep, Target};
 
 /// Begins the note on redirects that were followed; its value is their number.
 pub const REDIRECTED: &str = "redirected ";
@@ -59,7 +59,7 @@ impl Sink for Teller<'_> {
         self.recorder.wants_error(outcome, kind)
     }
 
-    fn mismatch(&mut self, op: &Op, key: String, difference: &Difference) {
+    fn mismatch(&mut self, op: &Op, key: String, difference: &ContentDifference) {
         let hex = |bytes: &[u8; 8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
         self.recorder.mismatch(|| Mismatch {
             object: format!("{key} (object {})", op.key),
@@ -78,17 +78,17 @@ impl<R: Ring> Target<R> for S3Worker {
     /// Signing takes microseconds an op: it is the client's time, not the storage's.
     const STAMP_AFTER_PREPARE: bool = true;
 
-    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> Step {
+    fn begin(&mut self, cx: &mut Context<'_, R>, slot: u32, op: &Op, n: u64) -> OpStep {
         let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
         self.machine.begin(cx.ring, (cx.now_ns, &mut teller), slot, op, n)
     }
 
-    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> Step {
+    fn complete(&mut self, cx: &mut Context<'_, R>, token: Token, result: i32) -> OpStep {
         let mut teller = Teller { recorder: cx.recorder, now_ns: cx.now_ns };
         self.machine.complete(cx.ring, (cx.now_ns, &mut teller), token.slot(), token.tag(), result)
     }
 
-    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> Step {
+    fn cancel(&mut self, cx: &mut Context<'_, R>, slot: u32, why: Outcome) -> OpStep {
         self.machine.cancel(cx.ring, cx.now_ns, slot, why)
     }
 

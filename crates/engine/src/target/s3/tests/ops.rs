@@ -6,7 +6,7 @@ use plimsoll_s3::sign::sha256_hex;
 
 use super::server::{Reply, Server, error, http};
 use super::{Case, op};
-use crate::target::s3::config::Options;
+use crate::target::s3::config::ClientOptions;
 use crate::target::s3::content::Layout;
 
 const SIZES: [u64; 6] = [0, 1, 31, 4096, 65_537, 3_000_000];
@@ -139,12 +139,12 @@ fn multipart_server(fail_part: Option<&'static str>) -> Server {
 
 fn multipart_case(server: &Server, part_bytes: u64, part_concurrency: u32) -> Case {
     let mut case = Case::new(&[server]);
-    case.options = Options {
+    case.options = ClientOptions {
         part_bytes,
         part_concurrency,
         multipart: true,
         max_multipart_bytes: 1_000_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     case
 }

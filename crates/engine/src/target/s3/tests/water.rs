@@ -54,7 +54,7 @@ fn a_server_that_falls_silent_in_mid_body_is_left_at_the_time_out() {
         Reply::Bytes(whole[..BYTES / 2].to_vec())
     });
     let mut case = Case::new(&[&server]);
-    case.cancel_after_ms = Some(700);
+    case.cancel_after_ms = Some(1500);
     case.run_both(&[op(OpKind::Get, 1, BYTES as u64); 5], |ran| {
         assert_eq!(ran.outcomes()[..4], [Outcome::Ok; 4], "{:?}", ran.log);
         assert_eq!(ran.outcomes()[4], Outcome::Timeout, "{:?}", ran.log);

@@ -1,0 +1,72 @@
+//! The end of a fleet, from outside: its keeper is asked to end, and what a killed one left is removed.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::home::Home;
+use super::place::LOCK;
+use super::process::ProcessNote;
+use crate::BusError;
+
+/// How long the keeper may take to end its broker and to clean up.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A keeper that is gone when it is looked for lets go of its fleet within this.
+const GOES: Duration = Duration::from_secs(1);
+
+/// What there was to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// A fleet that was up.
+    Fleet,
+    /// What a keeper left that was killed.
+    Remains,
+}
+
+/// Ends the fleet and leaves nothing. One that a command uses is ended only by `force`.
+pub fn down(home: &Home, force: bool) -> Result<Ended, BusError> {
+    let Some(place) = home.place()? else { return Err(home.not_up()) };
+    if !place.is_locked(LOCK) {
+        home.remove_at(&place)?;
+        return Ok(Ended::Remains);
+    }
+    let fleet = home.open()?;
+    if let Some(holder) = fleet.holder().filter(|_| !force) {
+        return Err(BusError::refused(
+            format!("fleet {} is in use by {holder}", home.fleet()),
+            "Wait until that has ended, or end it, too, with --force",
+        ));
+    }
+    let (keeper, pid) = (&fleet.note.process, fleet.note.process.pid);
+    for signal in [Signal::TERM, Signal::KILL] {
+        let sent = send(keeper, signal, home.fleet());
+        let until = Instant::now() + if sent { PATIENCE } else { GOES };
+        while place.is_locked(LOCK) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if !place.is_locked(LOCK) {
+            // A keeper that was killed left its directory.
+            home.remove_at(&place)?;
+            return Ok(Ended::Fleet);
+        }
+        if !sent {
+            return Err(BusError::refused(
+                format!("process {pid} is not the keeper of fleet {}, though its note says so", home.fleet()),
+                format!("Nothing was ended. Find who holds {}, and end that", home.file(LOCK).display()),
+            ));
+        }
+    }
+    Err(BusError::unreachable(
+        format!("the keeper of fleet {} does not end (process {pid})", home.fleet()),
+        "Look at what it waits for",
+    ))
+}
+
+/// Whether the keeper of this fleet was told, and nobody else. The handle comes first: what is found of the number then is of the
+/// process that gets the signal, or that one is gone.
+fn send(keeper: &ProcessNote, signal: Signal, fleet: &str) -> bool {
+    let pid = i32::try_from(keeper.pid).ok().and_then(Pid::from_raw);
+    let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
+    keeper.is_keeper_of(fleet) && pidfd_send_signal(handle, signal).is_ok()
+}

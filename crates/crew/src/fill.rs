@@ -1,0 +1,197 @@
+//! Work before a stage: the data set that it reads, the objects that it deletes, the files that it reads.
+//!
+//! The engine does it, at the speed of a measurement; nothing of it is recorded but its progress.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::{Clock, Next, Output, StageSpec, StopRule, TargetConfig, WorkerEnd, WorkerSpec};
+use plimsoll_model::event::{Counted, Event};
+use plimsoll_model::plan::OnThrottle;
+use plimsoll_model::{Outcome, Series};
+use plimsoll_setup::{Interrupt, SetupError};
+
+use crate::error::CrewError;
+
+/// Rounds over what was refused (throttled, timed out), none of which got anything through, until preparation gives up.
+const ROUNDS: u32 = 20;
+/// After the first of them, and after one that got something through.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Ranges of keys that one round repeats; more wait for the next.
+const RANGES: usize = 64;
+
+/// What is being prepared, for the progress line.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    pub what: &'a str,
+    pub unit: Counted,
+    pub total: u64,
+}
+
+impl Job<'_> {
+    fn done_in(&self, s: &Series) -> u64 {
+        if self.unit == Counted::Bytes { s.counts.bytes_ok } else { s.ok() }
+    }
+}
+
+/// Runs the workers to their end. Objects that were refused are put again, more gently each time.
+pub fn run(
+    mut workers: Vec<WorkerSpec>,
+    job: Job<'_>,
+    events: &mut dyn FnMut(Event),
+    interrupt: &Interrupt,
+) -> Result<(), CrewError> {
+    let objects = job.unit == Counted::Objects;
+    // Which objects were refused is in the records of the ops.
+    workers.iter_mut().for_each(|w| w.trace = objects);
+    let template = workers.first().cloned();
+    let mut progress = Progress { job, done: 0, since: Instant::now(), last: None };
+    let mut pause = FIRST_PAUSE;
+    let (mut round, mut before) = (0, usize::MAX);
+    loop {
+        let (ends, refused) = once(workers, &mut progress, events, interrupt)?;
+        if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
+            return Err(error.into());
+        }
+        if interrupt.is_requested() {
+            return Err(SetupError::Interrupted.into());
+        }
+        let failure = ends.iter().flat_map(|e| &e.errors).find(|e| !e.outcome.is_throttled());
+        let again = template.as_ref().filter(|_| objects && !refused.is_empty());
+        let Some(template) = again else {
+            return match failure {
+                Some(f) if refused.is_empty() && !objects => Err(failed(job.what, &f.text)),
+                _ => Ok(()),
+            };
+        };
+        let hopeless =
+            failure.filter(|f| matches!(f.outcome, Outcome::Http403 | Outcome::Http404 | Outcome::NoSpace));
+        if let Some(f) = hopeless {
+            return Err(failed(job.what, &f.text));
+        }
+        // A limiter that lets some through at a time needs patience, not more room.
+        (round, pause) = if refused.len() < before { (0, FIRST_PAUSE) } else { (round + 1, pause) };
+        before = refused.len();
+        if round == ROUNDS {
+            let text = failure.map_or_else(|| "it was throttled each time".to_owned(), |f| f.text.clone());
+            return Err(failed(job.what, &text));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_secs(5));
+        workers = repeats(template, &refused);
+    }
+}
+
+fn failed(what: &str, text: &str) -> CrewError {
+    CrewError::input(format!("{what} could not be prepared: {text}"), "Correct that, and run again")
+}
+
+/// One range of neighbouring keys per worker, one op in flight each.
+fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
+    let mut keys = refused.to_vec();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for key in keys {
+        match ranges.last_mut() {
+            Some((first, count)) if *first + *count == key => *count += 1,
+            _ => ranges.push((key, 1)),
+        }
+    }
+    let left = ranges.split_off(ranges.len().min(RANGES));
+    // What does not fit into this round rides along in the last range, putting some objects twice.
+    if let (Some(last), Some((first, count))) = (ranges.last_mut(), left.last()) {
+        last.1 = first + count - last.0;
+    }
+    let worker = |(i, (first, count)): (usize, &(u64, u64))| {
+        let mut w = template.clone();
+        w.worker.worker = i as u16;
+        // The pause between rounds is the backoff: all who were refused together would come back together.
+        if let TargetConfig::S3(c) = &mut w.target {
+            Arc::make_mut(c).on_throttle = OnThrottle::Record;
+        }
+        w.share = plimsoll_engine::Share::WHOLE;
+        w.pace_share = plimsoll_engine::Share::WHOLE;
+        w.slots = 1;
+        w.stop = StopRule { ops: Some(*count), ..StopRule::default() };
+        for k in &mut w.source.kinds {
+            if let plimsoll_engine::OpPlace::Keys { first: f, .. } = &mut k.place {
+                *f = *first;
+            }
+        }
+        w
+    };
+    ranges.iter().enumerate().map(worker).collect()
+}
+
+struct Progress<'a> {
+    job: Job<'a>,
+    done: u64,
+    since: Instant,
+    last: Option<Instant>,
+}
+
+impl Progress<'_> {
+    fn show(&mut self, events: &mut dyn FnMut(Event), at_once: bool) {
+        let due = self.last.is_none_or(|l| l.elapsed() >= Duration::from_millis(250));
+        if due || at_once {
+            self.last = Some(Instant::now());
+            events(Event::Preparing {
+                what: self.job.what.to_owned(),
+                unit: self.job.unit,
+                done: self.done.min(self.job.total),
+                total: self.job.total,
+                elapsed: self.since.elapsed(),
+            });
+        }
+    }
+}
+
+/// One pass. Gives the keys of ops that did not end well.
+fn once(
+    workers: Vec<WorkerSpec>,
+    progress: &mut Progress<'_>,
+    events: &mut dyn FnMut(Event),
+    interrupt: &Interrupt,
+) -> Result<(Vec<WorkerEnd>, Vec<u64>), CrewError> {
+    let spec = StageSpec {
+        epoch_ns: plimsoll_engine::ring::monotonic_ns(),
+        // A round begins on its grid, and there are many.
+        grid_ns: 20_000_000,
+        clock: Clock::Real,
+        late_tolerance_ns: u64::MAX,
+        workers,
+    };
+    let running = plimsoll_engine::start_unless(spec, &|| interrupt.is_requested())?;
+    let mut refused = Vec::new();
+    let mut stopped = None;
+    loop {
+        match running.next(Duration::from_millis(50)) {
+            Next::Output(output) => {
+                match &output {
+                    Output::Interval { interval, .. } => {
+                        progress.done += interval.series.iter().map(|s| progress.job.done_in(s)).sum::<u64>();
+                    }
+                    Output::Trace(chunk) => {
+                        refused.extend(chunk.records.iter().filter(|r| !r.outcome.is_ok()).map(|r| r.key));
+                    }
+                }
+                running.recycle(output);
+            }
+            Next::Nothing => {}
+            Next::Ended => break,
+        }
+        if interrupt.is_requested() {
+            let since = stopped.get_or_insert_with(|| {
+                running.stop();
+                Instant::now()
+            });
+            if since.elapsed() > Duration::from_secs(5) {
+                running.abort();
+            }
+        }
+        progress.show(events, false);
+    }
+    progress.show(events, true);
+    Ok((running.join(), refused))
+}

@@ -1,0 +1,226 @@
+//! Where orders come in: judged, and given to the hands; and where it is noticed that none come any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_bus::subjects::{Subjects, check_name};
+use plimsoll_bus::{Bus, BusError, Subscription};
+use plimsoll_model::HostFacts;
+
+use super::engagement::Engagement;
+use super::hands::Hands;
+use super::voice::Voice;
+use super::{AgentOptions, AgentTime, spawn};
+use crate::error::AgentRefusal;
+use crate::wire::language;
+use crate::wire::order::{Assignment, Order};
+use crate::wire::pieces::Joiner;
+use crate::wire::seal::{Envelope, Guard, Unsealed};
+use crate::wire::tell::{Here, State, Tell};
+
+/// It says that it is there so often.
+const HERE_EVERY: Duration = Duration::from_millis(500);
+/// How long it waits for an order at a time.
+const LOOK: Duration = Duration::from_millis(20);
+/// Load that nobody waits for drains so long, and is cancelled then.
+const DRAIN: Duration = Duration::from_secs(5);
+
+pub struct Desk {
+    options: AgentOptions,
+    time: AgentTime,
+    voice: Arc<Voice>,
+    orders: Subscription,
+    calls: Subscription,
+    joiner: Joiner,
+    guard: Guard,
+    machine: HostFacts,
+    said_here: Option<Instant>,
+    engaged: Option<Engaged>,
+    /// Orders that were not obeyed, as they were told last.
+    refused: Option<Unsealed>,
+}
+
+/// A run that it works for.
+struct Engaged {
+    with: Arc<Engagement>,
+    /// Dropped where there is nothing more to be ordered.
+    jobs: Option<Sender<(u64, Assignment)>>,
+    thread: JoinHandle<()>,
+    since: Instant,
+    heard: Instant,
+    deadman: Duration,
+    /// It ends by itself since.
+    leaving: Option<Instant>,
+}
+
+impl Desk {
+    pub fn new(
+        bus: Arc<dyn Bus>,
+        subjects: &Subjects,
+        options: AgentOptions,
+        time: AgentTime,
+        session: String,
+    ) -> Result<Self, BusError> {
+        Ok(Self {
+            orders: bus.subscribe(&subjects.order(&options.name))?,
+            calls: bus.subscribe(&subjects.call())?,
+            voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
+            joiner: Joiner::default(),
+            guard: Guard::new(&options.conductor, &session),
+            machine: plimsoll_run::machine(),
+            said_here: None,
+            engaged: None,
+            refused: None,
+            options,
+            time,
+        })
+    }
+
+    /// Until it is to stop, or the bus has ended; then it drains, and cleans up.
+    pub fn serve(&mut self, stop: &AtomicBool, tell: &dyn Fn(String)) {
+        while !stop.load(Ordering::Acquire) && !self.orders.closed() {
+            if let Some(message) = self.orders.next(LOOK)
+                && let Ok(Some(sealed)) = self.joiner.offer(&message.payload)
+            {
+                match self.guard.open(&sealed, self.time.now_ns()) {
+                    Ok(envelope) => self.obey(envelope, tell),
+                    Err(why) => self.refuse(why, tell),
+                }
+            }
+            if self.calls.next(Duration::ZERO).is_some() {
+                self.said_here = None;
+            }
+            self.look_after(tell);
+            self.say_here();
+        }
+        if let Some(engaged) = &mut self.engaged {
+            engaged.leave(true);
+        }
+        while self.engaged.is_some() {
+            self.look_after(tell);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Told once for each reason: doubles come on any network, and are no news.
+    fn refuse(&mut self, why: Unsealed, tell: &dyn Fn(String)) {
+        let is_news = !matches!(why, Unsealed::Replayed | Unsealed::To | Unsealed::Run);
+        if is_news && self.refused.replace(why) != Some(why) {
+            tell(format!("an order was not obeyed: {why}"));
+        }
+    }
+
+    fn obey(&mut self, envelope: Envelope, tell: &dyn Fn(String)) {
+        let Envelope { run, order, .. } = envelope;
+        if let Order::Work { task, job } = &order
+            && let Assignment::Hire { deadman_ns, .. } = &**job
+        {
+            self.hire(&run, *task, Duration::from_nanos(*deadman_ns), tell);
+        }
+        let Some(engaged) = self.engaged.as_mut().filter(|e| e.with.run == run) else { return };
+        engaged.heard = Instant::now();
+        match order {
+            Order::Work { task, job } => {
+                if engaged.leaving.is_none()
+                    && engaged.with.is_new(task)
+                    && let Some(jobs) = &engaged.jobs
+                {
+                    // The hands end only where nothing more can be ordered.
+                    let _ = jobs.send((task, *job));
+                }
+            }
+            Order::Heed(heed) => engaged.with.heed(&heed),
+            Order::Leave => drop(engaged.with.interrupt.signal()),
+            Order::Dismiss => engaged.leave(false),
+        }
+    }
+
+    /// From now on it works for this run, unless there is another one.
+    fn hire(&mut self, run: &str, task: u64, deadman: Duration, tell: &dyn Fn(String)) {
+        if let Some(engaged) = &self.engaged {
+            if engaged.with.run != run {
+                let other = format!("it is at work for run {}", engaged.with.run);
+                let refusal = AgentRefusal::new(other, "Wait until that has ended");
+                self.voice.tell(Some(run), Tell::Answer { task, result: Err(refusal) });
+            }
+            return;
+        }
+        // It becomes a file's name here: bounds hold against the conductor, too.
+        if check_name("run", run).is_err() {
+            tell(format!("not at work for {run:?}: that is no name of a run"));
+            let refusal = AgentRefusal::new(format!("{run:?} is no name of a run"), "");
+            return self.voice.tell(Some(run), Tell::Answer { task, result: Err(refusal) });
+        }
+        let with = Engagement::new(run, Arc::clone(&self.voice));
+        let hands = Hands::new(self.options.clone(), self.time, Arc::clone(&with));
+        let (jobs, received) = channel();
+        let Ok(thread) = spawn("agent-hands", move || hands.serve(&received)) else {
+            let refusal = AgentRefusal::new("it cannot start a thread", "Raise the limit on threads");
+            return self.voice.tell(Some(run), Tell::Answer { task, result: Err(refusal) });
+        };
+        tell(format!("at work for run {run}"));
+        let now = Instant::now();
+        self.engaged =
+            Some(Engaged { with, jobs: Some(jobs), thread, since: now, heard: now, deadman, leaving: None });
+        self.guard.works_for(Some(run));
+        self.said_here = None;
+    }
+
+    /// A silent conductor, a run that lasts too long, and one that is over.
+    fn look_after(&mut self, tell: &dyn Fn(String)) {
+        let max_duration = self.options.bounds.max_duration;
+        let Some(engaged) = &mut self.engaged else { return };
+        if engaged.leaving.is_none() {
+            if engaged.heard.elapsed() > engaged.deadman {
+                let silent = engaged.deadman.as_secs_f64();
+                tell(format!("nothing was heard of the conductor for {silent} s: the load ends"));
+                engaged.leave(true);
+            } else if max_duration.is_some_and(|most| engaged.since.elapsed() > most) {
+                tell("the run lasts longer than it may here: the load ends".into());
+                engaged.leave(true);
+            }
+        }
+        if engaged.leaving.is_some_and(|since| since.elapsed() > DRAIN) {
+            engaged.with.abort();
+        }
+        if engaged.thread.is_finished() {
+            tell(format!("done with run {}", engaged.with.run));
+            self.engaged = None;
+            self.guard.works_for(None);
+            self.said_here = None;
+        }
+    }
+
+    fn say_here(&mut self) {
+        if self.said_here.is_some_and(|at| at.elapsed() < HERE_EVERY) {
+            return;
+        }
+        self.said_here = Some(Instant::now());
+        let here = Here {
+            language: language(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            machine: self.machine.clone(),
+            labels: self.options.labels.clone(),
+            state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
+            monotonic_ns: self.time.now_ns(),
+            last_order: self.guard.last(),
+        };
+        let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
+        self.voice.tell(run, Tell::Here(Box::new(here)));
+    }
+}
+
+impl Engaged {
+    /// Nothing more is ordered. What is under way drains (`drain`), or is cancelled.
+    fn leave(&mut self, drain: bool) {
+        self.jobs = None;
+        self.leaving.get_or_insert_with(Instant::now);
+        self.with.desert();
+        if !drain {
+            self.with.abort();
+        }
+    }
+}

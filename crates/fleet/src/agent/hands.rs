@@ -1,0 +1,327 @@
+//! Does what was ordered, one thing after the other, in a thread of its own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use plimsoll_crew::{Arrival, Crew, CrewError, Fill, Load, LocalArmed, LocalCrew, StageOrder};
+use plimsoll_engine::{Clock, Output};
+use plimsoll_lower::Agent as Rolled;
+use plimsoll_model::plan::{Stage, TargetSpec, Workload};
+use plimsoll_model::{Event, Plan};
+use plimsoll_setup::objects::FoundObjects;
+use plimsoll_setup::s3::{Reach, ReachTold};
+use plimsoll_store::{RunDir, StoreError};
+
+use super::engagement::Engagement;
+use super::{AgentOptions, AgentTime};
+use crate::error::AgentRefusal;
+use crate::frame::own::OwnRecord;
+use crate::wire::ends::EndTold;
+use crate::wire::order::{Arm, Assignment};
+use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
+
+/// The load is looked after so often.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Directory of agents' own records, among the runs.
+const RECORDS: &str = "agents";
+/// What an agent measured, in its own directory.
+const OWN_RECORD: &str = "frames";
+
+pub struct Hands {
+    options: AgentOptions,
+    time: AgentTime,
+    engagement: Arc<Engagement>,
+    work: Option<Work>,
+}
+
+/// What there is once the plan was accepted.
+struct Work {
+    plan: Plan,
+    crew: LocalCrew,
+    own: OwnRecord,
+    host: String,
+    armed: Option<(LocalArmed, bool)>,
+    disbanded: bool,
+}
+
+impl Hands {
+    pub fn new(options: AgentOptions, time: AgentTime, engagement: Arc<Engagement>) -> Self {
+        Self { options, time, engagement, work: None }
+    }
+
+    /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
+    pub fn serve(mut self, jobs: &Receiver<(u64, Assignment)>) {
+        while let Ok((task, job)) = jobs.recv() {
+            self.engagement.enter(state_of(&job));
+            let result = self.does(task, job);
+            self.engagement.enter(self.rests());
+            if let Some(result) = result {
+                self.engagement.answer(task, result);
+            }
+        }
+        self.leave();
+    }
+
+    fn rests(&self) -> State {
+        let armed = self.work.as_ref().is_some_and(|w| w.armed.is_some());
+        if armed { State::Armed } else { State::Waiting }
+    }
+
+    /// `None`: it has been answered already.
+    fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
+        Some(match job {
+            Assignment::Hire { plan, .. } => self.hire(&plan),
+            Assignment::Muster { roll, seat, claims } => {
+                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, &claims)
+            }
+            Assignment::Watch { epoch_ns } => self.watch(epoch_ns),
+            Assignment::MakeReady { stage } => self.make_ready(task, &stage),
+            Assignment::Fill { what, workload, first, count } => {
+                self.fill(task, &what, &workload, first, count)
+            }
+            Assignment::Arm(arm) => self.arm(&arm),
+            Assignment::Go { at_ns } => return self.go(task, at_ns).err().map(Err),
+            Assignment::Rest => self.with(|work| {
+                work.crew.rest();
+                Ok(WorkDone::Well)
+            }),
+            Assignment::Disband { keep } => self.disband(keep),
+        })
+    }
+
+    fn with(
+        &mut self,
+        does: impl FnOnce(&mut Work) -> Result<WorkDone, AgentRefusal>,
+    ) -> Result<WorkDone, AgentRefusal> {
+        does(self.work.as_mut().ok_or_else(|| AgentRefusal::new("it was not hired", ""))?)
+    }
+
+    /// The plan inside of our bounds, and a directory of our own.
+    fn hire(&mut self, plan: &str) -> Result<WorkDone, AgentRefusal> {
+        let plan = Plan::from_toml(plan).map_err(|e| {
+            AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
+        })?;
+        self.options.bounds.check(&plan)?;
+        let run = self.directory().map_err(disk)?;
+        run.write_plan(&plan).map_err(disk)?;
+        let journal = Arc::new(Mutex::new(run.journal().map_err(disk)?));
+        let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
+        let interrupt = self.engagement.interrupt.clone();
+        let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
+        self.work = Some(Work { plan, crew, own, host: String::new(), armed: None, disbanded: false });
+        Ok(WorkDone::Well)
+    }
+
+    /// A run that goes on has an agent's directory from before.
+    fn directory(&self) -> Result<RunDir, StoreError> {
+        let base = self.options.runs.join(RECORDS);
+        let name = format!("{}.{}", self.engagement.run, self.options.name);
+        let numbered =
+            (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
+        let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
+        RunDir::create_at(&free)
+    }
+
+    fn muster(
+        &mut self,
+        roll: Vec<Rolled>,
+        seat: u32,
+        claims: &BTreeMap<String, ReachTold>,
+    ) -> Result<WorkDone, AgentRefusal> {
+        self.options.bounds.check_claims(claims.values())?;
+        let interrupt = self.engagement.interrupt.clone();
+        self.with(|work| {
+            let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
+            work.host.clone_from(&me.host);
+            let agents = roll.len() as u64;
+            work.crew.take_seat(roll, seat);
+            let mut reaches = BTreeMap::new();
+            for (name, spec) in &work.plan.targets {
+                if let (TargetSpec::S3(s3), Some(told)) = (spec, claims.get(name)) {
+                    let reach = Reach::of_agent(&work.plan, s3, told, agents, &interrupt);
+                    reaches.insert(name.clone(), reach.map_err(CrewError::from)?);
+                }
+            }
+            work.crew.muster(reaches)?;
+            let names = work.plan.targets.keys();
+            let describes = names.map(|name| (name.clone(), work.crew.describe(name))).collect();
+            Ok(WorkDone::Mustered { describes })
+        })
+    }
+
+    /// The run's start on this machine's clock.
+    fn epoch_ns(&self, told_ns: u64) -> Result<u64, AgentRefusal> {
+        let start = self.time.of_machine(told_ns).filter(|at| *at > 0);
+        start.ok_or_else(|| AgentRefusal::new("its machine was started after the run", "Start a new run"))
+    }
+
+    fn watch(&mut self, epoch_ns: u64) -> Result<WorkDone, AgentRefusal> {
+        let epoch_ns = self.epoch_ns(epoch_ns)?;
+        let since_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(epoch_ns);
+        let engagement = Arc::clone(&self.engagement);
+        self.with(|work| {
+            let host = work.host.clone();
+            let sink = move |mut sample: plimsoll_model::Sample| {
+                sample.host.clone_from(&host);
+                engagement.say(Tell::Sample(Box::new(sample)));
+            };
+            work.crew.watch(since_ns, Box::new(sink))?;
+            Ok(WorkDone::Well)
+        })
+    }
+
+    fn make_ready(&mut self, task: u64, stage: &Stage) -> Result<WorkDone, AgentRefusal> {
+        let engagement = Arc::clone(&self.engagement);
+        let mut tell = |event: Event| engagement.say(Tell::Event { task, event });
+        self.with(|work| Ok(WorkDone::Ready { findings: work.crew.make_ready(stage, &mut tell)? }))
+    }
+
+    fn fill(
+        &mut self,
+        task: u64,
+        what: &str,
+        workload: &Workload,
+        first: u64,
+        count: u64,
+    ) -> Result<WorkDone, AgentRefusal> {
+        let engagement = Arc::clone(&self.engagement);
+        let mut tell = |event: Event| engagement.say(Tell::Event { task, event });
+        let fill = Fill { what, workload, first, count };
+        self.with(|work| {
+            work.crew.fill(&fill, &mut tell)?;
+            Ok(WorkDone::Well)
+        })
+    }
+
+    fn arm(&mut self, arm: &Arm) -> Result<WorkDone, AgentRefusal> {
+        let (epoch_ns, clock) = match arm.virtual_ns {
+            Some(start_ns) => (0, Clock::Virtual { start_ns }),
+            None => (self.epoch_ns(arm.epoch_ns)?, Clock::Real),
+        };
+        self.engagement.open_stream(arm.index);
+        let found: Vec<Option<FoundObjects>> =
+            arm.found.iter().map(|f| f.as_ref().map(FoundObjects::from)).collect();
+        let order = StageOrder {
+            index: arm.index,
+            stage: &arm.stage,
+            epoch_ns,
+            grid_ns: arm.grid_ns,
+            clock,
+            found: &found,
+        };
+        self.with(|work| {
+            // One that was not started is not wanted any more.
+            work.armed = None;
+            let armed = work.crew.arm(&order)?;
+            let (earliest_ns, workers) = (armed.earliest_ns(), armed.workers());
+            let workers = workers.iter().map(WorkerTold::of).collect();
+            work.armed = Some((armed, arm.virtual_ns.is_some()));
+            Ok(WorkDone::Armed { earliest_ns, workers })
+        })
+    }
+
+    /// Load, from its start to its end.
+    fn go(&mut self, task: u64, at_ns: u64) -> Result<(), AgentRefusal> {
+        let work = self.work.as_mut().ok_or_else(|| AgentRefusal::new("it was not hired", ""))?;
+        let (armed, in_lockstep) =
+            work.armed.take().ok_or_else(|| AgentRefusal::new("it has no workers that are ready", ""))?;
+        let load = armed.go(at_ns)?;
+        let started_ns = load.started_ns();
+        self.engagement.answer(task, Ok(WorkDone::Going { started_ns }));
+        let mut ends = follow(load, &self.engagement, &mut work.own, in_lockstep);
+        if let (late_ns @ 1.., Some(first)) = (started_ns.saturating_sub(at_ns), ends.first_mut()) {
+            first.note("start", &format!("{:.1} ms later than it was ordered", late_ns as f64 / 1e6));
+        }
+        self.engagement.stream(|stream| stream.end(ends, &mut work.own));
+        Ok(())
+    }
+
+    fn disband(&mut self, keep: bool) -> Result<WorkDone, AgentRefusal> {
+        self.with(|work| {
+            work.armed = None;
+            work.disbanded = true;
+            Ok(WorkDone::Gone { left: work.crew.disband(keep)? })
+        })
+    }
+
+    fn leave(&mut self) {
+        self.engagement.enter(State::Leaving);
+        let keep = self.work.as_ref().is_some_and(|w| w.plan.options.keep);
+        if self.work.as_ref().is_some_and(|w| !w.disbanded) {
+            // What stays is in the journal, for a cleanup.
+            let _ = self.disband(keep);
+        }
+    }
+}
+
+fn disk(e: StoreError) -> AgentRefusal {
+    AgentRefusal::new(
+        e.to_string().trim_end_matches('.'),
+        "Correct that, or start it with another --runs-dir",
+    )
+}
+
+fn state_of(job: &Assignment) -> State {
+    match job {
+        Assignment::Hire { .. } => State::Planning,
+        Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
+        Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
+        Assignment::Arm(_) => State::Arming,
+        Assignment::Go { .. } => State::Running,
+        Assignment::Rest | Assignment::Disband { .. } => State::Leaving,
+    }
+}
+
+/// Takes what the workers hand over, until they have ended. On the virtual clock each slice waits until the conductor has taken it:
+/// a stop comes at the slice that asked for it, as where there is no network between. Gives how they ended.
+fn follow(
+    mut load: Box<dyn Load>,
+    engagement: &Engagement,
+    own: &mut OwnRecord,
+    in_lockstep: bool,
+) -> Vec<EndTold> {
+    let mut told = Told { stop: false, abort: false };
+    let mut outputs = 0u64;
+    while let Some(arrival) = load.next(LOOK) {
+        if let Arrival::Output(output) = arrival {
+            outputs += 1;
+            let is_slice = matches!(output, Output::Interval { .. });
+            engagement.stream(|stream| {
+                stream.put(&output, own);
+                if in_lockstep && is_slice {
+                    stream.cut_now(own);
+                }
+            });
+            if in_lockstep && is_slice {
+                engagement.wait_until_taken(outputs);
+            }
+            told.pass_on(engagement, load.as_mut());
+            load.recycle(output);
+        }
+        told.pass_on(engagement, load.as_mut());
+        engagement.stream(|stream| stream.cut_if_due(own));
+    }
+    load.join().iter().map(EndTold::from).collect()
+}
+
+/// What a load was told already.
+struct Told {
+    stop: bool,
+    abort: bool,
+}
+
+impl Told {
+    fn pass_on(&mut self, engagement: &Engagement, load: &mut dyn Load) {
+        let wishes = engagement.wishes();
+        if wishes.stop && !std::mem::replace(&mut self.stop, true) {
+            load.stop();
+        }
+        if wishes.abort && !std::mem::replace(&mut self.abort, true) {
+            load.abort();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A machine that puts load on when its conductor says so: waits to be hired, works inside its own bounds, and ends by itself where the
+//! conductor is silent for too long.
+
+mod bounds;
+mod desk;
+mod engagement;
+mod hands;
+mod voice;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::{Bus, BusError};
+use plimsoll_engine::ring::monotonic_ns;
+use serde::{Deserialize, Serialize};
+
+pub use bounds::Bounds;
+use desk::Desk;
+
+/// Whether it is to stop is asked so often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Who an agent is, and what it lets be done.
+#[derive(Debug, Clone)]
+pub struct AgentOptions {
+    /// No other agent of the fleet has it.
+    pub name: String,
+    /// To be chosen by.
+    pub labels: BTreeMap<String, String>,
+    /// Where it keeps records of its own.
+    pub runs: PathBuf,
+    /// What its conductor cannot have it do.
+    pub bounds: Bounds,
+    /// The public key of the conductor that it obeys.
+    pub conductor: String,
+    /// For tests: what its clock is ahead of this machine's.
+    pub clock_ahead_ns: i64,
+}
+
+/// An agent's clock: this machine's, or for tests another one.
+#[derive(Debug, Clone, Copy)]
+struct AgentTime {
+    ahead_ns: i64,
+}
+
+impl AgentTime {
+    fn now_ns(self) -> u64 {
+        monotonic_ns().saturating_add_signed(self.ahead_ns)
+    }
+
+    /// A time of this clock on the machine's, if the machine was up then.
+    fn of_machine(self, at_ns: u64) -> Option<u64> {
+        at_ns.checked_add_signed(self.ahead_ns.checked_neg()?)
+    }
+}
+
+/// The conductor's question for the time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClockProbe {
+    /// On the conductor's clock; it comes back as it is.
+    pub asked_ns: u64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProbeEcho {
+    pub asked_ns: u64,
+    pub session: String,
+    pub heard_ns: u64,
+    pub answered_ns: u64,
+}
+
+/// A waiting agent. Dropped, it drains, cleans up after itself, and is gone.
+#[derive(Debug)]
+pub struct FleetAgent {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl FleetAgent {
+    /// Listens from now on. `tell` is told what happens, a sentence each.
+    pub fn start(
+        bus: Arc<dyn Bus>,
+        subjects: &Subjects,
+        options: AgentOptions,
+        tell: impl Fn(String) + Send + 'static,
+    ) -> Result<Self, BusError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let time = AgentTime { ahead_ns: options.clock_ahead_ns };
+        let session = random_word();
+        let clock = bus.subscribe(&subjects.clock(&options.name))?;
+        let echoes = subjects.clock_echo(&options.name);
+        let (stopped, speaker, who) = (Arc::clone(&stop), Arc::clone(&bus), session.clone());
+        let echo = move || {
+            while !stopped.load(Ordering::Acquire) && !clock.closed() {
+                let Some(message) = clock.next(LOOK) else { continue };
+                let heard_ns = time.now_ns();
+                let Ok(ClockProbe { asked_ns }) = serde_json::from_slice(&message.payload) else { continue };
+                let session = who.clone();
+                let echo = ProbeEcho { asked_ns, session, heard_ns, answered_ns: time.now_ns() };
+                // One that is lost is one of many.
+                let _ = speaker.publish(&echoes, &json(&echo));
+            }
+        };
+        let mut desk = Desk::new(bus, subjects, options, time, session)?;
+        let stopped = Arc::clone(&stop);
+        let body = move || desk.serve(&stopped, &tell);
+        let threads = vec![spawn("agent-clock", echo)?, spawn("agent-desk", body)?];
+        Ok(Self { stop, threads })
+    }
+
+    /// Whether it has ended by itself: the bus is gone for good.
+    pub fn is_over(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Drains, cleans up, and waits for that.
+    pub fn stop(self) {}
+}
+
+impl Drop for FleetAgent {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            // A panic has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, BusError> {
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(|e| {
+        BusError::unreachable(format!("cannot start a thread: {e}"), "Raise the limit on threads")
+    })
+}
+
+pub(crate) fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain data is always JSON")
+}
+
+/// No other process has it.
+pub(crate) fn random_word() -> String {
+    let mut bytes = [0u8; 16];
+    if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
+        let salt = (u128::from(std::process::id()) << 64) | u128::from(monotonic_ns());
+        bytes = salt.to_le_bytes();
+    }
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

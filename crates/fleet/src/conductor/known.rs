@@ -1,0 +1,162 @@
+//! What a conductor knows of each agent, and of the stage that they carry out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+use plimsoll_crew::Arrival;
+use plimsoll_model::{Event, Sample};
+
+use super::roll_call::Present;
+use crate::clock::{ClockFit, Echo};
+use crate::error::AgentRefusal;
+use crate::frame::incoming::Incoming;
+use crate::wire::pieces::Joiner;
+use crate::wire::tell::{State, WorkDone};
+
+/// The longest that an agent has to tell (devices, findings, leftovers) is far below.
+pub const LONGEST_TELL: usize = 16 << 20;
+
+/// An agent of the run.
+#[derive(Debug)]
+pub struct KnownAgent {
+    pub name: String,
+    pub session: String,
+    /// Of the last order to it.
+    pub sequence: u64,
+    /// Its clock less ours, about: good enough for how long an order holds.
+    pub about_ahead_ns: i128,
+    pub heard: Instant,
+    pub state: State,
+    /// It told that it works for this run.
+    pub is_hired: bool,
+    /// Why nothing more comes from it.
+    pub lost: Option<String>,
+    /// Work that was ordered and not answered yet: of nothing else anything is taken.
+    pub open: BTreeSet<u64>,
+    pub answers: BTreeMap<u64, Result<WorkDone, AgentRefusal>>,
+    /// What it told of its work, and nobody took yet: the work's number first.
+    pub events: Vec<(u64, Event)>,
+    pub joiner: Joiner,
+    pub fit: ClockFit,
+    /// Questions for the time that are open.
+    pub probes: Vec<u64>,
+    pub echoes: Vec<Echo>,
+    /// Its part of the stage.
+    pub part: Option<StagePart>,
+    pub heeded: Instant,
+}
+
+/// What an agent does in the stage that runs.
+#[derive(Debug)]
+pub struct StagePart {
+    pub incoming: Incoming,
+    /// Outputs that were given back.
+    pub taken: u64,
+    /// Outputs that came.
+    pub given: u64,
+    /// Its workers: nobody else measured anything there.
+    pub workers: BTreeSet<u16>,
+    /// End of the last slice that came.
+    pub seen_until_ns: u64,
+}
+
+impl KnownAgent {
+    pub fn new(present: &Present) -> Self {
+        let now = Instant::now();
+        Self {
+            name: present.name.clone(),
+            session: present.session.clone(),
+            sequence: present.here.last_order,
+            about_ahead_ns: i128::from(present.here.monotonic_ns) - i128::from(present.heard_ns),
+            heard: now,
+            state: present.here.state,
+            is_hired: false,
+            lost: None,
+            open: BTreeSet::new(),
+            answers: BTreeMap::new(),
+            events: Vec::new(),
+            joiner: Joiner::up_to(LONGEST_TELL),
+            fit: ClockFit::default(),
+            probes: Vec::new(),
+            echoes: Vec::new(),
+            part: None,
+            heeded: now,
+        }
+    }
+
+    /// It has a part of the stage of which something is still to come.
+    pub fn is_awaited(&self) -> bool {
+        self.lost.is_none() && self.part.as_ref().is_some_and(|p| p.incoming.end().is_none())
+    }
+}
+
+impl StagePart {
+    pub fn new(incoming: Incoming, workers: BTreeSet<u16>, seen_until_ns: u64) -> Self {
+        Self { incoming, taken: 0, given: 0, workers, seen_until_ns }
+    }
+}
+
+/// The stage that runs.
+#[derive(Debug)]
+pub struct StageUnderway {
+    pub index: u32,
+    pub grid_ns: u64,
+    /// On the virtual clock: each output is waited for.
+    pub in_lockstep: bool,
+    /// The run's start on our clock.
+    pub epoch_ns: u64,
+    pub stop: bool,
+    pub abort: bool,
+    /// Since when it is cancelled.
+    pub aborted: Option<Instant>,
+    /// What has come, and was not taken yet.
+    pub ready: VecDeque<Arrival>,
+}
+
+/// All of it.
+#[derive(Default)]
+pub struct Inside {
+    pub agents: Vec<KnownAgent>,
+    pub stage: Option<StageUnderway>,
+    pub sink: Option<Box<dyn FnMut(Sample) + Send>>,
+    pub next_task: u64,
+    pub said: u64,
+    /// One of our threads has died: nothing can be conducted any more, in words.
+    pub dead: Option<String>,
+}
+
+impl std::fmt::Debug for Inside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inside")
+            .field("agents", &self.agents)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inside {
+    pub fn number_of(&self, name: &str) -> Option<usize> {
+        self.agents.iter().position(|a| a.name == name)
+    }
+
+    /// An agent is asked for the time.
+    pub fn asks_for_time(&mut self, name: &str, asked_ns: u64) {
+        if let Some(number) = self.number_of(name) {
+            self.agents[number].probes.push(asked_ns);
+        }
+    }
+
+    /// Nothing more comes from an agent, and nobody waits for it.
+    pub fn lose(&mut self, number: usize, why: String) {
+        let agent = &mut self.agents[number];
+        let was_awaited = agent.is_awaited();
+        if agent.lost.is_none() {
+            agent.lost = Some(why);
+        }
+        if let (Some(stage), Some(part), true) = (&mut self.stage, &agent.part, was_awaited) {
+            let why = agent.lost.clone().unwrap_or_default();
+            let (agent, seen_until_ns) = (number as u32, part.seen_until_ns);
+            stage.ready.push_back(Arrival::Lost { agent, seen_until_ns, why });
+        }
+    }
+}

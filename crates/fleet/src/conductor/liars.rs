@@ -1,0 +1,306 @@
+//! Agents that were let in, and lie: what they say costs them their place in the run, and the conductor nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::{Bus, Identity, MemoryBus, Weather};
+use plimsoll_crew::Arrival;
+use plimsoll_engine::Output;
+use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_model::interval::ClientCounts;
+use plimsoll_model::sample::Role;
+use plimsoll_model::{Event, Interval, Sample, WorkerId};
+use plimsoll_setup::Interrupt;
+
+use super::ask::Barrier;
+use super::choice::Choice;
+use super::known::{StagePart, StageUnderway};
+use super::link::OpenLink;
+use super::recruit::{Fleet, FleetOptions};
+use super::roll_call::{Present, roll_call};
+use crate::agent::{self, AgentOptions, Bounds, FleetAgent, ProbeEcho};
+use crate::error::AgentRefusal;
+use crate::frame::envelope::{FrameHead, encode};
+use crate::frame::hash::StreamHash;
+use crate::frame::incoming::Incoming;
+use crate::frame::record::{EndOfStream, put_end, put_output};
+use crate::wire::ends::EndTold;
+use crate::wire::order::{Assignment, Order};
+use crate::wire::seal::Envelope;
+use crate::wire::tell::{AgentTold, Tell, WorkDone};
+use crate::wire::{VERSION, pieces};
+
+const RUN: &str = "r1";
+
+/// A conductor with one agent, `evil`, in a stage with one worker.
+struct Scene {
+    open: OpenLink,
+    evil: MemoryBus,
+    subjects: Subjects,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(&Present::for_tests("evil", "z", None))
+    }
+
+    fn with(present: &Present) -> Self {
+        let network = MemoryBus::new(Weather::default());
+        let subjects = Subjects::of("test").unwrap();
+        let (bus, identity) = (Arc::new(network.client()), Arc::new(Identity::random()));
+        let patience = Duration::from_secs(60);
+        let open =
+            OpenLink::new(bus, &subjects, identity, RUN, std::slice::from_ref(present), patience).unwrap();
+        {
+            let mut inside = open.link.lock();
+            inside.agents[0].is_hired = true;
+            inside.agents[0].part = Some(StagePart::new(Incoming::new(0), [0].into(), 0));
+            inside.stage = Some(StageUnderway {
+                index: 0,
+                grid_ns: 100_000_000,
+                in_lockstep: false,
+                epoch_ns: monotonic_ns(),
+                stop: false,
+                abort: false,
+                aborted: None,
+                ready: Default::default(),
+            });
+        }
+        Self { open, evil: network.client(), subjects }
+    }
+
+    fn frame(&self, number: u64, content: &[u8]) {
+        let message = encode(FrameHead::new("", RUN, 0, number), content);
+        self.evil.publish(&self.subjects.frame("evil"), &message).unwrap();
+    }
+
+    fn slice(&self, worker: u16, index: u64) {
+        let client = ClientCounts { workers: 1, ..ClientCounts::default() };
+        let interval = Box::new(Interval { index, series: vec![], client });
+        let mut content = Vec::new();
+        put_output(&Output::Interval { worker: WorkerId { agent: 0, worker }, interval }, &mut content);
+        self.frame(0, &content);
+    }
+
+    fn tell(&self, number: u64, tell: Tell) {
+        let told = AgentTold { version: VERSION, session: String::new(), run: Some(RUN.into()), tell };
+        for piece in pieces::split(number, &agent::json(&told), 1 << 18) {
+            self.evil.publish(&self.subjects.tell("evil"), &piece).unwrap();
+        }
+    }
+
+    fn wait<T>(&self, mut done: impl FnMut(&super::known::Inside) -> Option<T>) -> T {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(found) = done(&self.open.link.lock()) {
+                return found;
+            }
+            assert!(Instant::now() < until, "{:?}", self.open.link.lock().agents[0].lost);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn lost(&self) -> String {
+        self.wait(|inside| inside.agents[0].lost.clone())
+    }
+}
+
+#[test]
+fn numbers_of_frames_that_cannot_be_lose_the_agent() {
+    for number in [1_000_000_000_000, u64::MAX] {
+        let scene = Scene::new();
+        scene.frame(number, b"x");
+        let why = scene.lost();
+        assert!(why.contains(&number.to_string()), "{why}");
+        assert!(scene.open.link.lock().dead.is_none());
+    }
+}
+
+#[test]
+fn slices_that_cannot_be_lose_the_agent() {
+    for (worker, index) in
+        [(0, u64::MAX), (0, u64::MAX - 1), (0, u64::MAX / 100_000_000), (0, 1_000_000), (7, 0)]
+    {
+        let scene = Scene::new();
+        scene.slice(worker, index);
+        let why = scene.lost();
+        assert!(why.contains("has not been yet") || why.contains("no worker 7"), "{why}");
+        assert!(scene.open.link.lock().dead.is_none());
+    }
+}
+
+#[test]
+fn an_end_that_says_other_sums_than_the_slices_loses_the_agent_with_the_reason() {
+    let told = |worker: u16, change: &[(&str, serde_json::Value)]| {
+        let mut end = serde_json::to_value(EndTold::broken(worker, "x")).unwrap();
+        end["error"] = serde_json::Value::Null;
+        change.iter().for_each(|(name, value)| end[*name] = value.clone());
+        serde_json::from_value::<EndTold>(end).unwrap()
+    };
+    let lies = [
+        (vec![told(0, &[("ops", 5.into())])], "5 ops, and its slices of 0"),
+        (vec![told(0, &[]), told(0, &[])], "one worker twice"),
+        (vec![told(0, &[("times_ns", vec![0, 0, 0, u64::MAX].into())])], "a time that has not been yet"),
+    ];
+    for (ends, why) in lies {
+        let scene = Scene::new();
+        let mut content = Vec::new();
+        put_end(&EndOfStream { ends, hash: StreamHash::default().text() }, &mut content);
+        scene.frame(0, &content);
+        assert!(scene.lost().contains(why), "{}", scene.lost());
+        let mut inside = scene.open.link.lock();
+        let came = inside.stage.as_mut().unwrap().ready.pop_front();
+        assert!(matches!(came, Some(Arrival::Lost { why: told, .. }) if told.contains(why)));
+    }
+}
+
+#[test]
+fn who_is_told_to_cancel_and_never_ends_is_lost() {
+    let scene = Scene::new();
+    let long_ago = Instant::now().checked_sub(Duration::from_secs(600)).unwrap();
+    scene.open.link.lock().stage.as_mut().unwrap().aborted = Some(long_ago);
+    assert!(scene.lost().contains("of being told to cancel"));
+}
+
+#[test]
+fn a_last_order_without_a_next_one_panics_nowhere() {
+    let mut present = Present::for_tests("evil", "z", None);
+    present.here.last_order = u64::MAX;
+    assert!(present.is_absurd());
+    let scene = Scene::with(&present);
+    assert!(scene.lost().contains("orders that nobody gave"));
+    scene.open.link.lock().agents[0].is_hired = true;
+    drop(scene);
+}
+
+#[test]
+fn what_was_not_asked_is_not_kept() {
+    let scene = Scene::new();
+    let refused = || Err(AgentRefusal::new("x".repeat(1000), ""));
+    for n in 0..2000 {
+        scene.tell(n, Tell::Answer { task: 1000 + n, result: refused() });
+        scene.tell(n, Tell::Event { task: 1000 + n, event: Event::Message("x".into()) });
+        let echo = ProbeEcho { asked_ns: n, session: String::new(), heard_ns: n, answered_ns: n };
+        scene.evil.publish(&scene.subjects.clock_echo("evil"), &agent::json(&echo)).unwrap();
+    }
+    scene.open.link.lock().agents[0].open.insert(7);
+    scene.tell(5000, Tell::Answer { task: 7, result: Ok(WorkDone::Well) });
+    scene.wait(|inside| inside.agents[0].answers.contains_key(&7).then_some(()));
+    let inside = scene.open.link.lock();
+    let agent = &inside.agents[0];
+    assert_eq!((agent.answers.len(), agent.events.len(), agent.echoes.len()), (1, 0, 0));
+}
+
+#[test]
+fn who_tells_too_much_of_its_work_or_in_pieces_without_end_is_lost() {
+    let scene = Scene::new();
+    scene.open.link.lock().agents[0].open.insert(7);
+    (0..2000).for_each(|n| scene.tell(n, Tell::Event { task: 7, event: Event::Message("x".into()) }));
+    assert!(scene.lost().contains("tells more of its work"));
+
+    let scene = Scene::new();
+    let piece = [&9u64.to_le_bytes()[..], &1u32.to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
+    scene.evil.publish(&scene.subjects.tell("evil"), &piece).unwrap();
+    assert!(scene.lost().contains("4294967295 pieces"));
+}
+
+#[test]
+fn a_thread_that_dies_ends_what_waits_with_an_error() {
+    let scene = Scene::new();
+    scene.open.link.lock().sink = Some(Box::new(|_| panic!("a sink that dies (wanted)")));
+    let sample = Sample {
+        host: "h".into(),
+        role: Role::Client,
+        at_ns: 1,
+        cpus: Vec::new(),
+        process_cpu_ns: 0,
+        process_rss_bytes: 0,
+        process_usage: Default::default(),
+        memory_available_bytes: 0,
+        process_io: Default::default(),
+        nics: Default::default(),
+        tcp_out: 0,
+        tcp_retransmits: 0,
+        disks: Default::default(),
+        psi_ns: [0; 3],
+        cpu_quotas: Vec::new(),
+    };
+    scene.tell(1, Tell::Sample(Box::new(sample)));
+    let mut quiet = |_| {};
+    let interrupt = Interrupt::default();
+    scene.wait(|inside| inside.dead.clone());
+    let asked = Barrier::new("resting", &interrupt, &mut quiet);
+    let said = scene.open.link.ask(vec![(0, Assignment::Rest)], asked).unwrap_err().to_string();
+    assert!(said.contains("fleet-tells"), "{said}");
+}
+
+/// Agents that answer a call, each after its own time.
+fn answers(
+    network: &MemoryBus,
+    subjects: &Subjects,
+    name: &str,
+    after: Duration,
+) -> std::thread::JoinHandle<()> {
+    let (bus, subject) = (network.client(), subjects.tell(name));
+    let calls = bus.subscribe(&subjects.call()).unwrap();
+    let here = Present::for_tests(name, "z", None).here;
+    std::thread::spawn(move || {
+        calls.next(Duration::from_secs(20)).unwrap();
+        std::thread::sleep(after);
+        let tell = Tell::Here(Box::new(here));
+        let told = AgentTold { version: VERSION, session: String::new(), run: None, tell };
+        bus.publish(&subject, &pieces::split(0, &agent::json(&told), 1 << 18)[0]).unwrap();
+    })
+}
+
+#[test]
+fn the_first_by_name_are_taken_and_not_the_first_who_answer() {
+    let (network, subjects) = (MemoryBus::new(Weather::default()), Subjects::of("test").unwrap());
+    let late = [("c", 0), ("b", 100), ("a", 400)];
+    let threads = late.map(|(name, ms)| answers(&network, &subjects, name, Duration::from_millis(ms)));
+    let options = FleetOptions { choice: Choice::Count(2), ..FleetOptions::default() };
+    let fleet = Fleet::new(Arc::new(network.client()), subjects, Identity::random(), options);
+    let names: Vec<String> = fleet.chosen().unwrap().into_iter().map(|p| p.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    threads.into_iter().for_each(|t| t.join().unwrap());
+}
+
+#[test]
+fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
+    let (network, subjects) = (MemoryBus::new(Weather::default()), Subjects::of("test").unwrap());
+    let (dir, conductor) = (tempfile::tempdir().unwrap(), Identity::random());
+    let options = AgentOptions {
+        name: "a".into(),
+        labels: Default::default(),
+        runs: dir.path().join("deep/er/runs"),
+        bounds: Bounds::default(),
+        conductor: conductor.public(),
+        clock_ahead_ns: 0,
+    };
+    let bus = network.client();
+    let tells = bus.subscribe(&subjects.tells()).unwrap();
+    let _agent = FleetAgent::start(Arc::new(network.client()), &subjects, options, |_| {}).unwrap();
+    let there = roll_call(&bus, &subjects, Duration::from_secs(20), &|all| !all.is_empty()).unwrap();
+    let plan = "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
+    let paths = ["../../../escape/x", "..", "/tmp/x", "a/b", "", "a.b"];
+    for (sequence, run) in (1..).zip(paths) {
+        let job = Box::new(Assignment::Hire { plan: plan.into(), deadman_ns: 1_000_000_000 });
+        let (run, to) = (run.to_owned(), there[0].session.clone());
+        let order = Order::Work { task: sequence, job };
+        let envelope = Envelope { version: VERSION, run, to, sequence, until_ns: u64::MAX, order };
+        let message = pieces::split(sequence, &envelope.sealed(&conductor), 1 << 18).remove(0);
+        bus.publish(&subjects.order("a"), &message).unwrap();
+        let result = loop {
+            let message = tells.next(Duration::from_secs(20)).unwrap();
+            let told: AgentTold = serde_json::from_slice(&message.payload[16..]).unwrap();
+            if let Tell::Answer { task, result } = told.tell
+                && task == sequence
+            {
+                break result;
+            }
+        };
+        assert!(result.unwrap_err().problem.contains("no name of a run"));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

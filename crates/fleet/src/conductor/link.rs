@@ -1,0 +1,277 @@
+//! The conductor's line to its agents: says orders, signed and numbered, and keeps what comes back. Its threads only move what comes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::{Bus, Identity};
+use plimsoll_crew::CrewError;
+use plimsoll_engine::ring::monotonic_ns;
+
+use super::known::{Inside, KnownAgent};
+use super::listen;
+use super::roll_call::Present;
+use crate::agent::{ClockProbe, json};
+use crate::clock::{ENOUGH, PROBES};
+use crate::wire::VERSION;
+use crate::wire::order::{Heed, Order};
+use crate::wire::pieces;
+use crate::wire::seal::Envelope;
+
+/// An order that was longer on its way is not obeyed.
+const ORDER_LIFE: Duration = Duration::from_secs(15);
+/// Between two questions for the time.
+const BETWEEN_PROBES: Duration = Duration::from_millis(3);
+/// Clocks that do not answer are no use.
+const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// Whether there is something to do is looked at so often.
+const TICK: Duration = Duration::from_millis(20);
+/// Clocks are compared again so often.
+const CLOCKS_EVERY: Duration = Duration::from_secs(10);
+/// An agent of which something is missing is asked for it so often at the most.
+const ASK_EVERY: Duration = Duration::from_millis(60);
+/// One under load is told so often what has come, so that it need not keep it.
+const HEED_LOADED: Duration = Duration::from_millis(150);
+/// Who was told to cancel what it does has so long for it. (An agent's workers give up what a device does not give back sooner.)
+const CANCELLED: Duration = Duration::from_secs(20);
+/// And one that prepares or waits, that the conductor is there.
+const HEED_IDLE: Duration = Duration::from_millis(400);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Link {
+    pub bus: Arc<dyn Bus>,
+    pub subjects: Subjects,
+    identity: Arc<Identity>,
+    pub run: String,
+    /// Who was silent for so long is lost.
+    patience: Duration,
+    inside: Mutex<Inside>,
+    pub news: Condvar,
+    stop: AtomicBool,
+}
+
+/// The line, and its threads.
+#[derive(Debug)]
+pub struct OpenLink {
+    pub link: Arc<Link>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl OpenLink {
+    /// To these agents, in this order.
+    pub fn new(
+        bus: Arc<dyn Bus>,
+        subjects: &Subjects,
+        identity: Arc<Identity>,
+        run: &str,
+        present: &[Present],
+        patience: Duration,
+    ) -> Result<Self, CrewError> {
+        let inside = Inside { agents: present.iter().map(KnownAgent::new).collect(), ..Inside::default() };
+        let link = Arc::new(Link {
+            bus,
+            subjects: subjects.clone(),
+            identity,
+            run: run.to_owned(),
+            patience,
+            inside: Mutex::new(inside),
+            news: Condvar::new(),
+            stop: AtomicBool::new(false),
+        });
+        let mut threads = listen::start(&link)?;
+        let ticking = Arc::clone(&link);
+        threads.push(listen::spawn("fleet-tick", move || {
+            let _watched = listen::Watched { name: "fleet-tick", link: &ticking };
+            ticking.tick_on();
+        })?);
+        Ok(Self { link, threads })
+    }
+}
+
+impl Drop for OpenLink {
+    /// Who is still hired is let go.
+    fn drop(&mut self) {
+        self.link.dismiss();
+        self.link.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            // A panic has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Link {
+    /// What a panicking thread left is whole enough to let agents go.
+    pub fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_open(&self) -> bool {
+        !self.stop.load(Ordering::Acquire)
+    }
+
+    /// Waits for news, at most so long.
+    pub fn wait<'a>(&self, inside: MutexGuard<'a, Inside>, wait: Duration) -> MutexGuard<'a, Inside> {
+        self.news.wait_timeout(inside, wait).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// One of our threads has died: whoever waits is told.
+    pub fn died(&self, thread: &str) {
+        let mut inside = self.lock();
+        let why = || format!("the thread {thread} of the conductor has died");
+        inside.dead.get_or_insert_with(why);
+        for number in 0..inside.agents.len() {
+            inside.lose(number, why());
+        }
+        drop(inside);
+        self.news.notify_all();
+    }
+
+    /// Says an order to an agent. What is lost is said again by whoever waits for an answer.
+    pub fn say(&self, inside: &mut Inside, number: usize, order: Order) {
+        inside.said += 1;
+        let said = inside.said;
+        let agent = &mut inside.agents[number];
+        let Some(sequence) = agent.sequence.checked_add(1) else {
+            return inside.lose(number, "it counts orders that nobody gave".into());
+        };
+        agent.sequence = sequence;
+        let until_ns = i128::from(monotonic_ns()) + agent.about_ahead_ns + ORDER_LIFE.as_nanos() as i128;
+        let envelope = Envelope {
+            version: VERSION,
+            run: self.run.clone(),
+            to: agent.session.clone(),
+            sequence: agent.sequence,
+            until_ns: u64::try_from(until_ns).unwrap_or(0),
+            order,
+        };
+        let subject = self.subjects.order(&agent.name);
+        for piece in pieces::split(said, &envelope.sealed(&self.identity), self.bus.largest()) {
+            let _ = self.bus.publish(&subject, &piece);
+        }
+    }
+
+    /// Tells an agent that its conductor is there, and what of its stage has come.
+    pub fn heed(&self, inside: &mut Inside, number: usize) {
+        let mut heed = Heed::default();
+        if let (Some(stage), Some(part)) = (&inside.stage, &inside.agents[number].part) {
+            let (missing, from) = part.incoming.wanted();
+            let (stop, abort, taken) = (stage.stop, stage.abort, part.taken);
+            heed = Heed { stage: Some(stage.index), missing, from, taken, stop, abort };
+        }
+        inside.agents[number].heeded = Instant::now();
+        self.say(inside, number, Order::Heed(heed));
+    }
+
+    /// The same to all who are not lost.
+    pub fn heed_all(&self, inside: &mut Inside) {
+        for number in 0..inside.agents.len() {
+            if inside.agents[number].lost.is_none() {
+                self.heed(inside, number);
+            }
+        }
+    }
+
+    /// Lets go of all who were hired. Said twice: it is not answered, and who does not hear it ends by itself later.
+    pub fn dismiss(&self) {
+        let mut inside = self.lock();
+        for number in 0..inside.agents.len() {
+            if std::mem::take(&mut inside.agents[number].is_hired) {
+                self.say(&mut inside, number, Order::Dismiss);
+                self.say(&mut inside, number, Order::Dismiss);
+            }
+        }
+    }
+
+    fn tick_on(&self) {
+        let mut clocks = Instant::now();
+        while self.is_open() {
+            std::thread::sleep(TICK);
+            self.tick();
+            if clocks.elapsed() >= CLOCKS_EVERY {
+                self.compare_clocks();
+                clocks = Instant::now();
+            }
+        }
+    }
+
+    /// Who was silent for too long is lost; the others hear of us.
+    fn tick(&self) {
+        let mut inside = self.lock();
+        // Signing takes its time, where there are many.
+        let more = Duration::from_millis(inside.agents.len() as u64);
+        let cancelled = inside.stage.as_ref().and_then(|s| s.aborted);
+        for number in 0..inside.agents.len() {
+            let agent = &inside.agents[number];
+            if !agent.is_hired || agent.lost.is_some() {
+                continue;
+            }
+            if agent.heard.elapsed() > self.patience {
+                let text = format!("nothing was heard of it for {} s", self.patience.as_secs_f64());
+                inside.lose(number, text);
+                self.news.notify_all();
+                continue;
+            }
+            if agent.is_awaited() && cancelled.is_some_and(|at| at.elapsed() > CANCELLED) {
+                let text = format!("it did not end within {} s of being told to cancel", CANCELLED.as_secs());
+                inside.lose(number, text);
+                self.news.notify_all();
+                continue;
+            }
+            let lacks = |p: &super::known::StagePart| !p.incoming.wanted().0.is_empty();
+            let every = match &agent.part {
+                Some(part) if lacks(part) => ASK_EVERY,
+                Some(_) if agent.is_awaited() => HEED_LOADED,
+                _ => HEED_IDLE,
+            };
+            if agent.heeded.elapsed() >= every + more {
+                self.heed(&mut inside, number);
+            }
+        }
+    }
+
+    /// Finds out what each agent's clock is ahead of ours: a few questions each. Whose clock did not answer is none the wiser.
+    pub fn compare_clocks(&self) {
+        let names: Vec<String> = {
+            let mut inside = self.lock();
+            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none());
+            there.map(|a| (a.echoes.clear(), a.probes.clear(), a.name.clone()).2).collect()
+        };
+        for _ in 0..PROBES {
+            for name in &names {
+                let probe = ClockProbe { asked_ns: monotonic_ns() };
+                self.lock().asks_for_time(name, probe.asked_ns);
+                let _ = self.bus.publish(&self.subjects.clock(name), &json(&probe));
+            }
+            std::thread::sleep(BETWEEN_PROBES);
+        }
+        // Those on their way still arrive.
+        std::thread::sleep(BETWEEN_PROBES * 4);
+        for agent in &mut self.lock().agents {
+            agent.probes.clear();
+            let echoes = std::mem::take(&mut agent.echoes);
+            if echoes.len() >= ENOUGH {
+                agent.fit.add(&echoes);
+            }
+        }
+    }
+
+    /// Before a run: an error names whose clock does not answer.
+    pub fn know_clocks(&self) -> Result<(), CrewError> {
+        let until = Instant::now() + CLOCK_PATIENCE;
+        loop {
+            self.compare_clocks();
+            let inside = self.lock();
+            let Some(unknown) = inside.agents.iter().find(|a| !a.fit.is_known()) else { return Ok(()) };
+            if Instant::now() >= until {
+                return Err(CrewError::input(
+                    format!("agent {}: its clock does not answer", unknown.name),
+                    "Look whether it still runs, and run again",
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Threads that take what comes from agents to where it is waited for.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_bus::subjects::agent_of;
+use plimsoll_bus::{BusError, Message, Subscription};
+use plimsoll_crew::{Arrival, CrewError};
+use plimsoll_engine::Output;
+use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_model::Event;
+
+use super::known::{Inside, KnownAgent, StagePart, StageUnderway};
+use super::link::Link;
+use crate::agent::ProbeEcho;
+use crate::clock::Echo;
+use crate::frame::envelope;
+use crate::wire::VERSION;
+use crate::wire::tell::{AgentTold, Here, State, Tell};
+
+/// Whether there is still somebody who waits is asked so often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What an agent told of its work and nobody took yet: more is no work. (A choice: it tells of it four times a second.)
+const EVENTS: usize = 1024;
+/// Outputs of an agent that wait for the collector: it keeps what comes beyond, and is asked for it again. (A choice: a second of more
+/// threads than a machine has.)
+const UNTAKEN: u64 = 4096;
+/// No slice is so far ahead of our clock: clocks are known to milliseconds.
+const AHEAD_NS: u64 = 60_000_000_000;
+/// On the virtual clock, no slice is so far ahead of the one before: somebody would have done something in a day.
+const AHEAD_VIRTUAL_NS: u64 = 86_400_000_000_000;
+
+/// Three of them: what agents say, what they measured, and their clocks, whose answers must not wait behind the others.
+pub fn start(link: &Arc<Link>) -> Result<Vec<JoinHandle<()>>, CrewError> {
+    let subjects = &link.subjects;
+    let subscribe = |subject: String| link.bus.subscribe(&subject).map_err(gone);
+    Ok(vec![
+        listen("fleet-tells", link, subscribe(subjects.tells())?, told)?,
+        listen("fleet-frames", link, subscribe(subjects.frames())?, measured)?,
+        listen("fleet-clocks", link, subscribe(subjects.clock_echoes())?, echoed)?,
+    ])
+}
+
+/// The bus as a crew's trouble.
+pub fn gone(e: BusError) -> CrewError {
+    match e {
+        BusError::Unreachable { problem, remedy } | BusError::Refused { problem, remedy } => {
+            CrewError::input(problem, remedy)
+        }
+        other => CrewError::input(other.to_string(), "Look at the fleet with: plimsoll fleet status"),
+    }
+}
+
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, CrewError> {
+    crate::agent::spawn(name, body).map_err(gone)
+}
+
+fn listen(
+    name: &str,
+    link: &Arc<Link>,
+    subscription: Subscription,
+    take: fn(&Link, Message),
+) -> Result<JoinHandle<()>, CrewError> {
+    let link = Arc::clone(link);
+    let named = name.to_owned();
+    spawn(name, move || {
+        let _watched = Watched { name: &named, link: &link };
+        while link.is_open() && !subscription.closed() {
+            if let Some(message) = subscription.next(LOOK) {
+                take(&link, message);
+            }
+        }
+    })
+}
+
+/// In a thread without which nothing can be conducted: where it dies, the run ends.
+pub struct Watched<'a> {
+    pub name: &'a str,
+    pub link: &'a Link,
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.link.died(self.name);
+        }
+    }
+}
+
+/// What an agent says.
+fn told(link: &Link, message: Message) {
+    let mut inside = link.lock();
+    let Some(number) = inside.number_of(agent_of(&message.subject)) else { return };
+    if inside.agents[number].lost.is_some() {
+        return;
+    }
+    let bytes = match inside.agents[number].joiner.offer(&message.payload) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return,
+        Err(e) => {
+            inside.lose(number, format!("what it says cannot be read: {e}"));
+            link.news.notify_all();
+            return;
+        }
+    };
+    let Ok(told) = serde_json::from_slice::<AgentTold>(&bytes) else { return };
+    if told.version != VERSION {
+        return;
+    }
+    let is_same = told.session == inside.agents[number].session;
+    if !is_same {
+        // Another process has its name: what the one that was hired did is not known.
+        if matches!(told.tell, Tell::Here(_)) && inside.agents[number].is_hired {
+            inside.lose(number, "it was started again".into());
+            link.news.notify_all();
+        }
+        return;
+    }
+    inside.agents[number].heard = Instant::now();
+    let is_ours = told.run.as_deref() == Some(&link.run);
+    match told.tell {
+        Tell::Here(here) => is_here(&mut inside, number, &here, is_ours),
+        Tell::Answer { task, result } if is_ours => {
+            let agent = &mut inside.agents[number];
+            if agent.open.contains(&task) {
+                agent.answers.entry(task).or_insert(result);
+            }
+        }
+        Tell::Event { task, event } if is_ours => happened(&mut inside, number, task, event),
+        Tell::Sample(sample) if is_ours => {
+            if let Some(sink) = &mut inside.sink {
+                sink(*sample);
+            }
+        }
+        _ => {}
+    }
+    drop(inside);
+    link.news.notify_all();
+}
+
+fn happened(inside: &mut Inside, number: usize, task: u64, event: Event) {
+    let agent = &mut inside.agents[number];
+    if !agent.open.contains(&task) {
+        return;
+    }
+    if agent.events.len() < EVENTS {
+        agent.events.push((task, event));
+    } else {
+        inside.lose(number, "it tells more of its work than can be heard".into());
+    }
+}
+
+fn is_here(inside: &mut Inside, number: usize, here: &Here, is_ours: bool) {
+    let agent = &mut inside.agents[number];
+    let was_ours = agent.is_hired && agent.state != State::Free;
+    agent.state = here.state;
+    agent.about_ahead_ns = i128::from(here.monotonic_ns) - i128::from(monotonic_ns());
+    if was_ours && is_ours && here.state == State::Deserted {
+        inside.lose(number, "it did not hear of us for too long, and stopped".into());
+    } else if was_ours && !is_ours && here.state == State::Free {
+        inside.lose(number, "it stopped working for this run".into());
+    }
+}
+
+/// What an agent measured.
+fn measured(link: &Link, message: Message) {
+    let Some((head, content)) = envelope::decode(&message.payload) else { return };
+    let mut inside = link.lock();
+    let Some(number) = inside.number_of(agent_of(&message.subject)) else { return };
+    let Inside { agents, stage, .. } = &mut *inside;
+    let (agent, Some(stage)) = (&mut agents[number], stage) else { return };
+    // What comes from an agent that was given up is of no use: nobody knows what else it did.
+    let is_wanted = agent.lost.is_none() && agent.session == head.session;
+    if !is_wanted || head.run != link.run || head.stage != stage.index {
+        return;
+    }
+    agent.heard = Instant::now();
+    let KnownAgent { part: Some(part), .. } = agent else { return };
+    if part.given.saturating_sub(part.taken) > UNTAKEN {
+        return;
+    }
+    part.incoming.not_after(latest_ns(part, stage));
+    let mut broken = None;
+    for output in part.incoming.offer(head.number, content) {
+        let taken = take(part, stage, output);
+        broken = taken.err();
+        if broken.is_some() {
+            break;
+        }
+    }
+    let broken = broken.or_else(|| part.incoming.broken().map(str::to_owned));
+    if let Some(why) = broken {
+        inside.lose(number, format!("what it measured cannot be read: {why}"));
+    }
+    drop(inside);
+    link.news.notify_all();
+}
+
+/// Nothing that an agent did is later.
+fn latest_ns(part: &StagePart, stage: &StageUnderway) -> u64 {
+    if stage.in_lockstep {
+        part.seen_until_ns.saturating_add(AHEAD_VIRTUAL_NS)
+    } else {
+        monotonic_ns().saturating_sub(stage.epoch_ns).saturating_add(AHEAD_NS)
+    }
+}
+
+/// An output for the collector, if its worker can have handed it over by now; in words why not.
+fn take(part: &mut StagePart, stage: &mut StageUnderway, output: Output) -> Result<(), String> {
+    let worker = match &output {
+        Output::Interval { worker, .. } => worker.worker,
+        Output::Trace(chunk) => chunk.worker.worker,
+    };
+    if !part.workers.contains(&worker) {
+        return Err(format!("it has no worker {worker}"));
+    }
+    if let Output::Interval { interval, .. } = &output {
+        let end_ns = interval.index.checked_add(1).and_then(|n| n.checked_mul(stage.grid_ns));
+        let end_ns = end_ns.filter(|end| *end <= latest_ns(part, stage));
+        let end_ns = end_ns.ok_or_else(|| format!("slice {} has not been yet", interval.index))?;
+        part.seen_until_ns = part.seen_until_ns.max(end_ns);
+    }
+    part.given += 1;
+    stage.ready.push_back(Arrival::Output(output));
+    Ok(())
+}
+
+/// What time it is there.
+fn echoed(link: &Link, message: Message) {
+    let had_ns = monotonic_ns();
+    let Ok(echo) = serde_json::from_slice::<ProbeEcho>(&message.payload) else { return };
+    let mut inside = link.lock();
+    let Some(number) = inside.number_of(agent_of(&message.subject)) else { return };
+    let agent = &mut inside.agents[number];
+    let ProbeEcho { asked_ns, heard_ns, answered_ns, .. } = echo;
+    // Each question has one answer, and nothing is an answer to none.
+    let Some(at) = agent.probes.iter().position(|p| *p == asked_ns) else { return };
+    if agent.session != echo.session || answered_ns < heard_ns {
+        return;
+    }
+    agent.probes.swap_remove(at);
+    agent.echoes.push(Echo { asked_ns, heard_ns, answered_ns, had_ns });
+}

@@ -1,0 +1,17 @@
+//! Agents as the crew of a run: found by roll call, hired, conducted, and let go.
+
+mod ask;
+mod choice;
+mod crew;
+mod known;
+#[cfg(test)]
+mod liars;
+mod link;
+mod listen;
+mod load;
+mod recruit;
+mod roll_call;
+
+pub use choice::Choice;
+pub use recruit::{Fleet, FleetOptions};
+pub use roll_call::{Present, roll_call};

@@ -1,0 +1,130 @@
+//! Who is there.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use plimsoll_bus::subjects::{Subjects, agent_of};
+use plimsoll_bus::{Bus, BusError};
+use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_model::HostFacts;
+
+use super::known::LONGEST_TELL;
+use crate::wire::pieces::Joiner;
+use crate::wire::tell::{AgentTold, Here, State, Tell};
+use crate::wire::{VERSION, language};
+
+/// More orders than any process was given: a thousand a second, for 30,000 years.
+const MOST_ORDERS: u64 = 1 << 50;
+
+/// An agent that answered.
+#[derive(Debug, Clone)]
+pub struct Present {
+    /// No other agent of the fleet has it.
+    pub name: String,
+    /// The run that it works for.
+    pub run: Option<String>,
+    pub(super) session: String,
+    pub(super) here: Here,
+    /// On our clock.
+    pub(super) heard_ns: u64,
+}
+
+impl Present {
+    /// It waits for a run.
+    pub fn is_free(&self) -> bool {
+        self.run.is_none() && self.here.state == State::Free
+    }
+
+    /// What it does, in words.
+    pub fn state(&self) -> &'static str {
+        self.here.state.words()
+    }
+
+    /// Orders to it would have numbers that it cannot count on from, and its program never had so many.
+    pub(super) fn is_absurd(&self) -> bool {
+        self.here.last_order > MOST_ORDERS
+    }
+
+    /// Its machine.
+    pub fn machine(&self) -> &HostFacts {
+        &self.here.machine
+    }
+
+    /// What it was marked with.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        &self.here.labels
+    }
+
+    /// Of its program.
+    pub fn version(&self) -> &str {
+        &self.here.version
+    }
+
+    /// Why it cannot work with us, if it cannot.
+    pub fn is_foreign(&self) -> Option<String> {
+        let other = &self.here.language;
+        (*other != language()).then(|| {
+            format!(
+                "agent {} (plimsoll {}) speaks '{other}', and we '{}'",
+                self.name,
+                self.version(),
+                language()
+            )
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests(name: &str, zone: &str, run: Option<&str>) -> Self {
+        let here = Here {
+            language: language(),
+            version: "1".into(),
+            machine: HostFacts::default(),
+            labels: [("zone".to_owned(), zone.to_owned())].into(),
+            state: if run.is_some() { State::Running } else { State::Free },
+            monotonic_ns: 0,
+            last_order: 0,
+        };
+        let run = run.map(str::to_owned);
+        Self { name: name.into(), run, session: String::new(), here, heard_ns: 0 }
+    }
+}
+
+/// Calls all agents of a fleet, and listens for so long, or until those who answered are `enough`.
+pub fn roll_call(
+    bus: &dyn Bus,
+    subjects: &Subjects,
+    listen: Duration,
+    enough: &dyn Fn(&[Present]) -> bool,
+) -> Result<Vec<Present>, BusError> {
+    let tells = bus.subscribe(&subjects.tells())?;
+    let until = Instant::now() + listen;
+    let mut joiners: BTreeMap<String, Joiner> = BTreeMap::new();
+    let mut present: BTreeMap<String, Present> = BTreeMap::new();
+    bus.publish(&subjects.call(), b"who is there?")?;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let all: Vec<Present> = present.values().cloned().collect();
+        if left.is_zero() || enough(&all) {
+            return Ok(all);
+        }
+        let Some(message) = tells.next(left) else { continue };
+        let heard_ns = monotonic_ns();
+        let name = agent_of(&message.subject).to_owned();
+        let joiner = joiners.entry(name.clone()).or_insert_with(|| Joiner::up_to(LONGEST_TELL));
+        let Ok(Some(told)) = joiner.offer(&message.payload) else { continue };
+        if let Some((AgentTold { session, run, .. }, here)) = read_here(&told) {
+            present.insert(name.clone(), Present { name, run, session, here, heard_ns });
+        }
+    }
+}
+
+fn read_here(told: &[u8]) -> Option<(AgentTold, Here)> {
+    let told: AgentTold = serde_json::from_slice(told).ok()?;
+    match &told.tell {
+        Tell::Here(here) if told.version == VERSION => {
+            let here = (**here).clone();
+            Some((told, here))
+        }
+        _ => None,
+    }
+}

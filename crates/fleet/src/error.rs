@@ -1,0 +1,43 @@
+//! What an agent could not do, as it is told to its conductor.
+
+use plimsoll_crew::CrewError;
+use plimsoll_setup::SetupError;
+use serde::{Deserialize, Serialize};
+
+/// In words for the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRefusal {
+    /// What is the matter. Without a full stop.
+    pub problem: String,
+    /// What to do about it. Without a full stop; empty: the problem says it.
+    pub remedy: String,
+    /// It was told to leave it.
+    pub interrupted: bool,
+}
+
+impl AgentRefusal {
+    pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { problem: problem.into(), remedy: remedy.into(), interrupted: false }
+    }
+
+    /// As the conductor tells it.
+    pub fn of_agent(self, agent: &str) -> CrewError {
+        if self.interrupted {
+            return SetupError::Interrupted.into();
+        }
+        let remedy = if self.remedy.is_empty() { "Correct that, and run again".into() } else { self.remedy };
+        CrewError::input(format!("agent {agent}: {}", self.problem), remedy)
+    }
+}
+
+impl From<CrewError> for AgentRefusal {
+    fn from(e: CrewError) -> Self {
+        match e {
+            CrewError::Setup(SetupError::Input { problem, remedy }) => Self::new(problem, remedy),
+            CrewError::Setup(SetupError::Interrupted) => {
+                Self { interrupted: true, ..Self::new("interrupted", "") }
+            }
+            other => Self::new(other.to_string().trim_end_matches('.'), ""),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A conductor's side of one agent's stream of a stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use plimsoll_crew::Inbox;
+use plimsoll_engine::{Output, WorkerEnd};
+use plimsoll_model::OpKind;
+
+use super::hash::StreamHash;
+use super::record::{self, StreamRecord};
+
+/// Content that may wait for frames ahead of it. What comes beyond is not kept: it is asked for again. (A choice: what a fast agent
+/// measures in seconds, and little memory for a conductor of many.)
+const WAITING: usize = 64 << 20;
+
+/// Puts frames in order, and takes records out of them.
+#[derive(Debug)]
+pub struct Incoming {
+    agent: u32,
+    inbox: Inbox<Vec<u8>>,
+    /// Of what waits in it.
+    waiting_bytes: usize,
+    /// Frames from here on are not known to have been sent.
+    highest: u64,
+    buffer: Vec<u8>,
+    hash: StreamHash,
+    /// Ops that each worker began, by its slices.
+    begun: BTreeMap<u16, u64>,
+    /// Nothing ended later.
+    latest_ns: u64,
+    end: Option<Vec<WorkerEnd>>,
+    broken: Option<String>,
+}
+
+impl Incoming {
+    /// Of the agent of this number.
+    pub fn new(agent: u32) -> Self {
+        Self {
+            agent,
+            inbox: Inbox::default(),
+            waiting_bytes: 0,
+            highest: 0,
+            buffer: Vec::new(),
+            hash: StreamHash::default(),
+            begun: BTreeMap::new(),
+            latest_ns: u64::MAX,
+            end: None,
+            broken: None,
+        }
+    }
+
+    /// A frame has come, perhaps not for the first time: gives the outputs that are now in order.
+    pub fn offer(&mut self, number: u64, content: Vec<u8>) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        if self.is_over() || (number > self.inbox.next() && self.waiting_bytes + content.len() > WAITING) {
+            return outputs;
+        }
+        let bytes = content.len();
+        match self.inbox.offer(number, content) {
+            Ok(true) => self.waiting_bytes += bytes,
+            Ok(false) => {}
+            Err(e) => {
+                self.broken = Some(e.to_string());
+                return outputs;
+            }
+        }
+        self.highest = self.highest.max(number.saturating_add(1));
+        while let Some(content) = self.inbox.take() {
+            self.waiting_bytes -= content.len();
+            self.buffer.extend_from_slice(&content);
+        }
+        let mut at = 0;
+        while !self.is_over() {
+            match record::take(&self.buffer[at..], self.agent) {
+                Ok(Some((record, length))) => {
+                    self.took(record, at..at + length, &mut outputs);
+                    at += length;
+                }
+                Ok(None) => break,
+                Err(e) => self.broken = Some(e.to_string()),
+            }
+        }
+        self.buffer.drain(..at);
+        outputs
+    }
+
+    fn took(&mut self, record: StreamRecord, at: Range<usize>, outputs: &mut Vec<Output>) {
+        match record {
+            StreamRecord::Output(output) => {
+                self.hash.update(&self.buffer[at]);
+                if let Output::Interval { worker, interval } = &output {
+                    // Parts are no ops of their own.
+                    let ops = interval.series.iter().filter(|s| s.id.kind != OpKind::UploadPart);
+                    let begun = self.begun.entry(worker.worker).or_default();
+                    *begun = ops.fold(*begun, |sum, s| sum.saturating_add(s.counts.started));
+                }
+                outputs.push(output);
+            }
+            StreamRecord::End(end) if end.hash == self.hash.text() => {
+                let ends: Vec<WorkerEnd> = end.ends.into_iter().map(|e| e.of_agent(self.agent)).collect();
+                match self.contradiction(&ends) {
+                    Some(why) => self.broken = Some(why),
+                    None => self.end = Some(ends),
+                }
+            }
+            StreamRecord::End(_) => self.broken = Some("its hash is another than the agent's".into()),
+        }
+    }
+
+    /// What the end says and the slices do not, in words.
+    fn contradiction(&self, ends: &[WorkerEnd]) -> Option<String> {
+        let told: BTreeSet<u16> = ends.iter().map(|e| e.worker.worker).collect();
+        if told.len() < ends.len() {
+            return Some("its end tells of one worker twice".into());
+        }
+        if let Some(worker) = self.begun.keys().find(|w| !told.contains(w)) {
+            return Some(format!("its end does not tell of worker {worker}"));
+        }
+        ends.iter().find_map(|e| {
+            let WorkerEnd { worker, ops, .. } = e;
+            let begun = self.begun.get(&worker.worker).copied().unwrap_or(0);
+            let times = [e.started_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
+            if times.iter().any(|t| *t > self.latest_ns) {
+                return Some(format!(
+                    "its end tells of a time that has not been yet (worker {})",
+                    worker.worker
+                ));
+            }
+            // One that broke off does not know.
+            (e.error.is_none() && *ops != begun).then(|| {
+                format!("its end tells of {ops} ops, and its slices of {begun} (worker {})", worker.worker)
+            })
+        })
+    }
+
+    /// Since the run's start: an end that tells of a later time is not believed.
+    pub fn not_after(&mut self, latest_ns: u64) {
+        self.latest_ns = latest_ns;
+    }
+
+    /// Nothing more comes out of it.
+    fn is_over(&self) -> bool {
+        self.broken.is_some() || self.end.is_some()
+    }
+
+    /// Frames that are missing, of those before the second; and all from there on are.
+    pub fn wanted(&self) -> (Vec<u64>, u64) {
+        (self.inbox.missing(), self.highest)
+    }
+
+    /// How the workers ended, once all was taken.
+    pub fn end(&self) -> Option<&[WorkerEnd]> {
+        self.end.as_deref()
+    }
+
+    /// What is wrong with it: nothing more comes out.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_no_frame_has_breaks_it_and_costs_nothing() {
+        for number in [1_000_000_000_000, u64::MAX - 1, u64::MAX] {
+            let mut incoming = Incoming::new(0);
+            assert!(incoming.offer(number, vec![1]).is_empty());
+            let why = incoming.broken().unwrap();
+            assert!(why.contains(&number.to_string()), "{why}");
+            assert_eq!(incoming.wanted(), (vec![], 0));
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_what_is_beyond_is_asked_for_again() {
+        let mut incoming = Incoming::new(0);
+        for number in 1..=100 {
+            incoming.offer(number, vec![0; 1 << 20]);
+        }
+        assert!(incoming.broken().is_none() && incoming.waiting_bytes <= WAITING);
+        let kept = (WAITING >> 20) as u64;
+        assert_eq!(incoming.wanted(), (vec![0], kept + 1));
+    }
+}

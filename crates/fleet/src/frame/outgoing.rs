@@ -1,0 +1,120 @@
+//! An agent's side of a stage's stream: frames are cut, kept until they were taken, and written to a file of its own.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::Output;
+
+use super::envelope::{CONTENT, FrameHead, encode};
+use super::hash::StreamHash;
+use super::own::OwnRecord;
+use super::record::{self, EndOfStream};
+use crate::wire::ends::EndTold;
+
+/// A frame goes out so often. (A choice: the live view is no later than the merge on the grid waits, and the network carries few, large
+/// messages.)
+const EVERY: Duration = Duration::from_millis(250);
+/// What was sent so lately is not sent again: it may be on its way.
+const ON_THE_WAY: Duration = Duration::from_millis(40);
+
+/// One stage's stream.
+#[derive(Debug)]
+pub struct Outgoing {
+    head: FrameHead,
+    buffer: Vec<u8>,
+    opened: Instant,
+    hash: StreamHash,
+    kept: BTreeMap<u64, Kept>,
+    /// The disk's words, where the own record could not be written: the conductor's is whole all the same.
+    broken: Option<String>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    message: Vec<u8>,
+    sent: Option<Instant>,
+}
+
+impl Outgoing {
+    pub fn new(session: &str, run: &str, stage: u32) -> Self {
+        Self {
+            head: FrameHead::new(session, run, stage, 0),
+            buffer: Vec::new(),
+            opened: Instant::now(),
+            hash: StreamHash::default(),
+            kept: BTreeMap::new(),
+            broken: None,
+        }
+    }
+
+    pub fn stage(&self) -> u32 {
+        self.head.stage
+    }
+
+    /// What a worker handed over.
+    pub fn put(&mut self, output: &Output, own: &mut OwnRecord) {
+        if self.buffer.is_empty() {
+            self.opened = Instant::now();
+        }
+        let from = self.buffer.len();
+        record::put_output(output, &mut self.buffer);
+        self.hash.update(&self.buffer[from..]);
+        self.cut(CONTENT, own);
+    }
+
+    /// Nothing comes after this.
+    pub fn end(&mut self, mut ends: Vec<EndTold>, own: &mut OwnRecord) {
+        if let (Some(why), Some(first)) = (&self.broken, ends.first_mut()) {
+            first.note("the agent's own record", &format!("not whole: {why}"));
+        }
+        let hash = self.hash.text();
+        record::put_end(&EndOfStream { ends, hash }, &mut self.buffer);
+        self.cut(1, own);
+    }
+
+    /// Makes a frame of what waits, if it has waited long enough.
+    pub fn cut_if_due(&mut self, own: &mut OwnRecord) {
+        if !self.buffer.is_empty() && self.opened.elapsed() >= EVERY {
+            self.cut(1, own);
+        }
+    }
+
+    /// Makes a frame of what waits.
+    pub fn cut_now(&mut self, own: &mut OwnRecord) {
+        self.cut(1, own);
+    }
+
+    /// Makes frames for as long as at least so much waits.
+    fn cut(&mut self, least: usize, own: &mut OwnRecord) {
+        while self.buffer.len() >= least {
+            let rest = self.buffer.split_off(self.buffer.len().min(CONTENT));
+            let content = std::mem::replace(&mut self.buffer, rest);
+            let number = self.head.number;
+            if self.broken.is_none() {
+                let written = own.append(self.head.stage, number, &content);
+                self.broken = written.err().map(|e| e.to_string());
+            }
+            let message = encode(self.head.clone(), &content);
+            self.kept.insert(number, Kept { message, sent: None });
+            self.head.number += 1;
+        }
+    }
+
+    /// Frames that were never sent.
+    pub fn new_ones(&mut self) -> Vec<Vec<u8>> {
+        let now = Instant::now();
+        let unsent = self.kept.values_mut().filter(|k| k.sent.is_none());
+        unsent.map(|k| (k.sent = Some(now), k.message.clone()).1).collect()
+    }
+
+    /// The conductor has all before `from` but those that are `missing`: gives what it is to get again.
+    pub fn asked(&mut self, missing: &[u64], from: u64) -> Vec<Vec<u8>> {
+        let first = missing.first().map_or(from, |m| from.min(*m));
+        self.kept = self.kept.split_off(&first);
+        let now = Instant::now();
+        let wanted = |n: u64| n >= from || missing.contains(&n);
+        let due = |k: &Kept| k.sent.is_none_or(|at| now.duration_since(at) >= ON_THE_WAY);
+        let again = self.kept.iter_mut().filter(|(n, k)| wanted(**n) && due(k));
+        again.map(|(_, k)| (k.sent = Some(now), k.message.clone()).1).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! Records of a stage's stream: a tag, a length, and what it is. Histograms travel as their non-empty buckets, as they lie on disk.
+
+use plimsoll_engine::{Output, TraceChunk};
+use plimsoll_model::trace::OpRecord;
+use plimsoll_model::{Histogram, Interval, OpKind, Outcome, WorkerId};
+use plimsoll_store::sparse::SparseHistogram;
+use plimsoll_store::varint::{Cursor, put_u64};
+use plimsoll_store::{StoreError, codec};
+use serde::{Deserialize, Serialize};
+
+use crate::wire::ends::EndTold;
+
+const INTERVAL: u8 = 1;
+const TRACE: u8 = 2;
+const END: u8 = 3;
+/// A record is no longer: who says so is not believed.
+const LONGEST: usize = 64 << 20;
+
+/// The last record of a stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndOfStream {
+    /// How each worker ended.
+    pub ends: Vec<EndTold>,
+    /// XXH3-64 of all records before this one, as hex.
+    pub hash: String,
+}
+
+/// What comes out of a stream.
+#[derive(Debug)]
+pub enum StreamRecord {
+    /// Of a worker of the agent of this number.
+    Output(Output),
+    /// Nothing comes after it.
+    End(EndOfStream),
+}
+
+/// Appends what a worker handed over.
+pub fn put_output(output: &Output, out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    let tag = match output {
+        Output::Interval { worker, interval } => {
+            put_u64(&mut body, u64::from(worker.worker));
+            codec::encode(&interval.to_form(), &mut body);
+            INTERVAL
+        }
+        Output::Trace(chunk) => {
+            put_u64(&mut body, u64::from(chunk.worker.worker));
+            put_u64(&mut body, chunk.records.len() as u64);
+            chunk.records.iter().for_each(|r| put_op(r, &mut body));
+            TRACE
+        }
+    };
+    put(tag, &body, out);
+}
+
+/// Appends the end.
+pub fn put_end(end: &EndOfStream, out: &mut Vec<u8>) {
+    put(END, &serde_json::to_vec(end).expect("plain data is always JSON"), out);
+}
+
+fn put(tag: u8, body: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+fn put_op(r: &OpRecord, out: &mut Vec<u8>) {
+    let kind = OpKind::ALL.iter().position(|k| *k == r.kind).expect("ALL is all") as u64;
+    for v in [u64::from(r.series), u64::from(r.slot), u64::from(r.endpoint), kind, r.outcome.index() as u64] {
+        put_u64(out, v);
+    }
+    for v in [r.key, r.bytes, r.intended_ns, r.submitted_ns, r.first_byte_ns, r.done_ns] {
+        put_u64(out, v);
+    }
+}
+
+/// The record at the beginning of `bytes`, and its length; `None`: not all of it is there yet.
+pub fn take(bytes: &[u8], agent: u32) -> Result<Option<(StreamRecord, usize)>, StoreError> {
+    const HEAD: usize = 5;
+    let Some((head, rest)) = bytes.split_at_checked(HEAD) else { return Ok(None) };
+    let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if length > LONGEST {
+        return Err(StoreError::Record("length of a record of a stream"));
+    }
+    let Some(body) = rest.get(..length) else { return Ok(None) };
+    Ok(Some((decode(head[0], body, agent)?, HEAD + length)))
+}
+
+fn decode(tag: u8, body: &[u8], agent: u32) -> Result<StreamRecord, StoreError> {
+    let mut c = Cursor::new(body);
+    match tag {
+        INTERVAL => {
+            let worker = worker(&mut c, agent)?;
+            let sparse: Interval<SparseHistogram> = codec::decode(&mut c)?;
+            let interval = Box::new(dense(&sparse));
+            Ok(StreamRecord::Output(Output::Interval { worker, interval }))
+        }
+        TRACE => {
+            let worker = worker(&mut c, agent)?;
+            let count = c.count("number of ops")?;
+            let records = (0..count).map(|_| op(&mut c, worker)).collect::<Result<_, _>>()?;
+            Ok(StreamRecord::Output(Output::Trace(TraceChunk { worker, records })))
+        }
+        END => serde_json::from_slice(body)
+            .map(StreamRecord::End)
+            .map_err(|_| StoreError::Record("end of a stream")),
+        _ => Err(StoreError::Record("tag of a stream")),
+    }
+}
+
+fn dense(sparse: &Interval<SparseHistogram>) -> Interval {
+    struct Dense(Histogram);
+    impl From<&SparseHistogram> for Dense {
+        fn from(s: &SparseHistogram) -> Self {
+            Self(s.to_dense())
+        }
+    }
+    let form: Interval<Dense> = sparse.to_form();
+    let series = form.series.into_iter().map(|s| plimsoll_model::Series {
+        id: s.id,
+        counts: s.counts,
+        response: s.response.0,
+        service: s.service.map(|h| h.0),
+        first_byte: s.first_byte.map(|h| h.0),
+        submission: s.submission.map(|h| h.0),
+        throttled: s.throttled.map(|h| h.0),
+        endpoints: s.endpoints,
+    });
+    Interval { index: form.index, series: series.collect(), client: form.client }
+}
+
+fn worker(c: &mut Cursor<'_>, agent: u32) -> Result<WorkerId, StoreError> {
+    let worker = u16::try_from(c.u64("worker")?).map_err(|_| StoreError::Record("worker"))?;
+    Ok(WorkerId { agent, worker })
+}
+
+fn op(c: &mut Cursor<'_>, worker: WorkerId) -> Result<OpRecord, StoreError> {
+    const WHAT: &str = "op";
+    let short = |v: u64| u16::try_from(v).map_err(|_| StoreError::Record(WHAT));
+    let (series, slot, endpoint) = (short(c.u64(WHAT)?)?, c.u32(WHAT)?, short(c.u64(WHAT)?)?);
+    let (kind, outcome) = (c.u32(WHAT)? as usize, c.u32(WHAT)? as usize);
+    let kind = *OpKind::ALL.get(kind).ok_or(StoreError::Record(WHAT))?;
+    let outcome = *Outcome::ALL.get(outcome).ok_or(StoreError::Record(WHAT))?;
+    let mut next = || c.u64(WHAT);
+    let (key, bytes, intended_ns) = (next()?, next()?, next()?);
+    let (submitted_ns, first_byte_ns, done_ns) = (next()?, next()?, next()?);
+    Ok(OpRecord {
+        series,
+        worker,
+        slot,
+        endpoint,
+        kind,
+        outcome,
+        key,
+        bytes,
+        intended_ns,
+        submitted_ns,
+        first_byte_ns,
+        done_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::interval::{ClientCounts, SeriesShape};
+    use plimsoll_model::{Series, SeriesId};
+    use proptest::prelude::*;
+
+    fn interval(latencies: &[u64]) -> Output {
+        let id = SeriesId { stage: 3, workload: 1, kind: OpKind::Get };
+        let shape = SeriesShape {
+            service: true,
+            first_byte: true,
+            throttled: true,
+            endpoints: 2,
+            ..SeriesShape::default()
+        };
+        let mut s = Series::new(id, shape);
+        s.counts.started = latencies.len() as u64;
+        latencies.iter().for_each(|l| s.response.record(*l));
+        let client = ClientCounts { workers: 1, alive_ns: 5, ..ClientCounts::default() };
+        let interval = Box::new(Interval { index: 9, series: vec![s], client });
+        Output::Interval { worker: WorkerId { agent: 2, worker: 7 }, interval }
+    }
+
+    proptest! {
+        #[test]
+        fn a_slice_loses_nothing(latencies in prop::collection::vec(any::<u64>(), 0..40)) {
+            let output = interval(&latencies);
+            let mut bytes = Vec::new();
+            put_output(&output, &mut bytes);
+            let (back, length) = take(&bytes, 2).unwrap().unwrap();
+            prop_assert_eq!(length, bytes.len());
+            let (StreamRecord::Output(Output::Interval { worker, interval }), Output::Interval { worker: w, interval: i }) =
+                (back, output)
+            else {
+                panic!("a slice is a slice")
+            };
+            prop_assert_eq!((worker, interval), (w, i));
+            prop_assert!(take(&bytes[..bytes.len() - 1], 2).unwrap().is_none());
+        }
+
+        #[test]
+        fn hostile_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = take(&bytes, 0);
+            for tag in 0..5 {
+                let _ = decode(tag, &bytes, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn records_of_ops_lose_nothing() {
+        let worker = WorkerId { agent: 0, worker: 3 };
+        let record = OpRecord {
+            series: 1,
+            worker,
+            slot: 4,
+            endpoint: 2,
+            kind: OpKind::Put,
+            outcome: Outcome::Http403,
+            key: 1 << 50,
+            bytes: 77,
+            intended_ns: 1,
+            submitted_ns: 2,
+            first_byte_ns: 0,
+            done_ns: u64::MAX,
+        };
+        let mut bytes = Vec::new();
+        put_output(&Output::Trace(TraceChunk { worker, records: vec![record; 3] }), &mut bytes);
+        let Some((StreamRecord::Output(Output::Trace(chunk)), _)) = take(&bytes, 0).unwrap() else {
+            panic!("a trace")
+        };
+        assert_eq!(chunk.records, [record; 3]);
+    }
+}

@@ -1,0 +1,164 @@
+//! What an agent tells.
+
+use std::collections::BTreeMap;
+
+use plimsoll_crew::Enlisted;
+use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::error::AgentRefusal;
+
+/// From whom, and what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentTold {
+    /// [`super::VERSION`].
+    pub version: u32,
+    /// Of the process: an agent that was started again is another one.
+    pub session: String,
+    /// The run that it works for, or none.
+    pub run: Option<String>,
+    /// What it says.
+    pub tell: Tell,
+}
+
+/// What an agent says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tell {
+    /// That it is there; said twice a second.
+    Here(Box<Here>),
+    /// What came of a piece of work.
+    Answer {
+        /// Its number.
+        task: u64,
+        /// What came of it.
+        result: Result<WorkDone, AgentRefusal>,
+    },
+    /// What happens while it works.
+    Event {
+        /// The work.
+        task: u64,
+        /// What happens.
+        event: Event,
+    },
+    /// Of its host.
+    Sample(Box<Sample>),
+}
+
+/// An agent, for the roll call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Here {
+    /// [`super::language`]: who speaks another one cannot work with us.
+    pub language: String,
+    /// Of the program.
+    pub version: String,
+    /// Its machine.
+    pub machine: HostFacts,
+    /// What it was marked with, to be chosen by.
+    pub labels: BTreeMap<String, String>,
+    /// What it does.
+    pub state: State,
+    /// Its monotonic clock when it said this.
+    pub monotonic_ns: u64,
+    /// The last order that it accepted: the next one has a higher number.
+    pub last_order: u64,
+}
+
+/// What an agent does, for a person and for the barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for a run.
+    #[default]
+    Free,
+    /// It works for a run, and waits for what comes next.
+    Waiting,
+    /// It looks at the plan.
+    Planning,
+    /// It reaches storage, devices and files.
+    Mustering,
+    /// It makes devices and files ready, or objects.
+    Preparing,
+    /// It makes its workers.
+    Arming,
+    /// Its workers wait for the time.
+    Armed,
+    /// There is load.
+    Running,
+    /// It lets go, and removes what it made.
+    Leaving,
+    /// Its conductor was silent for too long, and it ends by itself.
+    Deserted,
+}
+
+impl State {
+    /// For a sentence: `agent a is ...`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Waiting => "waiting",
+            Self::Planning => "looking at the plan",
+            Self::Mustering => "reaching the storage",
+            Self::Preparing => "preparing data",
+            Self::Arming => "making its workers",
+            Self::Armed => "ready to start",
+            Self::Running => "under load",
+            Self::Leaving => "cleaning up",
+            Self::Deserted => "ending by itself, without its conductor",
+        }
+    }
+}
+
+/// What came of a [`super::order::Assignment`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkDone {
+    /// Nothing more to tell.
+    Well,
+    /// It reached what it needs.
+    Mustered {
+        /// What the devices are, by target and fact.
+        describes: BTreeMap<String, BTreeMap<String, String>>,
+    },
+    /// Devices and files are ready.
+    Ready {
+        /// What was found out about them.
+        findings: Vec<Finding>,
+    },
+    /// Its workers are ready.
+    Armed {
+        /// The earliest time since the run's start at which they can begin.
+        earliest_ns: u64,
+        /// All of them.
+        workers: Vec<WorkerTold>,
+    },
+    /// Load begins.
+    Going {
+        /// Since the run's start.
+        started_ns: u64,
+    },
+    /// It let go.
+    Gone {
+        /// What could not be removed, in words.
+        left: Vec<String>,
+    },
+}
+
+/// A worker, and the ops that it keeps in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTold {
+    /// Of its agent.
+    pub worker: u16,
+    /// At most.
+    pub slots: u32,
+}
+
+impl WorkerTold {
+    pub fn of(e: &Enlisted) -> Self {
+        Self { worker: e.id.worker, slots: e.slots }
+    }
+
+    pub fn enlisted(self, agent: u32) -> Enlisted {
+        Enlisted { id: WorkerId { agent, worker: self.worker }, slots: self.slots }
+    }
+}

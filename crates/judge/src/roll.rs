@@ -1,0 +1,129 @@
+//! The roll of a run with several agents: who was there, who was not, and what each of them did.
+
+use plimsoll_model::summary::{AgentSummary, LatencySummary};
+use plimsoll_model::{Finding, Level};
+use plimsoll_store::{RunAgent, RunData, SparseHistogram, Totals};
+
+use super::agents::is_load;
+
+/// Names that are told at the most.
+const MOST_NAMED: usize = 8;
+
+/// Who is missing, and who is there though nobody told of it.
+pub fn findings(data: &RunData) -> Vec<Finding> {
+    if !data.is_several() {
+        return Vec::new();
+    }
+    let names = |pick: fn(&RunAgent) -> bool| -> Vec<&str> {
+        data.agents.iter().filter(|a| pick(a)).map(|a| a.host.agent.as_str()).collect()
+    };
+    let mut out = Vec::new();
+    let absent = names(|a| a.files == 0);
+    if !absent.is_empty() {
+        let text = format!(
+            "Of {} agents, {} left no record ({}), so their share is missing from the run. Measure again, with all \
+             agents or without these.",
+            data.agents.len(),
+            absent.len(),
+            list(&absent)
+        );
+        let missing = absent.len() as f64 / data.agents.len() as f64;
+        out.push(Finding::new("V24", "agent_absent", Level::Invalid, text).measured(missing, 0.0));
+    }
+    let unlisted = names(|a| !a.listed);
+    if !unlisted.is_empty() {
+        let text = format!(
+            "The run's table of agents does not list {} that left a record ({}). Their ops count, but their machine \
+             is not known, so its CPU and network could not be checked.",
+            unlisted.len(),
+            list(&unlisted)
+        );
+        out.push(Finding::new("F17", "unlisted_agents", Level::Qualified, text));
+    }
+    let doubled = names(|a| a.files > 1);
+    if !doubled.is_empty() {
+        let text = format!(
+            "{} agent(s) have more than one file of intervals ({}). The files were added up, but their sum is not \
+             what the agents did: a run has one file per agent.",
+            doubled.len(),
+            list(&doubled)
+        );
+        out.push(Finding::new("F17", "doubled_agents", Level::Invalid, text));
+    }
+    let strangers: Vec<&str> = data
+        .clients()
+        .filter(|h| data.agents.iter().all(|a| a.listed && a.host.machine.host != h.host))
+        .map(|h| h.host.as_str())
+        .collect();
+    if !strangers.is_empty() {
+        let text = format!(
+            "Samples of {} machine(s) without an agent of the run ({}) were not used.",
+            strangers.len(),
+            list(&strangers)
+        );
+        out.push(Finding::new("F17", "unlisted_hosts", Level::Info, text));
+    }
+    out
+}
+
+fn list(names: &[&str]) -> String {
+    let more = names.len().saturating_sub(MOST_NAMED);
+    let shown = names[..names.len() - more].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+/// What each of several agents did, over all windows that count.
+pub fn summaries(data: &RunData, totals: &[Totals]) -> Vec<AgentSummary> {
+    if !data.is_several() {
+        return Vec::new();
+    }
+    let mut sums: Vec<Sum> = data.agents.iter().map(|_| Sum::default()).collect();
+    for t in totals {
+        let Some(stage) = data.stages.iter().find(|s| s.index == t.window.stage) else { continue };
+        for own in &t.agents {
+            let Some(sum) = sums.get_mut(own.agent) else { continue };
+            sum.seconds += t.window.seconds(data.grid_ns);
+            sum.client.merge(&own.client);
+            for s in own.series.iter().filter(|s| is_load(stage, s.id)) {
+                sum.ok = sum.ok.saturating_add(s.counts.ok());
+                sum.bytes = sum.bytes.saturating_add(s.counts.bytes_ok);
+                match &s.response {
+                    Some(times) => sum.times.merge(times),
+                    None => sum.without_times = true,
+                }
+            }
+        }
+    }
+    let all: f64 = sums.iter().map(|s| s.ok as f64).sum();
+    data.agents.iter().zip(&sums).map(|(agent, sum)| sum.summary(agent, all)).collect()
+}
+
+#[derive(Default)]
+struct Sum {
+    seconds: f64,
+    ok: u64,
+    bytes: u64,
+    client: plimsoll_model::interval::ClientCounts,
+    times: SparseHistogram,
+    /// Some were not kept: what there is of them is not all.
+    without_times: bool,
+}
+
+impl Sum {
+    fn summary(&self, agent: &RunAgent, all: f64) -> AgentSummary {
+        let per = |x: f64, of: f64| if of > 0.0 { x / of } else { 0.0 };
+        let times = LatencySummary::of(&self.times.to_dense()).filter(|_| !self.without_times);
+        AgentSummary {
+            agent: agent.host.agent.clone(),
+            host: agent.host.machine.host.clone(),
+            ops_per_s: per(self.ok as f64, self.seconds),
+            bytes_per_s: (self.bytes > 0).then(|| per(self.bytes as f64, self.seconds)),
+            share: per(self.ok as f64, all),
+            busy_fraction: self.client.busy_fraction().unwrap_or(0.0),
+            p50_ns: times.as_ref().and_then(|t| t.p50),
+            p99_ns: times.as_ref().and_then(|t| t.p99),
+            clock_offset_ns: agent.host.clock.map(|c| c.offset_ns),
+            clock_bound_ns: agent.host.clock.map(|c| c.bound_ns),
+        }
+    }
+}

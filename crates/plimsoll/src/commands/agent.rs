@@ -1,0 +1,52 @@
+//! `plimsoll agent`: this machine generates load when a conductor says so.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_model::units::Span;
+
+use crate::values;
+
+pub const AGENT_EXAMPLES: &str = "\
+Examples:
+  PLIMSOLL_JOIN=plimsoll-join-... plimsoll agent
+  plimsoll agent --join @token --name lg-1 --label zone=a
+  plimsoll fleet token | ssh lg-2 plimsoll agent --join - --allow-dir /mnt/test
+
+`plimsoll fleet up` prints the token. Whoever reads it can join: what is given \
+as `--join TOKEN` is seen by all users of the machine (ps). The agent connects to the fleet's machine, \
+and needs no open port itself. Keys of the storage are taken from this machine: \
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile that the plan names.";
+
+const BOUNDS: &str = "Bounds";
+
+#[derive(Debug, Clone, Args)]
+pub struct AgentCommand {
+    /// Token that `plimsoll fleet up` printed; @FILE reads it from a file, - from standard input
+    #[arg(long, value_name = "TOKEN|@FILE|-", env = "PLIMSOLL_JOIN", hide_env_values = true)]
+    pub join: String,
+    /// Name of this agent, which no other one of the fleet has [default: the machine's]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Add a label that runs can choose agents by, for example zone=a; may be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::label)]
+    pub labels: Vec<(String, String)>,
+    /// Device that runs may read and write; may be repeated [default: none]
+    #[arg(long, value_name = "PATH", help_heading = BOUNDS)]
+    pub allow_device: Vec<PathBuf>,
+    /// Directory that runs may make files in; may be repeated [default: none]
+    #[arg(long, value_name = "DIR", help_heading = BOUNDS)]
+    pub allow_dir: Vec<PathBuf>,
+    /// Endpoint that runs may use, * for any text; may be repeated [default: all]
+    #[arg(long, value_name = "URL", help_heading = BOUNDS)]
+    pub allow_endpoint: Vec<String>,
+    /// Longest time of a run; what lasts longer is ended [default: no limit]
+    #[arg(long, value_name = "TIME", help_heading = BOUNDS)]
+    pub max_duration: Option<Span>,
+    /// Where this agent keeps its own records
+    #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
+    pub runs_dir: Option<PathBuf>,
+    /// For tests: what the agent's clock is ahead of this machine's, in nanoseconds
+    #[arg(long, value_name = "NS", hide = true, default_value = "0", allow_negative_numbers = true)]
+    pub clock_ahead: i64,
+}

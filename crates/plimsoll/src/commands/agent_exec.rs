@@ -1,0 +1,111 @@
+//! What `agent` does: joins, and waits for orders until it is told to stop.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_bus::enrol::join;
+use plimsoll_bus::subjects::name_from;
+use plimsoll_bus::token::Token;
+use plimsoll_bus::{Bus as _, Event};
+use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent};
+use plimsoll_run::sample::host_name;
+
+use super::agent::AgentCommand;
+use crate::fault::{Exit, Fault};
+use crate::signals::{self, ProcessRole};
+use crate::{output, runs_dir};
+
+/// Whether it is to stop is asked so often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Many times the longest token.
+const LONGEST_TOKEN: u64 = 64 * 1024;
+
+/// The token itself, of what `--join` says: the command line is open to all users of a machine, as long as the agent lives.
+fn token_text(join: &str) -> Result<String, Fault> {
+    let read = match join.strip_prefix('@') {
+        Some(path) => File::open(path).and_then(first_line),
+        None if join == "-" => first_line(std::io::stdin()),
+        None => return Ok(join.to_owned()),
+    };
+    read.map_err(|e| {
+        let from = join.strip_prefix('@').unwrap_or("standard input");
+        Fault::input(
+            format!("no token can be read from {from}: {e}"),
+            "Give --join @FILE or --join - what `plimsoll fleet token` prints.",
+        )
+    })
+}
+
+/// Not to its end, which a terminal never comes to.
+fn first_line(from: impl Read) -> std::io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(from.take(LONGEST_TOKEN)).read_line(&mut line)?;
+    Ok(line)
+}
+
+pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
+    signals::install(ProcessRole::Server);
+    let token = Token::parse(&token_text(&c.join)?)?;
+    let name = c.name.clone().unwrap_or_else(|| name_from(&host_name()));
+    let joined = join(&token, &name)?;
+    let bus = Arc::new(joined.bus);
+    let news = bus.events();
+    let options = AgentOptions {
+        name: joined.name,
+        labels: c.labels.iter().cloned().collect(),
+        runs: runs_dir::root(c.runs_dir.as_deref()),
+        bounds: Bounds {
+            devices: c.allow_device.clone(),
+            dirs: c.allow_dir.clone(),
+            endpoints: c.allow_endpoint.clone(),
+            max_duration: c.max_duration.map(|d| d.0),
+        },
+        conductor: joined.conductor,
+        clock_ahead_ns: c.clock_ahead,
+    };
+    let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));
+    let agent = FleetAgent::start(bus, &joined.subjects, options, tell)?;
+    tell(format!("{name} waits for orders of fleet {}", token.fleet));
+    let mut dismissed = false;
+    while !signals::was_asked_to_stop() && !agent.is_over() && !dismissed {
+        match news.next(LOOK) {
+            Some(Event::Disconnected) => tell("the fleet's broker is gone; trying to reach it again".into()),
+            Some(Event::Connected) => tell("connected".into()),
+            Some(Event::Dropped(n)) => {
+                tell(format!("{n} messages came faster than they were read, and are lost"))
+            }
+            None => {}
+        }
+        dismissed = joined.over.next(Duration::ZERO).is_some();
+    }
+    if dismissed {
+        tell(format!("fleet {} is over", token.fleet));
+    } else if agent.is_over() {
+        return Err(Fault::input("the connection to the fleet has ended", "Join again with a new token."));
+    }
+    agent.stop();
+    tell("stopped".into());
+    Ok(Exit::Valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_from_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        std::fs::write(&file, "plimsoll-join-x\nmore").unwrap();
+        let at = format!("@{}", file.display());
+        assert_eq!(token_text(&at).unwrap().trim(), "plimsoll-join-x");
+        assert_eq!(token_text("plimsoll-join-y").unwrap(), "plimsoll-join-y");
+        let e = token_text(&format!("{at}.none")).unwrap_err().to_string();
+        assert!(e.contains("no token can be read from") && e.contains("token.none"), "{e}");
+        std::fs::write(&file, "A".repeat(1 << 20)).unwrap();
+        assert!(token_text(&at).unwrap().len() <= 64 * 1024);
+    }
+}

@@ -1,0 +1,158 @@
+//! What `fleet` does. The keeper is a process of its own, which `up` leaves in the background: a fleet outlives the terminal that
+//! it was started from.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use plimsoll_bus::BusError;
+use plimsoll_bus::keeper::{Ended, Home, Keeper, Wish, down, now_s, of_this_machine};
+use plimsoll_bus::token::in_words;
+
+use super::fleet::{DownArgs, FleetCommand, KeepArgs, TokenArgs, UpArgs};
+use super::fleet_status;
+use crate::fault::{Exit, Fault, sentence};
+use crate::output;
+use crate::signals::{self, ProcessRole};
+
+/// What the keeper says on its standard output when its fleet is up.
+const READY: &str = "up";
+
+impl From<BusError> for Fault {
+    fn from(e: BusError) -> Self {
+        match e {
+            BusError::Unreachable { problem, remedy } | BusError::Refused { problem, remedy } => {
+                Fault::input(problem, sentence(&remedy))
+            }
+            BusError::Closed | BusError::Busy => {
+                Fault::input(format!("the fleet's broker: {e}"), "See `plimsoll fleet status`.")
+            }
+            BusError::TooLarge { .. } | BusError::Subject(_) => Fault::bug(e.to_string()),
+        }
+    }
+}
+
+pub fn fleet(c: &FleetCommand) -> Result<Exit, Fault> {
+    match c {
+        FleetCommand::Up(a) => up(a),
+        FleetCommand::Status(a) => fleet_status::status(a),
+        FleetCommand::Token(a) => token(a),
+        FleetCommand::Down(a) => end(a),
+        FleetCommand::Keep(a) => keep(a),
+    }
+}
+
+fn up(a: &UpArgs) -> Result<Exit, Fault> {
+    let home = Home::of(&a.fleet.name)?;
+    let mut keeper = start_keeper(a)?;
+    await_ready(&mut keeper)?;
+    let note = home.note()?;
+    let token = home.token()?;
+    output::tell(format_args!(
+        "plimsoll: fleet {} is up ({}, port {}). On each machine that is to generate load:",
+        home.fleet(),
+        note.broker,
+        note.local.rsplit(':').next().unwrap_or_default()
+    ));
+    // Not as an argument, which all users of that machine could read as long as the agent lives.
+    output::print(&format!("PLIMSOLL_JOIN={} plimsoll agent\n", token.text()?))?;
+    output::tell(format_args!(
+        "plimsoll: the token holds for {}; it is tried at {}",
+        in_words(a.token_for.0),
+        token.addresses.join(", ")
+    ));
+    Ok(Exit::Valid)
+}
+
+/// The keeper, away from this terminal and its signals.
+fn start_keeper(a: &UpArgs) -> Result<Child, Fault> {
+    let cannot = |e: std::io::Error| {
+        Fault::input(
+            format!("the fleet's keeper cannot be started: {e}"),
+            "Is the plimsoll binary still there?",
+        )
+    };
+    let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+    command.args(["fleet", "keep", "--name", &a.fleet.name, "--listen", &a.listen.to_string()]);
+    command.arg("--token-until").arg((now_s() + a.token_for.0.as_secs()).to_string());
+    for host in &a.hosts {
+        command.args(["--host", host]);
+    }
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: setsid is async-signal-safe and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(own_session);
+    }
+    command.spawn().map_err(cannot)
+}
+
+/// A closed terminal is no reason to end.
+fn own_session() -> std::io::Result<()> {
+    // SAFETY: the call has no arguments and changes this process only.
+    if unsafe { libc::setsid() } < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits until the keeper says that its fleet is up, or passes on why it is not.
+fn await_ready(keeper: &mut Child) -> Result<(), Fault> {
+    let mut line = String::new();
+    if let Some(stdout) = keeper.stdout.take() {
+        // Without a line there is what it said on stderr.
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    if line.trim() == READY {
+        return Ok(());
+    }
+    let mut said = String::new();
+    if let Some(mut stderr) = keeper.stderr.take() {
+        // What cannot be read is not told.
+        let _ = stderr.read_to_string(&mut said);
+    }
+    // It has closed its output, so it is about to end.
+    let _ = keeper.wait();
+    let (what, remedy) = said.trim().split_once("\n  fix: ").unwrap_or((said.trim(), ""));
+    let what = what.strip_prefix("error: ").unwrap_or(what);
+    let what = if what.is_empty() { "the fleet's keeper ended without a word" } else { what };
+    Err(Fault::input(what, remedy))
+}
+
+fn keep(a: &KeepArgs) -> Result<Exit, Fault> {
+    signals::install(ProcessRole::Server);
+    let home = Home::of(&a.fleet.name)?;
+    let hosts = if a.hosts.is_empty() { of_this_machine(a.listen) } else { a.hosts.clone() };
+    let wish = Wish { listen: a.listen, hosts, expires_s: a.token_until };
+    // The broker is the child of this thread, the process's first, and ends with it.
+    let mut keeper = Keeper::start(&home, wish)?;
+    output::print(&format!("{READY}\n"))?;
+    let kept = keeper.keep(signals::was_asked_to_stop);
+    keeper.end()?;
+    kept?;
+    Ok(Exit::Valid)
+}
+
+fn token(a: &TokenArgs) -> Result<Exit, Fault> {
+    let home = Home::of(&a.fleet.name)?;
+    let token = match &a.token_for {
+        Some(time) => home.renew(now_s() + time.0.as_secs())?,
+        None => home.token()?,
+    };
+    if token.expires_s <= now_s() {
+        return Err(Fault::input(
+            format!("the token of fleet {} has expired", home.fleet()),
+            "Make a new one: `plimsoll fleet token --for 1h`.",
+        ));
+    }
+    output::print(&format!("{}\n", token.text()?))?;
+    Ok(Exit::Valid)
+}
+
+fn end(a: &DownArgs) -> Result<Exit, Fault> {
+    let home = Home::of(&a.fleet.name)?;
+    match down(&home, a.force)? {
+        Ended::Fleet => output::tell(format_args!("plimsoll: fleet {} is down", home.fleet())),
+        Ended::Remains => output::tell(format_args!(
+            "plimsoll: fleet {} was not up any more; what its keeper had left is removed",
+            home.fleet()
+        )),
+    }
+    Ok(Exit::Valid)
+}

@@ -1,0 +1,185 @@
+//! The roll call of a fleet: who was let in, who is connected as the broker sees it, and what those who answer say of themselves. One
+//! that is connected and silent hangs, or is another version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_bus::keeper::{Home, OpenFleet, RollEntry, now_s};
+use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::token::in_words;
+use plimsoll_fleet::{Present, roll_call};
+use plimsoll_model::HostFacts;
+use plimsoll_model::units::about_size;
+use plimsoll_report::table::Table;
+use serde_json::{Value, json};
+
+use super::fleet::StatusArgs;
+use crate::fault::{Exit, Fault};
+use crate::output;
+
+/// How long agents may take to answer; those that are connected are waited for no longer than they need.
+const LISTEN: Duration = Duration::from_secs(3);
+/// Of the table of agents, in columns.
+const WIDTH: usize = 110;
+
+/// One agent, from both sides.
+struct Member {
+    /// As the broker sees it.
+    seen: RollEntry,
+    /// What it says; none: it does not answer.
+    says: Option<Present>,
+}
+
+pub fn status(a: &StatusArgs) -> Result<Exit, Fault> {
+    let fleet = Home::of(&a.fleet.name)?.open()?;
+    let members = members(&fleet)?;
+    let text = if a.json { as_json(&fleet, &members) } else { as_text(&fleet, &members) };
+    output::print(&text)?;
+    Ok(Exit::Valid)
+}
+
+fn members(fleet: &OpenFleet) -> Result<Vec<Member>, Fault> {
+    let seen = fleet.roll()?;
+    let connected = seen.iter().filter(|p| p.client.is_some()).count();
+    let bus = fleet.connect("plimsoll fleet status")?;
+    let subjects = Subjects::of(fleet.name())?;
+    let answers = roll_call(&bus, &subjects, LISTEN, &|all| all.len() >= connected)?;
+    let mut answers: BTreeMap<String, _> = answers.into_iter().map(|p| (p.name.clone(), p)).collect();
+    Ok(seen.into_iter().map(|seen| Member { says: answers.remove(&seen.name), seen }).collect())
+}
+
+impl Member {
+    fn state(&self) -> String {
+        match (&self.seen.client, &self.says) {
+            (None, _) => "gone".to_owned(),
+            (Some(_), None) => "connected, but silent".to_owned(),
+            (Some(_), Some(says)) => says.is_foreign().unwrap_or_else(|| says.state().to_owned()),
+        }
+    }
+}
+
+fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
+    let agent = |m: &Member| {
+        let (client, says) = (&m.seen.client, &m.says);
+        json!({
+            "name": m.seen.name,
+            "connected": client.is_some(),
+            "state": m.state(),
+            "address": client.as_ref().map(|c| &c.ip),
+            "round_trip": client.as_ref().map(|c| &c.rtt),
+            "run": says.as_ref().and_then(|s| s.run.as_ref()),
+            "version": says.as_ref().map(Present::version),
+            "labels": says.as_ref().map(Present::labels),
+            // Plain data; were it not, it would be left out.
+            "machine": says.as_ref().map_or(Value::Null, |s| serde_json::to_value(s.machine()).unwrap_or_default()),
+        })
+    };
+    let all = json!({
+        "fleet": fleet.name(),
+        "broker": fleet.note.broker,
+        "addresses": fleet.note.addresses,
+        "token_expires_unix_s": fleet.note.door_expires_s,
+        "in_use_by": fleet.holder(),
+        "agents": members.iter().map(agent).collect::<Vec<_>>(),
+    });
+    format!("{all:#}\n")
+}
+
+fn as_text(fleet: &OpenFleet, members: &[Member]) -> String {
+    let left = Duration::from_secs(fleet.note.door_expires_s.saturating_sub(now_s()));
+    let token = if left.is_zero() { "expired".to_owned() } else { format!("holds for {}", in_words(left)) };
+    let here = members.iter().filter(|m| m.seen.client.is_some()).count();
+    let mut out = format!(
+        "fleet {}: {here} of {} agents connected; {}; token {token}\n",
+        fleet.name(),
+        members.len(),
+        fleet.holder().map_or("not in use".to_owned(), |who| format!("in use by {who}")),
+    );
+    if !members.is_empty() {
+        out.push_str(&table(members));
+    }
+    out
+}
+
+fn table(members: &[Member]) -> String {
+    let heads = [
+        "agent",
+        "state",
+        "host",
+        ">cores",
+        ">memory",
+        "network",
+        "ceiling",
+        "version",
+        "labels",
+        "address",
+        ">round trip",
+    ];
+    let mut table = Table::new("Agents", 1, &heads);
+    for m in members {
+        let (ip, rtt) = m.seen.client.as_ref().map(|c| (c.ip.clone(), c.rtt.clone())).unwrap_or_default();
+        let mut row = vec![m.seen.name.clone(), m.state()];
+        row.extend(m.says.as_ref().map_or_else(|| vec![String::new(); 7], facts));
+        row.extend([ip, rtt]);
+        table.push(row);
+    }
+    table.without_empty_columns().plain(WIDTH)
+}
+
+/// What one says of its machine and of itself, in the order of the columns.
+fn facts(says: &Present) -> Vec<String> {
+    let machine = says.machine();
+    let cores = machine.cpu_quota_cores.map_or(machine.cpu_count.to_string(), |q| format!("{q:.1}"));
+    let memory = machine.memory_limit_bytes.unwrap_or(machine.memory_bytes);
+    let pairs = says.labels().iter().map(|(k, v)| format!("{k}={v}"));
+    vec![
+        machine.host.clone(),
+        cores,
+        about_size(memory),
+        network(machine),
+        ceiling(machine),
+        says.version().to_owned(),
+        pairs.collect::<Vec<_>>().join(" "),
+    ]
+}
+
+/// Interfaces with their speed; the loopback carries nothing between machines.
+fn network(machine: &HostFacts) -> String {
+    let speed = |(name, mbit): (&String, &Option<u64>)| match mbit {
+        Some(mbit) => format!("{name} {mbit} Mbit/s"),
+        None => name.clone(),
+    };
+    machine.nics.iter().filter(|(name, _)| *name != "lo").map(speed).collect::<Vec<_>>().join(", ")
+}
+
+/// What `plimsoll calibrate` found there, where it was run.
+fn ceiling(machine: &HostFacts) -> String {
+    machine.ceiling.iter().map(|(what, value)| format!("{what} {value:.0}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_told_by_what_bounds_it() {
+        let mut machine = HostFacts { cpu_count: 8, ..HostFacts::default() };
+        machine.nics =
+            [("eth0".to_owned(), Some(10_000)), ("lo".to_owned(), None), ("wg0".to_owned(), None)].into();
+        machine.ceiling = [("null".to_owned(), 1_234_567.8)].into();
+        assert_eq!(network(&machine), "eth0 10000 Mbit/s, wg0");
+        assert_eq!(ceiling(&machine), "null 1234568");
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_told_from_one_that_is_gone() {
+        let client =
+            plimsoll_bus::keeper::Client { key: "U".into(), ip: "10.0.0.8".into(), rtt: "1ms".into() };
+        let seen = |client| RollEntry { name: "lg-1".into(), client };
+        let gone = Member { seen: seen(None), says: None };
+        let silent = Member { seen: seen(Some(client)), says: None };
+        assert_eq!([gone.state(), silent.state()], ["gone", "connected, but silent"]);
+        let text = table(&[gone, silent]);
+        assert!(text.contains("10.0.0.8") && !text.contains("memory"), "{text}");
+    }
+}

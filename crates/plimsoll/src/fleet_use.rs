@@ -1,0 +1,98 @@
+//! The fleet that the measuring commands of this process use, if they use one: connected to when the first run begins, and held until
+//! the process ends.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use plimsoll_bus::keeper::Home;
+use plimsoll_bus::subjects::Subjects;
+use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_run::CrewChoice;
+
+use crate::args::FleetArgs;
+use crate::cli::Command;
+use crate::fault::Fault;
+
+/// Names the fleet where no flag does.
+const FROM_ENVIRONMENT: &str = "PLIMSOLL_FLEET";
+/// Agents say twice a second that they are there: less would take each delay for a loss.
+const LEAST_DEADMAN: Duration = Duration::from_secs(2);
+
+static ARGS: OnceLock<FleetArgs> = OnceLock::new();
+static FLEET: Mutex<Option<Arc<Fleet>>> = Mutex::new(None);
+
+/// What the command line says of a fleet. Refused by name where the command measures nothing that a fleet could.
+pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
+    let measures = matches!(
+        command,
+        Command::Object(_)
+            | Command::Block(_)
+            | Command::Fio(_)
+            | Command::File(_)
+            | Command::Drive(_)
+            | Command::Run(_)
+            | Command::Limits(_)
+            | Command::Speedtest(_)
+            | Command::Watch(_)
+            | Command::Check(_)
+    );
+    if !measures {
+        return args.given().map_or(Ok(()), |flag| {
+            Err(Fault::input(
+                format!("{flag}: this command does not measure over a fleet"),
+                "Leave it out, or give it to a command that measures, such as `plimsoll object put`.",
+            ))
+        });
+    }
+    let mut args = args.clone();
+    args.fleet = args.fleet.or_else(|| std::env::var(FROM_ENVIRONMENT).ok().filter(|name| !name.is_empty()));
+    if args.fleet.is_none()
+        && let Some(flag) = args.given()
+    {
+        return Err(Fault::input(
+            format!("{flag} is of a fleet, and none is used"),
+            "Add --fleet, or leave it out.",
+        ));
+    }
+    if args.deadman.is_some_and(|d| d.0 < LEAST_DEADMAN) {
+        return Err(Fault::input(
+            "--deadman: agents say twice a second that they are there, and less than 2s would take each delay for a loss",
+            "Use 2s or more.",
+        ));
+    }
+    let _ = ARGS.set(args);
+    Ok(())
+}
+
+/// Who carries out what is measured.
+pub fn crew() -> Result<CrewChoice, Fault> {
+    let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
+        return Ok(CrewChoice::Local);
+    };
+    let mut held = FLEET.lock().unwrap_or_else(PoisonError::into_inner);
+    let fleet = match &*held {
+        Some(fleet) => Arc::clone(fleet),
+        None => Arc::clone(held.insert(Arc::new(hold(name, args)?))),
+    };
+    Ok(CrewChoice::Fleet(fleet))
+}
+
+/// At the end of the process: what was said last still goes out, and the fleet is free for others.
+pub fn release() {
+    drop(FLEET.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// The fleet, which nobody else uses meanwhile.
+fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
+    let up = Home::of(name)?.open()?;
+    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
+    let bus = Arc::new(up.connect("conductor")?);
+    let subjects = Subjects::of(up.name())?;
+    let standard = FleetOptions::default();
+    let options = FleetOptions {
+        choice: args.agents.clone().unwrap_or_default(),
+        deadman: args.deadman.map_or(standard.deadman, |d| d.0),
+    };
+    Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
+}

@@ -1,0 +1,102 @@
+//! The agents of a run that has several: a table of them, and the line of it that stands in the short form.
+
+use plimsoll_model::RunSummary;
+use plimsoll_model::summary::AgentSummary;
+use plimsoll_model::units::{format_latency_ns, significant};
+
+use crate::number::{self, MIB};
+use crate::table::Table;
+use crate::tables;
+
+/// Agents that the short form names; of more it tells who did least and who did most.
+const MOST_NAMED: usize = 4;
+
+/// A row an agent, in order of their numbers; without rows: the run has one agent only, and its lines are that one's.
+pub(crate) fn table(s: &RunSummary) -> Table {
+    let rate = if tables::is_block(s) { ">IOPS" } else { ">op/s" };
+    let heads = ["agent", "host", rate, ">share", ">MiB/s", ">busy", ">p50", ">p99", ">clock"];
+    let mut t = Table::new("Agents", 1, &heads);
+    for a in &s.agents {
+        t.push(vec![
+            a.agent.clone(),
+            a.host.clone(),
+            significant(a.ops_per_s, 4),
+            number::percent(a.share),
+            a.bytes_per_s.map_or(String::new(), |b| significant(b / MIB, 4)),
+            number::percent(a.busy_fraction),
+            tables::latency(a.p50_ns),
+            tables::latency(a.p99_ns),
+            clock(a),
+        ]);
+    }
+    t.without_empty_columns()
+}
+
+/// `+0.12 ms ± 40 us`. Between machines the offset is that of their boots, and may be days: only its bound matters then.
+fn clock(a: &AgentSummary) -> String {
+    let Some(offset) = a.clock_offset_ns else { return String::new() };
+    let sign = if offset < 0 { '-' } else { '+' };
+    let far = offset.unsigned_abs() as f64;
+    let far = if far < 1e9 { format_latency_ns(far) } else { format!("{} s", number::tenth(far / 1e9)) };
+    let bound = a.clock_bound_ns.map_or(number::MISSING.into(), |b| format_latency_ns(b as f64));
+    format!("{sign}{far} ± {bound}")
+}
+
+/// `3: lg-1 33 %, lg-2 33 %, lg-3 34 %; clocks within 0.96 ms`. Of what is void no share is told, only who was there.
+pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
+    let all = &s.agents;
+    if all.is_empty() {
+        return None;
+    }
+    let named = |a: &AgentSummary| match s.answered {
+        true => format!("{} {}", a.agent, number::percent(a.share)),
+        false => a.agent.clone(),
+    };
+    let by_share = |a: &&AgentSummary, b: &&AgentSummary| a.share.total_cmp(&b.share);
+    let ends = (all.iter().min_by(by_share), all.iter().max_by(by_share));
+    let who = match ends {
+        (Some(least), Some(most)) if all.len() > MOST_NAMED && s.answered => {
+            format!(": {} at least, {} at most", named(least), named(most))
+        }
+        _ if all.len() > MOST_NAMED => String::new(),
+        _ => format!(": {}", all.iter().map(named).collect::<Vec<_>>().join(", ")),
+    };
+    let bound = all.iter().filter_map(|a| a.clock_bound_ns).max();
+    let clocks = bound.map_or(String::new(), |b| format!("; clocks within {}", format_latency_ns(b as f64)));
+    Some(format!("{}{who}{clocks}", all.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(agents: u32, answered: bool) -> RunSummary {
+        let agent = |n: u32| AgentSummary {
+            agent: format!("lg-{n}"),
+            share: f64::from(n) / 15.0,
+            clock_bound_ns: (n > 1).then_some(u64::from(n) * 100_000),
+            ..AgentSummary::default()
+        };
+        RunSummary { answered, agents: (1..=agents).map(agent).collect(), ..RunSummary::default() }
+    }
+
+    #[test]
+    fn few_are_named_and_of_many_the_ends() {
+        let line = |agents, answered| in_a_line(&of(agents, answered)).unwrap();
+        assert_eq!(in_a_line(&of(0, true)), None);
+        assert_eq!(line(2, true), "2: lg-1 6.7 %, lg-2 13 %; clocks within 200 us");
+        assert_eq!(line(5, true), "5: lg-1 6.7 % at least, lg-5 33 % at most; clocks within 500 us");
+        assert_eq!(line(2, false), "2: lg-1, lg-2; clocks within 200 us");
+        assert_eq!(line(5, false), "5; clocks within 500 us");
+    }
+
+    #[test]
+    fn an_offset_has_its_sign_and_its_bound() {
+        let at = |offset, bound| {
+            clock(&AgentSummary { clock_offset_ns: offset, clock_bound_ns: bound, ..AgentSummary::default() })
+        };
+        assert_eq!(at(None, None), "");
+        assert_eq!(at(Some(-120_000), Some(40_000)), "-120 us ± 40.0 us");
+        assert_eq!(at(Some(86_400_000_000_000), Some(400_000)), "+86,400.0 s ± 400 us");
+    }
+}

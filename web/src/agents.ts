@@ -1,0 +1,34 @@
+// The agents of a run that has several: what each of them did, and how its clock lies to the conductor's.
+import type { AgentSummary, Run } from "./feed";
+import { latency, MIB, percent, significant } from "./format";
+import { table, type Table } from "./table";
+
+/** Between machines the offset is that of their boots, and may be days: only its bound matters then. */
+function clock({ clock_offset_ns: offset, clock_bound_ns: bound }: AgentSummary): string {
+  if (offset === undefined) return "";
+  const far = Math.abs(offset);
+  const distance = far < 1e9 ? latency(far) : `${(far / 1e9).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ",")} s`;
+  return `${offset < 0 ? "-" : "+"}${distance} ± ${latency(bound)}`;
+}
+
+/** Null: there is one only, and the lines are its own. */
+export function agentTable(run: Run): Table | null {
+  const all = run.summary.agents ?? [];
+  if (all.length === 0) return null;
+  return table("Agents", 1, ["agent", "host", run.block ? ">IOPS" : ">op/s", ">share", ">>MiB/s", ">busy", ">>p50", ">p99", ">>clock"], all.map((a) => [
+    a.agent, a.host, significant(a.ops_per_s, 4), percent(a.share), a.bytes_per_s === undefined ? "" : significant(a.bytes_per_s / MIB, 4),
+    percent(a.busy_fraction), latency(a.p50_ns), latency(a.p99_ns), clock(a)]));
+}
+
+/** Of what is void no share is in a title. */
+export function ofAgents(run: Run): string | null {
+  const all = run.summary.agents ?? [];
+  if (all.length === 0) return null;
+  const shares = all.map((a) => a.share);
+  const bounds = all.flatMap((a) => a.clock_bound_ns ?? []);
+  const behind = [...new Set(run.summary.findings.flatMap((f) => (f.name === "straggler" && f.agent ? [f.agent] : [])))];
+  return [`${all.length} agents`,
+    ...(run.summary.answered ? [`${percent(Math.min(...shares))} to ${percent(Math.max(...shares))} each`] : []),
+    ...(behind.length ? [`${behind.join(", ")} did less than the others`] : []),
+    ...(bounds.length ? [`clocks within ${latency(Math.max(...bounds))}`] : [])].join(", ");
+}

@@ -1,0 +1,174 @@
+// Opens pages of hand-made data in Chromium: what is drawn of what a person found drawn wrongly. Needs the built page
+// (npm run build) and a Chromium, and no cargo.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { chromium } from "playwright-core";
+
+import { about, html, page as pageOf, run, SCALING, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
+
+const [DESK, PHONE] = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
+let browser, place;
+before(async () => {
+  place = mkdtempSync(join(tmpdir(), "drawn-"));
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--headless", "--no-sandbox", "--disable-gpu"] });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(place, { recursive: true, force: true });
+});
+
+/** Opens the page at both widths; nothing may be wrong with it. */
+async function drawn(data, check, viewports = [DESK, PHONE]) {
+  const file = join(place, "page.html");
+  writeFileSync(file, html(data));
+  for (const viewport of viewports) {
+    const context = await browser.newContext({ viewport });
+    const page = await context.newPage();
+    const trouble = [];
+    page.on("console", (m) => { if (["error", "warning"].includes(m.type())) trouble.push(m.text()); });
+    page.on("pageerror", (e) => trouble.push(String(e)));
+    await page.goto(pathToFileURL(file).href);
+    await page.waitForSelector(".drawing svg");
+    await check(page, viewport);
+    assert.deepEqual(await page.evaluate(unreadable), []);
+    assert.deepEqual(trouble, []);
+    await context.close();
+  }
+}
+
+const texts = (page) => page.$$eval("#picture svg text", (all) => all.map((e) => e.textContent));
+/** Boxes of what a selector finds in the picture. */
+const boxes = (page, selector) => page.$$eval(`#picture svg ${selector}`, (all) => all.map((e) => { const { x, y, width, height } = e.getBoundingClientRect(); return { x, y, width, height, text: e.textContent }; }));
+const meet = (a, b) => Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x) > 1 && Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y) > 1;
+
+describe("a comparison that found nothing out", () => {
+  const data = pageOf([run("before against after", [], { analysis: { comparisons: UNDETERMINED } })]);
+  it("does not begin with a tick", () => drawn(data, async (page) => {
+    const badge = page.locator(".verdict .badge");
+    assert.equal(await badge.textContent(), "! VALID, difference undetermined");
+    assert.match(await badge.getAttribute("class"), /fair/);
+  }));
+  it("draws what goes beyond the axis with an arrow, cuts no label, and has no line through one", () => drawn(data, async (page) => {
+    const all = await texts(page);
+    assert.equal(all.filter((t) => t === "▶").length, 2, `${all}`);
+    assert.equal(all.filter((t) => t === "◀").length, 2, `${all}`);
+    assert.equal(all.filter((t) => t.includes("not proved")).length, 3, `${all}`);
+    assert.ok(!all.some((t) => t.includes("…")), `${all}`);
+    const zero = await boxes(page, "g[aria-label=tick] line");
+    assert.equal(zero.length, 3);
+    for (const z of zero) for (const t of (await boxes(page, "text")).filter((x) => x.text.includes("proved"))) assert.ok(!meet({ ...z, x: z.x - 2, width: 4 }, t), `${t.text} at ${JSON.stringify([z, t])}`);
+    for (const t of await boxes(page, "text")) assert.ok(t.x >= 0 && t.x + t.width <= await page.evaluate(() => innerWidth), t.text);
+  }));
+});
+
+describe("rate over nodes", () => {
+  it("begins at zero, without marks in its words", () => drawn(pageOf([run("scale", [], { analysis: { scalings: [SCALING] } })]), async (page) => {
+    assert.match(await page.textContent("#picture .note"), / 75 % of linear/);
+    assert.doesNotMatch(await page.textContent("main"), /\*\*/);
+    const all = await texts(page);
+    assert.ok(!all.some((t) => /^[-−]/.test(t)), `${all}`);
+    assert.ok(all.includes("▲"), `${all}`);
+  }));
+});
+
+describe("runs side by side", () => {
+  it("have a bar each that can be seen, of one op and three labels as of many ops", async () => {
+    for (const keys of [["1", "2", "4"].map((c) => ["put", c]), ...[2, 9].map((n) => Array.from({ length: n * 3 }, (_, i) => [`op${Math.floor(i / 3)}`, `${i % 3}`]))]) {
+      await drawn(sideBySide(["Operation", "clients"], keys, [...new Set(keys.map((k) => k[1]))]), async (page) => {
+        const bars = await boxes(page, "g[aria-label=rect] rect");
+        assert.equal(bars.length, keys.length);
+        for (const b of bars) assert.ok(b.height >= 8 && b.width >= 1, JSON.stringify(b));
+        assert.equal((await texts(page)).filter((t) => t === "op/s →").length, keys.length > 18 ? 2 : 1);
+      });
+    }
+  });
+  it("leave no page of paper empty: the picture breaks between its rows", () => drawn(sideBySide(["Operation", "clients"], Array.from({ length: 60 }, (_, i) => [`op${i}`, "1"]), ["1"]), async (page) => {
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.$eval("figure.chart", (e) => getComputedStyle(e).breakInside), "auto");
+    assert.deepEqual(await page.$$eval("#picture svg", (all) => [...new Set(all.map((e) => getComputedStyle(e).breakInside))]), ["avoid"]);
+    assert.equal(await page.locator("#picture svg").count(), 60);
+  }, [DESK]));
+});
+
+describe("what is void", () => {
+  const sweep = (above) => {
+    const lines = [workload("put", "put", 4096, above), workload("put", "put", 1048576, 50), workload("get", "get", 4096, 300, { valid: false }), workload("get", "get", 1048576, 100)];
+    return pageOf([run("sweep", lines.map((w, i) => ({ ...w, name: `${w.name} ${i}` })), { sweep: true })]);
+  };
+  it("has its code where it hides no point of another series", async () => {
+    for (const above of [340, 380, 430, 480, 540]) await drawn(sweep(above), async (page) => {
+      const label = (await boxes(page, "text")).find((t) => t.text === "V04");
+      assert.ok(label);
+      for (const dot of await boxes(page, "g[aria-label=dot] path, g[aria-label=dot] circle")) assert.ok(!meet(label, dot), JSON.stringify([above, label, dot]));
+    }, [DESK]);
+  });
+  it("is struck in the table, and has its code in sight", () => drawn(sweep(400), async (page, viewport) => {
+    const row = page.locator("#results tbody tr").nth(2);
+    assert.equal(await row.getAttribute("class"), "void");
+    assert.match(await row.locator("td.number").first().evaluate((e) => getComputedStyle(e).textDecorationLine), /line-through/);
+    assert.equal(await page.locator("#results tbody tr").first().locator("td.number").first().evaluate((e) => getComputedStyle(e).textDecorationLine), "none");
+    const seen = viewport.width === 390 ? await row.locator("th").first().evaluate((e) => getComputedStyle(e, "::after").content) : await row.locator("td.code").textContent();
+    assert.match(seen, /V04/);
+  }));
+  it("has its code in the picture of lines, whole on a phone, and its interval takes no room from the others", () => {
+    const lines = [workload("read 1 MiB (randread 1MiB, eight in flight)", "read", 1048576, 800, { valid: false, ops_per_s: about(800, 1e6), bytes_per_s: about(800e6, 1e12) }), workload("write 4 KiB", "write", 4096, 170e3), workload("write 64 KiB", "write", 65536, 9e3)];
+    const r = run("drive", lines, { block: true });
+    r.summary.labels = { suite: "drive" };
+    return drawn(pageOf([r]), async (page) => {
+      const all = await texts(page);
+      assert.ok(all.some((t) => t.includes("[INVALID V04]")), `${all}`);
+      assert.ok(!all.some((t) => t.includes("…")), `${all}`);
+      const bars = await boxes(page, "g[aria-label=rect] rect");
+      assert.equal(bars.length, 3);
+      assert.ok(Math.max(...bars.map((b) => b.width)) > 0.3 * await page.evaluate(() => innerWidth), JSON.stringify(bars));
+    });
+  });
+  it("is void alone in a table of two sides", () => {
+    const p = sideBySide(["Operation", "tier"], [["put", "a"], ["put", "b"]], ["a", "b"]);
+    p.groups[1] = { ...p.groups[1], lines: 0, left_out: 1, ops_per_s: null, each_ops_per_s: [] };
+    p.groups.push({ ...p.groups[0], keys: ["get", "a"] });
+    p.runs[1].summary.workloads[0].valid = false;
+    p.runs[1].spoiled = ["[INVALID V07]"];
+    return drawn(p, async (page) => {
+      const row = page.locator("#groups tbody tr", { hasText: "V07" }).first();
+      assert.equal(await row.getAttribute("class"), null);
+      assert.equal(await row.locator("td.code").textContent(), "[INVALID V07]");
+    });
+  });
+});
+
+describe("a benchmark that was repeated", () => {
+  it("has a mark of its own for each row", () => {
+    const each = Array.from({ length: 6 }, (_, i) => about(100 + i));
+    const lines = ["write", "read", "iops"].map((n) => workload(n, n === "write" ? "write" : "read", 65536, 100, { each_ops_per_s: each, repeats: 6 }));
+    const r = run("watch", lines);
+    r.summary.labels = { suite: "file" };
+    return drawn(pageOf([r]), async (page) => {
+      const marks = await page.$$eval("#picture g[aria-label=dot]", (all) => all.map((g) => g.querySelector("path, circle")).map((e) => [getComputedStyle(e).stroke, e.getAttribute("d") ?? "circle"]));
+      for (const of of [0, 1]) assert.equal(new Set(marks.map((m) => m[of])).size, 3, `${marks}`);
+    });
+  });
+});
+
+describe("searches of two ops in one picture", () => {
+  const search = (op_class, rates, best) => ({ op_class, size_bytes: 65536, verdict: best ? "saturated" : "the budget ended", c95: best ? about(best, 0) : null, plateau_per_s: null, budget_needed_s: best ? null : 70, invalid: [],
+    points: rates.map((v, i) => ({ concurrency: 2 << i, ops_per_s: about(v), p50_ns: 1e6, p99_ns: null })) });
+  const of = (...saturations) => pageOf([run("search", [workload("put/c2", "put", 65536, 90)], { analysis: { saturations } })]);
+  it("ring what is enough, with a label that hides no point and is not cut off", () => drawn(of(search("put", [80, 90, 92, 92], 16), search("get", [80, 95, 96, 101], 16)), async (page, viewport) => {
+    const labels = (await boxes(page, "text")).filter((t) => /^(put|get): 16$/.test(t.text));
+    assert.equal(labels.length, 2);
+    assert.ok(!meet(labels[0], labels[1]));
+    for (const l of labels) assert.ok(l.x + l.width <= viewport.width, JSON.stringify(l));
+  }));
+  it("show a search of one step, and are not pressed flat by a step without answers", () => drawn(of(search("put", [1e-12, 1200, 1300], 4), search("get", [30], 0)), async (page) => {
+    assert.match(await page.textContent("#picture h3"), /put 64 KiB, get 64 KiB/);
+    const ticks = (await texts(page)).filter((t) => /^\d+(\.\d+)?k?$/.test(t));
+    assert.ok(ticks.every((t) => !/^0\.0/.test(t)), `${ticks}`);
+    assert.match(await page.textContent("#picture .note"), /in the table only/);
+  }));
+});

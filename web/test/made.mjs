@@ -1,0 +1,67 @@
+// Pages made by hand for tests of what is drawn: the least data that each picture needs, put into the built page.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export const about = (value, half = value * 0.05) => ({ value, low: value - half, high: value + half, n_eff: 9 });
+
+export const workload = (name, op, size_bytes, rate, more = {}) => ({
+  name, op, valid: true, size_bytes, concurrency: 8, window_s: 5, horizon_s: 6, warmup_s: 1, tail_s: 0, repeats: 1, ops_per_s: about(rate), bytes_per_s: about(rate * size_bytes), attempts_per_s: rate,
+  latency_ns: { response: { count: 9, mean: 2e6, min: 1e6, max: 9e6, p50: 2e6, p90: 3e6, p99: null, p999: null, p9999: null }, service: null, ttfb: null, submission: null },
+  outcomes: { ok: 99 }, littles_law: null, client: { busy_fraction: 0.1, cpu_s: 1, cpu_s_per_gib: null, rss_bytes: 0, system_cpu: 0.1, steal: 0, reconnects: 0, late_ops: 0 }, per_endpoint: [], notes: [], ...more,
+});
+
+const NOTHING = { holds: [], outages: [], remarks: [], buckets: [], size_models: [], saturations: [], scalings: [], comparisons: [], load_points: [], bottlenecks: [], checks: [], advice: [] };
+
+export const run = (id, workloads, more = {}) => ({
+  summary: { schema: "plimsoll.run/2", id, valid: true, status: "valid", answered: true, verdict: "VALID. Said.", claims: [], findings: [], workloads, limits: [], expectations: [], labels: more.named ?? {}, rerun: "plimsoll again",
+    environment: { plimsoll_version: "", commit: "", kernel: "", host: "", cpu_model: "", cpu_count: 1, memory_bytes: 0, nics: {}, boot_id: "", started_at: "", ring: "", seed: 1, servers: {}, notes: {}, ceiling: {}, devices: {} } },
+  status: "VALID", verdict: "VALID. Said.", glance: { title: id, mark: "VALID", sentence: "Said.", facts: [], reservations: [], more_reservations: 0 },
+  labels: workloads.map((w) => w.name), spoiled: workloads.map((w) => (w.valid ? "" : "[INVALID V04]")), sweep: false, block: false, plan: "",
+  stages: [], series: [], spectra: [], resources: [], gaps: [], end: null, seal: null, ...more, analysis: { ...NOTHING, ...more.analysis },
+});
+
+export const page = (runs, more = {}) => ({ schema: "plimsoll.page/1", made_by: "0", title: null, columns: [], runs, by: [], groups: [], together: null, ...more });
+
+/** Several runs of one op, told apart by a label. */
+export function sideBySide(by, keys, values) {
+  const groups = keys.map((k, i) => ({ keys: k, lines: 3, left_out: 0, ops_per_s: about(10 * (i + 1), 0.2), bytes_per_s: null, each_ops_per_s: [10 * (i + 1), 10 * (i + 1) + 0.1, 10 * (i + 1) - 0.1], p50_ns: 1e6, p99_ns: null }));
+  return page(keys.map((_, i) => run(`run-${i}`, [workload("put", "put", 4096, 10 * (i + 1))])), { by, groups, together: { title: "t", mark: "VALID", sentence: "s", facts: [], compared: by.length - 1, values } });
+}
+
+const ratio = (value, low, high) => ({ value, low, high, n_eff: 3 });
+const compared = (measure, unit, r, more = {}) => ({
+  name: `get 64 KiB, 8 in flight: ${measure}`, unit, measure, op: "get", size_bytes: 65536, concurrency: 8, outcome: "undetermined", a_name: "before", b_name: "after", a: [1, 2, 3], b: [2, 3, 4], paired: true,
+  ratio: r, detectable: 0.5, verdict: "undetermined", ...more,
+});
+export const UNDETERMINED = [
+  compared("rate", "op/s", ratio(1.435, 0.351, 5.873)), compared("mean response", "ns", ratio(0.697, 0.169, 2.87)), compared("p99 response", "ns", ratio(0.876, 0.077, 10.02)),
+];
+
+export const SCALING = {
+  name: "get 64 KiB, 8 in flight", unit: "ops/s", verdict: "from 2 to 4 nodes, the rate grew 1.49 times, **75 %** of linear.", predictions: [],
+  points: [{ nodes: 2, per_s: { value: 439, low: -1976, high: 2854, n_eff: 2 }, efficiency: about(1, 0) }, { nodes: 4, per_s: { value: 593, low: -186, high: 1373, n_eff: 2 }, efficiency: { value: 0.75, low: 0.006, high: 98, n_eff: 2 } }],
+};
+
+/** The page as the program makes it. */
+export const html = (data) => readFileSync(join(import.meta.dirname, "../dist/report.html"), "utf8")
+  .replace("<!--PLIMSOLL_DATA-->", () => `<script type="application/json" id="plimsoll-data">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`);
+
+/** In the page: texts of charts that reach out of their drawing or lie on one another, and a page that scrolls sideways. */
+export function unreadable() {
+  const bad = [];
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > room) bad.push(`the page is ${document.documentElement.scrollWidth} wide, of ${room}`);
+  for (const svg of document.querySelectorAll(".drawing svg")) {
+    const chart = svg.closest("figure.chart")?.querySelector("h3, h4")?.textContent;
+    const box = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((e) => [e.textContent, e.getBoundingClientRect()]).filter(([t, r]) => t.trim() && r.width > 0);
+    texts.forEach(([t, r], i) => {
+      if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1) bad.push(`${chart}: '${t}' is cut off`);
+      for (const [u, q] of texts.slice(i + 1)) {
+        const [w, h] = [Math.min(r.right, q.right) - Math.max(r.left, q.left), Math.min(r.bottom, q.bottom) - Math.max(r.top, q.top)];
+        if (w > 2 && h > 3) bad.push(`${chart}: '${t}' lies on '${u}'`);
+      }
+    });
+  }
+  return bad;
+}
