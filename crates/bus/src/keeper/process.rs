@@ -52,6 +52,7 @@ fn start_ticks(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -71,10 +72,12 @@ mod tests {
         assert!(!ProcessNote::own().is_keeper_of("demo"), "this is no keeper");
         // A shell that runs a script called `fleet`, with a keeper's words.
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("fleet"), "read x; true").unwrap();
+        fs::write(dir.path().join("fleet"), "echo up; read x; true").unwrap();
         let mut command = Command::new("sh");
         command.args(["fleet", "keep", "--name", "demo"]).current_dir(dir.path());
-        let mut other = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut other = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // `spawn` returns when exec has closed the parent's pipe, which is before the kernel has laid the new command line down.
+        other.stdout.take().unwrap().read_exact(&mut [0; 3]).unwrap();
         let of = |start_ticks| ProcessNote { pid: other.id(), start_ticks, ..ProcessNote::own() };
         let note = of(start_ticks(other.id()).unwrap());
         assert!(note.is_keeper_of("demo"), "all agrees");
