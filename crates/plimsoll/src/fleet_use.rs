@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_bus::keeper::Home;
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_model::Plan;
 use plimsoll_run::CrewChoice;
 
 use crate::args::FleetArgs;
@@ -62,6 +63,15 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     }
     let _ = ARGS.set(args);
     Ok(())
+}
+
+/// What the command line says of losses becomes the plan's: the run is judged by it at any later time.
+pub fn with_losses(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    if let Some(on_agent_loss) = ARGS.get().and_then(|args| args.on_agent_loss) {
+        plan.options.on_agent_loss = on_agent_loss;
+    }
+    plan
 }
 
 /// Who carries out what is measured.
