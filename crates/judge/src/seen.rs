@@ -6,7 +6,7 @@ use plimsoll_model::outcome::OTHER_SEED;
 use plimsoll_model::plan::{AgentLoss, ControllerSpec, Pacing, TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series, SeriesCounts};
-use plimsoll_stats::judge::{AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
+use plimsoll_stats::judge::{AGENT_LOST, AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::stream::FRAME_SPAN_NS;
 use plimsoll_store::{RunData, StageData, Totals};
@@ -38,14 +38,37 @@ pub fn judge_stage(
     findings.extend(unchecked::findings(data, stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
+    let findings = losses_by_line(data, stage, lines, findings);
     (findings, judged.facts)
+}
+
+/// What a stage measured.
+fn lines_of<'a>(stage: &StageData, lines: &'a [Line<'a>]) -> Vec<&'a Line<'a>> {
+    let here =
+        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
+    lines.iter().filter(here).collect()
+}
+
+/// Of several stages, an agent that is lost in one may have been there in those before: of each its own lines are void, or qualified.
+fn losses_by_line(
+    data: &RunData,
+    stage: &StageData,
+    lines: &[Line<'_>],
+    findings: Vec<Finding>,
+) -> Vec<Finding> {
+    let mine = lines_of(stage, lines);
+    if data.stages.len() < 2 || mine.is_empty() {
+        return findings;
+    }
+    let (losses, mut rest): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|f| f.name == AGENT_LOST && f.workload.is_none());
+    rest.extend(losses.iter().flat_map(|f| mine.iter().map(|l| f.clone().on(l.label()))));
+    rest
 }
 
 /// Of several cells, what is wrong with a stage is wrong with all lines of its own cell: the others stand.
 fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
-    let here =
-        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
-    let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
+    let mine = lines_of(stage, lines);
     let Some(first) = mine.first() else { return };
     let of_one_cell = mine.iter().all(|l| l.name == first.name);
     if stage.spec.cell.is_none() || lines.len() < 2 || !of_one_cell {

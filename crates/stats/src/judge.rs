@@ -11,6 +11,7 @@ use crate::validity::{self, Facts, LittlesLawFact, QuotaUse, Turns};
 use crate::{math, rate};
 
 mod agents;
+pub use agents::AGENT_LOST;
 
 /// One op kind of one workload in the measured window: counts per slice.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -55,6 +55,9 @@ pub fn findings(stage: &StageSeen, facts: &[Facts]) -> Vec<Finding> {
     few(out)
 }
 
+/// Name of what is said of an agent that was lost.
+pub const AGENT_LOST: &str = "agent_lost";
+
 /// Totals hold for the time in which all agents were there.
 fn lost(l: &AgentLost, agent: &str) -> Finding {
     let damaged = if l.damaged { " (its file is damaged)" } else { "" };
@@ -76,7 +79,7 @@ fn lost(l: &AgentLost, agent: &str) -> Finding {
         l.at_s, l.missing_s
     );
     let level = if l.stands { Level::Qualified } else { Level::Invalid };
-    Finding::new("V24", "agent_lost", level, text).measured(l.share, 0.0).of_agent(Some(agent))
+    Finding::new("V24", AGENT_LOST, level, text).measured(l.share, 0.0).of_agent(Some(agent))
 }
 
 /// Share of the median of its like below which an agent is a straggler (a choice: what makes a sum of eight a tenth of an agent less).
