@@ -87,6 +87,11 @@ describe("agents", () => {
     expect(t.rows[1]!.slice(-2)).toEqual(["n/a", "-1.23 ms ± 310 µs"]);
     expect(t.rows[2]!.at(-1)).toBe("+90,061.3 s ± 960 µs");
   });
+  it("has its machine, and when it began and ended", () => {
+    const t = agentTable(run([{ ...agent, cpu_fraction: 0.05, nic_fraction: 0.97, start_skew_ns: -120_000, first_op_s: 0.1, last_op_s: 3600.04 }]))!;
+    expect(t.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "MiB/s", "busy", "CPU", "NIC", "p50", "p99", "start", "first op", "last op"]);
+    expect(t.rows[0]!.slice(6)).toEqual(["5.0 %", "97 %", "5.50 ms", "14.0 ms", "-120 µs", "0.1 s", "3,600.0 s"]);
+  });
   it("leaves out what nobody knows", () => {
     const { bytes_per_s: _, ...bare } = agent;
     expect(agentTable(run([bare]))!.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "busy", "p50", "p99"]);

@@ -212,11 +212,15 @@ fn with<R: Ring, T: Target<R>>(
     let mut w = Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns);
     let start_ns = line.wait() + spec.start_delay_ns;
     w.start(start_ns, spec.stop.after_ns);
-    let mut error = w.wait_for_start().and_then(|()| w.drive()).err();
+    let mut error = w.wait_for_start().err();
+    let began_ns = w.now_ns();
+    if error.is_none() {
+        error = w.drive().err();
+    }
     if error.is_none() && w.in_flight() == 0 {
         error = w.close().err();
     }
-    let end = end_of(&w, spec, ring_use, error);
+    let end = WorkerEnd { began_ns, ..end_of(&w, spec, ring_use, error) };
     if w.in_flight() > 0 || end.error.is_some() {
         // The kernel may still write into the target's memory: it is leaked, and the end says so.
         std::mem::forget(w);
@@ -242,6 +246,7 @@ fn end_of<R: Ring, T: Target<R>>(
         cause: if failed.is_some() { StopCause::Failed } else { w.cause.unwrap_or(StopCause::Asked) },
         error: failed,
         started_ns: w.started_ns(),
+        began_ns: w.started_ns(),
         stopped_ns: w.stopped_ns,
         last_submit_ns: w.last_submit_ns,
         finished_ns: w.now_ns(),

@@ -471,6 +471,7 @@ impl WorkerEnd {
             error: Some(error),
             cause: StopCause::Failed,
             started_ns: 0,
+            began_ns: 0,
             stopped_ns: 0,
             last_submit_ns: 0,
             finished_ns: 0,

@@ -6,7 +6,9 @@ use plimsoll_model::outcome::OTHER_SEED;
 use plimsoll_model::plan::{AgentLoss, ControllerSpec, Pacing, TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series, SeriesCounts};
-use plimsoll_stats::judge::{AGENT_LOST, AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
+use plimsoll_stats::judge::{
+    AGENT_LOST, AgentLost, AgentStart, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge,
+};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::stream::FRAME_SPAN_NS;
 use plimsoll_store::{RunData, StageData, Totals};
@@ -18,6 +20,7 @@ use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
 use super::reads::judge_reads;
 use super::resources::Resources;
+use super::roll::start_skew_ns;
 use super::{law, unchecked};
 
 /// The findings on one stage's window, and what the checks looked at. `limiter_known`: see [`StageSeen::limiter_known`].
@@ -174,6 +177,7 @@ fn client_seen(
         ok: of_loads(|d| d.counts.ok()),
         share_of_work: share_of_work(stage, part),
         lost: part.name.and_then(|_| lost(data, stage, totals, part)),
+        start: part.name.filter(|_| !virtual_time).and_then(|_| start(stage, part)),
         busiest_core: r.busiest_core.filter(|_| !loopback && !virtual_time),
         others_cpu: r.others_cpu,
         own_cpu: r.own_cpu,
@@ -196,6 +200,17 @@ fn client_seen(
         });
     }
     client
+}
+
+/// How an agent's load began, beside when all were told to begin.
+fn start(stage: &StageData, part: &AgentPart<'_>) -> Option<AgentStart> {
+    let skew_ns = start_skew_ns(stage, part.stage)?;
+    let warm_ns = stage.warmup_end_ns?.saturating_sub(stage.start_ns);
+    Some(AgentStart {
+        skew_s: skew_ns as f64 / 1e9,
+        bound_s: part.agent.host.clock.map_or(0.0, |c| c.bound_ns as f64 / 1e9),
+        warmup_s: warm_ns as f64 / 1e9,
+    })
 }
 
 /// What agents that are to do the same have in common: ops in flight are divided over agents, the times of an open loop over their

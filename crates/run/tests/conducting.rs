@@ -297,13 +297,15 @@ fn figures_of_a_run_that_lost_an_agent_are_those_of_the_time_in_which_all_were_t
     let window = data.stages[0].window(data.grid_ns).unwrap();
     assert_eq!((window.from, window.to), (10, data.stages[0].agents[1].lost_ns.unwrap() / data.grid_ns));
     assert!((115..=120).contains(&window.to), "{window:?}");
-    let of = |agent: &str| slices_of(&whole, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
+    let of =
+        |agent: &str| slices_of(&whole, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
     let ok: u64 = (0..3).map(|n| of(&format!("agent-{n}"))).sum();
     let line = &whole.finished().summary.workloads[0];
     assert_eq!((line.outcomes["ok"], line.valid), (ok, true));
     // And those of the same time of a run that lost nobody, but for what the two that are left find of the storage's draws.
     let quiet = conduct(dir.path(), &PLAN.replace("duration = \"5s\"", "duration = \"20s\""), agents(3));
-    let of_all = |agent: &str| slices_of(&quiet, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
+    let of_all =
+        |agent: &str| slices_of(&quiet, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
     assert_eq!(ok, (0..3).map(|n| of_all(&format!("agent-{n}"))).sum::<u64>());
 }
 
@@ -334,7 +336,11 @@ fn a_search_that_lost_an_agent_is_void_however_a_loss_is_taken() {
         .replace("concurrency = 24\n", "");
     let run = cut_in_the_middle(dir.path(), "continue", &searched);
     let lost: Vec<_> = run.finished().summary.findings.iter().filter(|f| f.name == "agent_lost").collect();
-    assert!(!lost.is_empty() && lost.iter().all(|f| f.level == plimsoll_model::Level::Invalid), "{}", told(&run));
+    assert!(
+        !lost.is_empty() && lost.iter().all(|f| f.level == plimsoll_model::Level::Invalid),
+        "{}",
+        told(&run)
+    );
     assert!(!run.finished().summary.valid);
 }
 
