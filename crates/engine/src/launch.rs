@@ -7,6 +7,7 @@ use plimsoll_model::plan::RingChoice;
 
 use crate::api::{RingUse, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
+use crate::grid::SliceGrid;
 use crate::recorder::{Outlet, Recorder};
 use crate::ring::epoll::EpollRing;
 use crate::ring::libaio::LibaioRing;
@@ -27,7 +28,7 @@ use crate::worker::{Control, Worker};
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub epoch_ns: u64,
-    pub grid_ns: u64,
+    pub grid: Arc<SliceGrid>,
     pub late_tolerance_ns: u64,
     pub control: Arc<Control>,
     /// Where reads are verified while somebody writes.
@@ -208,7 +209,7 @@ fn with<R: Ring, T: Target<R>>(
         Err(e) => return Err(give_up(line, e.into())),
     };
     let ring_use = RingUse { name: name.into(), why: why.into(), detail: ring.describe() };
-    let recorder = Recorder::new(spec, setting.grid_ns, Some(outlet));
+    let recorder = Recorder::new(spec, Arc::clone(&setting.grid), Some(outlet));
     let mut w = Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns);
     let start_ns = line.wait() + spec.start_delay_ns;
     w.start(start_ns, spec.stop.after_ns);
@@ -279,7 +280,7 @@ pub(crate) fn run_virtual(
         let built = SimWorker::build(world.clone(), spec.slots);
         let mut ring = VirtualRing::open(&built.ring).expect("a virtual ring is always to be had");
         ring.advance_to(start_ns);
-        let recorder = Recorder::new(spec, setting.grid_ns, Some(outlet));
+        let recorder = Recorder::new(spec, Arc::clone(&setting.grid), Some(outlet));
         let mut w =
             Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns)
                 .without_cpu_clock();

@@ -365,7 +365,9 @@ fn a_loss_is_judged_by_what_the_plan_says_of_it() {
     let run = write(dir.path(), &agents, &agents);
     let mut plan = Plan::from_toml(PLAN).unwrap();
     plan.options.on_agent_loss = AgentLoss::Continue;
+    run.unseal().unwrap();
     run.write_plan(&plan).unwrap();
+    run.seal("done").unwrap();
     let (s, _) = judged(&run);
     assert!(s.valid && s.answered && s.workloads[0].valid, "{:?}", s.findings);
     assert_eq!((finding(&s, "V24").level, s.workloads[0].window_s), (Level::Qualified, 13.0));

@@ -10,6 +10,7 @@ use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
 use crate::frame::incoming::Incoming;
+use crate::wire::order::ClockAhead;
 use crate::wire::pieces::Joiner;
 use crate::wire::tell::{State, WorkDone};
 
@@ -38,6 +39,10 @@ pub struct KnownAgent {
     pub events: Vec<(u64, Event)>,
     pub joiner: Joiner,
     pub fit: ClockFit,
+    /// What its clock was taken to be ahead of ours when its workers were made, and when it began to take samples: the times that it tells
+    /// count from there.
+    pub armed_ahead_ns: i64,
+    pub watched_ahead_ns: i64,
     /// Questions for the time that are open.
     pub probes: Vec<u64>,
     pub echoes: Vec<Echo>,
@@ -79,11 +84,24 @@ impl KnownAgent {
             events: Vec::new(),
             joiner: Joiner::up_to(LONGEST_TELL),
             fit: ClockFit::default(),
+            armed_ahead_ns: 0,
+            watched_ahead_ns: 0,
             probes: Vec::new(),
             echoes: Vec::new(),
             part: None,
             heeded: now,
         }
+    }
+
+    /// How its clock has gone since its workers were made. `None`: nothing is known of it.
+    pub fn clock_ahead(&self, epoch_ns: u64) -> Option<ClockAhead> {
+        let now_ns = plimsoll_engine::ring::monotonic_ns();
+        let clock = self.fit.at(now_ns)?;
+        Some(ClockAhead {
+            at_ns: now_ns.checked_sub(epoch_ns)?,
+            ahead_ns: clock.offset_ns.saturating_sub(self.armed_ahead_ns),
+            drift_ns_per_s: clock.drift_ns_per_s.round() as i64,
+        })
     }
 
     /// It has a part of the stage of which something is still to come.
