@@ -34,9 +34,11 @@ export function ofAgents(run: Run): string | null {
   if (all.length === 0) return null;
   const shares = all.map((a) => a.share);
   const bounds = all.flatMap((a) => a.clock_bound_ns ?? []);
-  const behind = [...new Set(run.summary.findings.flatMap((f) => (f.name === "straggler" && f.agent ? [f.agent] : [])))];
+  const named = (name: string): string[] => [...new Set(run.summary.findings.flatMap((f) => (f.name === name && f.agent ? [f.agent] : [])))];
+  const [behind, lost] = [named("straggler"), named("agent_lost")];
   return [`${all.length} agents`,
     ...(run.summary.answered ? [`${percent(Math.min(...shares))} to ${percent(Math.max(...shares))} each`] : []),
+    ...(lost.length ? [`${lost.join(", ")} lost`] : []),
     ...(behind.length ? [`${behind.join(", ")} did less than the others`] : []),
     ...(bounds.length ? [`clocks within ${latency(Math.max(...bounds))}`] : [])].join(", ");
 }

@@ -100,6 +100,11 @@ describe("agents", () => {
     expect(ofAgents(run([agent, near, far]))).toBe("3 agents, 20 % to 40 % each, lg-3 did less than the others, clocks within 960 µs");
     expect(ofAgents(run([agent, near, far], false))).toBe("3 agents, lg-3 did less than the others, clocks within 960 µs");
   });
+  it("names who was lost in its title", () => {
+    const s = run([agent, near, far]);
+    s.summary.findings.push({ ...straggler, code: "V24", name: "agent_lost", agent: "lg-2" } as Run["summary"]["findings"][number]);
+    expect(ofAgents(s)).toBe("3 agents, 20 % to 40 % each, lg-2 lost, lg-3 did less than the others, clocks within 960 µs");
+  });
   it("is not there where a run has one", () => expect([agentTable(run()), ofAgents(run())]).toEqual([null, null]));
 });
 

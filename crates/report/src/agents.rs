@@ -93,11 +93,26 @@ pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
     };
     let bound = all.iter().filter_map(|a| a.clock_bound_ns).max();
     let clocks = bound.map_or(String::new(), |b| format!("; clocks within {}", format_latency_ns(b as f64)));
-    Some(format!("{}{who}{clocks}", all.len()))
+    Some(format!("{}{who}{}{clocks}", all.len(), lost(s)))
+}
+
+/// `; lg-3 lost`
+fn lost(s: &RunSummary) -> String {
+    let mut names: Vec<&str> =
+        s.findings.iter().filter(|f| f.name == "agent_lost").filter_map(|f| f.agent.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => String::new(),
+        n if n > MOST_NAMED => format!("; {n} lost"),
+        _ => format!("; {} lost", names.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::{Finding, Level};
+
     use super::*;
 
     fn of(agents: u32, answered: bool) -> RunSummary {
@@ -118,6 +133,21 @@ mod tests {
         assert_eq!(line(5, true), "5: lg-1 6.7 % at least, lg-5 33 % at most; clocks within 500 us");
         assert_eq!(line(2, false), "2: lg-1, lg-2; clocks within 200 us");
         assert_eq!(line(5, false), "5; clocks within 500 us");
+    }
+
+    #[test]
+    fn who_was_lost_is_told_in_the_line() {
+        let lost = |names: &[u32]| {
+            let one = |n: &u32| {
+                let agent = format!("lg-{n}");
+                Finding::new("V24", "agent_lost", Level::Qualified, "x").of_agent(Some(&agent))
+            };
+            let s = RunSummary { findings: names.iter().map(one).collect(), ..of(2, false) };
+            in_a_line(&s).unwrap()
+        };
+        assert_eq!(lost(&[2]), "2: lg-1, lg-2; lg-2 lost; clocks within 200 us");
+        assert_eq!(lost(&[2, 1, 2]), "2: lg-1, lg-2; lg-1, lg-2 lost; clocks within 200 us");
+        assert_eq!(lost(&[1, 2, 3, 4, 5]), "2: lg-1, lg-2; 5 lost; clocks within 200 us");
     }
 
     #[test]

@@ -234,6 +234,11 @@ impl FleetCrew {
             aborted: None,
             ends_ns: lower::planned_ns(order.stage).map(|planned| at_ns.saturating_add(planned)),
             stopped: None,
+            may_block: order
+                .stage
+                .workloads
+                .iter()
+                .any(|w| self.plan.target_of(w).is_ok_and(|(_, t)| t.is_on_files())),
             epoch_ns: order.epoch_ns,
             ready: Default::default(),
         });

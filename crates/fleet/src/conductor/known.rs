@@ -138,6 +138,9 @@ pub struct StageUnderway {
     pub ends_ns: Option<u64>,
     /// Since when it is told to stop.
     pub stopped: Option<Instant>,
+    /// It is of devices or files: a call of the system that flushes what was written may not come back for minutes, and nothing shows that
+    /// it goes on. Only who was told to cancel has to end.
+    pub may_block: bool,
     /// What has come, and was not taken yet.
     pub ready: VecDeque<Arrival>,
 }
@@ -147,6 +150,9 @@ impl StageUnderway {
     pub fn over_for(&self) -> Option<Duration> {
         if self.in_lockstep {
             return None;
+        }
+        if self.may_block {
+            return self.aborted.map(|at| at.elapsed());
         }
         let now_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
         let planned = self.ends_ns.and_then(|end| now_ns.checked_sub(end)).map(Duration::from_nanos);
