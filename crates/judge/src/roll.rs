@@ -116,8 +116,8 @@ struct Sum {
     times: SparseHistogram,
     /// Some were not kept: what there is of them is not all.
     without_times: bool,
-    /// Shares of its machine's CPU time and of its interface's speed, by the seconds that they were seen for: the sums of share times seconds,
-    /// and of these.
+    /// Shares of its machine's CPU time and of its interface's speed: the sum of each share times the seconds that it was seen for, and of
+    /// these seconds.
     cpu: (f64, f64),
     nic: (f64, f64),
     skew_ns: Option<i64>,

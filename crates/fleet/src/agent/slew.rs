@@ -12,8 +12,8 @@ use crate::wire::order::ClockAhead;
 const LEAD_NS: u64 = 2_000_000_000;
 /// And holds for so long: clocks are compared as often.
 const SPAN_NS: u64 = 10_000_000_000;
-/// A slice is longer or shorter than the grid's step by one part in so many at the most: ten times what crystals differ by, and far below what a
-/// rate can be told to.
+/// A slice is longer or shorter than the grid's step by one part in so many at the most: ten times what crystals differ by, and far below
+/// what a rate can be told to.
 const MOST: u64 = 2000;
 
 /// The grid of a stage that runs, and all that it followed.
