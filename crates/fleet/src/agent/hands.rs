@@ -11,8 +11,9 @@ use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
-use plimsoll_setup::objects::FoundObjects;
-use plimsoll_setup::s3::{Reach, ReachTold};
+use plimsoll_setup::Interrupt;
+use plimsoll_setup::objects::{FoundObjects, Guarded};
+use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
 use plimsoll_store::{RunDir, StoreError};
 
 use super::engagement::Engagement;
@@ -20,6 +21,7 @@ use super::{AgentOptions, AgentTime};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
+use crate::wire::errand::Errand;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 
@@ -45,6 +47,8 @@ struct Work {
     own: OwnRecord,
     host: String,
     armed: Option<(LocalArmed, bool)>,
+    /// Buckets that it asks for its conductor, by target and endpoint.
+    errands: BTreeMap<(String, usize), Guarded<AdminStore>>,
     disbanded: bool,
 }
 
@@ -75,6 +79,7 @@ impl Hands {
     fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
+            Assignment::Errand(errand) => self.errand(&errand),
             Assignment::Muster { roll, seat, claims } => {
                 self.muster(roll.into_iter().map(Rolled::from).collect(), seat, &claims)
             }
@@ -112,7 +117,7 @@ impl Hands {
         let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
-        self.work = Some(Work { plan, crew, own, host: String::new(), armed: None, disbanded: false });
+        self.work = Some(Work { plan, crew, own, host: String::new(), armed: None, errands: BTreeMap::new(), disbanded: false });
         Ok(WorkDone::Well)
     }
 
@@ -124,6 +129,29 @@ impl Hands {
             (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
         let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
         RunDir::create_at(&free)
+    }
+
+    /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.
+    fn errand(&mut self, errand: &Errand) -> Result<WorkDone, AgentRefusal> {
+        self.options.bounds.check_claims(std::iter::once(&errand.told))?;
+        let run = self.engagement.run.clone();
+        self.with(|work| {
+            let Some(TargetSpec::S3(target)) = work.plan.targets.get(&errand.target) else {
+                return Err(AgentRefusal::new(format!("the plan has no bucket '{}'", errand.target), ""));
+            };
+            if errand.mark.rsplit_once('.').map(|(id, _)| id) != Some(run.as_str()) {
+                return Err(AgentRefusal::new("it is asked to act for another run than its own", ""));
+            }
+            let at = (errand.target.clone(), errand.endpoint);
+            if !work.errands.contains_key(&at) {
+                // Not the run's own interrupt: what it made is removed after that, too.
+                let store = errand.told.bucket(target, errand.endpoint, &Interrupt::default());
+                let store = store.map_err(CrewError::from)?;
+                let guarded = Guarded::new(store, &errand.mark, target.create_bucket);
+                work.errands.insert(at.clone(), guarded);
+            }
+            Ok(WorkDone::Errand(Box::new(errand.run(&work.errands[&at], target))))
+        })
     }
 
     fn muster(
@@ -268,7 +296,7 @@ fn disk(e: StoreError) -> AgentRefusal {
 fn state_of(job: &Assignment) -> State {
     match job {
         Assignment::Hire { .. } => State::Planning,
-        Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
+        Assignment::Errand(_) | Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

@@ -10,9 +10,10 @@ use plimsoll_lower::{self as lower, Agent as Rolled};
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{AgentHost, Event, Finding, Plan, Sample, WorkerId};
 use plimsoll_setup::Interrupt;
-use plimsoll_setup::s3::Reach;
+use plimsoll_setup::s3::{Errands, Reach};
 
 use super::ask::{Barrier, Came};
+use super::errands::FleetErrands;
 use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
@@ -254,6 +255,10 @@ impl Crew for FleetCrew {
         let with_clock =
             |(h, a): (&AgentHost, &known::KnownAgent)| AgentHost { clock: a.fit.at(now_ns), ..h.clone() };
         self.hosts.iter().zip(&inside.agents).map(with_clock).collect()
+    }
+
+    fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {
+        Some(Box::new(FleetErrands::new(&self.open.link, mark)))
     }
 
     fn muster(&mut self, claims: BTreeMap<String, Reach>) -> Result<(), CrewError> {

@@ -12,12 +12,13 @@ use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{AgentHost, Event, Plan};
 use plimsoll_run::Recruit;
-use plimsoll_setup::Interrupt;
-use plimsoll_setup::s3::{CANNED, EMBEDDED};
+use plimsoll_setup::{Interrupt, SetupError};
+use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 
 use super::ask::Barrier;
 use super::choice::Choice;
 use super::crew::FleetCrew;
+use super::errands::FleetErrands;
 use super::link::OpenLink;
 use super::listen::gone;
 use super::roll_call::{Present, roll_call};
@@ -27,6 +28,9 @@ use crate::wire::order::Assignment;
 const LISTEN: Duration = Duration::from_millis(1200);
 /// Of a number of agents that is asked for, the last may still be on its way.
 const LISTEN_FOR_ALL: Duration = Duration::from_secs(3);
+
+/// Agents that a cleanup takes: the one that works, and those in its place.
+const CLEANERS: usize = 3;
 
 /// How a fleet is used for a run.
 #[derive(Debug, Clone)]
@@ -88,6 +92,57 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// A line to agents who work for this run from now on.
+    fn hire(
+        &self,
+        chosen: &[Present],
+        run: &str,
+        plan: &Plan,
+        interrupt: &Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<OpenLink, CrewError> {
+        let (bus, identity) = (Arc::clone(&self.bus), Arc::clone(&self.identity));
+        let deadman = self.options.deadman;
+        let open = OpenLink::new(bus, &self.subjects, identity, run, chosen, deadman)?;
+        open.link.know_clocks()?;
+        let deadman_ns = deadman.as_nanos() as u64;
+        let hire = || Assignment::Hire { plan: plan.to_toml(), deadman_ns };
+        let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
+        open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
+        let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
+        open.link.ask_each(jobs, asked)?;
+        Ok(open)
+    }
+
+    /// How many agents a run gets.
+    pub fn count(&self) -> Result<u32, SetupError> {
+        Ok(self.chosen().map_err(in_setup)?.len() as u32)
+    }
+
+    /// Agents who clean up in buckets what a run that is over has left there: one does it, and a few are there for where it cannot.
+    pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
+        let hired = self.chosen().and_then(|mut chosen| {
+            chosen.truncate(CLEANERS);
+            self.hire(&chosen, run, plan, interrupt, &mut |_| {})
+        });
+        hired.map(|open| Cleaners { open }).map_err(in_setup)
+    }
+}
+
+/// Agents who clean up; let go where this is dropped.
+#[derive(Debug)]
+pub struct Cleaners {
+    open: OpenLink,
+}
+
+impl Cleaners {
+    /// For the run of this mark.
+    pub fn errands(&self, mark: &str) -> Box<dyn Errands> {
+        Box::new(FleetErrands::new(&self.open.link, mark))
+    }
+}
+
 impl Recruit for Fleet {
     fn recruit(
         &self,
@@ -102,16 +157,8 @@ impl Recruit for Fleet {
         if plan.targets.values().any(TargetSpec::is_on_files) {
             one_each(&hosts)?;
         }
-        let (bus, identity) = (Arc::clone(&self.bus), Arc::clone(&self.identity));
         let deadman = self.options.deadman;
-        let open = OpenLink::new(bus, &self.subjects, identity, run, &chosen, deadman)?;
-        open.link.know_clocks()?;
-        let deadman_ns = deadman.as_nanos() as u64;
-        let hire = || Assignment::Hire { plan: plan.to_toml(), deadman_ns };
-        let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
-        open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
-        let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
-        open.link.ask_each(jobs, asked)?;
+        let open = self.hire(&chosen, run, plan, interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
             name: h.agent.clone(),
             host: h.machine.host.clone(),
@@ -121,6 +168,14 @@ impl Recruit for Fleet {
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
         Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone())))
+    }
+}
+
+/// No engine is at work where agents are looked for.
+fn in_setup(e: CrewError) -> SetupError {
+    match e {
+        CrewError::Setup(e) => e,
+        CrewError::Engine(what) => SetupError::Bug(what),
     }
 }
 

@@ -9,6 +9,8 @@ use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::s3::ReachTold;
 use serde::{Deserialize, Serialize};
 
+use super::errand::Errand;
+
 /// An order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,8 @@ pub enum Assignment {
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
     },
+    /// Asks the storage in place of the conductor.
+    Errand(Box<Errand>),
     /// Who all the agents are, and what was claimed for them.
     Muster {
         /// All, in order of their numbers.

@@ -6,6 +6,7 @@ use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use super::errand::ErrandDone;
 use crate::error::AgentRefusal;
 
 /// From whom, and what.
@@ -115,6 +116,8 @@ impl State {
 pub enum WorkDone {
     /// Nothing more to tell.
     Well,
+    /// The storage was asked.
+    Errand(Box<ErrandDone>),
     /// It reached what it needs.
     Mustered {
         /// What the devices are, by target and fact.
