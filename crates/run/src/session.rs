@@ -504,7 +504,8 @@ fn are_so_many(plan: &Plan, there: usize) -> Result<(), RunError> {
 /// Whose word it is that nothing was left is in the result.
 fn asked_by(target: &str, agents: &[String], why: &str) -> Finding {
     let s = if agents.len() == 1 { "" } else { "s" };
-    let text = format!("Markers, listings and cleanup of '{target}' by agent{s} {}, {why}.", agents.join(", "));
+    let text =
+        format!("Markers, listings and cleanup of '{target}' by agent{s} {}, {why}.", agents.join(", "));
     Finding::new("F21", "claimed_by_agent", Level::Info, text)
 }
 

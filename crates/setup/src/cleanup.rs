@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use plimsoll_model::plan::{S3Target, TargetSpec};
-use plimsoll_model::{Event, Plan};
 use plimsoll_model::text::clean as clean_text;
+use plimsoll_model::{Event, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
 use crate::removal::{How, bucket_target, bucket_things, forget_embedded, has_uploads, local_things, words};
-use crate::safety::marker::Content;
 use crate::s3::{ClaimBy, Errands};
+use crate::safety::marker::Content;
 use crate::safety::trees;
 use crate::{s3, server};
 

@@ -61,7 +61,8 @@ impl Bounds {
         ))
     }
 
-    fn dir(&self, path: &Path) -> Result<(), AgentRefusal> {
+    /// Refuses a directory that is outside.
+    pub fn dir(&self, path: &Path) -> Result<(), AgentRefusal> {
         if self.is_in_dirs(&real(path)) {
             return Ok(());
         }

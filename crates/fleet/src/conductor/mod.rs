@@ -4,6 +4,7 @@ mod ask;
 mod choice;
 mod crew;
 mod errands;
+mod ground;
 mod known;
 #[cfg(test)]
 mod liars;

@@ -10,10 +10,11 @@ use plimsoll_bus::{Bus, Identity};
 use plimsoll_crew::{Crew, CrewError};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{AgentHost, Event, Plan};
+use plimsoll_model::text::clean;
+use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
 use plimsoll_run::Recruit;
-use plimsoll_setup::{Interrupt, SetupError};
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
+use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
@@ -154,9 +155,6 @@ impl Recruit for Fleet {
         for_many(plan)?;
         let chosen = self.chosen()?;
         let hosts = hosts(&chosen);
-        if plan.targets.values().any(TargetSpec::is_on_files) {
-            one_each(&hosts)?;
-        }
         let deadman = self.options.deadman;
         let open = self.hire(&chosen, run, plan, interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
@@ -167,8 +165,46 @@ impl Recruit for Fleet {
         };
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
-        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone())))
+        let of = |p: &Present| [p.name.clone(), p.version().to_owned(), p.machine().kernel.clone()];
+        let unlike = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
+        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone()).with_findings(unlike)))
     }
+}
+
+/// Agents (name, version, kernel) that are not what the conductor, or the others, are. They understand each other, and what they measure
+/// may differ for that.
+fn unlike(agents: &[[String; 3]], ours: &str) -> Vec<Finding> {
+    let groups = |field: usize| {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        agents.iter().for_each(|a| all.entry(&a[field]).or_default().push(&a[0]));
+        all
+    };
+    let words = |(what, names): (&&str, &Vec<&str>)| {
+        const SHOWN: usize = 4;
+        let more = names.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} on {}{more}", clean(what), names[..names.len().min(SHOWN)].join(", "))
+    };
+    let mut out = Vec::new();
+    let versions = groups(1);
+    if versions.keys().any(|v| *v != ours) {
+        let there = versions.iter().map(words).collect::<Vec<_>>().join("; ");
+        let text = format!(
+            "The agents run other versions of plimsoll than this one ({ours}): {there}. Plans and records are the same in all of them."
+        );
+        out.push(Finding::new("F23", "unlike_versions", Level::Info, text));
+    }
+    let kernels = groups(2);
+    if kernels.len() > 1 {
+        let there = kernels.iter().map(words).collect::<Vec<_>>().join("; ");
+        out.push(Finding::new(
+            "F24",
+            "unlike_kernels",
+            Level::Info,
+            format!("The agents' kernels differ: {there}."),
+        ));
+    }
+    out
 }
 
 /// No engine is at work where agents are looked for.
@@ -207,23 +243,6 @@ fn for_many(plan: &Plan) -> Result<(), CrewError> {
     Ok(())
 }
 
-/// Two agents on one machine would use the same devices and directories.
-fn one_each(hosts: &[AgentHost]) -> Result<(), CrewError> {
-    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    for h in hosts {
-        if let Some(other) = seen.insert(&h.machine.boot_id, &h.agent) {
-            return Err(CrewError::input(
-                format!(
-                    "agents {other} and {} are on one machine, and would use the same devices and files",
-                    h.agent
-                ),
-                "Use one agent of each machine for devices and files (--agents label=value)",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// The agents' machines. Two machines of one name are told apart by their agents' names: records of samples are called by hosts.
 fn hosts(chosen: &[Present]) -> Vec<AgentHost> {
     let mut boots: BTreeMap<String, String> = BTreeMap::new();
@@ -236,4 +255,24 @@ fn hosts(chosen: &[Present]) -> Vec<AgentHost> {
         AgentHost { agent: p.name.clone(), number, machine, clock: None }
     };
     (0..).zip(chosen).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_unlike_the_others_is_told_by_name() {
+        let agent = |name: &str, version: &str, kernel: &str| [name, version, kernel].map(str::to_owned);
+        let same = [agent("a", "0.1.0", "6.1"), agent("b", "0.1.0", "6.1")];
+        assert_eq!(unlike(&same, "0.1.0"), []);
+        let text = |agents: &[[String; 3]]| -> Vec<String> {
+            unlike(agents, "0.1.0").into_iter().map(|f| f.text).collect()
+        };
+        let other = text(&[agent("a", "0.1.0", "6.1"), agent("b", "0.1.1", "6.1")]);
+        assert!(other.len() == 1 && other[0].contains("0.1.0 on a; 0.1.1 on b"), "{other:?}");
+        let old =
+            text(&[agent("a", "0.1.0", "6.1"), agent("b", "0.1.0", "5.15"), agent("c", "0.1.0", "6.1")]);
+        assert!(old.len() == 1 && old[0].contains("5.15 on b; 6.1 on a, c"), "{old:?}");
+    }
 }

@@ -43,6 +43,8 @@ pub enum Assignment {
     },
     /// Asks the storage in place of the conductor.
     Errand(Box<Errand>),
+    /// Looks at what the plan's devices and files are there.
+    Survey,
     /// Who all the agents are, and what was claimed for them.
     Muster {
         /// All, in order of their numbers.
@@ -51,6 +53,9 @@ pub enum Assignment {
         seat: u32,
         /// Places in buckets, by target.
         claims: BTreeMap<String, ReachTold>,
+        /// Targets whose directory others have, too: each agent's files lie in one of its own.
+        #[serde(default)]
+        apart: BTreeSet<String>,
     },
     /// Takes samples of its host from now on.
     Watch {

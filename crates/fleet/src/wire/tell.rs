@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
+use plimsoll_setup::safety::survey::Survey;
 use serde::{Deserialize, Serialize};
 
 use super::errand::ErrandDone;
@@ -118,6 +119,8 @@ pub enum WorkDone {
     Well,
     /// The storage was asked.
     Errand(Box<ErrandDone>),
+    /// What the plan's devices and files are.
+    Surveyed(Survey),
     /// It reached what it needs.
     Mustered {
         /// What the devices are, by target and fact.

@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn on_devices_jobs_are_what_each_has() {
-        let p = plan("kind = \"block\"\npath = \"/dev/sdz\"", "mix = { read = 1 }\nconcurrency = 16\njobs = 2");
+        let p =
+            plan("kind = \"block\"\npath = \"/dev/sdz\"", "mix = { read = 1 }\nconcurrency = 16\njobs = 2");
         let w = p.for_each_of(3).unwrap().stages.remove(0).workloads.remove(0);
         assert_eq!((w.concurrency, w.jobs), (16, Some(6)));
     }

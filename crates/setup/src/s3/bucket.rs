@@ -103,8 +103,7 @@ pub(super) fn way(
 pub(super) fn without_keys(target: &S3Target) -> Result<Access, SetupError> {
     let endpoints = access::endpoints_without_keys(target)?;
     let redirects = access::parse_endpoints(&target.redirects_to)?;
-    let nobody =
-        Credentials { access_key: String::new(), secret_key: String::new(), session_token: None };
+    let nobody = Credentials { access_key: String::new(), secret_key: String::new(), session_token: None };
     let region = target.region.clone().unwrap_or_default();
     Ok(Access { endpoints, redirects, credentials: nobody, region, target: target.clone() })
 }

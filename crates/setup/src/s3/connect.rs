@@ -168,7 +168,9 @@ pub fn claim(
         // It keeps nothing, whatever it answers.
         _ if admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) => {}
         // Not wrong keys: a server that denies everything is measured as what it is.
-        Err(StoreFault::Forbidden(told)) if objects::nothing_is_allowed(&*admin, journal, place, &prefix)? => {
+        Err(StoreFault::Forbidden(told))
+            if objects::nothing_is_allowed(&*admin, journal, place, &prefix)? =>
+        {
             refused = Some(told.to_string());
         }
         // One time-out is enough.
