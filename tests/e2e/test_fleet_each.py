@@ -31,3 +31,13 @@ def test_a_dry_run_says_it_and_a_run_on_one_machine_refuses_it(three, over, plim
     alone = plimsoll(*load, "--each", server=embedded)
     assert alone.code == 2 and "--each is of a fleet, and none is used" in alone.err, alone.err
     assert not bucket_here.keys()
+
+
+def test_an_embedded_server_is_started_for_agents_of_this_machine(three, over, runs):  # noqa: F811
+    get = ["object", "get", "--endpoint", "embedded", "--size", "4KiB", "--objects", "40", "--concurrency", "6", "--warmup", "0s"]
+    r = measured(over(*get, "--duration", "2s", "--verify", "--json"))
+    assert r.workload("get")["outcomes"]["ok"] > 50, r.err
+    assert len(r.summary["agents"]) == 3
+    r = measured(over("object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--size", "4KiB", "--concurrency", "6",
+                      "--warmup", "0s", "--duration", "2s", "--json"))
+    assert r.workload("put")["outcomes"]["ok"] > 20, r.err

@@ -195,3 +195,11 @@ def test_no_secret_is_in_what_the_conductor_keeps(fleet, conductor, bucket_here,
     kept = [f.read_bytes() for f in run.rglob("*") if f.is_file()]
     assert kept and not any(embedded.secret_key.encode() in text for text in kept)
     assert embedded.secret_key not in r.err + r.out
+
+
+def test_an_embedded_server_that_agents_do_not_reach_is_refused_by_name(fleet, conductor):
+    """Of one machine, and yet not on one network: it is found before there is load, and nothing stays."""
+    fleet("lg-1")
+    r = conductor("object", "put", "--endpoint", "embedded", *LOAD, "--duration", "2s", "--fleet")
+    assert r.code == 2 and "agent lg-1: it does not reach the storage: http://127.0.0.1:" in r.err, r.err
+    assert not list(conductor.runs.glob("*/journal")), "no run is left"

@@ -175,6 +175,7 @@ mod tests {
             region: String::new(),
             prefix: String::new(),
             is_here: false,
+            made_keys: None,
         };
         let check = |bounds: &Bounds, url| bounds.check_claims([told(url)].iter());
         check(&Bounds::default(), "http://s3:9000").unwrap();

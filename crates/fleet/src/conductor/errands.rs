@@ -55,7 +55,7 @@ impl Errands for FleetErrands {
             link: Arc::clone(&self.link),
             asked: Arc::clone(&self.asked),
             target: target.to_owned(),
-            told: ReachTold { endpoints, region, prefix: String::new(), is_here: false },
+            told: ReachTold { endpoints, region, prefix: String::new(), is_here: false, made_keys: None },
             endpoint,
             mark: self.mark.clone(),
             seen: RefCell::default(),

@@ -152,8 +152,8 @@ impl Recruit for Fleet {
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<Box<dyn Crew>, CrewError> {
-        for_many(plan)?;
         let chosen = self.chosen()?;
+        for_many(plan, &chosen)?;
         let hosts = hosts(&chosen);
         let deadman = self.options.deadman;
         let open = self.hire(&chosen, run, plan, interrupt, events)?;
@@ -226,17 +226,20 @@ fn told(roll: &[Rolled], deadman: Duration) -> String {
     format!("{} agent{s}: {names}; who is silent for {lost} s counts as lost", roll.len())
 }
 
-/// What is on the conductor's own machine is no server for agents elsewhere.
-fn for_many(plan: &Plan) -> Result<(), CrewError> {
+/// A server that is started for the run listens on the conductor's loopback: only agents on the same machine reach it.
+fn for_many(plan: &Plan, chosen: &[Present]) -> Result<(), CrewError> {
+    let here = plimsoll_run::machine().boot_id;
+    let Some(far) = chosen.iter().find(|p| p.machine().boot_id != here) else { return Ok(()) };
     for (name, spec) in &plan.targets {
         if let TargetSpec::S3(s3) = spec
             && let Some(word) = s3.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED)
         {
             return Err(CrewError::input(
                 format!(
-                    "target '{name}': the {word} server is started for one machine, and agents are on others"
+                    "target '{name}': the {word} server is started on this machine, for agents on the same one, and {} is on another",
+                    far.name
                 ),
-                "Start one that all of them reach with `plimsoll target s3`, and name its endpoint",
+                "Start one that all of them reach with `plimsoll target s3 --listen ADDRESS:PORT`, and name its endpoint",
             ));
         }
     }

@@ -121,6 +121,18 @@ fn why_not_reached(target: &S3Target, interrupt: &Interrupt) -> Result<Option<St
     })
 }
 
+/// Refuses endpoints that take no connection from this machine, by name, before there is any load.
+pub(super) fn all_answer(endpoints: &[Endpoint], interrupt: &Interrupt) -> Result<(), SetupError> {
+    let endpoints = endpoints.to_vec();
+    match interrupt.unless_ended(move || Ok(endpoints.iter().find_map(no_connection)))? {
+        None => Ok(()),
+        Some(why) => Err(SetupError::input(
+            format!("it does not reach the storage: {why}"),
+            "Check the address, and the way to it from that machine, or leave the agent out (--agents label=value)",
+        )),
+    }
+}
+
 /// Why an endpoint takes no connection from here.
 fn no_connection(endpoint: &Endpoint) -> Option<String> {
     let told = |e: std::io::Error| Some(format!("{endpoint}: {e}"));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plimsoll_model::plan::{EmbeddedSpec, S3Target, Workload};
+use plimsoll_model::text::keep_secret;
 use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::Journal;
 use plimsoll_store::rundir::descriptors_for;
@@ -16,7 +17,7 @@ use crate::error::SetupError;
 use crate::interrupt::Interrupt;
 use crate::objects::{self, Area, FoundObjects, ObjectStore, StoreFault, WantedObjects};
 use crate::removal::{self, How};
-use crate::server::{self, EmbeddedServer};
+use crate::server::{self, EmbeddedServer, ReadyLine};
 
 /// The word that stands for the embedded server in a plan.
 pub const EMBEDDED: &str = "embedded";
@@ -35,11 +36,13 @@ pub struct Reach {
     pub prefix: String,
     /// The storage runs on this machine.
     pub is_here: bool,
+    /// It is a server that was started for this run, whose keys nobody else has and which end with it.
+    pub is_own_server: bool,
 }
 
-/// What an agent on another machine is told of a place that was claimed. No secrets are in it: with the plan, which says where keys are
-/// found, it finds its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an agent is told of a place that was claimed. No secret of anybody's is in it: with the plan, which says where keys are found, it
+/// finds its own. A server that was started for this run alone has keys that were made for it, and goes with them.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReachTold {
     /// As URLs, in the order in which they were named.
     pub endpoints: Vec<String>,
@@ -49,6 +52,15 @@ pub struct ReachTold {
     pub prefix: String,
     /// The endpoints are each machine's own: the storage runs where the agent does.
     pub is_here: bool,
+    /// Access key and secret key of a server that was started for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_keys: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for ReachTold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReachTold").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
 }
 
 impl Reach {
@@ -59,6 +71,10 @@ impl Reach {
             region: self.access.region.clone(),
             prefix: self.prefix.clone(),
             is_here: self.is_here,
+            made_keys: self.is_own_server.then(|| {
+                let keys = &self.access.credentials;
+                (keys.access_key.clone(), keys.secret_key.clone())
+            }),
         }
     }
 
@@ -73,7 +89,9 @@ impl Reach {
     ) -> Result<Self, SetupError> {
         check_descriptors(plan, agents)?;
         let access = told.access(target, interrupt)?;
-        Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here })
+        bucket::all_answer(&access.endpoints, interrupt)?;
+        let is_own_server = told.made_keys.is_some();
+        Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here, is_own_server })
     }
 }
 
@@ -81,7 +99,12 @@ impl ReachTold {
     fn access(&self, target: &S3Target, interrupt: &Interrupt) -> Result<Access, SetupError> {
         let region = Some(self.region.clone()).filter(|r| !r.is_empty()).or_else(|| target.region.clone());
         let target = S3Target { endpoints: self.endpoints.clone(), region, ..target.clone() };
-        read(&target, None, interrupt).map(|(access, _)| access)
+        let ready = self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
+            keep_secret(secret);
+            let (access_key, secret_key) = (access.clone(), secret.clone());
+            ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
+        });
+        read(&target, ready, interrupt).map(|(access, _)| access)
     }
 
     /// The bucket at one of the endpoints, for an agent that is asked to do there what its conductor cannot.
@@ -244,7 +267,7 @@ fn reached(
     match way {
         Way::Here => {
             check_descriptors(plan, 1)?;
-            let (access, admin) = read(target, server, interrupt)?;
+            let (access, admin) = read(target, server.map(|s| s.ready.clone()), interrupt)?;
             Ok((access, Box::new(admin)))
         }
         Way::ByErrands(..) => {
@@ -353,10 +376,10 @@ pub fn bucket_for(
 /// waits has had enough.
 fn read(
     target: &S3Target,
-    server: Option<&EmbeddedServer>,
+    ready: Option<ReadyLine>,
     interrupt: &Interrupt,
 ) -> Result<(Access, AdminStore), SetupError> {
-    let (target, ready) = (target.clone(), server.map(|s| s.ready.clone()));
+    let target = target.clone();
     interrupt.unless_ended(move || {
         let access = access(&target, ready.as_ref())?;
         let admin = AdminStore::new(&access)?;
@@ -380,7 +403,8 @@ pub fn embedded_admin(
 impl BucketClaim {
     /// What agents are told of it.
     pub fn reach(&self) -> Reach {
-        Reach { access: self.access.clone(), prefix: self.prefix.clone(), is_here: self.is_here() }
+        let (access, prefix) = (self.access.clone(), self.prefix.clone());
+        Reach { access, prefix, is_here: self.is_here(), is_own_server: self.server.is_some() }
     }
 
     /// As URLs, in the order in which they were named.
