@@ -12,7 +12,8 @@ use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;
 use crate::error::RunError;
-use crate::options::Options;
+use crate::kept;
+use crate::options::{CrewChoice, Options};
 use crate::session::Session;
 
 /// A run that came to an end, with a result.
@@ -60,6 +61,15 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
             "the run has ended, so there is nothing to resume",
             "Run the plan again",
         ));
+    }
+    if let CrewChoice::Fleet(recruit) = &options.crew {
+        let _held = run.journal()?;
+        for a in kept::fetch_into(&run, recruit.as_ref(), &options.interrupt, true, &mut events)? {
+            let text = format!("agent {}: {} slices of its own record, fetched", a.agent, a.slices);
+            let missing =
+                if a.missing.is_empty() { String::new() } else { format!("; missing: {}", a.missing) };
+            events(Event::Message(text + &missing));
+        }
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
     let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events)?;

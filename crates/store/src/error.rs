@@ -23,7 +23,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn io<'a>(
+    pub fn io<'a>(
         doing: &'static str,
         path: &'a std::path::Path,
     ) -> impl FnOnce(std::io::Error) -> StoreError + 'a {

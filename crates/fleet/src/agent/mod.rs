@@ -2,9 +2,11 @@
 //! conductor is silent for too long.
 
 mod bounds;
+mod delivery;
 mod desk;
 mod engagement;
 mod hands;
+mod records;
 mod voice;
 
 use std::collections::BTreeMap;
@@ -20,7 +22,9 @@ use plimsoll_engine::ring::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
+pub(crate) use delivery::AT_ONCE;
 use desk::Desk;
+pub use records::KeepRecords;
 
 /// Whether it is to stop is asked so often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -38,6 +42,8 @@ pub struct AgentOptions {
     pub bounds: Bounds,
     /// The public key of the conductor that it obeys.
     pub conductor: String,
+    /// How much of its own records it keeps.
+    pub keep: KeepRecords,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
 }

@@ -11,12 +11,13 @@ use plimsoll_crew::{Crew, CrewError};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{AgentHost, Event, Plan};
-use plimsoll_run::Recruit;
+use plimsoll_run::{AgentFetched, Ask, Recruit};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::s3::{CANNED, EMBEDDED};
 
 use super::ask::Barrier;
 use super::choice::Choice;
+use super::collect::{self, Line};
 use super::crew::FleetCrew;
 use super::link::OpenLink;
 use super::listen::gone;
@@ -121,6 +122,11 @@ impl Recruit for Fleet {
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
         Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone())))
+    }
+
+    fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+        let line = Line { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
+        collect::fetch_kept(&line, ask)
     }
 }
 

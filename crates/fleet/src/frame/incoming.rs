@@ -25,6 +25,8 @@ pub struct Incoming {
     highest: u64,
     buffer: Vec<u8>,
     hash: StreamHash,
+    /// Of all frames in order, their end included.
+    content: StreamHash,
     /// Ops that each worker began, by its slices.
     begun: BTreeMap<u16, u64>,
     /// Nothing ended later.
@@ -43,6 +45,7 @@ impl Incoming {
             highest: 0,
             buffer: Vec::new(),
             hash: StreamHash::default(),
+            content: StreamHash::default(),
             begun: BTreeMap::new(),
             latest_ns: u64::MAX,
             end: None,
@@ -68,6 +71,7 @@ impl Incoming {
         self.highest = self.highest.max(number.saturating_add(1));
         while let Some(content) = self.inbox.take() {
             self.waiting_bytes -= content.len();
+            self.content.update(&content);
             self.buffer.extend_from_slice(&content);
         }
         let mut at = 0;
@@ -147,6 +151,16 @@ impl Incoming {
     /// Frames that are missing, of those before the second; and all from there on are.
     pub fn wanted(&self) -> (Vec<u64>, u64) {
         (self.inbox.missing(), self.highest)
+    }
+
+    /// How many frames are in order, from the first.
+    pub fn in_order(&self) -> u64 {
+        self.inbox.next()
+    }
+
+    /// The hash of those.
+    pub fn content_hash(&self) -> String {
+        self.content.text()
     }
 
     /// How the workers ended, once all was taken.

@@ -64,6 +64,7 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
             max_duration: c.max_duration.map(|d| d.0),
         },
         conductor: joined.conductor,
+        keep: c.keep_records,
         clock_ahead_ns: c.clock_ahead,
     };
     let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));

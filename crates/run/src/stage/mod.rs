@@ -1,8 +1,8 @@
 //! One stage: workers start, their slices are merged and stored, live figures go out, and it ends in order.
 
-mod grid;
+pub(crate) mod grid;
 mod meter;
-mod report;
+pub(crate) mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -71,6 +71,8 @@ pub struct StageEnd {
     /// `Server` headers and other facts, name to value, as the workers found them.
     pub facts: Vec<(String, String)>,
     pub ring: String,
+    /// Agents were lost in it.
+    pub lost: bool,
 }
 
 /// Runs one stage to its end. The controller may end it early.
@@ -497,7 +499,8 @@ impl<'a> Collector<'a> {
             slice_s: self.s.order.grid_ns as f64 / 1e9,
             slices: self.slices,
         };
-        Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring })
+        let lost = !self.lost.is_empty();
+        Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring, lost })
     }
 }
 
