@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::outcome::OTHER_SEED;
-use plimsoll_model::plan::{Pacing, TargetSpec, Workload, suite};
+use plimsoll_model::plan::{AgentLoss, ControllerSpec, Pacing, TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series, SeriesCounts};
 use plimsoll_stats::judge::{AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
@@ -14,7 +14,7 @@ use plimsoll_store::{RunData, StageData, Totals};
 use super::agents::{self, AgentPart, Done};
 use super::asked::{nominal_size, offered_per_s, reads};
 use super::ceiling::ceiling_for;
-use super::line::Line;
+use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
 use super::reads::judge_reads;
 use super::resources::Resources;
@@ -186,7 +186,9 @@ fn share_of_work(stage: &StageData, part: &AgentPart<'_>) -> u32 {
 /// end of the record (a run that was killed), a file may be two frames shorter than
 /// another.
 fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>) -> Option<AgentLost> {
-    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let (from, end) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    // Of a stage that ends with the loss: to where the window was to go.
+    let to = stage.cut.map_or(end, |c| c.stop_ns / data.grid_ns * data.grid_ns);
     let spared_ns = if stage.stop_ns.is_some() { 0 } else { 2 * FRAME_SPAN_NS.max(data.grid_ns) };
     let own = Some(part.stage).filter(|own| own.is_lost_before(to.saturating_sub(spared_ns)))?;
     let until = own.seen_until_ns();
@@ -196,7 +198,19 @@ fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>
         missing_s: missing_ns as f64 / 1e9,
         share: (missing_ns as f64 / (to - from).max(1) as f64).min(1.0),
         damaged: part.agent.damaged,
+        shared_s: stage.cut.map(|_| end.saturating_sub(from) as f64 / 1e9),
+        stands: stage.cut.is_some() && may_stand(data),
     })
+}
+
+/// Whether a result for a part of the time is one. A search goes by what it saw in each step, after the loss, too; and the file benchmark
+/// is of all of its work.
+fn may_stand(data: &RunData) -> bool {
+    let searches = matches!(
+        data.plan.controller,
+        Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
+    );
+    data.plan.options.on_agent_loss == AgentLoss::Continue && !searches && !is_taken_whole(data)
 }
 
 /// Share of a machine's calibrated ceiling that its agent came to: the time that its completed ops would take at full speed,

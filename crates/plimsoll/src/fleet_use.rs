@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_bus::keeper::Home;
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_model::Plan;
 use plimsoll_run::CrewChoice;
 
 use crate::args::FleetArgs;
@@ -64,6 +65,15 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What the command line says of losses becomes the plan's: the run is judged by it at any later time.
+pub fn with_losses(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    if let Some(on_agent_loss) = ARGS.get().and_then(|args| args.on_agent_loss) {
+        plan.options.on_agent_loss = on_agent_loss;
+    }
+    plan
+}
+
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
@@ -84,15 +94,20 @@ pub fn release() {
 
 /// The fleet, which nobody else uses meanwhile.
 fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
-    let up = Home::of(name)?.open()?;
-    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
-    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
-    let bus = Arc::new(up.connect("conductor")?);
-    let subjects = Subjects::of(up.name())?;
     let standard = FleetOptions::default();
     let options = FleetOptions {
         choice: args.agents.clone().unwrap_or_default(),
         deadman: args.deadman.map_or(standard.deadman, |d| d.0),
     };
+    held(name, options)
+}
+
+/// The same for a command that measures nothing.
+pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
+    let up = Home::of(name)?.open()?;
+    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
+    let bus = Arc::new(up.connect("conductor")?);
+    let subjects = Subjects::of(up.name())?;
     Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
 }

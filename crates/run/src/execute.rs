@@ -8,6 +8,7 @@ use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::ENV_FORMAT;
+use plimsoll_store::rundir::AGENT_LOST;
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;
@@ -56,7 +57,8 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let run = RunDir::open(path)?;
     let plan = run.plan()?;
     check(&plan)?;
-    if run.sealed()?.is_some_and(|s| s.end == "done") {
+    let sealed = run.sealed()?;
+    if sealed.as_ref().is_some_and(|s| s.end == "done") {
         return Err(RunError::input(
             "the run has ended, so there is nothing to resume",
             "Run the plan again",
@@ -87,7 +89,14 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
-    let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events)?;
+    let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
+    let session = session.map_err(|e| {
+        // It did not go on, and is what it was.
+        if let Some(seal) = &sealed {
+            let _ = run.seal(&seal.end);
+        }
+        e
+    })?;
     drive(session, controller, &run, options, &mut events)
 }
 
@@ -194,11 +203,13 @@ fn drive(
     events: &mut dyn FnMut(Event),
 ) -> Result<Finished, RunError> {
     let outcome = stages(&mut session, controller.as_mut(), options, events);
+    let ended_by_loss = matches!(outcome, Ok(Ended::ByLoss));
     let interrupted = options.interrupt.is_requested();
     let outcome = outcome.map_err(|e| e.unless_ended(interrupted));
     let end = match &outcome {
-        Ok(()) if interrupted => "interrupted".to_owned(),
-        Ok(()) => "done".to_owned(),
+        Ok(_) if interrupted => "interrupted".to_owned(),
+        Ok(_) if ended_by_loss => AGENT_LOST.to_owned(),
+        Ok(_) => "done".to_owned(),
         Err(RunError::Interrupted) => "interrupted".to_owned(),
         Err(e) => format!("failed: {e}"),
     };
@@ -218,12 +229,20 @@ fn drive(
     Ok(Finished { id: run.id(), path: run.path().to_owned(), summary, exit_code, left })
 }
 
+/// How the stages of a run came to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    InOrder,
+    /// An agent was lost, and the run was not to outlast that.
+    ByLoss,
+}
+
 fn stages(
     session: &mut Session,
     controller: &mut dyn Controller,
     options: &Options,
     events: &mut dyn FnMut(Event),
-) -> Result<(), RunError> {
+) -> Result<Ended, RunError> {
     let mut seen = Vec::new();
     let begun = std::time::Instant::now();
     while !options.interrupt.is_requested() {
@@ -237,6 +256,9 @@ fn stages(
             ControlStep::Run(stage) => {
                 let end = session.stage(&stage, controller, events)?;
                 seen.push(end.observation);
+                if end.ended_by_loss {
+                    return Ok(Ended::ByLoss);
+                }
                 if end.interrupted {
                     break;
                 }
@@ -245,5 +267,5 @@ fn stages(
             ControlStep::Done => break,
         }
     }
-    Ok(())
+    Ok(Ended::InOrder)
 }

@@ -71,6 +71,7 @@ pub struct AgentFetched {
 }
 
 /// Asks agents for what they kept.
+#[allow(missing_debug_implementations, reason = "it is made of what is called")]
 pub struct Ask<'a> {
     /// The run.
     pub run: &'a str,
@@ -360,7 +361,7 @@ fn marks_of(of: &Lacking, came: &StageFetched, merged: &Merged, cuts: &BTreeMap<
     let cut = cuts.get(&stage);
     if let Some(cut) = cut {
         let (at_ns, reason) = match &came.ends {
-            Some(ends) if cut.as_planned => (cut.stop_ns, report::stop_of(ends, false).1),
+            Some(ends) if cut.as_planned => (cut.stop_ns, report::stop_of(ends, None).1),
             _ => (cut.until_ns, KILLED.to_owned()),
         };
         marks.push(Mark::StopRequested { stage, at_ns, reason });

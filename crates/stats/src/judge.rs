@@ -103,6 +103,10 @@ pub struct AgentLost {
     pub share: f64,
     /// Its file cannot be read to its end: what it did then may have been recorded.
     pub damaged: bool,
+    /// How much of the window had all agents in it, and is what the figures are of. Absent: they are of the whole window.
+    pub shared_s: Option<f64>,
+    /// A result for that time is what was asked for.
+    pub stands: bool,
 }
 
 /// What several workloads of one kind did together.

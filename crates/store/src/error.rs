@@ -23,6 +23,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What was being done to which file, for `map_err`.
     pub fn io<'a>(
         doing: &'static str,
         path: &'a std::path::Path,

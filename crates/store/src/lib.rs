@@ -24,7 +24,7 @@ pub mod varint;
 
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{
-    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent,
+    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent, StageCut,
     StageData, Totals, Window,
 };
 pub use error::StoreError;

@@ -102,7 +102,7 @@ pub enum Mark {
     StageReport { stage: u32, at_ns: u64, report: Box<StageReport> },
     /// A stage that does not count: it was cut off by an interrupt, an error or a kill before a resume.
     StageVoid { stage: u32, at_ns: u64, reason: String },
-    /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from it.
+    /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from all of its workers.
     AgentLost { stage: u32, at_ns: u64, agent: String },
     /// What an agent had kept of a stage reached its record later: it was lost, or its conductor was. `at_ns`: nothing after that had come
     /// while the stage ran; `until_ns`: end of the last slice that is recorded now.

@@ -230,6 +230,8 @@ impl FleetCrew {
             stop: false,
             abort: false,
             aborted: None,
+            ends_ns: lower::planned_ns(order.stage).map(|planned| at_ns.saturating_add(planned)),
+            stopped: None,
             epoch_ns: order.epoch_ns,
             ready: Default::default(),
         });

@@ -1,7 +1,7 @@
 //! What a conductor knows of each agent, and of the stage that they carry out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_crew::Arrival;
 use plimsoll_model::{Event, Sample};
@@ -58,6 +58,8 @@ pub struct StagePart {
     pub workers: BTreeSet<u16>,
     /// End of the last slice that came.
     pub seen_until_ns: u64,
+    /// When something of its stream came that had not come before.
+    pub progress: Instant,
 }
 
 impl KnownAgent {
@@ -92,7 +94,12 @@ impl KnownAgent {
 
 impl StagePart {
     pub fn new(incoming: Incoming, workers: BTreeSet<u16>, seen_until_ns: u64) -> Self {
-        Self { incoming, taken: 0, given: 0, workers, seen_until_ns }
+        Self { incoming, taken: 0, given: 0, workers, seen_until_ns, progress: Instant::now() }
+    }
+
+    /// For how long nothing came of its stream, though all that did has been taken.
+    pub fn still(&self) -> Duration {
+        if self.given > self.taken { Duration::ZERO } else { self.progress.elapsed() }
     }
 }
 
@@ -109,8 +116,24 @@ pub struct StageUnderway {
     pub abort: bool,
     /// Since when it is cancelled.
     pub aborted: Option<Instant>,
+    /// Since the run's start: its load ends by itself. `None`: it ends by work, or when it is told to.
+    pub ends_ns: Option<u64>,
+    /// Since when it is told to stop.
+    pub stopped: Option<Instant>,
     /// What has come, and was not taken yet.
     pub ready: VecDeque<Arrival>,
+}
+
+impl StageUnderway {
+    /// For how long its load should have been over: told to stop, or past its time. On the virtual clock agents wait for us.
+    pub fn over_for(&self) -> Option<Duration> {
+        if self.in_lockstep {
+            return None;
+        }
+        let now_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
+        let planned = self.ends_ns.and_then(|end| now_ns.checked_sub(end)).map(Duration::from_nanos);
+        planned.max(self.stopped.map(|at| at.elapsed()))
+    }
 }
 
 /// All of it.

@@ -183,12 +183,16 @@ fn measured(link: &Link, message: Message) {
     }
     part.incoming.not_after(latest_ns(part, stage));
     let mut broken = None;
+    let had = part.incoming.wanted().1;
     for output in part.incoming.offer(head.number, content) {
         let taken = take(part, stage, output);
         broken = taken.err();
         if broken.is_some() {
             break;
         }
+    }
+    if part.incoming.wanted().1 > had || part.incoming.end().is_some() {
+        part.progress = Instant::now();
     }
     let broken = broken.or_else(|| part.incoming.broken().map(str::to_owned));
     if let Some(why) = broken {

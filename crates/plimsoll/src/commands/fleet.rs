@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use clap::{Args, Subcommand};
 use plimsoll_model::units::Span;
 
+use crate::args::OutputArgs;
+
 pub const FLEET_EXAMPLES: &str = "\
 Examples:
   plimsoll fleet up
   plimsoll fleet up --name lab --listen 10.0.0.7:4222 --token-for 30min
   plimsoll fleet status
   plimsoll fleet token --for 1h
+  plimsoll fleet collect last
   plimsoll fleet down
 
 `fleet up` prints the line with which other machines join: they connect to this \
@@ -22,6 +25,8 @@ pub enum FleetCommand {
     Up(UpArgs),
     /// Show who is in the fleet, and who uses it
     Status(StatusArgs),
+    /// Fetch what agents kept of a run that lost them, or its conductor, and judge it
+    Collect(CollectArgs),
     /// Print the token with which machines join, or make a new one
     Token(TokenArgs),
     /// End the fleet; nothing of it stays on this machine
@@ -61,6 +66,17 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CollectArgs {
+    /// The run: its id, its directory, or `last`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub fleet: NameArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -14,6 +14,7 @@ pub mod drive;
 pub mod file;
 pub mod fio;
 pub mod fleet;
+pub mod fleet_collect;
 pub mod fleet_exec;
 mod fleet_status;
 pub mod mark;

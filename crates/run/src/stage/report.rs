@@ -4,15 +4,16 @@ use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_engine::{StopCause, WorkerEnd};
 use plimsoll_store::mark::StageReport;
 
-/// When the load began to fall off, and why: the first worker that took no more ops.
-pub fn stop_of(ends: &[WorkerEnd], stopped_early: bool) -> (u64, String) {
+/// When the load began to fall off, and why: the first worker that took no more ops. `early`: why they were asked to stop, where that
+/// was no interrupt.
+pub fn stop_of(ends: &[WorkerEnd], early: Option<&'static str>) -> (u64, String) {
     let first = ends.iter().min_by_key(|e| e.stopped_ns);
     let reason = match first.map(|e| e.cause) {
         Some(StopCause::Deadline) => "duration",
         Some(StopCause::Ops) => "ops",
         Some(StopCause::Bytes) => "bytes",
-        Some(StopCause::Asked) if stopped_early => "controller",
-        Some(StopCause::Asked | StopCause::Aborted) => "interrupted",
+        Some(StopCause::Asked) => early.unwrap_or("interrupted"),
+        Some(StopCause::Aborted) => "interrupted",
         Some(StopCause::Failed) => "failed",
         None => "nothing was started",
     };

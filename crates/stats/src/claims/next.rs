@@ -34,6 +34,15 @@ pub(super) fn kinds(findings: &[Finding], out: &mut Claims) {
     }
 }
 
+/// Agents that were lost, where the result stands for the time before.
+pub(super) fn losses(findings: &[Finding], out: &mut Claims) {
+    for f in findings.iter().filter(|f| f.name == "agent_lost" && f.level == Level::Qualified) {
+        let agent = f.agent.as_deref().unwrap_or_default();
+        let text = f.text.replacen(&format!("agent {agent}: It was"), &format!("Agent {agent} was"), 1);
+        out.add_if(None, Fact::new(vec![f.code.clone()], text).map(ClaimKind::Fact));
+    }
+}
+
 fn fact(f: &Finding) -> Result<Fact, plimsoll_model::claim::Refusal> {
     Fact::new(vec![f.code.clone()], f.text.clone())
 }

@@ -58,13 +58,25 @@ pub fn findings(stage: &StageSeen, facts: &[Facts]) -> Vec<Finding> {
 /// Totals hold for the time in which all agents were there.
 fn lost(l: &AgentLost, agent: &str) -> Finding {
     let damaged = if l.damaged { " (its file is damaged)" } else { "" };
+    let again = "Measure again, with all agents or without this one";
+    let then = match l.shared_s {
+        None => format!("Its share is missing from the totals. {again}."),
+        Some(s) if l.stands => format!(
+            "The figures are of the {s:.1} s of the window in which all agents were there; what came after is in the \
+             record and in no figure."
+        ),
+        Some(s) => format!(
+            "The figures are of the {s:.1} s of the window in which all agents were there, and not of the time that was \
+             asked for. {again}, or with --on-agent-loss continue, where a result for the time before a loss will do."
+        ),
+    };
     let text = format!(
         "It was lost: its record ends {:.1} s after the load began{damaged}, {:.1} s before the end of the measured \
-         window. From then on, its share is missing from the totals. Measure again, with all agents or without this \
-         one.",
+         window. {then}",
         l.at_s, l.missing_s
     );
-    Finding::new("V24", "agent_lost", Level::Invalid, text).measured(l.share, 0.0).of_agent(Some(agent))
+    let level = if l.stands { Level::Qualified } else { Level::Invalid };
+    Finding::new("V24", "agent_lost", level, text).measured(l.share, 0.0).of_agent(Some(agent))
 }
 
 /// Share of the median of its like below which an agent is a straggler (a choice: what makes a sum of eight a tenth of an agent less).

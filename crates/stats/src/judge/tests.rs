@@ -399,7 +399,14 @@ fn the_cause_of_a_straggler_is_what_is_found_of_that_agent() {
 fn a_lost_agent_makes_the_stage_invalid_and_is_no_straggler() {
     let mut s = fleet(3);
     s.clients[1].ok = 100.0;
-    s.clients[1].lost = Some(AgentLost { at_s: 12.4, missing_s: 17.6, share: 0.63, damaged: true });
+    s.clients[1].lost = Some(AgentLost {
+        at_s: 12.4,
+        missing_s: 17.6,
+        share: 0.63,
+        damaged: true,
+        shared_s: None,
+        stands: false,
+    });
     assert_eq!(of_agents(&s), [said("V24", "lg-2")]);
     let f = judge(&s).findings.remove(0);
     assert_eq!((f.level, f.measured), (Level::Invalid, Some(0.63)));

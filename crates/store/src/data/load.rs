@@ -247,6 +247,7 @@ impl Loader {
                 endpoint_series: BTreeMap::new(),
                 client: Vec::new(),
                 agents: Vec::new(),
+                cut: None,
             });
             if *at_ns < data.start_ns && data.client.is_empty() {
                 data.start_ns = *at_ns;
@@ -257,6 +258,13 @@ impl Loader {
             own.workers = own.workers.saturating_add(*workers);
             own.slots = own.slots.saturating_add(*slots);
             own.start_ns.get_or_insert(*at_ns);
+            return;
+        }
+        if let Mark::AgentLost { stage, at_ns, agent } = mark {
+            if let (Some(data), Some(lost)) = (self.stages.get_mut(stage), self.roll.number_of(agent)) {
+                let own = data.agent_mut(lost);
+                own.lost_ns = Some(own.lost_ns.map_or(*at_ns, |earlier| earlier.min(*at_ns)));
+            }
             return;
         }
         let (Mark::WarmupEnd { stage, at_ns }
