@@ -76,7 +76,7 @@ fn delivered(data: &RunData) -> Vec<Finding> {
         let Mark::Delivered { stage, at_ns, until_ns, agent, slices, whole, .. } = mark else { continue };
         let Some(of) = data.stages.iter().find(|s| s.index == *stage) else { continue };
         let after_s = |ns: u64| ns.saturating_sub(of.start_ns) as f64 / 1e9;
-        let number = data.number_of(agent);
+        let number = data.agents.iter().position(|a| &a.host.agent == agent);
         let was_lost = of.agents.iter().any(|a| Some(a.agent) == number && a.lost_ns.is_some());
         let (who, then) = if was_lost {
             ("it", " It counts only for the time in which all agents were there.")
@@ -86,7 +86,9 @@ fn delivered(data: &RunData) -> Vec<Finding> {
         let tail = if *whole {
             "It is whole.".to_owned()
         } else {
-            format!("It has no end, as of an agent that was killed: at most {TAIL_S} s of its load is not in it.")
+            format!(
+                "It has no end, as of an agent that was killed: at most {TAIL_S} s of its load is not in it."
+            )
         };
         let text = format!(
             "After {who} was lost, its own record of stage {} was fetched: {slices} slice(s) that had not come while it \
@@ -95,7 +97,7 @@ fn delivered(data: &RunData) -> Vec<Finding> {
             after_s(*at_ns),
             after_s(*until_ns)
         );
-        let finding = Finding::new("F18", "delivered_late", Level::Info, text);
+        let finding = Finding::new("F20", "delivered_late", Level::Info, text);
         out.push(finding.measured(*slices as f64, 0.0).of_agent(Some(agent)));
     }
     out

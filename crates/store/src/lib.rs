@@ -24,8 +24,8 @@ pub mod varint;
 
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{
-    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent, StageCut,
-    StageData, Totals, Window,
+    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent,
+    StageCut, StageData, Totals, Window,
 };
 pub use error::StoreError;
 pub use frame::Damage;

@@ -180,7 +180,9 @@ fn who_says_that_it_is_there_and_never_ends_is_lost_after_the_deadman() {
     };
     // While there is load a stream may stand still (a device that hangs), after it for as long as the deadman, and what was not
     // taken yet is our own delay.
-    for (over, still, untaken) in [(None, 600, 0), (Some(age(600)), 20, 0), (Some(age(20)), 600, 0), (Some(age(600)), 600, 1)] {
+    for (over, still, untaken) in
+        [(None, 600, 0), (Some(age(600)), 20, 0), (Some(age(20)), 600, 0), (Some(age(600)), 600, 1)]
+    {
         set(over, still, untaken);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(scene.open.link.lock().agents[0].lost, None, "{over:?} {still} {untaken}");

@@ -50,7 +50,11 @@ fn tell(id: &str, agents: &[AgentCollected]) {
         return output::tell(format_args!("plimsoll: run {id} has all that its agents kept"));
     }
     for a in agents {
-        let missing = if a.missing.is_empty() { "nothing is missing".to_owned() } else { format!("missing: {}", clean(&a.missing)) };
+        let missing = if a.missing.is_empty() {
+            "nothing is missing".to_owned()
+        } else {
+            format!("missing: {}", clean(&a.missing))
+        };
         output::tell(format_args!(
             "plimsoll: agent {}: {} slices with {} ops came that the run did not have; {missing}",
             a.agent, a.slices, a.ops
