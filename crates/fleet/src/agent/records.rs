@@ -192,6 +192,7 @@ mod tests {
             conductor: "K".into(),
             keep,
             clock_ahead_ns: 0,
+            clock_jump: None,
         }
     }
 

@@ -316,6 +316,7 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         conductor: conductor.public(),
         keep: Default::default(),
         clock_ahead_ns: 0,
+        clock_jump: None,
     };
     let bus = network.client();
     let tells = bus.subscribe(&subjects.tells()).unwrap();

@@ -120,6 +120,7 @@ impl FleetHere {
             conductor: self.identity().public(),
             keep: Default::default(),
             clock_ahead_ns,
+            clock_jump: None,
         };
         let bus = Arc::new(self.network.client());
         let told = Arc::clone(&self.told);

@@ -53,4 +53,9 @@ pub struct AgentCommand {
     /// For tests: what the agent's clock is ahead of this machine's, in nanoseconds
     #[arg(long, value_name = "NS", hide = true, default_value = "0", allow_negative_numbers = true)]
     pub clock_ahead: i64,
+    /// For tests: what it is ahead by more, from some time after its start on
+    #[arg(long, value_name = "NS", hide = true, allow_negative_numbers = true)]
+    pub clock_jump: Option<i64>,
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub clock_jump_after: Option<Span>,
 }

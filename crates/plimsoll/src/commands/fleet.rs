@@ -1,6 +1,7 @@
 //! `plimsoll fleet ...`: brings up what many machines need to measure together, and takes it down again.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use plimsoll_model::units::Span;
@@ -31,6 +32,9 @@ pub enum FleetCommand {
     Token(TokenArgs),
     /// End the fleet; nothing of it stays on this machine
     Down(DownArgs),
+    /// For tests: what an agent's own record has, or a run, slice by slice
+    #[command(hide = true)]
+    Tally(TallyArgs),
     /// What `up` leaves in the background
     #[command(hide = true)]
     Keep(KeepArgs),
@@ -77,6 +81,12 @@ pub struct CollectArgs {
     pub fleet: NameArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct TallyArgs {
+    /// A run's directory, or an agent's own record of one
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Args)]

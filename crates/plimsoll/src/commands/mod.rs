@@ -17,6 +17,7 @@ pub mod fleet;
 pub mod fleet_collect;
 pub mod fleet_exec;
 mod fleet_status;
+mod fleet_tally;
 pub mod mark;
 pub mod object;
 pub mod plan_file;
