@@ -62,10 +62,7 @@ class Network:
         self.links = {name: f"pf{tag}{i}" for i, name in enumerate(names)}
         octet = 64 + random.SystemRandom().randrange(128)
         self.host = f"10.{octet}.255.1"
-        ip("link", "add", f"pf{tag}h", "type", "dummy")
-        self.dummy = f"pf{tag}h"
-        ip("addr", "add", f"{self.host}/32", "dev", self.dummy)
-        ip("link", "set", self.dummy, "up")
+        ip("addr", "add", f"{self.host}/32", "dev", "lo")
         for i, name in enumerate(names):
             space, link = self.spaces[name], self.links[name]
             ip("netns", "add", space)
@@ -99,7 +96,7 @@ class Network:
         for name, link in self.links.items():
             ip("link", "del", link, check=False)
             ip("netns", "del", self.spaces[name], check=False)
-        ip("link", "del", self.dummy, check=False)
+        ip("addr", "del", f"{self.host}/32", "dev", "lo", check=False)
 
 
 class Agent:
@@ -163,7 +160,7 @@ class Scene:
 
     def start(self, names, flags):
         limits = self.dir / "limits.toml"
-        limits.write_text(f"[[limit]]\nunit='ops'\nrate_per_s={CAP}\ncapacity={CAP // 5}\nscope='server'\nanswer='delay'\ncharges=['put']\n")
+        limits.write_text(f"name='cap'\nkind='object'\ndescription='a cap'\n[[limit]]\nunit='ops'\nrate_per_s={CAP}\ncapacity={CAP // 5}\nscope='server'\nanswer='delay'\ncharges=['put']\n")
         self.server = subprocess.Popen(
             [str(self.binary), "target", "s3", "--listen", f"{self.net.host}:0", "--data", str(self.dir / "data"), "--no-sync", "--bucket",
              "bench", "--limits", str(limits)], env=self.env, stdout=subprocess.PIPE, text=True)
