@@ -13,6 +13,9 @@ mod error;
 mod frame;
 mod wire;
 
+#[doc(hidden)]
+pub mod from_outside;
+
 pub use agent::{AgentOptions, Bounds, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
 pub use conductor::{Choice, Fleet, FleetOptions, Present, roll_call};

@@ -230,7 +230,7 @@ fn a_run_whose_conductor_was_killed_goes_on_with_the_same_agents() {
     let fleet = fleet.choice(Choice::All);
     fleet.wait_until_free(3);
     let mut events = Vec::new();
-    let finished = resume(&run, &options(&fleet), |e| events.push(e)).unwrap();
+    resume(&run, &options(&fleet), |e| events.push(e)).unwrap();
     // A busy machine may void its figures, and not its record.
     let data = RunDir::open(&run).unwrap().load(&Default::default()).unwrap();
     let stages: Vec<_> =

@@ -37,6 +37,8 @@ pub struct KnownAgent {
     /// What it told of its work, and nobody took yet: the work's number first.
     pub events: Vec<(u64, Event)>,
     pub joiner: Joiner,
+    /// Of the last sample that was taken.
+    pub sampled_ns: Option<u64>,
     pub fit: ClockFit,
     /// Questions for the time that are open.
     pub probes: Vec<u64>,
@@ -78,6 +80,7 @@ impl KnownAgent {
             answers: BTreeMap::new(),
             events: Vec::new(),
             joiner: Joiner::up_to(LONGEST_TELL),
+            sampled_ns: None,
             fit: ClockFit::default(),
             probes: Vec::new(),
             echoes: Vec::new(),

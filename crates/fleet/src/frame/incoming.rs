@@ -14,6 +14,9 @@ use super::record::{self, StreamRecord};
 /// measures in seconds, and little memory for a conductor of many.)
 const WAITING: usize = 64 << 20;
 
+/// No worker did more of anything: sums of many fit.
+const MOST_TOLD: u64 = 1 << 48;
+
 /// Puts frames in order, and takes records out of them.
 #[derive(Debug)]
 pub struct Incoming {
@@ -125,6 +128,14 @@ impl Incoming {
             let WorkerEnd { worker, ops, .. } = e;
             let begun = self.begun.get(&worker.worker).copied().unwrap_or(0);
             let times = [e.started_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
+            let sums =
+                [e.mismatches, e.crossed_reads, e.unchecked_bodies, e.unconfirmed_uploads, e.ring_syscalls];
+            if sums.iter().any(|n| *n > MOST_TOLD) {
+                return Some(format!(
+                    "its end tells of more than anybody can have done (worker {})",
+                    worker.worker
+                ));
+            }
             if times.iter().any(|t| *t > self.latest_ns) {
                 return Some(format!(
                     "its end tells of a time that has not been yet (worker {})",
