@@ -90,12 +90,11 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
     let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
-    let session = session.map_err(|e| {
+    let session = session.inspect_err(|_| {
         // It did not go on, and is what it was.
         if let Some(seal) = &sealed {
             let _ = run.seal(&seal.end);
         }
-        e
     })?;
     drive(session, controller, &run, options, &mut events)
 }

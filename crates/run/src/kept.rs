@@ -165,25 +165,18 @@ pub fn fetch_into(
     };
     let ask =
         Ask { run: &run.id(), lacking: &lacking, patient, interrupt, tell: &mut *tell, take: &mut take };
-    let came = recruit.fetch_kept(ask)?;
-    let mut all: Vec<(&Lacking, Fetching, Result<Vec<StageFetched>, String>)> = Vec::new();
+    let mut came = recruit.fetch_kept(ask)?;
+    let mut all: Vec<Answered<'_>> = Vec::new();
     for l in &lacking {
-        let result = came.iter().position(|c| c.number == l.number);
+        let its = came.iter().position(|c| c.number == l.number).map(|at| came.swap_remove(at).result);
         let f = fetching.remove(&l.number).expect("one for each who lacks something");
-        all.push((l, f, result.map_or_else(|| Err("it is not there".into()), |i| told(&came[i]))));
+        all.push((l, f, its.unwrap_or_else(|| Err("it is not there".into()))));
     }
     put(run, all)
 }
 
-fn told(came: &AgentFetched) -> Result<Vec<StageFetched>, String> {
-    match &came.result {
-        Ok(stages) => Ok(stages
-            .iter()
-            .map(|s| StageFetched { hash: s.hash.clone(), ends: s.ends.clone(), ..*s })
-            .collect()),
-        Err(why) => Err(why.clone()),
-    }
-}
+/// Who lacked something, what came of it slice by slice, and what came whole, or why nothing did.
+type Answered<'a> = (&'a Lacking, Fetching, Result<Vec<StageFetched>, String>);
 
 /// A slice beyond this one has not been yet: the run's start and the wall clock say so, with a day for clocks that were set.
 fn latest_slice(run: &RunDir) -> Result<u64, RunError> {
@@ -253,10 +246,7 @@ fn ended_as_planned(ends: &[WorkerEnd], of: &LackingStage) -> bool {
 }
 
 /// Puts what came into the records, and the marks that it allows.
-fn put(
-    run: &RunDir,
-    all: Vec<(&Lacking, Fetching, Result<Vec<StageFetched>, String>)>,
-) -> Result<Vec<AgentCollected>, RunError> {
+fn put(run: &RunDir, all: Vec<Answered<'_>>) -> Result<Vec<AgentCollected>, RunError> {
     let mut merged: Vec<(&Lacking, Merged, Vec<StageFetched>)> = Vec::new();
     let mut told = Vec::new();
     for (of, fetching, result) in all {

@@ -2,7 +2,7 @@
 //! same stream from its beginning, so that this is their union.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plimsoll_engine::Output;
 use plimsoll_store::{Mark, Record, RunDir, SparseInterval, StoreError, StreamReader, StreamWriter};
@@ -128,7 +128,7 @@ impl Fetching {
     }
 }
 
-fn weights(path: &PathBuf, stages: &BTreeSet<u32>) -> Result<BTreeMap<Place, Weight>, StoreError> {
+fn weights(path: &Path, stages: &BTreeSet<u32>) -> Result<BTreeMap<Place, Weight>, StoreError> {
     let mut all: BTreeMap<Place, Weight> = BTreeMap::new();
     let mut reader = StreamReader::open(path)?;
     while let Some(record) = reader.next()? {
