@@ -156,6 +156,7 @@ class Scene:
             self.start(names, flags or {})
         except BaseException:
             self.close()
+            shutil.rmtree(self.dir, ignore_errors=True)
             raise
 
     def start(self, names, flags):
@@ -182,7 +183,7 @@ class Scene:
         """Its own record does not fit."""
         at = self.dir / f"runs-of-{name}"
         at.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(at)], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20k", "none", str(at)], check=True)
         self.mounts.append(at)
 
     def run(self, *args, timeout=120, codes=(0,)):
@@ -293,8 +294,11 @@ def one(binary, fault, seconds=6.0):
         flags = {fault["agent"]: ["tmpfs"]}
     if fault["kind"] == "clock_jump":
         flags = {fault["agent"]: [f"--clock-jump={fault['by_ns']}", "--clock-jump-after", f"{3 + fault['after_s']:.2f}s"]}
-    scene = Scene(binary, flags=flags)
     out = dict(fault)
+    try:
+        scene = Scene(binary, flags=flags)
+    except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as e:
+        return out | {"broken": [f"the fleet did not come up: {type(e).__name__}: {e}"]}
     broken = []
     try:
         scene.load(seconds)
@@ -335,6 +339,8 @@ def judge(scene, fault, out, broken):
     kind, victim = fault["kind"], scene.agents[fault["agent"]]
     code = scene.conductor.wait(180)
     holds(code in ((-9,) if kind == "conductor_killed" else (0, 3, 5)), f"the run ended with {code}: {scene.err.read_text()[-800:]}")
+    if kind == "disk_full":
+        holds(os.statvfs(victim.runs).f_bavail == 0, "its disk did not fill up")
     if kind == "agent_killed":
         victim.start()
         victim.ready()
