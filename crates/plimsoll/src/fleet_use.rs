@@ -74,6 +74,11 @@ pub fn with_losses(plan: &Plan) -> Plan {
     plan
 }
 
+/// Whether it is a fleet that measures.
+pub fn is_used() -> bool {
+    ARGS.get().is_some_and(|args| args.fleet.is_some())
+}
+
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {

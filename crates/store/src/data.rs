@@ -201,8 +201,8 @@ impl RunData {
 }
 
 impl StageData {
-    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop, or to where the first agent was lost. A stage that is too
-    /// short to hold a whole slice is taken as it is, with the slices at its edges. `None` when it is empty.
+    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop, or to where the first agent was lost. A
+    /// stage that is too short to hold a whole slice is taken as it is, with the slices at its edges. `None` when it is empty.
     pub fn window(&self, grid_ns: u64) -> Option<Window> {
         let from = self.warmup_end_ns?.div_ceil(grid_ns);
         let stop_ns = self.stop_ns.unwrap_or(self.last_ns);

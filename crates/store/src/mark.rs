@@ -3,6 +3,16 @@
 use plimsoll_model::plan::Stage;
 use serde::{Deserialize, Serialize};
 
+/// When one agent's load began and ended, as it was. Since the run's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadTimes {
+    /// Its first worker awoke, and its first op could begin.
+    pub began_ns: u64,
+    /// Its last op was over.
+    pub finished_ns: u64,
+}
+
 /// Facts about a stage that no count tells.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -33,6 +43,9 @@ pub struct StageReport {
     pub crossed_reads: u64,
     /// What was found out about the storage before the load: reads of what was never written, for example.
     pub findings: Vec<plimsoll_model::Finding>,
+    /// Of the agent whose report it is; absent: it had no workers, or the record is older. Of several together there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<LoadTimes>,
 }
 
 impl StageReport {

@@ -7,6 +7,7 @@ mod desk;
 mod engagement;
 mod hands;
 mod records;
+mod slew;
 mod voice;
 
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
 use crate::frame::incoming::Incoming;
+use crate::wire::order::ClockAhead;
 use crate::wire::pieces::Joiner;
 use crate::wire::tell::{State, WorkDone};
 
@@ -40,6 +41,10 @@ pub struct KnownAgent {
     /// Of the last sample that was taken.
     pub sampled_ns: Option<u64>,
     pub fit: ClockFit,
+    /// What its clock was taken to be ahead of ours when its workers were made, and when it began to take samples: the times that it tells
+    /// count from there.
+    pub armed_ahead_ns: i64,
+    pub watched_ahead_ns: i64,
     /// Questions for the time that are open.
     pub probes: Vec<u64>,
     pub echoes: Vec<Echo>,
@@ -82,11 +87,24 @@ impl KnownAgent {
             joiner: Joiner::up_to(LONGEST_TELL),
             sampled_ns: None,
             fit: ClockFit::default(),
+            armed_ahead_ns: 0,
+            watched_ahead_ns: 0,
             probes: Vec::new(),
             echoes: Vec::new(),
             part: None,
             heeded: now,
         }
+    }
+
+    /// How its clock has gone since its workers were made. `None`: nothing is known of it.
+    pub fn clock_ahead(&self, epoch_ns: u64) -> Option<ClockAhead> {
+        let now_ns = plimsoll_engine::ring::monotonic_ns();
+        let clock = self.fit.at(now_ns)?;
+        Some(ClockAhead {
+            at_ns: now_ns.checked_sub(epoch_ns)?,
+            ahead_ns: clock.offset_ns.saturating_sub(self.armed_ahead_ns),
+            drift_ns_per_s: clock.drift_ns_per_s.round() as i64,
+        })
     }
 
     /// It has a part of the stage of which something is still to come.
@@ -123,6 +141,9 @@ pub struct StageUnderway {
     pub ends_ns: Option<u64>,
     /// Since when it is told to stop.
     pub stopped: Option<Instant>,
+    /// It is of devices or files: a call of the system that flushes what was written may not come back for minutes, and nothing shows that
+    /// it goes on. Only who was told to cancel has to end.
+    pub may_block: bool,
     /// What has come, and was not taken yet.
     pub ready: VecDeque<Arrival>,
 }
@@ -132,6 +153,9 @@ impl StageUnderway {
     pub fn over_for(&self) -> Option<Duration> {
         if self.in_lockstep {
             return None;
+        }
+        if self.may_block {
+            return self.aborted.map(|at| at.elapsed());
         }
         let now_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
         let planned = self.ends_ns.and_then(|end| now_ns.checked_sub(end)).map(Duration::from_nanos);

@@ -160,7 +160,9 @@ impl Link {
         if let (Some(stage), Some(part)) = (&inside.stage, &inside.agents[number].part) {
             let (missing, from) = part.incoming.wanted();
             let (stop, abort, taken) = (stage.stop, stage.abort, part.taken);
-            heed = Heed { stage: Some(stage.index), missing, from, taken, stop, abort };
+            let agent = &inside.agents[number];
+            let ahead = if stage.in_lockstep { None } else { agent.clock_ahead(stage.epoch_ns) };
+            heed = Heed { stage: Some(stage.index), missing, from, taken, stop, abort, ahead };
         }
         inside.agents[number].heeded = Instant::now();
         self.say(inside, number, Order::Heed(heed));

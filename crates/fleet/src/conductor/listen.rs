@@ -133,7 +133,16 @@ fn told(link: &Link, message: Message) {
             }
         }
         Tell::Event { task, event } if is_ours => happened(&mut inside, number, task, event),
-        Tell::Sample(sample) if is_ours => sampled(&mut inside, number, *sample, bytes.len()),
+        Tell::Sample(mut sample) if is_ours => {
+            let agent = &inside.agents[number];
+            // Its clock has gone on since it was told when the run began.
+            let ahead_ns = agent
+                .fit
+                .at(monotonic_ns())
+                .map_or(0, |c| c.offset_ns.saturating_sub(agent.watched_ahead_ns));
+            sample.at_ns = sample.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
+            sampled(&mut inside, number, *sample, bytes.len());
+        }
         _ => {}
     }
     drop(inside);

@@ -127,7 +127,7 @@ impl Incoming {
         ends.iter().find_map(|e| {
             let WorkerEnd { worker, ops, .. } = e;
             let begun = self.begun.get(&worker.worker).copied().unwrap_or(0);
-            let times = [e.started_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
+            let times = [e.started_ns, e.began_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
             let sums =
                 [e.mismatches, e.crossed_reads, e.unchecked_bodies, e.unconfirmed_uploads, e.ring_syscalls];
             if sums.iter().any(|n| *n > MOST_TOLD) {

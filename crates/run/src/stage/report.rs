@@ -2,7 +2,7 @@
 
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_engine::{StopCause, WorkerEnd};
-use plimsoll_store::mark::StageReport;
+use plimsoll_store::mark::{LoadTimes, StageReport};
 
 /// When the load began to fall off, and why: the first worker that took no more ops. `early`: why they were asked to stop, where that
 /// was no interrupt.
@@ -24,6 +24,14 @@ pub fn of(ends: &[&WorkerEnd], workloads: usize) -> StageReport {
     let mut report = StageReport { notes: vec![Vec::new(); workloads], ..StageReport::default() };
     let mut crossed =
         vec![0; workloads.max(1 + ends.iter().map(|e| usize::from(e.workload)).max().unwrap_or(0))];
+    // A worker that could not start began nothing.
+    let began = ends.iter().filter(|e| e.began_ns > 0 || e.error.is_none());
+    report.times = began
+        .clone()
+        .map(|e| e.began_ns)
+        .min()
+        .zip(began.map(|e| e.finished_ns).max())
+        .map(|(began_ns, finished_ns)| LoadTimes { began_ns, finished_ns });
     for e in ends {
         if let (Some(ring), true) = (&e.ring, report.ring.is_empty()) {
             report.ring.clone_from(&ring.name);

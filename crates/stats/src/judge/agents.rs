@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::{Finding, Level};
 
-use super::{AgentLost, ClientSeen, StageSeen, is_open};
+use super::{AgentLost, AgentStart, ClientSeen, StageSeen, is_open};
 use crate::math;
 use crate::validity::{self, Facts, percent};
 
@@ -49,11 +49,47 @@ pub fn findings(stage: &StageSeen, facts: &[Facts]) -> Vec<Finding> {
     let mut out = Vec::new();
     if !facts.is_empty() {
         out.extend(stage.clients.iter().filter_map(|c| Some(lost(c.lost.as_ref()?, &c.agent))));
+        out.extend(stage.clients.iter().filter_map(|c| late_start(c.start.as_ref()?, &c.agent)));
         out.extend(stragglers(&stage.clients, facts, &told));
     }
     out.extend(told.into_iter().flatten());
     few(out)
 }
+
+/// What a start may be late by beyond what the agent's clock may be off by, seconds (a choice: the tolerance of a late op, and a tenth of a
+/// slice).
+const LATE_START_S: f64 = 0.010;
+
+/// All are told to begin at one time. In the warm-up one that comes late costs nothing; beyond it a part of its share is missing.
+fn late_start(s: &AgentStart, agent: &str) -> Option<Finding> {
+    let allowed_s = s.bound_s + LATE_START_S;
+    if s.skew_s <= allowed_s {
+        return None;
+    }
+    let (level, then) = match s.skew_s - s.warmup_s {
+        missing if missing > 0.0 => (
+            Level::Qualified,
+            format!(
+                "The measured window had begun {:.0} ms before, so a part of its share is missing. Use a longer --warmup, \
+                 and look at what keeps its machine busy.",
+                missing * 1e3
+            ),
+        ),
+        _ => (Level::Info, "The warm-up had not ended, so no figure is affected.".to_owned()),
+    };
+    let text = format!(
+        "Its load began {:.1} ms later than all agents were told to; its clock is known to {:.2} ms, and {:.0} ms more are \
+         allowed. {then}",
+        s.skew_s * 1e3,
+        s.bound_s * 1e3,
+        LATE_START_S * 1e3
+    );
+    let f = Finding::new("Q15", "late_start", level, text).measured(s.skew_s, allowed_s);
+    Some(f.of_agent(Some(agent)))
+}
+
+/// Name of what is said of an agent that was lost.
+pub const AGENT_LOST: &str = "agent_lost";
 
 /// Totals hold for the time in which all agents were there.
 fn lost(l: &AgentLost, agent: &str) -> Finding {
@@ -76,7 +112,7 @@ fn lost(l: &AgentLost, agent: &str) -> Finding {
         l.at_s, l.missing_s
     );
     let level = if l.stands { Level::Qualified } else { Level::Invalid };
-    Finding::new("V24", "agent_lost", level, text).measured(l.share, 0.0).of_agent(Some(agent))
+    Finding::new("V24", AGENT_LOST, level, text).measured(l.share, 0.0).of_agent(Some(agent))
 }
 
 /// Share of the median of its like below which an agent is a straggler (a choice: what makes a sum of eight a tenth of an agent less).

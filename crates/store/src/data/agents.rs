@@ -10,6 +10,7 @@ use plimsoll_model::{AgentHost, Environment, OpKind, SeriesCounts, SeriesId, env
 
 use super::{RunData, StageData};
 use crate::codec::{SparseInterval, SparseSeries};
+use crate::mark::LoadTimes;
 use crate::sparse::SparseHistogram;
 
 /// One agent of a run.
@@ -44,6 +45,10 @@ pub struct StageAgent {
     pub last_ns: Option<u64>,
     /// The run lost it: of what it did after this not all is known. Absent: it was not lost, or the record does not say so.
     pub lost_ns: Option<u64>,
+    /// When its load began and ended in truth. Absent: it was lost, had no workers, or the record is older.
+    pub times: Option<LoadTimes>,
+    /// End of the first slice in which an op of it ended.
+    pub first_done_ns: Option<u64>,
     /// Its workers' own counts, point by point as [`StageData::client`]; empty in a run of one agent, where they are the same.
     pub(crate) client: Vec<ClientCounts>,
 }

@@ -280,6 +280,10 @@ impl Loader {
             let own = data.agent_mut(agent);
             own.end_ns = own.end_ns.max(Some(*at_ns));
         }
+        if let Mark::StageReport { report, .. } = mark {
+            let own = data.agent_mut(agent);
+            own.times = own.times.or(report.times);
+        }
         match mark {
             // Of several agents: the last to be warm, the first to stop, the last to end.
             Mark::WarmupEnd { .. } => data.warmup_end_ns = data.warmup_end_ns.max(Some(*at_ns)),
@@ -309,6 +313,11 @@ impl Loader {
         data.last_ns = data.last_ns.max(end_ns);
         let own = data.agent_mut(agent);
         own.last_ns = own.last_ns.max(Some(end_ns));
+        if own.first_done_ns.is_none_or(|first| end_ns < first)
+            && interval.series.iter().any(|s| s.counts.outcomes.iter().any(|n| *n > 0))
+        {
+            own.first_done_ns = Some(end_ns);
+        }
         let of_agent = self.roll.is_several().then_some(agent);
         let point = interval.index / self.per_point;
         match self.open.get_mut(&stage) {
