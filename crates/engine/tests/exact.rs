@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use common::{run, stage, total, worker};
 use plimsoll_engine::target::sim::SimWorld;
-use plimsoll_engine::{
-    Clock, Dist, Next, Output, Pacer, Share, StopRule, TargetConfig, WorkerSpec, start,
-};
+use plimsoll_engine::{Clock, Dist, Next, Output, Pacer, Share, StopRule, TargetConfig, WorkerSpec, start};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{SimBucket, SimTarget};
 use plimsoll_model::units::Span;

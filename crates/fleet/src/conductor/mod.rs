@@ -4,6 +4,8 @@ mod ask;
 mod choice;
 mod collect;
 mod crew;
+mod errands;
+mod ground;
 mod known;
 #[cfg(test)]
 mod liars;
@@ -14,5 +16,5 @@ mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
-pub use recruit::{Fleet, FleetOptions};
+pub use recruit::{Cleaners, Fleet, FleetOptions};
 pub use roll_call::{Present, roll_call};
