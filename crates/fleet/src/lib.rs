@@ -13,7 +13,10 @@ mod error;
 mod frame;
 mod wire;
 
-pub use agent::{AgentOptions, Bounds, FleetAgent};
+#[doc(hidden)]
+pub mod from_outside;
+
+pub use agent::{AgentOptions, Bounds, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
 pub use conductor::{Choice, Cleaners, Fleet, FleetOptions, Present, roll_call};
 pub use frame::own::read_own_record;

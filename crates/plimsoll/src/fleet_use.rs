@@ -125,15 +125,20 @@ pub fn release() {
 
 /// The fleet, which nobody else uses meanwhile.
 fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
-    let up = Home::of(name)?.open()?;
-    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
-    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
-    let bus = Arc::new(up.connect("conductor")?);
-    let subjects = Subjects::of(up.name())?;
     let standard = FleetOptions::default();
     let options = FleetOptions {
         choice: args.agents.clone().unwrap_or_default(),
         deadman: args.deadman.map_or(standard.deadman, |d| d.0),
     };
+    held(name, options)
+}
+
+/// The same for a command that measures nothing.
+pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
+    let up = Home::of(name)?.open()?;
+    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
+    let bus = Arc::new(up.connect("conductor")?);
+    let subjects = Subjects::of(up.name())?;
     Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
 }

@@ -15,11 +15,11 @@ use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
 use plimsoll_setup::safety::survey::survey;
-use plimsoll_store::{RunDir, StoreError};
+use plimsoll_store::StoreError;
 
 use super::engagement::Engagement;
 use super::slew::Slew;
-use super::{AgentOptions, AgentTime};
+use super::{AgentOptions, AgentTime, records};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
@@ -29,11 +29,6 @@ use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 
 /// The load is looked after so often.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Directory of agents' own records, among the runs.
-const RECORDS: &str = "agents";
-/// What an agent measured, in its own directory.
-const OWN_RECORD: &str = "frames";
 
 pub struct Hands {
     options: AgentOptions,
@@ -124,10 +119,9 @@ impl Hands {
             AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
         })?;
         self.options.bounds.check(&plan)?;
-        let run = self.directory().map_err(disk)?;
-        run.write_plan(&plan).map_err(disk)?;
-        let journal = Arc::new(Mutex::new(run.journal().map_err(disk)?));
-        let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
+        records::prune(&self.options);
+        let (journal, own) = records::create(&self.options, &self.engagement.run, &plan).map_err(disk)?;
+        let journal = Arc::new(Mutex::new(journal));
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
         self.work = Some(Work {
@@ -140,16 +134,6 @@ impl Hands {
             disbanded: false,
         });
         Ok(WorkDone::Well)
-    }
-
-    /// A run that goes on has an agent's directory from before.
-    fn directory(&self) -> Result<RunDir, StoreError> {
-        let base = self.options.runs.join(RECORDS);
-        let name = format!("{}.{}", self.engagement.run, self.options.name);
-        let numbered =
-            (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
-        let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
-        RunDir::create_at(&free)
     }
 
     /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.

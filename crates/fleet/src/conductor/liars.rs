@@ -321,7 +321,9 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         runs: dir.path().join("deep/er/runs"),
         bounds: Bounds::default(),
         conductor: conductor.public(),
+        keep: Default::default(),
         clock_ahead_ns: 0,
+        clock_jump: None,
     };
     let bus = network.client();
     let tells = bus.subscribe(&subjects.tells()).unwrap();

@@ -2,6 +2,7 @@
 
 mod ask;
 mod choice;
+mod collect;
 mod crew;
 mod errands;
 mod ground;

@@ -12,12 +12,13 @@ use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
-use plimsoll_run::Recruit;
+use plimsoll_run::{AgentFetched, Ask, Recruit};
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
+use super::collect::{self, Line};
 use super::crew::FleetCrew;
 use super::errands::FleetErrands;
 use super::link::OpenLink;
@@ -168,6 +169,11 @@ impl Recruit for Fleet {
         let of = |p: &Present| [p.name.clone(), p.version().to_owned(), p.machine().kernel.clone()];
         let unlike = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
         Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone()).with_findings(unlike)))
+    }
+
+    fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+        let line = Line { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
+        collect::fetch_kept(&line, ask)
     }
 }
 

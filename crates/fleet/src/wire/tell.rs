@@ -45,6 +45,24 @@ pub enum Tell {
     },
     /// Of its host.
     Sample(Box<Sample>),
+    /// What it kept of a run that it worked for.
+    Kept {
+        /// As it was asked.
+        question: u64,
+        /// By stage, or why nothing is given.
+        result: Result<Vec<KeptStage>, AgentRefusal>,
+    },
+}
+
+/// A stage in an agent's own record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStage {
+    /// Its number in the run.
+    pub stage: u32,
+    /// How many, from 0.
+    pub frames: u64,
+    /// XXH3-64 of their content in order, as hex.
+    pub hash: String,
 }
 
 /// An agent, for the roll call.

@@ -64,7 +64,9 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
             max_duration: c.max_duration.map(|d| d.0),
         },
         conductor: joined.conductor,
+        keep: c.keep_records,
         clock_ahead_ns: c.clock_ahead,
+        clock_jump: c.clock_jump.zip(c.clock_jump_after).map(|(by, after)| (after.0, by)),
     };
     let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));
     let agent = FleetAgent::start(bus, &joined.subjects, options, tell)?;

@@ -1,9 +1,12 @@
 //! `plimsoll fleet ...`: brings up what many machines need to measure together, and takes it down again.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use plimsoll_model::units::Span;
+
+use crate::args::OutputArgs;
 
 pub const FLEET_EXAMPLES: &str = "\
 Examples:
@@ -11,6 +14,7 @@ Examples:
   plimsoll fleet up --name lab --listen 10.0.0.7:4222 --token-for 30min
   plimsoll fleet status
   plimsoll fleet token --for 1h
+  plimsoll fleet collect last
   plimsoll fleet down
 
 `fleet up` prints the line with which other machines join: they connect to this \
@@ -22,10 +26,15 @@ pub enum FleetCommand {
     Up(UpArgs),
     /// Show who is in the fleet, and who uses it
     Status(StatusArgs),
+    /// Fetch what agents kept of a run that lost them, or its conductor, and judge it
+    Collect(CollectArgs),
     /// Print the token with which machines join, or make a new one
     Token(TokenArgs),
     /// End the fleet; nothing of it stays on this machine
     Down(DownArgs),
+    /// For tests: what an agent's own record has, or a run, slice by slice
+    #[command(hide = true)]
+    Tally(TallyArgs),
     /// What `up` leaves in the background
     #[command(hide = true)]
     Keep(KeepArgs),
@@ -61,6 +70,23 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CollectArgs {
+    /// The run: its id, its directory, or `last`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub fleet: NameArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct TallyArgs {
+    /// A run's directory, or an agent's own record of one
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Args)]

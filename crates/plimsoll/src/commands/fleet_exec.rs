@@ -10,7 +10,7 @@ use plimsoll_bus::keeper::{Ended, Home, Keeper, Wish, down, now_s, of_this_machi
 use plimsoll_bus::token::in_words;
 
 use super::fleet::{DownArgs, FleetCommand, KeepArgs, TokenArgs, UpArgs};
-use super::fleet_status;
+use super::{fleet_collect, fleet_status, fleet_tally};
 use crate::fault::{Exit, Fault, sentence};
 use crate::output;
 use crate::signals::{self, ProcessRole};
@@ -36,6 +36,8 @@ pub fn fleet(c: &FleetCommand) -> Result<Exit, Fault> {
     match c {
         FleetCommand::Up(a) => up(a),
         FleetCommand::Status(a) => fleet_status::status(a),
+        FleetCommand::Collect(a) => fleet_collect::collect(a),
+        FleetCommand::Tally(a) => fleet_tally::tally(a),
         FleetCommand::Token(a) => token(a),
         FleetCommand::Down(a) => end(a),
         FleetCommand::Keep(a) => keep(a),
