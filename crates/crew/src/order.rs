@@ -70,6 +70,11 @@ pub trait Crew: Debug {
     /// machine, of which the environment tells anyway.
     fn hosts(&self) -> Vec<AgentHost>;
 
+    /// What is to be said of them in the result, beside what was measured.
+    fn remarks(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Reaches what was claimed, and looks at what each agent has of its own (devices, directories) before anything is made there.
     fn muster(&mut self, claims: BTreeMap<String, Reach>) -> Result<(), CrewError>;
 

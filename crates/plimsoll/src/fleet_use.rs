@@ -4,13 +4,15 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use plimsoll_bus::keeper::Home;
+use plimsoll_bus::keeper::{Home, OpenFleet};
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_bus::token::Trust;
+use plimsoll_fleet::{Fleet, FleetOptions, OthersBroker};
 use plimsoll_run::CrewChoice;
 
 use crate::args::FleetArgs;
 use crate::cli::Command;
+use crate::commands::fleet::FleetCommand;
 use crate::fault::Fault;
 
 /// Names the fleet where no flag does.
@@ -36,7 +38,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Watch(_)
             | Command::Check(_)
     );
+    // How many agents it is to have.
+    let is_manifest = matches!(command, Command::Fleet(FleetCommand::Manifest(_)));
+    let plain = FleetArgs { agents: if is_manifest { None } else { args.agents.clone() }, ..args.clone() };
     if !measures {
+        let args = &plain;
         return args.given().map_or(Ok(()), |flag| {
             Err(Fault::input(
                 format!("{flag}: this command does not measure over a fleet"),
@@ -84,7 +90,8 @@ pub fn release() {
 
 /// The fleet, which nobody else uses meanwhile.
 fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
-    let up = Home::of(name)?.open()?;
+    let home = Home::of(name)?;
+    let up = home.open()?;
     let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
     let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
     let bus = Arc::new(up.connect("conductor")?);
@@ -93,6 +100,15 @@ fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
     let options = FleetOptions {
         choice: args.agents.clone().unwrap_or_default(),
         deadman: args.deadman.map_or(standard.deadman, |d| d.0),
+        send_keys: args.send_credentials,
+        broker: others_broker(&home, &up)?,
     };
     Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
+}
+
+/// What a result says of a broker that is somebody else's; none: it is the fleet's own.
+fn others_broker(home: &Home, up: &OpenFleet) -> Result<Option<OthersBroker>, Fault> {
+    let Some(guest) = &up.note.guest else { return Ok(None) };
+    let is_encrypted = guest.trust != Trust::Plain;
+    Ok(Some(OthersBroker { url: guest.url.clone(), is_encrypted, secret: home.token()?.secret }))
 }

@@ -12,6 +12,7 @@ mod error;
 mod execute;
 mod lost;
 mod options;
+mod peak;
 pub mod remark;
 mod samples;
 mod session;

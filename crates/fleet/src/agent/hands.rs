@@ -6,6 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use plimsoll_bus::sealed::SealingKey;
 use plimsoll_crew::{Arrival, Crew, CrewError, Fill, Load, LocalArmed, LocalCrew, StageOrder};
 use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
@@ -20,6 +21,7 @@ use super::{AgentOptions, AgentTime};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
+use crate::wire::entrusted::Entrusted;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 
@@ -35,6 +37,8 @@ pub struct Hands {
     options: AgentOptions,
     time: AgentTime,
     engagement: Arc<Engagement>,
+    /// What keys for the storage are sealed to; absent: it takes none.
+    sealing: Option<Arc<SealingKey>>,
     work: Option<Work>,
 }
 
@@ -45,12 +49,19 @@ struct Work {
     own: OwnRecord,
     host: String,
     armed: Option<(LocalArmed, bool)>,
+    /// Keys of the storage that the conductor sent: here, and nowhere else on this machine.
+    entrusted: Entrusted,
     disbanded: bool,
 }
 
 impl Hands {
-    pub fn new(options: AgentOptions, time: AgentTime, engagement: Arc<Engagement>) -> Self {
-        Self { options, time, engagement, work: None }
+    pub fn new(
+        options: AgentOptions,
+        time: AgentTime,
+        engagement: Arc<Engagement>,
+        sealing: Option<Arc<SealingKey>>,
+    ) -> Self {
+        Self { options, time, engagement, sealing, work: None }
     }
 
     /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
@@ -75,6 +86,7 @@ impl Hands {
     fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
+            Assignment::Entrust { sealed } => self.entrust(&sealed),
             Assignment::Muster { roll, seat, claims } => {
                 self.muster(roll.into_iter().map(Rolled::from).collect(), seat, &claims)
             }
@@ -112,8 +124,31 @@ impl Hands {
         let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
-        self.work = Some(Work { plan, crew, own, host: String::new(), armed: None, disbanded: false });
+        self.work = Some(Work {
+            plan,
+            crew,
+            own,
+            host: String::new(),
+            armed: None,
+            entrusted: Entrusted::default(),
+            disbanded: false,
+        });
         Ok(WorkDone::Well)
+    }
+
+    /// Keys of the storage, in place of its own.
+    fn entrust(&mut self, sealed: &str) -> Result<WorkDone, AgentRefusal> {
+        let Some(key) = self.sealing.clone() else {
+            return Err(AgentRefusal::new("it takes no credentials", "Leave --send-credentials out"));
+        };
+        let engagement = Arc::clone(&self.engagement);
+        self.with(|work| {
+            let opened = Entrusted::open(sealed, &key, &engagement.run, engagement.session());
+            work.entrusted = opened.ok_or_else(|| {
+                AgentRefusal::new("the credentials that it was sent are not sealed to it", "Run again")
+            })?;
+            Ok(WorkDone::Well)
+        })
     }
 
     /// A run that goes on has an agent's directory from before.
@@ -142,7 +177,10 @@ impl Hands {
             let mut reaches = BTreeMap::new();
             for (name, spec) in &work.plan.targets {
                 if let (TargetSpec::S3(s3), Some(told)) = (spec, claims.get(name)) {
-                    let reach = Reach::of_agent(&work.plan, s3, told, agents, &interrupt);
+                    let reach = {
+                        let given = work.entrusted.keys(name);
+                        Reach::of_agent(&work.plan, s3, told, given.as_ref(), agents, &interrupt)
+                    };
                     reaches.insert(name.clone(), reach.map_err(CrewError::from)?);
                 }
             }
@@ -268,7 +306,7 @@ fn disk(e: StoreError) -> AgentRefusal {
 fn state_of(job: &Assignment) -> State {
     match job {
         Assignment::Hire { .. } => State::Planning,
-        Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
+        Assignment::Entrust { .. } | Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

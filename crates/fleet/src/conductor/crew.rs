@@ -39,6 +39,8 @@ pub struct FleetCrew {
     roll: Vec<Rolled>,
     hosts: Vec<AgentHost>,
     describes: BTreeMap<String, BTreeMap<String, String>>,
+    /// What there is to be said of it beside the measurement.
+    remarks: Vec<Finding>,
     interrupt: Interrupt,
     /// There was load: who is lost from then on is lost to the others' stages, too.
     has_started: bool,
@@ -50,6 +52,7 @@ impl FleetCrew {
         plan: &Plan,
         roll: Vec<Rolled>,
         hosts: Vec<AgentHost>,
+        remarks: Vec<Finding>,
         interrupt: Interrupt,
     ) -> Self {
         Self {
@@ -58,6 +61,7 @@ impl FleetCrew {
             roll,
             hosts,
             describes: BTreeMap::new(),
+            remarks,
             interrupt,
             has_started: false,
         }
@@ -254,6 +258,10 @@ impl Crew for FleetCrew {
         let with_clock =
             |(h, a): (&AgentHost, &known::KnownAgent)| AgentHost { clock: a.fit.at(now_ns), ..h.clone() };
         self.hosts.iter().zip(&inside.agents).map(with_clock).collect()
+    }
+
+    fn remarks(&self) -> Vec<Finding> {
+        self.remarks.clone()
     }
 
     fn muster(&mut self, claims: BTreeMap<String, Reach>) -> Result<(), CrewError> {

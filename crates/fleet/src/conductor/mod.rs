@@ -2,7 +2,9 @@
 
 mod ask;
 mod choice;
+mod clocks;
 mod crew;
+mod entrust;
 mod known;
 #[cfg(test)]
 mod liars;
@@ -13,5 +15,6 @@ mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
-pub use recruit::{Fleet, FleetOptions};
+pub use clocks::clocks;
+pub use recruit::{Fleet, FleetOptions, OthersBroker};
 pub use roll_call::{Present, roll_call};

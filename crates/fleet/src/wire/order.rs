@@ -39,6 +39,11 @@ pub enum Assignment {
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
     },
+    /// Keys of the storage, in place of those that it would find on its own machine.
+    Entrust {
+        /// [`super::entrusted::Entrusted`], sealed to this agent.
+        sealed: String,
+    },
     /// Who all the agents are, and what was claimed for them.
     Muster {
         /// All, in order of their numbers.

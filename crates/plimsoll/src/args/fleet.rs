@@ -20,6 +20,10 @@ pub struct FleetArgs {
     /// An agent that is silent for so long is lost, and one that hears nothing for so long ends by itself [default: 10s]
     #[arg(long, value_name = "TIME", global = true, help_heading = FLEET)]
     pub deadman: Option<Span>,
+    /// Send this machine's credentials of the storage to the agents, sealed to each, for this run
+    /// [default: each agent uses its own]
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub send_credentials: bool,
 }
 
 impl FleetArgs {
@@ -29,5 +33,6 @@ impl FleetArgs {
         fleet
             .or(self.agents.is_some().then_some("--agents"))
             .or(self.deadman.is_some().then_some("--deadman"))
+            .or(self.send_credentials.then_some("--send-credentials"))
     }
 }

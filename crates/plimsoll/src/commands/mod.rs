@@ -16,6 +16,7 @@ pub mod fio;
 pub mod fleet;
 pub mod fleet_exec;
 mod fleet_status;
+mod launchers;
 pub mod mark;
 pub mod object;
 pub mod plan_file;

@@ -8,7 +8,7 @@ use plimsoll_store::Journal;
 use plimsoll_store::rundir::descriptors_for;
 use serde::{Deserialize, Serialize};
 
-use super::access::{Access, access};
+use super::access::{Access, GivenKeys, access, access_with};
 use super::admin::AdminStore;
 use super::asked;
 use crate::error::SetupError;
@@ -61,19 +61,21 @@ impl Reach {
         }
     }
 
-    /// Of an agent that was told of a target of its plan: with the keys that this machine has for it. It is one of `agents` that share
-    /// the connections.
+    /// Of an agent that was told of a target of its plan: with the keys that it was given, else with those that this machine has for it.
+    /// It is one of `agents` that share the connections.
     pub fn of_agent(
         plan: &Plan,
         target: &S3Target,
         told: &ReachTold,
+        given: Option<&GivenKeys>,
         agents: u64,
         interrupt: &Interrupt,
     ) -> Result<Self, SetupError> {
         check_descriptors(plan, agents)?;
         let endpoints = told.endpoints.clone();
         let target = S3Target { endpoints, region: Some(told.region.clone()), ..target.clone() };
-        let (access, _) = read(&target, None, interrupt)?;
+        let given = given.cloned();
+        let access = interrupt.unless_ended(move || access_with(&target, None, given.as_ref()))?;
         Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here })
     }
 }

@@ -5,7 +5,7 @@ mod admin;
 mod asked;
 mod connect;
 
-pub use access::{Access, configured_endpoint};
+pub use access::{Access, GivenKeys, configured_endpoint};
 pub use admin::AdminStore;
 pub use connect::{
     BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, claim, embedded_admin,
