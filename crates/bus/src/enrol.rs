@@ -153,6 +153,9 @@ fn join_there(token: &Token, name: &str, login: &Login) -> Result<Joined, BusErr
             "Give --name",
         ));
     }
+    let user = subjects.of_agent(name);
+    // An empty echo answers no question; an empty word of an agent would be one that cannot be read.
+    bus.check_allowed(&[subjects.clock_echo(name)], &user.subscribe)?;
     let over = bus.subscribe(&subjects.over())?;
     Ok(Joined { bus, identity, name: name.to_owned(), subjects, conductor: token.conductor.clone(), over })
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_bus::enrol::{Answer, Joined, Question, join, join_as, newcomer};
 use plimsoll_bus::keeper::{Home, Keeper, OpenFleet, Wish, down, now_s};
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_bus::token::{Pin, Secret, Token};
+use plimsoll_bus::token::{Pin, Secret, Token, Trust};
 use plimsoll_bus::{Broker, Bus, BusError, Event, Identity, LARGEST_BYTES, NatsBus, Subscription};
 
 const LONG: Duration = Duration::from_secs(10);

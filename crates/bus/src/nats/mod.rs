@@ -82,7 +82,7 @@ impl NatsBus {
     }
 
     /// Why the broker did not deal with what was asked of it.
-    pub(crate) fn unheard(&self) -> BusError {
+    fn unheard(&self) -> BusError {
         match self.denied().last() {
             None => BusError::Busy,
             Some(said) => BusError::refused(
@@ -90,6 +90,14 @@ impl NatsBus {
                 "Its owner has to allow this user to publish and subscribe under fleet.> and echo.>",
             ),
         }
+    }
+
+    /// Whether the broker lets us do this; said in its own words where it does not. What is published is empty.
+    pub(crate) fn check_allowed(&self, publish: &[String], subscribe: &[String]) -> Result<(), BusError> {
+        publish.iter().try_for_each(|subject| self.publish(subject, b""))?;
+        // Refusals come before the answer to what was asked after them.
+        subscribe.iter().try_for_each(|subject| self.subscribe(subject).map(drop))?;
+        if self.denied().is_empty() { Ok(()) } else { Err(self.unheard()) }
     }
 
     /// The program and version that it says it is.
@@ -172,9 +180,6 @@ impl Bus for NatsBus {
         };
         let wanted = runtime.block_on(async { tokio::time::timeout(PATIENCE, wanted).await });
         let from = wanted.map_err(|_| self.unheard())??;
-        if self.denied().iter().any(|d| d.contains(subject)) {
-            return Err(self.unheard());
-        }
         let (queue, end) = (Queue::new(ROOM), Arc::new(Notify::new()));
         runtime.spawn(deliver(from, queue.clone(), self.watch.clone(), end.clone()));
         Ok(Subscription::new(queue, move || end.notify_one()))

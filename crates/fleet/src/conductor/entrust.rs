@@ -78,3 +78,42 @@ impl OthersBroker {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_bus::sealed::{SealingKey, voucher};
+    use plimsoll_bus::subjects::Subjects;
+    use plimsoll_bus::token::Secret;
+    use plimsoll_bus::{Identity, MemoryBus};
+
+    use super::*;
+    use crate::conductor::FleetOptions;
+    use crate::wire::tell::SealingTold;
+
+    #[test]
+    fn keys_go_to_who_takes_them_and_holds_the_token() {
+        let fleet = |broker| {
+            let options = FleetOptions { broker, ..FleetOptions::default() };
+            let (bus, subjects) = (Arc::new(MemoryBus::default()), Subjects::of("test").unwrap());
+            Fleet::new(bus, subjects, Identity::random(), options)
+        };
+        let of_others =
+            || OthersBroker { url: "tls://b".into(), is_encrypted: true, secret: Secret([1; 32]) };
+        let key = SealingKey::random().unwrap().public();
+        let agent = |secret| {
+            let mut agent = Present::for_tests("lg-1", "a", None);
+            let voucher = voucher(&Secret(secret), "lg-1", &agent.session, &key);
+            agent.here.sealing = Some(SealingTold { key: key.clone(), voucher });
+            agent
+        };
+        assert_eq!(fleet(Some(of_others())).key_of(&agent([1; 32])).unwrap(), key);
+        let stranger = fleet(Some(of_others())).key_of(&agent([2; 32])).unwrap_err().to_string();
+        assert!(stranger.contains("agent lg-1 does not hold this fleet's token"), "{stranger}");
+        // On its own broker nobody speaks under another's name, and tokens are renewed.
+        assert_eq!(fleet(None).key_of(&agent([2; 32])).unwrap(), key);
+        let refuses = fleet(None).key_of(&Present::for_tests("lg-1", "a", None)).unwrap_err().to_string();
+        assert!(refuses.contains("agent lg-1 takes no credentials"), "{refuses}");
+    }
+}

@@ -276,6 +276,7 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         runs: dir.path().join("deep/er/runs"),
         bounds: Bounds::default(),
         conductor: conductor.public(),
+        takes_keys_by: None,
         clock_ahead_ns: 0,
     };
     let bus = network.client();

@@ -11,12 +11,12 @@ Examples:
   plimsoll fleet up
   plimsoll fleet up --name lab --listen 10.0.0.7:4222 --token-for 30min
   plimsoll fleet up --ssh 'me@node{1...8}' --allow-dir /mnt/test
-  plimsoll fleet up --nats tls://broker.example.net:4222 --creds bench.creds
+  plimsoll fleet up --nats tls://broker.example.net --creds bench.creds
   plimsoll fleet status
   plimsoll fleet wait 8
   plimsoll fleet token --for 1h
-  plimsoll fleet slurm --nodes 8 -- object get --endpoint http://10.0.0.7:9000 --bucket b > job.sh
-  plimsoll fleet manifest --agents 8 --image registry.example.net/plimsoll:0.1.0 > fleet.yaml
+  plimsoll fleet slurm --nodes 8 -- file /scratch --size 1TiB > job.sh
+  plimsoll fleet manifest --agents 8 --image plimsoll:0.1.0 > fleet.yaml
   plimsoll fleet down
 
 `fleet up` prints the line with which other machines join: they connect to this \

@@ -52,6 +52,9 @@ fn numbered(pattern: &str, all: &mut Vec<String>) -> Result<(), String> {
 fn name_of(host: &str) -> &str {
     let host = host.strip_prefix("ssh://").unwrap_or(host);
     let host = host.rsplit_once('@').map_or(host, |(_, h)| h).trim_end_matches('/');
+    if let Some((v6, _)) = host.strip_prefix('[').and_then(|h| h.split_once(']')) {
+        return v6;
+    }
     match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') && port.chars().all(|c| c.is_ascii_digit()) => name,
         _ => host,

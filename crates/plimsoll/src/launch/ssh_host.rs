@@ -71,6 +71,8 @@ IFS= read -r token
 mkdir -p "$dir/agents"
 place=$(mktemp -d "$dir/agents/$fleet.$name.XXXXXX") || exit 1
 log="$place/log"
+# As of an agent that is started by hand after a login.
+runs="${PLIMSOLL_RUNS:-$HOME/plimsoll-runs}"
 printf '%s\n' "$token" >"$place/token"
 unset token
 unit=; users=no; pid=
@@ -78,11 +80,11 @@ if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
   unit="plimsoll-$(basename "$place" | tr . -)"
   if [ "$(id -u)" = 0 ]; then
     systemd-run --quiet --collect --unit="$unit" --working-directory="$place" \
-      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" "$@" 2>/dev/null || unit=
+      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@" 2>/dev/null || unit=
   elif [ "$(loginctl show-user "$(id -un)" --property=Linger --value 2>/dev/null)" = yes ]; then
     users=yes
     systemd-run --user --quiet --collect --unit="$unit" --working-directory="$place" \
-      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" "$@" 2>/dev/null || unit=
+      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@" 2>/dev/null || unit=
   else
     unit=
   fi
@@ -93,7 +95,7 @@ if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
 fi
 if [ -z "$unit" ]; then
   command -v setsid >/dev/null 2>&1 && away=setsid || away=
-  (cd "$place" && exec $away nohup "$bin" agent --join "@$place/token" --name "$name" "$@") </dev/null >/dev/null 2>>"$log" &
+  (cd "$place" && exec $away nohup "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@") </dev/null >/dev/null 2>>"$log" &
   pid=$!
 fi
 n=0
