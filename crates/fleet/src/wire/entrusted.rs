@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 /// By target.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Entrusted(BTreeMap<String, Keys>);
+pub struct Entrusted(BTreeMap<String, KeysTold>);
 
 #[derive(Serialize, Deserialize)]
-struct Keys {
+struct KeysTold {
     access_key: String,
     secret_key: String,
     session_token: Option<String>,
@@ -35,7 +35,7 @@ impl Entrusted {
             let TargetSpec::S3(s3) = spec else { continue };
             let found = GivenKeys::of_here(s3)?;
             let (access_key, secret_key, session_token) = found.parts();
-            let keys = Keys {
+            let keys = KeysTold {
                 access_key: access_key.to_owned(),
                 secret_key: secret_key.to_owned(),
                 session_token: session_token.map(str::to_owned),
@@ -62,7 +62,7 @@ impl Entrusted {
 
     /// The keys of a target.
     pub fn keys(&self, target: &str) -> Option<GivenKeys> {
-        let Keys { access_key, secret_key, session_token } = self.0.get(target)?;
+        let KeysTold { access_key, secret_key, session_token } = self.0.get(target)?;
         Some(GivenKeys::new(access_key, secret_key, session_token.as_deref()))
     }
 }
@@ -78,8 +78,11 @@ mod tests {
 
     #[test]
     fn they_open_for_their_process_and_run_only_and_are_not_shown() {
-        let keys =
-            Keys { access_key: "AKIA".into(), secret_key: "hunter2".into(), session_token: Some("t".into()) };
+        let keys = KeysTold {
+            access_key: "AKIA".into(),
+            secret_key: "hunter2".into(),
+            session_token: Some("t".into()),
+        };
         let entrusted = Entrusted([("s3".to_owned(), keys)].into());
         let (one, two) = (SealingKey::random().unwrap(), SealingKey::random().unwrap());
         let sealed = entrusted.sealed(&one.public(), "r1", "p1").unwrap();

@@ -159,7 +159,7 @@ pub struct ManifestArgs {
     pub conduct: bool,
     /// Give each agent a claim of its own, of this storage class and size, at /data
     #[arg(long, value_name = "CLASS,SIZE")]
-    pub pvc: Option<Claim>,
+    pub pvc: Option<ClaimWish>,
     /// Make that claim a device, at /dev/plimsoll
     #[arg(long, requires = "pvc")]
     pub block: bool,
@@ -185,12 +185,12 @@ pub struct ManifestArgs {
 
 /// A storage class and a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct ClaimWish {
     pub class: String,
     pub size: Size,
 }
 
-impl std::str::FromStr for Claim {
+impl std::str::FromStr for ClaimWish {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

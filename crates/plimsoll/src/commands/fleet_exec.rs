@@ -65,7 +65,7 @@ fn up(a: &UpArgs) -> Result<Exit, Fault> {
     };
     if !a.ssh.is_empty() {
         output::tell(format_args!("plimsoll: fleet {} is up ({}, {place})", home.fleet(), note.broker));
-        let wish = ssh::Wish { hosts: &a.ssh, config: a.ssh_config.clone(), flags: a.agents.flags() };
+        let wish = ssh::SshWish { hosts: &a.ssh, config: a.ssh_config.clone(), flags: a.agents.flags() };
         // Without one agent there is nothing to be up for.
         return ssh::launch(&home, &token, &wish)
             .map(|()| Exit::Valid)

@@ -11,7 +11,7 @@ use crate::launch::{kubernetes, slurm};
 use crate::output;
 
 pub fn slurm(a: &SlurmArgs) -> Result<Exit, Fault> {
-    let wish = slurm::Wish {
+    let wish = slurm::SlurmWish {
         nodes: a.nodes,
         time: a.time,
         partition: a.partition.clone(),
@@ -38,7 +38,7 @@ pub fn manifest(a: &ManifestArgs, wanted: Option<&Choice>) -> Result<Exit, Fault
     } else {
         (Home::of(&a.fleet.name)?.token()?, None)
     };
-    let wish = kubernetes::Wish {
+    let wish = kubernetes::ManifestWish {
         fleet: a.fleet.name.clone(),
         agents,
         image: a.image.clone(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use plimsoll_model::units::Size;
 
-use crate::commands::fleet::Claim;
+use crate::commands::fleet::ClaimWish;
 use crate::rerun::quoted;
 
 /// Where the broker of a fleet that is conducted in the cluster listens.
@@ -15,12 +15,12 @@ const USER: u32 = 65_532;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ManifestWish {
     pub fleet: String,
     pub agents: u32,
     pub image: String,
     pub namespace: Option<String>,
-    pub claim: Option<Claim>,
+    pub claim: Option<ClaimWish>,
     pub block: bool,
     pub host_network: bool,
     /// Secret with keys of the storage.
@@ -50,7 +50,7 @@ fn name_of(fleet: &str) -> String {
 }
 
 /// The manifest, in YAML.
-pub fn manifest(wish: &Wish) -> String {
+pub fn manifest(wish: &ManifestWish) -> String {
     let mut out = String::from(HEAD);
     if wish.host_network {
         out.push_str("# hostNetwork: the namespace has to allow it (PodSecurity privileged).\n");
@@ -80,7 +80,7 @@ fn text(value: &str) -> String {
     serde_json::to_string(value).expect("a text is always JSON")
 }
 
-fn meta(out: &mut String, wish: &Wish, kind: &str, api: &str, name: &str) {
+fn meta(out: &mut String, wish: &ManifestWish, kind: &str, api: &str, name: &str) {
     // Writing to a text does not fail.
     let _ = write!(
         out,
@@ -90,7 +90,7 @@ fn meta(out: &mut String, wish: &Wish, kind: &str, api: &str, name: &str) {
     );
 }
 
-fn secret(out: &mut String, wish: &Wish) {
+fn secret(out: &mut String, wish: &ManifestWish) {
     let name = name_of(&wish.fleet);
     meta(out, wish, "Secret", "v1", &format!("{name}-join"));
     let _ = write!(out, "type: Opaque\nstringData:\n  token: {}\n", text(&wish.token));
@@ -101,7 +101,7 @@ fn secret(out: &mut String, wish: &Wish) {
 }
 
 /// What all pods have: no rights but to run, on the image's file system that nobody writes to.
-fn pod(out: &mut String, wish: &Wish, role: &str) {
+fn pod(out: &mut String, wish: &ManifestWish, role: &str) {
     let _ = write!(
         out,
         "  template:
@@ -126,7 +126,7 @@ fn pod(out: &mut String, wish: &Wish, role: &str) {
     );
 }
 
-fn container(out: &mut String, wish: &Wish, role: &str, cpus: u32, memory_mib: u64) {
+fn container(out: &mut String, wish: &ManifestWish, role: &str, cpus: u32, memory_mib: u64) {
     let _ = write!(
         out,
         "      containers:
@@ -149,7 +149,7 @@ fn container(out: &mut String, wish: &Wish, role: &str, cpus: u32, memory_mib: u
     );
 }
 
-fn storage_keys(out: &mut String, wish: &Wish) {
+fn storage_keys(out: &mut String, wish: &ManifestWish) {
     if let Some(secret) = &wish.credentials {
         let _ = write!(
             out,
@@ -159,7 +159,7 @@ fn storage_keys(out: &mut String, wish: &Wish) {
     }
 }
 
-fn agents(out: &mut String, wish: &Wish) {
+fn agents(out: &mut String, wish: &ManifestWish) {
     let name = name_of(&wish.fleet);
     meta(out, wish, "Job", "batch/v1", &format!("{name}-agents"));
     let _ = write!(
@@ -250,7 +250,7 @@ fn agents(out: &mut String, wish: &Wish) {
     }
 }
 
-fn service(out: &mut String, wish: &Wish) {
+fn service(out: &mut String, wish: &ManifestWish) {
     let name = name_of(&wish.fleet);
     meta(out, wish, "Service", "v1", &name);
     // Found before it is ready: agents try again until it is.
@@ -269,7 +269,7 @@ fn service(out: &mut String, wish: &Wish) {
     );
 }
 
-fn conductor(out: &mut String, wish: &Wish, command: &[String]) {
+fn conductor(out: &mut String, wish: &ManifestWish, command: &[String]) {
     let name = name_of(&wish.fleet);
     meta(out, wish, "Job", "batch/v1", &format!("{name}-conductor"));
     out.push_str("spec:\n  backoffLimit: 0\n  ttlSecondsAfterFinished: 86400\n");
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_command_keeps_its_words_through_yaml_and_shell() {
         let words = ["object", "get", "--label", "it's $(date)", "--endpoint", "http://n{1...4}:9000"];
-        let wish = Wish {
+        let wish = ManifestWish {
             fleet: "demo".into(),
             agents: 2,
             image: "i".into(),

@@ -7,7 +7,7 @@ use crate::rerun::quoted;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct SlurmWish {
     /// One agent on each.
     pub nodes: u32,
     /// After which Slurm ends it.
@@ -21,8 +21,8 @@ pub struct Wish {
 }
 
 /// The script.
-pub fn script(wish: &Wish) -> String {
-    let Wish { nodes, time, partition, command, agent_flags } = wish;
+pub fn script(wish: &SlurmWish) -> String {
+    let SlurmWish { nodes, time, partition, command, agent_flags } = wish;
     let partition =
         partition.as_ref().map_or(String::new(), |p| format!("#SBATCH --partition={}\n", quoted(p)));
     let words = |all: &[String]| all.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ");
@@ -91,9 +91,9 @@ fn in_slurm(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn wish() -> Wish {
+    fn wish() -> SlurmWish {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
-        Wish {
+        SlurmWish {
             nodes: 8,
             time: "90min".parse().unwrap(),
             partition: Some("fast".into()),

@@ -12,7 +12,7 @@ use plimsoll_bus::token::Token;
 use serde::{Deserialize, Serialize};
 
 use super::hosts;
-use super::ssh_host::{Host, Started};
+use super::ssh_host::{SshHost, Started};
 use crate::fault::Fault;
 use crate::output;
 
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 8;
 
 /// What to start, and where.
 #[derive(Debug)]
-pub struct Wish<'a> {
+pub struct SshWish<'a> {
     /// As they were written.
     pub hosts: &'a [String],
     /// Of ssh; none: its own.
@@ -95,7 +95,7 @@ impl Drop for Ssh {
 }
 
 /// Starts an agent on each host. An error means that none came.
-pub fn launch(home: &Home, token: &Token, wish: &Wish<'_>) -> Result<(), Fault> {
+pub fn launch(home: &Home, token: &Token, wish: &SshWish<'_>) -> Result<(), Fault> {
     let all = hosts::expand(wish.hosts).map_err(|why| {
         Fault::input(format!("--ssh: {why}"), "Write hosts as ssh takes them: me@node{1...8},other.")
     })?;
@@ -111,7 +111,7 @@ pub fn launch(home: &Home, token: &Token, wish: &Wish<'_>) -> Result<(), Fault> 
     let text = token.text()?;
     let names = hosts::agent_names(&all);
     let outcomes = each(&all, |number, host| {
-        let host = Host { ssh: &ssh, host, name: &names[number], fleet: home.fleet() };
+        let host = SshHost { ssh: &ssh, host, name: &names[number], fleet: home.fleet() };
         host.start(&binary, &text, &wish.flags, number)
     });
     let (mut started, mut failed) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::rerun::quoted;
 
 /// One of them.
 #[derive(Debug)]
-pub struct Host<'a> {
+pub struct SshHost<'a> {
     pub ssh: &'a Ssh,
     pub host: &'a str,
     /// Of its agent.
@@ -131,7 +131,7 @@ case "$place" in */plimsoll/agents/*) rm -f "$place/log" "$place/token" "$place/
 rmdir "${place%/*}" 2>/dev/null || true
 "#;
 
-impl Host<'_> {
+impl SshHost<'_> {
     /// The binary, if it lacks it, and the agent. What is wrong is told in words.
     pub fn start(
         &self,
