@@ -70,6 +70,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether it is a fleet that measures.
+pub fn is_used() -> bool {
+    ARGS.get().is_some_and(|args| args.fleet.is_some())
+}
+
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
