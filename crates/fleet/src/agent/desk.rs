@@ -85,7 +85,7 @@ impl Desk {
             voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
             joiner: Joiner::default(),
             guard: Guard::new(&options.conductor, &session),
-            machine: plimsoll_run::machine(),
+            machine: HostFacts { ceiling: plimsoll_run::ceiling::ceiling(), ..plimsoll_run::machine() },
             said_here: None,
             engaged: None,
             refused: None,
