@@ -9,7 +9,7 @@ use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
 use plimsoll_model::{AgentHost, Event, Finding, Sample, WorkerId};
 use plimsoll_setup::objects::FoundObjects;
-use plimsoll_setup::s3::Reach;
+use plimsoll_setup::s3::{Errands, Reach};
 
 use crate::error::CrewError;
 
@@ -73,6 +73,12 @@ pub trait Crew: Debug {
     /// What is to be said of them in the result, beside what was measured.
     fn remarks(&self) -> Vec<Finding> {
         Vec::new()
+    }
+
+    /// Agents who ask the storage in place of the conductor, for the run of this mark; none: its crew is where it is itself.
+    fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {
+        let _ = mark;
+        None
     }
 
     /// Reaches what was claimed, and looks at what each agent has of its own (devices, directories) before anything is made there.

@@ -8,7 +8,9 @@ use plimsoll_bus::keeper::{Home, OpenFleet};
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::Trust;
 use plimsoll_fleet::{Fleet, FleetOptions, OthersBroker};
+use plimsoll_model::Plan;
 use plimsoll_run::CrewChoice;
+use plimsoll_setup::s3::ClaimBy;
 
 use crate::args::FleetArgs;
 use crate::cli::Command;
@@ -37,7 +39,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Speedtest(_)
             | Command::Watch(_)
             | Command::Check(_)
+            | Command::Cleanup(_)
     );
+    if matches!(command, Command::Cleanup(_)) && args.each {
+        return Err(Fault::input("--each: a cleanup asks for nothing of agents", "Leave it out."));
+    }
     // How many agents it is to have.
     let is_manifest = matches!(command, Command::Fleet(FleetCommand::Manifest(_)));
     let plain = FleetArgs { agents: if is_manifest { None } else { args.agents.clone() }, ..args.clone() };
@@ -77,15 +83,36 @@ pub fn is_used() -> bool {
 
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
+    Ok(match fleet()? {
+        Some(fleet) => CrewChoice::Fleet(fleet),
+        None => CrewChoice::Local,
+    })
+}
+
+/// The plan that is carried out: of all agents together, where it was asked for each of them.
+pub fn for_each(plan: Plan) -> Result<Plan, Fault> {
+    if !ARGS.get().is_some_and(|args| args.each) {
+        return Ok(plan);
+    }
+    let Some(fleet) = fleet()? else { return Ok(plan) };
+    Ok(plan.for_each_of(fleet.count()?)?)
+}
+
+/// Who asks the storage beside the load.
+pub fn claim_by() -> ClaimBy {
+    ARGS.get().and_then(|args| args.claim_by).unwrap_or_default()
+}
+
+/// The fleet itself, for what is no measurement; none: none is used.
+pub fn fleet() -> Result<Option<Arc<Fleet>>, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
-        return Ok(CrewChoice::Local);
+        return Ok(None);
     };
     let mut held = FLEET.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = match &*held {
+    Ok(Some(match &*held {
         Some(fleet) => Arc::clone(fleet),
         None => Arc::clone(held.insert(Arc::new(hold(name, args)?))),
-    };
-    Ok(CrewChoice::Fleet(fleet))
+    }))
 }
 
 /// At the end of the process: what was said last still goes out, and the fleet is free for others.

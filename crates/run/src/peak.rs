@@ -126,10 +126,10 @@ fn far_targets<'a>(
     let mut far = BTreeMap::new();
     for (name, spec) in &plan.targets {
         let TargetSpec::S3(s3) = spec else { continue };
-        if s3.endpoints.iter().any(|e| OWN_SERVERS.contains(&e.as_str())) {
+        let urls = reached.get(name).filter(|r| !r.is_empty()).unwrap_or(&s3.endpoints);
+        if urls.iter().any(|e| OWN_SERVERS.contains(&e.as_str())) {
             continue;
         }
-        let urls = reached.get(name).filter(|r| !r.is_empty()).unwrap_or(&s3.endpoints);
         let hosts: Vec<String> = urls.iter().map(|u| host_of(u).to_owned()).filter(|h| !is_here(h)).collect();
         if !hosts.is_empty() {
             far.insert(name.as_str(), hosts);

@@ -5,6 +5,8 @@ mod choice;
 mod clocks;
 mod crew;
 mod entrust;
+mod errands;
+mod ground;
 mod known;
 #[cfg(test)]
 mod liars;
@@ -16,5 +18,5 @@ mod roll_call;
 
 pub use choice::Choice;
 pub use clocks::clocks;
-pub use recruit::{Fleet, FleetOptions, OthersBroker};
+pub use recruit::{Cleaners, Fleet, FleetOptions, OthersBroker};
 pub use roll_call::{Present, roll_call};

@@ -6,7 +6,7 @@ use plimsoll_bus::sealed::{SealingKey, seal};
 use plimsoll_model::Plan;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_setup::SetupError;
-use plimsoll_setup::s3::GivenKeys;
+use plimsoll_setup::s3::{CANNED, EMBEDDED, GivenKeys};
 use serde::{Deserialize, Serialize};
 
 /// By target.
@@ -33,6 +33,10 @@ impl Entrusted {
         let mut all = BTreeMap::new();
         for (name, spec) in &plan.targets {
             let TargetSpec::S3(s3) = spec else { continue };
+            // A server that we start makes its own.
+            if s3.endpoints.iter().any(|e| e == EMBEDDED || e == CANNED) {
+                continue;
+            }
             let found = GivenKeys::of_here(s3)?;
             let (access_key, secret_key, session_token) = found.parts();
             let keys = KeysTold {

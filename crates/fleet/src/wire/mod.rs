@@ -3,6 +3,7 @@
 
 pub mod ends;
 pub mod entrusted;
+pub mod errand;
 pub mod order;
 pub mod pieces;
 pub mod seal;
