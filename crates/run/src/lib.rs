@@ -13,6 +13,7 @@ mod execute;
 mod kept;
 mod lost;
 mod options;
+mod peak;
 pub mod remark;
 mod samples;
 mod session;

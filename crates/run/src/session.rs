@@ -13,7 +13,7 @@ use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_lower as lower;
 use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec};
-use plimsoll_model::{AgentHost, Environment, Event, Finding, Level, Plan};
+use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::removal::{self, How};
@@ -56,6 +56,8 @@ pub struct Session {
     /// Of a resumed run: stages that were cut off and are run again, and how many stages there are in all.
     again: u32,
     planned: Option<u32>,
+    /// What the load is at most was said.
+    peak_told: bool,
     /// Redirects that were followed: from and to, and how many.
     redirected: BTreeMap<String, u64>,
     acknowledged: Acknowledged,
@@ -177,6 +179,7 @@ impl Session {
             virtual_ns: begins.virtual_ns,
             next_stage: begins.next_stage,
             again: 0,
+            peak_told: false,
             planned: None,
             redirected: BTreeMap::new(),
             acknowledged: Acknowledged::default(),
@@ -213,6 +216,7 @@ impl Session {
         resumed: Option<()>,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), RunError> {
+        self.crew.remarks().into_iter().for_each(|f| self.found(f));
         self.make_claims(options, events)?;
         let reaches = self.claims.iter().map(|(name, c)| (name.clone(), c.reach())).collect();
         self.crew.muster(reaches)?;
@@ -337,6 +341,9 @@ impl Session {
             again: self.again,
             on_agent_loss: self.plan.options.on_agent_loss,
         };
+        if !std::mem::replace(&mut self.peak_told, true) {
+            self.peak().map(Event::Message).into_iter().for_each(&mut *events);
+        }
         let mut sinks = Sinks {
             streams: &mut self.streams,
             trace: self.trace.as_mut().map(|t| (t, &names as &dyn Names)),
@@ -355,6 +362,16 @@ impl Session {
         }
         self.note(&end);
         Ok(end)
+    }
+
+    /// What the load is at most, where it leaves this machine.
+    fn peak(&self) -> Option<String> {
+        let reached = self.claims.iter().map(|(name, c)| (name.clone(), c.endpoint_names())).collect();
+        let hosts = self.crew.hosts();
+        let machines: Vec<&HostFacts> = hosts.iter().map(|h| &h.machine).collect();
+        let alone = machines.is_empty();
+        let machines = if alone { vec![&self.environment.machine] } else { machines };
+        crate::peak::peak(&self.plan, &reached, &machines, alone)
     }
 
     /// What the workers found out about themselves and the servers.

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use plimsoll_bus::sealed::{SealingKey, voucher};
 use plimsoll_bus::subjects::{Subjects, check_name};
 use plimsoll_bus::{Bus, BusError, Subscription};
 use plimsoll_model::HostFacts;
@@ -20,7 +21,7 @@ use crate::wire::language;
 use crate::wire::order::{Assignment, FetchKept, Order};
 use crate::wire::pieces::Joiner;
 use crate::wire::seal::{Envelope, Guard, Unsealed};
-use crate::wire::tell::{Here, State, Tell};
+use crate::wire::tell::{Here, SealingTold, State, Tell};
 
 /// It says that it is there so often.
 const HERE_EVERY: Duration = Duration::from_millis(500);
@@ -38,6 +39,9 @@ pub struct Desk {
     joiner: Joiner,
     guard: Guard,
     machine: HostFacts,
+    /// To which keys for the storage are sealed, where it takes them.
+    sealing: Option<(Arc<SealingKey>, SealingTold)>,
+    at_work: Arc<AtomicBool>,
     said_here: Option<Instant>,
     engaged: Option<Engaged>,
     /// Gives what was kept; begun when it is asked for.
@@ -67,13 +71,24 @@ impl Desk {
         time: AgentTime,
         session: String,
     ) -> Result<Self, BusError> {
+        let sealing = match &options.takes_keys_by {
+            Some(secret) => {
+                let own = SealingKey::random()?;
+                let key = own.public();
+                let voucher = voucher(secret, &options.name, &session, &key);
+                Some((Arc::new(own), SealingTold { key, voucher }))
+            }
+            None => None,
+        };
         Ok(Self {
+            sealing,
+            at_work: Arc::default(),
             orders: bus.subscribe(&subjects.order(&options.name))?,
             calls: bus.subscribe(&subjects.call())?,
             voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
             joiner: Joiner::default(),
             guard: Guard::new(&options.conductor, &session),
-            machine: plimsoll_run::machine(),
+            machine: HostFacts { ceiling: plimsoll_run::ceiling::ceiling(), ..plimsoll_run::machine() },
             said_here: None,
             engaged: None,
             delivery: None,
@@ -81,6 +96,11 @@ impl Desk {
             options,
             time,
         })
+    }
+
+    /// Whether it works for a run.
+    pub fn at_work(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.at_work)
     }
 
     /// Until it is to stop, or the bus has ended; then it drains, and cleans up.
@@ -183,7 +203,8 @@ impl Desk {
             return self.voice.tell(Some(run), Tell::Answer { task, result: Err(refusal) });
         }
         let with = Engagement::new(run, Arc::clone(&self.voice));
-        let hands = Hands::new(self.options.clone(), self.time, Arc::clone(&with));
+        let sealing = self.sealing.as_ref().map(|(key, _)| Arc::clone(key));
+        let hands = Hands::new(self.options.clone(), self.time, Arc::clone(&with), sealing);
         let (jobs, received) = channel();
         let Ok(thread) = spawn("agent-hands", move || hands.serve(&received)) else {
             let refusal = AgentRefusal::new("it cannot start a thread", "Raise the limit on threads");
@@ -193,6 +214,7 @@ impl Desk {
         let now = Instant::now();
         self.engaged =
             Some(Engaged { with, jobs: Some(jobs), thread, since: now, heard: now, deadman, leaving: None });
+        self.at_work.store(true, Ordering::Release);
         self.guard.works_for(Some(run));
         self.said_here = None;
     }
@@ -217,6 +239,7 @@ impl Desk {
         if engaged.thread.is_finished() {
             tell(format!("done with run {}", engaged.with.run));
             self.engaged = None;
+            self.at_work.store(false, Ordering::Release);
             self.guard.works_for(None);
             self.said_here = None;
         }
@@ -235,6 +258,7 @@ impl Desk {
             state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
             monotonic_ns: self.time.now_ns(),
             last_order: self.guard.last(),
+            sealing: self.sealing.as_ref().map(|(_, told)| told.clone()),
         };
         let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
         self.voice.tell(run, Tell::Here(Box::new(here)));

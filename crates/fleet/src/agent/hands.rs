@@ -6,6 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use plimsoll_bus::sealed::SealingKey;
 use plimsoll_crew::{Arrival, Crew, CrewError, Fill, Load, LocalArmed, LocalCrew, StageOrder};
 use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
@@ -23,6 +24,7 @@ use super::{AgentOptions, AgentTime, records};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
+use crate::wire::entrusted::Entrusted;
 use crate::wire::errand::Errand;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
@@ -34,6 +36,8 @@ pub struct Hands {
     options: AgentOptions,
     time: AgentTime,
     engagement: Arc<Engagement>,
+    /// What keys for the storage are sealed to; absent: it takes none.
+    sealing: Option<Arc<SealingKey>>,
     work: Option<Work>,
 }
 
@@ -44,6 +48,8 @@ struct Work {
     own: OwnRecord,
     host: String,
     armed: Option<Armed>,
+    /// Keys of the storage that the conductor sent: here, and nowhere else on this machine.
+    entrusted: Entrusted,
     /// Buckets that it asks for its conductor, by target and endpoint.
     errands: BTreeMap<(String, usize), Guarded<AdminStore>>,
     disbanded: bool,
@@ -60,8 +66,13 @@ struct Armed {
 }
 
 impl Hands {
-    pub fn new(options: AgentOptions, time: AgentTime, engagement: Arc<Engagement>) -> Self {
-        Self { options, time, engagement, work: None }
+    pub fn new(
+        options: AgentOptions,
+        time: AgentTime,
+        engagement: Arc<Engagement>,
+        sealing: Option<Arc<SealingKey>>,
+    ) -> Self {
+        Self { options, time, engagement, sealing, work: None }
     }
 
     /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
@@ -86,6 +97,7 @@ impl Hands {
     fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
+            Assignment::Entrust { sealed } => self.entrust(&sealed),
             Assignment::Errand(errand) => self.errand(&errand),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
             Assignment::Muster { roll, seat, claims, apart } => {
@@ -130,10 +142,26 @@ impl Hands {
             own,
             host: String::new(),
             armed: None,
+            entrusted: Entrusted::default(),
             errands: BTreeMap::new(),
             disbanded: false,
         });
         Ok(WorkDone::Well)
+    }
+
+    /// Keys of the storage, in place of its own.
+    fn entrust(&mut self, sealed: &str) -> Result<WorkDone, AgentRefusal> {
+        let Some(key) = self.sealing.clone() else {
+            return Err(AgentRefusal::new("it takes no credentials", "Leave --send-credentials out"));
+        };
+        let engagement = Arc::clone(&self.engagement);
+        self.with(|work| {
+            let opened = Entrusted::open(sealed, &key, &engagement.run, engagement.session());
+            work.entrusted = opened.ok_or_else(|| {
+                AgentRefusal::new("the credentials that it was sent are not sealed to it", "Run again")
+            })?;
+            Ok(WorkDone::Well)
+        })
     }
 
     /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.
@@ -150,7 +178,12 @@ impl Hands {
             let at = (errand.target.clone(), errand.endpoint);
             if !work.errands.contains_key(&at) {
                 // Not the run's own interrupt: what it made is removed after that, too.
-                let store = errand.told.bucket(target, errand.endpoint, &Interrupt::default());
+                let store = errand.told.bucket(
+                    target,
+                    errand.endpoint,
+                    work.entrusted.keys(&errand.target).as_ref(),
+                    &Interrupt::default(),
+                );
                 let store = store.map_err(CrewError::from)?;
                 let guarded = Guarded::new(store, &errand.mark, target.create_bucket);
                 work.errands.insert(at.clone(), guarded);
@@ -183,7 +216,10 @@ impl Hands {
             let mut reaches = BTreeMap::new();
             for (name, spec) in &work.plan.targets {
                 if let (TargetSpec::S3(s3), Some(told)) = (spec, claims.get(name)) {
-                    let reach = Reach::of_agent(&work.plan, s3, told, agents, &interrupt);
+                    let reach = {
+                        let given = work.entrusted.keys(name);
+                        Reach::of_agent(&work.plan, s3, told, given.as_ref(), agents, &interrupt)
+                    };
                     reaches.insert(name.clone(), reach.map_err(CrewError::from)?);
                 }
             }
@@ -324,9 +360,11 @@ fn disk(e: StoreError) -> AgentRefusal {
 fn state_of(job: &Assignment) -> State {
     match job {
         Assignment::Hire { .. } => State::Planning,
-        Assignment::Errand(_) | Assignment::Survey | Assignment::Muster { .. } | Assignment::Watch { .. } => {
-            State::Mustering
-        }
+        Assignment::Entrust { .. }
+        | Assignment::Errand(_)
+        | Assignment::Survey
+        | Assignment::Muster { .. }
+        | Assignment::Watch { .. } => State::Mustering,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::token::Secret;
 use plimsoll_bus::{Bus, BusError};
 use plimsoll_engine::ring::monotonic_ns;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub struct AgentOptions {
     pub conductor: String,
     /// How much of its own records it keeps.
     pub keep: KeepRecords,
+    /// The token's secret, by which the conductor knows that keys for the storage go to no stranger; absent: it takes none.
+    pub takes_keys_by: Option<Secret>,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
     /// For tests: after so long it is ahead by so many nanoseconds more.
@@ -100,6 +103,7 @@ pub(crate) struct ProbeEcho {
 #[derive(Debug)]
 pub struct FleetAgent {
     stop: Arc<AtomicBool>,
+    at_work: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -129,10 +133,16 @@ impl FleetAgent {
             }
         };
         let mut desk = Desk::new(bus, subjects, options, time, session)?;
+        let at_work = desk.at_work();
         let stopped = Arc::clone(&stop);
         let body = move || desk.serve(&stopped, &tell);
         let threads = vec![spawn("agent-clock", echo)?, spawn("agent-desk", body)?];
-        Ok(Self { stop, threads })
+        Ok(Self { stop, at_work, threads })
+    }
+
+    /// Whether it works for a run.
+    pub fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::Acquire)
     }
 
     /// Whether it has ended by itself: the bus is gone for good.

@@ -322,6 +322,7 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         bounds: Bounds::default(),
         conductor: conductor.public(),
         keep: Default::default(),
+        takes_keys_by: None,
         clock_ahead_ns: 0,
         clock_jump: None,
     };

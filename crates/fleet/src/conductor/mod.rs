@@ -3,7 +3,9 @@
 mod ask;
 mod choice;
 mod collect;
+mod clocks;
 mod crew;
+mod entrust;
 mod errands;
 mod ground;
 mod known;
@@ -16,5 +18,6 @@ mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
-pub use recruit::{Cleaners, Fleet, FleetOptions};
+pub use clocks::clocks;
+pub use recruit::{Cleaners, Fleet, FleetOptions, OthersBroker};
 pub use roll_call::{Present, roll_call};

@@ -56,6 +56,11 @@ pub enum Assignment {
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
     },
+    /// Keys of the storage, in place of those that it would find on its own machine.
+    Entrust {
+        /// [`super::entrusted::Entrusted`], sealed to this agent.
+        sealed: String,
+    },
     /// Asks the storage in place of the conductor.
     Errand(Box<Errand>),
     /// Looks at what the plan's devices and files are there.

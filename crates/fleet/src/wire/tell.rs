@@ -82,6 +82,18 @@ pub struct Here {
     pub monotonic_ns: u64,
     /// The last order that it accepted: the next one has a higher number.
     pub last_order: u64,
+    /// To which secrets for it may be sealed; absent: it takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<SealingTold>,
+}
+
+/// To which secrets for an agent may be sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealingTold {
+    /// Of a key pair that this process made.
+    pub key: String,
+    /// That whoever says so holds the fleet's token.
+    pub voucher: String,
 }
 
 /// What an agent does, for a person and for the barrier.

@@ -18,6 +18,7 @@ pub mod fleet_collect;
 pub mod fleet_exec;
 mod fleet_status;
 mod fleet_tally;
+mod launchers;
 pub mod mark;
 pub mod object;
 pub mod plan_file;
