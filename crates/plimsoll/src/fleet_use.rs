@@ -35,6 +35,7 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Speedtest(_)
             | Command::Watch(_)
             | Command::Check(_)
+            | Command::Net(_)
     );
     if !measures {
         return args.given().map_or(Ok(()), |flag| {
@@ -66,15 +67,25 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
 
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
+    Ok(fleet()?.map_or(CrewChoice::Local, |fleet| CrewChoice::Fleet(fleet as _)))
+}
+
+/// Whether a fleet is named.
+pub fn is_used() -> bool {
+    ARGS.get().is_some_and(|args| args.fleet.is_some())
+}
+
+/// The fleet itself, where one is used.
+pub fn fleet() -> Result<Option<Arc<Fleet>>, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
-        return Ok(CrewChoice::Local);
+        return Ok(None);
     };
     let mut held = FLEET.lock().unwrap_or_else(PoisonError::into_inner);
     let fleet = match &*held {
         Some(fleet) => Arc::clone(fleet),
         None => Arc::clone(held.insert(Arc::new(hold(name, args)?))),
     };
-    Ok(CrewChoice::Fleet(fleet))
+    Ok(Some(fleet))
 }
 
 /// At the end of the process: what was said last still goes out, and the fleet is free for others.

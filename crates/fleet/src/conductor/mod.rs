@@ -9,9 +9,11 @@ mod liars;
 mod link;
 mod listen;
 mod load;
+mod net;
 mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
+pub use net::FleetNet;
 pub use recruit::{Fleet, FleetOptions};
-pub use roll_call::{Present, roll_call};
+pub use roll_call::{Present, ROLE, SERVER, roll_call};

@@ -66,13 +66,19 @@ impl Fleet {
     }
 
     /// Those that a run gets.
-    pub(super) fn chosen(&self) -> Result<Vec<Present>, CrewError> {
+    pub(super) fn chosen(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
         let choice = &self.options.choice;
         let listen = if matches!(choice, Choice::Count(_)) { LISTEN_FOR_ALL } else { LISTEN };
         let begun = Instant::now();
         // The first by name, not by speed: who is there has answered within the time that all have.
         let enough = |present: &[Present]| begun.elapsed() >= LISTEN && choice.is_met(present);
-        let present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let mut present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let there = present.len();
+        present.retain(is_fit);
+        if present.is_empty() && there > 0 {
+            let why = "every agent is a server, and none generates load";
+            return Err(CrewError::input(why, "Start agents without --role server on machines that are to"));
+        }
         let remedy = "Look who is there with: plimsoll fleet status";
         let chosen = choice.of(present).map_err(|why| CrewError::input(why, remedy))?;
         if let Some(p) = chosen.iter().find(|p| p.is_absurd()) {
@@ -88,6 +94,30 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// A line to agents that from now on work for this run; `plan` as they are told of it.
+    pub(super) fn hired(
+        &self,
+        run: &str,
+        plan: &str,
+        chosen: &[Present],
+        interrupt: &Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<OpenLink, CrewError> {
+        let (bus, identity) = (Arc::clone(&self.bus), Arc::clone(&self.identity));
+        let deadman = self.options.deadman;
+        let open = OpenLink::new(bus, &self.subjects, identity, run, chosen, deadman)?;
+        open.link.know_clocks()?;
+        let deadman_ns = deadman.as_nanos() as u64;
+        let hire = || Assignment::Hire { plan: plan.to_owned(), deadman_ns };
+        let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
+        open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
+        let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
+        open.link.ask_each(jobs, asked)?;
+        Ok(open)
+    }
+}
+
 impl Recruit for Fleet {
     fn recruit(
         &self,
@@ -97,21 +127,14 @@ impl Recruit for Fleet {
         events: &mut dyn FnMut(Event),
     ) -> Result<Box<dyn Crew>, CrewError> {
         for_many(plan)?;
-        let chosen = self.chosen()?;
+        // Who stores generates no load.
+        let chosen = self.chosen(|p| !p.is_server())?;
         let hosts = hosts(&chosen);
         if plan.targets.values().any(TargetSpec::is_on_files) {
             one_each(&hosts)?;
         }
-        let (bus, identity) = (Arc::clone(&self.bus), Arc::clone(&self.identity));
         let deadman = self.options.deadman;
-        let open = OpenLink::new(bus, &self.subjects, identity, run, &chosen, deadman)?;
-        open.link.know_clocks()?;
-        let deadman_ns = deadman.as_nanos() as u64;
-        let hire = || Assignment::Hire { plan: plan.to_toml(), deadman_ns };
-        let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
-        open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
-        let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
-        open.link.ask_each(jobs, asked)?;
+        let open = self.hired(run, &plan.to_toml(), &chosen, interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
             name: h.agent.clone(),
             host: h.machine.host.clone(),

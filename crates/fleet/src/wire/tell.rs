@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
+use plimsoll_net::wire::NetAnswer;
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentRefusal;
@@ -137,6 +138,8 @@ pub enum WorkDone {
         /// Since the run's start.
         started_ns: u64,
     },
+    /// Of a network test.
+    Net(Box<NetAnswer>),
     /// It let go.
     Gone {
         /// What could not be removed, in words.

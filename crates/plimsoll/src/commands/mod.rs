@@ -17,6 +17,8 @@ pub mod fleet;
 pub mod fleet_exec;
 mod fleet_status;
 pub mod mark;
+pub mod net;
+pub mod net_exec;
 pub mod object;
 pub mod plan_file;
 pub mod probe;
