@@ -89,8 +89,8 @@ describe("runs side by side", () => {
   });
   it("leave no page of paper empty: the picture breaks between its rows", () => drawn(sideBySide(["Operation", "clients"], Array.from({ length: 60 }, (_, i) => [`op${i}`, "1"]), ["1"]), async (page) => {
     await page.emulateMedia({ media: "print" });
-    assert.equal(await page.$eval("figure.chart", (e) => getComputedStyle(e).breakInside), "auto");
-    assert.deepEqual(await page.$$eval("#picture svg", (all) => [...new Set(all.map((e) => getComputedStyle(e).breakInside))]), ["avoid"]);
+    assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector("figure.chart")).breakInside), "auto");
+    assert.deepEqual(await page.evaluate(() => [...new Set([...document.querySelectorAll("#picture svg")].map((e) => getComputedStyle(e).breakInside))]), ["avoid"]);
     assert.equal(await page.locator("#picture svg").count(), 60);
   }, [DESK]));
 });
