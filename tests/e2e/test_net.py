@@ -285,6 +285,9 @@ def test_agents_measure_each_pair_and_all_at_once(fleet, over_net, plimsoll, run
     shown = plimsoll("runs", "show", record["id"]).ok().out
     assert "Pairs, one direction at a time" in shown and "to s1" in shown, shown
     assert "| n1 |" in plimsoll("report", record["id"], "--markdown").ok().out
+    page = runs.parent / "net.html"
+    plimsoll("report", record["id"], "-o", page).ok()
+    assert page.read_text().count("color-mix(in srgb") == 6, "a heat map of the pairs"
     plimsoll("runs", "rm", record["id"]).ok()
     assert not list((runs / "net").iterdir())
 

@@ -50,7 +50,7 @@ fn text(record: &NetRecord, form: Form) -> String {
         };
         paragraph(&mut out, form, &format!("{word} {}: {}", finding.code, clean(&finding.text)));
     }
-    for table in [stages(record), lanes(record), matrix(record), host_table(record)].into_iter().flatten() {
+    for table in matrix(record).into_iter().chain(tables(record)) {
         match form {
             Form::Plain(width) => out.push_str(&format!("\n{}\n{}", table.title, table.plain(width))),
             Form::Markdown => out.push_str(&format!("\n{}", table.markdown())),
@@ -59,6 +59,11 @@ fn text(record: &NetRecord, form: Form) -> String {
     out.push('\n');
     paragraph(&mut out, form, &how(record));
     out
+}
+
+/// All tables but the matrix.
+pub fn tables(record: &NetRecord) -> Vec<Table> {
+    [stages(record), lanes(record), host_table(record)].into_iter().flatten().collect()
 }
 
 fn paragraph(out: &mut String, form: Form, text: &str) {
@@ -93,7 +98,8 @@ pub fn net_result(record: &NetRecord) -> String {
     record.sentences.first().cloned().unwrap_or_else(|| "nothing was measured".into())
 }
 
-fn how(record: &NetRecord) -> String {
+/// How it was measured.
+pub fn how(record: &NetRecord) -> String {
     let asked = &record.asked;
     let found = if asked.streams_found {
         let tried: Vec<String> = record
@@ -209,7 +215,7 @@ fn matrix(record: &NetRecord) -> Option<Table> {
 }
 
 /// The lane of a pair, measured alone.
-fn pair(record: &NetRecord, from: usize, to: usize) -> Option<&NetLane> {
+pub fn pair(record: &NetRecord, from: usize, to: usize) -> Option<&NetLane> {
     let pairs = record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes);
     pairs.into_iter().find(|l| (l.from, l.to) == (from, to))
 }

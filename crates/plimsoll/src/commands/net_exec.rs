@@ -18,7 +18,7 @@ use super::net::{NetArgs, NetCommand, NetSubcommand, ServeArgs};
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault, sentence};
 use crate::signals::{self, ProcessRole};
-use crate::{fleet_use, output, runs_dir};
+use crate::{fleet_use, out_file, output, runs_dir};
 
 /// The key, where no flag names one: a command line is open to all users of a machine.
 const KEY_VARIABLE: &str = "PLIMSOLL_NET_KEY";
@@ -155,6 +155,10 @@ fn wish(a: &NetArgs) -> Result<NetWish, Fault> {
 
 fn test(a: &NetArgs) -> Result<Exit, Fault> {
     let mut wish = wish(a)?;
+    if a.output.csv {
+        return Err(no_csv());
+    }
+    a.output.html.as_deref().map_or(Ok(()), |file| out_file::check(Path::new(file)))?;
     signals::install(ProcessRole::Run);
     let interrupt = signals::interrupt();
     if let Some(to) = &a.to {
@@ -212,8 +216,10 @@ fn measured_as(id: &str, hosts: &mut dyn NetHosts, wish: &NetWish, out: &OutputA
     if !out.quiet {
         output::tell(format_args!("plimsoll: stored in {}", path.display()));
     }
-    show(&record, out)?;
-    Ok(exit_of(&record))
+    let exit = exit_of(&record);
+    // What was measured is kept.
+    show(&record, out).map_err(|e| e.after_a_run(exit, id))?;
+    Ok(exit)
 }
 
 fn exit_of(record: &NetRecord) -> Exit {
@@ -234,21 +240,30 @@ pub fn stored(root: &Path, name: &str) -> Result<Option<NetRecord>, Fault> {
     if is_one { Ok(Some(net::read(file)?)) } else { Ok(None) }
 }
 
+fn no_csv() -> Fault {
+    Fault::input("a network test has no CSV form", "Use --json or --markdown.")
+}
+
 /// In the form that was asked for.
 pub fn show(record: &NetRecord, out: &OutputArgs) -> Result<(), Fault> {
     if out.csv {
-        return Err(Fault::input("a network test has no CSV form", "Use --json or --markdown."));
+        return Err(no_csv());
     }
-    if out.html.is_some() {
-        return Err(Fault::input("a network test has no page yet", "Use --json or --markdown."));
-    }
+    let page = || plimsoll_report::net_html(record);
+    let written = out.html.as_ref().map_or(Ok(()), |file| {
+        out_file::write(Path::new(file), page().as_bytes())?;
+        output::tell(format_args!("plimsoll: report in {file}"));
+        Ok(())
+    });
+    // What was measured is told, whatever becomes of the file.
     output::print(&if out.json {
         plimsoll_report::net_json(record)
     } else if out.markdown {
         plimsoll_report::net_markdown(record)
     } else {
         plimsoll_report::net_terminal(record, Style::for_stdout())
-    })
+    })?;
+    written
 }
 
 /// The network tests that are kept, newest first, below the list of runs.
