@@ -13,7 +13,7 @@ use crate::host::HostCounters;
 use crate::node::address;
 use crate::pattern::PlannedStage;
 use crate::plane::window;
-use crate::wire::{NodeRecord, RunOrder, SLICE_NS, StreamRecord};
+use crate::wire::{NodeRecord, RunOrder, SLICE_NS, StreamTold};
 
 const SLICE_S: f64 = SLICE_NS as f64 / 1e9;
 /// From this part of the time on a core has nothing left. Guess: interrupts are not all counted.
@@ -50,8 +50,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn ends(&self, lane: usize, host: usize, sends: bool) -> Vec<&StreamRecord> {
-        let of = |s: &&StreamRecord| s.lane as usize == lane && s.sends == sends;
+    fn ends(&self, lane: usize, host: usize, sends: bool) -> Vec<&StreamTold> {
+        let of = |s: &&StreamTold| s.lane as usize == lane && s.sends == sends;
         let mut out: Vec<_> =
             self.nodes.get(&host).map(|n| n.streams.iter().filter(of).collect()).unwrap_or_default();
         out.sort_by_key(|s| s.stream);
@@ -156,7 +156,7 @@ fn lane_of(measured: &Measured, lane: usize, hosts: &[NetHost], names: &dyn Fn(u
     };
     let windows: Vec<(TcpFacts, TcpFacts)> = senders.iter().filter_map(|s| window(&s.tcp, &order)).collect();
     let last = windows.first().map(|w| w.1);
-    let own = |s: Option<&&StreamRecord>| s.and_then(|s| address(&s.local));
+    let own = |s: Option<&&StreamTold>| s.and_then(|s| address(&s.local));
     let (from_at, to_at) = (own(senders.first()), own(receivers.first()));
     let framing = last.and_then(|f| f.mss_bytes).zip(from_at).map(|(mss, at)| {
         Framing::of(mss, last.and_then(|f| f.has_timestamps).unwrap_or(false), at.is_ipv6())
@@ -497,12 +497,12 @@ mod tests {
 
     /// One lane of one stream: 5 MB in each slice, 1 s of warm-up, 3 s measured.
     fn measured(rwnd: u64, again: u64, core: u64) -> Measured {
-        let stream = |sends| StreamRecord {
+        let stream = |sends| StreamTold {
             sends,
             slices: vec![5_000_000; 40],
             tcp: if sends { (0..=4).map(|s| facts(s, rwnd, again)).collect() } else { vec![] },
             local: if sends { "10.0.0.1:5" } else { "[::ffff:10.0.0.2]:6" }.into(),
-            ..StreamRecord::default()
+            ..StreamTold::default()
         };
         let after = HostCounters {
             cores: vec![[core, 0, 100, core / 2 + 5]],

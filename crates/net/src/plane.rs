@@ -12,7 +12,7 @@ use plimsoll_model::net::TcpFacts;
 use crate::host::now_ns;
 use crate::secret::random;
 use crate::tcp_info;
-use crate::wire::{RunOrder, SLICE_NS, StreamRecord};
+use crate::wire::{RunOrder, SLICE_NS, StreamTold};
 
 /// What is sent: random, so that nothing on the way makes it smaller.
 const POOL: usize = 4 << 20;
@@ -51,7 +51,7 @@ pub struct BulkStream {
     /// Its own.
     pub socket: TcpStream,
     /// What is known of it, and room for what will be.
-    pub record: StreamRecord,
+    pub record: StreamTold,
     cursor: usize,
     open: bool,
 }
@@ -78,14 +78,14 @@ impl BulkStream {
             let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &LOW_WATER.to_ne_bytes());
         }
         let address = |a: io::Result<std::net::SocketAddr>| a.map(|a| a.to_string()).unwrap_or_default();
-        let record = StreamRecord {
+        let record = StreamTold {
             lane,
             stream,
             sends,
             local: address(socket.local_addr()),
             peer: address(socket.peer_addr()),
             congestion_control: congestion_control(fd),
-            ..StreamRecord::default()
+            ..StreamTold::default()
         };
         let cursor = (stream as usize * CHUNK) % POOL;
         Ok(Self { socket, record, cursor, open: true })

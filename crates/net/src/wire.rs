@@ -112,7 +112,7 @@ pub enum NetAnswer {
 #[serde(default)]
 pub struct NodeRecord {
     /// By connection.
-    pub streams: Vec<StreamRecord>,
+    pub streams: Vec<StreamTold>,
     /// Of the lanes that it sends on.
     pub pings: Vec<PingRecord>,
     /// When the window began.
@@ -128,7 +128,7 @@ pub struct NodeRecord {
 /// One connection's data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct StreamRecord {
+pub struct StreamTold {
     /// Of which lane.
     pub lane: u32,
     /// Of that lane's streams.
