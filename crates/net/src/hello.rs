@@ -114,7 +114,7 @@ pub fn introduce(stream: &mut TcpStream, hello: &Hello, key: &NetKey) -> io::Res
         // It says nothing to strangers.
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "the other side closed the connection: the key is not the one that it gave, or was used before",
+            "the other side closed the connection: it is gone, or the key is not the one that it gave, or was used before",
         ),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
             io::ErrorKind::TimedOut,

@@ -75,11 +75,6 @@ pub fn crew() -> Result<CrewChoice, Fault> {
     Ok(fleet()?.map_or(CrewChoice::Local, |fleet| CrewChoice::Fleet(fleet as _)))
 }
 
-/// Whether a fleet is named.
-pub fn is_used() -> bool {
-    ARGS.get().is_some_and(|args| args.fleet.is_some())
-}
-
 /// The fleet itself, where one is used.
 pub fn fleet() -> Result<Option<Arc<Fleet>>, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
