@@ -9,7 +9,7 @@ use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
 use plimsoll_model::{AgentHost, Event, Finding, Sample, WorkerId};
 use plimsoll_setup::objects::FoundObjects;
-use plimsoll_setup::s3::Reach;
+use plimsoll_setup::s3::{Errands, Reach};
 
 use crate::error::CrewError;
 
@@ -69,6 +69,12 @@ pub trait Crew: Debug {
     /// Their machines and clocks, as far as they are known by now, for the run's environment. Empty: the one agent is on the conductor's
     /// machine, of which the environment tells anyway.
     fn hosts(&self) -> Vec<AgentHost>;
+
+    /// Agents who ask the storage in place of the conductor, for the run of this mark; none: its crew is where it is itself.
+    fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {
+        let _ = mark;
+        None
+    }
 
     /// Reaches what was claimed, and looks at what each agent has of its own (devices, directories) before anything is made there.
     fn muster(&mut self, claims: BTreeMap<String, Reach>) -> Result<(), CrewError>;

@@ -15,5 +15,5 @@ mod wire;
 
 pub use agent::{AgentOptions, Bounds, FleetAgent};
 pub use clock::{ClockFit, Echo};
-pub use conductor::{Choice, Fleet, FleetNet, FleetOptions, Present, ROLE, SERVER, roll_call};
+pub use conductor::{Choice, Cleaners, Fleet, FleetNet, FleetOptions, Present, ROLE, SERVER, roll_call};
 pub use frame::own::read_own_record;

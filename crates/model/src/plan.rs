@@ -11,6 +11,7 @@ use crate::units::{BytesRate, OpsRate, Size, Span};
 
 pub mod bounds;
 mod check;
+mod each;
 mod existing;
 mod mark_at;
 mod secrets;
@@ -80,6 +81,10 @@ pub struct RunOptions {
     pub trace: Option<String>,
     /// The horizon that the user needs: a shorter run is qualified (Q01).
     pub goal: Option<Span>,
+    /// The plan was asked for each of so many agents: its figures are of all of them together, and it runs on so many only. Absent: what
+    /// it asks for is divided over however many there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<u32>,
     /// Events that somebody brings about at a known time after the first load has begun: `30s=node 3 off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mark_at: Vec<String>,
@@ -96,6 +101,7 @@ impl Default for RunOptions {
             grid: Span(std::time::Duration::from_millis(100)),
             trace: None,
             goal: None,
+            each: None,
             mark_at: Vec::new(),
         }
     }

@@ -26,6 +26,7 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     if let Some(c) = &plan.controller {
         lines.push(controller_line(c));
     }
+    lines.extend(plan.each_in_words());
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {

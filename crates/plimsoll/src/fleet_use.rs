@@ -7,7 +7,9 @@ use std::time::Duration;
 use plimsoll_bus::keeper::Home;
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_model::Plan;
 use plimsoll_run::CrewChoice;
+use plimsoll_setup::s3::ClaimBy;
 
 use crate::args::FleetArgs;
 use crate::cli::Command;
@@ -36,7 +38,14 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Watch(_)
             | Command::Check(_)
             | Command::Net(_)
+            | Command::Cleanup(_)
     );
+    if matches!(command, Command::Cleanup(_) | Command::Net(_)) && args.each {
+        return Err(Fault::input(
+            "--each: this command has nothing that could be each agent's",
+            "Leave it out.",
+        ));
+    }
     if !measures {
         return args.given().map_or(Ok(()), |flag| {
             Err(Fault::input(
@@ -72,20 +81,36 @@ pub fn is_used() -> bool {
 
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
-    Ok(fleet()?.map_or(CrewChoice::Local, |fleet| CrewChoice::Fleet(fleet as _)))
+    Ok(match fleet()? {
+        Some(fleet) => CrewChoice::Fleet(fleet),
+        None => CrewChoice::Local,
+    })
 }
 
-/// The fleet itself, where one is used.
+/// The plan that is carried out: of all agents together, where it was asked for each of them.
+pub fn for_each(plan: Plan) -> Result<Plan, Fault> {
+    if !ARGS.get().is_some_and(|args| args.each) {
+        return Ok(plan);
+    }
+    let Some(fleet) = fleet()? else { return Ok(plan) };
+    Ok(plan.for_each_of(fleet.count()?)?)
+}
+
+/// Who asks the storage beside the load.
+pub fn claim_by() -> ClaimBy {
+    ARGS.get().and_then(|args| args.claim_by).unwrap_or_default()
+}
+
+/// The fleet itself, for what is no measurement; none: none is used.
 pub fn fleet() -> Result<Option<Arc<Fleet>>, Fault> {
     let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
         return Ok(None);
     };
     let mut held = FLEET.lock().unwrap_or_else(PoisonError::into_inner);
-    let fleet = match &*held {
+    Ok(Some(match &*held {
         Some(fleet) => Arc::clone(fleet),
         None => Arc::clone(held.insert(Arc::new(hold(name, args)?))),
-    };
-    Ok(Some(fleet))
+    }))
 }
 
 /// At the end of the process: what was said last still goes out, and the fleet is free for others.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use plimsoll_crew::{Crew, CrewError, LocalCrew, SimCrew, SimNetwork};
 use plimsoll_model::{Event, Plan};
 use plimsoll_setup::Interrupt;
+use plimsoll_setup::s3::ClaimBy;
 use plimsoll_store::{Journal, RunDir};
 
 /// Who carries a run out.
@@ -69,6 +70,8 @@ pub struct Options {
     pub interrupt: Interrupt,
     /// Who carries it out.
     pub crew: CrewChoice,
+    /// Who asks the storage beside the load.
+    pub claim_by: ClaimBy,
     /// No new cell (or stage without one) begins after this time: a plan of many cycles ends in order.
     pub stop_after: Option<std::time::Duration>,
     /// Ceilings of this machine, when it was calibrated: joined to the environment.
@@ -85,6 +88,7 @@ impl Default for Options {
             exe: std::env::current_exe().unwrap_or_else(|_| "plimsoll".into()),
             interrupt: Interrupt::default(),
             crew: CrewChoice::default(),
+            claim_by: ClaimBy::default(),
             stop_after: None,
             ceiling: crate::ceiling::ceiling(),
         }

@@ -92,6 +92,7 @@ impl Session {
         let grid_ns = plan.options.grid.as_ns();
         let journal = Arc::new(Mutex::new(run.journal()?));
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
+        are_so_many(plan, crew.roll().len())?;
         // Before their records: whoever reads them asks here whose they are.
         let (mut env, hosts) = (run.env()?, crew.hosts());
         if !hosts.is_empty() {
@@ -106,6 +107,10 @@ impl Session {
         let begins =
             Beginning { journal, environment, crew, streams, epoch_ns, virtual_ns: 0, next_stage: 0 };
         let mut session = Self::new(run, plan, options, begins);
+        if let Some(each) = plan.each_in_words() {
+            events(Event::Message(each.clone()));
+            session.found(Finding::new("F22", "asked_for_each", Level::Info, format!("{each}.")));
+        }
         session.open(options, None, events)?;
         Ok(session)
     }
@@ -122,6 +127,7 @@ impl Session {
     ) -> Result<Self, RunError> {
         let journal = Arc::new(Mutex::new(run.journal()?));
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
+        are_so_many(plan, crew.roll().len())?;
         let mut streams = Streams::resume(run, crew.roll())?;
         let environment = run.env()?.environment;
         // Times go on from the wall clock's distance to the start, and never run back.
@@ -224,8 +230,12 @@ impl Session {
                 let id = if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
                 // Two targets in one bucket have a prefix each.
                 let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
-                let run = ForRun { id: &id, exe: &options.exe, interrupt: &self.interrupt };
-                let claimed = claim(&plan, name, s3, run, &mut Journal::locked(&self.journal), events)?;
+                let mut journal = Journal::locked(&self.journal);
+                let errands = self.crew.errands(journal.mark());
+                let (exe, interrupt, by) = (&options.exe, &self.interrupt, options.claim_by);
+                let run = ForRun { id: &id, exe, interrupt, by, errands };
+                let claimed = claim(&plan, name, s3, run, &mut journal, events)?;
+                drop(journal);
                 self.describe_s3(name, &claimed);
                 self.claims.insert(name.clone(), claimed);
             }
@@ -438,6 +448,7 @@ impl Session {
         // Of a run in one bucket alone it is known what was to be there.
         let mut removed = (self.plan.targets.len() == 1 && !keep).then_some(0);
         let all_claimed = self.claims.len() == self.plan.targets.len();
+        let mut by_errands = Vec::new();
         for claim in self.claims.values_mut() {
             let mut journal = Journal::locked(&self.journal);
             if claim.is_thrown_away() && !keep {
@@ -456,7 +467,9 @@ impl Session {
                 removed = None;
             }
             claim.stop_server(&mut journal)?;
+            by_errands.extend(claim.by_errands().map(|(who, why)| asked_by(claim.target_name(), &who, why)));
         }
+        by_errands.into_iter().for_each(|finding| self.found(finding));
         if all_claimed && let Some(f) = self.acknowledged.finding(removed) {
             self.found(f);
         }
@@ -475,6 +488,25 @@ fn left_behind(left: &[String], id: &str) -> Finding {
         evidence,
         ..Finding::new("F14", "left_behind", Level::Qualified, text)
     }
+}
+
+/// A plan that was made for so many agents asks too much of fewer, and too little of more.
+fn are_so_many(plan: &Plan, there: usize) -> Result<(), RunError> {
+    match plan.options.each {
+        Some(agents) if agents as usize != there => Err(RunError::input(
+            format!("the plan was made for what {agents} agents do together (--each), and there are {there}"),
+            format!("Use so many (--fleet --agents {agents}), or remove options.each and what it multiplied"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whose word it is that nothing was left is in the result.
+fn asked_by(target: &str, agents: &[String], why: &str) -> Finding {
+    let s = if agents.len() == 1 { "" } else { "s" };
+    let text =
+        format!("Markers, listings and cleanup of '{target}' by agent{s} {}, {why}.", agents.join(", "));
+    Finding::new("F21", "claimed_by_agent", Level::Info, text)
 }
 
 /// Whether this target is measured beside another one.

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use plimsoll_model::Event;
 use plimsoll_model::plan::{S3Target, TargetSpec};
 use plimsoll_model::text::clean as clean_text;
+use plimsoll_model::{Event, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
 use crate::removal::{How, bucket_target, bucket_things, forget_embedded, has_uploads, local_things, words};
+use crate::s3::{ClaimBy, Errands};
 use crate::safety::marker::Content;
 use crate::safety::trees;
 use crate::{s3, server};
@@ -20,6 +21,20 @@ pub fn cleanup(
     run_dir: &Path,
     confirmed: &[String],
     interrupt: Interrupt,
+    events: impl FnMut(Event),
+) -> Result<Vec<String>, SetupError> {
+    cleanup_by(run_dir, confirmed, interrupt, (ClaimBy::Conductor, &mut |_, _| Ok(None)), events)
+}
+
+/// Those who can ask the storage of a plan in place of this machine, for the run of this mark.
+pub type FindErrands<'a> = dyn FnMut(&Plan, &str) -> Result<Option<Box<dyn Errands>>, SetupError> + 'a;
+
+/// The same, where others may have to ask the storage in place of this machine.
+pub fn cleanup_by(
+    run_dir: &Path,
+    confirmed: &[String],
+    interrupt: Interrupt,
+    (by, find): (ClaimBy, &mut FindErrands<'_>),
     mut events: impl FnMut(Event),
 ) -> Result<Vec<String>, SetupError> {
     let run = RunDir::open(run_dir)?;
@@ -59,8 +74,9 @@ pub fn cleanup(
             false => s3.endpoints.join(", "),
         };
         events(Event::Message(format!("cleaning up in bucket '{}' at {endpoints}", clean_text(&s3.bucket))));
-        let store = s3::admin_for(s3, &how.interrupt)?;
-        left.extend(bucket_things(&store, &mut journal, name, &how, &mut None, &mut events)?);
+        let errands = find(&plan, journal.mark())?;
+        let store = s3::bucket_for(name, s3, by, errands, &how.interrupt)?;
+        left.extend(bucket_things(&*store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));
     for (_, thing) in journal.pending() {

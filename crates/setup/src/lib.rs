@@ -16,6 +16,6 @@ pub mod s3;
 pub mod safety;
 mod server;
 
-pub use cleanup::cleanup;
+pub use cleanup::{FindErrands, cleanup, cleanup_by};
 pub use error::SetupError;
 pub use interrupt::Interrupt;

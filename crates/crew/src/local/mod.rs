@@ -71,7 +71,15 @@ impl LocalCrew {
     /// does its own part. Where storage is beside an agent, the roll says so.
     pub fn take_seat(&mut self, roll: Vec<Agent>, seat: u32) {
         assert!((seat as usize) < roll.len(), "an agent is one of its roll");
+        self.ground.take_seat(seat, roll.len() as u32);
         (self.roll, self.seat) = (roll, seat);
+    }
+
+    /// A set of files lies there, and not where the plan says: beside those of others who see the same directory.
+    pub fn keeps_files_at(&mut self, target: &str, directory: &Path) {
+        if let Some(TargetSpec::Files(files)) = self.plan.targets.get_mut(target) {
+            files.directory = directory.display().to_string();
+        }
     }
 
     /// Makes this agent's workers of a stage, and waits until the last is ready; when they start is told later. With more agents than

@@ -66,7 +66,8 @@ impl Bounds {
         ))
     }
 
-    fn dir(&self, path: &Path) -> Result<(), AgentRefusal> {
+    /// Refuses a directory that is outside.
+    pub fn dir(&self, path: &Path) -> Result<(), AgentRefusal> {
         if self.is_in_dirs(&real(path)) {
             return Ok(());
         }
@@ -179,6 +180,7 @@ mod tests {
             region: String::new(),
             prefix: String::new(),
             is_here: false,
+            made_keys: None,
         };
         let check = |bounds: &Bounds, url| bounds.check_claims([told(url)].iter());
         check(&Bounds::default(), "http://s3:9000").unwrap();

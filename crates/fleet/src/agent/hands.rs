@@ -1,7 +1,7 @@
 //! Does what was ordered, one thing after the other, in a thread of its own.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +13,10 @@ use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
 use plimsoll_net::NetNode;
 use plimsoll_net::wire::NetOrder;
-use plimsoll_setup::objects::FoundObjects;
-use plimsoll_setup::s3::{Reach, ReachTold};
+use plimsoll_setup::Interrupt;
+use plimsoll_setup::objects::{FoundObjects, Guarded};
+use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
+use plimsoll_setup::safety::survey::survey;
 use plimsoll_store::{RunDir, StoreError};
 
 use super::engagement::Engagement;
@@ -22,6 +24,7 @@ use super::{AgentOptions, AgentTime};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
+use crate::wire::errand::Errand;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 
@@ -49,6 +52,8 @@ struct Work {
     own: OwnRecord,
     host: String,
     armed: Option<(LocalArmed, bool)>,
+    /// Buckets that it asks for its conductor, by target and endpoint.
+    errands: BTreeMap<(String, usize), Guarded<AdminStore>>,
     disbanded: bool,
 }
 
@@ -79,8 +84,10 @@ impl Hands {
     fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
-            Assignment::Muster { roll, seat, claims } => {
-                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, &claims)
+            Assignment::Errand(errand) => self.errand(&errand),
+            Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
+            Assignment::Muster { roll, seat, claims, apart } => {
+                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart))
             }
             Assignment::Watch { epoch_ns } => self.watch(epoch_ns),
             Assignment::MakeReady { stage } => self.make_ready(task, &stage),
@@ -134,7 +141,15 @@ impl Hands {
         let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
-        self.work = Some(Work { plan, crew, own, host: String::new(), armed: None, disbanded: false });
+        self.work = Some(Work {
+            plan,
+            crew,
+            own,
+            host: String::new(),
+            armed: None,
+            errands: BTreeMap::new(),
+            disbanded: false,
+        });
         Ok(WorkDone::Well)
     }
 
@@ -148,19 +163,50 @@ impl Hands {
         RunDir::create_at(&free)
     }
 
+    /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.
+    fn errand(&mut self, errand: &Errand) -> Result<WorkDone, AgentRefusal> {
+        self.options.bounds.check_claims(std::iter::once(&errand.told))?;
+        let run = self.engagement.run.clone();
+        self.with(|work| {
+            let Some(TargetSpec::S3(target)) = work.plan.targets.get(&errand.target) else {
+                return Err(AgentRefusal::new(format!("the plan has no bucket '{}'", errand.target), ""));
+            };
+            if errand.mark.rsplit_once('.').map(|(id, _)| id) != Some(run.as_str()) {
+                return Err(AgentRefusal::new("it is asked to act for another run than its own", ""));
+            }
+            let at = (errand.target.clone(), errand.endpoint);
+            if !work.errands.contains_key(&at) {
+                // Not the run's own interrupt: what it made is removed after that, too.
+                let store = errand.told.bucket(target, errand.endpoint, &Interrupt::default());
+                let store = store.map_err(CrewError::from)?;
+                let guarded = Guarded::new(store, &errand.mark, target.create_bucket);
+                work.errands.insert(at.clone(), guarded);
+            }
+            Ok(WorkDone::Errand(Box::new(errand.run(&work.errands[&at], target))))
+        })
+    }
+
     fn muster(
         &mut self,
         roll: Vec<Rolled>,
         seat: u32,
-        claims: &BTreeMap<String, ReachTold>,
+        (claims, apart): (&BTreeMap<String, ReachTold>, &BTreeSet<String>),
     ) -> Result<WorkDone, AgentRefusal> {
         self.options.bounds.check_claims(claims.values())?;
+        let (bounds, name) = (self.options.bounds.clone(), self.options.name.clone());
         let interrupt = self.engagement.interrupt.clone();
         self.with(|work| {
             let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
             work.host.clone_from(&me.host);
             let agents = roll.len() as u64;
             work.crew.take_seat(roll, seat);
+            for target in apart {
+                let Some(TargetSpec::Files(files)) = work.plan.targets.get_mut(target) else { continue };
+                let own = own_directory(Path::new(&files.directory), &name);
+                bounds.dir(&own)?;
+                work.crew.keeps_files_at(target, &own);
+                files.directory = own.display().to_string();
+            }
             let mut reaches = BTreeMap::new();
             for (name, spec) in &work.plan.targets {
                 if let (TargetSpec::S3(s3), Some(told)) = (spec, claims.get(name)) {
@@ -280,6 +326,16 @@ impl Hands {
     }
 }
 
+/// An agent's place where others see the same directory: in it, or beside it where it is to be made.
+fn own_directory(shared: &Path, agent: &str) -> PathBuf {
+    if shared.is_dir() {
+        return shared.join(format!("plimsoll.{agent}"));
+    }
+    let mut name = shared.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{agent}"));
+    shared.with_file_name(name)
+}
+
 fn disk(e: StoreError) -> AgentRefusal {
     AgentRefusal::new(
         e.to_string().trim_end_matches('.'),
@@ -290,7 +346,9 @@ fn disk(e: StoreError) -> AgentRefusal {
 fn state_of(job: &Assignment) -> State {
     match job {
         Assignment::Hire { .. } => State::Planning,
-        Assignment::Muster { .. } | Assignment::Watch { .. } => State::Mustering,
+        Assignment::Errand(_) | Assignment::Survey | Assignment::Muster { .. } | Assignment::Watch { .. } => {
+            State::Mustering
+        }
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

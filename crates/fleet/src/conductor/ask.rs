@@ -2,6 +2,8 @@
 //! who is still waited for is told, by name, with what it does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_crew::CrewError;
@@ -39,6 +41,8 @@ pub struct Barrier<'a> {
     pub again: Duration,
     /// Ends the waiting; absent: nothing does.
     pub interrupt: Option<&'a Interrupt>,
+    /// Ends it, too, when it is set.
+    pub give_up: Option<Arc<AtomicBool>>,
     /// An agent that is still free after so long does not obey us; absent: whoever is there is waited for.
     pub unheard: Option<Duration>,
     /// Told of what the agents do.
@@ -47,7 +51,7 @@ pub struct Barrier<'a> {
 
 impl<'a> Barrier<'a> {
     pub fn new(what: &'a str, interrupt: &'a Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
-        Self { what, again: AGAIN, interrupt: Some(interrupt), unheard: None, tell }
+        Self { what, again: AGAIN, interrupt: Some(interrupt), give_up: None, unheard: None, tell }
     }
 }
 
@@ -111,6 +115,9 @@ impl Link {
             if told.elapsed() >= TELL && !waiting.is_empty() {
                 told = Instant::now();
                 (asked.tell)(Event::Doing(self.roll_of(&waiting, asked.what)));
+            }
+            if asked.give_up.as_ref().is_some_and(|enough| enough.load(Ordering::Acquire)) {
+                return Err(SetupError::Interrupted.into());
             }
             if asked.interrupt.is_some_and(Interrupt::is_requested) {
                 let since = *left.get_or_insert_with(|| {

@@ -1,18 +1,21 @@
 //! Hired agents as a run's crew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use plimsoll_crew::{Crew, CrewError, Enlisted, Fill, Load, StageOrder};
 use plimsoll_engine::Clock;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_lower::{self as lower, Agent as Rolled};
-use plimsoll_model::plan::Stage;
+use plimsoll_model::plan::{Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Event, Finding, Plan, Sample, WorkerId};
 use plimsoll_setup::Interrupt;
-use plimsoll_setup::s3::Reach;
+use plimsoll_setup::s3::{Errands, Reach};
+use plimsoll_setup::safety::survey::Survey;
 
 use super::ask::{Barrier, Came};
+use super::errands::FleetErrands;
+use super::ground;
 use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
@@ -40,6 +43,8 @@ pub struct FleetCrew {
     hosts: Vec<AgentHost>,
     describes: BTreeMap<String, BTreeMap<String, String>>,
     interrupt: Interrupt,
+    /// Of the fleet itself; told with the first stage.
+    findings: Vec<Finding>,
     /// There was load: who is lost from then on is lost to the others' stages, too.
     has_started: bool,
 }
@@ -60,7 +65,13 @@ impl FleetCrew {
             describes: BTreeMap::new(),
             interrupt,
             has_started: false,
+            findings: Vec::new(),
         }
+    }
+
+    /// To be in the result.
+    pub fn with_findings(self, findings: Vec<Finding>) -> Self {
+        Self { findings, ..self }
     }
 
     fn link(&self) -> &Link {
@@ -94,25 +105,18 @@ impl FleetCrew {
         at_ns.saturating_add_signed(clock.map_or(0, |c| c.offset_ns))
     }
 
-    /// One device that two agents have would be written by both.
-    fn own_devices(&self, mustered: &BTreeMap<usize, WorkDone>) -> Result<(), CrewError> {
-        let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for (number, done) in mustered {
-            let WorkDone::Mustered { describes } = done else { continue };
-            let serials = describes.iter().filter_map(|(name, facts)| Some((name, facts.get("serial")?)));
-            for (name, serial) in serials.filter(|(_, serial)| !serial.is_empty()) {
-                if let Some(other) = seen.insert((name, serial), *number) {
-                    return Err(CrewError::input(
-                        format!(
-                            "target '{name}': agents {} and {} have the same device (serial {serial})",
-                            self.roll[other].name, self.roll[*number].name
-                        ),
-                        "Give each agent a device of its own",
-                    ));
-                }
-            }
+    /// What the agents have of their own, before anything of it is touched: targets whose directory several of them see.
+    fn compare_ground(&self) -> Result<BTreeSet<String>, CrewError> {
+        if !self.plan.targets.values().any(TargetSpec::is_on_files) {
+            return Ok(BTreeSet::new());
         }
-        Ok(())
+        let seen = self.all("looking at devices and files", |_| Assignment::Survey, &mut |_| {})?;
+        let of = |(number, done): (usize, WorkDone)| match done {
+            WorkDone::Surveyed(survey) => Some((self.roll[number].name.clone(), survey)),
+            _ => None,
+        };
+        let surveys: Vec<(String, Survey)> = seen.into_iter().filter_map(of).collect();
+        ground::compare(&surveys)
     }
 
     fn arms(&self, order: &StageOrder<'_>, there: &[usize]) -> Vec<(usize, Assignment)> {
@@ -256,6 +260,10 @@ impl Crew for FleetCrew {
         self.hosts.iter().zip(&inside.agents).map(with_clock).collect()
     }
 
+    fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {
+        Some(Box::new(FleetErrands::new(&self.open.link, mark)))
+    }
+
     fn muster(&mut self, claims: BTreeMap<String, Reach>) -> Result<(), CrewError> {
         for (name, _) in claims.iter().filter(|(_, reach)| reach.is_here) {
             for agent in &mut self.roll {
@@ -264,9 +272,12 @@ impl Crew for FleetCrew {
         }
         let told: BTreeMap<_, _> = claims.iter().map(|(name, reach)| (name.clone(), reach.told())).collect();
         let seats: Vec<Seat> = self.roll.iter().map(Seat::from).collect();
-        let job = |n: usize| Assignment::Muster { roll: seats.clone(), seat: n as u32, claims: told.clone() };
+        let apart = self.compare_ground()?;
+        let job = |n: usize| {
+            let (roll, claims, apart) = (seats.clone(), told.clone(), apart.clone());
+            Assignment::Muster { roll, seat: n as u32, claims, apart }
+        };
         let mustered = self.all("reaching the storage", job, &mut |_| {})?;
-        self.own_devices(&mustered)?;
         if let Some(WorkDone::Mustered { describes }) = mustered.into_values().next() {
             self.describes = describes;
         }
@@ -297,7 +308,7 @@ impl Crew for FleetCrew {
         let jobs = self.there().into_iter().map(job).collect();
         let asked = Barrier::new("making devices and files ready", &self.interrupt, tell);
         let came = self.link().ask(jobs, asked)?;
-        let mut all: Vec<Finding> = Vec::new();
+        let mut all: Vec<Finding> = std::mem::take(&mut self.findings);
         for (number, done) in self.of_those_left(came)? {
             let WorkDone::Ready { findings } = done else { continue };
             let name = &self.roll[number].name;
@@ -378,7 +389,7 @@ impl Crew for FleetCrew {
                 _ => {}
             }
         }
-        if self.plan.targets.values().any(plimsoll_model::plan::TargetSpec::is_on_files) && !keep {
+        if self.plan.targets.values().any(TargetSpec::is_on_files) && !keep {
             let inside = self.link().lock();
             let lost = inside.agents.iter().filter(|a| a.lost.is_some());
             left.extend(lost.map(|a| format!("files of agent {}, which was lost", a.name)));

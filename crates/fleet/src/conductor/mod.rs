@@ -3,6 +3,8 @@
 mod ask;
 mod choice;
 mod crew;
+mod errands;
+mod ground;
 mod known;
 #[cfg(test)]
 mod liars;
@@ -15,5 +17,5 @@ mod roll_call;
 
 pub use choice::Choice;
 pub use net::FleetNet;
-pub use recruit::{Fleet, FleetOptions};
+pub use recruit::{Cleaners, Fleet, FleetOptions};
 pub use roll_call::{Present, ROLE, SERVER, roll_call};

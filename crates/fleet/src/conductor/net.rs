@@ -36,7 +36,7 @@ impl Fleet {
         interrupt: &Interrupt,
         tell: &mut dyn FnMut(String),
     ) -> Result<FleetNet, CrewError> {
-        let chosen = self.chosen(|_| true)?;
+        let chosen = self.chosen_of(|_| true)?;
         if chosen.len() < 2 {
             return Err(CrewError::input(
                 format!("there is one agent only, {}, and no network between it and itself", chosen[0].name),
@@ -48,7 +48,7 @@ impl Fleet {
                 tell(text);
             }
         };
-        let open = self.hired(run, "", &chosen, interrupt, &mut events)?;
+        let open = self.hire(&chosen, run, "", interrupt, &mut events)?;
         Ok(FleetNet { open, chosen, interrupt: interrupt.clone(), described: BTreeMap::new() })
     }
 }

@@ -10,14 +10,16 @@ use plimsoll_bus::{Bus, Identity};
 use plimsoll_crew::{Crew, CrewError};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::{AgentHost, Event, Plan};
+use plimsoll_model::text::clean;
+use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
 use plimsoll_run::Recruit;
-use plimsoll_setup::Interrupt;
-use plimsoll_setup::s3::{CANNED, EMBEDDED};
+use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
+use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
 use super::crew::FleetCrew;
+use super::errands::FleetErrands;
 use super::link::OpenLink;
 use super::listen::gone;
 use super::roll_call::{Present, roll_call};
@@ -27,6 +29,9 @@ use crate::wire::order::Assignment;
 const LISTEN: Duration = Duration::from_millis(1200);
 /// Of a number of agents that is asked for, the last may still be on its way.
 const LISTEN_FOR_ALL: Duration = Duration::from_secs(3);
+
+/// Agents that a cleanup takes: the one that works, and those in its place.
+const CLEANERS: usize = 3;
 
 /// How a fleet is used for a run.
 #[derive(Debug, Clone)]
@@ -66,7 +71,13 @@ impl Fleet {
     }
 
     /// Those that a run gets.
-    pub(super) fn chosen(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
+    pub(super) fn chosen(&self) -> Result<Vec<Present>, CrewError> {
+        // Who stores generates no load.
+        self.chosen_of(|p| !p.is_server())
+    }
+
+    /// The same of those who are fit for it.
+    pub(super) fn chosen_of(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
         let choice = &self.options.choice;
         let listen = if matches!(choice, Choice::Count(_)) { LISTEN_FOR_ALL } else { LISTEN };
         let begun = Instant::now();
@@ -95,12 +106,12 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// A line to agents that from now on work for this run; `plan` as they are told of it.
-    pub(super) fn hired(
+    /// A line to agents who work for this run from now on; `plan` as they are told of it.
+    pub(super) fn hire(
         &self,
+        chosen: &[Present],
         run: &str,
         plan: &str,
-        chosen: &[Present],
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<OpenLink, CrewError> {
@@ -116,6 +127,33 @@ impl Fleet {
         open.link.ask_each(jobs, asked)?;
         Ok(open)
     }
+
+    /// How many agents a run gets.
+    pub fn count(&self) -> Result<u32, SetupError> {
+        Ok(self.chosen().map_err(in_setup)?.len() as u32)
+    }
+
+    /// Agents who clean up in buckets what a run that is over has left there: one does it, and a few are there for where it cannot.
+    pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
+        let hired = self.chosen().and_then(|mut chosen| {
+            chosen.truncate(CLEANERS);
+            self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})
+        });
+        hired.map(|open| Cleaners { open }).map_err(in_setup)
+    }
+}
+
+/// Agents who clean up; let go where this is dropped.
+#[derive(Debug)]
+pub struct Cleaners {
+    open: OpenLink,
+}
+
+impl Cleaners {
+    /// For the run of this mark.
+    pub fn errands(&self, mark: &str) -> Box<dyn Errands> {
+        Box::new(FleetErrands::new(&self.open.link, mark))
+    }
 }
 
 impl Recruit for Fleet {
@@ -126,15 +164,11 @@ impl Recruit for Fleet {
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<Box<dyn Crew>, CrewError> {
-        for_many(plan)?;
-        // Who stores generates no load.
-        let chosen = self.chosen(|p| !p.is_server())?;
+        let chosen = self.chosen()?;
+        for_many(plan, &chosen)?;
         let hosts = hosts(&chosen);
-        if plan.targets.values().any(TargetSpec::is_on_files) {
-            one_each(&hosts)?;
-        }
         let deadman = self.options.deadman;
-        let open = self.hired(run, &plan.to_toml(), &chosen, interrupt, events)?;
+        let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
             name: h.agent.clone(),
             host: h.machine.host.clone(),
@@ -143,7 +177,53 @@ impl Recruit for Fleet {
         };
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
-        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone())))
+        let of = |p: &Present| [p.name.clone(), p.version().to_owned(), p.machine().kernel.clone()];
+        let unlike = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
+        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone()).with_findings(unlike)))
+    }
+}
+
+/// Agents (name, version, kernel) that are not what the conductor, or the others, are. They understand each other, and what they measure
+/// may differ for that.
+fn unlike(agents: &[[String; 3]], ours: &str) -> Vec<Finding> {
+    let groups = |field: usize| {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        agents.iter().for_each(|a| all.entry(&a[field]).or_default().push(&a[0]));
+        all
+    };
+    let words = |(what, names): (&&str, &Vec<&str>)| {
+        const SHOWN: usize = 4;
+        let more = names.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} on {}{more}", clean(what), names[..names.len().min(SHOWN)].join(", "))
+    };
+    let mut out = Vec::new();
+    let versions = groups(1);
+    if versions.keys().any(|v| *v != ours) {
+        let there = versions.iter().map(words).collect::<Vec<_>>().join("; ");
+        let text = format!(
+            "The agents run other versions of plimsoll than this one ({ours}): {there}. Plans and records are the same in all of them."
+        );
+        out.push(Finding::new("F23", "unlike_versions", Level::Info, text));
+    }
+    let kernels = groups(2);
+    if kernels.len() > 1 {
+        let there = kernels.iter().map(words).collect::<Vec<_>>().join("; ");
+        out.push(Finding::new(
+            "F24",
+            "unlike_kernels",
+            Level::Info,
+            format!("The agents' kernels differ: {there}."),
+        ));
+    }
+    out
+}
+
+/// No engine is at work where agents are looked for.
+fn in_setup(e: CrewError) -> SetupError {
+    match e {
+        CrewError::Setup(e) => e,
+        CrewError::Engine(what) => SetupError::Bug(what),
     }
 }
 
@@ -158,34 +238,20 @@ fn told(roll: &[Rolled], deadman: Duration) -> String {
     format!("{} agent{s}: {names}; who is silent for {lost} s counts as lost", roll.len())
 }
 
-/// What is on the conductor's own machine is no server for agents elsewhere.
-fn for_many(plan: &Plan) -> Result<(), CrewError> {
+/// A server that is started for the run listens on the conductor's loopback: only agents on the same machine reach it.
+fn for_many(plan: &Plan, chosen: &[Present]) -> Result<(), CrewError> {
+    let here = plimsoll_run::machine().boot_id;
+    let Some(far) = chosen.iter().find(|p| p.machine().boot_id != here) else { return Ok(()) };
     for (name, spec) in &plan.targets {
         if let TargetSpec::S3(s3) = spec
             && let Some(word) = s3.endpoints.iter().find(|e| *e == EMBEDDED || *e == CANNED)
         {
             return Err(CrewError::input(
                 format!(
-                    "target '{name}': the {word} server is started for one machine, and agents are on others"
+                    "target '{name}': the {word} server is started on this machine, for agents on the same one, and {} is on another",
+                    far.name
                 ),
-                "Start one that all of them reach with `plimsoll target s3`, and name its endpoint",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Two agents on one machine would use the same devices and directories.
-fn one_each(hosts: &[AgentHost]) -> Result<(), CrewError> {
-    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    for h in hosts {
-        if let Some(other) = seen.insert(&h.machine.boot_id, &h.agent) {
-            return Err(CrewError::input(
-                format!(
-                    "agents {other} and {} are on one machine, and would use the same devices and files",
-                    h.agent
-                ),
-                "Use one agent of each machine for devices and files (--agents label=value)",
+                "Start one that all of them reach with `plimsoll target s3 --listen ADDRESS:PORT`, and name its endpoint",
             ));
         }
     }
@@ -204,4 +270,24 @@ fn hosts(chosen: &[Present]) -> Vec<AgentHost> {
         AgentHost { agent: p.name.clone(), number, machine, clock: None }
     };
     (0..).zip(chosen).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_unlike_the_others_is_told_by_name() {
+        let agent = |name: &str, version: &str, kernel: &str| [name, version, kernel].map(str::to_owned);
+        let same = [agent("a", "0.1.0", "6.1"), agent("b", "0.1.0", "6.1")];
+        assert_eq!(unlike(&same, "0.1.0"), []);
+        let text = |agents: &[[String; 3]]| -> Vec<String> {
+            unlike(agents, "0.1.0").into_iter().map(|f| f.text).collect()
+        };
+        let other = text(&[agent("a", "0.1.0", "6.1"), agent("b", "0.1.1", "6.1")]);
+        assert!(other.len() == 1 && other[0].contains("0.1.0 on a; 0.1.1 on b"), "{other:?}");
+        let old =
+            text(&[agent("a", "0.1.0", "6.1"), agent("b", "0.1.0", "5.15"), agent("c", "0.1.0", "6.1")]);
+        assert!(old.len() == 1 && old[0].contains("5.15 on b; 6.1 on a, c"), "{old:?}");
+    }
 }

@@ -10,6 +10,8 @@ use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::s3::ReachTold;
 use serde::{Deserialize, Serialize};
 
+use super::errand::Errand;
+
 /// An order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,6 +42,10 @@ pub enum Assignment {
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
     },
+    /// Asks the storage in place of the conductor.
+    Errand(Box<Errand>),
+    /// Looks at what the plan's devices and files are there.
+    Survey,
     /// Who all the agents are, and what was claimed for them.
     Muster {
         /// All, in order of their numbers.
@@ -48,6 +54,9 @@ pub enum Assignment {
         seat: u32,
         /// Places in buckets, by target.
         claims: BTreeMap<String, ReachTold>,
+        /// Targets whose directory others have, too: each agent's files lie in one of its own.
+        #[serde(default)]
+        apart: BTreeSet<String>,
     },
     /// Takes samples of its host from now on.
     Watch {

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
 use plimsoll_net::wire::NetAnswer;
+use plimsoll_setup::safety::survey::Survey;
 use serde::{Deserialize, Serialize};
 
+use super::errand::ErrandDone;
 use crate::error::AgentRefusal;
 
 /// From whom, and what.
@@ -116,6 +118,10 @@ impl State {
 pub enum WorkDone {
     /// Nothing more to tell.
     Well,
+    /// The storage was asked.
+    Errand(Box<ErrandDone>),
+    /// What the plan's devices and files are.
+    Surveyed(Survey),
     /// It reached what it needs.
     Mustered {
         /// What the devices are, by target and fact.

@@ -3,6 +3,7 @@
 use clap::Args;
 use plimsoll_fleet::Choice;
 use plimsoll_model::units::Span;
+use plimsoll_setup::s3::ClaimBy;
 
 const FLEET: &str = "Fleet";
 
@@ -17,9 +18,25 @@ pub struct FleetArgs {
     /// Use so many of them, or those that were started with this label [default: all]
     #[arg(long, value_name = "N|LABEL=VALUE", global = true, help_heading = FLEET)]
     pub agents: Option<Choice>,
+    /// What is asked for (ops in flight, rates, objects, and the ops or bytes that end a load) is each agent's, not divided over them
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub each: bool,
     /// An agent that is silent for so long is lost, and one that hears nothing for so long ends by itself [default: 10s]
     #[arg(long, value_name = "TIME", global = true, help_heading = FLEET)]
     pub deadman: Option<Span>,
+    /// Who puts markers, lists objects and cleans up in buckets: this machine, or an agent [default: this machine, and an agent where
+    /// this machine does not reach the storage]
+    #[arg(long, value_name = "WHO", global = true, help_heading = FLEET, value_parser = claim_by)]
+    pub claim_by: Option<ClaimBy>,
+}
+
+fn claim_by(text: &str) -> Result<ClaimBy, String> {
+    match text {
+        "auto" => Ok(ClaimBy::Auto),
+        "conductor" => Ok(ClaimBy::Conductor),
+        "agents" => Ok(ClaimBy::Agents),
+        _ => Err("it is auto, conductor (this machine) or agents".into()),
+    }
 }
 
 impl FleetArgs {
@@ -28,6 +45,8 @@ impl FleetArgs {
         let fleet = self.fleet.is_some().then_some("--fleet");
         fleet
             .or(self.agents.is_some().then_some("--agents"))
+            .or(self.each.then_some("--each"))
             .or(self.deadman.is_some().then_some("--deadman"))
+            .or(self.claim_by.is_some().then_some("--claim-by"))
     }
 }

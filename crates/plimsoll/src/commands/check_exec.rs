@@ -10,7 +10,7 @@ use plimsoll_model::units::Span;
 use plimsoll_run::Finished;
 use plimsoll_setup::SetupError;
 use plimsoll_setup::objects::{self, FoundObjects, StoreFault, WantedObjects};
-use plimsoll_setup::s3::admin_for;
+use plimsoll_setup::s3::{Bucket as _, admin_for};
 use plimsoll_setup::safety::refuse_no_storage;
 use plimsoll_stats::check::{
     CheckFacts, CheckReason, CheckVerdict, CheckWord, LEAST_OPS, OPS_FOR_P99, check, not_carried,

@@ -1,9 +1,11 @@
 //! What `report`, `runs` and their kin do.
 
+use plimsoll_model::Plan;
 use plimsoll_model::plan::{Workload, suite};
 use plimsoll_model::text::clean;
 use plimsoll_report::table::Table;
 use plimsoll_report::{GroupKey, Layout, RunReport, Style, glance};
+use plimsoll_setup::FindErrands;
 use plimsoll_store::RunDir;
 use plimsoll_store::journal::{self, Thing};
 use plimsoll_store::rundir::{self, RunEntry, RunState};
@@ -15,7 +17,7 @@ use super::{net_exec, several};
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{output, runs_dir, signals};
+use crate::{fleet_use, output, runs_dir, signals};
 
 pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
@@ -256,7 +258,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     }
     signals::install(signals::ProcessRole::Run);
     let progress = Progress::new(false);
-    let left = plimsoll_setup::cleanup(dir.path(), &c.endpoint, signals::interrupt(), |e| progress.show(&e));
+    let left = removed(&dir, c, &progress);
     progress.finish();
     let left = left?;
     if left.is_empty() {
@@ -268,6 +270,22 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
         remedy: "Fix what is named above, and run this again.".into(),
         exit: Exit::LeftBehind,
     })
+}
+
+/// Removes what a run left, by agents of a fleet where one is used and this machine does not reach the storage.
+fn removed(dir: &RunDir, c: &CleanupCommand, progress: &Progress) -> Result<Vec<String>, Fault> {
+    let interrupt = signals::interrupt();
+    let fleet = fleet_use::fleet()?;
+    let (id, mut cleaners) = (dir.id(), None);
+    let mut find = |plan: &Plan, mark: &str| {
+        let Some(fleet) = &fleet else { return Ok(None) };
+        if cleaners.is_none() {
+            cleaners = Some(fleet.cleaners(&id, plan, &interrupt)?);
+        }
+        Ok(cleaners.as_ref().map(|agents| agents.errands(mark)))
+    };
+    let by = (fleet_use::claim_by(), &mut find as &mut FindErrands<'_>);
+    Ok(plimsoll_setup::cleanup_by(dir.path(), &c.endpoint, interrupt.clone(), by, |e| progress.show(&e))?)
 }
 
 #[cfg(test)]

@@ -40,12 +40,19 @@ pub struct Ground {
     records: PathBuf,
     /// Those of the stage that was made ready.
     written: BTreeMap<PathBuf, Arc<Written>>,
+    /// Of sets of files only those of this agent's jobs are made: its number, and how many share the jobs. Absent: all are its own.
+    seat: Option<(u32, u32)>,
 }
 
 impl Ground {
     /// `run` is the run's mark; what is made carries it. `runs` is the directory that holds the runs.
     pub fn new(run: &str, runs: &Path) -> Self {
         Self { run: run.into(), records: runs.join(record::DIRECTORY), ..Self::default() }
+    }
+
+    /// From now on one of `agents` that share the jobs of each workload, the one of this number.
+    pub fn take_seat(&mut self, seat: u32, agents: u32) {
+        self.seat = Some((seat, agents));
     }
 
     /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
@@ -59,7 +66,7 @@ impl Ground {
         journal: &mut Journal,
         layout: &mut LayoutRunner<'_, E>,
     ) -> Result<Vec<Finding>, E> {
-        let needs = needs_of(plan, stage, data_seed)?;
+        let needs = needs_of(plan, stage, self.seat, data_seed)?;
         let mut jobs = Vec::new();
         for need in &needs {
             if let Some(job) = self.make_ready(need, journal)? {
@@ -138,7 +145,7 @@ impl Ground {
     pub fn check_all(&mut self, plan: &Plan) -> Result<(), SetupError> {
         let templates = plan.controller.iter().flat_map(ControllerSpec::templates);
         for stage in plan.stages.iter().chain(templates) {
-            let needs = needs_of(plan, stage, &|_| 0)?;
+            let needs = needs_of(plan, stage, self.seat, &|_| 0)?;
             for need in &needs {
                 if self.holds.is_device(&need.path) {
                     self.holds.device(need)?;

@@ -42,6 +42,7 @@ pub(super) struct Need {
 pub(super) fn needs_of(
     plan: &Plan,
     stage: &Stage,
+    seat: Option<(u32, u32)>,
     data_seed: &dyn Fn(&Workload) -> u64,
 ) -> Result<Vec<Need>, SetupError> {
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
@@ -50,7 +51,13 @@ pub(super) fn needs_of(
         if !target.is_on_files() {
             continue;
         }
-        for job in 0..w.jobs.unwrap_or(1) {
+        let jobs = w.jobs.unwrap_or(1);
+        // A device or file is all jobs', and a set of files is each job's own.
+        let mine = match (seat, target) {
+            (Some((seat, agents)), TargetSpec::Files(_)) => jobs_of(seat, agents, jobs),
+            _ => 0..jobs,
+        };
+        for job in mine {
             let paths = paths_of_job(name, target, job);
             for (i, path) in paths.iter().enumerate() {
                 let need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
@@ -62,6 +69,13 @@ pub(super) fn needs_of(
         }
     }
     Ok(needs.into_values().collect())
+}
+
+/// The numbers of an agent's jobs, as they are divided (`plimsoll_lower::parts`): one after the other, the larger parts first.
+fn jobs_of(seat: u32, agents: u32, jobs: u32) -> std::ops::Range<u32> {
+    let (each, left) = (jobs / agents.max(1), jobs % agents.max(1));
+    let first = seat * each + seat.min(left);
+    first..first + each + u32::from(seat < left)
 }
 
 fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) -> Need {

@@ -190,7 +190,7 @@ pub fn still_ours(store: &dyn ObjectStore, area: &Area, run: &str) -> Result<(),
 
 /// Where runs have their areas by default, and data sets theirs.
 const DEFAULT_AREA: &str = "plimsoll/";
-const DATASETS: &str = "plimsoll/datasets/";
+pub(super) const DATASETS: &str = "plimsoll/datasets/";
 
 /// Refuses a prefix that cannot be a run's own place: one that could not be cleaned up, that servers may take for another,
 /// or in which other runs have theirs.

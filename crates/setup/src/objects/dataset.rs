@@ -6,13 +6,14 @@
 use plimsoll_model::plan::{S3Target, SizeDist};
 use serde::{Deserialize, Serialize};
 
+use super::area::DATASETS;
 use super::proof::MARKER;
 use super::store::{ObjectStore, StoreFault};
 use crate::error::SetupError;
 
 /// Of the manifest: another one says that something else lies there.
 pub const DATASET_FORMAT: &str = "plimsoll.dataset/1";
-const MANIFEST: &str = ".plimsoll-dataset.json";
+pub(super) const MANIFEST: &str = ".plimsoll-dataset.json";
 
 /// What a data set consists of; two with equal manifests hold the same objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,26 @@ pub fn dataset_prefix(name: &str, size: &SizeDist) -> String {
     let text = serde_json::to_string(size).unwrap_or_default();
     let word: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    format!("plimsoll/datasets/{name}/{}/", word.trim_matches('-'))
+    format!("{DATASETS}{name}/{}/", word.trim_matches('-'))
+}
+
+/// What the marker of a data set holds.
+fn dataset_content(name: &str) -> String {
+    format!("made by plimsoll, data set {name}\n")
+}
+
+/// Whether this is what is put at a data set's place beside its objects: its marker, or its manifest.
+pub(super) fn is_of_dataset(key: &str, body: &[u8]) -> bool {
+    let below = key.strip_prefix(DATASETS).unwrap_or_default();
+    let Some((name, rest)) = below.split_once('/') else { return false };
+    let Some((size, last)) = rest.split_once('/') else { return false };
+    let manifest = || serde_json::from_slice::<Manifest>(body).is_ok_and(|m| m.name == name);
+    !size.is_empty()
+        && match last {
+            MARKER => body == dataset_content(name).as_bytes(),
+            MANIFEST => manifest(),
+            _ => false,
+        }
 }
 
 /// Looks at what is under `prefix`; makes the marker where nothing is. Anything that is not ours is refused.
@@ -96,7 +116,7 @@ pub fn claim_dataset(
         ));
     }
     let marker = format!("{prefix}{MARKER}");
-    let content = format!("made by plimsoll, data set {}\n", wanted.name);
+    let content = dataset_content(&wanted.name);
     match store.get(&marker).map_err(fault)? {
         Some(bytes) if bytes == content.as_bytes() => Ok(Dataset::ToPrepare),
         Some(_) => Err(other(format!("'{marker}' is not its marker"), "Choose another name")),

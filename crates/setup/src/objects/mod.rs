@@ -7,6 +7,7 @@ mod area;
 mod cleanup;
 mod dataset;
 mod existing;
+mod guard;
 #[cfg(test)]
 mod memory;
 mod patience;
@@ -22,6 +23,7 @@ pub use dataset::{
     DATASET_FORMAT, Dataset, Manifest, claim_dataset, dataset_prefix, finish_dataset, kept_as,
 };
 pub use existing::{FoundObjects, WantedObjects, find_existing, listing_error, none_found};
+pub use guard::Guarded;
 pub use patience::{PatientClock, Waiting};
 pub use proof::MARKER;
 pub use store::{Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Told, Upload, Versioning};

@@ -44,7 +44,7 @@ pub fn doubt(thing: &Thing, run: &str) -> Option<String> {
 
 /// Whether a marker's content is this run's. Runs of a version without marks wrote their id (and what told a resumed part, or
 /// a second target, apart).
-fn is_of(content: &str, run: &str) -> bool {
+pub(super) fn is_of(content: &str, run: &str) -> bool {
     let id = run.rsplit_once('.').map_or(run, |(id, _)| id);
     let unmarked = content.strip_prefix("made by plimsoll, run ").and_then(|rest| rest.strip_prefix(id));
     let suffix = unmarked.and_then(|rest| rest.split_once(';')).map(|(suffix, _)| suffix);

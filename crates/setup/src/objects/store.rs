@@ -1,8 +1,11 @@
-//! The few calls on a bucket that are made outside the measurement. The engine's blocking client does them;
-//! tests do them in memory.
+//! The few calls on a bucket that are made outside the measurement. The engine's blocking client does them, here or on another machine
+//! that is asked to; tests do them in memory.
+
+use serde::{Deserialize, Serialize};
 
 /// Why a call failed, as far as the caller has to tell.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum StoreFault {
     /// It may have to be made, or its name is wrong.
     #[error("no such bucket")]
@@ -31,7 +34,7 @@ pub enum StoreFault {
 }
 
 /// What happened, and what to do about it (may be empty). Neither ends with a full stop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// For a person.
     pub what: String,
@@ -69,7 +72,7 @@ impl StoreFault {
 }
 
 /// A page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeyPage {
     /// In the order of the listing.
     pub keys: Vec<String>,
@@ -78,7 +81,7 @@ pub struct KeyPage {
 }
 
 /// An object, or one version of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Item {
     /// Raw, as it was put.
     pub key: String,
@@ -94,7 +97,7 @@ impl Item {
 }
 
 /// A page of items, and where the next one begins; `None`: this was the last.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ItemPage {
     /// Versions and delete markers alike.
     pub items: Vec<Item>,
@@ -103,7 +106,7 @@ pub struct ItemPage {
 }
 
 /// What was to be removed and stays, in the server's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// With its version, if one was named.
     pub item: Item,
@@ -112,7 +115,7 @@ pub struct Held {
 }
 
 /// What a bucket does with what is overwritten or deleted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Versioning {
     /// `Enabled`, `Suspended`, or empty: it never kept versions.
     pub status: String,
@@ -157,7 +160,7 @@ impl Versioning {
 }
 
 /// A multipart upload that has begun and not ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
     /// It becomes an object only when the upload is completed.
     pub key: String,

@@ -55,17 +55,27 @@ pub fn access(target: &S3Target, server: Option<&ReadyLine>) -> Result<Access, S
     }
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
-        ([], None) => {
-            return Err(SetupError::input(
-                "no endpoint is given",
-                "Give one with --endpoint, or set AWS_ENDPOINT_URL",
-            ));
-        }
+        ([], None) => return Err(no_endpoint()),
         (list, _) => parse_endpoints(list)?,
     };
     let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
     let redirects = parse_endpoints(&target.redirects_to)?;
     Ok(Access { endpoints, redirects, credentials: found.credentials, region, target: wire })
+}
+
+/// Where a target is, without the keys for it: of the plan, or else of the environment or profile.
+pub(super) fn endpoints_without_keys(target: &S3Target) -> Result<Vec<Endpoint>, SetupError> {
+    if !target.endpoints.is_empty() {
+        return parse_endpoints(&target.endpoints);
+    }
+    match configured_endpoint(target.profile.as_deref())? {
+        Some(url) => parse_endpoints(std::slice::from_ref(&url)),
+        None => Err(no_endpoint()),
+    }
+}
+
+fn no_endpoint() -> SetupError {
+    SetupError::input("no endpoint is given", "Give one with --endpoint, or set AWS_ENDPOINT_URL")
 }
 
 /// A sentence's beginning.
@@ -80,7 +90,7 @@ pub fn configured_endpoint(profile: Option<&str>) -> Result<Option<String>, Setu
         .map_err(|e| SetupError::input(e.to_string(), "Correct it, or give the endpoint with --endpoint"))
 }
 
-fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, SetupError> {
+pub(super) fn parse_endpoints(patterns: &[String]) -> Result<Vec<Endpoint>, SetupError> {
     let mut all = Vec::new();
     for p in patterns {
         all.extend(Endpoint::expand(p).map_err(|e| {

@@ -15,6 +15,7 @@ use plimsoll_s3::xml::{ListPage, ListedVersion};
 
 use super::access::Access;
 use super::asked;
+use super::bucket::Bucket;
 use crate::error::SetupError;
 use crate::objects::{
     self, Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Told, Upload, Versioning,
@@ -25,11 +26,6 @@ use crate::objects::{
 pub struct AdminStore(RefCell<Admin>, Option<String>);
 
 impl AdminStore {
-    /// `Server` header, as far as it was seen.
-    pub fn server(&self) -> Option<String> {
-        self.0.borrow().server().map(|s| clean(s).into_owned())
-    }
-
     /// At the first endpoint. An error where none is named, or TLS cannot be set up.
     pub fn new(access: &Access) -> Result<Self, SetupError> {
         let endpoint = access
@@ -55,19 +51,6 @@ impl AdminStore {
             Admin::new(setup).map_err(|e| SetupError::input(e.message, "Correct the plan's target"))?;
         Ok(Self(RefCell::new(admin), asked::named(&access.target)))
     }
-
-    /// What of encryption and storage class the server does not say of our marker.
-    pub fn unconfirmed(&self, target: &S3Target, prefix: &str) -> Vec<String> {
-        if !asked::asks(target) {
-            return Vec::new();
-        }
-        match self.0.borrow_mut().stored(&format!("{prefix}{}", objects::MARKER)) {
-            Ok(stored) => asked::unconfirmed(target, &stored),
-            Err(e) => {
-                vec![format!("{} {}.", asked::UNKNOWN, e.message)]
-            }
-        }
-    }
 }
 
 fn fault(e: AdminError) -> StoreFault {
@@ -83,9 +66,12 @@ fn fault(e: AdminError) -> StoreFault {
     }
 }
 
-impl AdminStore {
-    /// Whether the bucket is there; see [`Admin::reach`].
-    pub fn reach(&self, tell: &mut dyn FnMut(String)) -> Result<bool, StoreFault> {
+impl Bucket for AdminStore {
+    fn server(&self) -> Option<String> {
+        self.0.borrow().server().map(|s| clean(s).into_owned())
+    }
+
+    fn reach(&self, tell: &mut dyn FnMut(String)) -> Result<bool, StoreFault> {
         self.0.borrow_mut().reach(tell).map_err(|e| match e.trouble {
             // A listing cannot lack an object: this is no S3 server, or not at its root.
             Trouble::NotFound => StoreFault::Other(Told {
@@ -95,14 +81,25 @@ impl AdminStore {
             _ => fault(e),
         })
     }
-}
 
-impl AdminStore {
-    /// A page of a listing with sizes and classes; `from`: the token of the page before.
-    pub fn list_objects(&self, prefix: &str, from: Option<&str>) -> Result<ListPage, StoreFault> {
+    fn list_objects(&self, prefix: &str, from: Option<&str>) -> Result<ListPage, StoreFault> {
         self.0.borrow_mut().list_page(prefix, from).map_err(fault)
     }
 
+    fn unconfirmed(&self, target: &S3Target, prefix: &str) -> Vec<String> {
+        if !asked::asks(target) {
+            return Vec::new();
+        }
+        match self.0.borrow_mut().stored(&format!("{prefix}{}", objects::MARKER)) {
+            Ok(stored) => asked::unconfirmed(target, &stored),
+            Err(e) => {
+                vec![format!("{} {}.", asked::UNKNOWN, e.message)]
+            }
+        }
+    }
+}
+
+impl AdminStore {
     /// Whether an object that a listing shows may be read, too (a HEAD). An object that is gone says nothing against it.
     pub fn may_read(&self, key: &str) -> Result<(), StoreFault> {
         match self.0.borrow_mut().stored(key).map_err(fault) {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plimsoll_model::plan::{EmbeddedSpec, S3Target, Workload};
+use plimsoll_model::text::keep_secret;
 use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::Journal;
 use plimsoll_store::rundir::descriptors_for;
@@ -11,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use super::access::{Access, access};
 use super::admin::AdminStore;
 use super::asked;
+use super::bucket::{self, Bucket, ClaimBy, Errands, Way};
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
 use crate::objects::{self, Area, FoundObjects, ObjectStore, StoreFault, WantedObjects};
 use crate::removal::{self, How};
-use crate::server::{self, EmbeddedServer};
+use crate::server::{self, EmbeddedServer, ReadyLine};
 
 /// The word that stands for the embedded server in a plan.
 pub const EMBEDDED: &str = "embedded";
@@ -34,20 +36,31 @@ pub struct Reach {
     pub prefix: String,
     /// The storage runs on this machine.
     pub is_here: bool,
+    /// It is a server that was started for this run, whose keys nobody else has and which end with it.
+    pub is_own_server: bool,
 }
 
-/// What an agent on another machine is told of a place that was claimed. No secrets are in it: with the plan, which says where keys are
-/// found, it finds its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an agent is told of a place that was claimed. No secret of anybody's is in it: with the plan, which says where keys are found, it
+/// finds its own. A server that was started for this run alone has keys that were made for it, and goes with them.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReachTold {
     /// As URLs, in the order in which they were named.
     pub endpoints: Vec<String>,
-    /// What requests are signed for.
+    /// What requests are signed for; empty: what the agent has for it.
     pub region: String,
     /// Where the run's objects live, or would.
     pub prefix: String,
     /// The endpoints are each machine's own: the storage runs where the agent does.
     pub is_here: bool,
+    /// Access key and secret key of a server that was started for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_keys: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for ReachTold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReachTold").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
 }
 
 impl Reach {
@@ -58,6 +71,10 @@ impl Reach {
             region: self.access.region.clone(),
             prefix: self.prefix.clone(),
             is_here: self.is_here,
+            made_keys: self.is_own_server.then(|| {
+                let keys = &self.access.credentials;
+                (keys.access_key.clone(), keys.secret_key.clone())
+            }),
         }
     }
 
@@ -71,10 +88,37 @@ impl Reach {
         interrupt: &Interrupt,
     ) -> Result<Self, SetupError> {
         check_descriptors(plan, agents)?;
-        let endpoints = told.endpoints.clone();
-        let target = S3Target { endpoints, region: Some(told.region.clone()), ..target.clone() };
-        let (access, _) = read(&target, None, interrupt)?;
-        Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here })
+        let access = told.access(target, interrupt)?;
+        bucket::all_answer(&access.endpoints, interrupt)?;
+        let is_own_server = told.made_keys.is_some();
+        Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here, is_own_server })
+    }
+}
+
+impl ReachTold {
+    fn access(&self, target: &S3Target, interrupt: &Interrupt) -> Result<Access, SetupError> {
+        let region = Some(self.region.clone()).filter(|r| !r.is_empty()).or_else(|| target.region.clone());
+        let target = S3Target { endpoints: self.endpoints.clone(), region, ..target.clone() };
+        let ready =
+            self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
+                keep_secret(secret);
+                let (access_key, secret_key) = (access.clone(), secret.clone());
+                ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
+            });
+        read(&target, ready, interrupt).map(|(access, _)| access)
+    }
+
+    /// The bucket at one of the endpoints, for an agent that is asked to do there what its conductor cannot.
+    pub fn bucket(
+        &self,
+        target: &S3Target,
+        endpoint: usize,
+        interrupt: &Interrupt,
+    ) -> Result<AdminStore, SetupError> {
+        let access = self.access(target, interrupt)?;
+        let named = access.endpoints.get(endpoint);
+        let named = named.ok_or_else(|| SetupError::Bug(format!("there is no endpoint {endpoint}")))?;
+        AdminStore::of(&access, named)
     }
 }
 
@@ -90,12 +134,15 @@ pub struct BucketClaim {
     refused: Option<String>,
     /// What was asked of the storage, and not confirmed by it: a sentence each.
     unconfirmed: Vec<String>,
-    admin: AdminStore,
+    /// Name of the target in the plan.
+    name: String,
+    admin: Box<dyn Bucket>,
+    way: Way,
     server: Option<EmbeddedServer>,
 }
 
 /// The run that a target is made ready for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct ForRun<'a> {
     /// Of the run; in its marker and its journal.
     pub id: &'a str,
@@ -103,6 +150,10 @@ pub struct ForRun<'a> {
     pub exe: &'a Path,
     /// Ends waiting and preparing.
     pub interrupt: &'a Interrupt,
+    /// Who asks the storage.
+    pub by: ClaimBy,
+    /// Those who can do it in place of this machine; none: there is nobody.
+    pub errands: Option<Box<dyn Errands>>,
 }
 
 /// Everything up to the marker. Clear words for each thing that can be missing.
@@ -114,18 +165,25 @@ pub fn claim(
     journal: &mut Journal,
     events: &mut dyn FnMut(Event),
 ) -> Result<BucketClaim, SetupError> {
-    let ForRun { id, exe, interrupt } = run;
+    let ForRun { id, exe, interrupt, by, errands } = run;
     if plan.only_reads(name) {
-        return look(plan, target, interrupt);
+        return look(plan, name, target, bucket::way(target, by, errands, interrupt)?, interrupt);
     }
     target.prefix.as_deref().map_or(Ok(()), objects::check_prefix)?;
     let server = start_server(plan, name, target, exe, journal)?;
-    check_descriptors(plan, 1)?;
-    let (access, admin) = read(target, server.as_ref(), interrupt)?;
+    let way = match &server {
+        Some(_) => Way::Here,
+        None => bucket::way(target, by, errands, interrupt)?,
+    };
+    let (access, admin) = reached(plan, name, target, &way, server.as_ref(), interrupt)?;
     // Until the load begins, whoever ends the run waits for no answer.
     admin.give_up_when(interrupt.asked_flag());
     // The first request says whether the server is there and lets us in, and what it calls itself.
     let reached = admin.reach(&mut |text| events(Event::Message(text)));
+    if let Way::ByErrands(errands, why) = &way {
+        let by = errands.done_by().join(", ");
+        events(Event::Message(format!("markers, listings and cleanup by agent {by}, {why}")));
+    }
     let prefix = target.prefix.clone().unwrap_or_else(|| format!("plimsoll/{id}/"));
     let place = (name, target.bucket.as_str());
     let mut refused = None;
@@ -134,22 +192,24 @@ pub fn claim(
         // It keeps nothing, whatever it answers.
         _ if admin.server().is_some_and(|s| s.starts_with(CANNED_SERVER)) => {}
         // Not wrong keys: a server that denies everything is measured as what it is.
-        Err(StoreFault::Forbidden(told)) if objects::nothing_is_allowed(&admin, journal, place, &prefix)? => {
+        Err(StoreFault::Forbidden(told))
+            if objects::nothing_is_allowed(&*admin, journal, place, &prefix)? =>
+        {
             refused = Some(told.to_string());
         }
         // One time-out is enough.
         Err(fault) if fault.may_pass() => return Err(objects::bucket_error(&target.bucket, &fault)),
         reached => {
-            others_answer(&access, reached == Ok(true), interrupt)?;
+            others_answer((name, &access, &way), reached == Ok(true), interrupt)?;
             let mut tell = |text| events(Event::Message(text));
-            let made = objects::open_area(&admin, journal, place, &prefix, target.create_bucket, &mut tell);
+            let made = objects::open_area(&*admin, journal, place, &prefix, target.create_bucket, &mut tell);
             match made {
                 Ok(made) => area = Some(made),
                 Err(e) => {
                     // What was made until then (the bucket) goes again, if it is known to be there.
                     if !e.unsure {
                         let how = How { interrupt: interrupt.clone(), ..How::default() };
-                        let left = removal::bucket_things(&admin, journal, name, &how, &mut None, events)?;
+                        let left = removal::bucket_things(&*admin, journal, name, &how, &mut None, events)?;
                         left.into_iter()
                             .for_each(|text| events(Event::Message(format!("left behind: {text}"))));
                     }
@@ -168,14 +228,20 @@ pub fn claim(
         None if asked::asks(&access.target) => vec![asked::UNKNOWN.into()],
         None => Vec::new(),
     };
-    Ok(BucketClaim { access, area, prefix, refused, unconfirmed, admin, server })
+    let name = name.to_owned();
+    Ok(BucketClaim { access, area, prefix, refused, unconfirmed, name, admin, way, server })
 }
 
 /// A bucket that is only read: nothing is made there, marked or removed. Whether it is there, and lets itself be listed, shows when its
 /// objects are looked for.
-fn look(plan: &Plan, target: &S3Target, interrupt: &Interrupt) -> Result<BucketClaim, SetupError> {
-    check_descriptors(plan, 1)?;
-    let (access, admin) = read(target, None, interrupt)?;
+fn look(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    way: Way,
+    interrupt: &Interrupt,
+) -> Result<BucketClaim, SetupError> {
+    let (access, admin) = reached(plan, name, target, &way, None, interrupt)?;
     admin.give_up_when(interrupt.asked_flag());
     Ok(BucketClaim {
         access,
@@ -183,17 +249,46 @@ fn look(plan: &Plan, target: &S3Target, interrupt: &Interrupt) -> Result<BucketC
         prefix: String::new(),
         refused: None,
         unconfirmed: Vec::new(),
+        name: name.to_owned(),
         admin,
+        way,
         server: None,
     })
 }
 
+/// The target's first endpoint, by the way that leads there.
+fn reached(
+    plan: &Plan,
+    name: &str,
+    target: &S3Target,
+    way: &Way,
+    server: Option<&EmbeddedServer>,
+    interrupt: &Interrupt,
+) -> Result<(Access, Box<dyn Bucket>), SetupError> {
+    match way {
+        Way::Here => {
+            check_descriptors(plan, 1)?;
+            let (access, admin) = read(target, server.map(|s| s.ready.clone()), interrupt)?;
+            Ok((access, Box::new(admin)))
+        }
+        Way::ByErrands(..) => {
+            let access = bucket::without_keys(target)?;
+            let admin = way.bucket(&access, name, 0)?;
+            Ok((access, admin))
+        }
+    }
+}
+
 /// Each further endpoint is there, lets us in and has the bucket: a dead one would cost a time-out per connection, and
 /// turn a part of all ops into failures. Before anything is made, so that nothing is left where one does not.
-fn others_answer(access: &Access, exists: bool, interrupt: &Interrupt) -> Result<(), SetupError> {
+fn others_answer(
+    (name, access, way): (&str, &Access, &Way),
+    exists: bool,
+    interrupt: &Interrupt,
+) -> Result<(), SetupError> {
     const LEAVE_OUT: &str = "Correct or omit this endpoint: all endpoints must serve the same bucket";
-    for endpoint in access.endpoints.iter().skip(1) {
-        let store = AdminStore::of(access, endpoint)?;
+    for (number, endpoint) in access.endpoints.iter().enumerate().skip(1) {
+        let store = way.bucket(access, name, number)?;
         store.give_up_when(interrupt.asked_flag());
         let bucket = &access.target.bucket;
         match store.bucket_exists() {
@@ -263,14 +358,29 @@ pub fn admin_for(target: &S3Target, interrupt: &Interrupt) -> Result<AdminStore,
     read(target, None, interrupt).map(|(_, admin)| admin)
 }
 
+/// The same, by whoever reaches it: this machine, or those who run errands for it. Gives who they are, too, in words.
+pub fn bucket_for(
+    name: &str,
+    target: &S3Target,
+    by: ClaimBy,
+    errands: Option<Box<dyn Errands>>,
+    interrupt: &Interrupt,
+) -> Result<Box<dyn Bucket>, SetupError> {
+    let way = bucket::way(target, by, errands, interrupt)?;
+    match &way {
+        Way::Here => Ok(Box::new(admin_for(target, interrupt)?)),
+        Way::ByErrands(..) => way.bucket(&bucket::without_keys(target)?, name, 0),
+    }
+}
+
 /// Keys, certificates and settings, from files that may be pipes: one whose writer never comes is waited for, until whoever
 /// waits has had enough.
 fn read(
     target: &S3Target,
-    server: Option<&EmbeddedServer>,
+    ready: Option<ReadyLine>,
     interrupt: &Interrupt,
 ) -> Result<(Access, AdminStore), SetupError> {
-    let (target, ready) = (target.clone(), server.map(|s| s.ready.clone()));
+    let target = target.clone();
     interrupt.unless_ended(move || {
         let access = access(&target, ready.as_ref())?;
         let admin = AdminStore::new(&access)?;
@@ -294,7 +404,8 @@ pub fn embedded_admin(
 impl BucketClaim {
     /// What agents are told of it.
     pub fn reach(&self) -> Reach {
-        Reach { access: self.access.clone(), prefix: self.prefix.clone(), is_here: self.is_here() }
+        let (access, prefix) = (self.access.clone(), self.prefix.clone());
+        Reach { access, prefix, is_here: self.is_here(), is_own_server: self.server.is_some() }
     }
 
     /// As URLs, in the order in which they were named.
@@ -317,7 +428,15 @@ impl BucketClaim {
 
     /// For cleaning up, and for what is prepared.
     pub fn store(&self) -> &dyn ObjectStore {
-        &self.admin
+        &*self.admin
+    }
+
+    /// Who asked the storage in place of this machine, by name, and why; none: this machine did.
+    pub fn by_errands(&self) -> Option<(Vec<String>, &str)> {
+        match &self.way {
+            Way::Here => None,
+            Way::ByErrands(errands, why) => Some((errands.done_by(), why)),
+        }
     }
 
     /// Objects that are there already: those of each endpoint have to be the same, so that the first one's listing is taken, and the
@@ -325,8 +444,9 @@ impl BucketClaim {
     pub fn find_existing(&self, wanted: &WantedObjects) -> Result<FoundObjects, SetupError> {
         let bucket = &self.access.target.bucket;
         let failed = |e: StoreFault| objects::listing_error(bucket, &wanted.prefix, &e);
-        for endpoint in self.access.endpoints.iter().skip(1) {
-            AdminStore::of(&self.access, endpoint)?.list_objects(&wanted.prefix, None).map_err(failed)?;
+        for number in 1..self.access.endpoints.len() {
+            let other = self.way.bucket(&self.access, &self.name, number)?;
+            other.list_objects(&wanted.prefix, None).map_err(failed)?;
         }
         let found = objects::find_existing(wanted, |from| self.admin.list_objects(&wanted.prefix, from))
             .map_err(failed)?;
@@ -374,7 +494,7 @@ impl BucketClaim {
 
     /// Name of the target in the plan.
     pub fn target_name(&self) -> &str {
-        self.area.as_ref().map_or("", |a| a.target.as_str())
+        &self.name
     }
 
     /// Ends the embedded server, if this target has one.

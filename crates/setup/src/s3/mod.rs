@@ -3,10 +3,13 @@
 mod access;
 mod admin;
 mod asked;
+mod bucket;
 mod connect;
 
 pub use access::{Access, configured_endpoint};
 pub use admin::AdminStore;
+pub use bucket::{Bucket, ClaimBy, Errands};
 pub use connect::{
-    BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, claim, embedded_admin,
+    BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, bucket_for, claim, embedded_admin,
 };
+pub use plimsoll_s3::xml::{ListPage, ListedObject};

@@ -18,6 +18,7 @@ pub mod place;
 pub mod probe;
 pub mod reads;
 pub mod signature;
+pub mod survey;
 pub mod trees;
 
 pub use claim::{Permit, permit, permit_to_look};

@@ -1,0 +1,112 @@
+"""Devices and files of several agents: what two of them share is found before anything is written."""
+
+import subprocess
+from threading import Event, Thread
+
+import pytest
+from conftest import wait_until
+from test_fleet import bucket_here, fleet, measured, over, state  # noqa: F401
+
+BLOCK = ["--bs", "4KiB", "--pattern", "randwrite", "--runtime", "2s", "--json"]
+
+
+@pytest.fixture
+def loop_device(tmp_path):
+    """A loop device over an image of 64 MiB."""
+    image = tmp_path / "image"
+    with open(image, "wb") as f:
+        f.truncate(64 << 20)
+    made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"no loop device can be made here: {made.stderr.strip()}")
+    device = made.stdout.strip()
+    yield device
+    subprocess.run(["umount", device], capture_output=True)
+    subprocess.run(["losetup", "--detach", device], check=False)
+
+
+def content(device):
+    with open(device, "rb") as f:
+        return f.read(64 << 20).count(0)
+
+
+def test_one_device_on_two_agents_is_refused_by_name(fleet, over, loop_device):  # noqa: F811
+    for name in ("a", "b"):
+        fleet(name, "--allow-device", loop_device)
+    untouched = content(loop_device)
+    r = over("block", loop_device, *BLOCK, "--destroy-data", loop_device)
+    assert r.code == 2 and f"agents a and b have the same device ({loop_device}:" in r.err and "--agents" in r.err, r.err
+    assert content(loop_device) == untouched, "nothing was written"
+    # One of them may have it.
+    measured(over("block", loop_device, *BLOCK, "--destroy-data", loop_device, "--agents", "1"))
+    assert content(loop_device) < untouched
+
+
+def test_one_image_on_two_agents_is_refused_by_name(fleet, over, tmp_path):  # noqa: F811
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("a", "b"):
+        fleet(name, "--allow-dir", str(files))
+    r = over("block", str(files / "x.img"), "--size", "16MiB", *BLOCK)
+    assert r.code == 2 and "agents a and b have the same file" in r.err, r.err
+    assert not list(files.iterdir())
+
+
+def test_on_a_shared_directory_each_has_one_of_its_own(fleet, over, tmp_path):  # noqa: F811
+    files = tmp_path / "files"
+    files.mkdir()
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'version = 1\n[targets.t]\nkind = "files"\ndirectory = "{files}"\nfile_size = "4MiB"\nbuffered = true\n[[stage]]\n'
+        'warmup = "0s"\n[[stage.workload]]\nname = "w"\nmix = { read = 1, write = 1 }\njobs = 3\nstop = { duration = "3s" }\n'
+    )
+    agents = [fleet(name, "--allow-dir", str(files)) for name in ("a", "b")]
+    seen = set()
+
+    def look():
+        seen.update(str(p.relative_to(files)) for p in files.rglob("*") if p.is_file())
+
+    ended = Event()
+
+    def watch():
+        while not ended.wait(0.02):
+            look()
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    r = over("run", str(plan), "--json")
+    ended.set()
+    watcher.join()
+    assert r.code in (0, 3, 5), r.err
+    made = {p for p in seen if "/t." in p}
+    # Three jobs over two agents: each file is made once, by the agent whose job it is.
+    assert len({p.split("/")[0] for p in made}) == 2 and len(made) == 3, made
+    assert {p.split("/")[0] for p in made} == {"plimsoll.a", "plimsoll.b"}, made
+    assert not list(files.iterdir()), "all of it is gone again"
+    for agent in agents:
+        wait_until(lambda: "done with run" in agent.said(), 10, agent.said())
+
+
+def test_what_an_agent_may_not_read_is_told_by_its_name(fleet, over, tmp_path):  # noqa: F811
+    """A right that one agent lacks is found at the barrier, before the others write."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    mine.mkdir()
+    theirs.mkdir()
+    fleet("a", "--allow-dir", str(mine))
+    fleet("b", "--allow-dir", str(theirs))
+    r = over("block", str(mine / "x.dat"), "--size", "16MiB", *BLOCK)
+    assert r.code == 2 and f"agent b: it does not let {mine / 'x.dat'} be used" in r.err, r.err
+    assert not list(mine.iterdir()) and not list(theirs.iterdir())
+
+
+def test_a_device_that_one_agent_lacks_or_has_mounted_is_refused(fleet, over, loop_device, tmp_path):  # noqa: F811
+    fleet("a", "--allow-device", loop_device, "--allow-device", "/dev/plimsoll-none")
+    r = over("block", "/dev/plimsoll-none", *BLOCK)
+    assert r.code == 2 and "agent a: /dev/plimsoll-none does not exist" in r.err, r.err
+    made = subprocess.run(["mkfs.ext4", "-q", loop_device], capture_output=True, text=True)
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    if made.returncode or subprocess.run(["mount", loop_device, str(mounted)], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    r = over("block", loop_device, *BLOCK, "--destroy-data", loop_device)
+    assert r.code == 2 and f"is mounted on {mounted}" in r.err, r.err
