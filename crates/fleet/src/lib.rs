@@ -18,5 +18,7 @@ pub mod from_outside;
 
 pub use agent::{AgentOptions, Bounds, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
-pub use conductor::{Choice, Cleaners, Fleet, FleetOptions, OthersBroker, Present, clocks, roll_call};
+pub use conductor::{
+    Choice, Cleaners, Fleet, FleetNet, FleetOptions, OthersBroker, Present, ROLE, SERVER, clocks, roll_call,
+};
 pub use frame::own::read_own_record;

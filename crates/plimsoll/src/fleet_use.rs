@@ -39,10 +39,14 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Speedtest(_)
             | Command::Watch(_)
             | Command::Check(_)
+            | Command::Net(_)
             | Command::Cleanup(_)
     );
-    if matches!(command, Command::Cleanup(_)) && args.each {
-        return Err(Fault::input("--each: a cleanup asks for nothing of agents", "Leave it out."));
+    if matches!(command, Command::Cleanup(_) | Command::Net(_)) && args.each {
+        return Err(Fault::input(
+            "--each: this command has nothing that could be each agent's",
+            "Leave it out.",
+        ));
     }
     // How many agents it is to have.
     let is_manifest = matches!(command, Command::Fleet(FleetCommand::Manifest(_)));

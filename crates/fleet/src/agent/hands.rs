@@ -12,6 +12,8 @@ use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
+use plimsoll_net::NetNode;
+use plimsoll_net::wire::NetOrder;
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
@@ -39,6 +41,8 @@ pub struct Hands {
     /// What keys for the storage are sealed to; absent: it takes none.
     sealing: Option<Arc<SealingKey>>,
     work: Option<Work>,
+    /// Its part of a network test, from the first order of one on.
+    net: Option<NetNode>,
 }
 
 /// What there is once the plan was accepted.
@@ -72,7 +76,7 @@ impl Hands {
         engagement: Arc<Engagement>,
         sealing: Option<Arc<SealingKey>>,
     ) -> Self {
-        Self { options, time, engagement, sealing, work: None }
+        Self { options, time, engagement, sealing, work: None, net: None }
     }
 
     /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
@@ -110,6 +114,7 @@ impl Hands {
             }
             Assignment::Arm(arm) => self.arm(&arm),
             Assignment::Go { at_ns } => return self.go(task, at_ns).err().map(Err),
+            Assignment::Net(order) => Ok(self.net(*order)),
             Assignment::Rest => self.with(|work| {
                 work.crew.rest();
                 Ok(WorkDone::Well)
@@ -125,8 +130,25 @@ impl Hands {
         does(self.work.as_mut().ok_or_else(|| AgentRefusal::new("it was not hired", ""))?)
     }
 
+    /// A network test bounds itself: to the networks that are allowed here.
+    fn net(&mut self, order: NetOrder) -> WorkDone {
+        let (bounds, stop) = (&self.options.bounds, self.engagement.interrupt.asked_flag());
+        let ahead_ns = self.options.clock_ahead_ns;
+        let node = self.net.get_or_insert_with(|| NetNode::new(bounds.nets.clone(), stop).ahead_by(ahead_ns));
+        WorkDone::Net(Box::new(node.obey(order)))
+    }
+
     /// The plan inside of our bounds, and a directory of our own.
     fn hire(&mut self, plan: &str) -> Result<WorkDone, AgentRefusal> {
+        if plan.is_empty() {
+            return Ok(WorkDone::Well);
+        }
+        if self.options.bounds.network_only {
+            return Err(AgentRefusal::new(
+                "it serves, and generates no load on storage",
+                "Leave it out (--agents)",
+            ));
+        }
         let plan = Plan::from_toml(plan).map_err(|e| {
             AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
         })?;
@@ -368,6 +390,8 @@ fn state_of(job: &Assignment) -> State {
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,
+        Assignment::Net(order) if matches!(**order, NetOrder::Run(_)) => State::Running,
+        Assignment::Net(_) => State::Preparing,
         Assignment::Rest | Assignment::Disband { .. } => State::Leaving,
     }
 }

@@ -93,12 +93,24 @@ impl Fleet {
 
     /// Those that a run gets.
     pub(super) fn chosen(&self) -> Result<Vec<Present>, CrewError> {
+        // Who stores generates no load.
+        self.chosen_of(|p| !p.is_server())
+    }
+
+    /// The same of those who are fit for it.
+    pub(super) fn chosen_of(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
         let choice = &self.options.choice;
         let listen = if matches!(choice, Choice::Count(_)) { LISTEN_FOR_ALL } else { LISTEN };
         let begun = Instant::now();
         // The first by name, not by speed: who is there has answered within the time that all have.
         let enough = |present: &[Present]| begun.elapsed() >= LISTEN && choice.is_met(present);
-        let present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let mut present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let there = present.len();
+        present.retain(is_fit);
+        if present.is_empty() && there > 0 {
+            let why = "every agent is a server, and none generates load";
+            return Err(CrewError::input(why, "Start agents without --role server on machines that are to"));
+        }
         let remedy = "Look who is there with: plimsoll fleet status";
         let chosen = choice.of(present).map_err(|why| CrewError::input(why, remedy))?;
         if let Some(p) = chosen.iter().find(|p| p.is_absurd()) {
@@ -115,12 +127,12 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// A line to agents who work for this run from now on.
-    fn hire(
+    /// A line to agents who work for this run from now on; `plan` as they are told of it.
+    pub(super) fn hire(
         &self,
         chosen: &[Present],
         run: &str,
-        plan: &Plan,
+        plan: &str,
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<OpenLink, CrewError> {
@@ -129,7 +141,7 @@ impl Fleet {
         let open = OpenLink::new(bus, &self.subjects, identity, run, chosen, deadman)?;
         open.link.know_clocks()?;
         let deadman_ns = deadman.as_nanos() as u64;
-        let hire = || Assignment::Hire { plan: plan.to_toml(), deadman_ns };
+        let hire = || Assignment::Hire { plan: plan.to_owned(), deadman_ns };
         let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
         open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
         let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
@@ -146,7 +158,7 @@ impl Fleet {
     pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
         let hired = self.chosen().and_then(|mut chosen| {
             chosen.truncate(CLEANERS);
-            let open = self.hire(&chosen, run, plan, interrupt, &mut |_| {})?;
+            let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})?;
             if self.options.send_keys {
                 self.entrust(&open, plan, &chosen, run, interrupt, &mut |_| {})?;
             }
@@ -181,7 +193,7 @@ impl Recruit for Fleet {
         for_many(plan, &chosen)?;
         let hosts = hosts(&chosen);
         let deadman = self.options.deadman;
-        let open = self.hire(&chosen, run, plan, interrupt, events)?;
+        let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
             name: h.agent.clone(),
             host: h.machine.host.clone(),

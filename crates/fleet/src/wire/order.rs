@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
+use plimsoll_net::wire::NetOrder;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::s3::ReachTold;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ pub struct FetchKept {
 pub enum Assignment {
     /// Works for the run that the envelope names, if its plan is inside of the agent's bounds.
     Hire {
-        /// The plan, as TOML.
+        /// The plan, as TOML; empty: there is none, and nothing but the network is measured.
         plan: String,
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
@@ -105,6 +106,8 @@ pub enum Assignment {
         /// Since the run's start; an edge of the grid.
         at_ns: u64,
     },
+    /// Its part of a network test.
+    Net(Box<NetOrder>),
     /// Takes no more samples.
     Rest,
     /// Lets go of what it held, and removes what it made.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
+use plimsoll_net::wire::NetAnswer;
 use plimsoll_setup::safety::survey::Survey;
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,8 @@ pub enum WorkDone {
         /// Since the run's start.
         started_ns: u64,
     },
+    /// Of a network test.
+    Net(Box<NetAnswer>),
     /// It let go.
     Gone {
         /// What could not be removed, in words.

@@ -56,6 +56,12 @@ pub struct AgentCommand {
     /// Longest time of a run; what lasts longer is ended [default: no limit]
     #[arg(long, value_name = "TIME", help_heading = BOUNDS)]
     pub max_duration: Option<Span>,
+    /// Network or address that `plimsoll net` may use from here, or none; may be repeated [default: private addresses]
+    #[arg(long, value_name = "NETWORK|none", help_heading = BOUNDS)]
+    pub allow_net: Vec<String>,
+    /// What this machine is: a client generates load; a server stores, and takes part in `plimsoll net` only
+    #[arg(long, value_name = "ROLE", default_value = "client", value_parser = ["client", "server"])]
+    pub role: String,
     /// Where this agent keeps its own records
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,

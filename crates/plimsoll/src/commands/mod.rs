@@ -20,6 +20,8 @@ mod fleet_status;
 mod fleet_tally;
 mod launchers;
 pub mod mark;
+pub mod net;
+pub mod net_exec;
 pub mod object;
 pub mod plan_file;
 pub mod probe;
