@@ -191,6 +191,7 @@ mod tests {
             bounds: Bounds::default(),
             conductor: "K".into(),
             keep,
+            takes_keys_by: None,
             clock_ahead_ns: 0,
             clock_jump: None,
         }

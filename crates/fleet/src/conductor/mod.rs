@@ -2,8 +2,8 @@
 
 mod ask;
 mod choice;
-mod collect;
 mod clocks;
+mod collect;
 mod crew;
 mod entrust;
 mod errands;

@@ -79,10 +79,12 @@ impl Idle {
         let most = self.most.filter(|_| self.over)?;
         Some(format!("no run has needed it for {}", in_words(most)))
     }
+}
 
 /// Of the place that it was started in, and as they were given; the role of a server is one of them, which all can see.
-fn labels(c: &AgentCommand, env: &impl Fn(&str) -> Option<String>) -> Result<BTreeMap<String, String>, Fault> {
-    let mut out: BTreeMap<String, String> = launch::place::labels(env).into_iter().chain(c.labels.iter().cloned()).collect();
+fn labels(c: &AgentCommand, env: &dyn Fn(&str) -> Option<String>) -> Result<BTreeMap<String, String>, Fault> {
+    let mut out: BTreeMap<String, String> =
+        launch::place::labels(env).into_iter().chain(c.labels.iter().cloned()).collect();
     if c.role == SERVER {
         out.insert(ROLE.into(), SERVER.into());
     } else if out.get(ROLE).is_some_and(|role| role == SERVER) {
