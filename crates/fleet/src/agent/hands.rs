@@ -82,8 +82,8 @@ impl Hands {
             Assignment::Hire { plan, .. } => self.hire(&plan),
             Assignment::Errand(errand) => self.errand(&errand),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
-            Assignment::Muster { roll, seat, claims, apart } => {
-                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart))
+            Assignment::Muster { roll, seat, claims, apart, shared } => {
+                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart, shared))
             }
             Assignment::Watch { epoch_ns } => self.watch(epoch_ns),
             Assignment::MakeReady { stage } => self.make_ready(task, &stage),
@@ -168,7 +168,7 @@ impl Hands {
         &mut self,
         roll: Vec<Rolled>,
         seat: u32,
-        (claims, apart): (&BTreeMap<String, ReachTold>, &BTreeSet<String>),
+        (claims, apart, shared): (&BTreeMap<String, ReachTold>, &BTreeSet<String>, BTreeMap<String, bool>),
     ) -> Result<WorkDone, AgentRefusal> {
         self.options.bounds.check_claims(claims.values())?;
         let (bounds, name) = (self.options.bounds.clone(), self.options.name.clone());
@@ -177,12 +177,19 @@ impl Hands {
             let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
             work.host.clone_from(&me.host);
             let agents = roll.len() as u64;
+            let all: Vec<String> = roll.iter().map(|a| a.name.clone()).collect();
             work.crew.take_seat(roll, seat);
+            work.crew.shares(shared);
             for target in apart {
                 let Some(TargetSpec::Files(files)) = work.plan.targets.get_mut(target) else { continue };
-                let own = own_directory(Path::new(&files.directory), &name);
+                let common = PathBuf::from(&files.directory);
+                let own = own_directory(&common, &name);
                 bounds.dir(&own)?;
                 work.crew.keeps_files_at(target, &own);
+                if work.plan.options.shared {
+                    let next = &all[(seat as usize + 1) % all.len()];
+                    work.crew.reads_files_at(target, &own_directory(&common, next));
+                }
                 files.directory = own.display().to_string();
             }
             let mut reaches = BTreeMap::new();

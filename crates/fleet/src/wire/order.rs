@@ -56,6 +56,9 @@ pub enum Assignment {
         /// Targets whose directory others have, too: each agent's files lie in one of its own.
         #[serde(default)]
         apart: BTreeSet<String>,
+        /// Targets whose devices and images all agents have: each works in its own range. True: this one holds them, for its machine.
+        #[serde(default)]
+        shared: BTreeMap<String, bool>,
     },
     /// Takes samples of its host from now on.
     Watch {
