@@ -11,6 +11,7 @@ use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
+use plimsoll_run::RunError;
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
@@ -81,6 +82,7 @@ impl Hands {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
             Assignment::Errand(errand) => self.errand(&errand),
+            Assignment::Calibrate { duration_ns } => self.calibrate(task, Duration::from_nanos(duration_ns)),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
             Assignment::Muster { roll, seat, claims, apart, shared } => {
                 self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart, shared))
@@ -139,6 +141,27 @@ impl Hands {
             (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
         let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
         RunDir::create_at(&free)
+    }
+
+    fn calibrate(&mut self, task: u64, duration: Duration) -> Result<WorkDone, AgentRefusal> {
+        let Some(calibrate) = self.options.calibrate else {
+            return Err(AgentRefusal::new("it cannot be calibrated", "Run `plimsoll calibrate` there"));
+        };
+        let engagement = Arc::clone(&self.engagement);
+        let mut tell = |event: Event| {
+            if matches!(event, Event::Doing(_)) {
+                engagement.say(Tell::Event { task, event });
+            }
+        };
+        let runs = self.options.runs.join(RECORDS);
+        match calibrate(duration, &runs, &self.engagement.interrupt, &mut tell) {
+            Ok(made) => Ok(WorkDone::Calibrated(Box::new(made))),
+            Err(RunError::Interrupted) => {
+                Err(AgentRefusal { interrupted: true, ..AgentRefusal::new("interrupted", "") })
+            }
+            Err(RunError::Input { problem, remedy }) => Err(AgentRefusal::new(problem, remedy)),
+            Err(e) => Err(AgentRefusal::new(e.to_string().trim_end_matches('.'), "")),
+        }
     }
 
     /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.
@@ -334,6 +357,7 @@ fn state_of(job: &Assignment) -> State {
         Assignment::Errand(_) | Assignment::Survey | Assignment::Muster { .. } | Assignment::Watch { .. } => {
             State::Mustering
         }
+        Assignment::Calibrate { .. } => State::Running,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

@@ -43,6 +43,11 @@ pub enum Assignment {
     },
     /// Asks the storage in place of the conductor.
     Errand(Box<Errand>),
+    /// Measures its machine's own ceiling, and keeps it there.
+    Calibrate {
+        /// Of each measurement.
+        duration_ns: u64,
+    },
     /// Looks at what the plan's devices and files are there.
     Survey,
     /// Who all the agents are, and what was claimed for them.
