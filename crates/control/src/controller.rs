@@ -29,6 +29,13 @@ pub struct Observation {
     pub slices: Vec<Slice>,
     /// Share of time in which the workers did not wait, in the window.
     pub busy_fraction: f64,
+    /// How many machines the run's agents are on.
+    pub machines: u32,
+}
+
+/// How many machines agents are on, by the names of the hosts of each.
+pub fn machines<'a>(hosts: impl Iterator<Item = &'a str>) -> u32 {
+    hosts.collect::<std::collections::BTreeSet<_>>().len() as u32
 }
 
 /// More refusals than this, and bytes that moved say nothing: bodies of refused uploads move, too. (A few weigh less than counting

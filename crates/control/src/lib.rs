@@ -14,9 +14,12 @@ mod sweep;
 mod watch;
 
 pub use adaptive::Adaptive;
-pub use controller::{Conclusion, ControlRemark, ControlStep, Controller, IN_VAIN, Observation, Slice};
+pub use controller::{
+    Conclusion, ControlRemark, ControlStep, Controller, IN_VAIN, Observation, Slice, machines,
+};
 pub use error::ControlError;
 pub use fixed::Fixed;
+use limits::dimensions;
 pub use limits::{Asked, Limits};
 pub use saturation::{SaturationController, Wish, load_point_of, rung_of, search_of};
 pub use sweep::Sweep;
@@ -54,8 +57,8 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn Controller>, ControlError> {
             Ok(Box::new(SaturationController::new(spec.templates().cloned().collect(), &wish)))
         }
         Some(ControllerSpec::Limits { template, budget, probe_shared, probe_scope, scope_targets }) => {
-            let asked =
-                Asked { shared: *probe_shared, scope: *probe_scope, scope_targets: scope_targets.clone() };
+            let scope = dimensions(probe_scope, scope_targets)?;
+            let asked = Asked { shared: *probe_shared, scope, scope_targets: scope_targets.clone() };
             Ok(Box::new(Limits::new(plan, (**template).clone(), *budget, asked)?))
         }
     }

@@ -1,7 +1,7 @@
 //! What an active controller found, worked out again from the stored data: the controller is deterministic, so
 //! feeding it what it saw leads it to what it concluded.
 
-use plimsoll_control::{Conclusion, ControlStep, Observation, Slice};
+use plimsoll_control::{Conclusion, ControlStep, Observation, Slice, machines};
 use plimsoll_model::SeriesCounts;
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{ControllerSpec, Stage, Workload};
@@ -46,7 +46,11 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
 /// Whether two stages load in the same way, whatever they are called.
 fn is_same_load(a: &Stage, b: &Stage) -> bool {
     let like = |(x, y): (&Workload, &Workload)| {
-        x.mix == y.mix && x.size == y.size && x.concurrency == y.concurrency && x.target == y.target
+        x.mix == y.mix
+            && x.size == y.size
+            && x.concurrency == y.concurrency
+            && x.target == y.target
+            && x.machines == y.machines
     };
     a.workloads.len() == b.workloads.len() && a.workloads.iter().zip(&b.workloads).all(like)
 }
@@ -72,5 +76,6 @@ fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation 
         slice_s: s(data.step_ns),
         slices,
         busy_fraction: mine.map_or(0.0, busiest),
+        machines: machines(data.environment.agent_hosts().iter().map(|h| h.machine.host.as_str())),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_model::WorkerId;
-use plimsoll_model::plan::{Plan, PlanError, TargetSpec, Workload};
+use plimsoll_model::plan::{MachinesPart, Plan, PlanError, TargetSpec, Workload};
 
 use crate::division::{Division, divide, divide_jobs};
 use crate::workers::{threads_for, worker_number};
@@ -21,16 +21,40 @@ pub struct Agent {
     pub beside: BTreeSet<String>,
 }
 
-/// Parts of a workload on `target`, over all agents of the roll.
+/// Parts of a workload on `target`, over the agents of the roll that it is for.
 pub fn parts(plan: &Plan, w: &Workload, target: (&str, &TargetSpec), roll: &[Agent]) -> Vec<Division> {
-    let agents = roll.len() as u32;
+    let for_it = on_machines(w.machines, roll);
+    let agents = for_it.len() as u32;
     let (name, spec) = target;
-    match spec {
+    let threads = threads_of(plan, name, roll);
+    let mut all = match spec {
         TargetSpec::Block(_) | TargetSpec::Files(_) => divide_jobs(w.jobs.unwrap_or(1), agents),
         // A simulation runs in one thread in any case.
         TargetSpec::Sim(_) => divide(w.in_flight(), agents, |_, _| 1),
-        TargetSpec::Null | TargetSpec::S3(_) => divide(w.in_flight(), agents, threads_of(plan, name, roll)),
+        TargetSpec::Null | TargetSpec::S3(_) => {
+            divide(w.in_flight(), agents, |place, slots| threads(for_it[place as usize], slots))
+        }
+    };
+    all.iter_mut().for_each(|d| d.agent = for_it[d.agent as usize]);
+    all
+}
+
+/// Numbers of the agents that are on a part of the machines, in order.
+fn on_machines(part: Option<MachinesPart>, roll: &[Agent]) -> Vec<u32> {
+    let Some(part) = part else { return (0..roll.len() as u32).collect() };
+    let mut hosts: Vec<&str> = Vec::new();
+    for a in roll {
+        if !hosts.contains(&a.host.as_str()) {
+            hosts.push(&a.host);
+        }
     }
+    let half = (hosts.len() / 2).max(1);
+    let kept = match part {
+        MachinesPart::Half => half,
+        MachinesPart::BothHalves => (2 * half).min(hosts.len()),
+    };
+    hosts.truncate(kept);
+    (0..).zip(roll).filter(|(_, a)| hosts.contains(&a.host.as_str())).map(|(n, _)| n).collect()
 }
 
 /// How many threads an agent has for so many ops in flight on a target.
@@ -55,4 +79,46 @@ pub fn fill_parts(plan: &Plan, w: &Workload, count: u64, roll: &[Agent]) -> Resu
     let slots =
         w.concurrency.clamp(FILLING.0, FILLING.1).min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
     Ok(divide(slots, roll.len() as u32, threads_of(plan, name, roll)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(hosts: &[&str]) -> Vec<Agent> {
+        let agent = |(i, host): (usize, &&str)| Agent {
+            name: format!("a{i}"),
+            host: (*host).into(),
+            cores: 4,
+            beside: BTreeSet::new(),
+        };
+        hosts.iter().enumerate().map(agent).collect()
+    }
+
+    #[test]
+    fn half_of_the_machines_and_twice_as_many() {
+        use MachinesPart::{BothHalves, Half};
+        let roll = on(&["x", "x", "y", "z", "w", "v"]);
+        assert_eq!(on_machines(None, &roll), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(on_machines(Some(Half), &roll), [0, 1, 2]);
+        assert_eq!(on_machines(Some(BothHalves), &roll), [0, 1, 2, 3, 4], "of five, four");
+        assert_eq!(on_machines(Some(Half), &on(&["x", "x"])), [0, 1], "one machine is no half");
+    }
+
+    /// As much in flight as from all of them, by the agents' own numbers, and each op once.
+    #[test]
+    fn a_part_of_the_machines_does_all_of_the_work() {
+        let plan = Plan::from_toml(
+            "version = 1\n[targets.s]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\n\
+             mix = { read = 1 }\nconcurrency = 10\n",
+        )
+        .unwrap();
+        let mut w = plan.stages[0].workloads[0].clone();
+        w.machines = Some(MachinesPart::Half);
+        let target = plan.target_of(&w).unwrap();
+        let parts = parts(&plan, &w, target, &on(&["a", "b", "a", "c", "d"]));
+        assert_eq!(parts.iter().map(|d| d.slots).sum::<u32>(), 10);
+        assert!(parts.iter().all(|d| d.of == parts.len() as u32));
+        assert_eq!(parts.iter().map(|d| d.agent).collect::<BTreeSet<_>>(), [0, 1, 2].into());
+    }
 }

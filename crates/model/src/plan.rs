@@ -220,6 +220,19 @@ pub struct Workload {
     /// Of workloads on devices and files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockOptions>,
+    /// Of a run over several machines: done by the agents of some of them only. Absent: by all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachinesPart>,
+}
+
+/// Some of the machines that a run's agents are on: twice as many clients are what the second has and the first has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MachinesPart {
+    /// Half of them, in order of their agents' numbers; of an odd number, the smaller half; one at least.
+    Half,
+    /// Twice as many: all, or all but the last.
+    BothHalves,
 }
 
 impl Workload {
@@ -508,10 +521,10 @@ pub enum ControllerSpec {
         /// Also find out which ops draw on the same bucket (objects only).
         #[serde(default)]
         probe_shared: bool,
-        /// Also find out whether the limit is per connection, prefix, bucket, key or client (objects only); for the last three see
-        /// `scope_targets`.
+        /// Also find out whether the limit is per connection, prefix, bucket, key or client (objects only): `true`, or a list of
+        /// these. Bucket and key take a target in `scope_targets`, client takes agents on two machines or more.
         #[serde(default)]
-        probe_scope: bool,
+        probe_scope: ScopeWish,
         /// Targets that differ from the template's in one thing, by that thing: `bucket` or `key`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         scope_targets: BTreeMap<String, String>,
@@ -523,6 +536,22 @@ pub enum ControllerSpec {
         /// Of the load, from the end of its warm-up.
         duration: Span,
     },
+}
+
+/// Whose a limit may be: what is asked of a probe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ScopeWish {
+    /// Whatever can be tried on one machine; or nothing.
+    All(bool),
+    /// These: `connection`, `prefix`, `bucket`, `key`, `client`.
+    Only(Vec<String>),
+}
+
+impl Default for ScopeWish {
+    fn default() -> Self {
+        Self::All(false)
+    }
 }
 
 impl ControllerSpec {

@@ -73,6 +73,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether it is a fleet that measures.
+pub fn is_used() -> bool {
+    ARGS.get().is_some_and(|args| args.fleet.is_some())
+}
+
 /// Who carries out what is measured.
 pub fn crew() -> Result<CrewChoice, Fault> {
     Ok(match fleet()? {

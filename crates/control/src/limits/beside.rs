@@ -1,7 +1,7 @@
 //! What is measured after the probe: whether the kinds of a mix have limits of their own, which ops share the limit, and whose
 //! limit it is. A list of stages that follows from the outcome, each a few seconds on the plateau; the judgement is in stats.
 
-use plimsoll_model::plan::{Stage, Stop, Workload};
+use plimsoll_model::plan::{MachinesPart, Stage, Stop, Workload};
 use plimsoll_model::summary::LimitSummary;
 use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level, OpKind};
@@ -44,6 +44,8 @@ enum What {
     Other(OpKind),
     Both(OpKind),
     Doubled(Dimension),
+    /// The op that was probed, with as many in flight, from so many machines.
+    From(MachinesPart),
     /// One kind of the mix that was probed, by itself.
     Kind(OpKind),
     /// All kinds of the mix side by side, each with ops in flight of its own: none waits for another.
@@ -76,7 +78,7 @@ pub struct Beside {
 impl Beside {
     /// `budget_s`: of the probe and of this together.
     pub fn new(shape: &Shape, asked: Asked, budget_s: f64) -> Result<Self, ControlError> {
-        if shape.is_block && (asked.shared || asked.scope) {
+        if shape.is_block && (asked.shared || !asked.scope.is_empty()) {
             return Err(ControlError::input(
                 "--probe-shared and --probe-scope apply to objects only",
                 "Leave them out. To find whether reads and writes of a device share its limit, use --pattern randrw \
@@ -115,7 +117,12 @@ impl Beside {
 
     /// Whether anything was asked that the budget has to hold beside the probe.
     pub fn is_asked(&self) -> bool {
-        self.asked.shared || self.asked.scope || !self.mixed.is_empty()
+        self.asks() || !self.mixed.is_empty()
+    }
+
+    /// Whether the user asked for more than the limits.
+    fn asks(&self) -> bool {
+        self.asked.shared || !self.asked.scope.is_empty()
     }
 
     pub fn has_begun(&self) -> bool {
@@ -124,7 +131,7 @@ impl Beside {
 
     fn wanted(&self, of: Resource) -> Vec<What> {
         let mut list = self.round();
-        if !self.asked.shared && !self.asked.scope {
+        if !self.asks() {
             return list;
         }
         list.push(What::Alone);
@@ -132,17 +139,24 @@ impl Beside {
         for kind in self.kinds.iter().filter(|k| of == Resource::Ops || k.moves_bytes()) {
             list.extend([What::Other(*kind), What::Both(*kind)]);
         }
-        if self.asked.scope {
-            list.extend([What::Doubled(Dimension::Connection), What::Doubled(Dimension::Prefix)]);
-            let more = Dimension::ALL.into_iter().filter(|d| self.asked.scope_targets.contains_key(d.name()));
-            list.extend(more.map(What::Doubled));
+        for d in &self.asked.scope {
+            match d {
+                Dimension::Client => {
+                    list.extend([MachinesPart::Half, MachinesPart::BothHalves].map(What::From));
+                }
+                _ => list.push(What::Doubled(*d)),
+            }
         }
         list.push(What::Alone);
         list
     }
 
-    /// The probe has ended: what its outcome allows to ask.
-    pub fn begin(&mut self, shape: &Shape, outcome: &ProbeOutcome) {
+    /// The probe has ended: what its outcome allows to ask, of agents on so many machines.
+    pub fn begin(&mut self, shape: &Shape, outcome: &ProbeOutcome, machines: u32) {
+        // To a server, agents on one machine may be one client.
+        if machines < 2 {
+            self.asked.scope.retain(|d| *d != Dimension::Client);
+        }
         // What a refusing limiter lets through of a load that does not hold back is no plateau.
         let found = match (outcome.is_held(Resource::Ops), outcome.is_held(Resource::Bytes)) {
             (true, _) => Some((&outcome.ops, shape.small_bytes)),
@@ -150,7 +164,7 @@ impl Beside {
             (false, false) => None,
         };
         self.at_once = outcome.answers.at_once.is_some();
-        self.none_found = found.is_none() && (self.asked.shared || self.asked.scope);
+        self.none_found = found.is_none() && self.asks();
         let none = found.is_none();
         // A mix whose kinds wait for each other holds no rate, whatever limits they have: these are looked for all the same.
         let Some((found, size_bytes)) =
@@ -237,6 +251,13 @@ impl Beside {
             What::Other(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Both(k) => (format!("{} and {k} together", first.name), vec![first.clone(), other(*k)]),
             What::Doubled(d) => (format!("doubled: {}", d.name()), self.doubled(&first, *d)),
+            What::From(part) => {
+                let from = match part {
+                    MachinesPart::Half => "half of the machines",
+                    MachinesPart::BothHalves => "twice as many machines",
+                };
+                (format!("from {from}"), vec![Workload { machines: Some(*part), ..first }])
+            }
             What::Kind(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Kinds => (
                 "all kinds of the mix at the same time".into(),
@@ -260,7 +281,8 @@ impl Beside {
                 let o = w.object.get_or_insert_default();
                 o.prefixes = o.prefixes.max(1) * 2;
             }
-            Dimension::Bucket | Dimension::Key | Dimension::Client => {
+            Dimension::Client => w.machines = Some(MachinesPart::BothHalves),
+            Dimension::Bucket | Dimension::Key => {
                 let twin = Workload {
                     name: format!("{} with a second {}", first.name, d.name()),
                     target: self.asked.scope_targets.get(d.name()).cloned(),
@@ -358,7 +380,7 @@ impl Beside {
         if self.asked.shared {
             self.conclude_shared(alone, limit, findings);
         }
-        if self.asked.scope {
+        if !self.asked.scope.is_empty() {
             self.conclude_scope(alone, limit, findings);
         }
     }
@@ -421,11 +443,23 @@ impl Beside {
         findings.push(Finding::new("F46", "limit_shared", Level::Info, text));
     }
 
+    /// The plateau with two of a thing over that with one. `alone`: that of all machines, with one of anything else.
+    fn ratio(&self, d: Dimension, alone: f64) -> Option<f64> {
+        let sum = |what: &What| self.of(what).map(|r| r.iter().sum::<f64>());
+        match d {
+            // As many ops in flight from half of the machines: what is doubled is the clients, and nothing with them.
+            Dimension::Client => {
+                let half = sum(&What::From(MachinesPart::Half))?;
+                Some(sum(&What::From(MachinesPart::BothHalves))? / half)
+            }
+            _ => Some(sum(&What::Doubled(d))? / alone),
+        }
+    }
+
     fn conclude_scope(&self, alone: f64, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
         let mut seen: Vec<Doubled> = Vec::new();
         for d in Dimension::ALL {
-            let Some(r) = self.of(&What::Doubled(d)) else { continue };
-            let ratio = r.iter().sum::<f64>() / alone;
+            let Some(ratio) = self.ratio(d, alone) else { continue };
             limit.evidence.push((
                 format!("scope: {}", d.name()),
                 format!(
@@ -441,12 +475,25 @@ impl Beside {
             .left_out
             .0
             .iter()
-            .filter_map(|w| if let What::Doubled(d) = w { Some(*d) } else { None })
+            .filter_map(|w| match w {
+                What::Doubled(d) => Some(*d),
+                What::From(_) => Some(Dimension::Client),
+                _ => None,
+            })
             .collect();
         let text = match scope::open(&seen, &cut) {
             Some(text) => text,
             None if limit.scope == "server" => "Everything that was doubled shares the limit.".into(),
-            None => format!("The limit is per {}: with two of them, the rate doubles.", limit.scope),
+            None => {
+                let key = Dimension::Client.name() == limit.scope
+                    && !seen.iter().any(|(d, _)| *d == Dimension::Key);
+                let keys = " Where agents use access keys of their own, it may be per key.";
+                format!(
+                    "The limit is per {}: with two of them, the rate doubles.{}",
+                    limit.scope,
+                    if key { keys } else { "" }
+                )
+            }
         };
         findings.push(Finding::new("F48", "limit_scope", Level::Info, text));
     }
@@ -475,6 +522,7 @@ impl What {
             Self::Alone => "the plateau again".into(),
             Self::Other(k) | Self::Both(k) => format!("whether {k} shares the limit"),
             Self::Doubled(d) => format!("whether the limit is per {}", d.name()),
+            Self::From(_) => "whether the limit is per client".into(),
             Self::Kind(_) | Self::Kinds => "whether the kinds of the mix share the limit".into(),
         }
     }

@@ -9,8 +9,8 @@ mod beside;
 mod kinds;
 mod shape;
 
-pub use asked::Asked;
 use asked::PROBES_SHARE;
+pub use asked::{Asked, dimensions};
 use beside::Beside;
 use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::summary::BucketSummary;
@@ -175,7 +175,10 @@ impl Controller for Limits {
         self.chunk.clear();
         if !self.beside.has_begun() {
             match self.next_of_probe() {
-                ControlStep::Done => self.beside.begin(&self.shape, &self.probe.outcome()),
+                ControlStep::Done => {
+                    let machines = seen.iter().map(|o| o.machines).min().unwrap_or(1);
+                    self.beside.begin(&self.shape, &self.probe.outcome(), machines);
+                }
                 step => return step,
             }
             self.probed = seen.len();

@@ -80,6 +80,7 @@ impl Storage {
             slice_s: 0.1,
             slices: Vec::new(),
             busy_fraction: 0.1,
+            machines: 1,
         }
     }
 }

@@ -245,6 +245,7 @@ impl BlockArgs {
                 data: DataSpec { compressible: self.compressible, dedupable: self.dedupable },
                 object: None,
                 block: (block != BlockOptions::default()).then_some(block),
+                machines: None,
             }],
             cell: cell.map(|index| plimsoll_model::plan::Cell { index, repeat: 0 }),
         })

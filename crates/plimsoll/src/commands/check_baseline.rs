@@ -189,6 +189,7 @@ impl Baseline {
             data: Default::default(),
             object,
             block,
+            machines: None,
         };
         Ok(Plan {
             version: plimsoll_model::plan::PLAN_VERSION,

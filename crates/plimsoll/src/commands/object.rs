@@ -398,6 +398,7 @@ impl Work {
                 data: load.data(),
                 object: (self.options != ObjectOptions::default()).then_some(self.options),
                 block: None,
+                machines: None,
             }],
             cell: None,
         })

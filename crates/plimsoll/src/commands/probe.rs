@@ -2,12 +2,16 @@
 
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{ControllerSpec, ObjectOptions, OnThrottle, Plan, Stage, Stop, TargetSpec};
+use plimsoll_model::plan::{
+    ControllerSpec, ObjectOptions, OnThrottle, Plan, ScopeWish, Stage, Stop, TargetSpec,
+};
 use plimsoll_model::units::Span;
+use plimsoll_stats::probe::scope::Dimension;
 
 use super::object::{CommonArgs, EveryOpArgs, SizeArg, Work};
 use crate::args::{ArgsContext, BlockArgs, BlockPattern, RunArgs};
 use crate::fault::Fault;
+use crate::fleet_use;
 use crate::values::{self, Mix};
 
 const HEADING: &str = "Search";
@@ -206,9 +210,11 @@ pub struct LimitsArgs {
     /// Find which ops share the limit (draw on the same token bucket)
     #[arg(long, help_heading = HEADING)]
     pub probe_shared: bool,
-    /// Find whether the limit applies per access key, bucket, prefix or connection
-    #[arg(long, help_heading = HEADING)]
-    pub probe_scope: bool,
+    /// Find whether the limit applies per connection, prefix, bucket, access key or client: all that can be tried, or those of a list.
+    /// Clients are tried over a fleet, from half of its machines and from all
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "all", value_parser = scope_arg,
+          help_heading = HEADING)]
+    pub probe_scope: Option<ScopeWish>,
     /// For --probe-scope: another bucket on the same server, with the same credentials
     #[arg(long, value_name = "NAME", requires = "probe_scope", help_heading = HEADING)]
     pub second_bucket: Option<String>,
@@ -226,6 +232,44 @@ impl LimitsArgs {
     }
 }
 
+/// `all`, or a list of what the limit may be per, in the singular or the plural.
+fn scope_arg(text: &str) -> Result<ScopeWish, String> {
+    if text == "all" {
+        return Ok(ScopeWish::All(true));
+    }
+    let one = |word: &str| {
+        let names = Dimension::ALL.map(Dimension::name);
+        let known = |n: &&str| {
+            word == *n || word.strip_suffix(['s']) == Some(n) || (word, *n) == ("prefixes", "prefix")
+        };
+        let name = names.into_iter().find(|n| known(n));
+        name.map(str::to_owned).ok_or_else(|| format!("'{word}' is none of {}, all", names.join(", ")))
+    };
+    Ok(ScopeWish::Only(text.split(',').map(|w| one(w.trim())).collect::<Result<_, _>>()?))
+}
+
+impl LimitsArgs {
+    /// As the plan has it: over a fleet, all that can be tried is more.
+    fn scope(&self) -> Result<ScopeWish, Fault> {
+        let wish = self.probe_scope.clone().unwrap_or_default();
+        let client = || Dimension::Client.name().to_owned();
+        match wish {
+            ScopeWish::All(true) if fleet_use::is_used() => {
+                let local = [Dimension::Connection, Dimension::Prefix].map(|d| d.name().to_owned());
+                let seconds = self.seconds().into_iter().map(|(thing, _)| thing.to_owned());
+                Ok(ScopeWish::Only(local.into_iter().chain(seconds).chain([client()]).collect()))
+            }
+            ScopeWish::Only(names) if names.contains(&client()) && !fleet_use::is_used() => {
+                Err(Fault::input(
+                    "--probe-scope client: one machine is one client",
+                    "Add --fleet, with agents on two machines or more.",
+                ))
+            }
+            wish => Ok(wish),
+        }
+    }
+}
+
 impl Search for LimitsArgs {
     fn controller(&self, template: Stage, _then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         let owned = |(thing, name): (&str, &str)| (thing.to_owned(), name.to_owned());
@@ -233,7 +277,7 @@ impl Search for LimitsArgs {
             template: Box::new(template),
             budget: self.budget,
             probe_shared: self.probe_shared,
-            probe_scope: self.probe_scope,
+            probe_scope: self.scope()?,
             scope_targets: self.seconds().into_iter().map(owned).collect(),
         })
     }

@@ -46,6 +46,7 @@ fn workload(name: &str, group: u32, merged: bool, write: bool) -> Workload {
             }),
             ..BlockOptions::default()
         }),
+        machines: None,
     }
 }
 

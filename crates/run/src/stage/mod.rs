@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use grid::GridMerge;
 use meter::Meter;
-use plimsoll_control::{ControlRemark, Controller, Observation, Slice};
+use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, WorkerEnd};
 use plimsoll_lower::Agent;
@@ -496,6 +496,7 @@ impl<'a> Collector<'a> {
             window_start_s: self.warm_ns as f64 / 1e9,
             slice_s: self.s.order.grid_ns as f64 / 1e9,
             slices: self.slices,
+            machines: machines(self.s.roll.iter().map(|a| a.host.as_str())),
         };
         Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring })
     }

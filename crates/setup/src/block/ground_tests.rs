@@ -68,6 +68,7 @@ fn workload(kind: OpKind) -> Workload {
         data: Default::default(),
         object: None,
         block: None,
+        machines: None,
     }
 }
 

@@ -42,7 +42,7 @@ impl Dimension {
             Self::Connection | Self::Prefix => "",
             Self::Bucket => "--second-bucket NAME",
             Self::Key => "--second-profile NAME",
-            Self::Client => "a second machine running the same command at the same time",
+            Self::Client => "--fleet with agents on two machines or more",
         }
     }
 }
@@ -82,12 +82,12 @@ impl Doubling {
 pub type Doubled = (Dimension, f64);
 
 impl Dimension {
-    /// What is doubled along with it: a second bucket or key is reached over connections, and under a prefix, of its own.
+    /// What is doubled along with it: a second bucket or key is reached over connections, and under a prefix, of its own. Twice as
+    /// many clients keep as many requests in flight, over as many connections, with the same prefix and key.
     fn doubles_too(self) -> &'static [Self] {
         match self {
-            Self::Connection | Self::Prefix => &[],
+            Self::Connection | Self::Prefix | Self::Client => &[],
             Self::Bucket | Self::Key => &[Self::Connection, Self::Prefix],
-            Self::Client => &[Self::Connection, Self::Prefix, Self::Key],
         }
     }
 }

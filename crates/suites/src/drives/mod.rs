@@ -254,6 +254,7 @@ fn workload(o: &DriveOptions, name: &str, kind: OpKind) -> Workload {
         object: None,
         // New files each time: writing over old ones is another measurement than dperf's.
         block: Some(BlockOptions { end_fsync: write, fresh: write, ..BlockOptions::default() }),
+        machines: None,
     }
 }
 

@@ -241,6 +241,7 @@ impl Shape<'_> {
             data: DataSpec::default(),
             object: None,
             block: None,
+            machines: None,
         };
         change(&mut w);
         w

@@ -396,6 +396,7 @@ impl Lowering<'_> {
             },
             object: None,
             block: Some(block),
+            machines: None,
         })
     }
 

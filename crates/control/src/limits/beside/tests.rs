@@ -39,6 +39,7 @@ fn observe(stage: &Stage, start_s: f64, per_s: &[f64]) -> Observation {
         slice_s: 0.1,
         slices: (0..slices).map(|i| Slice { ok: up_to(i + 1) - up_to(i), ..Slice::default() }).collect(),
         busy_fraction: 0.1,
+        machines: 1,
     }
 }
 
@@ -76,8 +77,9 @@ fn limit() -> LimitSummary {
 #[test]
 fn what_the_budget_does_not_hold_is_named_and_the_budget_that_would_do() {
     let shape = shape("{ get = 1 }", "sim");
+    use Dimension::{Bucket, Connection, Key, Prefix};
     let targets = [("bucket".into(), "b".into()), ("key".into(), "k".into())].into();
-    let asked = Asked { shared: true, scope: true, scope_targets: targets };
+    let asked = Asked { shared: true, scope: vec![Connection, Prefix, Bucket, Key], scope_targets: targets };
     let run = |budget_s: f64, between_s: f64| {
         let mut b = Beside::new(&shape, asked.clone(), budget_s).unwrap();
         b.list = Some(b.wanted(Resource::Ops));
@@ -158,4 +160,43 @@ fn where_a_kind_is_limited_there_is_a_limiter() {
     assert!(limits.is_empty() && n == 3, "there was time for one look");
     assert!(said.text.contains("undetermined"), "{}", said.text);
     assert_eq!(total.binding, "undetermined");
+}
+
+/// As many in flight from half of the machines, then from twice as many: what a limit per client gives doubles, what all share stays.
+#[test]
+fn clients_are_doubled_without_anything_else() {
+    use plimsoll_model::plan::MachinesPart::{BothHalves, Half};
+    let shape = shape("{ get = 1 }", "sim");
+    let scope = vec![Dimension::Connection, Dimension::Client];
+    let probe = |per_client: bool| {
+        let asked = Asked { scope: scope.clone(), ..Asked::default() };
+        let mut b = Beside::new(&shape, asked, 600.0).unwrap();
+        b.list = Some(b.wanted(Resource::Ops));
+        let mut parts = Vec::new();
+        ask(&mut b, &shape, 100.0, 0.3, &mut |s| {
+            let w = &s.workloads[0];
+            parts.push((w.machines, w.concurrency));
+            vec![if per_client && w.machines == Some(Half) { 50.0 } else { 100.0 }]
+        });
+        let (mut limit, mut findings) = (limit(), Vec::new());
+        b.conclude(&mut limit, &mut findings);
+        (parts, limit, findings.into_iter().find(|f| f.name == "limit_scope").unwrap().text)
+    };
+    let (parts, limit, said) = probe(true);
+    let n = shape.concurrency;
+    assert_eq!(parts, [(None, n), (None, 2 * n), (Some(Half), n), (Some(BothHalves), n), (None, n)]);
+    assert_eq!(limit.scope, "client", "{said}");
+    let (_, limit, said) = probe(false);
+    assert!(limit.scope == "unknown" && said.contains("not per connection, nor per client"), "{said}");
+}
+
+/// To a server, agents on one machine may be one client: that is not tried, and what it takes is said.
+#[test]
+fn one_machine_is_one_client() {
+    let shape = shape("{ get = 1 }", "sim");
+    let asked = Asked { scope: vec![Dimension::Client], ..Asked::default() };
+    let mut b = Beside::new(&shape, asked, 600.0).unwrap();
+    let outcome = plimsoll_stats::probe::Probe::new(Default::default()).outcome();
+    b.begin(&shape, &outcome, 1);
+    assert!(b.asked.scope.is_empty());
 }
