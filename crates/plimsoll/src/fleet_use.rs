@@ -43,7 +43,10 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     if matches!(command, Command::Cleanup(_) | Command::Calibrate(_))
         && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
     {
-        return Err(Fault::input(format!("{flag}: this command puts no load on any storage"), "Leave it out."));
+        return Err(Fault::input(
+            format!("{flag}: this command puts no load on any storage"),
+            "Leave it out.",
+        ));
     }
     if !measures {
         return args.given().map_or(Ok(()), |flag| {

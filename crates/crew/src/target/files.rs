@@ -82,14 +82,23 @@ impl FilesReady {
     }
 
     /// The range of an agent, where all have the target.
-    fn region_of(&self, whole: Region, agent: u32, agents: u32, unit_bytes: u64) -> Result<Region, CrewError> {
+    fn region_of(
+        &self,
+        whole: Region,
+        agent: u32,
+        agents: u32,
+        unit_bytes: u64,
+    ) -> Result<Region, CrewError> {
         if !self.shared {
             return Ok(whole);
         }
         let (at, length_bytes) = range_of(agent, agents, whole.length_bytes, unit_bytes);
         if length_bytes == 0 {
             return Err(CrewError::input(
-                format!("target '{}': {} bytes are too few for {agents} agents", self.name, whole.length_bytes),
+                format!(
+                    "target '{}': {} bytes are too few for {agents} agents",
+                    self.name, whole.length_bytes
+                ),
                 "Give a larger size, or use fewer agents (--agents)",
             ));
         }

@@ -68,7 +68,10 @@ fn all_have(target: &str, surveys: &[(String, Survey)]) -> Result<(), CrewError>
         let same = have.len() == wanted.len() && wanted.iter().zip(&have).all(|(w, h)| !w.is_disjoint(h));
         if !same {
             return Err(CrewError::input(
-                format!("target '{}': agents {first} and {agent} do not have the same devices", clean(target)),
+                format!(
+                    "target '{}': agents {first} and {agent} do not have the same devices",
+                    clean(target)
+                ),
                 "With --shared all agents of the run have the same ones: choose those (--agents label=value)",
             ));
         }
@@ -175,7 +178,8 @@ mod tests {
         let e = compare(&another, true).unwrap_err().to_string();
         assert!(e.contains("agents a and c do not have the same devices"), "{e}");
         let image = |agent| {
-            let missing = SeenThing { exists: false, ..thing(SeenKind::File, "/mnt/x", &["nfs s:/x inode 2/x"]) };
+            let missing =
+                SeenThing { exists: false, ..thing(SeenKind::File, "/mnt/x", &["nfs s:/x inode 2/x"]) };
             survey(agent, vec![missing])
         };
         let e = compare(&[image("a"), image("b")], true).unwrap_err().to_string();

@@ -51,7 +51,8 @@ impl Holds {
         self.files.remove(&need.path);
         let held = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), run)?;
         // Under two names of one plan, it is held once. What is others' and only read is not held: a lock could be in their way.
-        if !need.existing && !need.held_by_another && !self.files.values().any(|h| same(&h.file, &held.file)) {
+        if !need.existing && !need.held_by_another && !self.files.values().any(|h| same(&h.file, &held.file))
+        {
             held::lock(&held.file, &need.path.display().to_string())?;
         }
         let fate = held.fate;

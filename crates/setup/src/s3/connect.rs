@@ -99,11 +99,12 @@ impl ReachTold {
     fn access(&self, target: &S3Target, interrupt: &Interrupt) -> Result<Access, SetupError> {
         let region = Some(self.region.clone()).filter(|r| !r.is_empty()).or_else(|| target.region.clone());
         let target = S3Target { endpoints: self.endpoints.clone(), region, ..target.clone() };
-        let ready = self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
-            keep_secret(secret);
-            let (access_key, secret_key) = (access.clone(), secret.clone());
-            ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
-        });
+        let ready =
+            self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
+                keep_secret(secret);
+                let (access_key, secret_key) = (access.clone(), secret.clone());
+                ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
+            });
         read(&target, ready, interrupt).map(|(access, _)| access)
     }
 

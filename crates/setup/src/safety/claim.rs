@@ -48,11 +48,7 @@ pub fn permit_to_look(path: &Path) -> Result<Permit, TargetRefusal> {
 
 /// The same beside another agent of this run on this machine, which has claimed the device for all of them: judged by the same rules, and
 /// not claimed once more.
-pub fn permit_beside(
-    path: &Path,
-    writes: bool,
-    destroy_data: Option<&str>,
-) -> Result<Permit, TargetRefusal> {
+pub fn permit_beside(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
     let shown = path.display().to_string();
     let permit = judged(path, writes, destroy_data)?;
     let file = if writes { open_device(&permit.file, &shown, 0)? } else { permit.file };
