@@ -16,7 +16,7 @@ mod wire;
 #[doc(hidden)]
 pub mod from_outside;
 
-pub use agent::{AgentOptions, Bounds, FleetAgent, KeepRecords};
+pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
 pub use conductor::{
     Choice, Cleaners, Fleet, FleetNet, FleetOptions, OthersBroker, Present, ROLE, SERVER, clocks, roll_call,
