@@ -328,6 +328,7 @@ impl Session {
             planned_ns: lower::planned_ns(stage).filter(|_| !controller.ends_stages()),
             of: self.planned.or_else(|| controller.total()).map(|t| t.max(index + 1 - self.again)),
             again: self.again,
+            on_agent_loss: self.plan.options.on_agent_loss,
         };
         if !std::mem::replace(&mut self.peak_told, true) {
             self.peak().map(Event::Message).into_iter().for_each(&mut *events);
