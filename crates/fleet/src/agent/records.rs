@@ -15,7 +15,7 @@ use super::AgentOptions;
 use crate::frame::own::OwnRecord;
 
 /// Directory of agents' own records, among the runs.
-const RECORDS: &str = "agents";
+pub(super) const RECORDS: &str = "agents";
 /// What an agent measured, in its own directory.
 const OWN_RECORD: &str = "frames";
 /// Whose it is.
@@ -192,6 +192,7 @@ mod tests {
             conductor: "K".into(),
             keep,
             takes_keys_by: None,
+            calibrate: None,
             clock_ahead_ns: 0,
             clock_jump: None,
         }

@@ -167,7 +167,7 @@ impl Fleet {
         chosen.retain(|p| machines.insert(p.machine().boot_id.clone()));
         let plan = Plan::from_toml(NOTHING)?;
         let run = format!("calibrate-{}", &random_word()[..8]);
-        let open = self.hire(&chosen, &run, &plan, interrupt, events).map_err(in_setup)?;
+        let open = self.hire(&chosen, &run, &plan.to_toml(), interrupt, events).map_err(in_setup)?;
         let duration_ns = duration.as_nanos() as u64;
         let jobs = (0..chosen.len()).map(|n| (n, Assignment::Calibrate { duration_ns })).collect();
         let asked = Barrier::new("calibrating", interrupt, events);
