@@ -1,13 +1,17 @@
 # Each target works on a fresh Debian 12 machine. `make demo` first; the rest is for those who change the code.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo build dist web test bench lint fuzz install
+.PHONY: demo demo-fleet build dist web test bench lint fuzz install
 
 PLIMSOLL := target/release/plimsoll
 
 # Measures the embedded S3 server under a limit that is known, prints the verdict, leaves report.html.
 demo: build
 	@scripts/demo.sh
+
+# The same over four agents on this machine, one of which is killed in the middle. Needs nats-server (scripts/install.sh brings it).
+demo-fleet: build
+	@scripts/demo-fleet.sh
 
 # The page comes before the binary: it is built into it.
 build: web

@@ -48,6 +48,7 @@ export interface Workload {
 export interface AgentSummary {
   agent: string; host: string; ops_per_s: number; bytes_per_s?: number; share: number; busy_fraction: number;
   p50_ns: number | null; p99_ns: number | null; clock_offset_ns?: number; clock_bound_ns?: number;
+  cpu_fraction?: number; nic_fraction?: number; start_skew_ns?: number; first_op_s?: number; last_op_s?: number;
 }
 
 export interface BucketSummary { sustained: Estimate | null; burst: Estimate | null; capacity: Estimate | null; refill: Estimate | null; proved: boolean; full_again_s?: Estimate | null }

@@ -87,6 +87,11 @@ describe("agents", () => {
     expect(t.rows[1]!.slice(-2)).toEqual(["n/a", "-1.23 ms ± 310 µs"]);
     expect(t.rows[2]!.at(-1)).toBe("+90,061.3 s ± 960 µs");
   });
+  it("has its machine, and when it began and ended", () => {
+    const t = agentTable(run([{ ...agent, cpu_fraction: 0.05, nic_fraction: 0.97, start_skew_ns: -120_000, first_op_s: 0.1, last_op_s: 3600.04 }]))!;
+    expect(t.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "MiB/s", "busy", "CPU", "NIC", "p50", "p99", "start", "first op", "last op"]);
+    expect(t.rows[0]!.slice(6)).toEqual(["5.0 %", "97 %", "5.50 ms", "14.0 ms", "-120 µs", "0.1 s", "3,600.0 s"]);
+  });
   it("leaves out what nobody knows", () => {
     const { bytes_per_s: _, ...bare } = agent;
     expect(agentTable(run([bare]))!.heads.map((x) => x.text)).toEqual(["agent", "host", "op/s", "share", "busy", "p50", "p99"]);
@@ -94,6 +99,11 @@ describe("agents", () => {
   it("names stragglers in its title, and no share of what is void", () => {
     expect(ofAgents(run([agent, near, far]))).toBe("3 agents, 20 % to 40 % each, lg-3 did less than the others, clocks within 960 µs");
     expect(ofAgents(run([agent, near, far], false))).toBe("3 agents, lg-3 did less than the others, clocks within 960 µs");
+  });
+  it("names who was lost in its title", () => {
+    const s = run([agent, near, far]);
+    s.summary.findings.push({ ...straggler, code: "V24", name: "agent_lost", agent: "lg-2" } as Run["summary"]["findings"][number]);
+    expect(ofAgents(s)).toBe("3 agents, 20 % to 40 % each, lg-2 lost, lg-3 did less than the others, clocks within 960 µs");
   });
   it("is not there where a run has one", () => expect([agentTable(run()), ofAgents(run())]).toEqual([null, null]));
 });

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{Clock, Output, StageSpec, WorkerEnd, WorkerSpec};
+use plimsoll_engine::{Clock, Output, SliceGrid, StageSpec, WorkerEnd, WorkerSpec};
 use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
 use plimsoll_model::{AgentHost, Event, Finding, Sample, WorkerId};
@@ -110,6 +111,12 @@ pub trait Load: Debug {
 
     /// All workers, in order.
     fn workers(&self) -> &[Enlisted];
+
+    /// Where the slices of workers in this process end, on its own clock: to be bent where they are to follow another one. `None`: they are
+    /// elsewhere, or there are none.
+    fn grid(&self) -> Option<Arc<SliceGrid>> {
+        None
+    }
 
     /// What comes next, waited for at most so long; `None`: all workers have ended, or are lost, and all of their output was taken.
     fn next(&mut self, wait: Duration) -> Option<Arrival>;

@@ -217,6 +217,8 @@ pub struct WorkerEnd {
     pub cause: StopCause,
     /// Since the epoch: the first op's intended start.
     pub started_ns: u64,
+    /// Since the epoch: when it awoke at its start, and its first op could begin.
+    pub began_ns: u64,
     /// Since the epoch: when it took no more new ops.
     pub stopped_ns: u64,
     /// Since the epoch: when the last new op was submitted.

@@ -7,6 +7,7 @@ use plimsoll_model::plan::RingChoice;
 
 use crate::api::{RingUse, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
+use crate::grid::SliceGrid;
 use crate::recorder::{Outlet, Recorder};
 use crate::ring::epoll::EpollRing;
 use crate::ring::libaio::LibaioRing;
@@ -27,7 +28,7 @@ use crate::worker::{Control, Worker};
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub epoch_ns: u64,
-    pub grid_ns: u64,
+    pub grid: Arc<SliceGrid>,
     pub late_tolerance_ns: u64,
     pub control: Arc<Control>,
     /// Where reads are verified while somebody writes.
@@ -208,15 +209,19 @@ fn with<R: Ring, T: Target<R>>(
         Err(e) => return Err(give_up(line, e.into())),
     };
     let ring_use = RingUse { name: name.into(), why: why.into(), detail: ring.describe() };
-    let recorder = Recorder::new(spec, setting.grid_ns, Some(outlet));
+    let recorder = Recorder::new(spec, Arc::clone(&setting.grid), Some(outlet));
     let mut w = Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns);
     let start_ns = line.wait() + spec.start_delay_ns;
     w.start(start_ns, spec.stop.after_ns);
-    let mut error = w.wait_for_start().and_then(|()| w.drive()).err();
+    let mut error = w.wait_for_start().err();
+    let began_ns = w.now_ns();
+    if error.is_none() {
+        error = w.drive().err();
+    }
     if error.is_none() && w.in_flight() == 0 {
         error = w.close().err();
     }
-    let end = end_of(&w, spec, ring_use, error);
+    let end = WorkerEnd { began_ns, ..end_of(&w, spec, ring_use, error) };
     if w.in_flight() > 0 || end.error.is_some() {
         // The kernel may still write into the target's memory: it is leaked, and the end says so.
         std::mem::forget(w);
@@ -242,6 +247,7 @@ fn end_of<R: Ring, T: Target<R>>(
         cause: if failed.is_some() { StopCause::Failed } else { w.cause.unwrap_or(StopCause::Asked) },
         error: failed,
         started_ns: w.started_ns(),
+        began_ns: w.started_ns(),
         stopped_ns: w.stopped_ns,
         last_submit_ns: w.last_submit_ns,
         finished_ns: w.now_ns(),
@@ -274,7 +280,7 @@ pub(crate) fn run_virtual(
         let built = SimWorker::build(world.clone(), spec.slots);
         let mut ring = VirtualRing::open(&built.ring).expect("a virtual ring is always to be had");
         ring.advance_to(start_ns);
-        let recorder = Recorder::new(spec, setting.grid_ns, Some(outlet));
+        let recorder = Recorder::new(spec, Arc::clone(&setting.grid), Some(outlet));
         let mut w =
             Worker::new(spec, ring, built.target, recorder, &setting.control, setting.late_tolerance_ns)
                 .without_cpu_clock();

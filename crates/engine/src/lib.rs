@@ -8,6 +8,7 @@
 pub mod admin;
 pub mod api;
 pub mod error;
+mod grid;
 mod launch;
 pub mod pacer;
 pub mod payload;
@@ -26,6 +27,7 @@ pub use api::{
     WorkerEnd, WorkerSpec,
 };
 pub use error::EngineError;
+pub use grid::{GridLine, SliceGrid};
 pub use pacer::Pacer;
 pub use recorder::{FirstError, Mismatch};
 pub use source::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};

@@ -2,6 +2,7 @@
 //! allocation, no formatting: full slices are swapped for the collector's empty ones.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use plimsoll_model::interval::ClientCounts;
@@ -9,6 +10,7 @@ use plimsoll_model::trace::OpRecord;
 use plimsoll_model::{Interval, Op, OpKind, Outcome, Series, SeriesId, WorkerId};
 
 use crate::api::{Output, SeriesSpec, TraceChunk, WorkerSpec};
+use crate::grid::SliceGrid;
 use crate::target::Done;
 use crate::worker::ThreadTimes;
 
@@ -86,7 +88,9 @@ pub struct Recorder {
     worker: WorkerId,
     stage: u32,
     workload: u16,
-    grid_ns: u64,
+    grid: Arc<SliceGrid>,
+    /// End of the current slice.
+    edge_ns: u64,
     open_loop: bool,
     tracing: bool,
     /// Nothing is recorded; see [`BENCH_NO_RECORD`].
@@ -137,7 +141,7 @@ fn ordered(series: &[SeriesSpec]) -> Vec<SeriesSpec> {
 }
 
 impl Recorder {
-    pub(crate) fn new(spec: &WorkerSpec, grid_ns: u64, outlet: Option<Outlet>) -> Self {
+    pub(crate) fn new(spec: &WorkerSpec, grid: Arc<SliceGrid>, outlet: Option<Outlet>) -> Self {
         let specs = ordered(&spec.series);
         let mut by_kind = [u8::MAX; OpKind::ALL.len()];
         for (i, s) in specs.iter().enumerate() {
@@ -147,7 +151,8 @@ impl Recorder {
             worker: spec.worker,
             stage: spec.stage,
             workload: spec.workload,
-            grid_ns,
+            edge_ns: grid.edge_ns(1),
+            grid,
             open_loop: spec.pacer.is_open(),
             tracing: spec.trace,
             muted: std::env::var_os(BENCH_NO_RECORD).is_some_and(|v| v == "1"),
@@ -172,7 +177,8 @@ impl Recorder {
 
     /// The worker's life begins.
     pub(crate) fn start(&mut self, now_ns: u64, times: ThreadTimes) {
-        self.slice.index = now_ns / self.grid_ns;
+        self.slice.index = self.grid.index_at(now_ns);
+        self.edge_ns = self.grid.edge_ns(self.slice.index + 1);
         self.changed_ns = now_ns;
         self.slice_began_ns = now_ns;
         self.thread_began = times;
@@ -181,7 +187,7 @@ impl Recorder {
     /// End of the current slice.
     #[inline]
     pub(crate) fn edge_ns(&self) -> u64 {
-        (self.slice.index + 1) * self.grid_ns
+        self.edge_ns
     }
 
     #[inline]
@@ -367,7 +373,8 @@ impl Recorder {
         self.slice_began_ns = now_ns;
         self.spun_ns = 0;
         let mut next = self.empty();
-        next.reset(now_ns / self.grid_ns);
+        next.reset(self.grid.index_at(now_ns));
+        self.edge_ns = self.grid.edge_ns(next.index + 1);
         let full = std::mem::replace(&mut self.slice, next);
         let Some(outlet) = &self.outlet else { return };
         // A collector that is gone means that the run is over: nobody wants the rest.

@@ -11,6 +11,7 @@ use plimsoll_model::{Interval, OpKind, WorkerId};
 
 use crate::api::{Clock, Output, StageSpec, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
 use crate::error::EngineError;
+use crate::grid::SliceGrid;
 use crate::launch::{self, Setting};
 use crate::recorder::{Outlet, SPARE_SLICES, spares};
 use crate::ring::monotonic_ns;
@@ -38,6 +39,7 @@ pub fn spare_slices(workers: usize) -> usize {
 #[derive(Debug)]
 pub struct RunningStage {
     started_ns: u64,
+    grid: Arc<SliceGrid>,
     controls: Controls,
     full: Receiver<Output>,
     /// In order of the workers.
@@ -67,6 +69,7 @@ enum Waiting {
 #[derive(Debug)]
 struct VirtualStage {
     spec: StageSpec,
+    grid: Arc<SliceGrid>,
     stands_at_ns: u64,
     outlets: Vec<Outlet>,
 }
@@ -180,18 +183,19 @@ pub fn arm_unless(spec: StageSpec, unwanted: &dyn Fn() -> bool) -> Result<ArmedS
         outlets.push(Outlet { full: full.clone(), empty, lockstep });
     }
     drop(full);
+    let grid = Arc::new(SliceGrid::new(spec.grid_ns));
     let (threads, waiting) = match spec.clock {
         Clock::Virtual { start_ns } => {
-            let stage = VirtualStage { spec, stands_at_ns: start_ns, outlets };
+            let stage = VirtualStage { spec, grid: Arc::clone(&grid), stands_at_ns: start_ns, outlets };
             (Vec::new(), Waiting::Virtual(Some(Box::new(stage))))
         }
         Clock::Real => {
             let line = Arc::new(StartLine::new(spec.grid_ns));
-            let threads = spawn_real(&spec, outlets, &controls, &line, unwanted)?;
+            let threads = spawn_real(&spec, &grid, outlets, &controls, &line, unwanted)?;
             (threads, Waiting::Real { line, epoch_ns: spec.epoch_ns })
         }
     };
-    let running = RunningStage { started_ns: 0, controls, full: collected, empties, threads };
+    let running = RunningStage { started_ns: 0, grid, controls, full: collected, empties, threads };
     Ok(ArmedStage { running: Some(running), waiting })
 }
 
@@ -281,11 +285,17 @@ fn underway(spec: &StageSpec) -> Option<Arc<Underway>> {
     (reads && writes || workers.filter(recorded).count() > 1).then(Underway::new)
 }
 
-fn setting(spec: &StageSpec, controls: &Controls, of: WorkerId, underway: &Option<Arc<Underway>>) -> Setting {
+fn setting(
+    spec: &StageSpec,
+    grid: &Arc<SliceGrid>,
+    controls: &Controls,
+    of: WorkerId,
+    underway: &Option<Arc<Underway>>,
+) -> Setting {
     Setting {
         underway: underway.clone(),
         epoch_ns: spec.epoch_ns,
-        grid_ns: spec.grid_ns,
+        grid: Arc::clone(grid),
         late_tolerance_ns: spec.late_tolerance_ns,
         control: Arc::clone(&controls[&of.agent]),
     }
@@ -295,6 +305,7 @@ type Threads = Vec<JoinHandle<Vec<WorkerEnd>>>;
 
 fn spawn_real(
     spec: &StageSpec,
+    grid: &Arc<SliceGrid>,
     outlets: Vec<Outlet>,
     controls: &Controls,
     line: &Arc<StartLine>,
@@ -309,7 +320,7 @@ fn spawn_real(
         }
         let worker = w.worker;
         let (w, setting, its_line) =
-            (w.clone(), setting(spec, controls, worker, &underway), Arc::clone(line));
+            (w.clone(), setting(spec, grid, controls, worker, &underway), Arc::clone(line));
         let body = move || vec![launch::run(w, setting, outlet, &its_line)];
         match Builder::new().name(format!("worker-{}", worker.worker)).spawn(body) {
             Ok(thread) => threads.push(thread),
@@ -336,9 +347,9 @@ fn spawn_virtual(
     start_ns: u64,
     controls: &Controls,
 ) -> Result<JoinHandle<Vec<WorkerEnd>>, EngineError> {
-    let VirtualStage { spec, outlets, .. } = stage;
+    let VirtualStage { spec, grid, outlets, .. } = stage;
     let settings: Vec<Setting> =
-        spec.workers.iter().map(|w| setting(&spec, controls, w.worker, &None)).collect();
+        spec.workers.iter().map(|w| setting(&spec, &grid, controls, w.worker, &None)).collect();
     Builder::new()
         .name("virtual-clock".into())
         .spawn(move || launch::run_virtual(&spec.workers, &settings, start_ns, outlets))
@@ -352,6 +363,11 @@ impl RunningStage {
     /// When op 0 is intended, nanoseconds since the epoch.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
+    }
+
+    /// Where its slices end: it may be bent while the stage runs.
+    pub fn grid(&self) -> &Arc<SliceGrid> {
+        &self.grid
     }
 
     /// The next piece of output, waited for at most so long.
@@ -471,6 +487,7 @@ impl WorkerEnd {
             error: Some(error),
             cause: StopCause::Failed,
             started_ns: 0,
+            began_ns: 0,
             stopped_ns: 0,
             last_submit_ns: 0,
             finished_ns: 0,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{run, stage, total, worker};
 use plimsoll_engine::target::sim::SimWorld;
-use plimsoll_engine::{Clock, Dist, Pacer, Share, StopRule, TargetConfig, WorkerSpec, start};
+use plimsoll_engine::{Clock, Dist, Next, Output, Pacer, Share, StopRule, TargetConfig, WorkerSpec, start};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{SimBucket, SimTarget};
 use plimsoll_model::units::Span;
@@ -101,4 +101,39 @@ fn workers_share_a_schedule() {
     let (slices, _) = run(stage(CLOCK, both));
     let ok = total(&slices, OpKind::Read).ok() as f64;
     assert!((ok - 5000.0).abs() < 4.0 * 5000f64.sqrt(), "{ok}");
+}
+
+/// Slices that follow another clock: each keeps its number and its true length, and none is left out or doubled.
+#[test]
+fn a_grid_that_bends_moves_edges_and_loses_nothing() {
+    let spec = stage(CLOCK, vec![sim(SimTarget::default())]);
+    let step_ns = spec.grid_ns;
+    let (straight, _) = run(stage(CLOCK, vec![sim(SimTarget::default())]));
+    let running = start(spec).unwrap();
+    let line = running.grid().newest();
+    let (first, bend) = (1_000_000_000 / step_ns, 1_000_000_000 / step_ns + 30);
+    // 1/2,000 longer from there on.
+    let bent = line.bent(bend, 20, line.edge_ns(bend + 20) + step_ns / 100, 2000);
+    running.grid().follow(bent);
+    let mut slices = Vec::new();
+    loop {
+        match running.next(Duration::from_secs(20)) {
+            Next::Output(output) => {
+                if let Output::Interval { interval, .. } = &output {
+                    slices.push((**interval).clone());
+                }
+                running.recycle(output);
+            }
+            Next::Nothing => panic!("no slice within 20 s"),
+            Next::Ended => break,
+        }
+    }
+    running.join();
+    let last = slices.last().unwrap().index;
+    assert_eq!(slices.iter().map(|s| s.index).collect::<Vec<_>>(), (first..=last).collect::<Vec<_>>());
+    for s in slices.iter().filter(|s| s.index < last) {
+        let want_ns = if s.index < bend { step_ns } else { step_ns + step_ns / 2000 };
+        assert!(s.client.alive_ns.abs_diff(want_ns) <= 1, "slice {}: {} ns", s.index, s.client.alive_ns);
+    }
+    assert_eq!(total(&slices, OpKind::Read).ok(), total(&straight, OpKind::Read).ok());
 }

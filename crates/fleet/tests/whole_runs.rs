@@ -130,6 +130,46 @@ fn clocks_that_are_off_are_found_out_and_all_begin_together() {
     let firsts: Vec<u64> = ahead.keys().map(first).collect();
     assert!(firsts.iter().all(|f| *f == firsts[0]), "{firsts:?}");
     assert_eq!(finished.summary.agents.len(), 3);
+    for a in &finished.summary.agents {
+        // Nobody begins before the time, as far as clocks are known; a clock's own seconds are none of the skew.
+        let (skew_ns, bound_ns) = (a.start_skew_ns.unwrap(), a.clock_bound_ns.unwrap() as i64);
+        assert!((-bound_ns..1_000_000_000).contains(&skew_ns), "{a:?}");
+        assert!(a.first_op_s.unwrap() > 0.0 && a.last_op_s.unwrap() > a.first_op_s.unwrap(), "{a:?}");
+    }
+}
+
+/// The run is of the time before, and says so when it is judged again.
+#[test]
+fn a_loss_that_is_taken_ends_the_window_where_the_agent_was_lost() {
+    let fleet =
+        FleetHere::new(Weather::default()).agent("a").agent("b").patience(Duration::from_millis(2500));
+    let begun = std::cell::Cell::new(None);
+    let plan = lasting().replace("[targets.n]", "[options]\non_agent_loss = \"continue\"\n[targets.n]");
+    let ran = fleet.run_and(&plan, |fleet, event| {
+        if matches!(event, Event::Live(_)) {
+            let since = begun.get().unwrap_or_else(std::time::Instant::now);
+            begun.set(Some(since));
+            if since.elapsed() > Duration::from_secs(2) {
+                fleet.bus("b").cut();
+            }
+        }
+    });
+    let finished = ran.finished();
+    let lost: Vec<_> = finished.summary.findings.iter().filter(|f| f.name == "agent_lost").collect();
+    let [lost] = lost[..] else { panic!("{:?}", finished.summary.findings) };
+    assert_eq!((lost.level, lost.agent.as_deref()), (plimsoll_model::Level::Qualified, Some("b")));
+    let run = plimsoll_store::RunDir::open(&finished.path).unwrap();
+    let data = run.load(&Default::default()).unwrap();
+    let lost_ns = data.stages[0].agents[1].lost_ns.unwrap();
+    let window = data.stages[0].window(data.grid_ns).unwrap();
+    assert_eq!(window.to * data.grid_ns, lost_ns);
+    let of = |name: &str| -> u64 {
+        let slices = support::stored(&finished.path, name).into_iter();
+        let inside = slices.filter(|(index, _)| (window.from..window.to).contains(index));
+        inside.flat_map(|(_, slice)| slice.series).map(|s| s.ok()).sum()
+    };
+    assert_eq!(finished.summary.workloads[0].outcomes["ok"], of("a") + of("b"));
+    assert_eq!(plimsoll_run::judged_by_record(&run).unwrap(), finished.summary);
 }
 
 #[test]

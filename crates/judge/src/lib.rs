@@ -41,6 +41,7 @@ use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::validity::{self, Facts};
+use plimsoll_store::rundir::AGENT_LOST;
 use plimsoll_store::{RunData, Totals, Window};
 
 pub use outcome::exit_code;
@@ -59,6 +60,7 @@ pub struct Windows {
 
 /// The windows that [`judge`] is given the totals of.
 pub fn windows_of(data: &RunData) -> Windows {
+    let data = &*data.while_all_were_there();
     let measured = data
         .stages
         .iter()
@@ -82,6 +84,8 @@ pub fn judge(
     whole: &[Totals],
     altered: &[String],
 ) -> (RunSummary, Analysis) {
+    // Whatever is said of a stage is said of the time in which all of its agents were there.
+    let data = &*data.while_all_were_there();
     let lines = line::lines_of(data, totals, whole);
     let mut findings = Vec::new();
     // The phases of a search are means to its end: only what spoils what it concludes is said of them.
@@ -325,6 +329,11 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             out.push(Finding::new("F11", "unfinished", Level::Qualified, text));
         }
         Some("done") => {}
+        Some(AGENT_LOST) => {
+            let text = "The run was ended when an agent was lost, as --on-agent-loss stop asks; nothing was measured \
+                        after that.";
+            out.push(Finding::new("F11", "ended_by_loss", Level::Qualified, text));
+        }
         Some("interrupted") => {
             let text = "The run was interrupted; these figures cover what had been measured until then.";
             out.push(Finding::new("F11", "interrupted", Level::Qualified, text));

@@ -2,9 +2,10 @@
 
 use plimsoll_model::summary::{AgentSummary, LatencySummary};
 use plimsoll_model::{Finding, Level};
-use plimsoll_store::{RunAgent, RunData, SparseHistogram, Totals};
+use plimsoll_store::{RunAgent, RunData, SparseHistogram, StageAgent, StageData, Totals};
 
-use super::agents::is_load;
+use super::agents::{is_load, samples_of};
+use super::resources::Resources;
 
 /// Names that are told at the most.
 const MOST_NAMED: usize = 8;
@@ -84,6 +85,7 @@ pub fn summaries(data: &RunData, totals: &[Totals]) -> Vec<AgentSummary> {
             let Some(sum) = sums.get_mut(own.agent) else { continue };
             sum.seconds += t.window.seconds(data.grid_ns);
             sum.client.merge(&own.client);
+            sum.saw(data, stage, t, own.agent);
             for s in own.series.iter().filter(|s| is_load(stage, s.id)) {
                 sum.ok = sum.ok.saturating_add(s.counts.ok());
                 sum.bytes = sum.bytes.saturating_add(s.counts.bytes_ok);
@@ -94,8 +96,15 @@ pub fn summaries(data: &RunData, totals: &[Totals]) -> Vec<AgentSummary> {
             }
         }
     }
+    for own in data.stages.iter().flat_map(|s| s.agents.iter().map(move |a| (s, a))) {
+        let (stage, own) = own;
+        if let Some(sum) = sums.get_mut(own.agent) {
+            sum.timed(stage, own);
+        }
+    }
+    let load_ns = data.stages.first().map_or(0, |s| s.start_ns);
     let all: f64 = sums.iter().map(|s| s.ok as f64).sum();
-    data.agents.iter().zip(&sums).map(|(agent, sum)| sum.summary(agent, all)).collect()
+    data.agents.iter().zip(&sums).map(|(agent, sum)| sum.summary(agent, all, load_ns)).collect()
 }
 
 #[derive(Default)]
@@ -107,10 +116,47 @@ struct Sum {
     times: SparseHistogram,
     /// Some were not kept: what there is of them is not all.
     without_times: bool,
+    /// Shares of its machine's CPU time and of its interface's speed: the sum of each share times the seconds that it was seen for, and of
+    /// these seconds.
+    cpu: (f64, f64),
+    nic: (f64, f64),
+    skew_ns: Option<i64>,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
 }
 
 impl Sum {
-    fn summary(&self, agent: &RunAgent, all: f64) -> AgentSummary {
+    /// What its machine's counters say of a window.
+    fn saw(&mut self, data: &RunData, stage: &StageData, t: &Totals, agent: usize) {
+        let Some(agent) = data.agents.get(agent) else { return };
+        let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
+        let r = Resources::of(samples_of(data, agent), &agent.host.machine.nics, from, to);
+        // A simulated client costs what the simulation costs.
+        let virtual_time = stage.spec.workloads.iter().any(|w| {
+            data.plan.target_of(w).is_ok_and(|(_, t)| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)))
+        });
+        let seconds = t.window.seconds(data.grid_ns);
+        for (share, sum) in [(r.own_cpu, &mut self.cpu), (r.nic_share, &mut self.nic)] {
+            if let Some(share) = share.filter(|_| !virtual_time) {
+                *sum = (sum.0 + share * seconds, sum.1 + seconds);
+            }
+        }
+    }
+
+    /// When its load began and ended in a stage.
+    fn timed(&mut self, stage: &StageData, own: &StageAgent) {
+        if let Some(skew) = start_skew_ns(stage, own) {
+            self.skew_ns = Some(self.skew_ns.filter(|most| most.abs() >= skew.abs()).unwrap_or(skew));
+        }
+        let first = own.first_done_ns;
+        self.first_ns = [self.first_ns, first].into_iter().flatten().min();
+        let last = own.lost_ns.or(own.times.map(|t| t.finished_ns)).filter(|_| first.is_some());
+        self.last_ns = self.last_ns.max(last);
+    }
+
+    fn summary(&self, agent: &RunAgent, all: f64, load_ns: u64) -> AgentSummary {
+        let mean = |(sum, seconds): (f64, f64)| (seconds > 0.0).then(|| sum / seconds);
+        let since = |at: Option<u64>| at.map(|at| at.saturating_sub(load_ns) as f64 / 1e9);
         let per = |x: f64, of: f64| if of > 0.0 { x / of } else { 0.0 };
         let times = LatencySummary::of(&self.times.to_dense()).filter(|_| !self.without_times);
         AgentSummary {
@@ -124,6 +170,17 @@ impl Sum {
             p99_ns: times.as_ref().and_then(|t| t.p99),
             clock_offset_ns: agent.host.clock.map(|c| c.offset_ns),
             clock_bound_ns: agent.host.clock.map(|c| c.bound_ns),
+            cpu_fraction: mean(self.cpu),
+            nic_fraction: mean(self.nic),
+            start_skew_ns: self.skew_ns,
+            first_op_s: since(self.first_ns),
+            last_op_s: since(self.last_ns),
         }
     }
+}
+
+/// How much later than all were told an agent's load began in a stage.
+pub fn start_skew_ns(stage: &StageData, own: &StageAgent) -> Option<i64> {
+    let (began_ns, told_ns) = (own.times?.began_ns, own.start_ns?.max(stage.start_ns));
+    Some((i128::from(began_ns) - i128::from(told_ns)).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
 }

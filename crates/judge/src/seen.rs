@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::outcome::OTHER_SEED;
-use plimsoll_model::plan::{Pacing, TargetSpec, Workload, suite};
+use plimsoll_model::plan::{AgentLoss, ControllerSpec, Pacing, TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
 use plimsoll_model::{Finding, Level, OpKind, Outcome, Series, SeriesCounts};
-use plimsoll_stats::judge::{AgentLost, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge};
+use plimsoll_stats::judge::{
+    AGENT_LOST, AgentLost, AgentStart, ClientSeen, StageSeen, SumSeen, WorkloadSeen, judge,
+};
 use plimsoll_stats::validity::{Facts, Turns};
 use plimsoll_store::stream::FRAME_SPAN_NS;
 use plimsoll_store::{RunData, StageData, Totals};
@@ -14,10 +16,11 @@ use plimsoll_store::{RunData, StageData, Totals};
 use super::agents::{self, AgentPart, Done};
 use super::asked::{nominal_size, offered_per_s, reads};
 use super::ceiling::ceiling_for;
-use super::line::Line;
+use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
 use super::reads::judge_reads;
 use super::resources::Resources;
+use super::roll::start_skew_ns;
 use super::{law, unchecked};
 
 /// The findings on one stage's window, and what the checks looked at. `limiter_known`: see [`StageSeen::limiter_known`].
@@ -38,14 +41,37 @@ pub fn judge_stage(
     findings.extend(unchecked::findings(data, stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
+    let findings = losses_by_line(data, stage, lines, findings);
     (findings, judged.facts)
+}
+
+/// What a stage measured.
+fn lines_of<'a>(stage: &StageData, lines: &'a [Line<'a>]) -> Vec<&'a Line<'a>> {
+    let here =
+        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
+    lines.iter().filter(here).collect()
+}
+
+/// Of several stages, an agent that is lost in one may have been there in those before: of each its own lines are void, or qualified.
+fn losses_by_line(
+    data: &RunData,
+    stage: &StageData,
+    lines: &[Line<'_>],
+    findings: Vec<Finding>,
+) -> Vec<Finding> {
+    let mine = lines_of(stage, lines);
+    if data.stages.len() < 2 || mine.is_empty() {
+        return findings;
+    }
+    let (losses, mut rest): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|f| f.name == AGENT_LOST && f.workload.is_none());
+    rest.extend(losses.iter().flat_map(|f| mine.iter().map(|l| f.clone().on(l.label()))));
+    rest
 }
 
 /// Of several cells, what is wrong with a stage is wrong with all lines of its own cell: the others stand.
 fn name_the_cell(stage: &StageData, lines: &[Line<'_>], findings: &mut [Finding]) {
-    let here =
-        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
-    let mine: Vec<&Line<'_>> = lines.iter().filter(here).collect();
+    let mine = lines_of(stage, lines);
     let Some(first) = mine.first() else { return };
     let of_one_cell = mine.iter().all(|l| l.name == first.name);
     if stage.spec.cell.is_none() || lines.len() < 2 || !of_one_cell {
@@ -151,6 +177,7 @@ fn client_seen(
         ok: of_loads(|d| d.counts.ok()),
         share_of_work: share_of_work(stage, part),
         lost: part.name.and_then(|_| lost(data, stage, totals, part)),
+        start: part.name.filter(|_| !virtual_time).and_then(|_| start(stage, part)),
         busiest_core: r.busiest_core.filter(|_| !loopback && !virtual_time),
         others_cpu: r.others_cpu,
         own_cpu: r.own_cpu,
@@ -175,6 +202,17 @@ fn client_seen(
     client
 }
 
+/// How an agent's load began, beside when all were told to begin.
+fn start(stage: &StageData, part: &AgentPart<'_>) -> Option<AgentStart> {
+    let skew_ns = start_skew_ns(stage, part.stage)?;
+    let warm_ns = stage.warmup_end_ns?.saturating_sub(stage.start_ns);
+    Some(AgentStart {
+        skew_s: skew_ns as f64 / 1e9,
+        bound_s: part.agent.host.clock.map_or(0.0, |c| c.bound_ns as f64 / 1e9),
+        warmup_s: warm_ns as f64 / 1e9,
+    })
+}
+
 /// What agents that are to do the same have in common: ops in flight are divided over agents, the times of an open loop over their
 /// workers.
 fn share_of_work(stage: &StageData, part: &AgentPart<'_>) -> u32 {
@@ -186,7 +224,9 @@ fn share_of_work(stage: &StageData, part: &AgentPart<'_>) -> u32 {
 /// end of the record (a run that was killed), a file may be two frames shorter than
 /// another.
 fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>) -> Option<AgentLost> {
-    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    let (from, end) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    // Of a stage that ends with the loss: to where the window was to go.
+    let to = stage.cut.map_or(end, |c| c.stop_ns / data.grid_ns * data.grid_ns);
     let spared_ns = if stage.stop_ns.is_some() { 0 } else { 2 * FRAME_SPAN_NS.max(data.grid_ns) };
     let own = Some(part.stage).filter(|own| own.is_lost_before(to.saturating_sub(spared_ns)))?;
     let until = own.seen_until_ns();
@@ -196,7 +236,19 @@ fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>
         missing_s: missing_ns as f64 / 1e9,
         share: (missing_ns as f64 / (to - from).max(1) as f64).min(1.0),
         damaged: part.agent.damaged,
+        shared_s: stage.cut.map(|_| end.saturating_sub(from) as f64 / 1e9),
+        stands: stage.cut.is_some() && may_stand(data),
     })
+}
+
+/// Whether a result for a part of the time is one. A search goes by what it saw in each step, after the loss, too; and the file benchmark
+/// is of all of its work.
+fn may_stand(data: &RunData) -> bool {
+    let searches = matches!(
+        data.plan.controller,
+        Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
+    );
+    data.plan.options.on_agent_loss == AgentLoss::Continue && !searches && !is_taken_whole(data)
 }
 
 /// Share of a machine's calibrated ceiling that its agent came to: the time that its completed ops would take at full speed,

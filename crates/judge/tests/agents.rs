@@ -6,11 +6,13 @@ use std::path::Path;
 
 use plimsoll_judge::{judge, windows_of};
 use plimsoll_model::interval::{ClientCounts, SeriesShape};
+use plimsoll_model::plan::AgentLoss;
 use plimsoll_model::sample::Role;
 use plimsoll_model::{
     AgentClock, AgentHost, Analysis, Environment, Finding, HostFacts, Interval, Level, OpKind, Outcome, Plan,
     RunSummary, Sample, Series, SeriesId,
 };
+use plimsoll_store::mark::{LoadTimes, StageReport};
 use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, rundir::ENV_FORMAT};
 
 const GRID_NS: u64 = 100_000_000;
@@ -60,6 +62,8 @@ struct Script {
     workers: u32,
     /// Slices `[from, to)` in which it stands still.
     stopped: (u64, u64),
+    /// It begins and ends so much later than it was told.
+    late_ns: u64,
 }
 
 fn script(n: u64) -> Script {
@@ -75,6 +79,7 @@ fn script(n: u64) -> Script {
         grid_ns: GRID_NS,
         workers: WORKERS,
         stopped: (0, 0),
+        late_ns: 0,
     }
 }
 
@@ -131,6 +136,9 @@ impl Script {
         if self.slices == SLICES {
             let at_ns = SLICES * self.grid_ns;
             w.mark(&Mark::StopRequested { stage, at_ns, reason: "duration".into() }).unwrap();
+            let times = LoadTimes { began_ns: self.late_ns, finished_ns: at_ns + self.late_ns };
+            let report = Box::new(StageReport { times: Some(times), ..StageReport::default() });
+            w.mark(&Mark::StageReport { stage, at_ns, report }).unwrap();
             w.mark(&Mark::StageEnd { stage, at_ns }).unwrap();
         }
         w.finish().unwrap();
@@ -326,6 +334,47 @@ fn a_lost_agent_makes_the_stage_invalid_from_when_on_it_was_lost() {
     let (s, _) = judged(&write(dir.path(), &fleet(3), &fleet(2)));
     assert_eq!((s.valid, wrong(&s)), (false, vec![("V24", None)]));
     assert!(finding(&s, "V24").text.contains("Of 3 agents, 1 left no record (lg-3)"));
+}
+
+#[test]
+fn the_table_of_agents_has_their_starts_ends_and_machines() {
+    let mut agents = fleet(3);
+    (agents[2].late_ns, agents[2].nic) = (40_000_000, 0.5);
+    agents[1].slices = 150;
+    let (s, _) = of(&agents);
+    let of = |n: usize| {
+        let a = &s.agents[n];
+        (a.start_skew_ns, a.first_op_s, a.last_op_s)
+    };
+    assert_eq!(of(0), (Some(0), Some(0.1), Some(32.0)));
+    assert_eq!(of(1), (None, Some(0.1), None), "of one that left no end nothing is known of it");
+    assert_eq!(of(2), (Some(40_000_000), Some(0.1), Some(32.04)));
+    let near = |x: Option<f64>, want: f64| (x.unwrap() - want).abs() < 0.01;
+    assert!(near(s.agents[0].cpu_fraction, 0.05) && near(s.agents[2].nic_fraction, 0.5), "{:?}", s.agents);
+    // A warm-up of 2 s was on.
+    let f = finding(&s, "Q15");
+    assert_eq!((f.level, f.agent.as_deref()), (Level::Info, Some("lg-3")));
+}
+
+/// The same run, judged by what its plan says of losses.
+#[test]
+fn a_loss_is_judged_by_what_the_plan_says_of_it() {
+    let mut agents = fleet(3);
+    agents[1].slices = 150;
+    let dir = tempfile::tempdir().unwrap();
+    let run = write(dir.path(), &agents, &agents);
+    let mut plan = Plan::from_toml(PLAN).unwrap();
+    plan.options.on_agent_loss = AgentLoss::Continue;
+    run.unseal().unwrap();
+    run.write_plan(&plan).unwrap();
+    run.seal("done").unwrap();
+    let (s, _) = judged(&run);
+    assert!(s.valid && s.answered && s.workloads[0].valid, "{:?}", s.findings);
+    assert_eq!((finding(&s, "V24").level, s.workloads[0].window_s), (Level::Qualified, 13.0));
+    assert_eq!(s.workloads[0].horizon_s, 15.0);
+    // 130 slices of three.
+    assert!((s.workloads[0].outcomes["ok"] as f64 / (130.0 * 3.0 * 101.0) - 1.0).abs() < 0.01);
+    assert!(s.verdict.contains("Agent lg-2 was lost"), "{}", s.verdict);
 }
 
 /// A killed run ends where its record does, and its files do not end in the same slice.

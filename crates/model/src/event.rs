@@ -127,6 +127,12 @@ pub struct Live {
     pub late: usize,
     /// All of the stage.
     pub workers: usize,
+    /// Agents that are lost, and how many there are in the run.
+    #[serde(default)]
+    pub lost: usize,
+    /// All of the run.
+    #[serde(default)]
+    pub agents: usize,
 }
 
 /// Rates and busy share are of the last second; latencies and counts of the phase so far.
@@ -187,6 +193,8 @@ mod tests {
                 figures,
                 late: 0,
                 workers: 4,
+                lost: 0,
+                agents: 1,
             })),
             Event::Cleaning { done: 3, total: None },
         ];

@@ -88,6 +88,9 @@ pub struct RunOptions {
     /// Events that somebody brings about at a known time after the first load has begun: `30s=node 3 off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mark_at: Vec<String>,
+    /// What becomes of a run over several agents when one of them is lost. Default: `invalid`.
+    #[serde(skip_serializing_if = "AgentLoss::is_default")]
+    pub on_agent_loss: AgentLoss,
 }
 
 impl Default for RunOptions {
@@ -103,7 +106,28 @@ impl Default for RunOptions {
             goal: None,
             each: None,
             mark_at: Vec::new(),
+            on_agent_loss: AgentLoss::default(),
         }
+    }
+}
+
+/// What becomes of a run over several agents when one of them is lost. In each case figures are of the time in which all agents were
+/// there, and no load is moved to those that are left. Default: `invalid`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentLoss {
+    /// The others go on. The result is invalid: it is not of the time that was asked for.
+    #[default]
+    Invalid,
+    /// The others go on. The result stands for the time in which all were there.
+    Continue,
+    /// The load ends when the loss is noticed, and no stage follows. The result is invalid.
+    Stop,
+}
+
+impl AgentLoss {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

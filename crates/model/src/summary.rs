@@ -265,6 +265,22 @@ pub struct AgentSummary {
     /// That offset is off by this at the most. Absent: as the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<u64>,
+    /// Share of its machine's CPU time that it used, 0 to 1, in the windows that it had a part in. Absent: there are no samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_fraction: Option<f64>,
+    /// Share of the speed of its machine's fastest interface that was used, 0 to 1. Absent: no samples, or no known speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic_fraction: Option<f64>,
+    /// How much later than it was told its load began, nanoseconds, on the conductor's clock as far as its own is known: negative where
+    /// that bound is more than the truth. Of several stages the one that is furthest off. Absent: not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew_ns: Option<i64>,
+    /// Its first op had ended by then (to a slice), seconds since the run's first load began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_op_s: Option<f64>,
+    /// Its last op had ended then; of one that was lost: the last that is known of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_op_s: Option<f64>,
 }
 
 /// What one of several endpoints did in the window. Plain means: they have no intervals.

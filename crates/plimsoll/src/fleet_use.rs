@@ -74,6 +74,15 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What the command line says of losses becomes the plan's: the run is judged by it at any later time.
+pub fn with_losses(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    if let Some(on_agent_loss) = ARGS.get().and_then(|args| args.on_agent_loss) {
+        plan.options.on_agent_loss = on_agent_loss;
+    }
+    plan
+}
+
 /// Whether it is a fleet that measures.
 pub fn is_used() -> bool {
     ARGS.get().is_some_and(|args| args.fleet.is_some())

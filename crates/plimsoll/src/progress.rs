@@ -166,6 +166,9 @@ pub fn line(event: &Event) -> String {
             if l.late > 0 {
                 let _ = write!(text, "; {} of {} workers late, not in these figures", l.late, l.workers);
             }
+            if l.lost > 0 {
+                let _ = write!(text, "; {}", lost(l));
+            }
             text
         }
         Event::StageDone { stage, of, title, ok, throttled, failed, seconds } => {
@@ -197,14 +200,20 @@ fn amount(n: u64, unit: Counted) -> String {
     }
 }
 
+/// The others go on, with the part of the load that is theirs.
+fn lost(l: &Live) -> String {
+    format!("{} of {} agents lost", l.lost, l.agents)
+}
+
 /// The state of a stage, as lines for a terminal.
 fn block(l: &Live, history: &[f64]) -> String {
     let stage = l.stages.filter(|n| *n > 1).map(|n| format!("[{}/{n}] ", l.stage + 1)).unwrap_or_default();
     let f = &l.figures;
     let errors = if f.errors.is_empty() { "none".into() } else { errors(f) };
     let throttled = if f.throttled > 0 { format!("  limiter  {}\n", throttled(f)) } else { String::new() };
+    let lost = if l.lost > 0 { format!("\n  fleet    {}", lost(l)) } else { String::new() };
     format!(
-        "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n{throttled}  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight",
+        "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n{throttled}  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight{lost}",
         l.title,
         l.phase.name(),
         times(l),
@@ -303,6 +312,8 @@ mod tests {
             },
             late: 0,
             workers: 16,
+            lost: 0,
+            agents: 1,
         }
     }
 
@@ -326,6 +337,13 @@ mod tests {
             elapsed: Duration::from_secs(10),
         });
         insta::assert_snapshot!(format!("{}\n\n{log}\n{preparing}", block(&l, &[0.0, 5.0, 10.0, 7.5])));
+    }
+
+    #[test]
+    fn a_lost_agent_stays_in_sight() {
+        let l = Live { lost: 1, agents: 4, ..live() };
+        assert!(line(&Event::Live(Box::new(l.clone()))).ends_with("; 1 of 4 agents lost"));
+        assert!(block(&l, &[]).ends_with("\n  fleet    1 of 4 agents lost"));
     }
 
     #[test]

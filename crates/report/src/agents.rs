@@ -14,7 +14,22 @@ const MOST_NAMED: usize = 4;
 /// A row an agent, in order of their numbers; without rows: the run has one agent only, and its lines are that one's.
 pub(crate) fn table(s: &RunSummary) -> Table {
     let rate = if tables::is_block(s) { ">IOPS" } else { ">op/s" };
-    let heads = ["agent", "host", rate, ">share", ">MiB/s", ">busy", ">p50", ">p99", ">clock"];
+    let heads = [
+        "agent",
+        "host",
+        rate,
+        ">share",
+        ">MiB/s",
+        ">busy",
+        ">CPU",
+        ">NIC",
+        ">p50",
+        ">p99",
+        ">clock",
+        ">start",
+        ">first op",
+        ">last op",
+    ];
     let mut t = Table::new("Agents", 1, &heads);
     for a in &s.agents {
         t.push(vec![
@@ -24,9 +39,14 @@ pub(crate) fn table(s: &RunSummary) -> Table {
             number::percent(a.share),
             a.bytes_per_s.map_or(String::new(), |b| significant(b / MIB, 4)),
             number::percent(a.busy_fraction),
+            a.cpu_fraction.map_or(String::new(), number::percent),
+            a.nic_fraction.map_or(String::new(), number::percent),
             tables::latency(a.p50_ns),
             tables::latency(a.p99_ns),
             clock(a),
+            a.start_skew_ns.map_or(String::new(), signed),
+            a.first_op_s.map_or(String::new(), seconds),
+            a.last_op_s.map_or(String::new(), seconds),
         ]);
     }
     t.without_empty_columns()
@@ -35,11 +55,21 @@ pub(crate) fn table(s: &RunSummary) -> Table {
 /// `+0.12 ms ± 40 us`. Between machines the offset is that of their boots, and may be days: only its bound matters then.
 fn clock(a: &AgentSummary) -> String {
     let Some(offset) = a.clock_offset_ns else { return String::new() };
-    let sign = if offset < 0 { '-' } else { '+' };
-    let far = offset.unsigned_abs() as f64;
-    let far = if far < 1e9 { format_latency_ns(far) } else { format!("{} s", number::tenth(far / 1e9)) };
     let bound = a.clock_bound_ns.map_or(number::MISSING.into(), |b| format_latency_ns(b as f64));
-    format!("{sign}{far} ± {bound}")
+    format!("{} ± {bound}", signed(offset))
+}
+
+/// `-120 us`
+fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { '-' } else { '+' };
+    let far = ns.unsigned_abs() as f64;
+    let far = if far < 1e9 { format_latency_ns(far) } else { seconds(far / 1e9) };
+    format!("{sign}{far}")
+}
+
+/// `40.0 s`, since the first load began.
+fn seconds(s: f64) -> String {
+    format!("{} s", number::tenth(s))
 }
 
 /// `3: lg-1 33 %, lg-2 33 %, lg-3 34 %; clocks within 0.96 ms`. Of what is void no share is told, only who was there.
@@ -63,11 +93,26 @@ pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
     };
     let bound = all.iter().filter_map(|a| a.clock_bound_ns).max();
     let clocks = bound.map_or(String::new(), |b| format!("; clocks within {}", format_latency_ns(b as f64)));
-    Some(format!("{}{who}{clocks}", all.len()))
+    Some(format!("{}{who}{}{clocks}", all.len(), lost(s)))
+}
+
+/// `; lg-3 lost`
+fn lost(s: &RunSummary) -> String {
+    let mut names: Vec<&str> =
+        s.findings.iter().filter(|f| f.name == "agent_lost").filter_map(|f| f.agent.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => String::new(),
+        n if n > MOST_NAMED => format!("; {n} lost"),
+        _ => format!("; {} lost", names.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::{Finding, Level};
+
     use super::*;
 
     fn of(agents: u32, answered: bool) -> RunSummary {
@@ -88,6 +133,21 @@ mod tests {
         assert_eq!(line(5, true), "5: lg-1 6.7 % at least, lg-5 33 % at most; clocks within 500 us");
         assert_eq!(line(2, false), "2: lg-1, lg-2; clocks within 200 us");
         assert_eq!(line(5, false), "5; clocks within 500 us");
+    }
+
+    #[test]
+    fn who_was_lost_is_told_in_the_line() {
+        let lost = |names: &[u32]| {
+            let one = |n: &u32| {
+                let agent = format!("lg-{n}");
+                Finding::new("V24", "agent_lost", Level::Qualified, "x").of_agent(Some(&agent))
+            };
+            let s = RunSummary { findings: names.iter().map(one).collect(), ..of(2, false) };
+            in_a_line(&s).unwrap()
+        };
+        assert_eq!(lost(&[2]), "2: lg-1, lg-2; lg-2 lost; clocks within 200 us");
+        assert_eq!(lost(&[2, 1, 2]), "2: lg-1, lg-2; lg-1, lg-2 lost; clocks within 200 us");
+        assert_eq!(lost(&[1, 2, 3, 4, 5]), "2: lg-1, lg-2; 5 lost; clocks within 200 us");
     }
 
     #[test]

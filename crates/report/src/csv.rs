@@ -51,7 +51,7 @@ const CLIENT: [&str; 4] =
     ["client_busy_fraction", "client_cpu_s", "client_cpu_s_per_gib", "client_rss_bytes"];
 
 /// Of a run with several: a row an agent, below the lines, after an empty one.
-const AGENTS: [&str; 11] = [
+const AGENTS: [&str; 16] = [
     "run",
     "agent",
     "host",
@@ -63,6 +63,11 @@ const AGENTS: [&str; 11] = [
     "p99_ns",
     "clock_offset_ns",
     "clock_bound_ns",
+    "cpu_fraction",
+    "nic_fraction",
+    "start_skew_ns",
+    "first_op_s",
+    "last_op_s",
 ];
 
 /// RFC 4180. Numbers that are not known are empty.
@@ -107,6 +112,7 @@ pub fn csv(runs: &[RunReport]) -> String {
 /// A table of its own: an agent is no line, and would be summed up with those that it is part of. Empty where no run has several.
 fn agents(runs: &[RunReport]) -> String {
     let known = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+    let measured = |x: Option<f64>| x.map_or(String::new(), number);
     let rows = runs.iter().flat_map(|r| r.summary.agents.iter().map(move |a| (&r.summary.id, a)));
     let rows = rows.map(|(run, a)| {
         row(vec![
@@ -121,6 +127,11 @@ fn agents(runs: &[RunReport]) -> String {
             known(a.p99_ns),
             a.clock_offset_ns.map_or(String::new(), |n| n.to_string()),
             known(a.clock_bound_ns),
+            measured(a.cpu_fraction),
+            measured(a.nic_fraction),
+            a.start_skew_ns.map_or(String::new(), |n| n.to_string()),
+            measured(a.first_op_s),
+            measured(a.last_op_s),
         ])
     });
     let rows: String = rows.collect();

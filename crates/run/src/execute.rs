@@ -7,6 +7,7 @@ use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_stats::expect::{Expect, ExpectError};
+use plimsoll_store::rundir::AGENT_LOST;
 use plimsoll_store::rundir::ENV_FORMAT;
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
@@ -184,11 +185,13 @@ fn drive(
     events: &mut dyn FnMut(Event),
 ) -> Result<Finished, RunError> {
     let outcome = stages(&mut session, controller.as_mut(), options, events);
+    let ended_by_loss = matches!(outcome, Ok(Ended::ByLoss));
     let interrupted = options.interrupt.is_requested();
     let outcome = outcome.map_err(|e| e.unless_ended(interrupted));
     let end = match &outcome {
-        Ok(()) if interrupted => "interrupted".to_owned(),
-        Ok(()) => "done".to_owned(),
+        Ok(_) if interrupted => "interrupted".to_owned(),
+        Ok(_) if ended_by_loss => AGENT_LOST.to_owned(),
+        Ok(_) => "done".to_owned(),
         Err(RunError::Interrupted) => "interrupted".to_owned(),
         Err(e) => format!("failed: {e}"),
     };
@@ -208,12 +211,20 @@ fn drive(
     Ok(Finished { id: run.id(), path: run.path().to_owned(), summary, exit_code, left })
 }
 
+/// How the stages of a run came to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    InOrder,
+    /// An agent was lost, and the run was not to outlast that.
+    ByLoss,
+}
+
 fn stages(
     session: &mut Session,
     controller: &mut dyn Controller,
     options: &Options,
     events: &mut dyn FnMut(Event),
-) -> Result<(), RunError> {
+) -> Result<Ended, RunError> {
     let mut seen = Vec::new();
     let begun = std::time::Instant::now();
     while !options.interrupt.is_requested() {
@@ -227,6 +238,9 @@ fn stages(
             ControlStep::Run(stage) => {
                 let end = session.stage(&stage, controller, events)?;
                 seen.push(end.observation);
+                if end.ended_by_loss {
+                    return Ok(Ended::ByLoss);
+                }
                 if end.interrupted {
                     break;
                 }
@@ -235,5 +249,5 @@ fn stages(
             ControlStep::Done => break,
         }
     }
-    Ok(())
+    Ok(Ended::InOrder)
 }

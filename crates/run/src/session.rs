@@ -324,6 +324,7 @@ impl Session {
             planned_ns: lower::planned_ns(stage).filter(|_| !controller.ends_stages()),
             of: self.planned.or_else(|| controller.total()).map(|t| t.max(index + 1 - self.again)),
             again: self.again,
+            on_agent_loss: self.plan.options.on_agent_loss,
         };
         let mut sinks = Sinks {
             streams: &mut self.streams,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use plimsoll_crew::{Partition, SimNetwork};
+use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Event, Plan};
 use plimsoll_run::{CrewChoice, Finished, Options, RunError, execute};
 use plimsoll_store::{LoadOptions, Mark, Record, RunData, RunDir, StreamReader};
@@ -252,6 +253,95 @@ fn an_agent_that_is_cut_off_is_lost_and_the_others_go_on() {
     assert!(records.len() == 2 && records["agent-2.zst"].len() > quiet["agent-2.zst"].len() * 9 / 10);
     // Twelve seconds of silence would do: nothing runs on for ever.
     assert!(data.stages[0].end_ns.unwrap() < 12 * S);
+}
+
+/// Three agents of which one is cut off 12 s after the start, in a stage of 21 s; `loss`: what is to become of the run.
+fn cut_in_the_middle(root: &Path, loss: &str, plan: &str) -> Conducted {
+    let plan = plan.replace("duration = \"5s\"", "duration = \"20s\"");
+    let plan = plan.replace("[targets.s]", &format!("[options]\non_agent_loss = \"{loss}\"\n[targets.s]"));
+    let cut = Partition { agent: 1, from_ns: 12 * S, to_ns: u64::MAX };
+    conduct(root, &plan, SimNetwork { partitions: vec![cut], patience_ns: 2 * S, ..agents(3) })
+}
+
+/// What a loss is told as: the verdict, the finding, the line and the exit code.
+fn told(run: &Conducted) -> String {
+    let f = run.finished();
+    let s = &f.summary;
+    let lost = s.findings.iter().filter(|f| ["agent_lost", "ended_by_loss"].contains(&f.name.as_str()));
+    let lost: Vec<String> = lost.map(|f| format!("{:?} {}: {}", f.level, f.code, f.text)).collect();
+    let line = |w: &WorkloadSummary| {
+        format!("{}: valid {}, {} s, {:?} op/s", w.label(), w.valid, w.window_s, w.ops_per_s.map(|e| e.value))
+    };
+    let lines: Vec<String> = s.workloads.iter().map(line).collect();
+    format!("{}\n\n{}\n\n{}\nexit code {}", s.verdict, lost.join("\n"), lines.join("\n"), f.exit_code)
+}
+
+#[test]
+fn a_loss_is_judged_as_was_asked_and_at_any_time_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for loss in ["invalid", "continue", "stop"] {
+        let run = cut_in_the_middle(dir.path(), loss, PLAN);
+        let messages = run.messages();
+        let lost = messages.iter().find(|t| t.starts_with("agent agent-1 is lost")).unwrap();
+        insta::assert_snapshot!(loss, format!("{lost}\n\n{}", told(&run)));
+        let again = plimsoll_run::judged_by_record(&RunDir::open(&run.finished().path).unwrap()).unwrap();
+        assert_eq!(&again, &run.finished().summary);
+    }
+}
+
+#[test]
+fn figures_of_a_run_that_lost_an_agent_are_those_of_the_time_in_which_all_were_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = cut_in_the_middle(dir.path(), "continue", PLAN);
+    let data = whole.data();
+    let window = data.stages[0].window(data.grid_ns).unwrap();
+    assert_eq!((window.from, window.to), (10, data.stages[0].agents[1].lost_ns.unwrap() / data.grid_ns));
+    assert!((115..=120).contains(&window.to), "{window:?}");
+    let of =
+        |agent: &str| slices_of(&whole, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
+    let ok: u64 = (0..3).map(|n| of(&format!("agent-{n}"))).sum();
+    let line = &whole.finished().summary.workloads[0];
+    assert_eq!((line.outcomes["ok"], line.valid), (ok, true));
+    // And those of the same time of a run that lost nobody, but for what the two that are left find of the storage's draws.
+    let quiet = conduct(dir.path(), &PLAN.replace("duration = \"5s\"", "duration = \"20s\""), agents(3));
+    let of_all =
+        |agent: &str| slices_of(&quiet, agent).range(window.from..window.to).map(|(_, n)| n).sum::<u64>();
+    assert_eq!(ok, (0..3).map(|n| of_all(&format!("agent-{n}"))).sum::<u64>());
+}
+
+/// The load is not moved to others: of a later stage there is no time in which all were there.
+#[test]
+fn a_stage_after_the_loss_is_void_and_the_one_before_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let stage = &PLAN[PLAN.find("[[stage]]").unwrap()..];
+    let two = format!("{PLAN}{}", stage.replace("name = \"w\"", "name = \"after\""));
+    let run = cut_in_the_middle(dir.path(), "continue", &two);
+    let lines: Vec<_> = run.finished().summary.workloads.iter().map(|w| (w.name.as_str(), w.valid)).collect();
+    assert_eq!(lines, [("w", true), ("after", false)], "{}", told(&run));
+    assert_eq!(run.finished().exit_code, 3);
+    // Whoever wants no such stage says so.
+    let run = cut_in_the_middle(dir.path(), "stop", &two);
+    assert_eq!((run.data().stages.len(), run.data().end.as_deref()), (1, Some("agent lost")));
+    // The loss is noticed 2 s later, and the load ends then.
+    assert!(run.data().stages[0].stop_ns.unwrap() < 15 * S, "{:?}", run.data().stages[0].stop_ns);
+}
+
+#[test]
+fn a_search_that_lost_an_agent_is_void_however_a_loss_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let template = PLAN.replace("[[stage]]", "[controller]\nkind = \"saturation\"\n[controller.template]");
+    let searched = template
+        .replace("[[stage.workload]]", "[[controller.template.workload]]")
+        .replace("spread = 0.3", "servers = 6")
+        .replace("concurrency = 24\n", "");
+    let run = cut_in_the_middle(dir.path(), "continue", &searched);
+    let lost: Vec<_> = run.finished().summary.findings.iter().filter(|f| f.name == "agent_lost").collect();
+    assert!(
+        !lost.is_empty() && lost.iter().all(|f| f.level == plimsoll_model::Level::Invalid),
+        "{}",
+        told(&run)
+    );
+    assert!(!run.finished().summary.valid);
 }
 
 /// The network is there again when the next stage begins.

@@ -11,6 +11,7 @@ use crate::validity::{self, Facts, LittlesLawFact, QuotaUse, Turns};
 use crate::{math, rate};
 
 mod agents;
+pub use agents::AGENT_LOST;
 
 /// One op kind of one workload in the measured window: counts per slice.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -76,6 +77,8 @@ pub struct ClientSeen {
     pub share_of_work: u32,
     /// Its record ends before the window does.
     pub lost: Option<AgentLost>,
+    /// How its load began. Absent: not recorded, or there is nobody to begin with.
+    pub start: Option<AgentStart>,
     /// Shares of its machine's CPU time that other work, and this process, used.
     pub others_cpu: Option<f64>,
     /// 0 to 1.
@@ -92,6 +95,17 @@ pub struct ClientSeen {
     pub steal: Option<f64>,
 }
 
+/// When an agent's load began, beside when it was told to. Seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AgentStart {
+    /// Later than it was told.
+    pub skew_s: f64,
+    /// What its clock may be off by.
+    pub bound_s: f64,
+    /// Length of the warm-up.
+    pub warmup_s: f64,
+}
+
 /// An agent of which nothing is known from some time of the window on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AgentLost {
@@ -103,6 +117,10 @@ pub struct AgentLost {
     pub share: f64,
     /// Its file cannot be read to its end: what it did then may have been recorded.
     pub damaged: bool,
+    /// How much of the window had all agents in it, and is what the figures are of. Absent: they are of the whole window.
+    pub shared_s: Option<f64>,
+    /// A result for that time is what was asked for.
+    pub stands: bool,
 }
 
 /// What several workloads of one kind did together.

@@ -11,7 +11,7 @@ use plimsoll_model::interval::{ClientCounts, EndpointCounts};
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Environment, Plan, Series, SeriesCounts, SeriesId};
 
-pub use agents::{AgentSeries, AgentTotals, RunAgent, StageAgent};
+pub use agents::{AgentSeries, AgentTotals, RunAgent, StageAgent, StageCut};
 pub use samples::HostSamples;
 
 use crate::codec::SparseSeries;
@@ -116,6 +116,8 @@ pub struct StageData {
     pub client: Vec<ClientCounts>,
     /// What each agent did that has a part in it, in order of [`RunData::agents`].
     pub agents: Vec<StageAgent>,
+    /// It ends with the loss of an agent, by [`RunData::while_all_were_there`]. `None`: it is as it was recorded.
+    pub cut: Option<StageCut>,
 }
 
 /// One series in one step of time.
@@ -199,11 +201,12 @@ impl RunData {
 }
 
 impl StageData {
-    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop. A stage that is too
-    /// short to hold a whole slice is taken as it is, with the slices at its edges. `None` when it is empty.
+    /// The measured window in whole slices `[from, to)`: from the end of the warm-up to the stop, or to where the first agent was lost. A
+    /// stage that is too short to hold a whole slice is taken as it is, with the slices at its edges. `None` when it is empty.
     pub fn window(&self, grid_ns: u64) -> Option<Window> {
         let from = self.warmup_end_ns?.div_ceil(grid_ns);
-        let to = self.stop_ns.unwrap_or(self.last_ns) / grid_ns;
+        let stop_ns = self.stop_ns.unwrap_or(self.last_ns);
+        let to = self.all_until_ns(grid_ns).map_or(stop_ns, |at| at.min(stop_ns)) / grid_ns;
         if from < to {
             return Some(Window { stage: self.index, from, to });
         }

@@ -27,7 +27,7 @@ pub mod varint;
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{
     AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent,
-    StageData, Totals, Window,
+    StageCut, StageData, Totals, Window,
 };
 pub use error::StoreError;
 pub use frame::Damage;

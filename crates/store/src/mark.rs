@@ -3,6 +3,16 @@
 use plimsoll_model::plan::Stage;
 use serde::{Deserialize, Serialize};
 
+/// When one agent's load began and ended, as it was. Since the run's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadTimes {
+    /// Its first worker awoke, and its first op could begin.
+    pub began_ns: u64,
+    /// Its last op was over.
+    pub finished_ns: u64,
+}
+
 /// Facts about a stage that no count tells.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -33,6 +43,9 @@ pub struct StageReport {
     pub crossed_reads: u64,
     /// What was found out about the storage before the load: reads of what was never written, for example.
     pub findings: Vec<plimsoll_model::Finding>,
+    /// Of the agent whose report it is; absent: it had no workers, or the record is older. Of several together there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<LoadTimes>,
 }
 
 impl StageReport {
@@ -102,7 +115,7 @@ pub enum Mark {
     StageReport { stage: u32, at_ns: u64, report: Box<StageReport> },
     /// A stage that does not count: it was cut off by an interrupt, an error or a kill before a resume.
     StageVoid { stage: u32, at_ns: u64, reason: String },
-    /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from it.
+    /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from all of its workers.
     AgentLost { stage: u32, at_ns: u64, agent: String },
     /// The run went on after a kill.
     Resumed { at_ns: u64 },

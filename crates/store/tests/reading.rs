@@ -5,7 +5,7 @@ mod common;
 use common::{GRID_NS, append_record, id, new_run, slice, stage_start, write_stage};
 use plimsoll_model::sample::Role;
 use plimsoll_model::{AgentHost, Interval, OpKind, Sample};
-use plimsoll_store::{LoadOptions, Mark, RunState, SparseInterval, Thing, codec, rundir};
+use plimsoll_store::{LoadOptions, Mark, RunState, SparseInterval, Thing, Window, codec, rundir};
 use proptest::prelude::*;
 
 fn merged(slices: impl Iterator<Item = Interval>) -> Interval {
@@ -87,8 +87,18 @@ fn agents_are_merged_on_the_grid_and_told_apart() {
     assert_eq!(run.interval_files().unwrap().len(), 2);
     let data = run.load(&LoadOptions::default()).unwrap();
     let stage = &data.stages[0];
+    // The record of the second one ends before the stage does: the window is of the time in which both were there.
     let window = stage.window(GRID_NS).unwrap();
-    assert_eq!((window.from, window.to), (6, 28));
+    assert_eq!((window.from, window.to), (6, 20));
+    let cut = &data.while_all_were_there().stages[0];
+    assert_eq!(
+        (cut.stop_ns, cut.end_ns, cut.last_ns),
+        (Some(20 * GRID_NS), Some(20 * GRID_NS), 20 * GRID_NS)
+    );
+    let told = cut.cut.unwrap();
+    assert_eq!((told.at_ns, told.stop_ns), (20 * GRID_NS, stage.stop_ns.unwrap()));
+    assert_eq!((cut.window(GRID_NS), cut.ended_by_work()), (Some(window), false));
+    let window = Window { stage: 0, from: 6, to: 28 };
     assert_eq!(stage.workers, 2);
     let local = || (6..28).map(|i| slice(0, i, 10 + i % 3, i));
     let other = || (6..20).map(|i| slice(0, i, 1, i + 100));

@@ -1,8 +1,9 @@
 //! The engine's running stage, in this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{Next, Output, RunningStage, WorkerEnd};
+use plimsoll_engine::{Next, Output, RunningStage, SliceGrid, WorkerEnd};
 
 use crate::order::{Arrival, Enlisted, Load};
 
@@ -25,6 +26,10 @@ impl Load for LocalLoad {
 
     fn workers(&self) -> &[Enlisted] {
         &self.workers
+    }
+
+    fn grid(&self) -> Option<Arc<SliceGrid>> {
+        Some(Arc::clone(self.running.grid()))
     }
 
     fn next(&mut self, wait: Duration) -> Option<Arrival> {

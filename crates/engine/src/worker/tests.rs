@@ -1,7 +1,10 @@
 //! The loop on a virtual clock with scripted times.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::api::{DataSeed, FileConfig, SeriesSpec, StopRule, TargetConfig};
+use crate::grid::SliceGrid;
 use crate::ring::simulated::VirtualRing;
 use crate::ring::{RingOp, RingSpec, Token};
 use crate::source::{Dist, FileOrder, KindSpec, OpPlace, OpSource, Share, SizeSpec, SyncRule};
@@ -87,7 +90,7 @@ fn spec(files: usize) -> WorkerSpec {
 fn promised(spec: &WorkerSpec) -> Vec<(u64, u64)> {
     let control = Control::default();
     let ring = VirtualRing::open(&RingSpec { entries: 4, ..RingSpec::default() }).unwrap();
-    let recorder = Recorder::new(spec, u64::MAX / 2, None);
+    let recorder = Recorder::new(spec, Arc::new(SliceGrid::new(u64::MAX / 2)), None);
     let mut w = Worker::new(spec, ring, Scripted { syncs: 0 }, recorder, &control, 0).without_cpu_clock();
     w.start(0, None);
     let mut seen = vec![];

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_setup::Interrupt;
 
+use super::slew::Slew;
 use super::voice::Voice;
 use crate::error::AgentRefusal;
 use crate::frame::outgoing::Outgoing;
@@ -34,6 +36,8 @@ struct Inside {
     stop: bool,
     abort: bool,
     deserted: bool,
+    /// Of the load that runs: its slices, and the run's start on this machine's clock.
+    slew: Option<(Slew, u64)>,
 }
 
 /// What is wanted of a load.
@@ -101,6 +105,19 @@ impl Engagement {
         let mut inside = self.lock();
         inside.stream = Some(Outgoing::new(self.voice.session(), &self.run, stage));
         (inside.taken, inside.stop, inside.abort) = (0, inside.deserted, false);
+        inside.slew = None;
+    }
+
+    /// From now on the load's slices follow the conductor's clock.
+    pub fn follow_clock(&self, slew: Slew, epoch_ns: u64) {
+        self.lock().slew = Some((slew, epoch_ns));
+    }
+
+    /// Puts times of this machine's clock on the conductor's, as the load's slices have them.
+    pub fn date(&self, dates: impl FnOnce(&Slew)) {
+        if let Some((slew, _)) = &self.lock().slew {
+            dates(slew);
+        }
     }
 
     /// Does something with the stage's stream, and sends the frames that came of it.
@@ -126,6 +143,9 @@ impl Engagement {
             inside.taken = inside.taken.max(heed.taken);
             inside.stop |= heed.stop;
             inside.abort |= heed.abort;
+            if let (Some((slew, epoch_ns)), Some(ahead)) = (&mut inside.slew, heed.ahead) {
+                slew.told(ahead, monotonic_ns().saturating_sub(*epoch_ns));
+            }
             again
         };
         self.news.notify_all();

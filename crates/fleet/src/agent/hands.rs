@@ -20,6 +20,7 @@ use plimsoll_setup::safety::survey::survey;
 use plimsoll_store::{RunDir, StoreError};
 
 use super::engagement::Engagement;
+use super::slew::Slew;
 use super::{AgentOptions, AgentTime};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
@@ -51,10 +52,20 @@ struct Work {
     crew: LocalCrew,
     own: OwnRecord,
     host: String,
-    armed: Option<(LocalArmed, bool)>,
+    armed: Option<Armed>,
     /// Buckets that it asks for its conductor, by target and endpoint.
     errands: BTreeMap<(String, usize), Guarded<AdminStore>>,
     disbanded: bool,
+}
+
+/// Workers that are ready.
+struct Armed {
+    workers: LocalArmed,
+    /// On the virtual clock: each slice waits for the conductor.
+    in_lockstep: bool,
+    /// The run's start on this machine's clock, and the grid's step.
+    epoch_ns: u64,
+    grid_ns: u64,
 }
 
 impl Hands {
@@ -287,7 +298,8 @@ impl Hands {
             let armed = work.crew.arm(&order)?;
             let (earliest_ns, workers) = (armed.earliest_ns(), armed.workers());
             let workers = workers.iter().map(WorkerTold::of).collect();
-            work.armed = Some((armed, arm.virtual_ns.is_some()));
+            let (in_lockstep, grid_ns) = (arm.virtual_ns.is_some(), arm.grid_ns);
+            work.armed = Some(Armed { workers: armed, in_lockstep, epoch_ns, grid_ns });
             Ok(WorkDone::Armed { earliest_ns, workers })
         })
     }
@@ -295,10 +307,14 @@ impl Hands {
     /// Load, from its start to its end.
     fn go(&mut self, task: u64, at_ns: u64) -> Result<(), AgentRefusal> {
         let work = self.work.as_mut().ok_or_else(|| AgentRefusal::new("it was not hired", ""))?;
-        let (armed, in_lockstep) =
+        let armed =
             work.armed.take().ok_or_else(|| AgentRefusal::new("it has no workers that are ready", ""))?;
-        let load = armed.go(at_ns)?;
+        let (in_lockstep, epoch_ns, grid_ns) = (armed.in_lockstep, armed.epoch_ns, armed.grid_ns);
+        let load = armed.workers.go(at_ns)?;
         let started_ns = load.started_ns();
+        if let Some(grid) = load.grid().filter(|_| !in_lockstep) {
+            self.engagement.follow_clock(Slew::new(grid, grid_ns), epoch_ns);
+        }
         self.engagement.answer(task, Ok(WorkDone::Going { started_ns }));
         let mut ends = follow(load, &self.engagement, &mut work.own, in_lockstep);
         if let (late_ns @ 1.., Some(first)) = (started_ns.saturating_sub(at_ns), ends.first_mut()) {
@@ -369,8 +385,9 @@ fn follow(
     let mut told = Told { stop: false, abort: false };
     let mut outputs = 0u64;
     while let Some(arrival) = load.next(LOOK) {
-        if let Arrival::Output(output) = arrival {
+        if let Arrival::Output(mut output) = arrival {
             outputs += 1;
+            engagement.date(|slew| slew.date(&mut output));
             let is_slice = matches!(output, Output::Interval { .. });
             engagement.stream(|stream| {
                 stream.put(&output, own);
@@ -387,7 +404,9 @@ fn follow(
         told.pass_on(engagement, load.as_mut());
         engagement.stream(|stream| stream.cut_if_due(own));
     }
-    load.join().iter().map(EndTold::from).collect()
+    let mut ends = load.join();
+    engagement.date(|slew| ends.iter_mut().for_each(|e| slew.date_end(e)));
+    ends.iter().map(EndTold::from).collect()
 }
 
 /// What a load was told already.

@@ -5,6 +5,7 @@ mod bounds;
 mod desk;
 mod engagement;
 mod hands;
+mod slew;
 mod voice;
 
 use std::collections::BTreeMap;

@@ -99,10 +99,12 @@ impl FleetCrew {
         self.link().ask_each(jobs, Barrier::new(what, &self.interrupt, tell))
     }
 
-    /// A time of our clock on an agent's.
-    fn on_its_clock(&self, number: usize, at_ns: u64) -> u64 {
-        let clock = self.link().lock().agents[number].fit.at(monotonic_ns());
-        at_ns.saturating_add_signed(clock.map_or(0, |c| c.offset_ns))
+    /// What an agent's clock is ahead of ours now, as far as it is known; it is kept where its later times are held against it.
+    fn ahead_ns(&self, number: usize, keep: fn(&mut known::KnownAgent) -> &mut i64) -> i64 {
+        let agent = &mut self.link().lock().agents[number];
+        let ahead_ns = agent.fit.at(monotonic_ns()).map_or(0, |c| c.offset_ns);
+        *keep(agent) = ahead_ns;
+        ahead_ns
     }
 
     /// What the agents have of their own, before anything of it is touched: targets whose directory several of them see.
@@ -129,7 +131,7 @@ impl FleetCrew {
         let arm = |number: usize| Arm {
             index: order.index,
             stage: order.stage.clone(),
-            epoch_ns: self.on_its_clock(number, order.epoch_ns),
+            epoch_ns: order.epoch_ns.saturating_add_signed(self.ahead_ns(number, |a| &mut a.armed_ahead_ns)),
             grid_ns: order.grid_ns,
             virtual_ns,
             found: found.clone(),
@@ -234,6 +236,13 @@ impl FleetCrew {
             stop: false,
             abort: false,
             aborted: None,
+            ends_ns: lower::planned_ns(order.stage).map(|planned| at_ns.saturating_add(planned)),
+            stopped: None,
+            may_block: order
+                .stage
+                .workloads
+                .iter()
+                .any(|w| self.plan.target_of(w).is_ok_and(|(_, t)| t.is_on_files())),
             epoch_ns: order.epoch_ns,
             ready: Default::default(),
         });
@@ -296,7 +305,8 @@ impl Crew for FleetCrew {
         for (number, agent) in self.roll.iter().enumerate() {
             hosts.entry(&agent.host).or_insert(number);
         }
-        let job = |n: usize| (n, Assignment::Watch { epoch_ns: self.on_its_clock(n, epoch_ns) });
+        let its_epoch = |n| epoch_ns.saturating_add_signed(self.ahead_ns(n, |a| &mut a.watched_ahead_ns));
+        let job = |n: usize| (n, Assignment::Watch { epoch_ns: its_epoch(n) });
         let jobs = hosts.into_values().map(job).collect();
         let mut quiet = |_| {};
         self.link().ask_each(jobs, Barrier::new("taking samples", &self.interrupt, &mut quiet))?;

@@ -1,7 +1,7 @@
 //! What a conductor knows of each agent, and of the stage that they carry out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_crew::Arrival;
 use plimsoll_model::{Event, Sample};
@@ -10,6 +10,7 @@ use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
 use crate::frame::incoming::Incoming;
+use crate::wire::order::ClockAhead;
 use crate::wire::pieces::Joiner;
 use crate::wire::tell::{State, WorkDone};
 
@@ -38,6 +39,10 @@ pub struct KnownAgent {
     pub events: Vec<(u64, Event)>,
     pub joiner: Joiner,
     pub fit: ClockFit,
+    /// What its clock was taken to be ahead of ours when its workers were made, and when it began to take samples: the times that it tells
+    /// count from there.
+    pub armed_ahead_ns: i64,
+    pub watched_ahead_ns: i64,
     /// Questions for the time that are open.
     pub probes: Vec<u64>,
     pub echoes: Vec<Echo>,
@@ -58,6 +63,8 @@ pub struct StagePart {
     pub workers: BTreeSet<u16>,
     /// End of the last slice that came.
     pub seen_until_ns: u64,
+    /// When something of its stream came that had not come before.
+    pub progress: Instant,
 }
 
 impl KnownAgent {
@@ -77,11 +84,24 @@ impl KnownAgent {
             events: Vec::new(),
             joiner: Joiner::up_to(LONGEST_TELL),
             fit: ClockFit::default(),
+            armed_ahead_ns: 0,
+            watched_ahead_ns: 0,
             probes: Vec::new(),
             echoes: Vec::new(),
             part: None,
             heeded: now,
         }
+    }
+
+    /// How its clock has gone since its workers were made. `None`: nothing is known of it.
+    pub fn clock_ahead(&self, epoch_ns: u64) -> Option<ClockAhead> {
+        let now_ns = plimsoll_engine::ring::monotonic_ns();
+        let clock = self.fit.at(now_ns)?;
+        Some(ClockAhead {
+            at_ns: now_ns.checked_sub(epoch_ns)?,
+            ahead_ns: clock.offset_ns.saturating_sub(self.armed_ahead_ns),
+            drift_ns_per_s: clock.drift_ns_per_s.round() as i64,
+        })
     }
 
     /// It has a part of the stage of which something is still to come.
@@ -92,7 +112,12 @@ impl KnownAgent {
 
 impl StagePart {
     pub fn new(incoming: Incoming, workers: BTreeSet<u16>, seen_until_ns: u64) -> Self {
-        Self { incoming, taken: 0, given: 0, workers, seen_until_ns }
+        Self { incoming, taken: 0, given: 0, workers, seen_until_ns, progress: Instant::now() }
+    }
+
+    /// For how long nothing came of its stream, though all that did has been taken.
+    pub fn still(&self) -> Duration {
+        if self.given > self.taken { Duration::ZERO } else { self.progress.elapsed() }
     }
 }
 
@@ -109,8 +134,30 @@ pub struct StageUnderway {
     pub abort: bool,
     /// Since when it is cancelled.
     pub aborted: Option<Instant>,
+    /// Since the run's start: its load ends by itself. `None`: it ends by work, or when it is told to.
+    pub ends_ns: Option<u64>,
+    /// Since when it is told to stop.
+    pub stopped: Option<Instant>,
+    /// It is of devices or files: a call of the system that flushes what was written may not come back for minutes, and nothing shows that
+    /// it goes on. Only who was told to cancel has to end.
+    pub may_block: bool,
     /// What has come, and was not taken yet.
     pub ready: VecDeque<Arrival>,
+}
+
+impl StageUnderway {
+    /// For how long its load should have been over: told to stop, or past its time. On the virtual clock agents wait for us.
+    pub fn over_for(&self) -> Option<Duration> {
+        if self.in_lockstep {
+            return None;
+        }
+        if self.may_block {
+            return self.aborted.map(|at| at.elapsed());
+        }
+        let now_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
+        let planned = self.ends_ns.and_then(|end| now_ns.checked_sub(end)).map(Duration::from_nanos);
+        planned.max(self.stopped.map(|at| at.elapsed()))
+    }
 }
 
 /// All of it.

@@ -64,6 +64,9 @@ impl Scene {
                 stop: false,
                 abort: false,
                 aborted: None,
+                ends_ns: None,
+                stopped: None,
+                may_block: false,
                 ready: Default::default(),
             });
         }
@@ -161,6 +164,48 @@ fn who_is_told_to_cancel_and_never_ends_is_lost() {
     let long_ago = Instant::now().checked_sub(Duration::from_secs(600)).unwrap();
     scene.open.link.lock().stage.as_mut().unwrap().aborted = Some(long_ago);
     assert!(scene.lost().contains("of being told to cancel"));
+}
+
+/// Its signs of life go on, and its stream does not.
+#[test]
+fn who_says_that_it_is_there_and_never_ends_is_lost_after_the_deadman() {
+    let scene = Scene::new();
+    let age = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+    let set = |over: Option<Instant>, still: u64, untaken: u64| {
+        let mut inside = scene.open.link.lock();
+        inside.stage.as_mut().unwrap().stopped = over;
+        let agent = &mut inside.agents[0];
+        agent.heard = Instant::now();
+        let part = agent.part.as_mut().unwrap();
+        (part.progress, part.given) = (age(still), untaken);
+    };
+    // While there is load a stream may stand still (a device that hangs), after it for as long as the deadman, and what was not
+    // taken yet is our own delay.
+    for (over, still, untaken) in
+        [(None, 600, 0), (Some(age(600)), 20, 0), (Some(age(20)), 600, 0), (Some(age(600)), 600, 1)]
+    {
+        set(over, still, untaken);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(scene.open.link.lock().agents[0].lost, None, "{over:?} {still} {untaken}");
+    }
+    // A device may take its time for what it was given.
+    scene.open.link.lock().stage.as_mut().unwrap().may_block = true;
+    set(Some(age(600)), 600, 0);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(scene.open.link.lock().agents[0].lost, None);
+    scene.open.link.lock().stage.as_mut().unwrap().may_block = false;
+    set(Some(age(600)), 600, 0);
+    let why = scene.lost();
+    assert!(why.contains("does not end: nothing came of its stream for 60 s"), "{why}");
+    // The same where its time is over.
+    let scene = Scene::new();
+    {
+        let mut inside = scene.open.link.lock();
+        let stage = inside.stage.as_mut().unwrap();
+        (stage.ends_ns, stage.epoch_ns) = (Some(0), monotonic_ns().saturating_sub(600_000_000_000));
+        inside.agents[0].part.as_mut().unwrap().progress = age(600);
+    }
+    assert!(scene.lost().contains("does not end"));
 }
 
 #[test]

@@ -160,7 +160,9 @@ impl Link {
         if let (Some(stage), Some(part)) = (&inside.stage, &inside.agents[number].part) {
             let (missing, from) = part.incoming.wanted();
             let (stop, abort, taken) = (stage.stop, stage.abort, part.taken);
-            heed = Heed { stage: Some(stage.index), missing, from, taken, stop, abort };
+            let agent = &inside.agents[number];
+            let ahead = if stage.in_lockstep { None } else { agent.clock_ahead(stage.epoch_ns) };
+            heed = Heed { stage: Some(stage.index), missing, from, taken, stop, abort, ahead };
         }
         inside.agents[number].heeded = Instant::now();
         self.say(inside, number, Order::Heed(heed));
@@ -204,6 +206,7 @@ impl Link {
         // Signing takes its time, where there are many.
         let more = Duration::from_millis(inside.agents.len() as u64);
         let cancelled = inside.stage.as_ref().and_then(|s| s.aborted);
+        let over_for = inside.stage.as_ref().and_then(|s| s.over_for()).unwrap_or_default();
         for number in 0..inside.agents.len() {
             let agent = &inside.agents[number];
             if !agent.is_hired || agent.lost.is_some() {
@@ -217,6 +220,16 @@ impl Link {
             }
             if agent.is_awaited() && cancelled.is_some_and(|at| at.elapsed() > CANCELLED) {
                 let text = format!("it did not end within {} s of being told to cancel", CANCELLED.as_secs());
+                inside.lose(number, text);
+                self.news.notify_all();
+                continue;
+            }
+            let still = agent.part.as_ref().map_or(Duration::ZERO, |p| p.still());
+            if agent.is_awaited() && over_for.min(still) > self.patience {
+                let text = format!(
+                    "the load is over, and it does not end: nothing came of its stream for {} s",
+                    self.patience.as_secs_f64()
+                );
                 inside.lose(number, text);
                 self.news.notify_all();
                 continue;

@@ -129,7 +129,14 @@ fn told(link: &Link, message: Message) {
             }
         }
         Tell::Event { task, event } if is_ours => happened(&mut inside, number, task, event),
-        Tell::Sample(sample) if is_ours => {
+        Tell::Sample(mut sample) if is_ours => {
+            let agent = &inside.agents[number];
+            // Its clock has gone on since it was told when the run began.
+            let ahead_ns = agent
+                .fit
+                .at(monotonic_ns())
+                .map_or(0, |c| c.offset_ns.saturating_sub(agent.watched_ahead_ns));
+            sample.at_ns = sample.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
             if let Some(sink) = &mut inside.sink {
                 sink(*sample);
             }
@@ -183,12 +190,16 @@ fn measured(link: &Link, message: Message) {
     }
     part.incoming.not_after(latest_ns(part, stage));
     let mut broken = None;
+    let had = part.incoming.wanted().1;
     for output in part.incoming.offer(head.number, content) {
         let taken = take(part, stage, output);
         broken = taken.err();
         if broken.is_some() {
             break;
         }
+    }
+    if part.incoming.wanted().1 > had || part.incoming.end().is_some() {
+        part.progress = Instant::now();
     }
     let broken = broken.or_else(|| part.incoming.broken().map(str::to_owned));
     if let Some(why) = broken {

@@ -44,6 +44,9 @@ impl FleetLoad {
         if let Some(stage) = &mut inside.stage {
             stage.stop |= stop;
             stage.abort |= abort;
+            if stop {
+                stage.stopped.get_or_insert_with(Instant::now);
+            }
             if abort {
                 stage.aborted.get_or_insert_with(Instant::now);
             }

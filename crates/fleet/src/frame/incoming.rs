@@ -120,7 +120,7 @@ impl Incoming {
         ends.iter().find_map(|e| {
             let WorkerEnd { worker, ops, .. } = e;
             let begun = self.begun.get(&worker.worker).copied().unwrap_or(0);
-            let times = [e.started_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
+            let times = [e.started_ns, e.began_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
             if times.iter().any(|t| *t > self.latest_ns) {
                 return Some(format!(
                     "its end tells of a time that has not been yet (worker {})",

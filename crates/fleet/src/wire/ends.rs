@@ -15,6 +15,9 @@ pub struct EndTold {
     cause: Cause,
     /// Started, stopped, last submission, finished.
     times_ns: [u64; 4],
+    /// Awoke at its start.
+    #[serde(default)]
+    began_ns: u64,
     ops: u64,
     abandoned: u32,
     /// Mismatches, crossed reads, unchecked bodies, unconfirmed uploads.
@@ -78,6 +81,7 @@ impl From<&WorkerEnd> for EndTold {
             error: e.error.as_ref().map(ToString::to_string),
             cause: e.cause.into(),
             times_ns: [e.started_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns],
+            began_ns: e.began_ns,
             ops: e.ops,
             abandoned: e.abandoned,
             verified: [e.mismatches, e.crossed_reads, e.unchecked_bodies, e.unconfirmed_uploads],
@@ -102,6 +106,7 @@ impl EndTold {
             error: Some(why.to_owned()),
             cause: Cause::Failed,
             times_ns: [0; 4],
+            began_ns: 0,
             ops: 0,
             abandoned: 0,
             verified: [0; 4],
@@ -139,6 +144,7 @@ impl EndTold {
             error: self.error.map(EngineError::Target),
             cause: self.cause.into(),
             started_ns,
+            began_ns: self.began_ns,
             stopped_ns,
             last_submit_ns,
             finished_ns,

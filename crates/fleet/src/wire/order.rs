@@ -129,6 +129,20 @@ pub struct Heed {
     pub stop: bool,
     /// And what is in flight is cancelled.
     pub abort: bool,
+    /// How its clock has gone since its workers were made: its slices follow. Absent: not known, or there is none to follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<ClockAhead>,
+}
+
+/// What an agent's clock has gained on the conductor's since its stage was armed, at a time, and how that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClockAhead {
+    /// On the conductor's clock, since the run's start.
+    pub at_ns: u64,
+    /// Gained by then.
+    pub ahead_ns: i64,
+    /// Gained each second from then on.
+    pub drift_ns_per_s: i64,
 }
 
 /// One agent of the roll.

@@ -2,8 +2,11 @@
 
 use clap::Args;
 use plimsoll_fleet::Choice;
+use plimsoll_model::plan::AgentLoss;
 use plimsoll_model::units::Span;
 use plimsoll_setup::s3::ClaimBy;
+
+use crate::values;
 
 const FLEET: &str = "Fleet";
 
@@ -24,6 +27,11 @@ pub struct FleetArgs {
     /// An agent that is silent for so long is lost, and one that hears nothing for so long ends by itself [default: 10s]
     #[arg(long, value_name = "TIME", global = true, help_heading = FLEET)]
     pub deadman: Option<Span>,
+    /// When an agent is lost: `invalid` (the others go on, and the result is invalid), `continue` (the others go on, and the result
+    /// stands for the time in which all were there) or `stop` (the run ends there, and is invalid) [default: invalid]
+    #[arg(long, value_name = "WHAT", global = true, help_heading = FLEET, hide_possible_values = true,
+          value_parser = values::named::<AgentLoss>(["invalid", "continue", "stop"]))]
+    pub on_agent_loss: Option<AgentLoss>,
     /// Who puts markers, lists objects and cleans up in buckets: this machine, or an agent [default: this machine, and an agent where
     /// this machine does not reach the storage]
     #[arg(long, value_name = "WHO", global = true, help_heading = FLEET, value_parser = claim_by)]
@@ -47,6 +55,7 @@ impl FleetArgs {
             .or(self.agents.is_some().then_some("--agents"))
             .or(self.each.then_some("--each"))
             .or(self.deadman.is_some().then_some("--deadman"))
+            .or(self.on_agent_loss.is_some().then_some("--on-agent-loss"))
             .or(self.claim_by.is_some().then_some("--claim-by"))
     }
 }

@@ -211,6 +211,11 @@ pub fn fleet() -> RunSummary {
         p99_ns: (n != 2).then_some(14_000_000 + n * 100_000),
         clock_offset_ns: clock.map(|c| c.0),
         clock_bound_ns: clock.map(|c| c.1),
+        cpu_fraction: Some(0.05 + 0.01 * n as f64),
+        nic_fraction: (n == 3).then_some(0.97),
+        start_skew_ns: Some(-20_000 + 30_000 * n as i64),
+        first_op_s: Some(0.1),
+        last_op_s: Some(60.0 + 0.1 * n as f64),
     };
     let (near, far) = ((-1_234_567, 310_000), (90_061_250_000_000, 960_000));
     s.agents = vec![agent(1, 1000.0, None), agent(2, 1000.0, Some(near)), agent(3, 600.0, Some(far))];

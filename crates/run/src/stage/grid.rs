@@ -72,6 +72,11 @@ impl GridMerge {
         self.next[worker] = None;
     }
 
+    /// The next slice that a worker may still hand over; `None` when it has ended.
+    pub fn next_of(&self, worker: usize) -> Option<u64> {
+        self.next[worker]
+    }
+
     /// The earliest slice, if it is complete, by agent: later than the one before, or a part of one that was given out already. Join
     /// the parts with [`Self::joined`], and give the whole back with [`Self::recycle`].
     pub fn take_complete(&mut self) -> Option<Vec<(u32, Interval)>> {

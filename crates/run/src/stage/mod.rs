@@ -15,7 +15,7 @@ use plimsoll_engine::{Clock, Output, WorkerEnd};
 use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::interval::ClientCounts;
-use plimsoll_model::plan::Stage;
+use plimsoll_model::plan::{AgentLoss, Stage};
 use plimsoll_model::{Finding, Interval, Series};
 use plimsoll_setup::Interrupt;
 use plimsoll_store::Mark;
@@ -51,6 +51,7 @@ pub struct StageSetting<'a> {
     pub of: Option<u32>,
     /// Stages of a killed run that count again: what is shown is the place among those that are kept.
     pub again: u32,
+    pub on_agent_loss: AgentLoss,
 }
 
 /// Where a stage's data goes.
@@ -66,6 +67,8 @@ pub struct Sinks<'a> {
 pub struct StageEnd {
     pub observation: Observation,
     pub interrupted: bool,
+    /// An agent was lost, and the run is to end at that.
+    pub ended_by_loss: bool,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -105,8 +108,9 @@ struct Collector<'a> {
     warm_ns: u64,
     workers: Vec<Enlisted>,
     merge: GridMerge,
-    /// Agents that were lost, and the end of the last slice that came from each.
+    /// Agents that were lost, and the end of the last slice that came from all workers of each.
     lost: BTreeMap<u32, u64>,
+    ended_by_loss: bool,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -144,6 +148,7 @@ impl<'a> Collector<'a> {
             warm_ns: start_ns + s.warmup_ns,
             merge: GridMerge::new(workers.iter().map(|w| w.id.agent).collect(), first_slice),
             lost: BTreeMap::new(),
+            ended_by_loss: false,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -180,7 +185,8 @@ impl<'a> Collector<'a> {
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            if !go_on && self.stopping.is_none() {
+            let is_enough = !go_on || self.ended_by_loss;
+            if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
                 self.cut = self.cut.min(self.next_slice);
@@ -228,7 +234,12 @@ impl<'a> Collector<'a> {
         sinks: &mut Sinks<'_>,
     ) -> Result<(), RunError> {
         let its = self.workers.iter().enumerate().filter(|(_, w)| w.id.agent == agent);
-        its.for_each(|(i, _)| self.merge.ended(i));
+        let its: Vec<usize> = its.map(|(i, _)| i).collect();
+        // Its last frame may have a slice of one worker and not of the next: until then there is all of it.
+        let whole = its.iter().filter_map(|i| self.merge.next_of(*i)).min();
+        let whole_ns = whole.map_or(seen_until_ns, |index| index * self.s.order.grid_ns);
+        let seen_until_ns = seen_until_ns.min(whole_ns.max(self.start_ns));
+        its.into_iter().for_each(|i| self.merge.ended(i));
         self.lost.insert(agent, seen_until_ns);
         let name = self.s.roll[agent as usize].name.clone();
         sinks.streams.mark(&Mark::AgentLost {
@@ -237,8 +248,15 @@ impl<'a> Collector<'a> {
             agent: name.clone(),
         })?;
         let after_s = seen_until_ns.saturating_sub(self.start_ns) as f64 / 1e9;
-        let text = format!("agent {name} is lost: no data from it after {after_s:.1} s of load ({why})");
+        let then = match self.s.on_agent_loss {
+            AgentLoss::Stop => "the run ends",
+            _ if self.lost.len() == self.s.roll.len() => "it was the last",
+            _ => "the others go on with their own part of the load",
+        };
+        let text =
+            format!("agent {name} is lost: no data from it after {after_s:.1} s of load ({why}); {then}");
         (sinks.events)(Event::Message(text));
+        self.ended_by_loss |= self.s.on_agent_loss == AgentLoss::Stop;
         Ok(())
     }
 
@@ -431,12 +449,19 @@ impl<'a> Collector<'a> {
             figures: self.meter.figures(),
             late: self.merge.late(),
             workers: self.workers.len(),
+            lost: self.lost.len(),
+            agents: self.s.roll.len(),
         })));
     }
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
-        let (stop_ns, reason) = report::stop_of(&ends, self.stopped_early);
+        let early = match (self.ended_by_loss, self.stopped_early) {
+            (true, _) => Some("agent_lost"),
+            (_, true) => Some("controller"),
+            _ => None,
+        };
+        let (stop_ns, reason) = report::stop_of(&ends, early);
         // What is known of a lost agent is of this stage, too: the next one begins behind it.
         let known_ns = ends.iter().map(|e| e.finished_ns).chain(self.lost.values().copied());
         let end_ns = known_ns.max().unwrap_or(self.start_ns).max(stop_ns);
@@ -498,7 +523,14 @@ impl<'a> Collector<'a> {
             slices: self.slices,
             machines: machines(self.s.roll.iter().map(|a| a.host.as_str())),
         };
-        Ok(StageEnd { observation, interrupted: self.interrupted, end_ns, facts, ring })
+        Ok(StageEnd {
+            observation,
+            interrupted: self.interrupted,
+            ended_by_loss: self.ended_by_loss,
+            end_ns,
+            facts,
+            ring,
+        })
     }
 }
 

@@ -2,17 +2,18 @@
 
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_engine::{StopCause, WorkerEnd};
-use plimsoll_store::mark::StageReport;
+use plimsoll_store::mark::{LoadTimes, StageReport};
 
-/// When the load began to fall off, and why: the first worker that took no more ops.
-pub fn stop_of(ends: &[WorkerEnd], stopped_early: bool) -> (u64, String) {
+/// When the load began to fall off, and why: the first worker that took no more ops. `early`: why they were asked to stop, where that
+/// was no interrupt.
+pub fn stop_of(ends: &[WorkerEnd], early: Option<&'static str>) -> (u64, String) {
     let first = ends.iter().min_by_key(|e| e.stopped_ns);
     let reason = match first.map(|e| e.cause) {
         Some(StopCause::Deadline) => "duration",
         Some(StopCause::Ops) => "ops",
         Some(StopCause::Bytes) => "bytes",
-        Some(StopCause::Asked) if stopped_early => "controller",
-        Some(StopCause::Asked | StopCause::Aborted) => "interrupted",
+        Some(StopCause::Asked) => early.unwrap_or("interrupted"),
+        Some(StopCause::Aborted) => "interrupted",
         Some(StopCause::Failed) => "failed",
         None => "nothing was started",
     };
@@ -23,6 +24,14 @@ pub fn of(ends: &[&WorkerEnd], workloads: usize) -> StageReport {
     let mut report = StageReport { notes: vec![Vec::new(); workloads], ..StageReport::default() };
     let mut crossed =
         vec![0; workloads.max(1 + ends.iter().map(|e| usize::from(e.workload)).max().unwrap_or(0))];
+    // A worker that could not start began nothing.
+    let began = ends.iter().filter(|e| e.began_ns > 0 || e.error.is_none());
+    report.times = began
+        .clone()
+        .map(|e| e.began_ns)
+        .min()
+        .zip(began.map(|e| e.finished_ns).max())
+        .map(|(began_ns, finished_ns)| LoadTimes { began_ns, finished_ns });
     for e in ends {
         if let (Some(ring), true) = (&e.ring, report.ring.is_empty()) {
             report.ring.clone_from(&ring.name);

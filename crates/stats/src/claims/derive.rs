@@ -40,6 +40,7 @@ impl Claims {
 pub fn derive(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> Vec<Claim> {
     let goal_s = goal_s.unwrap_or(DEFAULT_GOAL_S);
     let mut out = Claims(vec![s.status_claim()]);
+    next::losses(&s.findings, &mut out);
     for o in &a.outages {
         out.add(None, ClaimKind::Outage(o.clone()));
     }

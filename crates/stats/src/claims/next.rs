@@ -4,6 +4,7 @@ use plimsoll_model::claim::{ClaimKind, Fact};
 use plimsoll_model::{Finding, Level};
 
 use super::derive::Claims;
+use crate::judge::AGENT_LOST;
 
 /// Names of the findings that say what kind of limit it is, in the order in which they are said.
 const KINDS: [&str; 9] = [
@@ -31,6 +32,15 @@ pub(super) fn kinds(findings: &[Finding], out: &mut Claims) {
     let said = KINDS.iter().flat_map(|name| findings.iter().filter(move |f| f.name == *name));
     for f in said {
         out.add_if(f.workload.clone(), fact(f).map(ClaimKind::Fact));
+    }
+}
+
+/// Agents that were lost, where the result stands for the time before.
+pub(super) fn losses(findings: &[Finding], out: &mut Claims) {
+    for f in findings.iter().filter(|f| f.name == AGENT_LOST && f.level == Level::Qualified) {
+        let agent = f.agent.as_deref().unwrap_or_default();
+        let text = f.text.replacen(&format!("agent {agent}: It was"), &format!("Agent {agent} was"), 1);
+        out.add_if(None, Fact::new(vec![f.code.clone()], text).map(ClaimKind::Fact));
     }
 }
 

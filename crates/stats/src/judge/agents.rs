@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::{Finding, Level};
 
-use super::{AgentLost, ClientSeen, StageSeen, is_open};
+use super::{AgentLost, AgentStart, ClientSeen, StageSeen, is_open};
 use crate::math;
 use crate::validity::{self, Facts, percent};
 
@@ -49,22 +49,70 @@ pub fn findings(stage: &StageSeen, facts: &[Facts]) -> Vec<Finding> {
     let mut out = Vec::new();
     if !facts.is_empty() {
         out.extend(stage.clients.iter().filter_map(|c| Some(lost(c.lost.as_ref()?, &c.agent))));
+        out.extend(stage.clients.iter().filter_map(|c| late_start(c.start.as_ref()?, &c.agent)));
         out.extend(stragglers(&stage.clients, facts, &told));
     }
     out.extend(told.into_iter().flatten());
     few(out)
 }
 
+/// What a start may be late by beyond what the agent's clock may be off by, seconds (a choice: the tolerance of a late op, and a tenth of a
+/// slice).
+const LATE_START_S: f64 = 0.010;
+
+/// All are told to begin at one time. In the warm-up one that comes late costs nothing; beyond it a part of its share is missing.
+fn late_start(s: &AgentStart, agent: &str) -> Option<Finding> {
+    let allowed_s = s.bound_s + LATE_START_S;
+    if s.skew_s <= allowed_s {
+        return None;
+    }
+    let (level, then) = match s.skew_s - s.warmup_s {
+        missing if missing > 0.0 => (
+            Level::Qualified,
+            format!(
+                "The measured window had begun {:.0} ms before, so a part of its share is missing. Use a longer --warmup, \
+                 and look at what keeps its machine busy.",
+                missing * 1e3
+            ),
+        ),
+        _ => (Level::Info, "The warm-up had not ended, so no figure is affected.".to_owned()),
+    };
+    let text = format!(
+        "Its load began {:.1} ms later than all agents were told to; its clock is known to {:.2} ms, and {:.0} ms more are \
+         allowed. {then}",
+        s.skew_s * 1e3,
+        s.bound_s * 1e3,
+        LATE_START_S * 1e3
+    );
+    let f = Finding::new("Q15", "late_start", level, text).measured(s.skew_s, allowed_s);
+    Some(f.of_agent(Some(agent)))
+}
+
+/// Name of what is said of an agent that was lost.
+pub const AGENT_LOST: &str = "agent_lost";
+
 /// Totals hold for the time in which all agents were there.
 fn lost(l: &AgentLost, agent: &str) -> Finding {
     let damaged = if l.damaged { " (its file is damaged)" } else { "" };
+    let again = "Measure again, with all agents or without this one";
+    let then = match l.shared_s {
+        None => format!("Its share is missing from the totals. {again}."),
+        Some(s) if l.stands => format!(
+            "The figures are of the {s:.1} s of the window in which all agents were there; what came after is in the \
+             record and in no figure."
+        ),
+        Some(s) => format!(
+            "The figures are of the {s:.1} s of the window in which all agents were there, and not of the time that was \
+             asked for. {again}, or with --on-agent-loss continue, where a result for the time before a loss will do."
+        ),
+    };
     let text = format!(
         "It was lost: its record ends {:.1} s after the load began{damaged}, {:.1} s before the end of the measured \
-         window. From then on, its share is missing from the totals. Measure again, with all agents or without this \
-         one.",
+         window. {then}",
         l.at_s, l.missing_s
     );
-    Finding::new("V24", "agent_lost", Level::Invalid, text).measured(l.share, 0.0).of_agent(Some(agent))
+    let level = if l.stands { Level::Qualified } else { Level::Invalid };
+    Finding::new("V24", AGENT_LOST, level, text).measured(l.share, 0.0).of_agent(Some(agent))
 }
 
 /// Share of the median of its like below which an agent is a straggler (a choice: what makes a sum of eight a tenth of an agent less).

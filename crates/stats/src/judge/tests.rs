@@ -394,12 +394,61 @@ fn the_cause_of_a_straggler_is_what_is_found_of_that_agent() {
     assert!(text.contains("likely cause: it sent ops late (V06 schedule_lag)."), "{text}");
 }
 
+/// Beyond what its clock may be off by, and 10 ms more.
+#[test]
+fn an_agent_that_began_late_is_named_and_qualified_where_the_warm_up_was_over() {
+    let late = |skew_s: f64| {
+        let mut s = fleet(3);
+        s.clients[1].start = Some(AgentStart { skew_s, bound_s: 0.002, warmup_s: 0.5 });
+        judge(&s).findings.into_iter().find(|f| f.code == "Q15")
+    };
+    assert_eq!((late(0.0), late(-0.3), late(0.0119)), (None, None, None));
+    let f = late(0.013).unwrap();
+    assert_eq!((f.level, f.agent.as_deref()), (Level::Info, Some("lg-2")));
+    assert_eq!((f.measured, f.threshold), (Some(0.013), Some(0.012)));
+    let f = late(0.75).unwrap();
+    assert_eq!(f.level, Level::Qualified);
+    assert!(f.text.contains("750.0 ms later") && f.text.contains("had begun 250 ms before"), "{}", f.text);
+}
+
+/// A loss that may be: its figures stand, with that said beside them.
+#[test]
+fn a_loss_that_is_taken_qualifies() {
+    let mut s = fleet(3);
+    let lost = AgentLost {
+        at_s: 12.4,
+        missing_s: 17.6,
+        share: 0.63,
+        damaged: false,
+        shared_s: Some(10.4),
+        stands: true,
+    };
+    s.clients[1].lost = Some(lost);
+    let f = judge(&s).findings.remove(0);
+    assert_eq!((f.code.as_str(), f.level), ("V24", Level::Qualified));
+    assert!(
+        f.text.contains("figures are of the 10.4 s of the window in which all agents were there"),
+        "{}",
+        f.text
+    );
+    s.clients[1].lost = Some(AgentLost { stands: false, ..lost });
+    let f = judge(&s).findings.remove(0);
+    assert!(f.level == Level::Invalid && f.text.contains("--on-agent-loss continue"), "{}", f.text);
+}
+
 /// What an agent did that was lost is not compared, and holds nobody else to it.
 #[test]
 fn a_lost_agent_makes_the_stage_invalid_and_is_no_straggler() {
     let mut s = fleet(3);
     s.clients[1].ok = 100.0;
-    s.clients[1].lost = Some(AgentLost { at_s: 12.4, missing_s: 17.6, share: 0.63, damaged: true });
+    s.clients[1].lost = Some(AgentLost {
+        at_s: 12.4,
+        missing_s: 17.6,
+        share: 0.63,
+        damaged: true,
+        shared_s: None,
+        stands: false,
+    });
     assert_eq!(of_agents(&s), [said("V24", "lg-2")]);
     let f = judge(&s).findings.remove(0);
     assert_eq!((f.level, f.measured), (Level::Invalid, Some(0.63)));

@@ -2,13 +2,15 @@
 //!
 //! An agent whose workers are full is hidden in the sum over eight: what is judged of a client is judged of these.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::{AgentHost, Environment, OpKind, SeriesCounts, SeriesId, environment::LOCAL_AGENT};
 
-use super::StageData;
+use super::{RunData, StageData};
 use crate::codec::{SparseInterval, SparseSeries};
+use crate::mark::LoadTimes;
 use crate::sparse::SparseHistogram;
 
 /// One agent of a run.
@@ -41,14 +43,20 @@ pub struct StageAgent {
     pub end_ns: Option<u64>,
     /// End of its last slice.
     pub last_ns: Option<u64>,
+    /// The run lost it: of what it did after this not all is known. Absent: it was not lost, or the record does not say so.
+    pub lost_ns: Option<u64>,
+    /// When its load began and ended in truth. Absent: it was lost, had no workers, or the record is older.
+    pub times: Option<LoadTimes>,
+    /// End of the first slice in which an op of it ended.
+    pub first_done_ns: Option<u64>,
     /// Its workers' own counts, point by point as [`StageData::client`]; empty in a run of one agent, where they are the same.
     pub(crate) client: Vec<ClientCounts>,
 }
 
 impl StageAgent {
-    /// Until when it was there: it ended in order, or its last slice.
+    /// Until when it was there: it ended in order, or was lost, or its last slice.
     pub fn seen_until_ns(&self) -> u64 {
-        self.end_ns.max(self.last_ns).or(self.start_ns).unwrap_or(0)
+        self.lost_ns.or(self.end_ns.max(self.last_ns)).or(self.start_ns).unwrap_or(0)
     }
 
     /// Whether it was given a part of the load: the start of a stage is recorded of all agents.
@@ -60,6 +68,63 @@ impl StageAgent {
     /// without work has nothing to be lost.
     pub fn is_lost_before(&self, at_ns: u64) -> bool {
         self.has_work() && self.end_ns.is_none() && self.seen_until_ns() < at_ns
+    }
+}
+
+/// Where a stage was cut, so that it ends with the time in which all agents were there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageCut {
+    /// The first of them was lost: nothing after that is looked at.
+    pub at_ns: u64,
+    /// When its load was stopped in truth.
+    pub stop_ns: u64,
+}
+
+impl StageData {
+    /// When the first of several agents was lost, where that was before the load was stopped. In a run that was killed all of them end
+    /// somewhere: there only what was noticed while it ran is a loss.
+    fn first_loss_ns(&self, grid_ns: u64) -> Option<u64> {
+        let is_stopped = self.stop_ns.is_some();
+        let stop_ns = self.stop_ns.unwrap_or(self.last_ns) / grid_ns * grid_ns;
+        let known = |a: &&StageAgent| is_stopped || a.lost_ns.is_some();
+        let lost = self.agents.iter().filter(known).filter(|a| a.is_lost_before(stop_ns));
+        lost.map(StageAgent::seen_until_ns).min().filter(|_| self.agents.len() > 1)
+    }
+
+    /// The end of the time in which all agents were there, where it ends with a loss in the measured window: what is after that is of
+    /// fewer than were asked. `None`: there was no loss, or not one measured slice before it.
+    pub fn all_until_ns(&self, grid_ns: u64) -> Option<u64> {
+        let warm = self.warmup_end_ns?.div_ceil(grid_ns);
+        self.first_loss_ns(grid_ns).filter(|at| warm < at / grid_ns)
+    }
+
+    /// The stage as if it had ended where the first agent was lost. `None`: there is nothing to cut off, or nothing would be left.
+    fn up_to_a_loss(&self, grid_ns: u64) -> Option<Self> {
+        let at_ns = self.all_until_ns(grid_ns)?;
+        let mut cut = self.clone();
+        cut.cut = Some(StageCut { at_ns, stop_ns: self.stop_ns.unwrap_or(self.last_ns) });
+        cut.stop_ns = Some(at_ns);
+        cut.stop_reason = Some("agent_lost".into());
+        cut.last_ns = self.last_ns.min(at_ns);
+        cut.end_ns = self.end_ns.map(|end| end.min(at_ns));
+        Some(cut)
+    }
+}
+
+impl RunData {
+    /// The run as far as figures may go: each stage in which an agent was lost ends there. Series keep what was recorded after it.
+    pub fn while_all_were_there(&self) -> Cow<'_, Self> {
+        let cuts: Vec<Option<StageData>> = self.stages.iter().map(|s| s.up_to_a_loss(self.grid_ns)).collect();
+        if cuts.iter().all(Option::is_none) {
+            return Cow::Borrowed(self);
+        }
+        let mut cut = self.clone();
+        for (stage, shorter) in cut.stages.iter_mut().zip(cuts) {
+            if let Some(shorter) = shorter {
+                *stage = shorter;
+            }
+        }
+        Cow::Owned(cut)
     }
 }
 
@@ -190,6 +255,11 @@ impl Roll {
             of_file.push(i);
         }
         Self { agents, of_file }
+    }
+
+    /// Which of them has this name.
+    pub fn number_of(&self, name: &str) -> Option<usize> {
+        self.agents.iter().position(|a| a.host.agent == name)
     }
 
     pub fn note_damage(&mut self, file: usize) {

@@ -247,6 +247,7 @@ impl Loader {
                 endpoint_series: BTreeMap::new(),
                 client: Vec::new(),
                 agents: Vec::new(),
+                cut: None,
             });
             if *at_ns < data.start_ns && data.client.is_empty() {
                 data.start_ns = *at_ns;
@@ -257,6 +258,13 @@ impl Loader {
             own.workers = own.workers.saturating_add(*workers);
             own.slots = own.slots.saturating_add(*slots);
             own.start_ns.get_or_insert(*at_ns);
+            return;
+        }
+        if let Mark::AgentLost { stage, at_ns, agent } = mark {
+            if let (Some(data), Some(lost)) = (self.stages.get_mut(stage), self.roll.number_of(agent)) {
+                let own = data.agent_mut(lost);
+                own.lost_ns = Some(own.lost_ns.map_or(*at_ns, |earlier| earlier.min(*at_ns)));
+            }
             return;
         }
         let (Mark::WarmupEnd { stage, at_ns }
@@ -271,6 +279,10 @@ impl Loader {
         if let Mark::StageEnd { .. } = mark {
             let own = data.agent_mut(agent);
             own.end_ns = own.end_ns.max(Some(*at_ns));
+        }
+        if let Mark::StageReport { report, .. } = mark {
+            let own = data.agent_mut(agent);
+            own.times = own.times.or(report.times);
         }
         match mark {
             // Of several agents: the last to be warm, the first to stop, the last to end.
@@ -301,6 +313,11 @@ impl Loader {
         data.last_ns = data.last_ns.max(end_ns);
         let own = data.agent_mut(agent);
         own.last_ns = own.last_ns.max(Some(end_ns));
+        if own.first_done_ns.is_none_or(|first| end_ns < first)
+            && interval.series.iter().any(|s| s.counts.outcomes.iter().any(|n| *n > 0))
+        {
+            own.first_done_ns = Some(end_ns);
+        }
         let of_agent = self.roll.is_several().then_some(agent);
         let point = interval.index / self.per_point;
         match self.open.get_mut(&stage) {
