@@ -96,7 +96,7 @@ def sleeps(n):
 def skew(rounds, agents):
     gone, first, slept, bounds = [], [], [], []
     with tempfile.TemporaryDirectory() as base, Fleet(agents, Path(base)) as fleet:
-        plan = PLAN.format(warmup="0s", concurrency=agents, seconds=2, pacing='{ mode = "constant", rate_per_s = 400 }')
+        plan = PLAN.format(warmup="0s", concurrency=agents, seconds=2, pacing='{ constant = "400/s" }')
         for _ in range(rounds):
             slept += sleeps(agents)
             summary, run, begun = fleet.run(plan, "--fleet")
@@ -116,7 +116,7 @@ def skew(rounds, agents):
 def overhead(pairs, seconds):
     """One agent beside no fleet, on one CPU, as `compare` has it."""
     ours, alone = [], []
-    plan = PLAN.format(warmup="1s", concurrency=1, seconds=seconds, pacing='{ mode = "closed" }')
+    plan = PLAN.format(warmup="1s", concurrency=1, seconds=seconds, pacing='"closed"')
     with tempfile.TemporaryDirectory() as base, Fleet(1, Path(base), cpu=CLIENT_CPU, keeper_cpu=SERVER_CPU) as fleet:
         for i in range(pairs):
             for over in ((True, False) if i % 2 else (False, True)):
