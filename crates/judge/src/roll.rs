@@ -98,7 +98,7 @@ fn delivered(data: &RunData) -> Vec<Finding> {
             after_s(*at_ns),
             after_s(*until_ns)
         );
-        let finding = Finding::new("F24", "delivered_late", Level::Info, text);
+        let finding = Finding::new("F25", "delivered_late", Level::Info, text);
         out.push(finding.measured(*slices as f64, 0.0).of_agent(Some(agent)));
     }
     out
