@@ -16,7 +16,7 @@ mod wire;
 #[doc(hidden)]
 pub mod from_outside;
 
-pub use agent::{AgentOptions, Bounds, FleetAgent, KeepRecords};
+pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
 pub use conductor::{Choice, Cleaners, Fleet, FleetOptions, Present, roll_call};
 pub use frame::own::read_own_record;

@@ -62,7 +62,8 @@ struct Note {
     conductor: String,
 }
 
-fn base(options: &AgentOptions) -> PathBuf {
+/// Where all of them are.
+pub fn base(options: &AgentOptions) -> PathBuf {
     options.runs.join(RECORDS)
 }
 
@@ -191,6 +192,7 @@ mod tests {
             bounds: Bounds::default(),
             conductor: "K".into(),
             keep,
+            calibrate: None,
             clock_ahead_ns: 0,
             clock_jump: None,
         }

@@ -119,6 +119,7 @@ impl FleetHere {
             bounds,
             conductor: self.identity().public(),
             keep: Default::default(),
+            calibrate: None,
             clock_ahead_ns,
             clock_jump: None,
         };
