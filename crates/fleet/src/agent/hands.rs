@@ -198,7 +198,7 @@ impl Hands {
                 engagement.say(Tell::Event { task, event });
             }
         };
-        let runs = self.options.runs.join(records::RECORDS);
+        let runs = records::base(&self.options);
         match calibrate(duration, &runs, &self.engagement.interrupt, &mut tell) {
             Ok(made) => Ok(WorkDone::Calibrated(Box::new(made))),
             Err(RunError::Interrupted) => {

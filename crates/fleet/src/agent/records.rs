@@ -15,7 +15,7 @@ use super::AgentOptions;
 use crate::frame::own::OwnRecord;
 
 /// Directory of agents' own records, among the runs.
-pub(super) const RECORDS: &str = "agents";
+const RECORDS: &str = "agents";
 /// What an agent measured, in its own directory.
 const OWN_RECORD: &str = "frames";
 /// Whose it is.
@@ -62,7 +62,8 @@ struct Note {
     conductor: String,
 }
 
-fn base(options: &AgentOptions) -> PathBuf {
+/// Where all of them are.
+pub fn base(options: &AgentOptions) -> PathBuf {
     options.runs.join(RECORDS)
 }
 

@@ -41,14 +41,14 @@ const FRAMES: u64 = 1 << 28;
 static QUESTIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Where agents are spoken to.
-pub struct Line<'a> {
+pub struct SpokenLine<'a> {
     pub bus: &'a Arc<dyn Bus>,
     pub subjects: &'a Subjects,
     pub identity: &'a Identity,
 }
 
 /// See the module.
-pub fn fetch_kept(line: &Line<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+pub fn fetch_kept(line: &SpokenLine<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
     let Ask { run, lacking, patient, interrupt, tell, take } = ask;
     let mut all = Vec::new();
     let begun = Instant::now();
@@ -94,7 +94,7 @@ pub fn fetch_kept(line: &Line<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetched>, Cr
 
 /// With one agent, about one run.
 struct Talk<'a> {
-    line: &'a Line<'a>,
+    line: &'a SpokenLine<'a>,
     run: &'a str,
     name: String,
     session: String,
@@ -107,7 +107,7 @@ struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    fn new(line: &'a Line<'a>, p: &Present, run: &'a str) -> Result<Self, plimsoll_bus::BusError> {
+    fn new(line: &'a SpokenLine<'a>, p: &Present, run: &'a str) -> Result<Self, plimsoll_bus::BusError> {
         Ok(Self {
             line,
             run,

@@ -20,7 +20,7 @@ use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
-use super::collect::{self, Line};
+use super::collect::{self, SpokenLine};
 use super::crew::FleetCrew;
 use super::errands::FleetErrands;
 use super::link::OpenLink;
@@ -244,7 +244,7 @@ impl Recruit for Fleet {
     }
 
     fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
-        let line = Line { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
+        let line = SpokenLine { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
         collect::fetch_kept(&line, ask)
     }
 }
