@@ -40,9 +40,15 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Watch(_)
             | Command::Check(_)
             | Command::Cleanup(_)
+            | Command::Calibrate(_)
     );
-    if matches!(command, Command::Cleanup(_)) && args.each {
-        return Err(Fault::input("--each: a cleanup asks for nothing of agents", "Leave it out."));
+    if matches!(command, Command::Cleanup(_) | Command::Calibrate(_))
+        && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
+    {
+        return Err(Fault::input(
+            format!("{flag}: this command puts no load on any storage"),
+            "Leave it out.",
+        ));
     }
     // How many agents it is to have.
     let is_manifest = matches!(command, Command::Fleet(FleetCommand::Manifest(_)));
@@ -99,7 +105,8 @@ pub fn crew() -> Result<CrewChoice, Fault> {
 }
 
 /// The plan that is carried out: of all agents together, where it was asked for each of them.
-pub fn for_each(plan: Plan) -> Result<Plan, Fault> {
+pub fn for_each(mut plan: Plan) -> Result<Plan, Fault> {
+    plan.options.shared |= ARGS.get().is_some_and(|args| args.shared);
     if !ARGS.get().is_some_and(|args| args.each) {
         return Ok(plan);
     }

@@ -9,7 +9,7 @@ mod slew;
 mod voice;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -19,6 +19,10 @@ use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::Secret;
 use plimsoll_bus::{Bus, BusError};
 use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_model::Event;
+use plimsoll_run::RunError;
+use plimsoll_run::ceiling::Calibration;
+use plimsoll_setup::Interrupt;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
@@ -42,9 +46,19 @@ pub struct AgentOptions {
     pub conductor: String,
     /// The token's secret, by which the conductor knows that keys for the storage go to no stranger; absent: it takes none.
     pub takes_keys_by: Option<Secret>,
+    /// How its machine's ceiling is measured, where the program can: with this length of each measurement, and a place for its runs.
+    pub calibrate: Option<Calibrate>,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
 }
+
+/// Measures and keeps the ceiling of this machine.
+pub type Calibrate = fn(
+    duration: Duration,
+    runs: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Calibration, RunError>;
 
 /// An agent's clock: this machine's, or for tests another one.
 #[derive(Debug, Clone, Copy)]

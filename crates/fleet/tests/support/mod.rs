@@ -118,6 +118,7 @@ impl FleetHere {
             bounds,
             conductor: self.identity().public(),
             takes_keys_by: None,
+            calibrate: None,
             clock_ahead_ns,
         };
         let bus = Arc::new(self.network.client());
