@@ -40,6 +40,8 @@ packages_for_build() {
 
 packages_for_tests() {
   python_packages
+  # Of the benchmarks, for `plimsoll net`.
+  apt_for iperf3 iperf3
   apt_for curl curl
   apt_for openssl openssl
   apt_for chromium chromium

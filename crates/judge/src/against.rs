@@ -17,6 +17,11 @@ pub const READ_LABEL: &str = "ceiling.read_bytes_per_s";
 /// Best rate of writes, bytes per second.
 pub const WRITE_LABEL: &str = "ceiling.write_bytes_per_s";
 
+/// Label of what the record is of, where it is not storage: `network`.
+pub const OF_LABEL: &str = "ceiling.of";
+/// Its value of a network test.
+pub const NETWORK: &str = "network";
+
 /// More than this above the ceiling: one of the two was not the storage.
 const ABOVE: f64 = 1.1;
 
@@ -47,27 +52,40 @@ pub fn findings(
     let held = |((_, word), (rate, names, label)): ((u32, &str), (f64, Vec<String>, &str))| {
         let ceiling = labels.get(label)?.parse::<f64>().ok().filter(|c| *c > 0.0)?;
         let record = labels.get(RUN_LABEL).map_or("the record", String::as_str);
-        Some(finding(word, rate, ceiling, record, &names))
+        let is_network = labels.get(OF_LABEL).is_some_and(|of| of == NETWORK);
+        Some(finding(word, rate, ceiling, (record, is_network), &names))
     };
     sums.into_iter().filter_map(held).collect()
 }
 
-fn finding(word: &str, rate: f64, ceiling: f64, record: &str, names: &[String]) -> Finding {
+fn finding(
+    word: &str,
+    rate: f64,
+    ceiling: f64,
+    (record, is_network): (&str, bool),
+    names: &[String],
+) -> Finding {
     let share = rate / ceiling;
     let (level, more) = if share > ABOVE {
         (
             Level::Qualified,
-            " This is more than the storage gave then: a cache, compression or deduplication is involved, or the \
-             ceiling was measured too low.",
+            if is_network {
+                " This is more than the network carried then: not all of it crossed that network, or the ceiling was \
+                 measured too low."
+            } else {
+                " This is more than the storage gave then: a cache, compression or deduplication is involved, or the \
+                 ceiling was measured too low."
+            },
         )
     } else {
         (Level::Info, "")
     };
     let text = format!(
-        "{} ({word}): {}, {:.0} % of the ceiling of {} (record {record}).{more}",
+        "{} ({word}): {}, {:.0} % of {} of {} (record {record}).{more}",
         names.join(" and "),
         mb_per_s(rate),
         share * 100.0,
+        if is_network { "what the network carries, its ceiling" } else { "the ceiling" },
         mb_per_s(ceiling)
     );
     let f = Finding::new("F50", "held_against_ceiling", level, text).measured(share, ABOVE);
@@ -87,9 +105,11 @@ mod tests {
 
     #[test]
     fn a_share_is_said_and_what_is_above_is_suspect() {
-        let f = finding("read", 50e6, 100e6, "r", &["a".to_owned()]);
+        let f = finding("read", 50e6, 100e6, ("r", false), &["a".to_owned()]);
         assert!(f.level == Level::Info && f.text.contains("50 % of the ceiling") && f.measured == Some(0.5));
-        let f = finding("write", 150e6, 100e6, "r", &["a".to_owned(), "b".to_owned()]);
+        let f = finding("write", 150e6, 100e6, ("r", false), &["a".to_owned(), "b".to_owned()]);
         assert!(f.level == Level::Qualified && f.text.contains("cache"), "{}", f.text);
+        let f = finding("read", 87e6, 100e6, ("r", true), &["a".to_owned()]);
+        assert!(f.text.contains("87 % of what the network carries"), "{}", f.text);
     }
 }

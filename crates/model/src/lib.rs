@@ -13,6 +13,7 @@ pub mod event;
 pub mod finding;
 pub mod histogram;
 pub mod interval;
+pub mod net;
 pub mod op;
 pub mod outcome;
 pub mod plan;

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_judge::against::{LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
+use plimsoll_judge::against::{LABEL, NETWORK, OF_LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
 use plimsoll_model::Plan;
+use plimsoll_model::net::NetRecord;
 use plimsoll_model::plan::{TargetSpec, suite};
 use plimsoll_report::fio::{self, Ceiling, Rates};
 use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
+use crate::commands::net_exec;
 use crate::fault::Fault;
 use crate::runs_dir;
 
@@ -26,8 +28,15 @@ pub fn name(labels: &mut BTreeMap<String, String>, record: Option<&String>) {
 /// The plan with the record's rates in its labels, where it names one.
 pub fn resolved(plan: &Plan, out: &OutputArgs) -> Result<Plan, Fault> {
     let Some(given) = plan.labels.get(LABEL) else { return Ok(plan.clone()) };
-    let (run, rates) = rates_of(given, out, common_path(plan).as_deref())?;
+    let network = net_exec::stored(&runs_dir::root(out.runs_dir.as_deref()), given).ok().flatten();
+    let (run, rates) = match &network {
+        Some(record) => (record.id.clone(), of_network(record)?),
+        None => rates_of(given, out, common_path(plan).as_deref())?,
+    };
     let mut plan = plan.clone();
+    if network.is_some() {
+        plan.labels.insert(OF_LABEL.to_owned(), NETWORK.to_owned());
+    }
     let mut add = |label: &str, value: String| plan.labels.insert(label.to_owned(), value);
     add(RUN_LABEL, run);
     for (label, rate) in [(READ_LABEL, rates.read_bytes_per_s), (WRITE_LABEL, rates.write_bytes_per_s)] {
@@ -36,6 +45,20 @@ pub fn resolved(plan: &Plan, out: &OutputArgs) -> Result<Plan, Fault> {
         }
     }
     Ok(plan)
+}
+
+/// What a network test found, as it limits reads and writes of those that generated load.
+fn of_network(record: &NetRecord) -> Result<Rates, Fault> {
+    let ceiling = record.ceiling();
+    let rates =
+        Rates { read_bytes_per_s: ceiling.read_bytes_per_s, write_bytes_per_s: ceiling.write_bytes_per_s };
+    if !record.valid || rates == Rates::default() {
+        return Err(Fault::input(
+            format!("--ceiling {}: the network test has no rate that may be used", record.id),
+            "Run `plimsoll net` again.",
+        ));
+    }
+    Ok(rates)
 }
 
 /// The place of all targets, where it is one.

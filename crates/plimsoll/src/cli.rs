@@ -13,6 +13,7 @@ use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
 use crate::commands::fleet::{FLEET_EXAMPLES, FleetCommand};
 use crate::commands::mark::MarkCommand;
+use crate::commands::net::{NET_EXAMPLES, NetCommand};
 use crate::commands::object::ObjectCommand;
 use crate::commands::plan_file::RunCommand;
 use crate::commands::probe::{
@@ -85,6 +86,9 @@ pub enum Command {
     Check(CheckCommand),
     /// Measure the most load that this machine can generate
     Calibrate(CalibrateCommand),
+    /// Measure what the network between machines carries
+    #[command(after_help = NET_EXAMPLES, args_conflicts_with_subcommands = true)]
+    Net(NetCommand),
     /// Write a report on one or more runs
     Report(ReportCommand),
     /// List, show or remove runs

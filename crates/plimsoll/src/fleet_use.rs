@@ -39,10 +39,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Speedtest(_)
             | Command::Watch(_)
             | Command::Check(_)
+            | Command::Net(_)
             | Command::Cleanup(_)
             | Command::Calibrate(_)
     );
-    if matches!(command, Command::Cleanup(_) | Command::Calibrate(_))
+    if matches!(command, Command::Cleanup(_) | Command::Net(_) | Command::Calibrate(_))
         && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
     {
         return Err(Fault::input(
@@ -138,19 +139,25 @@ pub fn release() {
 
 /// The fleet, which nobody else uses meanwhile.
 fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
+    let standard = FleetOptions::default();
+    let options = FleetOptions {
+        choice: args.agents.clone().unwrap_or_default(),
+        deadman: args.deadman.map_or(standard.deadman, |d| d.0),
+        send_keys: args.send_credentials,
+        ..standard
+    };
+    held(name, options)
+}
+
+/// The same for a command that measures nothing. Whose broker it is is known here, and not of `options`.
+pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
     let home = Home::of(name)?;
     let up = home.open()?;
     let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
     let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
     let bus = Arc::new(up.connect("conductor")?);
     let subjects = Subjects::of(up.name())?;
-    let standard = FleetOptions::default();
-    let options = FleetOptions {
-        choice: args.agents.clone().unwrap_or_default(),
-        deadman: args.deadman.map_or(standard.deadman, |d| d.0),
-        send_keys: args.send_credentials,
-        broker: others_broker(&home, &up)?,
-    };
+    let options = FleetOptions { broker: others_broker(&home, &up)?, ..options };
     Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
 }
 

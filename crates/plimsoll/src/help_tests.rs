@@ -22,6 +22,8 @@ fn own(line: &str) -> Option<String> {
         line.strip_prefix("ssh ").and_then(|rest| rest.split_once(' ')).map_or(line, |(_, rest)| rest);
     let joins = called.strip_prefix("PLIMSOLL_JOIN=").and_then(|rest| rest.split_once(' '));
     let own = joins.map_or(called.to_owned(), |(token, rest)| format!("{rest} --join {token}"));
+    let keyed = own.strip_prefix("PLIMSOLL_NET_KEY=").and_then(|rest| rest.split_once(' '));
+    let own = keyed.map_or(own.clone(), |(_, rest)| rest.to_owned());
     own.starts_with("plimsoll ").then_some(own)
 }
 

@@ -22,8 +22,9 @@ use plimsoll_store::{Journal, Mark, RunDir};
 
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
+use crate::kept;
 use crate::lost::Acknowledged;
-use crate::options::Options;
+use crate::options::{CrewChoice, Options, Recruit};
 use crate::samples::Samples;
 use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
@@ -60,6 +61,10 @@ pub struct Session {
     /// Redirects that were followed: from and to, and how many.
     redirected: BTreeMap<String, u64>,
     acknowledged: Acknowledged,
+    /// Asked at the end for what agents kept that were lost.
+    recruit: Option<Arc<dyn Recruit>>,
+    /// There are such agents.
+    lost: bool,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -128,10 +133,11 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, RunError> {
         let journal = Arc::new(Mutex::new(run.journal()?));
+        let environment = run.env()?.environment;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
+        same_roll(&environment, crew.as_ref())?;
         are_so_many(plan, crew.roll().len())?;
         let mut streams = Streams::resume(run, crew.roll())?;
-        let environment = run.env()?.environment;
         // Times go on from the wall clock's distance to the start, and never run back.
         let wall_ns = environment
             .started_at
@@ -177,6 +183,11 @@ impl Session {
             planned: None,
             redirected: BTreeMap::new(),
             acknowledged: Acknowledged::default(),
+            recruit: match &options.crew {
+                CrewChoice::Fleet(recruit) => Some(Arc::clone(recruit)),
+                CrewChoice::Local | CrewChoice::Simulated(_) => None,
+            },
+            lost: false,
             prepared: BTreeSet::new(),
         }
     }
@@ -365,6 +376,7 @@ impl Session {
 
     /// What the workers found out about themselves and the servers.
     fn note(&mut self, end: &StageEnd) {
+        self.lost |= end.lost;
         self.acknowledged.add(&end.observation.series);
         if self.environment.ring.is_empty() {
             self.environment.ring.clone_from(&end.ring);
@@ -436,6 +448,12 @@ impl Session {
         self.run.write_env(&env)?;
         self.streams.finish()?;
         self.samples.take().map_or(Ok(()), |samples| samples.finish())?;
+        if let Some(recruit) = self.recruit.take().filter(|_| self.lost) {
+            tell_delivered(
+                &kept::fetch_into(&self.run, recruit.as_ref(), &self.interrupt, false, events),
+                events,
+            );
+        }
         // What failed before its first stage is thrown away; what had no time for one is a run, and says so.
         if self.next_stage > 0 || end == "done" {
             self.run.seal(end)?;
@@ -497,6 +515,25 @@ impl Session {
     }
 }
 
+/// Of agents that were lost, what they had kept is there now, or can be asked for later: no reason for a run to fail.
+fn tell_delivered(came: &Result<Vec<kept::AgentCollected>, RunError>, events: &mut dyn FnMut(Event)) {
+    match came {
+        Ok(all) => {
+            for a in all {
+                let mut text = format!(
+                    "agent {}: {} slices of its own record came after it was lost",
+                    a.agent, a.slices
+                );
+                if !a.missing.is_empty() {
+                    text.push_str(&format!("; still missing: {}", a.missing));
+                }
+                events(Event::Message(text));
+            }
+        }
+        Err(e) => events(Event::Message(format!("what lost agents kept was not fetched: {e}"))),
+    }
+}
+
 /// What the run could not remove is in its result: it may cost money, or stand in somebody's way.
 fn left_behind(left: &[String], id: &str) -> Finding {
     let text = format!("Left behind: {}. `plimsoll cleanup {id}` tries again.", left.join("; "));
@@ -506,6 +543,41 @@ fn left_behind(left: &[String], id: &str) -> Finding {
         evidence,
         ..Finding::new("F14", "left_behind", Level::Qualified, text)
     }
+}
+
+/// A run goes on with the agents that it began with: each has its record, and its share of what is there.
+fn same_roll(environment: &Environment, crew: &dyn Crew) -> Result<(), RunError> {
+    let hosts = crew.hosts();
+    let names = |hosts: &[AgentHost]| hosts.iter().map(|h| h.agent.clone()).collect::<BTreeSet<String>>();
+    let (had, has) = (names(&environment.agents), names(&hosts));
+    let list = |of: Vec<&String>| of.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if had == has {
+        return Ok(());
+    }
+    if has.is_empty() {
+        return Err(RunError::input(
+            format!("the run is of {} agents of a fleet ({})", had.len(), list(had.iter().collect())),
+            "Continue it with --fleet",
+        ));
+    }
+    if had.is_empty() {
+        return Err(RunError::input(
+            "the run is of one machine, not of a fleet",
+            "Continue it without --fleet",
+        ));
+    }
+    let (gone, new) = (list(had.difference(&has).collect()), list(has.difference(&had).collect()));
+    let mut differs = Vec::new();
+    if !gone.is_empty() {
+        differs.push(format!("{gone} took part in it and cannot now"));
+    }
+    if !new.is_empty() {
+        differs.push(format!("{new} did not"));
+    }
+    Err(RunError::input(
+        format!("other agents than those of the run: {}", differs.join(", and ")),
+        "Start the missing ones again under their names (plimsoll agent --name), choose with --agents, or start a new run",
+    ))
 }
 
 /// A plan that was made for so many agents asks too much of fewer, and too little of more.

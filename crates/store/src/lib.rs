@@ -13,6 +13,8 @@ pub mod frame;
 pub mod journal;
 pub mod mark;
 mod merge;
+pub mod net;
+
 mod plain;
 mod remarks;
 mod removal;

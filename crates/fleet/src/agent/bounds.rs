@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_lower::planned_ns;
 use plimsoll_model::Plan;
 use plimsoll_model::plan::TargetSpec;
+use plimsoll_net::AllowedNetworks;
 use plimsoll_setup::s3::ReachTold;
 
 use crate::error::AgentRefusal;
@@ -22,6 +23,10 @@ pub struct Bounds {
     pub endpoints: Vec<String>,
     /// Of a run, from when the agent was hired.
     pub max_duration: Option<Duration>,
+    /// Addresses that network tests may use.
+    pub nets: AllowedNetworks,
+    /// It takes part in network tests only.
+    pub network_only: bool,
 }
 
 impl Bounds {

@@ -11,13 +11,14 @@ use plimsoll_bus::subjects::{Subjects, check_name};
 use plimsoll_bus::{Bus, BusError, Subscription};
 use plimsoll_model::HostFacts;
 
+use super::delivery::Delivery;
 use super::engagement::Engagement;
 use super::hands::Hands;
 use super::voice::Voice;
 use super::{AgentOptions, AgentTime, spawn};
 use crate::error::AgentRefusal;
 use crate::wire::language;
-use crate::wire::order::{Assignment, Order};
+use crate::wire::order::{Assignment, FetchKept, Order};
 use crate::wire::pieces::Joiner;
 use crate::wire::seal::{Envelope, Guard, Unsealed};
 use crate::wire::tell::{Here, SealingTold, State, Tell};
@@ -43,6 +44,8 @@ pub struct Desk {
     at_work: Arc<AtomicBool>,
     said_here: Option<Instant>,
     engaged: Option<Engaged>,
+    /// Gives what was kept; begun when it is asked for.
+    delivery: Option<Delivery>,
     /// Orders that were not obeyed, as they were told last.
     refused: Option<Unsealed>,
 }
@@ -88,6 +91,7 @@ impl Desk {
             machine: this_machine(),
             said_here: None,
             engaged: None,
+            delivery: None,
             refused: None,
             options,
             time,
@@ -140,6 +144,9 @@ impl Desk {
         {
             self.hire(&run, *task, Duration::from_nanos(*deadman_ns), tell);
         }
+        if let Order::Fetch(fetch) = order {
+            return self.deliver(run, fetch);
+        }
         let Some(engaged) = self.engaged.as_mut().filter(|e| e.with.run == run) else { return };
         engaged.heard = Instant::now();
         match order {
@@ -155,6 +162,27 @@ impl Desk {
             Order::Heed(heed) => engaged.with.heed(&heed),
             Order::Leave => drop(engaged.with.interrupt.signal()),
             Order::Dismiss => engaged.leave(false),
+            Order::Fetch(_) => {}
+        }
+    }
+
+    /// Gives what was kept of a run. Not beside a load: reading takes CPU, disk and network from it.
+    fn deliver(&mut self, run: String, fetch: FetchKept) {
+        let refused = match (&self.engaged, check_name("run", &run)) {
+            (Some(engaged), _) => Some(format!("it is at work for run {}", engaged.with.run)),
+            (None, Err(_)) => Some(format!("{run:?} is no name of a run")),
+            (None, Ok(())) => None,
+        };
+        if self.delivery.is_none() && refused.is_none() {
+            self.delivery = Delivery::start(self.options.clone(), Arc::clone(&self.voice)).ok();
+        }
+        match (&self.delivery, refused) {
+            (Some(delivery), None) => delivery.ask(run, fetch),
+            (_, refused) => {
+                let why = refused.unwrap_or_else(|| "it cannot start a thread".into());
+                let result = Err(AgentRefusal::new(why, ""));
+                self.voice.tell(Some(&run), Tell::Kept { question: fetch.question, result });
+            }
         }
     }
 

@@ -12,16 +12,18 @@ use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
+use plimsoll_net::NetNode;
+use plimsoll_net::wire::NetOrder;
 use plimsoll_run::RunError;
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
 use plimsoll_setup::safety::survey::survey;
-use plimsoll_store::{RunDir, StoreError};
+use plimsoll_store::StoreError;
 
 use super::engagement::Engagement;
 use super::slew::Slew;
-use super::{AgentOptions, AgentTime};
+use super::{AgentOptions, AgentTime, records};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
@@ -33,11 +35,6 @@ use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 /// The load is looked after so often.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Directory of agents' own records, among the runs.
-const RECORDS: &str = "agents";
-/// What an agent measured, in its own directory.
-const OWN_RECORD: &str = "frames";
-
 pub struct Hands {
     options: AgentOptions,
     time: AgentTime,
@@ -45,6 +42,8 @@ pub struct Hands {
     /// What keys for the storage are sealed to; absent: it takes none.
     sealing: Option<Arc<SealingKey>>,
     work: Option<Work>,
+    /// Its part of a network test, from the first order of one on.
+    net: Option<NetNode>,
 }
 
 /// What there is once the plan was accepted.
@@ -78,7 +77,7 @@ impl Hands {
         engagement: Arc<Engagement>,
         sealing: Option<Arc<SealingKey>>,
     ) -> Self {
-        Self { options, time, engagement, sealing, work: None }
+        Self { options, time, engagement, sealing, work: None, net: None }
     }
 
     /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
@@ -117,6 +116,7 @@ impl Hands {
             }
             Assignment::Arm(arm) => self.arm(&arm),
             Assignment::Go { at_ns } => return self.go(task, at_ns).err().map(Err),
+            Assignment::Net(order) => Ok(self.net(*order)),
             Assignment::Rest => self.with(|work| {
                 work.crew.rest();
                 Ok(WorkDone::Well)
@@ -132,16 +132,32 @@ impl Hands {
         does(self.work.as_mut().ok_or_else(|| AgentRefusal::new("it was not hired", ""))?)
     }
 
+    /// A network test bounds itself: to the networks that are allowed here.
+    fn net(&mut self, order: NetOrder) -> WorkDone {
+        let (bounds, stop) = (&self.options.bounds, self.engagement.interrupt.asked_flag());
+        let ahead_ns = self.options.clock_ahead_ns;
+        let node = self.net.get_or_insert_with(|| NetNode::new(bounds.nets.clone(), stop).ahead_by(ahead_ns));
+        WorkDone::Net(Box::new(node.obey(order)))
+    }
+
     /// The plan inside of our bounds, and a directory of our own.
     fn hire(&mut self, plan: &str) -> Result<WorkDone, AgentRefusal> {
+        if plan.is_empty() {
+            return Ok(WorkDone::Well);
+        }
+        if self.options.bounds.network_only {
+            return Err(AgentRefusal::new(
+                "it serves, and generates no load on storage",
+                "Leave it out (--agents)",
+            ));
+        }
         let plan = Plan::from_toml(plan).map_err(|e| {
             AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
         })?;
         self.options.bounds.check(&plan)?;
-        let run = self.directory().map_err(disk)?;
-        run.write_plan(&plan).map_err(disk)?;
-        let journal = Arc::new(Mutex::new(run.journal().map_err(disk)?));
-        let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
+        records::prune(&self.options);
+        let (journal, own) = records::create(&self.options, &self.engagement.run, &plan).map_err(disk)?;
+        let journal = Arc::new(Mutex::new(journal));
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
         self.work = Some(Work {
@@ -172,16 +188,6 @@ impl Hands {
         })
     }
 
-    /// A run that goes on has an agent's directory from before.
-    fn directory(&self) -> Result<RunDir, StoreError> {
-        let base = self.options.runs.join(RECORDS);
-        let name = format!("{}.{}", self.engagement.run, self.options.name);
-        let numbered =
-            (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
-        let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
-        RunDir::create_at(&free)
-    }
-
     fn calibrate(&mut self, task: u64, duration: Duration) -> Result<WorkDone, AgentRefusal> {
         let Some(calibrate) = self.options.calibrate else {
             return Err(AgentRefusal::new("it cannot be calibrated", "Run `plimsoll calibrate` there"));
@@ -192,7 +198,7 @@ impl Hands {
                 engagement.say(Tell::Event { task, event });
             }
         };
-        let runs = self.options.runs.join(RECORDS);
+        let runs = self.options.runs.join(records::RECORDS);
         match calibrate(duration, &runs, &self.engagement.interrupt, &mut tell) {
             Ok(made) => Ok(WorkDone::Calibrated(Box::new(made))),
             Err(RunError::Interrupted) => {
@@ -415,6 +421,8 @@ fn state_of(job: &Assignment) -> State {
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,
+        Assignment::Net(order) if matches!(**order, NetOrder::Run(_)) => State::Running,
+        Assignment::Net(_) => State::Preparing,
         Assignment::Rest | Assignment::Disband { .. } => State::Leaving,
     }
 }

@@ -67,7 +67,7 @@ impl OthersBroker {
     pub(super) fn remark(&self) -> Finding {
         let plain = if self.is_encrypted { "" } else { ", without encryption" };
         Finding::new(
-            "Q15",
+            "Q17",
             "broker_of_others",
             Level::Info,
             format!(

@@ -3,6 +3,7 @@
 mod ask;
 mod choice;
 mod clocks;
+mod collect;
 mod crew;
 mod entrust;
 mod errands;
@@ -13,10 +14,12 @@ mod liars;
 mod link;
 mod listen;
 mod load;
+mod net;
 mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
 pub use clocks::clocks;
+pub use net::FleetNet;
 pub use recruit::{Cleaners, Fleet, FleetOptions, OthersBroker};
-pub use roll_call::{Present, roll_call};
+pub use roll_call::{Present, ROLE, SERVER, roll_call};

@@ -13,13 +13,14 @@ use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
-use plimsoll_run::Recruit;
 use plimsoll_run::ceiling::Calibration;
+use plimsoll_run::{AgentFetched, Ask, Recruit};
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
+use super::collect::{self, Line};
 use super::crew::FleetCrew;
 use super::errands::FleetErrands;
 use super::link::OpenLink;
@@ -98,12 +99,24 @@ impl Fleet {
 
     /// Those that a run gets.
     pub(super) fn chosen(&self) -> Result<Vec<Present>, CrewError> {
+        // Who stores generates no load.
+        self.chosen_of(|p| !p.is_server())
+    }
+
+    /// The same of those who are fit for it.
+    pub(super) fn chosen_of(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
         let choice = &self.options.choice;
         let listen = if matches!(choice, Choice::Count(_)) { LISTEN_FOR_ALL } else { LISTEN };
         let begun = Instant::now();
         // The first by name, not by speed: who is there has answered within the time that all have.
         let enough = |present: &[Present]| begun.elapsed() >= LISTEN && choice.is_met(present);
-        let present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let mut present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let there = present.len();
+        present.retain(is_fit);
+        if present.is_empty() && there > 0 {
+            let why = "every agent is a server, and none generates load";
+            return Err(CrewError::input(why, "Start agents without --role server on machines that are to"));
+        }
         let remedy = "Look who is there with: plimsoll fleet status";
         let chosen = choice.of(present).map_err(|why| CrewError::input(why, remedy))?;
         if let Some(p) = chosen.iter().find(|p| p.is_absurd()) {
@@ -120,12 +133,12 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// A line to agents who work for this run from now on.
-    fn hire(
+    /// A line to agents who work for this run from now on; `plan` as they are told of it.
+    pub(super) fn hire(
         &self,
         chosen: &[Present],
         run: &str,
-        plan: &Plan,
+        plan: &str,
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<OpenLink, CrewError> {
@@ -134,7 +147,7 @@ impl Fleet {
         let open = OpenLink::new(bus, &self.subjects, identity, run, chosen, deadman)?;
         open.link.know_clocks()?;
         let deadman_ns = deadman.as_nanos() as u64;
-        let hire = || Assignment::Hire { plan: plan.to_toml(), deadman_ns };
+        let hire = || Assignment::Hire { plan: plan.to_owned(), deadman_ns };
         let jobs = (0..chosen.len()).map(|number| (number, hire())).collect();
         open.link.lock().agents.iter_mut().for_each(|a| a.is_hired = true);
         let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
@@ -154,7 +167,7 @@ impl Fleet {
         chosen.retain(|p| machines.insert(p.machine().boot_id.clone()));
         let plan = Plan::from_toml(NOTHING)?;
         let run = format!("calibrate-{}", &random_word()[..8]);
-        let open = self.hire(&chosen, &run, &plan, interrupt, events).map_err(in_setup)?;
+        let open = self.hire(&chosen, &run, &plan.to_toml(), interrupt, events).map_err(in_setup)?;
         let duration_ns = duration.as_nanos() as u64;
         let jobs = (0..chosen.len()).map(|n| (n, Assignment::Calibrate { duration_ns })).collect();
         let asked = Barrier::new("calibrating", interrupt, events);
@@ -175,7 +188,7 @@ impl Fleet {
     pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
         let hired = self.chosen().and_then(|mut chosen| {
             chosen.truncate(CLEANERS);
-            let open = self.hire(&chosen, run, plan, interrupt, &mut |_| {})?;
+            let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})?;
             if self.options.send_keys {
                 self.entrust(&open, plan, &chosen, run, interrupt, &mut |_| {})?;
             }
@@ -210,7 +223,7 @@ impl Recruit for Fleet {
         for_many(plan, &chosen)?;
         let hosts = hosts(&chosen);
         let deadman = self.options.deadman;
-        let open = self.hire(&chosen, run, plan, interrupt, events)?;
+        let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, events)?;
         let agent = |h: &AgentHost| Rolled {
             name: h.agent.clone(),
             host: h.machine.host.clone(),
@@ -228,6 +241,11 @@ impl Recruit for Fleet {
         Ok(Box::new(
             FleetCrew::new(open, plan, roll, hosts, remarks, interrupt.clone()).with_findings(unlike),
         ))
+    }
+
+    fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+        let line = Line { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
+        collect::fetch_kept(&line, ask)
     }
 }
 

@@ -16,6 +16,11 @@ use crate::wire::{VERSION, language};
 /// More orders than any process was given: a thousand a second, for 30,000 years.
 const MOST_ORDERS: u64 = 1 << 50;
 
+/// Label of what an agent is for.
+pub const ROLE: &str = "role";
+/// The role of one that stores.
+pub const SERVER: &str = "server";
+
 /// An agent that answered.
 #[derive(Debug, Clone)]
 pub struct Present {
@@ -58,6 +63,11 @@ impl Present {
     /// What it was marked with.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.here.labels
+    }
+
+    /// It stores, and takes part in network tests only.
+    pub fn is_server(&self) -> bool {
+        self.labels().get(ROLE).is_some_and(|role| role == SERVER)
     }
 
     /// Of its program.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
+use plimsoll_net::wire::NetOrder;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::s3::ReachTold;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,21 @@ pub enum Order {
     Leave,
     /// The run is over for this agent.
     Dismiss,
+    /// What an agent that works for nobody kept of the run is wanted. Answered with [`super::tell::Tell::Kept`], and with frames.
+    Fetch(FetchKept),
+}
+
+/// What is wanted of an agent's own record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchKept {
+    /// Comes back with the answer.
+    pub question: u64,
+    /// Frames of this stage; absent: what there is.
+    pub stage: Option<u32>,
+    /// Frames that are lacking, of those before `from`.
+    pub missing: Vec<u64>,
+    /// And those from here on, as many as are sent at once.
+    pub from: u64,
 }
 
 /// What is done one after the other, in the order in which it stands here.
@@ -36,7 +52,7 @@ pub enum Order {
 pub enum Assignment {
     /// Works for the run that the envelope names, if its plan is inside of the agent's bounds.
     Hire {
-        /// The plan, as TOML.
+        /// The plan, as TOML; empty: there is none, and nothing but the network is measured.
         plan: String,
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
@@ -98,6 +114,8 @@ pub enum Assignment {
         /// Since the run's start; an edge of the grid.
         at_ns: u64,
     },
+    /// Its part of a network test.
+    Net(Box<NetOrder>),
     /// Takes no more samples.
     Rest,
     /// Lets go of what it held, and removes what it made.

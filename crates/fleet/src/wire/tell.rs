@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
+use plimsoll_net::wire::NetAnswer;
 use plimsoll_run::ceiling::Calibration;
 use plimsoll_setup::safety::survey::Survey;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,24 @@ pub enum Tell {
     },
     /// Of its host.
     Sample(Box<Sample>),
+    /// What it kept of a run that it worked for.
+    Kept {
+        /// As it was asked.
+        question: u64,
+        /// By stage, or why nothing is given.
+        result: Result<Vec<KeptStage>, AgentRefusal>,
+    },
+}
+
+/// A stage in an agent's own record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStage {
+    /// Its number in the run.
+    pub stage: u32,
+    /// How many, from 0.
+    pub frames: u64,
+    /// XXH3-64 of their content in order, as hex.
+    pub hash: String,
 }
 
 /// An agent, for the roll call.
@@ -158,6 +177,8 @@ pub enum WorkDone {
         /// Since the run's start.
         started_ns: u64,
     },
+    /// Of a network test.
+    Net(Box<NetAnswer>),
     /// It let go.
     Gone {
         /// What could not be removed, in words.

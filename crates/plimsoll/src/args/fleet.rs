@@ -31,15 +31,15 @@ pub struct FleetArgs {
     /// An agent that is silent for so long is lost, and one that hears nothing for so long ends by itself [default: 10s]
     #[arg(long, value_name = "TIME", global = true, help_heading = FLEET)]
     pub deadman: Option<Span>,
-    /// Send this machine's credentials of the storage to the agents, sealed to each, for this run
-    /// [default: each agent uses its own]
-    #[arg(long, global = true, help_heading = FLEET)]
-    pub send_credentials: bool,
     /// When an agent is lost: `invalid` (the others go on, and the result is invalid), `continue` (the others go on, and the result
     /// stands for the time in which all were there) or `stop` (the run ends there, and is invalid) [default: invalid]
     #[arg(long, value_name = "WHAT", global = true, help_heading = FLEET, hide_possible_values = true,
           value_parser = values::named::<AgentLoss>(["invalid", "continue", "stop"]))]
     pub on_agent_loss: Option<AgentLoss>,
+    /// Send this machine's credentials of the storage to the agents, sealed to each, for this run
+    /// [default: each agent uses its own]
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub send_credentials: bool,
     /// Who puts markers, lists objects and cleans up in buckets: this machine, or an agent [default: this machine, and an agent where
     /// this machine does not reach the storage]
     #[arg(long, value_name = "WHO", global = true, help_heading = FLEET, value_parser = claim_by)]
@@ -64,8 +64,8 @@ impl FleetArgs {
             .or(self.each.then_some("--each"))
             .or(self.shared.then_some("--shared"))
             .or(self.deadman.is_some().then_some("--deadman"))
-            .or(self.send_credentials.then_some("--send-credentials"))
             .or(self.on_agent_loss.is_some().then_some("--on-agent-loss"))
+            .or(self.send_credentials.then_some("--send-credentials"))
             .or(self.claim_by.is_some().then_some("--claim-by"))
     }
 }

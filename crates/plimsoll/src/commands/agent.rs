@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_fleet::KeepRecords;
 use plimsoll_model::units::Span;
 
 use crate::values;
@@ -55,10 +56,24 @@ pub struct AgentCommand {
     /// Longest time of a run; what lasts longer is ended [default: no limit]
     #[arg(long, value_name = "TIME", help_heading = BOUNDS)]
     pub max_duration: Option<Span>,
+    /// Network or address that `plimsoll net` may use from here, or none; may be repeated [default: private addresses]
+    #[arg(long, value_name = "NETWORK|none", help_heading = BOUNDS)]
+    pub allow_net: Vec<String>,
+    /// What this machine is: a client generates load; a server stores, and takes part in `plimsoll net` only
+    #[arg(long, value_name = "ROLE", default_value = "client", value_parser = ["client", "server"])]
+    pub role: String,
     /// Where this agent keeps its own records
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,
+    /// How much of its own records it keeps, as a number of runs or a size; the oldest go first [default: 4GiB]
+    #[arg(long, value_name = "N|SIZE", default_value = "4GiB", hide_default_value = true)]
+    pub keep_records: KeepRecords,
     /// For tests: what the agent's clock is ahead of this machine's, in nanoseconds
     #[arg(long, value_name = "NS", hide = true, default_value = "0", allow_negative_numbers = true)]
     pub clock_ahead: i64,
+    /// For tests: what it is ahead by more, from some time after its start on
+    #[arg(long, value_name = "NS", hide = true, allow_negative_numbers = true)]
+    pub clock_jump: Option<i64>,
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub clock_jump_after: Option<Span>,
 }

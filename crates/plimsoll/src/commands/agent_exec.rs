@@ -1,5 +1,6 @@
 //! What `agent` does: joins, and waits for orders until it is told to stop.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
@@ -11,7 +12,8 @@ use plimsoll_bus::enrol::join_with;
 use plimsoll_bus::subjects::name_from;
 use plimsoll_bus::token::{Token, in_words};
 use plimsoll_bus::{Bus as _, Event};
-use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent};
+use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent, ROLE, SERVER};
+use plimsoll_net::AllowedNetworks;
 use plimsoll_run::ceiling::Calibration;
 use plimsoll_run::sample::host_name;
 use plimsoll_run::{Options, RunError};
@@ -47,17 +49,22 @@ const LONGEST_TOKEN: u64 = 64 * 1024;
 
 /// The token itself, of what `--join` says: the command line is open to all users of a machine, as long as the agent lives.
 fn token_text(join: &str) -> Result<String, Fault> {
-    let read = match join.strip_prefix('@') {
+    if join != "-" && !join.starts_with('@') {
+        return Ok(join.to_owned());
+    }
+    line_from(join, "--join", "what `plimsoll fleet token` prints")
+        .map_err(|e| Fault { what: format!("no token can be read from {}", e.what), ..e })
+}
+
+/// The first line of what `@FILE` or `-` names, for a flag that is given `what`.
+pub fn line_from(place: &str, flag: &str, what: &str) -> Result<String, Fault> {
+    let read = match place.strip_prefix('@') {
         Some(path) => File::open(path).and_then(first_line),
-        None if join == "-" => first_line(std::io::stdin()),
-        None => return Ok(join.to_owned()),
+        None => first_line(std::io::stdin()),
     };
     read.map_err(|e| {
-        let from = join.strip_prefix('@').unwrap_or("standard input");
-        Fault::input(
-            format!("no token can be read from {from}: {e}"),
-            "Give --join @FILE or --join - what `plimsoll fleet token` prints.",
-        )
+        let from = place.strip_prefix('@').unwrap_or("standard input");
+        Fault::input(format!("{from}: {e}"), format!("Give {flag} @FILE or {flag} - {what}."))
     })
 }
 
@@ -95,6 +102,18 @@ impl Idle {
     }
 }
 
+/// Of the place that it was started in, and as they were given; the role of a server is one of them, which all can see.
+fn labels(c: &AgentCommand, env: &dyn Fn(&str) -> Option<String>) -> Result<BTreeMap<String, String>, Fault> {
+    let mut out: BTreeMap<String, String> =
+        launch::place::labels(env).into_iter().chain(c.labels.iter().cloned()).collect();
+    if c.role == SERVER {
+        out.insert(ROLE.into(), SERVER.into());
+    } else if out.get(ROLE).is_some_and(|role| role == SERVER) {
+        return Err(Fault::input("--label role=server says what --role says", "Give --role server."));
+    }
+    Ok(out)
+}
+
 pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     signals::install(ProcessRole::Server);
     let token = Token::parse(&token_text(&c.join)?)?;
@@ -106,18 +125,24 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     let news = bus.events();
     let options = AgentOptions {
         name: joined.name,
-        labels: launch::place::labels(&env).into_iter().chain(c.labels.iter().cloned()).collect(),
+        labels: labels(c, &env)?,
         runs: runs_dir::root(c.runs_dir.as_deref()),
         bounds: Bounds {
             devices: c.allow_device.clone(),
             dirs: c.allow_dir.clone(),
             endpoints: c.allow_endpoint.clone(),
             max_duration: c.max_duration.map(|d| d.0),
+            nets: AllowedNetworks::of(&c.allow_net).map_err(|why| {
+                Fault::input(format!("--allow-net: {why}"), "For example --allow-net 10.0.0.0/8.")
+            })?,
+            network_only: c.role == SERVER,
         },
         conductor: joined.conductor,
+        keep: c.keep_records,
         takes_keys_by: (!c.refuse_credentials).then(|| token.secret.clone()),
         calibrate: Some(calibrate),
         clock_ahead_ns: c.clock_ahead,
+        clock_jump: c.clock_jump.zip(c.clock_jump_after).map(|(by, after)| (after.0, by)),
     };
     let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));
     let agent = FleetAgent::start(bus, &joined.subjects, options, tell)?;

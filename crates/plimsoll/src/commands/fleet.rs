@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use plimsoll_model::units::{Size, Span};
 
+use crate::args::OutputArgs;
+
 pub const FLEET_EXAMPLES: &str = "\
 Examples:
   plimsoll fleet up
@@ -15,6 +17,7 @@ Examples:
   plimsoll fleet status
   plimsoll fleet wait 8
   plimsoll fleet token --for 1h
+  plimsoll fleet collect last
   plimsoll fleet slurm --nodes 8 -- file /scratch --size 1TiB > job.sh
   plimsoll fleet manifest --agents 8 --image plimsoll:0.1.0 > fleet.yaml
   plimsoll fleet down
@@ -28,6 +31,8 @@ pub enum FleetCommand {
     Up(UpArgs),
     /// Show who is in the fleet, and who uses it
     Status(StatusArgs),
+    /// Fetch what agents kept of a run that lost them, or its conductor, and judge it
+    Collect(CollectArgs),
     /// Wait until so many agents are there and free
     Wait(WaitArgs),
     /// Print a batch script for Slurm: an agent on each node, of which the first one conducts
@@ -38,6 +43,9 @@ pub enum FleetCommand {
     Token(TokenArgs),
     /// End the fleet; nothing of it stays on this machine
     Down(DownArgs),
+    /// For tests: what an agent's own record has, or a run, slice by slice
+    #[command(hide = true)]
+    Tally(TallyArgs),
     /// What `up` leaves in the background
     #[command(hide = true)]
     Keep(KeepArgs),
@@ -211,6 +219,23 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CollectArgs {
+    /// The run: its id, its directory, or `last`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub fleet: NameArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct TallyArgs {
+    /// A run's directory, or an agent's own record of one
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -14,7 +14,7 @@ use plimsoll_bus::token::in_words;
 use plimsoll_fleet::Choice;
 
 use super::fleet::{DownArgs, FleetCommand, KeepArgs, TokenArgs, UpArgs};
-use super::{fleet_status, launchers};
+use super::{fleet_collect, fleet_status, fleet_tally, launchers};
 use crate::fault::{Exit, Fault, sentence};
 use crate::launch::ssh;
 use crate::output;
@@ -42,6 +42,8 @@ pub fn fleet(c: &FleetCommand, wanted: Option<&Choice>) -> Result<Exit, Fault> {
     match c {
         FleetCommand::Up(a) => up(a),
         FleetCommand::Status(a) => fleet_status::status(a),
+        FleetCommand::Collect(a) => fleet_collect::collect(a),
+        FleetCommand::Tally(a) => fleet_tally::tally(a),
         FleetCommand::Wait(a) => fleet_status::wait(a),
         FleetCommand::Slurm(a) => launchers::slurm(a),
         FleetCommand::Manifest(a) => launchers::manifest(a, wanted),

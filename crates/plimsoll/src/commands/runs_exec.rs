@@ -13,13 +13,20 @@ use plimsoll_store::rundir::{self, RunEntry, RunState};
 use super::runs::{
     AnalyzeCommand, CleanupCommand, ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand,
 };
-use super::several;
+use super::{net_exec, several};
+use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
 use crate::{fleet_use, output, runs_dir, signals};
 
 pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
+    if let [one] = &c.runs[..]
+        && let Some(record) = net_exec::stored(&runs_dir::root(root), one)?
+    {
+        let html = c.html_file.as_ref().map(|f| f.to_string_lossy().into_owned()).or(c.output.html.clone());
+        return net_exec::show(&record, &OutputArgs { html, ..c.output.clone() }).map(|()| Exit::Valid);
+    }
     let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
     dirs.iter().try_for_each(runs_dir::judged)?;
     several::distinct(&dirs)?;
@@ -65,12 +72,15 @@ fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
         output::print(&(json + "\n"))?;
         return Ok(Exit::Valid);
     }
+    if runs.is_empty() && !plimsoll_store::net::ids(&root).is_empty() {
+        return net_exec::list(&root);
+    }
     if runs.is_empty() {
         output::tell(format_args!("plimsoll: no runs in {}", root.display()));
         return Ok(Exit::Valid);
     }
     output::print(&table(&runs, Style::for_stdout().width))?;
-    Ok(Exit::Valid)
+    net_exec::list(&root)
 }
 
 /// Of a width that what was measured and what came of it share: the least for each.
@@ -169,6 +179,9 @@ pub fn kept_words(dir: &RunDir, kept: &[Thing]) -> String {
 }
 
 fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
+    if let Some(record) = net_exec::stored(&runs_dir::root(a.output.runs_dir.as_deref()), &a.run)? {
+        return net_exec::show(&record, &a.output).map(|()| Exit::Valid);
+    }
     let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
     runs_dir::judged(&dir)?;
     output::print_runs(&[dir], Layout::default(), &a.output)?;
@@ -177,6 +190,11 @@ fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
 
 fn remove(a: &RemoveRunsArgs) -> Result<Exit, Fault> {
     for name in &a.runs {
+        if plimsoll_store::net::is_name(name) {
+            let id = plimsoll_store::net::remove(&runs_dir::root(a.runs_dir.as_deref()), name)?;
+            output::tell(format_args!("plimsoll: network test {id} removed"));
+            continue;
+        }
         let dir = runs_dir::find(a.runs_dir.as_deref(), name)?;
         let id = dir.id();
         dir.remove()?;

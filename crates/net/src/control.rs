@@ -1,0 +1,181 @@
+//! Orders and answers between two machines without a fleet: one connection, each message with a code that only somebody with the
+//! session's key can make, counted, so that none can be said twice.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::secret::{CODE, NetKey};
+
+/// The longest that a host has to tell, by far.
+const LONGEST: usize = 64 << 20;
+/// Whether to go on waiting is asked so often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One end of it.
+#[derive(Debug)]
+pub struct Session {
+    stream: TcpStream,
+    key: NetKey,
+    /// This end opened it.
+    opened: bool,
+    said: u64,
+    heard: u64,
+}
+
+/// What a message is of: who said it, and the how manieth of theirs it is.
+fn place(opener: bool, number: u64) -> [u8; 9] {
+    let mut out = [u8::from(opener); 9];
+    out[1..].copy_from_slice(&number.to_le_bytes());
+    out
+}
+
+impl Session {
+    /// Over a connection whose two sides have proved themselves.
+    pub fn new(stream: TcpStream, key: NetKey, opened: bool) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(LOOK))?;
+        stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+        Ok(Self { stream, key, opened, said: 0, heard: 0 })
+    }
+
+    /// Says something.
+    pub fn say<T: Serialize>(&mut self, what: &T) -> io::Result<()> {
+        let body = serde_json::to_vec(what).expect("plain data is always JSON");
+        let code = self.key.code(&[&place(self.opened, self.said), &body]);
+        self.said += 1;
+        let mut message = Vec::with_capacity(4 + CODE + body.len());
+        message.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        message.extend_from_slice(&code);
+        message.extend_from_slice(&body);
+        self.stream.write_all(&message)
+    }
+
+    /// Waits for what the other end says: so long, or until `stop`.
+    pub fn hear<T: DeserializeOwned>(&mut self, patience: Duration, stop: &AtomicBool) -> io::Result<T> {
+        let until = Instant::now() + patience;
+        let mut head = [0; 4 + CODE];
+        self.fill(&mut head, until, stop)?;
+        let (length, code) = head.split_at(4);
+        let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
+        if length > LONGEST {
+            return Err(wrong("a message is longer than any of a network test"));
+        }
+        // Room is made as it comes: a length alone costs nothing.
+        let mut body = Vec::new();
+        while body.len() < length {
+            let from = body.len();
+            body.resize((from + (1 << 20)).min(length), 0);
+            self.fill(&mut body[from..], until, stop)?;
+        }
+        if !self.key.is_proved(&[&place(!self.opened, self.heard), &body], code) {
+            return Err(wrong("a message is not by the other side of this test"));
+        }
+        self.heard += 1;
+        serde_json::from_slice(&body).map_err(|e| wrong(&format!("a message cannot be read: {e}")))
+    }
+
+    fn fill(&mut self, mut into: &mut [u8], until: Instant, stop: &AtomicBool) -> io::Result<()> {
+        while !into.is_empty() {
+            match self.stream.read(into) {
+                Ok(0) => {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"));
+                }
+                Ok(n) => into = &mut into[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    if stop.load(Ordering::Relaxed) {
+                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it was told to stop"));
+                    }
+                    if Instant::now() >= until {
+                        return Err(io::Error::new(
+                            io::ErrorKind::TimedOut,
+                            "nothing was heard of it in time",
+                        ));
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection itself, to look whether it is still there.
+    pub fn watched(&self) -> io::Result<TcpStream> {
+        self.stream.try_clone()
+    }
+}
+
+/// Waits until a connection is closed by its other end, or `over`. Says whether it was closed.
+pub fn is_closed_before(stream: &TcpStream, over: &AtomicBool) -> bool {
+    let mut byte = [0];
+    while !over.load(Ordering::Acquire) {
+        match stream.peek(&mut byte) {
+            Ok(0) => return true,
+            // Something was said, which is read later.
+            Ok(_) => std::thread::sleep(LOOK),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                ) => {}
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn two(key: &NetKey, other: &NetKey) -> (Session, Session) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (b, _) = listener.accept().unwrap();
+        (Session::new(a, key.clone(), true).unwrap(), Session::new(b, other.clone(), false).unwrap())
+    }
+
+    #[test]
+    fn what_is_said_is_heard_in_order_and_by_nobody_without_the_key() {
+        let (never, wait) = (AtomicBool::new(false), Duration::from_secs(5));
+        let key = NetKey::random();
+        let (mut a, mut b) = two(&key, &key);
+        a.say(&"one").unwrap();
+        a.say(&2).unwrap();
+        assert_eq!(b.hear::<String>(wait, &never).unwrap(), "one");
+        assert_eq!(b.hear::<u32>(wait, &never).unwrap(), 2);
+        b.say(&vec![3; 100_000]).unwrap();
+        assert_eq!(a.hear::<Vec<u32>>(wait, &never).unwrap().len(), 100_000);
+        let (mut a, mut b) = two(&key, &NetKey::random());
+        a.say(&"one").unwrap();
+        assert!(b.hear::<String>(wait, &never).unwrap_err().to_string().contains("not by the other side"));
+    }
+
+    #[test]
+    fn a_message_again_a_length_without_end_and_silence_are_refused() {
+        let (never, wait) = (AtomicBool::new(false), Duration::from_secs(5));
+        let key = NetKey::random();
+        let (mut a, mut b) = two(&key, &key);
+        a.say(&1).unwrap();
+        a.said = 0;
+        a.say(&1).unwrap();
+        assert_eq!(b.hear::<u32>(wait, &never).unwrap(), 1);
+        assert!(b.hear::<u32>(wait, &never).is_err(), "said twice");
+        let (mut a, mut b) = two(&key, &key);
+        a.stream.write_all(&[0xff; 36]).unwrap();
+        assert!(b.hear::<u32>(wait, &never).unwrap_err().to_string().contains("longer"));
+        assert_eq!(b.hear::<u32>(Duration::ZERO, &never).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let told = b.hear::<u32>(wait, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(told.kind(), io::ErrorKind::ConnectionAborted);
+        drop(a);
+        assert_eq!(b.hear::<u32>(wait, &never).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

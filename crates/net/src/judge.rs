@@ -1,0 +1,594 @@
+//! What hosts recorded of a stage -> rates with their intervals, and what bound them. Pure.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::net::{
+    Framing, HostLoad, InterfaceLoad, NetHost, NetLane, NetLimit, NetRecord, NetStage, RoundTrips, TcpFacts,
+};
+use plimsoll_model::{Estimate, Finding, Level, Verdict};
+use plimsoll_stats::rate;
+
+use crate::address::interface_of;
+use crate::host::HostCounters;
+use crate::node::address;
+use crate::pattern::PlannedStage;
+use crate::plane::window;
+use crate::wire::{NodeRecord, RunOrder, SLICE_NS, StreamTold};
+
+const SLICE_S: f64 = SLICE_NS as f64 / 1e9;
+/// From this part of the time on a core has nothing left. Guess: interrupts are not all counted.
+const CORE_FULL: f64 = 0.9;
+/// From this part on one that is below does not explain a rate. Guess.
+const CORE_FREE: f64 = 0.8;
+/// From this part of the busy time on a window or a buffer is what bound it: more than half of the time nothing else did.
+const MOSTLY: f64 = 0.5;
+/// From this part of the link's speed after framing on the link is full. Guess: shapers and clocks differ by a few parts of 1,000.
+const LINK_FULL: f64 = 0.95;
+/// The same of a cap that was given.
+const CAP_REACHED: f64 = 0.95;
+/// Of sent bytes; beyond it loss is worth a word.
+const LOSSY: f64 = 0.001;
+/// Streams that have something to send for a smaller part of the time are held up by their own program.
+const BUSY: f64 = 0.9;
+/// Of all CPU time; beyond it what was measured is the hypervisor's. As in the validity checks of other runs.
+const STOLEN: f64 = 0.10;
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// A stage, as its hosts saw it.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// From, and to.
+    pub lanes: Vec<(usize, usize)>,
+    /// By host.
+    pub nodes: BTreeMap<usize, NodeRecord>,
+    /// Before what counts.
+    pub warmup_ns: u64,
+    /// What counts.
+    pub measured_ns: u64,
+    /// Of each lane.
+    pub streams: u16,
+}
+
+impl Measured {
+    fn ends(&self, lane: usize, host: usize, sends: bool) -> Vec<&StreamTold> {
+        let of = |s: &&StreamTold| s.lane as usize == lane && s.sends == sends;
+        let mut out: Vec<_> =
+            self.nodes.get(&host).map(|n| n.streams.iter().filter(of).collect()).unwrap_or_default();
+        out.sort_by_key(|s| s.stream);
+        out
+    }
+
+    /// Places of the slices that count.
+    fn window(&self) -> std::ops::Range<usize> {
+        let first = self.warmup_ns / SLICE_NS;
+        first as usize..(first + self.measured_ns / SLICE_NS) as usize
+    }
+
+    /// What arrived on a lane in each slice that counts.
+    fn arrived(&self, lane: usize) -> Vec<f64> {
+        let streams = self.ends(lane, self.lanes[lane].1, false);
+        let at = |i: usize| streams.iter().filter_map(|s| s.slices.get(i)).sum::<u64>() as f64;
+        self.window().map(at).collect()
+    }
+
+    /// Why a lane has no rate.
+    fn void(&self, lane: usize, names: &dyn Fn(usize) -> String) -> Option<String> {
+        let (from, to) = self.lanes[lane];
+        let both = [(from, true), (to, false)];
+        for (host, sends) in both {
+            let ends = self.ends(lane, host, sends);
+            if ends.len() != usize::from(self.streams) {
+                return Some(format!("{} told of {} of {} streams", names(host), ends.len(), self.streams));
+            }
+            if let Some((at, why)) = ends.iter().find_map(|s| s.ended.clone()) {
+                return Some(format!(
+                    "a stream ended {:.1} s after the start at {}: {why}",
+                    at as f64 / 1e9,
+                    names(host)
+                ));
+            }
+            let late_ns = self.nodes.get(&host).map_or(0, |n| n.late_ns);
+            if late_ns > self.warmup_ns {
+                return Some(format!(
+                    "{} began {:.1} s late, after the warm-up",
+                    names(host),
+                    late_ns as f64 / 1e9
+                ));
+            }
+            if self.nodes.get(&host).is_some_and(|n| n.interrupted) {
+                return Some(format!("{} was told to stop", names(host)));
+            }
+        }
+        None
+    }
+}
+
+/// What arrived per second on all lanes, without an interval: to choose by.
+pub fn plain_rate(measured: &Measured) -> f64 {
+    let window_s = measured.measured_ns as f64 / 1e9;
+    (0..measured.lanes.len()).map(|lane| measured.arrived(lane).iter().sum::<f64>()).sum::<f64>() / window_s
+}
+
+/// A rate, or why there is none.
+fn estimate(slices: &[f64]) -> (Option<Estimate>, Option<String>) {
+    match rate::estimate(slices, SLICE_S) {
+        Verdict::Known(e) => (Some(e), None),
+        Verdict::Inconclusive(why) => (None, Some(why)),
+    }
+}
+
+fn sum(of: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+    of.reduce(|a, b| a.iter().zip(&b).map(|(x, y)| x + y).collect()).unwrap_or_default()
+}
+
+/// All of a stage.
+pub fn stage(
+    planned: &PlannedStage,
+    measured: &Measured,
+    hosts: &[NetHost],
+    max_gbps: Option<f64>,
+) -> NetStage {
+    let names = |i: usize| hosts.get(i).map_or_else(|| i.to_string(), |h| h.name.clone());
+    let loads = host_loads(measured);
+    let lanes: Vec<NetLane> = (0..measured.lanes.len())
+        .map(|lane| {
+            let mut out = lane_of(measured, lane, hosts, &names);
+            out.limited_by = limits(&out, measured, &loads, hosts, max_gbps);
+            out
+        })
+        .collect();
+    let void: Vec<&str> = lanes.iter().filter_map(|l| l.why.as_deref()).collect();
+    let (bytes_per_s, why) = match void.first() {
+        Some(why) => (None, Some(format!("{} of {} lanes have no rate: {why}", void.len(), lanes.len()))),
+        None => estimate(&sum((0..lanes.len()).map(|lane| measured.arrived(lane)))),
+    };
+    let (pattern, title) = (planned.pattern.to_owned(), planned.title.clone());
+    NetStage { pattern, title, bytes_per_s, why, lanes, hosts: loads }
+}
+
+fn lane_of(measured: &Measured, lane: usize, hosts: &[NetHost], names: &dyn Fn(usize) -> String) -> NetLane {
+    let (from, to) = measured.lanes[lane];
+    let (senders, receivers) = (measured.ends(lane, from, true), measured.ends(lane, to, false));
+    let order = RunOrder { at_ns: 0, warmup_ns: measured.warmup_ns, measured_ns: measured.measured_ns };
+    let (bytes_per_s, why) = match measured.void(lane, names) {
+        Some(why) => (None, Some(why)),
+        None => estimate(&measured.arrived(lane)),
+    };
+    let windows: Vec<(TcpFacts, TcpFacts)> = senders.iter().filter_map(|s| window(&s.tcp, &order)).collect();
+    let last = windows.first().map(|w| w.1);
+    let own = |s: Option<&&StreamTold>| s.and_then(|s| address(&s.local));
+    let (from_at, to_at) = (own(senders.first()), own(receivers.first()));
+    let framing = last.and_then(|f| f.mss_bytes).zip(from_at).map(|(mss, at)| {
+        Framing::of(mss, last.and_then(|f| f.has_timestamps).unwrap_or(false), at.is_ipv6())
+    });
+    let interface = |host: usize, at: Option<std::net::SocketAddr>| {
+        let found = at.zip(hosts.get(host)).and_then(|(at, h)| interface_of(&h.interfaces, at));
+        found.map(|i| i.name.clone()).unwrap_or_default()
+    };
+    let grown = |field: fn(&TcpFacts) -> Option<u64>| -> Option<f64> {
+        let each: Option<Vec<u64>> =
+            windows.iter().map(|(a, b)| Some(field(b)?.saturating_sub(field(a)?))).collect();
+        each.filter(|e| !e.is_empty()).map(|e| e.iter().sum::<u64>() as f64)
+    };
+    let share =
+        |part: Option<f64>, whole: Option<f64>| part.zip(whole).and_then(|(p, w)| (w > 0.0).then(|| p / w));
+    let busy_us = grown(|f| f.busy_us);
+    // The facts are taken at the seconds of the window: the last of them is a little before its end.
+    let watched_us = senders.iter().map(|s| watched_ns(&s.tcp, &order)).sum::<u64>() as f64 / 1e3;
+    let pings = measured.nodes.get(&from).and_then(|n| n.pings.iter().find(|p| p.lane as usize == lane));
+    let text = |at: Option<std::net::SocketAddr>| at.map(|a| a.ip().to_string()).unwrap_or_default();
+    NetLane {
+        from,
+        to,
+        streams: measured.streams,
+        bytes_per_s,
+        why,
+        from_address: text(from_at),
+        to_address: text(to_at),
+        from_interface: interface(from, from_at),
+        to_interface: interface(to, to_at),
+        framing,
+        path_mtu_bytes: last.and_then(|f| f.path_mtu_bytes),
+        congestion_control: senders.first().map(|s| s.congestion_control.clone()).unwrap_or_default(),
+        retransmitted_share: share(grown(|f| f.retransmitted_bytes), grown(|f| f.sent_bytes)),
+        receiver_limited_share: share(grown(|f| f.receiver_limited_us), busy_us),
+        send_buffer_limited_share: share(grown(|f| f.send_buffer_limited_us), busy_us),
+        busy_share: share(busy_us, Some(watched_us)).map(|s| s.min(1.0)),
+        idle: pings.and_then(|p| round_trips(&p.idle_us)),
+        loaded: pings.and_then(|p| round_trips(&p.loaded_us)),
+        limited_by: Vec::new(),
+        slices: receivers.iter().map(|s| s.slices.clone()).collect(),
+        tcp: senders.iter().map(|s| s.tcp.iter().map(|(at, f)| (*at as f64 / 1e9, *f)).collect()).collect(),
+    }
+}
+
+fn watched_ns(tcp: &[(u64, TcpFacts)], order: &RunOrder) -> u64 {
+    let first = tcp.iter().map(|t| t.0).find(|at| *at >= order.warmup_ns);
+    first.zip(tcp.last()).map_or(0, |(first, last)| last.0 - first)
+}
+
+fn round_trips(us: &[u32]) -> Option<RoundTrips> {
+    let mut sorted = us.to_vec();
+    sorted.sort_unstable();
+    let at = |q: f64| sorted[((sorted.len() as f64 * q).ceil() as usize).clamp(1, sorted.len()) - 1];
+    let max_us = *sorted.last()?;
+    Some(RoundTrips { count: us.len() as u64, p50_us: at(0.5), p99_us: at(0.99), max_us })
+}
+
+/// What each host did.
+fn host_loads(measured: &Measured) -> Vec<HostLoad> {
+    let of = |(host, node): (&usize, &NodeRecord)| {
+        let lanes = |is: &dyn Fn(&(usize, usize)) -> bool| {
+            let chosen: Vec<usize> = (0..measured.lanes.len()).filter(|l| is(&measured.lanes[*l])).collect();
+            sum(chosen.into_iter().map(|l| measured.arrived(l)))
+        };
+        let (out, into) = (lanes(&|l| l.0 == *host), lanes(&|l| l.1 == *host));
+        let gib = (out.iter().sum::<f64>() + into.iter().sum::<f64>()) / GIB;
+        let (before, after) = (&node.before, &node.after);
+        let cores: Vec<[f64; 4]> = before.cores.iter().zip(&after.cores).map(|(b, a)| grown(b, a)).collect();
+        let busy_s = cores.iter().map(|c| c[0]).sum::<f64>() / TICKS_PER_S;
+        let all: f64 = cores.iter().map(|c| c[2]).sum();
+        let part = |c: &[f64; 4], i: usize| if c[2] > 0.0 { c[i] / c[2] } else { 0.0 };
+        let window_s = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+        HostLoad {
+            host: *host,
+            out_bytes_per_s: estimate(&out).0,
+            in_bytes_per_s: estimate(&into).0,
+            cpu_s_per_gib: (gib > 0.0).then(|| (after.process_s - before.process_s) / gib),
+            machine_cpu_s_per_gib: (gib > 0.0).then(|| busy_s / gib),
+            busiest_core: cores.iter().map(|c| part(c, 0)).reduce(f64::max),
+            busiest_softirq: cores.iter().map(|c| part(c, 3)).reduce(f64::max),
+            process_cores: (window_s > 0.0).then(|| (after.process_s - before.process_s) / window_s),
+            stolen_share: (all > 0.0).then(|| cores.iter().map(|c| c[1]).sum::<f64>() / all),
+            softnet_dropped: after.softnet[0].saturating_sub(before.softnet[0]),
+            softnet_squeezed: after.softnet[1].saturating_sub(before.softnet[1]),
+            interfaces: interface_loads(before, after),
+        }
+    };
+    measured.nodes.iter().map(of).collect()
+}
+
+/// USER_HZ, which is 100 on every platform that we run on.
+const TICKS_PER_S: f64 = 100.0;
+
+fn grown(before: &[u64; 4], after: &[u64; 4]) -> [f64; 4] {
+    [0, 1, 2, 3].map(|i| after[i].saturating_sub(before[i]) as f64)
+}
+
+fn interface_loads(before: &HostCounters, after: &HostCounters) -> Vec<InterfaceLoad> {
+    let s = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+    let one = |(name, a): (&String, &[u64; 4])| {
+        let b = before.interfaces.get(name)?;
+        let grown = |i: usize| a[i].saturating_sub(b[i]);
+        (s > 0.0 && grown(0) + grown(1) > 0).then(|| InterfaceLoad {
+            name: name.clone(),
+            received_bytes_per_s: grown(0) as f64 / s,
+            sent_bytes_per_s: grown(1) as f64 / s,
+            dropped: grown(2),
+            errors: grown(3),
+        })
+    };
+    after.interfaces.iter().filter_map(one).collect()
+}
+
+/// What bound a lane, with what was seen.
+fn limits(
+    lane: &NetLane,
+    measured: &Measured,
+    loads: &[HostLoad],
+    hosts: &[NetHost],
+    max_gbps: Option<f64>,
+) -> Vec<NetLimit> {
+    let Some(rate) = lane.bytes_per_s.map(|e| e.value) else { return Vec::new() };
+    let limit = |kind: &str, text: String| NetLimit { kind: kind.into(), text };
+    let name = |i: usize| hosts.get(i).map_or("?", |h| h.name.as_str());
+    let load = |host: usize| loads.iter().find(|l| l.host == host);
+    let core = |host: usize| load(host).and_then(|l| l.busiest_core).unwrap_or(0.0);
+    let (out, into) = (
+        load(lane.from).and_then(|l| l.out_bytes_per_s).map_or(rate, |e| e.value),
+        load(lane.to).and_then(|l| l.in_bytes_per_s).map_or(rate, |e| e.value),
+    );
+    let mut found = Vec::new();
+    if let Some(cap) = max_gbps
+        && out.max(into) * 8e-9 >= cap * CAP_REACHED
+    {
+        found.push(limit(
+            "cap",
+            format!("--max-gbps {cap}: {:.3} Gbit/s of it was used", out.max(into) * 8e-9),
+        ));
+    }
+    if let Some(framing) = lane.framing {
+        for (host, interface, all, way) in
+            [(lane.from, &lane.from_interface, out, "out of"), (lane.to, &lane.to_interface, into, "into")]
+        {
+            let speed = hosts
+                .get(host)
+                .and_then(|h| h.interfaces.iter().find(|i| i.name == *interface)?.speed_mbit_per_s);
+            let used = speed.map(|s| all * 8e-6 / framing.line_share() / s as f64);
+            if let Some((speed, used)) = speed.zip(used).filter(|(_, used)| *used >= LINK_FULL) {
+                found.push(limit(
+                    "link",
+                    format!(
+                        "the link {way} {} ({interface}, {speed} Mbit/s): {:.0} % of it after framing",
+                        name(host),
+                        100.0 * used
+                    ),
+                ));
+            }
+        }
+    }
+    for (kind, host, what) in [("sender_cpu", lane.from, "sends"), ("receiver_cpu", lane.to, "receives")] {
+        let used = load(host)
+            .map_or((0.0, 0.0), |l| (l.process_cores.unwrap_or(0.0), l.busiest_softirq.unwrap_or(0.0)));
+        // A core that others keep busy says nothing of us.
+        if core(host) >= CORE_FULL && used.0.max(used.1) >= MOSTLY {
+            found.push(limit(kind, format!(
+                "the CPU of {}, which {what}: its busiest core was busy {:.0} % of the time; this test took {:.2} cores, and the kernel's work on packets at most {:.0} % of one",
+                name(host), 100.0 * core(host), used.0, 100.0 * used.1
+            )));
+        }
+    }
+    if let Some(share) = lane.receiver_limited_share.filter(|s| *s >= MOSTLY) {
+        let buffer = hosts.get(lane.to).map_or("", |h| h.receive_buffer.as_str());
+        found.push(limit(
+            "receiver_window",
+            format!(
+                "the receive window of {}: {:.0} % of the busy time (net.ipv4.tcp_rmem: {buffer})",
+                name(lane.to),
+                100.0 * share
+            ),
+        ));
+    }
+    if let Some(share) = lane.send_buffer_limited_share.filter(|s| *s >= MOSTLY) {
+        let buffer = hosts.get(lane.from).map_or("", |h| h.send_buffer.as_str());
+        found.push(limit(
+            "send_buffer",
+            format!(
+                "the send buffer of {}: {:.0} % of the busy time (net.ipv4.tcp_wmem: {buffer})",
+                name(lane.from),
+                100.0 * share
+            ),
+        ));
+    }
+    if found.is_empty() {
+        found.push(path_or_nothing(lane, measured, core(lane.from).max(core(lane.to))));
+    }
+    found
+}
+
+/// Where neither hosts nor windows explain a rate: the path, if the data says so.
+fn path_or_nothing(lane: &NetLane, _measured: &Measured, core: f64) -> NetLimit {
+    let limit = |kind: &str, text: String| NetLimit { kind: kind.into(), text };
+    let grows = lane.idle.zip(lane.loaded).map(|(idle, loaded)| {
+        format!(
+            "; the round trip of small messages grows from {} to {} us (median)",
+            idle.p50_us, loaded.p50_us
+        )
+    });
+    let lost =
+        lane.retransmitted_share.map_or(String::new(), |s| format!("; {:.2} % were sent again", 100.0 * s));
+    let evidence = format!("{}{lost}", grows.unwrap_or_default());
+    match lane.busy_share {
+        Some(busy) if busy >= BUSY && core < CORE_FREE => {
+            let lossy = lane.retransmitted_share.is_some_and(|s| s > LOSSY);
+            let (kind, what) = if lossy {
+                ("loss", "loss on the path")
+            } else {
+                ("path", "the path (a link, shaper or switch on it)")
+            };
+            limit(
+                kind,
+                format!(
+                    "{what}: data waited to be sent {:.0} % of the time, and neither window, buffer nor CPU (busiest core {:.0} %) held it back{evidence}",
+                    100.0 * busy,
+                    100.0 * core
+                ),
+            )
+        }
+        Some(busy) => limit(
+            "inconclusive",
+            format!(
+                "not clear: data waited to be sent {:.0} % of the time, and the busiest core was busy {:.0} %, with other work or with this{evidence}",
+                100.0 * busy,
+                100.0 * core
+            ),
+        ),
+        None => limit(
+            "inconclusive",
+            format!("not clear: this kernel does not tell why a connection waits{evidence}"),
+        ),
+    }
+}
+
+/// What is said of the whole: findings, sentences, and whether it holds.
+pub fn conclude(record: &mut NetRecord) {
+    let mut findings = std::mem::take(&mut record.findings);
+    for stage in &record.stages {
+        if let Some(why) = &stage.why {
+            findings.push(Finding::new("N02", "no_rate", Level::Invalid, format!("{}: {why}.", stage.title)));
+        }
+        for load in &stage.hosts {
+            let name = record.name_of(load.host);
+            if let Some(stolen) = load.stolen_share.filter(|s| *s > STOLEN) {
+                let text = format!(
+                    "{}: the hypervisor took {:.0} % of the CPU time of {name}: the network may carry more.",
+                    stage.title,
+                    100.0 * stolen
+                );
+                findings
+                    .push(Finding::new("N03", "cpu_stolen", Level::Qualified, text).measured(stolen, STOLEN));
+            }
+            if load.softnet_dropped > 0 {
+                let text = format!(
+                    "{}: {name} dropped {} packets before it looked at them (softnet): net.core.netdev_max_backlog is too small, or a core is full.",
+                    stage.title, load.softnet_dropped
+                );
+                findings.push(Finding::new("N04", "softnet_dropped", Level::Qualified, text));
+            }
+            let errors: u64 = load.interfaces.iter().map(|i| i.errors).sum();
+            if errors > 0 {
+                let text = format!(
+                    "{}: the interfaces of {name} counted {errors} errors: look at cables and optics.",
+                    stage.title
+                );
+                findings.push(Finding::new("N05", "interface_errors", Level::Qualified, text));
+            }
+        }
+        let cpu_bound =
+            stage.lanes.iter().filter(|l| l.limited_by.iter().any(|x| x.kind.ends_with("_cpu"))).count();
+        if cpu_bound > 0 {
+            let text = format!(
+                "{}: {cpu_bound} of {} lanes were bound by a CPU: the network may carry more.",
+                stage.title,
+                stage.lanes.len()
+            );
+            findings.push(Finding::new("N06", "cpu_bound", Level::Qualified, text));
+        }
+        if let Some((how, by)) = plimsoll_stats::steady::moves(&totals(stage, record.asked.warmup_s), SLICE_S)
+        {
+            let text = format!(
+                "{}: the rate {how} by {:.0} % within the window: credits of a cloud's NIC, or others on the path.",
+                stage.title,
+                100.0 * by.abs()
+            );
+            findings.push(Finding::new("N07", "not_steady", Level::Qualified, text));
+        }
+    }
+    let boots: Vec<&str> = record.hosts.iter().map(|h| h.boot_id.as_str()).collect();
+    let shared = (1..boots.len()).find(|i| !boots[*i].is_empty() && boots[..*i].contains(&boots[*i]));
+    if let Some(i) = shared {
+        let text = format!(
+            "{} is on the same machine as another host of this test: what lies between them is that machine, not a network.",
+            record.name_of(i)
+        );
+        findings.push(Finding::new("N08", "same_machine", Level::Qualified, text));
+    }
+    record.findings = findings;
+    record.valid = !record.stages.is_empty() && record.findings.iter().all(|f| f.level != Level::Invalid);
+    record.sentences = crate::words::sentences(record);
+}
+
+/// All lanes of a stage together, slice by slice, of the window.
+fn totals(stage: &NetStage, warmup_s: f64) -> Vec<f64> {
+    let from = (warmup_s / SLICE_S).round() as usize;
+    let streams = stage.lanes.iter().flat_map(|l| &l.slices);
+    let of = |s: &Vec<u64>| s.iter().skip(from).map(|b| *b as f64).collect::<Vec<_>>();
+    sum(streams.map(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::PingRecord;
+
+    fn facts(at_s: u64, rwnd: u64, again: u64) -> (u64, TcpFacts) {
+        let f = TcpFacts {
+            has_timestamps: Some(true),
+            mss_bytes: Some(1448),
+            busy_us: Some(at_s * 1_000_000),
+            receiver_limited_us: Some(at_s * rwnd),
+            send_buffer_limited_us: Some(0),
+            sent_bytes: Some(at_s * 50_000_000),
+            retransmitted_bytes: Some(at_s * again),
+            ..TcpFacts::default()
+        };
+        (at_s * 1_000_000_000, f)
+    }
+
+    /// One lane of one stream: 5 MB in each slice, 1 s of warm-up, 3 s measured.
+    fn measured(rwnd: u64, again: u64, core: u64) -> Measured {
+        let stream = |sends| StreamTold {
+            sends,
+            slices: vec![5_000_000; 40],
+            tcp: if sends { (0..=4).map(|s| facts(s, rwnd, again)).collect() } else { vec![] },
+            local: if sends { "10.0.0.1:5" } else { "[::ffff:10.0.0.2]:6" }.into(),
+            ..StreamTold::default()
+        };
+        let after = HostCounters {
+            cores: vec![[core, 0, 100, core / 2 + 5]],
+            at_ns: 3_000_000_000,
+            process_s: 1.0,
+            ..HostCounters::default()
+        };
+        let before = HostCounters { cores: vec![[0; 4]], ..HostCounters::default() };
+        let pings = vec![PingRecord { lane: 0, idle_us: vec![100; 9], loaded_us: vec![2000; 99] }];
+        let node = |sends| NodeRecord {
+            streams: vec![stream(sends)],
+            pings: if sends { pings.clone() } else { vec![] },
+            before: before.clone(),
+            after: after.clone(),
+            ..NodeRecord::default()
+        };
+        Measured {
+            lanes: vec![(0, 1)],
+            nodes: [(0, node(true)), (1, node(false))].into(),
+            warmup_ns: 1_000_000_000,
+            measured_ns: 3_000_000_000,
+            streams: 1,
+        }
+    }
+
+    fn hosts() -> Vec<NetHost> {
+        ["a", "b"].map(|n| NetHost { name: n.into(), boot_id: n.into(), ..NetHost::default() }).into()
+    }
+
+    fn planned() -> PlannedStage {
+        PlannedStage { pattern: "pairs", title: "a to b".into(), lanes: vec![(0, 1)] }
+    }
+
+    fn kind(m: &Measured, cap: Option<f64>) -> String {
+        stage(&planned(), m, &hosts(), cap).lanes[0].limited_by[0].kind.clone()
+    }
+
+    #[test]
+    fn a_lane_has_its_rate_its_framing_and_its_round_trips() {
+        let stage = stage(&planned(), &measured(0, 50_000, 10), &hosts(), None);
+        let lane = &stage.lanes[0];
+        let rate = lane.bytes_per_s.unwrap();
+        assert_eq!((rate.value, rate.low, rate.high), (50e6, 50e6, 50e6));
+        assert_eq!(lane.framing.unwrap().formula(), "1448/1514 = 95.6 %");
+        assert_eq!((lane.idle.unwrap().p50_us, lane.loaded.unwrap().p99_us), (100, 2000));
+        assert!((lane.retransmitted_share.unwrap() - 0.001).abs() < 1e-9);
+        assert_eq!((lane.from_address.as_str(), lane.to_address.as_str()), ("10.0.0.1", "10.0.0.2"));
+        assert_eq!(stage.bytes_per_s.unwrap().value, 50e6);
+        assert_eq!(stage.hosts[1].in_bytes_per_s.unwrap().value, 50e6);
+        assert!(stage.hosts[1].out_bytes_per_s.is_none());
+    }
+
+    #[test]
+    fn what_bound_it_is_what_the_data_says() {
+        assert_eq!(kind(&measured(0, 0, 10), None), "path");
+        assert_eq!(kind(&measured(0, 500_000, 10), None), "loss");
+        assert_eq!(kind(&measured(700_000, 0, 10), None), "receiver_window");
+        assert_eq!(kind(&measured(0, 0, 95), None), "sender_cpu");
+        assert_eq!(kind(&measured(0, 0, 85), None), "inconclusive");
+        assert_eq!(kind(&measured(0, 0, 10), Some(0.41)), "cap");
+        assert_eq!(kind(&measured(0, 0, 10), Some(1.0)), "path");
+    }
+
+    #[test]
+    fn what_ended_early_came_late_or_is_not_told_has_no_rate() {
+        let why = |change: &dyn Fn(&mut Measured)| {
+            let mut m = measured(0, 0, 10);
+            change(&mut m);
+            let stage = stage(&planned(), &m, &hosts(), None);
+            assert!(stage.bytes_per_s.is_none() && stage.lanes[0].limited_by.is_empty());
+            stage.why.unwrap()
+        };
+        let ended =
+            why(&|m| m.nodes.get_mut(&1).unwrap().streams[0].ended = Some((1_500_000_000, "reset".into())));
+        assert!(ended.contains("1.5 s after the start at b: reset"), "{ended}");
+        assert!(
+            why(&|m| m.nodes.get_mut(&0).unwrap().late_ns = 2_000_000_000).contains("a began 2.0 s late")
+        );
+        assert!(why(&|m| drop(m.nodes.remove(&1))).contains("b told of 0 of 1 streams"));
+    }
+
+    #[test]
+    fn round_trips_are_ranked() {
+        let all: Vec<u32> = (1..=200).rev().collect();
+        let r = round_trips(&all).unwrap();
+        assert_eq!((r.count, r.p50_us, r.p99_us, r.max_us), (200, 100, 198, 200));
+        assert!(round_trips(&[]).is_none());
+    }
+}

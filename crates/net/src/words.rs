@@ -1,0 +1,139 @@
+//! What a record says, in sentences.
+
+use plimsoll_model::Estimate;
+use plimsoll_model::net::{NetLane, NetRecord, NetStage};
+
+/// `0.382 Gbit/s +-0.1 %`.
+pub fn gbit(e: &Estimate) -> String {
+    let value = e.value * 8e-9;
+    let digits = if value >= 10.0 {
+        1
+    } else if value >= 1.0 {
+        2
+    } else {
+        3
+    };
+    let width = e.relative_half_width();
+    // An interval whose ends are at the limit of what is shown is still one.
+    if width.is_finite() {
+        format!("{value:.digits$} Gbit/s \u{b1}{:.1} %", 100.0 * width)
+    } else {
+        format!("{value:.digits$} Gbit/s")
+    }
+}
+
+/// Of a lane: what it carried, of what, and what bound it.
+pub fn lane(record: &NetRecord, lane: &NetLane) -> String {
+    let (from, to) = (record.name_of(lane.from), record.name_of(lane.to));
+    let Some(e) = &lane.bytes_per_s else {
+        return format!("{from} to {to}: no rate: {}.", lane.why.as_deref().unwrap_or("not known"));
+    };
+    let wire = lane.framing.map_or(String::new(), |f| {
+        format!(
+            ", {:.3} Gbit/s with headers (payload is {})",
+            e.value * 8e-9 / f.payload_share(),
+            f.formula()
+        )
+    });
+    let speed = record
+        .hosts
+        .get(lane.from)
+        .and_then(|h| h.interfaces.iter().find(|i| i.name == lane.from_interface)?.speed_mbit_per_s);
+    let line = speed.zip(lane.framing).map_or(String::new(), |(s, f)| {
+        format!(
+            ", {:.0} % of the link's {s} Mbit/s after framing",
+            100.0 * e.value * 8e-6 / f.line_share() / s as f64
+        )
+    });
+    let bound: Vec<&str> = lane.limited_by.iter().map(|l| l.text.as_str()).collect();
+    let bound = if bound.is_empty() { String::new() } else { format!(" Limited by: {}.", bound.join("; ")) };
+    format!("{from} to {to}: {} payload{wire}{line}.{bound}", gbit(e))
+}
+
+/// Stages of a pattern that have a rate.
+fn of<'a>(record: &'a NetRecord, pattern: &'a str) -> impl Iterator<Item = (&'a NetStage, Estimate)> + 'a {
+    record.stages.iter().filter(move |s| s.pattern == pattern).filter_map(|s| Some((s, s.bytes_per_s?)))
+}
+
+/// The record in sentences, what matters most first.
+pub fn sentences(record: &NetRecord) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut pairs: Vec<&NetLane> =
+        record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes).collect();
+    if record.hosts.len() == 2 {
+        out.extend(pairs.iter().map(|l| lane(record, l)));
+        out.extend(of(record, "pairs-together").map(|(s, e)| {
+            let each: Vec<String> = s
+                .lanes
+                .iter()
+                .filter_map(|l| {
+                    Some(format!(
+                        "{} to {} {}",
+                        record.name_of(l.from),
+                        record.name_of(l.to),
+                        gbit(&l.bytes_per_s?)
+                    ))
+                })
+                .collect();
+            format!("Both ways at once: {} ({}).", gbit(&e), each.join(", "))
+        }));
+    } else {
+        pairs.retain(|l| l.bytes_per_s.is_some());
+        let rate = |l: &NetLane| l.bytes_per_s.map_or(0.0, |e| e.value);
+        pairs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+        if let (Some(worst), Some(best)) = (pairs.first(), pairs.last()) {
+            let median = rate(pairs[pairs.len() / 2]) * 8e-9;
+            out.push(format!(
+                "Pairs: median {median:.3} Gbit/s, worst {}, best {}.",
+                named(record, worst),
+                named(record, best)
+            ));
+            let slow: Vec<String> = pairs
+                .iter()
+                .filter(|l| rate(l) * 8e-9 < 0.8 * median)
+                .take(5)
+                .map(|l| named(record, l))
+                .collect();
+            if !slow.is_empty() {
+                out.push(format!("Below 80 % of the median: {}.", slow.join(", ")));
+            }
+            out.push(format!("The worst pair: {}", lane(record, worst)));
+        }
+        for (pattern, words) in [("in", "takes in"), ("out", "gives out")] {
+            let mut each: Vec<_> = of(record, pattern).collect();
+            each.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
+            if let (Some(least), Some(most)) = (each.first(), each.last()) {
+                out.push(format!(
+                    "A host {words} {} at least ({}), {} at most ({}).",
+                    gbit(&least.1),
+                    least.0.title,
+                    gbit(&most.1),
+                    most.0.title
+                ));
+            }
+        }
+    }
+    out.extend(of(record, "all-to-all").map(|(_, e)| format!("Each to each at once: {} in all.", gbit(&e))));
+    let halves: Vec<Estimate> = of(record, "bisection").map(|(_, e)| e).collect();
+    if let Some(least) = halves.iter().copied().reduce(|a, b| if b.value < a.value { b } else { a }) {
+        let mean = halves.iter().map(|e| e.value).sum::<f64>() / halves.len() as f64 * 8e-9;
+        out.push(format!(
+            "Bisection, both directions, of {} draws: {} at least, {mean:.3} Gbit/s in the mean.",
+            halves.len(),
+            gbit(&least)
+        ));
+    }
+    for (pattern, words) in [
+        ("to-servers", "Clients to servers"),
+        ("from-servers", "Servers to clients"),
+        ("east-west", "Among the servers, each to each"),
+    ] {
+        out.extend(of(record, pattern).map(|(_, e)| format!("{words}: {} in all.", gbit(&e))));
+    }
+    out
+}
+
+fn named(record: &NetRecord, l: &NetLane) -> String {
+    let rate = l.bytes_per_s.map_or(0.0, |e| e.value * 8e-9);
+    format!("{} to {} with {rate:.3} Gbit/s", record.name_of(l.from), record.name_of(l.to))
+}

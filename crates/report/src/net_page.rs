@@ -1,0 +1,147 @@
+//! A network test as one self-contained page: what it says, the pairs as a heat map, the tables. It needs no script.
+
+use plimsoll_model::net::NetRecord;
+use plimsoll_model::text::{clean, printable};
+
+use crate::net;
+use crate::table::escape;
+
+/// A pair below this part of the median is marked.
+const SLOW: f64 = 0.8;
+
+/// Cells are coloured by their part of the best pair; text stays readable at either end, and slow pairs are told in words, too.
+const STYLE: &str = "\
+:root{color-scheme:light dark;--empty:#fff;--full:#8ecae6;--ink:#111;--rule:#ccc;--slow:#b00020}\
+@media(prefers-color-scheme:dark){:root{--empty:#16181c;--full:#1f5f80;--ink:#eee;--rule:#444;--slow:#ff8a80}}\
+body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;background:var(--empty);color:var(--ink)}\
+table{border-collapse:collapse;margin:1rem 0;display:block;overflow-x:auto}caption{text-align:left;font-weight:600}\
+th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:left;white-space:nowrap}\
+.heat td{text-align:right;font-variant-numeric:tabular-nums;border:1px solid var(--rule)}\
+.heat td.slow{outline:2px solid var(--slow);outline-offset:-2px;font-weight:600}";
+
+/// The page.
+pub fn net_html(record: &NetRecord) -> String {
+    let title = format!("Network test {}: {}", record.id, net::status(record));
+    let said: String = record.sentences.iter().map(|s| format!("<p>{}</p>", text(s))).collect();
+    let found = |f: &plimsoll_model::Finding| format!("<li>{} {}</li>", text(&f.code), text(&f.text));
+    let findings: String = record.findings.iter().map(found).collect();
+    let findings =
+        if findings.is_empty() { findings } else { format!("<h2>Findings</h2><ul>{findings}</ul>") };
+    let tables: String = net::tables(record).iter().map(crate::table::Table::html).collect();
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta name=\"generator\" content=\"plimsoll {}\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body><main><h1>{}</h1>{said}{}{findings}{}<p>{}</p></main></body>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+        text(&title),
+        text(&title),
+        heat_map(record),
+        tables,
+        text(&net::how(record)),
+    );
+    printable(&page, false).into_owned()
+}
+
+fn text(raw: &str) -> String {
+    escape(&clean(raw)).to_string()
+}
+
+/// What each pair carried alone: senders are rows. Nothing where there are two hosts only.
+fn heat_map(record: &NetRecord) -> String {
+    let n = record.hosts.len();
+    let rate = |from: usize, to: usize| {
+        net::pair(record, from, to).and_then(|l| l.bytes_per_s).map(|e| e.value * 8e-9)
+    };
+    let mut all: Vec<f64> = (0..n * n).filter_map(|i| rate(i / n, i % n)).collect();
+    all.sort_by(f64::total_cmp);
+    let (Some(best), true) = (all.last().copied(), n > 2) else { return String::new() };
+    let median = all[all.len() / 2];
+    let names: Vec<String> = record.hosts.iter().map(|h| text(&h.name)).collect();
+    let heads: String = names.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let cell = |from: usize, to: usize| match rate(from, to) {
+        Some(x) => {
+            let part = 100.0 * x / best.max(f64::MIN_POSITIVE);
+            let (class, word) = if x < SLOW * median { (" class=\"slow\"", " slow") } else { ("", "") };
+            format!(
+                "<td{class} style=\"background:color-mix(in srgb,var(--full) {part:.0}%,var(--empty))\" title=\"{} to {}\">{x:.3}{word}</td>",
+                names[from], names[to]
+            )
+        }
+        None => format!("<td>{}</td>", if from == to { "" } else { "?" }),
+    };
+    let row = |from: usize| {
+        let cells: String = (0..n).map(|to| cell(from, to)).collect();
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", names[from])
+    };
+    format!(
+        "<table class=\"heat\"><caption>Gbit/s of payload from the row's host to the column's, one direction of a pair at a time; slow: below \
+         80 % of the median</caption><thead><tr><td></td>{heads}</tr></thead><tbody>{}</tbody></table>",
+        (0..n).map(row).collect::<String>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::Estimate;
+    use plimsoll_model::net::{NetAsked, NetHost, NetLane, NetStage};
+
+    use super::*;
+
+    fn record() -> NetRecord {
+        let lane = |from: usize, to: usize| NetLane {
+            from,
+            to,
+            bytes_per_s: Some(Estimate::symmetric(if (from, to) == (2, 0) { 50e6 } else { 125e6 }, 1e6, 9.0)),
+            ..NetLane::default()
+        };
+        let lanes = (0..9).filter(|i| i / 3 != i % 3).map(|i| lane(i / 3, i % 3)).collect();
+        let host = |name: &str| NetHost { name: name.into(), ..NetHost::default() };
+        NetRecord {
+            format: plimsoll_model::net::NET_FORMAT.into(),
+            id: "net-1".into(),
+            plimsoll_version: "1".into(),
+            commit: String::new(),
+            made_at: "2026-11-23T00:00:00Z".into(),
+            asked: NetAsked::default(),
+            hosts: vec![host("a"), host("<b>"), host("c\u{1b}[31m")],
+            streams_tried: Vec::new(),
+            stages: vec![NetStage {
+                pattern: "pairs".into(),
+                title: "all".into(),
+                bytes_per_s: None,
+                why: None,
+                lanes,
+                hosts: Vec::new(),
+            }],
+            findings: Vec::new(),
+            sentences: vec!["It <carries>.".into()],
+            valid: true,
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn pairs_are_a_heat_map_slow_ones_are_told_and_no_name_is_markup() {
+        let page = net_html(&record());
+        assert_eq!(page.matches("color-mix(in srgb").count(), 6);
+        assert!(page.contains("to a\">0.400 slow</td>"), "{page}");
+        assert_eq!(page.matches(" slow</td>").count(), 1);
+        assert!(page.contains("&lt;b&gt;") && !page.contains("<b>") && !page.contains('\u{1b}'));
+        assert!(page.contains("It &lt;carries&gt;.") && page.contains("content=\"plimsoll "));
+    }
+
+    #[test]
+    fn the_terminal_has_the_same() {
+        let text = crate::net_terminal(&record(), crate::Style::PLAIN);
+        assert!(
+            text.contains("to <b>")
+                && text.contains("0.400")
+                && text.lines().all(|l| l.chars().count() <= 100),
+            "{text}"
+        );
+        assert!(crate::net_markdown(&record()).contains("| a |"));
+        let mut two = record();
+        two.hosts.truncate(2);
+        assert!(!net_html(&two).contains("class=\"heat\""));
+    }
+}
