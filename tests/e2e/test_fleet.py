@@ -60,8 +60,8 @@ def fleet(plimsoll, state, embedded, tmp_path):
     token = re.search(r"plimsoll-join-\S+", up.out)[0]
     started = {}
 
-    def add(name, *flags):
-        agent = started[name] = Agent(name, token, tmp_path, embedded.env(), *flags)
+    def add(name, *flags, env=None):
+        agent = started[name] = Agent(name, token, tmp_path, embedded.env() | (env or {}), *flags)
         wait_until(lambda: f"{name} waits for orders" in agent.said(), 30, f"{name}: {agent.said()}")
         return agent
 
@@ -235,7 +235,7 @@ def test_an_agent_keeps_its_bounds(fleet, over, bucket_here, tmp_path):
 
 
 def test_flags_of_a_fleet_are_refused_by_name_where_nothing_is_measured(plimsoll):
-    for command in (["runs", "list"], ["calibrate"], ["fleet", "status"]):
+    for command in (["runs", "list"], ["fleet", "status"]):
         r = plimsoll(*command, "--fleet")
         assert r.code == 2 and "--fleet" in r.err, (command, r.err)
     r = plimsoll("object", "put", "--endpoint", "embedded", "--agents", "3")

@@ -1,5 +1,7 @@
 """What is asked for once and meant for each agent (--each)."""
 
+import json
+
 from test_fleet import bucket_here, fleet, measured, over, state, three  # noqa: F401
 
 PUT = ["object", "put", "--size", "1KiB", "--warmup", "0s", "--json"]
@@ -41,3 +43,19 @@ def test_an_embedded_server_is_started_for_agents_of_this_machine(three, over, r
     r = measured(over("object", "put", "--endpoint", "embedded", "--tier", "vultr-standard", "--size", "4KiB", "--concurrency", "6",
                       "--warmup", "0s", "--duration", "2s", "--json"))
     assert r.workload("put")["outcomes"]["ok"] > 20, r.err
+
+
+def test_each_machine_of_a_fleet_is_calibrated_and_keeps_it(fleet, over, plimsoll, state, tmp_path):  # noqa: F811
+    for name in ("lg-1", "lg-2"):
+        fleet(name, env={"XDG_STATE_HOME": str(tmp_path / "ceilings")})
+    r = over("calibrate", "--duration", "500ms", "--json")
+    assert r.code in (0, 5), r.err
+    made = r.summary
+    # One machine: by one of its agents.
+    assert list(made) == ["lg-1"] and made["lg-1"]["ops_per_s"]["null"]["value"] > 1000, made
+    status = json.loads(plimsoll("fleet", "status", "--json", env=state).out)
+    [one] = [a for a in status["agents"] if a["name"] == "lg-1"]
+    narrow = set(made["lg-1"]["ops_per_s"]) - set(made["lg-1"]["wide"])
+    assert set(one["machine"]["ceiling"]) == narrow, one
+    r = over("calibrate", "--each")
+    assert r.code == 2 and "--each" in r.err

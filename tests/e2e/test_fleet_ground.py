@@ -1,6 +1,8 @@
 """Devices and files of several agents: what two of them share is found before anything is written."""
 
+import os
 import subprocess
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -110,3 +112,75 @@ def test_a_device_that_one_agent_lacks_or_has_mounted_is_refused(fleet, over, lo
         pytest.skip("nothing can be mounted here")
     r = over("block", loop_device, *BLOCK, "--destroy-data", loop_device)
     assert r.code == 2 and f"is mounted on {mounted}" in r.err, r.err
+
+
+def test_a_shared_device_is_written_in_ranges_that_are_apart(fleet, over, loop_device):  # noqa: F811
+    for name in ("a", "b"):
+        fleet(name, "--allow-device", loop_device)
+    # A pass of each over its own half, and no byte of the other's.
+    once = ["--bs", "64KiB", "--pattern", "write", "--max-bytes", "64MiB", "--jobs", "2", "--json", "--shared", "--verify"]
+    r = measured(over("block", loop_device, *once, "--destroy-data", loop_device))
+    assert r.workload("write")["outcomes"] == {"ok": 1024}, r.err
+    with open(loop_device, "rb") as f:
+        blocks = [f.read(64 << 10) for _ in range(1024)]
+    assert all(any(b) for b in blocks), "all of it is written, once: " + str(sum(not any(b) for b in blocks))
+    # Only one of the two: its half.
+    subprocess.run(["blkdiscard", "-z", loop_device], check=True)
+    r = measured(over("block", loop_device, *once[:4], "--max-bytes", "8MiB", *once[6:8], "--shared", "--json",
+                      "--destroy-data", loop_device))
+    with open(loop_device, "rb") as f:
+        halves = [f.read(32 << 20), f.read(32 << 20)]
+    for half in halves:
+        assert any(half[: 4 << 20]) and not any(half[4 << 20 :]), "each begins at its own begin"
+
+
+def test_a_shared_image_that_is_not_there_is_refused(fleet, over, tmp_path):  # noqa: F811
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("a", "b"):
+        fleet(name, "--allow-dir", str(files))
+    image = files / "x.img"
+    r = over("block", str(image), "--size", "16MiB", *BLOCK, "--shared")
+    assert r.code == 2 and "it is not there" in r.err and "truncate" in r.err, r.err
+    with open(image, "wb") as f:
+        f.truncate(16 << 20)
+    measured(over("block", str(image), "--size", "16MiB", *BLOCK, "--jobs", "2", "--shared", "--destroy-data", str(image)))
+    with open(image, "rb") as f:
+        data = f.read()
+    assert any(data[: 8 << 20]) and any(data[8 << 20 :])
+    image.unlink()
+
+
+def test_who_only_reads_shared_files_reads_what_the_next_agent_wrote(fleet, over, tmp_path):  # noqa: F811
+    files = tmp_path / "files"
+    files.mkdir()
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'version = 1\n[targets.t]\nkind = "files"\ndirectory = "{files}"\nfile_size = "4MiB"\nbuffered = true\n[[stage]]\n'
+        'warmup = "0s"\n[[stage.workload]]\nname = "w"\nmix = { read = 1 }\njobs = 2\nstop = { duration = "5s" }\n'
+    )
+    agents = {name: fleet(name, "--allow-dir", str(files)) for name in ("a", "b")}
+    opened = {name: set() for name in agents}
+    ended = Event()
+
+    def watch():
+        while not ended.wait(0.05):
+            for name, agent in agents.items():
+                fds = Path(f"/proc/{agent.process.pid}/fd")
+                for fd in list(fds.iterdir()):
+                    try:
+                        to = os.readlink(fd)
+                    except OSError:
+                        continue
+                    if "/t." in to and to.startswith(str(files)):
+                        opened[name].add(os.path.relpath(to, files))
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    r = over("run", str(plan), "--json", "--shared")
+    ended.set()
+    watcher.join()
+    measured(r)
+    assert opened["a"] == {"plimsoll.a/t.0.0", "plimsoll.b/t.1.0"}, opened
+    assert opened["b"] == {"plimsoll.b/t.1.0", "plimsoll.a/t.0.0"}, opened
+    assert not list(files.iterdir())

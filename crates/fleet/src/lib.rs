@@ -13,7 +13,7 @@ mod error;
 mod frame;
 mod wire;
 
-pub use agent::{AgentOptions, Bounds, FleetAgent};
+pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent};
 pub use clock::{ClockFit, Echo};
 pub use conductor::{Choice, Cleaners, Fleet, FleetNet, FleetOptions, Present, ROLE, SERVER, roll_call};
 pub use frame::own::read_own_record;

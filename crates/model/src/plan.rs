@@ -85,6 +85,10 @@ pub struct RunOptions {
     /// it asks for is divided over however many there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<u32>,
+    /// Devices and images that several agents have are written by all of them, each in a range of its own; and of sets of files on a
+    /// file system that several agents have, who only reads reads what the next agent wrote. Default: false, and such a device is refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Events that somebody brings about at a known time after the first load has begun: `30s=node 3 off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mark_at: Vec<String>,
@@ -105,6 +109,7 @@ impl Default for RunOptions {
             trace: None,
             goal: None,
             each: None,
+            shared: false,
             mark_at: Vec::new(),
             on_agent_loss: AgentLoss::default(),
         }

@@ -39,10 +39,13 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Check(_)
             | Command::Net(_)
             | Command::Cleanup(_)
+            | Command::Calibrate(_)
     );
-    if matches!(command, Command::Cleanup(_) | Command::Net(_)) && args.each {
+    if matches!(command, Command::Cleanup(_) | Command::Calibrate(_) | Command::Net(_))
+        && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
+    {
         return Err(Fault::input(
-            "--each: this command has nothing that could be each agent's",
+            format!("{flag}: this command puts no load on any storage"),
             "Leave it out.",
         ));
     }
@@ -97,7 +100,8 @@ pub fn crew() -> Result<CrewChoice, Fault> {
 }
 
 /// The plan that is carried out: of all agents together, where it was asked for each of them.
-pub fn for_each(plan: Plan) -> Result<Plan, Fault> {
+pub fn for_each(mut plan: Plan) -> Result<Plan, Fault> {
+    plan.options.shared |= ARGS.get().is_some_and(|args| args.shared);
     if !ARGS.get().is_some_and(|args| args.each) {
         return Ok(plan);
     }

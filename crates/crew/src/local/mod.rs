@@ -41,6 +41,8 @@ pub struct LocalCrew {
     journal: Arc<Mutex<Journal>>,
     sampler: Option<Sampler>,
     interrupt: Interrupt,
+    /// By target: where the next agent's files lie, for those who read them.
+    next_directories: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for LocalCrew {
@@ -64,6 +66,7 @@ impl LocalCrew {
             journal,
             sampler: None,
             interrupt,
+            next_directories: BTreeMap::new(),
         }
     }
 
@@ -73,6 +76,16 @@ impl LocalCrew {
         assert!((seat as usize) < roll.len(), "an agent is one of its roll");
         self.ground.take_seat(seat, roll.len() as u32);
         (self.roll, self.seat) = (roll, seat);
+    }
+
+    /// Devices and images of these targets are every agent's: each works in a range of its own. True: this process holds them.
+    pub fn shares(&mut self, targets: BTreeMap<String, bool>) {
+        self.ground.shares(targets);
+    }
+
+    /// Who only reads files of a target reads those of the next agent, which lie there.
+    pub fn reads_files_at(&mut self, target: &str, directory: &Path) {
+        self.next_directories.insert(target.to_owned(), directory.display().to_string());
     }
 
     /// A set of files lies there, and not where the plan says: beside those of others who see the same directory.
@@ -161,7 +174,9 @@ impl Crew for LocalCrew {
                     Ready::S3(Box::new(S3Ready::new(reach)))
                 }
                 TargetSpec::Block(_) | TargetSpec::Files(_) => {
-                    Ready::Files(Box::new(FilesReady::new(name, spec)))
+                    let next = self.next_directories.get(name).map(String::as_str);
+                    let shared = self.ground.is_shared(name);
+                    Ready::Files(Box::new(FilesReady::new(name, spec).among(self.seat, shared, next)))
                 }
             };
             self.targets.insert(name.clone(), ready);

@@ -6,9 +6,9 @@ use plimsoll_engine::api::FileConfig;
 use plimsoll_engine::written::WRITERS;
 use plimsoll_engine::{DataSeed, Share, TargetConfig, WorkerSpec};
 use plimsoll_lower::{self as lower, Region, purpose};
-use plimsoll_model::Plan;
-use plimsoll_model::plan::{Pacing, TargetSpec};
-use plimsoll_setup::block::{first_object, known_size, paths_of_job};
+use plimsoll_model::plan::{FilesTarget, Pacing, TargetSpec};
+use plimsoll_model::{OpKind, Plan};
+use plimsoll_setup::block::{first_object, known_size, paths_of_job, range_of, range_unit};
 
 use super::Lot;
 use super::place::cpu_of;
@@ -19,11 +19,28 @@ use crate::error::CrewError;
 pub struct FilesReady {
     name: String,
     spec: TargetSpec,
+    /// The agent's own number.
+    seat: u32,
+    /// It is every agent's, and each has a range of it.
+    shared: bool,
+    /// The same, as the next agent has it: what is only read is read there.
+    next: Option<TargetSpec>,
 }
 
 impl FilesReady {
     pub fn new(name: &str, spec: &TargetSpec) -> Self {
-        Self { name: name.to_owned(), spec: spec.clone() }
+        Self { name: name.to_owned(), spec: spec.clone(), seat: 0, shared: false, next: None }
+    }
+
+    /// As one of several agents: its number, whether the target is everybody's, and where the next one's files lie.
+    pub fn among(self, seat: u32, shared: bool, next: Option<&str>) -> Self {
+        let next = next.and_then(|directory| match &self.spec {
+            TargetSpec::Files(f) => {
+                Some(TargetSpec::Files(FilesTarget { directory: directory.to_owned(), ..f.clone() }))
+            }
+            _ => None,
+        });
+        Self { seat, shared, next, ..self }
     }
 
     /// Block devices on which its data lies.
@@ -64,8 +81,40 @@ impl FilesReady {
         }
     }
 
-    fn config(&self, job: u32) -> TargetConfig {
-        let paths = paths_of_job(&self.name, &self.spec, job);
+    /// The range of an agent, where all have the target.
+    fn region_of(
+        &self,
+        whole: Region,
+        agent: u32,
+        agents: u32,
+        unit_bytes: u64,
+    ) -> Result<Region, CrewError> {
+        if !self.shared {
+            return Ok(whole);
+        }
+        let (at, length_bytes) = range_of(agent, agents, whole.length_bytes, unit_bytes);
+        if length_bytes == 0 {
+            return Err(CrewError::input(
+                format!(
+                    "target '{}': {} bytes are too few for {agents} agents",
+                    self.name, whole.length_bytes
+                ),
+                "Give a larger size, or use fewer agents (--agents)",
+            ));
+        }
+        Ok(Region { offset_bytes: whole.offset_bytes + at, length_bytes, ..whole })
+    }
+
+    /// The job of the next agent whose files this one's job reads: as many after that one's first as this is after its own.
+    fn next_job(&self, part: &lower::Division, parts: &[lower::Division]) -> u32 {
+        let of = |agent: u32| parts.iter().filter(|p| p.agent == agent).map(|p| p.index).collect::<Vec<_>>();
+        let agents = parts.iter().map(|p| p.agent).max().unwrap_or(0) + 1;
+        let theirs = of((part.agent + 1) % agents);
+        theirs.get(part.thread as usize % theirs.len().max(1)).copied().unwrap_or(part.index)
+    }
+
+    fn config(&self, spec: &TargetSpec, job: u32) -> TargetConfig {
+        let paths = paths_of_job(&self.name, spec, job);
         let buffered = match &self.spec {
             TargetSpec::Block(b) => b.buffered,
             TargetSpec::Files(f) => f.buffered,
@@ -91,8 +140,16 @@ impl FilesReady {
         let block = w.block.clone().unwrap_or_default();
         let series = lower::series(w, &self.spec, 0);
         let region = self.region()?;
-        let one = |part: &lower::Division| {
+        let only_reads = w.mix.iter().all(|(kind, n)| *n == 0 || *kind == OpKind::Read);
+        let next = self.next.as_ref().filter(|_| only_reads && lot.agents > 1);
+        let unit_bytes = range_unit(w);
+        let one = |part: &lower::Division| -> Result<WorkerSpec, CrewError> {
             let job = part.index;
+            let region = self.region_of(region, part.agent, lot.agents, unit_bytes)?;
+            let target = match next {
+                Some(spec) if part.agent == self.seat => self.config(spec, self.next_job(part, &lot.parts)),
+                _ => self.config(&self.spec, job),
+            };
             let seed = lower::seed(plan.seed, purpose::OPS, lot.stage, lot.workload, job);
             let arrivals = lower::seed(plan.seed, purpose::ARRIVALS, lot.stage, lot.workload, 0);
             let worker = lot.worker_of(part);
@@ -105,7 +162,7 @@ impl FilesReady {
                 }
                 other => (other.clone(), part.share()),
             };
-            WorkerSpec {
+            Ok(WorkerSpec {
                 worker,
                 stage: lot.stage,
                 workload: lot.workload,
@@ -116,16 +173,16 @@ impl FilesReady {
                 share: Share::WHOLE,
                 pacer: lower::pacer(&pacing, arrivals),
                 pace_share,
-                target: self.config(job),
+                target,
                 slots: w.concurrency,
                 stop: lower::stop_rule(w, lot.warmup_ns, part),
                 start_delay_ns: block.start_delay.map_or(0, |d| d.as_ns()),
                 trace: plan.options.trace.is_some(),
                 verify: w.verify,
                 data: DataSeed { spec: w.data, seed: lower::data_seed(plan.seed, w) },
-            }
+            })
         };
-        Ok(lot.parts.iter().map(one).collect())
+        lot.parts.iter().map(one).collect()
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Lot<'a> {
     pub spec: &'a TargetSpec,
     /// Of all agents.
     pub parts: Vec<Division>,
+    /// How many they are, those without a part among them.
+    pub agents: u32,
     /// Per agent: number of its first worker of this workload.
     pub first: Vec<u16>,
     /// The objects that it reads, where they were there already.
@@ -64,6 +66,7 @@ pub fn stage_workers(
             w,
             spec,
             parts: lower::parts(plan, w, (name, spec), roll),
+            agents: roll.len() as u32,
             first: first.clone(),
             found: order.found.get(i).and_then(Option::as_ref),
         };

@@ -70,7 +70,7 @@ impl Desk {
             voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
             joiner: Joiner::default(),
             guard: Guard::new(&options.conductor, &session),
-            machine: plimsoll_run::machine(),
+            machine: this_machine(),
             said_here: None,
             engaged: None,
             refused: None,
@@ -188,6 +188,8 @@ impl Desk {
         }
         if engaged.thread.is_finished() {
             tell(format!("done with run {}", engaged.with.run));
+            // It may have been calibrated.
+            self.machine = this_machine();
             self.engaged = None;
             self.guard.works_for(None);
             self.said_here = None;
@@ -211,6 +213,11 @@ impl Desk {
         let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
         self.voice.tell(run, Tell::Here(Box::new(here)));
     }
+}
+
+/// With the ceiling that it was found to have.
+fn this_machine() -> HostFacts {
+    HostFacts { ceiling: plimsoll_run::ceiling::ceiling(), ..plimsoll_run::machine() }
 }
 
 impl Engaged {

@@ -13,6 +13,7 @@ use plimsoll_model::plan::{Stage, TargetSpec, Workload};
 use plimsoll_model::{Event, Plan};
 use plimsoll_net::NetNode;
 use plimsoll_net::wire::NetOrder;
+use plimsoll_run::RunError;
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
@@ -96,9 +97,10 @@ impl Hands {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
             Assignment::Errand(errand) => self.errand(&errand),
+            Assignment::Calibrate { duration_ns } => self.calibrate(task, Duration::from_nanos(duration_ns)),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
-            Assignment::Muster { roll, seat, claims, apart } => {
-                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart))
+            Assignment::Muster { roll, seat, claims, apart, shared } => {
+                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart, shared))
             }
             Assignment::Watch { epoch_ns } => self.watch(epoch_ns),
             Assignment::MakeReady { stage } => self.make_ready(task, &stage),
@@ -174,6 +176,27 @@ impl Hands {
         RunDir::create_at(&free)
     }
 
+    fn calibrate(&mut self, task: u64, duration: Duration) -> Result<WorkDone, AgentRefusal> {
+        let Some(calibrate) = self.options.calibrate else {
+            return Err(AgentRefusal::new("it cannot be calibrated", "Run `plimsoll calibrate` there"));
+        };
+        let engagement = Arc::clone(&self.engagement);
+        let mut tell = |event: Event| {
+            if matches!(event, Event::Doing(_)) {
+                engagement.say(Tell::Event { task, event });
+            }
+        };
+        let runs = self.options.runs.join(RECORDS);
+        match calibrate(duration, &runs, &self.engagement.interrupt, &mut tell) {
+            Ok(made) => Ok(WorkDone::Calibrated(Box::new(made))),
+            Err(RunError::Interrupted) => {
+                Err(AgentRefusal { interrupted: true, ..AgentRefusal::new("interrupted", "") })
+            }
+            Err(RunError::Input { problem, remedy }) => Err(AgentRefusal::new(problem, remedy)),
+            Err(e) => Err(AgentRefusal::new(e.to_string().trim_end_matches('.'), "")),
+        }
+    }
+
     /// One call on a bucket of the plan: inside of our bounds, and of what the run may do there.
     fn errand(&mut self, errand: &Errand) -> Result<WorkDone, AgentRefusal> {
         self.options.bounds.check_claims(std::iter::once(&errand.told))?;
@@ -201,7 +224,7 @@ impl Hands {
         &mut self,
         roll: Vec<Rolled>,
         seat: u32,
-        (claims, apart): (&BTreeMap<String, ReachTold>, &BTreeSet<String>),
+        (claims, apart, shared): (&BTreeMap<String, ReachTold>, &BTreeSet<String>, BTreeMap<String, bool>),
     ) -> Result<WorkDone, AgentRefusal> {
         self.options.bounds.check_claims(claims.values())?;
         let (bounds, name) = (self.options.bounds.clone(), self.options.name.clone());
@@ -210,12 +233,19 @@ impl Hands {
             let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
             work.host.clone_from(&me.host);
             let agents = roll.len() as u64;
+            let all: Vec<String> = roll.iter().map(|a| a.name.clone()).collect();
             work.crew.take_seat(roll, seat);
+            work.crew.shares(shared);
             for target in apart {
                 let Some(TargetSpec::Files(files)) = work.plan.targets.get_mut(target) else { continue };
-                let own = own_directory(Path::new(&files.directory), &name);
+                let common = PathBuf::from(&files.directory);
+                let own = own_directory(&common, &name);
                 bounds.dir(&own)?;
                 work.crew.keeps_files_at(target, &own);
+                if work.plan.options.shared {
+                    let next = &all[(seat as usize + 1) % all.len()];
+                    work.crew.reads_files_at(target, &own_directory(&common, next));
+                }
                 files.directory = own.display().to_string();
             }
             let mut reaches = BTreeMap::new();
@@ -365,6 +395,7 @@ fn state_of(job: &Assignment) -> State {
         Assignment::Errand(_) | Assignment::Survey | Assignment::Muster { .. } | Assignment::Watch { .. } => {
             State::Mustering
         }
+        Assignment::Calibrate { .. } => State::Running,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,
         Assignment::Go { .. } => State::Running,

@@ -9,7 +9,7 @@ mod slew;
 mod voice;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,6 +18,10 @@ use std::time::Duration;
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Bus, BusError};
 use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_model::Event;
+use plimsoll_run::RunError;
+use plimsoll_run::ceiling::Calibration;
+use plimsoll_setup::Interrupt;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
@@ -39,9 +43,19 @@ pub struct AgentOptions {
     pub bounds: Bounds,
     /// The public key of the conductor that it obeys.
     pub conductor: String,
+    /// How its machine's ceiling is measured, where the program can: with this length of each measurement, and a place for its runs.
+    pub calibrate: Option<Calibrate>,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
 }
+
+/// Measures and keeps the ceiling of this machine.
+pub type Calibrate = fn(
+    duration: Duration,
+    runs: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Calibration, RunError>;
 
 /// An agent's clock: this machine's, or for tests another one.
 #[derive(Debug, Clone, Copy)]

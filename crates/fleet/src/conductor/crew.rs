@@ -1,6 +1,6 @@
 //! Hired agents as a run's crew.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_crew::{Crew, CrewError, Enlisted, Fill, Load, StageOrder};
@@ -11,11 +11,11 @@ use plimsoll_model::plan::{Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Event, Finding, Plan, Sample, WorkerId};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::s3::{Errands, Reach};
-use plimsoll_setup::safety::survey::Survey;
+use plimsoll_setup::safety::survey::{SeenKind, Survey};
 
 use super::ask::{Barrier, Came};
 use super::errands::FleetErrands;
-use super::ground;
+use super::ground::{self, Common};
 use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
@@ -107,10 +107,10 @@ impl FleetCrew {
         ahead_ns
     }
 
-    /// What the agents have of their own, before anything of it is touched: targets whose directory several of them see.
-    fn compare_ground(&self) -> Result<BTreeSet<String>, CrewError> {
+    /// What the agents have of their own and in common, before anything of it is touched.
+    fn compare_ground(&self) -> Result<Common, CrewError> {
         if !self.plan.targets.values().any(TargetSpec::is_on_files) {
-            return Ok(BTreeSet::new());
+            return Ok(Common::default());
         }
         let seen = self.all("looking at devices and files", |_| Assignment::Survey, &mut |_| {})?;
         let of = |(number, done): (usize, WorkDone)| match done {
@@ -118,7 +118,7 @@ impl FleetCrew {
             _ => None,
         };
         let surveys: Vec<(String, Survey)> = seen.into_iter().filter_map(of).collect();
-        ground::compare(&surveys)
+        ground::compare(&surveys, self.plan.options.shared)
     }
 
     fn arms(&self, order: &StageOrder<'_>, there: &[usize]) -> Vec<(usize, Assignment)> {
@@ -281,10 +281,16 @@ impl Crew for FleetCrew {
         }
         let told: BTreeMap<_, _> = claims.iter().map(|(name, reach)| (name.clone(), reach.told())).collect();
         let seats: Vec<Seat> = self.roll.iter().map(Seat::from).collect();
-        let apart = self.compare_ground()?;
+        let Common { apart, shared } = self.compare_ground()?;
         let job = |n: usize| {
-            let (roll, claims, apart) = (seats.clone(), told.clone(), apart.clone());
-            Assignment::Muster { roll, seat: n as u32, claims, apart }
+            let (roll, claims) = (seats.clone(), told.clone());
+            // One of each machine holds what is shared, for all agents there.
+            let boot = |h: &AgentHost| h.machine.boot_id.clone();
+            let first_there = !self.hosts[..n].iter().any(|h| boot(h) == boot(&self.hosts[n]));
+            // A lock on a file may be one for all machines.
+            let holds = |kind| if kind == SeenKind::Device { first_there } else { n == 0 };
+            let shared = shared.iter().map(|(target, kind)| (target.clone(), holds(*kind))).collect();
+            Assignment::Muster { roll, seat: n as u32, claims, apart: apart.clone(), shared }
         };
         let mustered = self.all("reaching the storage", job, &mut |_| {})?;
         if let Some(WorkDone::Mustered { describes }) = mustered.into_values().next() {

@@ -7,11 +7,20 @@ use plimsoll_crew::CrewError;
 use plimsoll_model::text::clean;
 use plimsoll_setup::safety::survey::{SeenKind, SeenThing, Survey};
 
-/// Targets whose directory more than one agent has, so that each needs one of its own in it. An error names the agents that would write
-/// to one device or file, and the one that uses a device that another is to write to.
-pub fn compare(surveys: &[(String, Survey)]) -> Result<BTreeSet<String>, CrewError> {
+/// What several agents have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Common {
+    /// Targets whose directory several agents see: each needs one of its own in it.
+    pub apart: BTreeSet<String>,
+    /// Targets whose device or file all agents have, and are to have (`--shared`).
+    pub shared: BTreeMap<String, SeenKind>,
+}
+
+/// What the agents have in common. An error names those that would write to one device or file, and the one that uses a device that
+/// another is to write to. `sharing`: one device or file for all of them is what is wanted.
+pub fn compare(surveys: &[(String, Survey)], sharing: bool) -> Result<Common, CrewError> {
     not_in_use(surveys)?;
-    let mut apart = BTreeSet::new();
+    let mut common = Common::default();
     let mut seen: BTreeMap<&str, (&str, &SeenThing)> = BTreeMap::new();
     for (agent, survey) in surveys {
         for thing in &survey.things {
@@ -21,14 +30,53 @@ pub fn compare(surveys: &[(String, Survey)]) -> Result<BTreeSet<String>, CrewErr
                 if other == agent {
                     continue;
                 }
-                if thing.kind != SeenKind::Directory {
+                if thing.kind == SeenKind::Directory {
+                    common.apart.insert(thing.target.clone());
+                } else if sharing && same.target == thing.target && thing.exists {
+                    common.shared.insert(thing.target.clone(), thing.kind);
+                } else if sharing && !thing.exists {
+                    return Err(to_be_made(thing));
+                } else {
                     return Err(both(other, agent, same, thing, identity));
                 }
-                apart.insert(thing.target.clone());
             }
         }
     }
-    Ok(apart)
+    common.shared.keys().try_for_each(|target| all_have(target, surveys))?;
+    Ok(common)
+}
+
+/// Who would make it, and how the others would know that it is theirs, too, cannot be settled between machines.
+fn to_be_made(thing: &SeenThing) -> CrewError {
+    let path = clean(&thing.path);
+    CrewError::input(
+        format!("target '{}': agents share {path}, and it is not there", clean(&thing.target)),
+        format!("Make it first (truncate -s SIZE {path}), and name it with --destroy-data"),
+    )
+}
+
+/// Ranges are divided over all agents: each of them has to mean the same thing.
+fn all_have(target: &str, surveys: &[(String, Survey)]) -> Result<(), CrewError> {
+    let things = |s: &Survey| -> Vec<BTreeSet<String>> {
+        let its = s.things.iter().filter(|t| t.target == target);
+        its.map(|t| t.identities.iter().cloned().collect()).collect()
+    };
+    let Some((first, survey)) = surveys.first() else { return Ok(()) };
+    let wanted = things(survey);
+    for (agent, survey) in &surveys[1..] {
+        let have = things(survey);
+        let same = have.len() == wanted.len() && wanted.iter().zip(&have).all(|(w, h)| !w.is_disjoint(h));
+        if !same {
+            return Err(CrewError::input(
+                format!(
+                    "target '{}': agents {first} and {agent} do not have the same devices",
+                    clean(target)
+                ),
+                "With --shared all agents of the run have the same ones: choose those (--agents label=value)",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn both(one: &str, other: &str, first: &SeenThing, second: &SeenThing, identity: &str) -> CrewError {
@@ -43,7 +91,9 @@ fn both(one: &str, other: &str, first: &SeenThing, second: &SeenThing, identity:
             clean(&second.target),
             clean(identity)
         ),
-        format!("Give each agent a {what} of its own, or leave one out (--agents label=value)"),
+        format!(
+            "Give each agent a {what} of its own, leave one out (--agents label=value), or let each write in a range of its own: --shared"
+        ),
     )
 }
 
@@ -89,12 +139,12 @@ mod tests {
         let of = |agent, path, ids: &[&str]| survey(agent, vec![thing(SeenKind::Device, path, ids)]);
         let all =
             [of("a", "/dev/sda", &["wwn-1", "boot-a 8:0"]), of("b", "/dev/sdb", &["wwn-1", "boot-b 8:16"])];
-        let e = compare(&all).unwrap_err().to_string();
+        let e = compare(&all, false).unwrap_err().to_string();
         assert!(e.contains("agents a and b have the same device (/dev/sda and /dev/sdb: wwn-1)"), "{e}");
         // Of one path on each, and devices of their own.
         let own =
             [of("a", "/dev/sda", &["wwn-1"]), of("b", "/dev/sda", &["wwn-2"]), of("c", "/dev/sda", &[])];
-        assert_eq!(compare(&own).unwrap(), BTreeSet::new());
+        assert_eq!(compare(&own, false).unwrap(), Common::default());
     }
 
     #[test]
@@ -102,20 +152,37 @@ mod tests {
         let mut mounted = survey("b", vec![]);
         mounted.1.in_use.push((vec!["wwn-1".into()], "/dev/sdb is mounted on /srv".into()));
         let one = survey("a", vec![thing(SeenKind::Device, "/dev/sda", &["wwn-1"])]);
-        let e = compare(&[one.clone(), mounted]).unwrap_err().to_string();
+        let e = compare(&[one.clone(), mounted], true).unwrap_err().to_string();
         assert!(e.contains("/dev/sda of agent a is in use on agent b: /dev/sdb is mounted on /srv"), "{e}");
         // Its own is for its own rules to judge.
         let mut own = one;
         own.1.in_use.push((vec!["wwn-1".into()], "/dev/sda is mounted on /srv".into()));
-        assert!(compare(&[own]).is_ok());
+        assert!(compare(&[own], false).is_ok());
     }
 
     #[test]
     fn a_directory_that_two_have_is_parted_and_an_image_refused() {
         let of = |agent, kind| survey(agent, vec![thing(kind, "/mnt/x", &["nfs s:/x inode 2"])]);
         let shared = [of("a", SeenKind::Directory), of("b", SeenKind::Directory)];
-        assert_eq!(compare(&shared).unwrap(), BTreeSet::from(["t".to_owned()]));
-        let e = compare(&[of("a", SeenKind::File), of("b", SeenKind::File)]).unwrap_err().to_string();
+        assert_eq!(compare(&shared, false).unwrap().apart, BTreeSet::from(["t".to_owned()]));
+        let e = compare(&[of("a", SeenKind::File), of("b", SeenKind::File)], false).unwrap_err().to_string();
         assert!(e.contains("the same file (/mnt/x: nfs s:/x inode 2)"), "{e}");
+    }
+
+    #[test]
+    fn what_is_shared_on_purpose_is_there_and_everybodys() {
+        let of = |agent, ids: &[&str]| survey(agent, vec![thing(SeenKind::Device, "/dev/sda", ids)]);
+        let all = [of("a", &["wwn-1", "boot-a 8:0"]), of("b", &["wwn-1", "boot-b 8:0"])];
+        assert_eq!(compare(&all, true).unwrap().shared, BTreeMap::from([("t".to_owned(), SeenKind::Device)]));
+        let another = [all[0].clone(), all[1].clone(), of("c", &["wwn-2"])];
+        let e = compare(&another, true).unwrap_err().to_string();
+        assert!(e.contains("agents a and c do not have the same devices"), "{e}");
+        let image = |agent| {
+            let missing =
+                SeenThing { exists: false, ..thing(SeenKind::File, "/mnt/x", &["nfs s:/x inode 2/x"]) };
+            survey(agent, vec![missing])
+        };
+        let e = compare(&[image("a"), image("b")], true).unwrap_err().to_string();
+        assert!(e.contains("it is not there") && e.contains("truncate"), "{e}");
     }
 }

@@ -320,6 +320,7 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         labels: Default::default(),
         runs: dir.path().join("deep/er/runs"),
         bounds: Bounds::default(),
+        calibrate: None,
         conductor: conductor.public(),
         clock_ahead_ns: 0,
     };

@@ -1,6 +1,6 @@
 //! Finds agents for a run, and hires them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
 use plimsoll_run::Recruit;
+use plimsoll_run::ceiling::Calibration;
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
@@ -23,7 +24,9 @@ use super::errands::FleetErrands;
 use super::link::OpenLink;
 use super::listen::gone;
 use super::roll_call::{Present, roll_call};
+use crate::agent::random_word;
 use crate::wire::order::Assignment;
+use crate::wire::tell::WorkDone;
 
 /// Agents answer a call at once, and say twice a second that they are there.
 const LISTEN: Duration = Duration::from_millis(1200);
@@ -32,6 +35,9 @@ const LISTEN_FOR_ALL: Duration = Duration::from_secs(3);
 
 /// Agents that a cleanup takes: the one that works, and those in its place.
 const CLEANERS: usize = 3;
+
+/// A plan for what is no load of a plan.
+const NOTHING: &str = "version = 1\n[targets.none]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"none\"\nmix = { null = 1 }\n";
 
 /// How a fleet is used for a run.
 #[derive(Debug, Clone)]
@@ -126,6 +132,30 @@ impl Fleet {
         let asked = Barrier { unheard: Some(deadman), ..Barrier::new("hiring", interrupt, events) };
         open.link.ask_each(jobs, asked)?;
         Ok(open)
+    }
+
+    /// Has the ceiling of each agent's machine measured there, at the same time: by one agent of each machine. Gives what each found, by name.
+    pub fn calibrate(
+        &self,
+        duration: Duration,
+        interrupt: &Interrupt,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Vec<(String, Calibration)>, SetupError> {
+        let mut chosen = self.chosen().map_err(in_setup)?;
+        let mut machines = BTreeSet::new();
+        chosen.retain(|p| machines.insert(p.machine().boot_id.clone()));
+        let plan = Plan::from_toml(NOTHING)?;
+        let run = format!("calibrate-{}", &random_word()[..8]);
+        let open = self.hire(&chosen, &run, &plan.to_toml(), interrupt, events).map_err(in_setup)?;
+        let duration_ns = duration.as_nanos() as u64;
+        let jobs = (0..chosen.len()).map(|n| (n, Assignment::Calibrate { duration_ns })).collect();
+        let asked = Barrier::new("calibrating", interrupt, events);
+        let done = open.link.ask_each(jobs, asked).map_err(in_setup)?;
+        let one = |(number, done): (usize, WorkDone)| match done {
+            WorkDone::Calibrated(made) => Some((chosen[number].name.clone(), *made)),
+            _ => None,
+        };
+        Ok(done.into_iter().filter_map(one).collect())
     }
 
     /// How many agents a run gets.

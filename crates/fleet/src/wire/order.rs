@@ -44,6 +44,11 @@ pub enum Assignment {
     },
     /// Asks the storage in place of the conductor.
     Errand(Box<Errand>),
+    /// Measures its machine's own ceiling, and keeps it there.
+    Calibrate {
+        /// Of each measurement.
+        duration_ns: u64,
+    },
     /// Looks at what the plan's devices and files are there.
     Survey,
     /// Who all the agents are, and what was claimed for them.
@@ -57,6 +62,9 @@ pub enum Assignment {
         /// Targets whose directory others have, too: each agent's files lie in one of its own.
         #[serde(default)]
         apart: BTreeSet<String>,
+        /// Targets whose devices and images all agents have: each works in its own range. True: this one holds them, for its machine.
+        #[serde(default)]
+        shared: BTreeMap<String, bool>,
     },
     /// Takes samples of its host from now on.
     Watch {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_crew::Enlisted;
 use plimsoll_model::{Event, Finding, HostFacts, Sample, WorkerId};
 use plimsoll_net::wire::NetAnswer;
+use plimsoll_run::ceiling::Calibration;
 use plimsoll_setup::safety::survey::Survey;
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,8 @@ pub enum WorkDone {
     Well,
     /// The storage was asked.
     Errand(Box<ErrandDone>),
+    /// What its machine can drive.
+    Calibrated(Box<Calibration>),
     /// What the plan's devices and files are.
     Surveyed(Survey),
     /// It reached what it needs.

@@ -117,6 +117,7 @@ impl FleetHere {
             runs: self.dir.path().join("of-agents"),
             bounds,
             conductor: self.identity().public(),
+            calibrate: None,
             clock_ahead_ns,
         };
         let bus = Arc::new(self.network.client());

@@ -24,6 +24,10 @@ pub struct FleetArgs {
     /// What is asked for (ops in flight, rates, objects, and the ops or bytes that end a load) is each agent's, not divided over them
     #[arg(long, global = true, help_heading = FLEET)]
     pub each: bool,
+    /// Agents may share a device, an image or a directory: each writes in a range (a directory) of its own, and who only reads files reads
+    /// what the next agent wrote
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub shared: bool,
     /// An agent that is silent for so long is lost, and one that hears nothing for so long ends by itself [default: 10s]
     #[arg(long, value_name = "TIME", global = true, help_heading = FLEET)]
     pub deadman: Option<Span>,
@@ -54,6 +58,7 @@ impl FleetArgs {
         fleet
             .or(self.agents.is_some().then_some("--agents"))
             .or(self.each.then_some("--each"))
+            .or(self.shared.then_some("--shared"))
             .or(self.deadman.is_some().then_some("--deadman"))
             .or(self.on_agent_loss.is_some().then_some("--on-agent-loss"))
             .or(self.claim_by.is_some().then_some("--claim-by"))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,32 @@ use plimsoll_bus::token::Token;
 use plimsoll_bus::{Bus as _, Event};
 use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent, ROLE, SERVER};
 use plimsoll_net::AllowedNetworks;
+use plimsoll_run::ceiling::Calibration;
 use plimsoll_run::sample::host_name;
+use plimsoll_run::{Options, RunError};
+use plimsoll_setup::Interrupt;
 
 use super::agent::AgentCommand;
 use crate::fault::{Exit, Fault};
 use crate::signals::{self, ProcessRole};
 use crate::{output, runs_dir};
+
+/// As `plimsoll calibrate` does it, for the conductor that asks.
+fn calibrate(
+    duration: Duration,
+    runs: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(plimsoll_model::Event),
+) -> Result<Calibration, RunError> {
+    let options = Options {
+        root: runs.to_owned(),
+        rerun: "plimsoll calibrate".into(),
+        commit: env!("PLIMSOLL_COMMIT").into(),
+        interrupt: interrupt.clone(),
+        ..Options::default()
+    };
+    plimsoll_suites::calibrate(&options, duration, tell)
+}
 
 /// Whether it is to stop is asked so often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -86,6 +107,7 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
             network_only: c.role == SERVER,
         },
         conductor: joined.conductor,
+        calibrate: Some(calibrate),
         clock_ahead_ns: c.clock_ahead,
     };
     let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));

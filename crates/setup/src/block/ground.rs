@@ -13,7 +13,7 @@ use plimsoll_store::{Journal, Thing};
 use super::align::{alignment_of, check_alignment};
 use super::holds::Holds;
 use super::layout::{LayoutJob, sample_content, unwritten_bytes};
-use super::need::{Need, needs_of};
+use super::need::{Among, Need, needs_of};
 use super::room::{
     check_room, check_space, extend, in_device_tree, known_size, lies_in_memory, missing_directory,
     open_direct,
@@ -40,8 +40,8 @@ pub struct Ground {
     records: PathBuf,
     /// Those of the stage that was made ready.
     written: BTreeMap<PathBuf, Arc<Written>>,
-    /// Of sets of files only those of this agent's jobs are made: its number, and how many share the jobs. Absent: all are its own.
-    seat: Option<(u32, u32)>,
+    /// Of sets of files only those of this agent's jobs are made, and of what is shared only its range is touched.
+    among: Among,
 }
 
 impl Ground {
@@ -52,7 +52,17 @@ impl Ground {
 
     /// From now on one of `agents` that share the jobs of each workload, the one of this number.
     pub fn take_seat(&mut self, seat: u32, agents: u32) {
-        self.seat = Some((seat, agents));
+        self.among.seat = Some((seat, agents));
+    }
+
+    /// Targets that all agents have, and work on in a range each. True: this one holds it, for all agents of its machine.
+    pub fn shares(&mut self, targets: BTreeMap<String, bool>) {
+        self.among.shared = targets;
+    }
+
+    /// Whether all agents have this target.
+    pub fn is_shared(&self, target: &str) -> bool {
+        self.among.shared.contains_key(target)
     }
 
     /// Makes everything ready that the block and file workloads of `stage` use. Other workloads are passed over.
@@ -66,7 +76,7 @@ impl Ground {
         journal: &mut Journal,
         layout: &mut LayoutRunner<'_, E>,
     ) -> Result<Vec<Finding>, E> {
-        let needs = needs_of(plan, stage, self.seat, data_seed)?;
+        let needs = needs_of(plan, stage, &self.among, data_seed)?;
         let mut jobs = Vec::new();
         for need in &needs {
             if let Some(job) = self.make_ready(need, journal)? {
@@ -145,7 +155,7 @@ impl Ground {
     pub fn check_all(&mut self, plan: &Plan) -> Result<(), SetupError> {
         let templates = plan.controller.iter().flat_map(ControllerSpec::templates);
         for stage in plan.stages.iter().chain(templates) {
-            let needs = needs_of(plan, stage, self.seat, &|_| 0)?;
+            let needs = needs_of(plan, stage, &self.among, &|_| 0)?;
             for need in &needs {
                 if self.holds.is_device(&need.path) {
                     self.holds.device(need)?;

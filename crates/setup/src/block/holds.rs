@@ -32,6 +32,8 @@ impl Holds {
             self.devices.remove(&need.path);
             let permit = if need.existing && !need.writes {
                 safety::permit_to_look(&need.path)?
+            } else if need.held_by_another {
+                safety::permit_beside(&need.path, need.writes, need.destroy_data.as_deref())?
             } else {
                 safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?
             };
@@ -49,7 +51,8 @@ impl Holds {
         self.files.remove(&need.path);
         let held = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), run)?;
         // Under two names of one plan, it is held once. What is others' and only read is not held: a lock could be in their way.
-        if !need.existing && !self.files.values().any(|h| same(&h.file, &held.file)) {
+        if !need.existing && !need.held_by_another && !self.files.values().any(|h| same(&h.file, &held.file))
+        {
             held::lock(&held.file, &need.path.display().to_string())?;
         }
         let fate = held.fate;

@@ -10,6 +10,7 @@ mod holds;
 mod layout;
 mod names;
 mod need;
+mod range;
 pub mod record;
 mod room;
 
@@ -18,4 +19,5 @@ pub use cache::{Dropped, drop_all_caches, drop_cache};
 pub use ground::{Ground, LayoutRunner};
 pub use layout::{ContentSample, LayoutJob, layout_workers, sample_content, unwritten_bytes};
 pub use names::{first_object, paths_of_job};
+pub use range::{range_of, range_unit};
 pub use room::{free_bytes, known_size};

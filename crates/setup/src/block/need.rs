@@ -8,6 +8,8 @@ use plimsoll_model::plan::{Plan, Stage, TargetSpec, Workload};
 
 use super::layout::object_of;
 use super::names::paths_of_job;
+use super::range::{range_of, range_unit};
+use super::room::known_size;
 use crate::error::SetupError;
 
 /// What a stage does to one file or device.
@@ -29,6 +31,8 @@ pub(super) struct Need {
     pub verify: bool,
     /// In use by others, perhaps, and only read: it is not locked.
     pub existing: bool,
+    /// Others of the run work on it, too, and one of them on this machine holds it for all.
+    pub held_by_another: bool,
     /// A set of files may have a directory of its own made for it.
     pub own_directory: bool,
     pub destroy_data: Option<String>,
@@ -42,7 +46,7 @@ pub(super) struct Need {
 pub(super) fn needs_of(
     plan: &Plan,
     stage: &Stage,
-    seat: Option<(u32, u32)>,
+    among: &Among,
     data_seed: &dyn Fn(&Workload) -> u64,
 ) -> Result<Vec<Need>, SetupError> {
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
@@ -53,14 +57,18 @@ pub(super) fn needs_of(
         }
         let jobs = w.jobs.unwrap_or(1);
         // A device or file is all jobs', and a set of files is each job's own.
-        let mine = match (seat, target) {
+        let mine = match (among.seat, target) {
             (Some((seat, agents)), TargetSpec::Files(_)) => jobs_of(seat, agents, jobs),
             _ => 0..jobs,
         };
         for job in mine {
             let paths = paths_of_job(name, target, job);
             for (i, path) in paths.iter().enumerate() {
-                let need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
+                let mut need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
+                if let (Some(seat), Some(holds)) = (among.seat, among.shared.get(name)) {
+                    need.in_range(seat, w);
+                    need.held_by_another = !holds;
+                }
                 match needs.get_mut(path) {
                     None => drop(needs.insert(path.clone(), need)),
                     Some(known) => known.merge(need),
@@ -69,6 +77,15 @@ pub(super) fn needs_of(
         }
     }
     Ok(needs.into_values().collect())
+}
+
+/// Which of several agents this one is.
+#[derive(Debug, Default)]
+pub(super) struct Among {
+    /// Its number, and how many share the jobs of each workload. Absent: all are its own.
+    pub seat: Option<(u32, u32)>,
+    /// Targets that all of them have: each works in a range of its own. True: this agent holds it, for its machine.
+    pub shared: BTreeMap<String, bool>,
 }
 
 /// The numbers of an agent's jobs, as they are divided (`plimsoll_lower::parts`): one after the other, the larger parts first.
@@ -110,6 +127,7 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
         fresh: options.fresh,
         verify: w.verify,
         existing: matches!(target, TargetSpec::Block(b) if b.existing),
+        held_by_another: false,
         own_directory: matches!(target, TargetSpec::Files(_)),
         destroy_data,
         units,
@@ -131,6 +149,14 @@ fn sizes(d: &plimsoll_model::plan::SizeDist) -> Vec<(&'static str, u64)> {
 }
 
 impl Need {
+    /// Only what lies in this agent's range.
+    fn in_range(&mut self, (seat, agents): (u32, u32), w: &Workload) {
+        let whole = self.length.or_else(|| known_size(&self.path).map(|n| n.saturating_sub(self.offset)));
+        let (at, length) = range_of(seat, agents, whole.unwrap_or(0), range_unit(w));
+        self.offset += at;
+        self.length = Some(length);
+    }
+
     fn merge(&mut self, other: Self) {
         let end = |n: &Self| n.length.map(|l| n.offset + l);
         let last = match (end(self), end(&other)) {

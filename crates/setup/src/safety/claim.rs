@@ -46,6 +46,15 @@ pub fn permit_to_look(path: &Path) -> Result<Permit, TargetRefusal> {
     judged(path, false, None)
 }
 
+/// The same beside another agent of this run on this machine, which has claimed the device for all of them: judged by the same rules, and
+/// not claimed once more.
+pub fn permit_beside(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
+    let shown = path.display().to_string();
+    let permit = judged(path, writes, destroy_data)?;
+    let file = if writes { open_device(&permit.file, &shown, 0)? } else { permit.file };
+    Ok(Permit { file, ..permit })
+}
+
 fn judged(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
     let shown = path.display().to_string();
     let unreadable = |e: std::io::Error| {
@@ -70,7 +79,11 @@ fn judged(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permi
 /// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
 /// for it exclusively cannot be opened with O_EXCL.
 fn claim_device(judged: &File, shown: &str) -> Result<File, TargetRefusal> {
-    let flags = libc::O_EXCL | libc::O_CLOEXEC;
+    open_device(judged, shown, libc::O_EXCL)
+}
+
+fn open_device(judged: &File, shown: &str, how: i32) -> Result<File, TargetRefusal> {
+    let flags = how | libc::O_CLOEXEC;
     let opened = File::options().read(true).write(true).custom_flags(flags).open(handle::through(judged));
     opened.map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => TargetRefusal::new(

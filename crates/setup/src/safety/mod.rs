@@ -21,7 +21,7 @@ pub mod signature;
 pub mod survey;
 pub mod trees;
 
-pub use claim::{Permit, permit, permit_to_look};
+pub use claim::{Permit, permit, permit_beside, permit_to_look};
 pub use device::DeviceInfo;
 pub use facts::{DeviceUse, UseOf};
 pub use files::{FileFate, HeldFile, prepare_file, refuse_no_storage};
