@@ -15,6 +15,7 @@ NODE=20.19
 GO=1.21 # from here on, Go fetches the newer version that a module asks for
 MINIO=v0.0.0-20260212201848-7aac2a2c5b7c
 VERSITYGW=v1.8.0
+NATS=v2.15.2
 PACKAGES=()
 
 say() { echo "install: $*" >&2; }
@@ -50,6 +51,13 @@ packages_for_tests() {
   apt_for haproxy haproxy
   has nats-server || NEW_BROKER=yes
   apt_for nats-server nats-server
+  has sshd || NEW_SSHD=yes
+  apt_for sshd openssh-server
+  apt_for ssh openssh-client
+  has slurmctld && has slurmd || NEW_SLURM=yes
+  apt_for slurmctld slurmctld
+  apt_for slurmd slurmd
+  apt_for munged munge
   apt_for tc iproute2
   apt_for qemu-storage-daemon qemu-system-common
   apt_for qemu-img qemu-utils
@@ -77,10 +85,13 @@ apt_install() {
   PACKAGES=()
 }
 
-# Debian starts what it installs: here a broker without keys, open to all. A fleet starts its own.
-no_open_broker() {
-  [ "${NEW_BROKER:-}" = yes ] && [ -d /run/systemd/system ] || return 0
-  as_root systemctl disable --now nats-server >&2 || say "nats-server runs as a service; nothing here needs that"
+# Debian starts what it installs: here a broker without keys, open to all, a login from the network, and a cluster. The tests start their own.
+no_open_services() {
+  local service
+  [ -d /run/systemd/system ] || return 0
+  for service in ${NEW_BROKER:+nats-server} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge}; do
+    as_root systemctl disable --now "$service" >&2 || say "$service runs as a service; nothing here needs that"
+  done
 }
 
 # What apt would install of a package; nothing where it knows none. A fresh machine has no package lists yet.
@@ -147,8 +158,16 @@ s3_servers() {
   has versitygw || { say "versitygw"; go install "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" >&2; }
 }
 
+# The current broker, beside Debian's: fleets are tested on both. Not in PATH.
+current_broker() {
+  .local/brokers/nats-server --version 2>/dev/null | grep -qF "$NATS" && return
+  at_least "$GO" "$(go_version)" || tool go
+  say "nats-server $NATS"
+  GOBIN="$PWD/.local/brokers" go install "github.com/nats-io/nats-server/v2@$NATS" >&2
+}
+
 python_tests() {
-  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, xdist, fio_plot' 2>/dev/null && return
+  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, xdist, fio_plot, kubernetes_validate' 2>/dev/null && return
   say "python: what scripts/pins/tests.txt names"
   python3 -m venv .local/venv
   .local/venv/bin/pip install -q -r scripts/pins/tests.txt >&2
@@ -157,7 +176,7 @@ python_tests() {
 packages_for_build
 [ "$WHAT" != all ] || packages_for_tests
 apt_install
-no_open_broker
+no_open_services
 rust
 at_least "$NODE" "$(node_version)" || tool node
 [ "$WHAT" != build ] || exit 0
@@ -166,4 +185,5 @@ at_least "$NODE" "$(node_version)" || tool node
 [ "$WHAT" = all ] || exit 0
 rust_lints
 s3_servers
+current_broker
 python_tests

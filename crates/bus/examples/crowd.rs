@@ -40,8 +40,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn keep(home: &Home, stop: &AtomicBool, ready: &std::sync::mpsc::Sender<()>) -> Result<(), BusError> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut keeper =
-        Keeper::start(home, Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s: now_s() + 3_600 })?;
+    let mut keeper = Keeper::start(
+        home,
+        Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s: now_s() + 3_600, keys: None },
+    )?;
     // Whoever waits for it is there.
     let _ = ready.send(());
     keeper.keep(|| stop.load(Ordering::SeqCst))?;

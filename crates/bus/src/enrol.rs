@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::{is_user_key, random};
 use crate::subjects::{Subjects, check_name};
 use crate::token::{Secret, Token};
-use crate::{Broker, Bus, BusError, Identity, NatsBus, Subscription, signed_by};
+use crate::{Broker, Bus, BusError, Caller, Identity, Login, NatsBus, Subscription, signed_by};
 
 /// Of question and answer; another one is another format.
 pub const VERSION: u32 = 1;
@@ -133,12 +133,39 @@ pub fn join(token: &Token, name: &str) -> Result<Joined, BusError> {
     join_as(token, name, Identity::random())
 }
 
+/// The same, and on a broker of somebody else's as the guest that `login` says.
+pub fn join_with(token: &Token, name: &str, login: &Login) -> Result<Joined, BusError> {
+    if token.trust.is_own() { join(token, name) } else { join_there(token, name, login) }
+}
+
+/// A broker that was there before asks nobody for a token of ours. That a name is taken is seen by who has it: agents say twice a second
+/// that they are there.
+fn join_there(token: &Token, name: &str, login: &Login) -> Result<Joined, BusError> {
+    const LISTEN: Duration = Duration::from_millis(1_300);
+    check_name("agent", name)?;
+    token.check_time(SystemTime::now())?;
+    let (subjects, identity) = (Subjects::of(&token.fleet)?, Identity::random());
+    let broker = Broker { addresses: token.addresses.clone(), trust: token.trust };
+    let bus = NatsBus::connect_as(&broker, Caller::Guest(login, &identity), name)?;
+    if bus.subscribe(&subjects.tell(name))?.next(LISTEN).is_some() {
+        return Err(BusError::refused(
+            format!("fleet {} does not take {name} in: another agent has this name", token.fleet),
+            "Give --name",
+        ));
+    }
+    let user = subjects.of_agent(name);
+    // An empty echo answers no question; an empty word of an agent would be one that cannot be read.
+    bus.check_allowed(&[subjects.clock_echo(name)], &user.subscribe)?;
+    let over = bus.subscribe(&subjects.over())?;
+    Ok(Joined { bus, identity, name: name.to_owned(), subjects, conductor: token.conductor.clone(), over })
+}
+
 /// The same with a key that is there already: an agent that lost its connection for good comes back as itself.
 pub fn join_as(token: &Token, name: &str, identity: Identity) -> Result<Joined, BusError> {
     check_name("agent", name)?;
     token.check_time(SystemTime::now())?;
     let subjects = Subjects::of(&token.fleet)?;
-    let broker = Broker { addresses: token.addresses.clone(), pin: token.pin };
+    let broker = Broker { addresses: token.addresses.clone(), trust: token.trust };
     ask(token, &subjects, &broker, &identity, name)?;
     let bus = NatsBus::connect(&broker, &identity, name)?;
     let over = bus.subscribe(&subjects.over())?;

@@ -11,10 +11,12 @@ pub mod enrol;
 mod error;
 pub mod keeper;
 mod key;
+mod login;
 mod memory;
 mod nats;
 mod pattern;
 mod queue;
+pub mod sealed;
 pub mod subjects;
 pub mod token;
 mod weather;
@@ -22,9 +24,10 @@ mod weather;
 use std::fmt::Debug;
 
 pub use error::BusError;
-pub use key::{Identity, signed_by};
+pub use key::{Identity, random as random_bytes, signed_by};
+pub use login::Login;
 pub use memory::MemoryBus;
-pub use nats::{Broker, NatsBus};
+pub use nats::{Broker, Caller, NatsBus};
 pub use queue::{Events, Subscription};
 pub use weather::Weather;
 

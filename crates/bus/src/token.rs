@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 
 use crate::BusError;
 use crate::key::{public_from_raw, public_to_raw};
@@ -13,20 +14,42 @@ use crate::subjects::check_name;
 
 /// How each token begins, so that it is known when it is seen.
 pub const PREFIX: &str = "plimsoll-join-";
-/// Of what follows the prefix; another one is another format.
+/// Of what follows the prefix; another one is another format. The second one is of a broker that was there before.
 const VERSION: u8 = 1;
+const VERSION_OTHERS: u8 = 2;
 const CHECK_BYTES: usize = 4;
 /// A token names at most so many addresses: a machine has few, and the line has to be copied.
 pub const MOST_ADDRESSES: usize = 16;
 
 /// SHA-256 of the broker's certificate, which was made for this fleet: only who has its key is the broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin(pub [u8; 32]);
 
 impl Pin {
     /// Of a certificate in its binary form.
     pub fn of(certificate: &[u8]) -> Self {
         Self(sha256(certificate))
+    }
+}
+
+/// By what a broker is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Its own certificate, which was made for this fleet: the broker is the fleet's.
+    Own(Pin),
+    /// A certificate that it shows, its own or its authority's, of which this is the hash. The broker is somebody else's, as it is below.
+    Shown(Pin),
+    /// The authorities that each machine trusts anyway.
+    System,
+    /// Nothing: no encryption.
+    Plain,
+}
+
+impl Trust {
+    /// The broker is the fleet's own, which lets in whoever has the token.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Own(_))
     }
 }
 
@@ -49,7 +72,7 @@ pub struct Token {
     /// Where the broker can be tried, `host:port`, the likeliest first.
     pub addresses: Vec<String>,
     /// By what it is known.
-    pub pin: Pin,
+    pub trust: Trust,
     /// The public key of the conductor: orders that it did not sign count for nothing.
     pub conductor: String,
     /// With which one enrols.
@@ -61,9 +84,17 @@ pub struct Token {
 impl Token {
     /// The line of text.
     pub fn text(&self) -> Result<String, BusError> {
-        let mut bytes = vec![VERSION];
+        let mut bytes = vec![if self.trust.is_own() { VERSION } else { VERSION_OTHERS }];
         bytes.extend(self.expires_s.to_be_bytes());
-        bytes.extend(self.pin.0);
+        match &self.trust {
+            Trust::Own(pin) => bytes.extend(pin.0),
+            Trust::Shown(pin) => {
+                bytes.push(1);
+                bytes.extend(pin.0);
+            }
+            Trust::System => bytes.push(2),
+            Trust::Plain => bytes.push(3),
+        }
         bytes.extend(public_to_raw(&self.conductor)?);
         bytes.extend(self.secret.0);
         put_text(&mut bytes, &self.fleet);
@@ -86,7 +117,9 @@ impl Token {
             return Err(damaged());
         }
         match bytes.split_first() {
-            Some((&VERSION, rest)) => Self::read(&mut Reader(rest)).ok_or_else(damaged),
+            Some((&version @ (VERSION | VERSION_OTHERS), rest)) => {
+                Self::read(&mut Reader(rest), version == VERSION).ok_or_else(damaged)
+            }
             _ => Err(BusError::refused(
                 "this token was made by another version of plimsoll",
                 "Use the same version on all machines",
@@ -95,9 +128,18 @@ impl Token {
     }
 
     /// What the checksum covered. `None`: it ends too early, or holds what no token of ours does.
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
+    fn read(from: &mut Reader<'_>, is_own: bool) -> Option<Self> {
         let expires_s = u64::from_be_bytes(from.array()?);
-        let pin = Pin(from.array()?);
+        let trust = if is_own {
+            Trust::Own(Pin(from.array()?))
+        } else {
+            match from.array::<1>()? {
+                [1] => Trust::Shown(Pin(from.array()?)),
+                [2] => Trust::System,
+                [3] => Trust::Plain,
+                _ => return None,
+            }
+        };
         let conductor = public_from_raw(from.array()?);
         let secret = Secret(from.array()?);
         let fleet = from.text()?;
@@ -110,7 +152,7 @@ impl Token {
         (1..=MOST_ADDRESSES).contains(&count).then_some(Self {
             fleet,
             addresses,
-            pin,
+            trust,
             conductor,
             secret,
             expires_s,
@@ -193,7 +235,7 @@ mod tests {
         Token {
             fleet: "demo".into(),
             addresses: vec!["10.0.0.7:4222".into(), "127.0.0.1:4222".into()],
-            pin: Pin([7; 32]),
+            trust: Trust::Own(Pin([7; 32])),
             conductor: Identity::random().public(),
             secret: Secret([9; 32]),
             expires_s: 2_000_000_000,
@@ -210,6 +252,10 @@ mod tests {
         let text = token.text().unwrap();
         assert!(text.len() < 260, "a line that can be copied: {}", text.len());
         assert_eq!(Token::parse(&format!("  {text}\n")).unwrap(), token);
+        for trust in [Trust::Shown(Pin([8; 32])), Trust::System, Trust::Plain] {
+            let other = Token { trust, ..token.clone() };
+            assert_eq!(Token::parse(&other.text().unwrap()).unwrap(), other);
+        }
     }
 
     #[test]
@@ -227,7 +273,7 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let mut bytes = vec![VERSION + 1, 1, 2, 3];
+        let mut bytes = vec![VERSION_OTHERS + 1, 1, 2, 3];
         bytes.extend(&sha256(&bytes.clone())[..CHECK_BYTES]);
         let e = Token::parse(&format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))).unwrap_err().to_string();
         assert!(e.contains("another version of plimsoll"), "{e}");
@@ -254,9 +300,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_is_read_panics(text in ".{0,300}", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn nothing_that_is_read_panics(
+            text in ".{0,300}",
+            version in VERSION..=VERSION_OTHERS,
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             let _ = Token::parse(&text);
-            let mut bytes = [&[VERSION][..], &bytes].concat();
+            let mut bytes = [&[version][..], &bytes].concat();
             bytes.extend(&sha256(&bytes.clone())[..CHECK_BYTES]);
             if let Ok(token) = Token::parse(&format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))) {
                 prop_assert_eq!(Token::parse(&token.text().unwrap()).unwrap(), token);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_bus::enrol::{Answer, Joined, Question, join, join_as, newcomer};
 use plimsoll_bus::keeper::{Home, Keeper, OpenFleet, Wish, down, now_s};
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_bus::token::{Pin, Secret, Token};
+use plimsoll_bus::token::{Pin, Secret, Token, Trust};
 use plimsoll_bus::{Broker, Bus, BusError, Event, Identity, LARGEST_BYTES, NatsBus, Subscription};
 
 const LONG: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ impl Drop for Up {
 
 fn wish(expires_s: u64) -> Wish {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s }
+    Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s, keys: None }
 }
 
 fn subjects() -> Subjects {
@@ -221,7 +221,7 @@ fn another_broker_is_not_taken_for_ours() {
     let lured = Token { addresses: other.token().addresses, ..up.token() };
     let e = words(join(&lured, "lg-1"));
     assert!(e.contains("another broker, not the certificate of this fleet"), "{e}");
-    let wrong = Broker { pin: Pin([0; 32]), ..up.broker() };
+    let wrong = Broker { trust: Trust::Own(Pin([0; 32])), ..up.broker() };
     assert!(matches!(NatsBus::connect(&wrong, &up.fleet().conductor, "x"), Err(BusError::Refused { .. })));
     let nobody = Broker { addresses: vec!["127.0.0.1:1".into()], ..up.broker() };
     let e = NatsBus::connect(&nobody, &up.fleet().conductor, "x").unwrap_err();

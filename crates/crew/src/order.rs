@@ -71,6 +71,11 @@ pub trait Crew: Debug {
     /// machine, of which the environment tells anyway.
     fn hosts(&self) -> Vec<AgentHost>;
 
+    /// What is to be said of them in the result, beside what was measured.
+    fn remarks(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Agents who ask the storage in place of the conductor, for the run of this mark; none: its crew is where it is itself.
     fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {
         let _ = mark;

@@ -20,6 +20,10 @@ const UNKNOWN_DRIFT: f64 = 50e-6;
 /// And where it was.
 const KNOWN_DRIFT: f64 = 5e-6;
 
+/// A clock that is so far beyond both bounds from where it should be has jumped. (A choice: far more than a crystal, far less than a
+/// slice.)
+const JUMP_NS: u64 = 2_000_000;
+
 /// One question and its answer. Times of the conductor's clock, but for the agent's two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
@@ -67,6 +71,14 @@ impl ClockFit {
         let Some(best) = echoes.iter().min_by_key(|e| e.bound_ns()) else { return };
         let at_ns = best.asked_ns.midpoint(best.had_ns);
         let round = Round { at_ns, offset_ns: best.offset_ns(), bound_ns: best.bound_ns() };
+        // A clock that was set, or a machine that stood still: what was known of it is of another clock.
+        let stays = |known: AgentClock| {
+            let apart_ns = known.bound_ns.saturating_add(round.bound_ns).saturating_add(JUMP_NS);
+            known.offset_ns.abs_diff(round.offset_ns) <= apart_ns
+        };
+        if self.at(at_ns).is_some_and(|known| !stays(known)) {
+            self.rounds.clear();
+        }
         self.rounds.push_back(round);
         if self.rounds.len() > ROUNDS {
             self.rounds.pop_front();
@@ -177,5 +189,17 @@ mod tests {
         let mut fit = ClockFit::default();
         fit.add(&[]);
         assert!(!fit.is_known() && fit.at(5).is_none());
+    }
+
+    #[test]
+    fn what_was_known_before_a_jump_does_not_count() {
+        let mut fit = ClockFit::default();
+        for round in 0..6 {
+            fit.add(&[echo(1000 * S + round * 10 * S, 5_000_000, 50_000, 50_000)]);
+        }
+        fit.add(&[echo(1060 * S, 3_005_000_000, 900_000, 900_000)]);
+        let clock = fit.at(1061 * S).unwrap();
+        assert!(clock.offset_ns.abs_diff(3_005_000_000) <= clock.bound_ns, "{clock:?}");
+        assert_eq!(clock.drift_ns_per_s, 0.0);
     }
 }

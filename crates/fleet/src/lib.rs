@@ -13,7 +13,12 @@ mod error;
 mod frame;
 mod wire;
 
-pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent};
+#[doc(hidden)]
+pub mod from_outside;
+
+pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};
-pub use conductor::{Choice, Cleaners, Fleet, FleetNet, FleetOptions, Present, ROLE, SERVER, roll_call};
+pub use conductor::{
+    Choice, Cleaners, Fleet, FleetNet, FleetOptions, OthersBroker, Present, ROLE, SERVER, clocks, roll_call,
+};
 pub use frame::own::read_own_record;

@@ -2,11 +2,13 @@
 
 use plimsoll_model::summary::{AgentSummary, LatencySummary};
 use plimsoll_model::{Finding, Level};
-use plimsoll_store::{RunAgent, RunData, SparseHistogram, StageAgent, StageData, Totals};
+use plimsoll_store::{Mark, RunAgent, RunData, SparseHistogram, StageAgent, StageData, Totals};
 
 use super::agents::{is_load, samples_of};
 use super::resources::Resources;
 
+/// Of a record that has no end: an agent cuts a frame of its own record after a quarter of a second, and a slice is a tenth.
+const TAIL_S: u32 = 1;
 /// Names that are told at the most.
 const MOST_NAMED: usize = 8;
 
@@ -51,6 +53,7 @@ pub fn findings(data: &RunData) -> Vec<Finding> {
         );
         out.push(Finding::new("F17", "doubled_agents", Level::Invalid, text));
     }
+    out.extend(delivered(data));
     let strangers: Vec<&str> = data
         .clients()
         .filter(|h| data.agents.iter().all(|a| a.listed && a.host.machine.host != h.host))
@@ -63,6 +66,40 @@ pub fn findings(data: &RunData) -> Vec<Finding> {
             list(&strangers)
         );
         out.push(Finding::new("F17", "unlisted_hosts", Level::Info, text));
+    }
+    out
+}
+
+/// What agents had kept, and what was fetched of it after they, or their conductor, had been lost: one for each agent and stage.
+fn delivered(data: &RunData) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for mark in &data.marks {
+        let Mark::Delivered { stage, at_ns, until_ns, agent, slices, whole, .. } = mark else { continue };
+        let Some(of) = data.stages.iter().find(|s| s.index == *stage) else { continue };
+        let after_s = |ns: u64| ns.saturating_sub(of.start_ns) as f64 / 1e9;
+        let number = data.agents.iter().position(|a| &a.host.agent == agent);
+        let was_lost = of.agents.iter().any(|a| Some(a.agent) == number && a.lost_ns.is_some());
+        let (who, then) = if was_lost {
+            ("it", " It counts only for the time in which all agents were there.")
+        } else {
+            ("the conductor", "")
+        };
+        let tail = if *whole {
+            "It is whole.".to_owned()
+        } else {
+            format!(
+                "It has no end, as of an agent that was killed: at most {TAIL_S} s of its load is not in it."
+            )
+        };
+        let text = format!(
+            "After {who} was lost, its own record of stage {} was fetched: {slices} slice(s) that had not come while it \
+             ran, from {:.1} s to {:.1} s of load. {tail}{then}",
+            stage + 1,
+            after_s(*at_ns),
+            after_s(*until_ns)
+        );
+        let finding = Finding::new("F24", "delivered_late", Level::Info, text);
+        out.push(finding.measured(*slices as f64, 0.0).of_agent(Some(agent)));
     }
     out
 }

@@ -40,7 +40,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Compare(c) => compare_exec::compare(c),
         Command::Scale(c) => scale_exec::scale(c),
         Command::Target(c) => target_exec::target(c),
-        Command::Fleet(c) => fleet_exec::fleet(c),
+        Command::Fleet(c) => fleet_exec::fleet(c, cli.fleet.agents.as_ref()),
         Command::Agent(c) => agent_exec::agent(c),
     }
 }

@@ -4,15 +4,17 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use plimsoll_bus::keeper::Home;
+use plimsoll_bus::keeper::{Home, OpenFleet};
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_fleet::{Fleet, FleetOptions};
+use plimsoll_bus::token::Trust;
+use plimsoll_fleet::{Fleet, FleetOptions, OthersBroker};
 use plimsoll_model::Plan;
 use plimsoll_run::CrewChoice;
 use plimsoll_setup::s3::ClaimBy;
 
 use crate::args::FleetArgs;
 use crate::cli::Command;
+use crate::commands::fleet::FleetCommand;
 use crate::fault::Fault;
 
 /// Names the fleet where no flag does.
@@ -41,7 +43,7 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Cleanup(_)
             | Command::Calibrate(_)
     );
-    if matches!(command, Command::Cleanup(_) | Command::Calibrate(_) | Command::Net(_))
+    if matches!(command, Command::Cleanup(_) | Command::Net(_) | Command::Calibrate(_))
         && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
     {
         return Err(Fault::input(
@@ -49,7 +51,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             "Leave it out.",
         ));
     }
+    // How many agents it is to have.
+    let is_manifest = matches!(command, Command::Fleet(FleetCommand::Manifest(_)));
+    let plain = FleetArgs { agents: if is_manifest { None } else { args.agents.clone() }, ..args.clone() };
     if !measures {
+        let args = &plain;
         return args.given().map_or(Ok(()), |flag| {
             Err(Fault::input(
                 format!("{flag}: this command does not measure over a fleet"),
@@ -133,15 +139,31 @@ pub fn release() {
 
 /// The fleet, which nobody else uses meanwhile.
 fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
-    let up = Home::of(name)?.open()?;
-    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
-    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
-    let bus = Arc::new(up.connect("conductor")?);
-    let subjects = Subjects::of(up.name())?;
     let standard = FleetOptions::default();
     let options = FleetOptions {
         choice: args.agents.clone().unwrap_or_default(),
         deadman: args.deadman.map_or(standard.deadman, |d| d.0),
+        send_keys: args.send_credentials,
+        ..standard
     };
+    held(name, options)
+}
+
+/// The same for a command that measures nothing. Whose broker it is is known here, and not of `options`.
+pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
+    let home = Home::of(name)?;
+    let up = home.open()?;
+    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
+    let bus = Arc::new(up.connect("conductor")?);
+    let subjects = Subjects::of(up.name())?;
+    let options = FleetOptions { broker: others_broker(&home, &up)?, ..options };
     Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
+}
+
+/// What a result says of a broker that is somebody else's; none: it is the fleet's own.
+fn others_broker(home: &Home, up: &OpenFleet) -> Result<Option<OthersBroker>, Fault> {
+    let Some(guest) = &up.note.guest else { return Ok(None) };
+    let is_encrypted = guest.trust != Trust::Plain;
+    Ok(Some(OthersBroker { url: guest.url.clone(), is_encrypted, secret: home.token()?.secret }))
 }

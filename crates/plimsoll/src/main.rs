@@ -9,6 +9,7 @@ mod dry_run;
 mod fault;
 mod fleet_use;
 mod guessed;
+mod launch;
 mod measure;
 mod out_file;
 mod output;

@@ -22,7 +22,7 @@ pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> 
 }
 
 pub fn show_plan(plan: &Plan) -> Result<Exit, Fault> {
-    let plan = fleet_use::with_losses(&fleet_use::for_each(plan.clone())?);
+    let plan = fleet_use::for_each(fleet_use::with_losses(plan))?;
     plimsoll_run::check(&plan)?;
     plimsoll_run::check_memory(&plan)?;
     output::print(&dry_run::text(&plan))?;
@@ -54,7 +54,7 @@ pub fn run_and_tell(
 ) -> Result<Finished, Fault> {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan))? };
-    let plan = fleet_use::with_losses(&fleet_use::for_each(ceiling::resolved(plan, out)?)?);
+    let plan = fleet_use::for_each(fleet_use::with_losses(&ceiling::resolved(plan, out)?))?;
     place_for(out)?;
     watched(out, progress, |events| {
         plimsoll_run::execute(&plan, &options, |event| {

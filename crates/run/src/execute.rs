@@ -13,7 +13,8 @@ use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;
 use crate::error::RunError;
-use crate::options::Options;
+use crate::kept;
+use crate::options::{CrewChoice, Options};
 use crate::session::Session;
 
 /// A run that came to an end, with a result.
@@ -56,11 +57,21 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let run = RunDir::open(path)?;
     let plan = run.plan()?;
     check(&plan)?;
-    if run.sealed()?.is_some_and(|s| s.end == "done") {
+    let sealed = run.sealed()?;
+    if sealed.as_ref().is_some_and(|s| s.end == "done") {
         return Err(RunError::input(
             "the run has ended, so there is nothing to resume",
             "Run the plan again",
         ));
+    }
+    if let CrewChoice::Fleet(recruit) = &options.crew {
+        let _held = run.journal()?;
+        for a in kept::fetch_into(&run, recruit.as_ref(), &options.interrupt, true, &mut events)? {
+            let text = format!("agent {}: {} slices of its own record, fetched", a.agent, a.slices);
+            let missing =
+                if a.missing.is_empty() { String::new() } else { format!("; missing: {}", a.missing) };
+            events(Event::Message(text + &missing));
+        }
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
     let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events)?;
@@ -78,7 +89,13 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
-    let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events)?;
+    let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
+    let session = session.inspect_err(|_| {
+        // It did not go on, and is what it was.
+        if let Some(seal) = &sealed {
+            let _ = run.seal(&seal.end);
+        }
+    })?;
     drive(session, controller, &run, options, &mut events)
 }
 

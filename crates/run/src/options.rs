@@ -9,6 +9,8 @@ use plimsoll_setup::Interrupt;
 use plimsoll_setup::s3::ClaimBy;
 use plimsoll_store::{Journal, RunDir};
 
+use crate::kept::{AgentFetched, Ask};
+
 /// Who carries a run out.
 #[derive(Debug, Clone, Default)]
 pub enum CrewChoice {
@@ -31,6 +33,12 @@ pub trait Recruit: std::fmt::Debug + Send + Sync {
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<Box<dyn Crew>, CrewError>;
+
+    /// Asks agents for what they kept of a run that they worked for. Nobody: who recruits has none that keep anything.
+    fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+        let _ = ask;
+        Ok(Vec::new())
+    }
 }
 
 impl CrewChoice {

@@ -13,7 +13,7 @@ use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_lower as lower;
 use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec};
-use plimsoll_model::{AgentHost, Environment, Event, Finding, Level, Plan};
+use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::removal::{self, How};
@@ -22,8 +22,9 @@ use plimsoll_store::{Journal, Mark, RunDir};
 
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
+use crate::kept;
 use crate::lost::Acknowledged;
-use crate::options::Options;
+use crate::options::{CrewChoice, Options, Recruit};
 use crate::samples::Samples;
 use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
@@ -55,9 +56,15 @@ pub struct Session {
     /// Of a resumed run: stages that were cut off and are run again, and how many stages there are in all.
     again: u32,
     planned: Option<u32>,
+    /// What the load is at most was said.
+    peak_told: bool,
     /// Redirects that were followed: from and to, and how many.
     redirected: BTreeMap<String, u64>,
     acknowledged: Acknowledged,
+    /// Asked at the end for what agents kept that were lost.
+    recruit: Option<Arc<dyn Recruit>>,
+    /// There are such agents.
+    lost: bool,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -126,10 +133,11 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, RunError> {
         let journal = Arc::new(Mutex::new(run.journal()?));
+        let environment = run.env()?.environment;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
+        same_roll(&environment, crew.as_ref())?;
         are_so_many(plan, crew.roll().len())?;
         let mut streams = Streams::resume(run, crew.roll())?;
-        let environment = run.env()?.environment;
         // Times go on from the wall clock's distance to the start, and never run back.
         let wall_ns = environment
             .started_at
@@ -171,9 +179,15 @@ impl Session {
             virtual_ns: begins.virtual_ns,
             next_stage: begins.next_stage,
             again: 0,
+            peak_told: false,
             planned: None,
             redirected: BTreeMap::new(),
             acknowledged: Acknowledged::default(),
+            recruit: match &options.crew {
+                CrewChoice::Fleet(recruit) => Some(Arc::clone(recruit)),
+                CrewChoice::Local | CrewChoice::Simulated(_) => None,
+            },
+            lost: false,
             prepared: BTreeSet::new(),
         }
     }
@@ -202,6 +216,7 @@ impl Session {
         resumed: Option<()>,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), RunError> {
+        self.crew.remarks().into_iter().for_each(|f| self.found(f));
         self.make_claims(options, events)?;
         let reaches = self.claims.iter().map(|(name, c)| (name.clone(), c.reach())).collect();
         self.crew.muster(reaches)?;
@@ -326,6 +341,9 @@ impl Session {
             again: self.again,
             on_agent_loss: self.plan.options.on_agent_loss,
         };
+        if !std::mem::replace(&mut self.peak_told, true) {
+            self.peak().map(Event::Message).into_iter().for_each(&mut *events);
+        }
         let mut sinks = Sinks {
             streams: &mut self.streams,
             trace: self.trace.as_mut().map(|t| (t, &names as &dyn Names)),
@@ -346,8 +364,19 @@ impl Session {
         Ok(end)
     }
 
+    /// What the load is at most, where it leaves this machine.
+    fn peak(&self) -> Option<String> {
+        let reached = self.claims.iter().map(|(name, c)| (name.clone(), c.endpoint_names())).collect();
+        let hosts = self.crew.hosts();
+        let machines: Vec<&HostFacts> = hosts.iter().map(|h| &h.machine).collect();
+        let alone = machines.is_empty();
+        let machines = if alone { vec![&self.environment.machine] } else { machines };
+        crate::peak::peak(&self.plan, &reached, &machines, alone)
+    }
+
     /// What the workers found out about themselves and the servers.
     fn note(&mut self, end: &StageEnd) {
+        self.lost |= end.lost;
         self.acknowledged.add(&end.observation.series);
         if self.environment.ring.is_empty() {
             self.environment.ring.clone_from(&end.ring);
@@ -419,6 +448,12 @@ impl Session {
         self.run.write_env(&env)?;
         self.streams.finish()?;
         self.samples.take().map_or(Ok(()), |samples| samples.finish())?;
+        if let Some(recruit) = self.recruit.take().filter(|_| self.lost) {
+            tell_delivered(
+                &kept::fetch_into(&self.run, recruit.as_ref(), &self.interrupt, false, events),
+                events,
+            );
+        }
         // What failed before its first stage is thrown away; what had no time for one is a run, and says so.
         if self.next_stage > 0 || end == "done" {
             self.run.seal(end)?;
@@ -480,6 +515,25 @@ impl Session {
     }
 }
 
+/// Of agents that were lost, what they had kept is there now, or can be asked for later: no reason for a run to fail.
+fn tell_delivered(came: &Result<Vec<kept::AgentCollected>, RunError>, events: &mut dyn FnMut(Event)) {
+    match came {
+        Ok(all) => {
+            for a in all {
+                let mut text = format!(
+                    "agent {}: {} slices of its own record came after it was lost",
+                    a.agent, a.slices
+                );
+                if !a.missing.is_empty() {
+                    text.push_str(&format!("; still missing: {}", a.missing));
+                }
+                events(Event::Message(text));
+            }
+        }
+        Err(e) => events(Event::Message(format!("what lost agents kept was not fetched: {e}"))),
+    }
+}
+
 /// What the run could not remove is in its result: it may cost money, or stand in somebody's way.
 fn left_behind(left: &[String], id: &str) -> Finding {
     let text = format!("Left behind: {}. `plimsoll cleanup {id}` tries again.", left.join("; "));
@@ -489,6 +543,41 @@ fn left_behind(left: &[String], id: &str) -> Finding {
         evidence,
         ..Finding::new("F14", "left_behind", Level::Qualified, text)
     }
+}
+
+/// A run goes on with the agents that it began with: each has its record, and its share of what is there.
+fn same_roll(environment: &Environment, crew: &dyn Crew) -> Result<(), RunError> {
+    let hosts = crew.hosts();
+    let names = |hosts: &[AgentHost]| hosts.iter().map(|h| h.agent.clone()).collect::<BTreeSet<String>>();
+    let (had, has) = (names(&environment.agents), names(&hosts));
+    let list = |of: Vec<&String>| of.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if had == has {
+        return Ok(());
+    }
+    if has.is_empty() {
+        return Err(RunError::input(
+            format!("the run is of {} agents of a fleet ({})", had.len(), list(had.iter().collect())),
+            "Continue it with --fleet",
+        ));
+    }
+    if had.is_empty() {
+        return Err(RunError::input(
+            "the run is of one machine, not of a fleet",
+            "Continue it without --fleet",
+        ));
+    }
+    let (gone, new) = (list(had.difference(&has).collect()), list(has.difference(&had).collect()));
+    let mut differs = Vec::new();
+    if !gone.is_empty() {
+        differs.push(format!("{gone} took part in it and cannot now"));
+    }
+    if !new.is_empty() {
+        differs.push(format!("{new} did not"));
+    }
+    Err(RunError::input(
+        format!("other agents than those of the run: {}", differs.join(", and ")),
+        "Start the missing ones again under their names (plimsoll agent --name), choose with --agents, or start a new run",
+    ))
 }
 
 /// A plan that was made for so many agents asks too much of fewer, and too little of more.

@@ -23,7 +23,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn io<'a>(
+    /// What was being done to which file, for `map_err`.
+    pub fn io<'a>(
         doing: &'static str,
         path: &'a std::path::Path,
     ) -> impl FnOnce(std::io::Error) -> StoreError + 'a {

@@ -225,6 +225,13 @@ pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
     Ok(kept.into_values().collect())
 }
 
+/// The mark in a journal's head; `None` where there is none.
+pub fn mark_of(path: &Path) -> Option<String> {
+    let mut file = crate::plain::open(path, File::options().read(true)).ok()?;
+    let text = text_of(&mut file).ok()?;
+    replay(path, &text).ok().map(|r| r.mark).filter(|m| !m.is_empty())
+}
+
 /// Whether a process holds the journal: the run is going on.
 pub fn is_locked(path: &Path) -> bool {
     crate::plain::open(path, File::options().read(true))

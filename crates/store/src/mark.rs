@@ -117,6 +117,21 @@ pub enum Mark {
     StageVoid { stage: u32, at_ns: u64, reason: String },
     /// An agent was not heard of for too long; `at_ns`: end of the last slice that came from all of its workers.
     AgentLost { stage: u32, at_ns: u64, agent: String },
+    /// What an agent had kept of a stage reached its record later: it was lost, or its conductor was. `at_ns`: nothing after that had come
+    /// while the stage ran; `until_ns`: end of the last slice that is recorded now.
+    Delivered {
+        stage: u32,
+        at_ns: u64,
+        until_ns: u64,
+        agent: String,
+        /// Slices that only the agent had, or had more of.
+        slices: u64,
+        /// Of the agent's own record of the stage: how many, and the hash of all.
+        frames: u64,
+        hash: String,
+        /// The agent's record has the end of the stage: no op of it is missing.
+        whole: bool,
+    },
     /// The run went on after a kill.
     Resumed { at_ns: u64 },
     /// Something that a reader of the run should know, such as an endpoint's error.
@@ -147,6 +162,7 @@ impl Mark {
             | Self::StageReport { at_ns, .. }
             | Self::StageVoid { at_ns, .. }
             | Self::AgentLost { at_ns, .. }
+            | Self::Delivered { at_ns, .. }
             | Self::Resumed { at_ns }
             | Self::Note { at_ns, .. } => *at_ns,
         }

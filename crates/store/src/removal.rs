@@ -24,6 +24,10 @@ const FILES: &[&str] = &[
     ".plimsoll-made",
     "plan.toml",
 ];
+/// What a stream is called while it is written anew, behind its name.
+pub(crate) const REPLACED: &str = ".new";
+/// And what is fetched for it.
+pub(crate) const FETCHED: &str = ".fetched";
 /// Directories of streams.
 pub(crate) const STREAMS: &[&str] = &["samples", "intervals"];
 
@@ -51,7 +55,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
             let sub = openat(&dir, &name, flags, Mode::empty()).map_err(io("open"))?;
             let inside = entries(sub.as_fd()).map_err(io("read"))?;
             let other = |(n, k): &&(String, FileType)| {
-                !n.ends_with(".zst") || *k != FileType::RegularFile || !is_stream(&path.join(&name).join(n))
+                !is_stream_name(n) || *k != FileType::RegularFile || !is_stream(&path.join(&name).join(n))
             };
             if let Some((other, _)) = inside.iter().find(other) {
                 return Err(foreign(path, format!("{name}/{other} is not a file of a run")));
@@ -77,6 +81,13 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     }
     last.iter().try_for_each(|f| unlinkat(&dir, f, none)).map_err(io("remove a file of"))?;
     std::fs::remove_dir(path).map_err(StoreError::io("remove", path))
+}
+
+/// A stream, or what a kill left of one that was being replaced.
+fn is_stream_name(name: &str) -> bool {
+    name.ends_with(".zst")
+        || name.ends_with(&format!(".zst{REPLACED}"))
+        || name.ends_with(&format!(".zst{FETCHED}"))
 }
 
 /// Whether a file is a stream of a run, or of an older or newer plimsoll, by what it begins with; a kill may have left less.

@@ -328,6 +328,27 @@ impl RunDir {
         );
     }
 
+    /// Where an agent's slices and marks are; it need not be there.
+    pub fn intervals_path(&self, agent: &str) -> PathBuf {
+        self.stream_path("intervals", agent)
+    }
+
+    /// Where what is fetched of an agent waits until it is in its record, and the record while it is written anew. What a kill left of
+    /// either is removed.
+    pub fn merge_paths(&self, agent: &str) -> Result<[PathBuf; 2], StoreError> {
+        let own = self.intervals_path(agent);
+        let beside = |suffix: &str| {
+            let mut name = own.clone().into_os_string();
+            name.push(suffix);
+            let path = PathBuf::from(name);
+            match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", &path)(e)),
+                _ => Ok(path),
+            }
+        };
+        Ok([beside(crate::removal::FETCHED)?, beside(crate::removal::REPLACED)?])
+    }
+
     /// Starts `samples/HOST.zst`.
     pub fn create_samples(&self, host: &str) -> Result<StreamWriter, StoreError> {
         let header = Header { format: SAMPLES_FORMAT.into(), source: host.into(), grid_ns: 0 };

@@ -98,10 +98,15 @@ impl StreamWriter {
 
     /// Appends a slice of a stage; slices come in order of their index.
     pub fn interval(&mut self, stage: u32, interval: &Interval) -> Result<(), StoreError> {
+        self.sparse(stage, &interval.to_form())
+    }
+
+    /// The same of a slice that comes from a file.
+    pub fn sparse(&mut self, stage: u32, interval: &SparseInterval) -> Result<(), StoreError> {
         let mut body = std::mem::take(&mut self.scratch);
         body.clear();
         put_u64(&mut body, u64::from(stage));
-        codec::encode(&interval.to_form(), &mut body);
+        codec::encode(interval, &mut body);
         self.record(TAG_INTERVAL, &body);
         self.scratch = body;
         self.flush_if_due(interval.index.saturating_mul(self.grid_ns), self.grid_ns)

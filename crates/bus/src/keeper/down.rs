@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::home::Home;
+use super::home::{Home, OpenFleet};
 use super::place::LOCK;
 use super::process::ProcessNote;
 use crate::BusError;
@@ -27,17 +27,20 @@ pub enum Ended {
 /// Ends the fleet and leaves nothing. One that a command uses is ended only by `force`.
 pub fn down(home: &Home, force: bool) -> Result<Ended, BusError> {
     let Some(place) = home.place()? else { return Err(home.not_up()) };
+    if !place.is_locked(LOCK) && home.is_guest() {
+        let fleet = home.open()?;
+        refuse_used(home, &fleet, force)?;
+        // Agents that do not hear it find nobody who orders anything.
+        let told = fleet.dismiss();
+        home.remove_at(&place)?;
+        return told.map(|()| Ended::Fleet);
+    }
     if !place.is_locked(LOCK) {
         home.remove_at(&place)?;
         return Ok(Ended::Remains);
     }
     let fleet = home.open()?;
-    if let Some(holder) = fleet.holder().filter(|_| !force) {
-        return Err(BusError::refused(
-            format!("fleet {} is in use by {holder}", home.fleet()),
-            "Wait until that has ended, or end it, too, with --force",
-        ));
-    }
+    refuse_used(home, &fleet, force)?;
     let (keeper, pid) = (&fleet.note.process, fleet.note.process.pid);
     for signal in [Signal::TERM, Signal::KILL] {
         let sent = send(keeper, signal, home.fleet());
@@ -61,6 +64,16 @@ pub fn down(home: &Home, force: bool) -> Result<Ended, BusError> {
         format!("the keeper of fleet {} does not end (process {pid})", home.fleet()),
         "Look at what it waits for",
     ))
+}
+
+fn refuse_used(home: &Home, fleet: &OpenFleet, force: bool) -> Result<(), BusError> {
+    match fleet.holder().filter(|_| !force) {
+        None => Ok(()),
+        Some(holder) => Err(BusError::refused(
+            format!("fleet {} is in use by {holder}", home.fleet()),
+            "Wait until that has ended, or end it, too, with --force",
+        )),
+    }
 }
 
 /// Whether the keeper of this fleet was told, and nobody else. The handle comes first: what is found of the number then is of the

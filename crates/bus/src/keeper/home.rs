@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::guest::GuestNote;
 use super::place::{LEASE, LOCK, NOTE, Place};
 use super::process::ProcessNote;
 use crate::key::random;
 use crate::subjects::check_name;
-use crate::token::{Pin, Secret, Token};
-use crate::{Broker, BusError, Identity, NatsBus};
+use crate::token::{Pin, Secret, Token, Trust};
+use crate::{Broker, BusError, Caller, Identity, NatsBus};
+
+/// What was started on other machines.
+pub(super) const LAUNCHED: &str = "launched.json";
 
 /// What the keeper says of itself once its broker answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +41,9 @@ pub struct KeeperNote {
     pub conductor: String,
     /// Until when the door that the broker knows of is open, in seconds since 1970.
     pub door_expires_s: u64,
+    /// The broker is somebody else's: nobody keeps this fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestNote>,
 }
 
 /// By what newcomers get in, and until when.
@@ -184,9 +191,15 @@ impl Home {
         self.here()?.lock(name)
     }
 
-    /// Whether a keeper lives. A directory that is no fleet's is refused.
+    /// Whether a keeper lives, or none is needed. A directory that is no fleet's is refused.
     pub fn is_up(&self) -> Result<bool, BusError> {
-        Ok(self.place()?.is_some_and(|place| place.is_locked(LOCK)))
+        let Some(place) = self.place()? else { return Ok(false) };
+        Ok(place.is_locked(LOCK) || self.is_guest())
+    }
+
+    /// The broker is somebody else's.
+    pub(super) fn is_guest(&self) -> bool {
+        self.read_json::<KeeperNote>(NOTE).is_some_and(|note| note.guest.is_some())
     }
 
     /// What the living keeper says of itself.
@@ -201,6 +214,16 @@ impl Home {
         Ok(OpenFleet { home: self.clone(), note, conductor: self.identity("conductor.seed")? })
     }
 
+    /// Notes what was started on other machines, to be ended with the fleet; in a form of the caller's.
+    pub fn note_launched(&self, text: &str) -> Result<(), BusError> {
+        self.write(LAUNCHED, text)
+    }
+
+    /// What was noted so.
+    pub fn launched(&self) -> Option<String> {
+        self.here().ok()?.read(LAUNCHED).ok()
+    }
+
     /// The token that newcomers need now.
     pub fn token(&self) -> Result<Token, BusError> {
         let note = self.note()?;
@@ -210,7 +233,7 @@ impl Home {
         Ok(Token {
             fleet: self.fleet.clone(),
             addresses: note.addresses,
-            pin: Pin(note.pin),
+            trust: note.guest.map_or(Trust::Own(Pin(note.pin)), |g| g.trust),
             conductor: note.conductor,
             secret: Secret(door.secret),
             expires_s: door.expires_s,
@@ -220,7 +243,14 @@ impl Home {
     /// Closes the door for the old token and opens a new one. Agents that are in stay in.
     pub fn renew(&self, expires_s: u64) -> Result<Token, BusError> {
         const PATIENCE: Duration = Duration::from_secs(10);
-        self.note()?;
+        let note = self.note()?;
+        if note.guest.is_some() {
+            // The broker knows of no door; agents that are in go on showing that they had this secret.
+            let secret = self.token()?.secret.0;
+            self.write_json("door.json", &Door { secret, expires_s })?;
+            self.write_json(NOTE, &KeeperNote { door_expires_s: expires_s, ..note })?;
+            return self.token();
+        }
         self.write_json("door.json", &Door { secret: random()?, expires_s })?;
         let until = Instant::now() + PATIENCE;
         while self.note()?.door_expires_s != expires_s {
@@ -248,12 +278,22 @@ impl OpenFleet {
 
     /// Where its broker is.
     pub fn broker(&self) -> Broker {
-        Broker { addresses: vec![self.note.local.clone()], pin: Pin(self.note.pin) }
+        match &self.note.guest {
+            Some(guest) => Broker { addresses: self.note.addresses.clone(), trust: guest.trust },
+            None => {
+                Broker { addresses: vec![self.note.local.clone()], trust: Trust::Own(Pin(self.note.pin)) }
+            }
+        }
     }
 
     /// A connection as its conductor.
     pub fn connect(&self, name: &str) -> Result<NatsBus, BusError> {
-        NatsBus::connect(&self.broker(), &self.conductor, name)
+        match self.login()? {
+            Some(login) => {
+                NatsBus::connect_as(&self.broker(), Caller::Guest(&login, &Identity::random()), name)
+            }
+            None => NatsBus::connect(&self.broker(), &self.conductor, name),
+        }
     }
 
     /// Takes the fleet for `what` (the command, in words); one that another has is refused by that one's words.
@@ -307,6 +347,7 @@ mod tests {
             pin: [0; 32],
             conductor: conductor.public(),
             door_expires_s: 1,
+            guest: None,
         };
         OpenFleet { home: home.clone(), note, conductor }
     }

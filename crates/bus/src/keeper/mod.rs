@@ -8,8 +8,10 @@ mod broker;
 mod certificate;
 mod config;
 mod down;
+mod guest;
 mod home;
 mod hosts;
+mod key_set;
 mod place;
 mod presence;
 mod process;
@@ -21,19 +23,22 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use broker::Program;
 pub use down::{Ended, down};
+pub use guest::{GuestNote, GuestWish, be_guest};
 pub use home::{Door, Home, KeeperNote, Lease, OpenFleet};
 pub use hosts::of_this_machine;
+pub use key_set::KeySet;
 pub use presence::Client;
 pub use process::ProcessNote;
 pub use roster::Roster;
 
 use broker::BrokerProcess;
+use certificate::Certificate;
 use config::{Config, User};
 
 use crate::enrol::{Answer, LONGEST_QUESTION, Question, VERSION, newcomer};
 use crate::key::{is_user_key, random};
 use crate::subjects::Subjects;
-use crate::token::{Pin, Secret};
+use crate::token::{Pin, Secret, Trust};
 use crate::{Broker, Bus, BusError, Identity, Message, NatsBus, Subscription};
 
 /// How often the keeper looks whether it is to end, whether the broker lives, and whether the door has changed.
@@ -59,6 +64,8 @@ pub struct Wish {
     pub hosts: Vec<String>,
     /// Until when the token opens the door, in seconds since 1970.
     pub expires_s: u64,
+    /// Keys that were made before, where others have the token already; none: new ones.
+    pub keys: Option<KeySet>,
 }
 
 /// A running keeper.
@@ -117,12 +124,20 @@ impl Keeper {
         lock: File,
     ) -> Result<Self, BusError> {
         home.forget()?;
-        let keys =
-            Keys { system: Identity::random(), keeper: Identity::random(), conductor: Identity::random() };
+        let conductor = match &wish.keys {
+            Some(set) => Identity::from_seed(&set.conductor)?,
+            None => Identity::random(),
+        };
+        let keys = Keys { system: Identity::random(), keeper: Identity::random(), conductor };
         home.write("conductor.seed", keys.conductor.seed())?;
         home.write("system.seed", keys.system.seed())?;
-        let pin = certificate::make(home)?;
-        let door = Door { secret: random()?, expires_s: wish.expires_s };
+        let made = match &wish.keys {
+            Some(set) => set.certificate()?,
+            None => Certificate::make(home.fleet())?,
+        };
+        let pin = made.leave_in(home)?;
+        let secret = wish.keys.as_ref().map_or_else(random, |set| Ok(set.secret))?;
+        let door = Door { secret, expires_s: wish.expires_s };
         home.write_json("door.json", &door)?;
         let roster = Roster::default();
         home.write_json("roster.json", &roster)?;
@@ -211,7 +226,7 @@ impl Keeper {
     }
 
     fn reach(&self) -> Broker {
-        Broker { addresses: vec![self.local()], pin: self.pin }
+        Broker { addresses: vec![self.local()], trust: Trust::Own(self.pin) }
     }
 
     /// The broker as this machine reaches it.
@@ -249,6 +264,7 @@ impl Keeper {
             pin: self.pin.0,
             conductor: self.keys.conductor.public(),
             door_expires_s: self.door.expires_s,
+            guest: None,
         };
         self.home.write_json(place::NOTE, &note)
     }
@@ -417,6 +433,10 @@ pub struct RollEntry {
 impl OpenFleet {
     /// All agents that were let in, and which of them are connected, as the broker sees it.
     pub fn roll(&self) -> Result<Vec<RollEntry>, BusError> {
+        if self.note.guest.is_some() {
+            // Somebody else's broker does not say who is connected.
+            return Ok(Vec::new());
+        }
         let home = self.home();
         let key = home.identity("system.seed")?;
         let system = NatsBus::connect(&self.broker(), &key, "plimsoll fleet status")?;

@@ -25,7 +25,7 @@ pub(super) const LEASE: &str = "lease";
 /// What the keeper says of itself.
 pub(super) const NOTE: &str = "keeper.json";
 /// What a keeper leaves, its note first: an old one is nobody's. Each may be there as `.new`, too.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     NOTE,
     "conductor.seed",
     "system.seed",
@@ -35,6 +35,7 @@ const NAMES: [&str; 9] = [
     "certificate.pem",
     "broker.conf",
     "broker.log",
+    super::home::LAUNCHED,
 ];
 const MODE: Mode = Mode::from_raw_mode(0o600);
 /// Notes are short; the roster of ten thousand agents has two megabytes.

@@ -10,7 +10,8 @@ use tokio::sync::Semaphore;
 
 use super::pinned;
 use super::watch::Watch;
-use crate::token::Pin;
+use crate::login::Login;
+use crate::token::Trust;
 use crate::{BusError, Identity};
 
 /// A dead link is noticed after two of these without an answer.
@@ -31,8 +32,26 @@ const LONGEST_PAUSE_MS: u64 = 4_000;
 pub struct Broker {
     /// `host:port`, the likeliest first.
     pub addresses: Vec<String>,
-    /// Its certificate.
-    pub pin: Pin,
+    /// By what it is known.
+    pub trust: Trust,
+}
+
+/// Who connects.
+#[derive(Debug, Clone, Copy)]
+pub enum Caller<'a> {
+    /// One of the fleet's own keys.
+    Own(&'a Identity),
+    /// With what the owner of the broker gave; the key is only for a subject of one's own.
+    Guest(&'a Login, &'a Identity),
+}
+
+impl Caller<'_> {
+    /// Nobody else of this broker has it.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Own(identity) | Self::Guest(_, identity) => identity.public(),
+        }
+    }
 }
 
 /// Why one address did not lead there.
@@ -61,15 +80,15 @@ enum Round {
 /// who it is: being refused or broken off counts only when it comes again.
 pub async fn connect(
     broker: &Broker,
-    identity: &Identity,
+    caller: Caller<'_>,
     name: &str,
     watch: &Arc<Watch>,
 ) -> Result<Client, BusError> {
-    let jitter = jitter_of(&identity.public());
+    let jitter = jitter_of(&caller.key());
     let mut tried = 0;
     loop {
         tried += 1;
-        match round(broker, identity, name, watch).await? {
+        match round(broker, caller, name, watch).await? {
             Round::Connected(client) => return Ok(client),
             Round::Again(e) if tried == ROUNDS => return Err(e),
             Round::Again(_) => tokio::time::sleep(pause(tried + 2, jitter)).await,
@@ -79,16 +98,16 @@ pub async fn connect(
 
 async fn round(
     broker: &Broker,
-    identity: &Identity,
+    caller: Caller<'_>,
     name: &str,
     watch: &Arc<Watch>,
 ) -> Result<Round, BusError> {
     let mut attempts = FuturesUnordered::new();
     for (place, address) in broker.addresses.iter().enumerate() {
-        let options = options(broker.pin, identity, name, watch)?;
+        let options = options(broker.trust, caller, name, watch)?;
         attempts.push(async move {
             tokio::time::sleep(STAGGER * place as u32).await;
-            (address, attempt(address, options).await)
+            (address, attempt(address, broker.trust, options).await)
         });
     }
     let mut failures = Vec::new();
@@ -96,16 +115,23 @@ async fn round(
         match outcome {
             Ok(client) => return Ok(Round::Connected(client)),
             Err(Failure::Roots(why)) => return Err(roots(&why)),
-            Err(Failure::Unwanted) => return Ok(Round::Again(unwanted(address))),
+            Err(Failure::Unwanted) => return Ok(Round::Again(unwanted(address, caller))),
             Err(failure) => failures.push((address.as_str(), failure)),
         }
     }
-    let error = unreachable(&failures);
+    let error = unreachable(&failures, broker.trust.is_own());
     let broken = failures.iter().any(|(_, f)| matches!(f, Failure::BrokenOff(_)));
     if broken { Ok(Round::Again(error)) } else { Err(error) }
 }
 
-fn unwanted(address: &str) -> BusError {
+fn unwanted(address: &str, caller: Caller<'_>) -> BusError {
+    if let Caller::Guest(login, _) = caller {
+        return BusError::refused(
+            format!("the broker at {address} does not let us in ({})", login.words()),
+            "Give the credentials that its owner made for this: --creds FILE, or NATS_CREDS, NATS_NKEY, or NATS_USER and \
+             NATS_PASSWORD in the environment",
+        );
+    }
     BusError::refused(
         format!("the broker at {address} does not know this key"),
         "The fleet was started again, or the token has expired: take the token of `plimsoll fleet token`",
@@ -119,7 +145,7 @@ fn roots(why: &str) -> BusError {
     )
 }
 
-fn unreachable(failures: &[(&str, Failure)]) -> BusError {
+fn unreachable(failures: &[(&str, Failure)], is_own: bool) -> BusError {
     let another = failures.iter().any(|(_, f)| matches!(f, Failure::Another));
     let word = |(address, failure): &(&str, Failure)| match failure {
         Failure::BrokenOff(why) | Failure::Nobody(why) => format!("{address}: {why}"),
@@ -127,6 +153,12 @@ fn unreachable(failures: &[(&str, Failure)]) -> BusError {
     };
     let all: Vec<String> = failures.iter().map(word).collect();
     let problem = format!("no broker of this fleet answers ({})", all.join("; "));
+    if !is_own {
+        return BusError::unreachable(
+            problem,
+            "Correct --nats, or --ca where its certificate is not trusted",
+        );
+    }
     if another {
         let remedy =
             "The fleet was started again, or somebody else answers under its address: take a new token";
@@ -136,11 +168,12 @@ fn unreachable(failures: &[(&str, Failure)]) -> BusError {
     }
 }
 
-async fn attempt(address: &str, options: ConnectOptions) -> Result<Client, Failure> {
+async fn attempt(address: &str, trust: Trust, options: ConnectOptions) -> Result<Client, Failure> {
     // It is never closed, so this does not fail; an attempt without a permit would be none the worse.
     let _permit = AT_ONCE.acquire().await;
     let no_address = |_| Failure::Nobody("this is no address".to_owned());
-    let parsed: ServerAddr = format!("tls://{address}").parse().map_err(no_address)?;
+    let scheme = if trust == Trust::Plain { "nats" } else { "tls" };
+    let parsed: ServerAddr = format!("{scheme}://{address}").parse().map_err(no_address)?;
     options.connect(parsed).await.map_err(|e| {
         let text = format!("{e:?}");
         match e.kind() {
@@ -156,19 +189,28 @@ async fn attempt(address: &str, options: ConnectOptions) -> Result<Client, Failu
 }
 
 fn options(
-    pin: Pin,
-    identity: &Identity,
+    trust: Trust,
+    caller: Caller<'_>,
     name: &str,
     watch: &Arc<Watch>,
 ) -> Result<ConnectOptions, BusError> {
     let watch = watch.clone();
-    let jitter = jitter_of(&identity.public());
-    Ok(ConnectOptions::with_nkey(identity.seed().to_owned())
-        .tls_client_config(pinned::client_config(pin)?)
-        .require_tls(true)
+    let key = caller.key();
+    let jitter = jitter_of(&key);
+    let options = match caller {
+        Caller::Own(identity) => ConnectOptions::with_nkey(identity.seed().to_owned()),
+        Caller::Guest(login, _) => login.options()?,
+    };
+    let options = match trust {
+        Trust::Own(pin) => options.tls_client_config(pinned::client_config(pin)?).require_tls(true),
+        Trust::Shown(pin) => options.tls_client_config(pinned::authority_config(pin)?).require_tls(true),
+        Trust::System => options.require_tls(true),
+        Trust::Plain => options,
+    };
+    Ok(options
         .name(name)
         // Nobody may read it, so that a request that slips in fails and leaks nothing.
-        .custom_inbox_prefix(format!("_INBOX_{}", identity.public()))
+        .custom_inbox_prefix(format!("_INBOX_{key}"))
         .ignore_discovered_servers()
         .ping_interval(PING)
         .connection_timeout(ATTEMPT)

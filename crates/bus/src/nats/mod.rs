@@ -16,7 +16,7 @@ use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc};
 
-pub use connect::Broker;
+pub use connect::{Broker, Caller};
 use echo::OwnEcho;
 use watch::Watch;
 
@@ -60,10 +60,15 @@ fn runtime() -> Result<&'static Runtime, BusError> {
 impl NatsBus {
     /// Connects as `identity`; the broker shows `name` to whoever asks it for its clients.
     pub fn connect(broker: &Broker, identity: &Identity, name: &str) -> Result<Self, BusError> {
+        Self::connect_as(broker, Caller::Own(identity), name)
+    }
+
+    /// The same as a guest of somebody else's broker.
+    pub fn connect_as(broker: &Broker, caller: Caller<'_>, name: &str) -> Result<Self, BusError> {
         let runtime = runtime()?;
         let watch = Arc::new(Watch::default());
-        let client = runtime.block_on(connect::connect(broker, identity, name, &watch))?;
-        let echo = runtime.block_on(OwnEcho::new(&client, &identity.public()))?;
+        let client = runtime.block_on(connect::connect(broker, caller, name, &watch))?;
+        let echo = runtime.block_on(OwnEcho::new(&client, &caller.key()))?;
         let (outbox, from) = mpsc::channel(OUTBOX);
         let (end, ended) = threads::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -74,6 +79,30 @@ impl NatsBus {
             let _ = end.send(());
         });
         Ok(Self { client, outbox: Some(outbox), waiting, watch, echo, ended: Mutex::new(ended) })
+    }
+
+    /// Why the broker did not deal with what was asked of it.
+    fn unheard(&self) -> BusError {
+        match self.denied().last() {
+            None => BusError::Busy,
+            Some(said) => BusError::refused(
+                format!("the broker does not let us do what a fleet needs: {said}"),
+                "Its owner has to allow this user to publish and subscribe under fleet.> and echo.>",
+            ),
+        }
+    }
+
+    /// Whether the broker lets us do this; said in its own words where it does not. What is published is empty.
+    pub(crate) fn check_allowed(&self, publish: &[String], subscribe: &[String]) -> Result<(), BusError> {
+        publish.iter().try_for_each(|subject| self.publish(subject, b""))?;
+        // Refusals come before the answer to what was asked after them.
+        subscribe.iter().try_for_each(|subject| self.subscribe(subject).map(drop))?;
+        if self.denied().is_empty() { Ok(()) } else { Err(self.unheard()) }
+    }
+
+    /// The program and version that it says it is.
+    pub fn server(&self) -> String {
+        format!("nats-server: v{}", self.client.server_info().version)
     }
 
     /// What the broker did not let this client do, in its own words, since the connection was made.
@@ -150,7 +179,7 @@ impl Bus for NatsBus {
             Ok(from)
         };
         let wanted = runtime.block_on(async { tokio::time::timeout(PATIENCE, wanted).await });
-        let from = wanted.map_err(|_| BusError::Busy)??;
+        let from = wanted.map_err(|_| self.unheard())??;
         let (queue, end) = (Queue::new(ROOM), Arc::new(Notify::new()));
         runtime.spawn(deliver(from, queue.clone(), self.watch.clone(), end.clone()));
         Ok(Subscription::new(queue, move || end.notify_one()))

@@ -6,20 +6,22 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use plimsoll_bus::sealed::{SealingKey, voucher};
 use plimsoll_bus::subjects::{Subjects, check_name};
 use plimsoll_bus::{Bus, BusError, Subscription};
 use plimsoll_model::HostFacts;
 
+use super::delivery::Delivery;
 use super::engagement::Engagement;
 use super::hands::Hands;
 use super::voice::Voice;
 use super::{AgentOptions, AgentTime, spawn};
 use crate::error::AgentRefusal;
 use crate::wire::language;
-use crate::wire::order::{Assignment, Order};
+use crate::wire::order::{Assignment, FetchKept, Order};
 use crate::wire::pieces::Joiner;
 use crate::wire::seal::{Envelope, Guard, Unsealed};
-use crate::wire::tell::{Here, State, Tell};
+use crate::wire::tell::{Here, SealingTold, State, Tell};
 
 /// It says that it is there so often.
 const HERE_EVERY: Duration = Duration::from_millis(500);
@@ -37,8 +39,13 @@ pub struct Desk {
     joiner: Joiner,
     guard: Guard,
     machine: HostFacts,
+    /// To which keys for the storage are sealed, where it takes them.
+    sealing: Option<(Arc<SealingKey>, SealingTold)>,
+    at_work: Arc<AtomicBool>,
     said_here: Option<Instant>,
     engaged: Option<Engaged>,
+    /// Gives what was kept; begun when it is asked for.
+    delivery: Option<Delivery>,
     /// Orders that were not obeyed, as they were told last.
     refused: Option<Unsealed>,
 }
@@ -64,7 +71,18 @@ impl Desk {
         time: AgentTime,
         session: String,
     ) -> Result<Self, BusError> {
+        let sealing = match &options.takes_keys_by {
+            Some(secret) => {
+                let own = SealingKey::random()?;
+                let key = own.public();
+                let voucher = voucher(secret, &options.name, &session, &key);
+                Some((Arc::new(own), SealingTold { key, voucher }))
+            }
+            None => None,
+        };
         Ok(Self {
+            sealing,
+            at_work: Arc::default(),
             orders: bus.subscribe(&subjects.order(&options.name))?,
             calls: bus.subscribe(&subjects.call())?,
             voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
@@ -73,10 +91,16 @@ impl Desk {
             machine: this_machine(),
             said_here: None,
             engaged: None,
+            delivery: None,
             refused: None,
             options,
             time,
         })
+    }
+
+    /// Whether it works for a run.
+    pub fn at_work(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.at_work)
     }
 
     /// Until it is to stop, or the bus has ended; then it drains, and cleans up.
@@ -120,6 +144,9 @@ impl Desk {
         {
             self.hire(&run, *task, Duration::from_nanos(*deadman_ns), tell);
         }
+        if let Order::Fetch(fetch) = order {
+            return self.deliver(run, fetch);
+        }
         let Some(engaged) = self.engaged.as_mut().filter(|e| e.with.run == run) else { return };
         engaged.heard = Instant::now();
         match order {
@@ -135,6 +162,27 @@ impl Desk {
             Order::Heed(heed) => engaged.with.heed(&heed),
             Order::Leave => drop(engaged.with.interrupt.signal()),
             Order::Dismiss => engaged.leave(false),
+            Order::Fetch(_) => {}
+        }
+    }
+
+    /// Gives what was kept of a run. Not beside a load: reading takes CPU, disk and network from it.
+    fn deliver(&mut self, run: String, fetch: FetchKept) {
+        let refused = match (&self.engaged, check_name("run", &run)) {
+            (Some(engaged), _) => Some(format!("it is at work for run {}", engaged.with.run)),
+            (None, Err(_)) => Some(format!("{run:?} is no name of a run")),
+            (None, Ok(())) => None,
+        };
+        if self.delivery.is_none() && refused.is_none() {
+            self.delivery = Delivery::start(self.options.clone(), Arc::clone(&self.voice)).ok();
+        }
+        match (&self.delivery, refused) {
+            (Some(delivery), None) => delivery.ask(run, fetch),
+            (_, refused) => {
+                let why = refused.unwrap_or_else(|| "it cannot start a thread".into());
+                let result = Err(AgentRefusal::new(why, ""));
+                self.voice.tell(Some(&run), Tell::Kept { question: fetch.question, result });
+            }
         }
     }
 
@@ -155,7 +203,8 @@ impl Desk {
             return self.voice.tell(Some(run), Tell::Answer { task, result: Err(refusal) });
         }
         let with = Engagement::new(run, Arc::clone(&self.voice));
-        let hands = Hands::new(self.options.clone(), self.time, Arc::clone(&with));
+        let sealing = self.sealing.as_ref().map(|(key, _)| Arc::clone(key));
+        let hands = Hands::new(self.options.clone(), self.time, Arc::clone(&with), sealing);
         let (jobs, received) = channel();
         let Ok(thread) = spawn("agent-hands", move || hands.serve(&received)) else {
             let refusal = AgentRefusal::new("it cannot start a thread", "Raise the limit on threads");
@@ -165,6 +214,7 @@ impl Desk {
         let now = Instant::now();
         self.engaged =
             Some(Engaged { with, jobs: Some(jobs), thread, since: now, heard: now, deadman, leaving: None });
+        self.at_work.store(true, Ordering::Release);
         self.guard.works_for(Some(run));
         self.said_here = None;
     }
@@ -191,6 +241,7 @@ impl Desk {
             // It may have been calibrated.
             self.machine = this_machine();
             self.engaged = None;
+            self.at_work.store(false, Ordering::Release);
             self.guard.works_for(None);
             self.said_here = None;
         }
@@ -209,6 +260,7 @@ impl Desk {
             state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
             monotonic_ns: self.time.now_ns(),
             last_order: self.guard.last(),
+            sealing: self.sealing.as_ref().map(|(_, told)| told.clone()),
         };
         let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
         self.voice.tell(run, Tell::Here(Box::new(here)));

@@ -96,6 +96,11 @@ impl Engagement {
         self.say(Tell::Answer { task, result });
     }
 
+    /// Of this process.
+    pub fn session(&self) -> &str {
+        self.voice.session()
+    }
+
     pub fn say(&self, tell: Tell) {
         self.voice.tell(Some(&self.run), tell);
     }

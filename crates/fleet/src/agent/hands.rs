@@ -6,6 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use plimsoll_bus::sealed::SealingKey;
 use plimsoll_crew::{Arrival, Crew, CrewError, Fill, Load, LocalArmed, LocalCrew, StageOrder};
 use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
@@ -18,14 +19,15 @@ use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::{FoundObjects, Guarded};
 use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
 use plimsoll_setup::safety::survey::survey;
-use plimsoll_store::{RunDir, StoreError};
+use plimsoll_store::StoreError;
 
 use super::engagement::Engagement;
 use super::slew::Slew;
-use super::{AgentOptions, AgentTime};
+use super::{AgentOptions, AgentTime, records};
 use crate::error::AgentRefusal;
 use crate::frame::own::OwnRecord;
 use crate::wire::ends::EndTold;
+use crate::wire::entrusted::Entrusted;
 use crate::wire::errand::Errand;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
@@ -33,15 +35,12 @@ use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 /// The load is looked after so often.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Directory of agents' own records, among the runs.
-const RECORDS: &str = "agents";
-/// What an agent measured, in its own directory.
-const OWN_RECORD: &str = "frames";
-
 pub struct Hands {
     options: AgentOptions,
     time: AgentTime,
     engagement: Arc<Engagement>,
+    /// What keys for the storage are sealed to; absent: it takes none.
+    sealing: Option<Arc<SealingKey>>,
     work: Option<Work>,
     /// Its part of a network test, from the first order of one on.
     net: Option<NetNode>,
@@ -54,6 +53,8 @@ struct Work {
     own: OwnRecord,
     host: String,
     armed: Option<Armed>,
+    /// Keys of the storage that the conductor sent: here, and nowhere else on this machine.
+    entrusted: Entrusted,
     /// Buckets that it asks for its conductor, by target and endpoint.
     errands: BTreeMap<(String, usize), Guarded<AdminStore>>,
     disbanded: bool,
@@ -70,8 +71,13 @@ struct Armed {
 }
 
 impl Hands {
-    pub fn new(options: AgentOptions, time: AgentTime, engagement: Arc<Engagement>) -> Self {
-        Self { options, time, engagement, work: None, net: None }
+    pub fn new(
+        options: AgentOptions,
+        time: AgentTime,
+        engagement: Arc<Engagement>,
+        sealing: Option<Arc<SealingKey>>,
+    ) -> Self {
+        Self { options, time, engagement, sealing, work: None, net: None }
     }
 
     /// Until nothing more can be ordered; then it cleans up what nobody ordered to be cleaned up.
@@ -96,6 +102,7 @@ impl Hands {
     fn does(&mut self, task: u64, job: Assignment) -> Option<Result<WorkDone, AgentRefusal>> {
         Some(match job {
             Assignment::Hire { plan, .. } => self.hire(&plan),
+            Assignment::Entrust { sealed } => self.entrust(&sealed),
             Assignment::Errand(errand) => self.errand(&errand),
             Assignment::Calibrate { duration_ns } => self.calibrate(task, Duration::from_nanos(duration_ns)),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
@@ -148,10 +155,9 @@ impl Hands {
             AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
         })?;
         self.options.bounds.check(&plan)?;
-        let run = self.directory().map_err(disk)?;
-        run.write_plan(&plan).map_err(disk)?;
-        let journal = Arc::new(Mutex::new(run.journal().map_err(disk)?));
-        let own = OwnRecord::create(&run.path().join(OWN_RECORD)).map_err(disk)?;
+        records::prune(&self.options);
+        let (journal, own) = records::create(&self.options, &self.engagement.run, &plan).map_err(disk)?;
+        let journal = Arc::new(Mutex::new(journal));
         let interrupt = self.engagement.interrupt.clone();
         let crew = LocalCrew::new(&plan, &self.options.runs, journal, interrupt);
         self.work = Some(Work {
@@ -160,20 +166,26 @@ impl Hands {
             own,
             host: String::new(),
             armed: None,
+            entrusted: Entrusted::default(),
             errands: BTreeMap::new(),
             disbanded: false,
         });
         Ok(WorkDone::Well)
     }
 
-    /// A run that goes on has an agent's directory from before.
-    fn directory(&self) -> Result<RunDir, StoreError> {
-        let base = self.options.runs.join(RECORDS);
-        let name = format!("{}.{}", self.engagement.run, self.options.name);
-        let numbered =
-            (1..).map(|n| if n == 1 { base.join(&name) } else { base.join(format!("{name}.{n}")) });
-        let free: PathBuf = numbered.into_iter().find(|p| !p.exists()).unwrap_or_default();
-        RunDir::create_at(&free)
+    /// Keys of the storage, in place of its own.
+    fn entrust(&mut self, sealed: &str) -> Result<WorkDone, AgentRefusal> {
+        let Some(key) = self.sealing.clone() else {
+            return Err(AgentRefusal::new("it takes no credentials", "Leave --send-credentials out"));
+        };
+        let engagement = Arc::clone(&self.engagement);
+        self.with(|work| {
+            let opened = Entrusted::open(sealed, &key, &engagement.run, engagement.session());
+            work.entrusted = opened.ok_or_else(|| {
+                AgentRefusal::new("the credentials that it was sent are not sealed to it", "Run again")
+            })?;
+            Ok(WorkDone::Well)
+        })
     }
 
     fn calibrate(&mut self, task: u64, duration: Duration) -> Result<WorkDone, AgentRefusal> {
@@ -186,7 +198,7 @@ impl Hands {
                 engagement.say(Tell::Event { task, event });
             }
         };
-        let runs = self.options.runs.join(RECORDS);
+        let runs = self.options.runs.join(records::RECORDS);
         match calibrate(duration, &runs, &self.engagement.interrupt, &mut tell) {
             Ok(made) => Ok(WorkDone::Calibrated(Box::new(made))),
             Err(RunError::Interrupted) => {
@@ -211,7 +223,12 @@ impl Hands {
             let at = (errand.target.clone(), errand.endpoint);
             if !work.errands.contains_key(&at) {
                 // Not the run's own interrupt: what it made is removed after that, too.
-                let store = errand.told.bucket(target, errand.endpoint, &Interrupt::default());
+                let store = errand.told.bucket(
+                    target,
+                    errand.endpoint,
+                    work.entrusted.keys(&errand.target).as_ref(),
+                    &Interrupt::default(),
+                );
                 let store = store.map_err(CrewError::from)?;
                 let guarded = Guarded::new(store, &errand.mark, target.create_bucket);
                 work.errands.insert(at.clone(), guarded);
@@ -251,7 +268,10 @@ impl Hands {
             let mut reaches = BTreeMap::new();
             for (name, spec) in &work.plan.targets {
                 if let (TargetSpec::S3(s3), Some(told)) = (spec, claims.get(name)) {
-                    let reach = Reach::of_agent(&work.plan, s3, told, agents, &interrupt);
+                    let reach = {
+                        let given = work.entrusted.keys(name);
+                        Reach::of_agent(&work.plan, s3, told, given.as_ref(), agents, &interrupt)
+                    };
                     reaches.insert(name.clone(), reach.map_err(CrewError::from)?);
                 }
             }
@@ -392,9 +412,11 @@ fn disk(e: StoreError) -> AgentRefusal {
 fn state_of(job: &Assignment) -> State {
     match job {
         Assignment::Hire { .. } => State::Planning,
-        Assignment::Errand(_) | Assignment::Survey | Assignment::Muster { .. } | Assignment::Watch { .. } => {
-            State::Mustering
-        }
+        Assignment::Entrust { .. }
+        | Assignment::Errand(_)
+        | Assignment::Survey
+        | Assignment::Muster { .. }
+        | Assignment::Watch { .. } => State::Mustering,
         Assignment::Calibrate { .. } => State::Running,
         Assignment::MakeReady { .. } | Assignment::Fill { .. } => State::Preparing,
         Assignment::Arm(_) => State::Arming,

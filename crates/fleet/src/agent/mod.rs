@@ -2,9 +2,11 @@
 //! conductor is silent for too long.
 
 mod bounds;
+mod delivery;
 mod desk;
 mod engagement;
 mod hands;
+mod records;
 mod slew;
 mod voice;
 
@@ -16,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::token::Secret;
 use plimsoll_bus::{Bus, BusError};
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::Event;
@@ -25,7 +28,9 @@ use plimsoll_setup::Interrupt;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
+pub(crate) use delivery::AT_ONCE;
 use desk::Desk;
+pub use records::KeepRecords;
 
 /// Whether it is to stop is asked so often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -43,10 +48,16 @@ pub struct AgentOptions {
     pub bounds: Bounds,
     /// The public key of the conductor that it obeys.
     pub conductor: String,
+    /// How much of its own records it keeps.
+    pub keep: KeepRecords,
+    /// The token's secret, by which the conductor knows that keys for the storage go to no stranger; absent: it takes none.
+    pub takes_keys_by: Option<Secret>,
     /// How its machine's ceiling is measured, where the program can: with this length of each measurement, and a place for its runs.
     pub calibrate: Option<Calibrate>,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
+    /// For tests: after so long it is ahead by so many nanoseconds more.
+    pub clock_jump: Option<(Duration, i64)>,
 }
 
 /// Measures and keeps the ceiling of this machine.
@@ -61,16 +72,28 @@ pub type Calibrate = fn(
 #[derive(Debug, Clone, Copy)]
 struct AgentTime {
     ahead_ns: i64,
+    /// From this time of the machine's on, so much more.
+    jump: Option<(u64, i64)>,
 }
 
 impl AgentTime {
+    fn of(options: &AgentOptions) -> Self {
+        let jump = options.clock_jump.map(|(after, by)| (monotonic_ns() + after.as_nanos() as u64, by));
+        Self { ahead_ns: options.clock_ahead_ns, jump }
+    }
+
+    fn ahead_ns(self) -> i64 {
+        let jumped = self.jump.filter(|(at, _)| monotonic_ns() >= *at);
+        self.ahead_ns.saturating_add(jumped.map_or(0, |(_, by)| by))
+    }
+
     fn now_ns(self) -> u64 {
-        monotonic_ns().saturating_add_signed(self.ahead_ns)
+        monotonic_ns().saturating_add_signed(self.ahead_ns())
     }
 
     /// A time of this clock on the machine's, if the machine was up then.
     fn of_machine(self, at_ns: u64) -> Option<u64> {
-        at_ns.checked_add_signed(self.ahead_ns.checked_neg()?)
+        at_ns.checked_add_signed(self.ahead_ns().checked_neg()?)
     }
 }
 
@@ -94,6 +117,7 @@ pub(crate) struct ProbeEcho {
 #[derive(Debug)]
 pub struct FleetAgent {
     stop: Arc<AtomicBool>,
+    at_work: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -106,7 +130,7 @@ impl FleetAgent {
         tell: impl Fn(String) + Send + 'static,
     ) -> Result<Self, BusError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let time = AgentTime { ahead_ns: options.clock_ahead_ns };
+        let time = AgentTime::of(&options);
         let session = random_word();
         let clock = bus.subscribe(&subjects.clock(&options.name))?;
         let echoes = subjects.clock_echo(&options.name);
@@ -123,10 +147,16 @@ impl FleetAgent {
             }
         };
         let mut desk = Desk::new(bus, subjects, options, time, session)?;
+        let at_work = desk.at_work();
         let stopped = Arc::clone(&stop);
         let body = move || desk.serve(&stopped, &tell);
         let threads = vec![spawn("agent-clock", echo)?, spawn("agent-desk", body)?];
-        Ok(Self { stop, threads })
+        Ok(Self { stop, at_work, threads })
+    }
+
+    /// Whether it works for a run.
+    pub fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::Acquire)
     }
 
     /// Whether it has ended by itself: the bus is gone for good.

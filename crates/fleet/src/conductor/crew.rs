@@ -42,6 +42,8 @@ pub struct FleetCrew {
     roll: Vec<Rolled>,
     hosts: Vec<AgentHost>,
     describes: BTreeMap<String, BTreeMap<String, String>>,
+    /// What there is to be said of it beside the measurement.
+    remarks: Vec<Finding>,
     interrupt: Interrupt,
     /// Of the fleet itself; told with the first stage.
     findings: Vec<Finding>,
@@ -55,6 +57,7 @@ impl FleetCrew {
         plan: &Plan,
         roll: Vec<Rolled>,
         hosts: Vec<AgentHost>,
+        remarks: Vec<Finding>,
         interrupt: Interrupt,
     ) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl FleetCrew {
             roll,
             hosts,
             describes: BTreeMap::new(),
+            remarks,
             interrupt,
             has_started: false,
             findings: Vec::new(),
@@ -267,6 +271,10 @@ impl Crew for FleetCrew {
         let with_clock =
             |(h, a): (&AgentHost, &known::KnownAgent)| AgentHost { clock: a.fit.at(now_ns), ..h.clone() };
         self.hosts.iter().zip(&inside.agents).map(with_clock).collect()
+    }
+
+    fn remarks(&self) -> Vec<Finding> {
+        self.remarks.clone()
     }
 
     fn errands(&self, mark: &str) -> Option<Box<dyn Errands>> {

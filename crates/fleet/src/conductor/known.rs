@@ -38,6 +38,8 @@ pub struct KnownAgent {
     /// What it told of its work, and nobody took yet: the work's number first.
     pub events: Vec<(u64, Event)>,
     pub joiner: Joiner,
+    /// Of the last sample that was taken.
+    pub sampled_ns: Option<u64>,
     pub fit: ClockFit,
     /// What its clock was taken to be ahead of ours when its workers were made, and when it began to take samples: the times that it tells
     /// count from there.
@@ -83,6 +85,7 @@ impl KnownAgent {
             answers: BTreeMap::new(),
             events: Vec::new(),
             joiner: Joiner::up_to(LONGEST_TELL),
+            sampled_ns: None,
             fit: ClockFit::default(),
             armed_ahead_ns: 0,
             watched_ahead_ns: 0,

@@ -322,7 +322,10 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         bounds: Bounds::default(),
         calibrate: None,
         conductor: conductor.public(),
+        keep: Default::default(),
+        takes_keys_by: None,
         clock_ahead_ns: 0,
+        clock_jump: None,
     };
     let bus = network.client();
     let tells = bus.subscribe(&subjects.tells()).unwrap();

@@ -21,7 +21,7 @@ use crate::wire::pieces;
 use crate::wire::seal::Envelope;
 
 /// An order that was longer on its way is not obeyed.
-const ORDER_LIFE: Duration = Duration::from_secs(15);
+pub const ORDER_LIFE: Duration = Duration::from_secs(15);
 /// Between two questions for the time.
 const BETWEEN_PROBES: Duration = Duration::from_millis(3);
 /// Clocks that do not answer are no use.

@@ -9,7 +9,7 @@ use plimsoll_bus::{BusError, Message, Subscription};
 use plimsoll_crew::{Arrival, CrewError};
 use plimsoll_engine::Output;
 use plimsoll_engine::ring::monotonic_ns;
-use plimsoll_model::Event;
+use plimsoll_model::{Event, Sample};
 
 use super::known::{Inside, KnownAgent, StagePart, StageUnderway};
 use super::link::Link;
@@ -22,6 +22,10 @@ use crate::wire::tell::{AgentTold, Here, State, Tell};
 /// Whether there is still somebody who waits is asked so often.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Samples lie a second apart; nearer ones are not of use. (A choice.)
+const SAMPLES_APART_NS: u64 = 100_000_000;
+/// Of a machine with thousands of devices and interfaces, many times over.
+const LONGEST_SAMPLE: usize = 1 << 20;
 /// What an agent told of its work and nobody took yet: more is no work. (A choice: it tells of it four times a second.)
 const EVENTS: usize = 1024;
 /// Outputs of an agent that wait for the collector: it keeps what comes beyond, and is asked for it again. (A choice: a second of more
@@ -137,14 +141,28 @@ fn told(link: &Link, message: Message) {
                 .at(monotonic_ns())
                 .map_or(0, |c| c.offset_ns.saturating_sub(agent.watched_ahead_ns));
             sample.at_ns = sample.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
-            if let Some(sink) = &mut inside.sink {
-                sink(*sample);
-            }
+            sampled(&mut inside, number, *sample, bytes.len());
         }
         _ => {}
     }
     drop(inside);
     link.news.notify_all();
+}
+
+/// A sample a second is written down; one that comes faster, or is longer than any, would fill a disk.
+fn sampled(inside: &mut Inside, number: usize, sample: Sample, bytes: usize) {
+    if bytes > LONGEST_SAMPLE {
+        return inside.lose(number, format!("it tells of its machine in {bytes} bytes"));
+    }
+    let agent = &mut inside.agents[number];
+    let since = agent.sampled_ns.map(|last| sample.at_ns.checked_sub(last));
+    if since.is_some_and(|since| since.is_none_or(|since| since < SAMPLES_APART_NS)) {
+        return;
+    }
+    agent.sampled_ns = Some(sample.at_ns);
+    if let Some(sink) = &mut inside.sink {
+        sink(sample);
+    }
 }
 
 fn happened(inside: &mut Inside, number: usize, task: u64, event: Event) {

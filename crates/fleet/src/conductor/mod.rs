@@ -2,7 +2,10 @@
 
 mod ask;
 mod choice;
+mod clocks;
+mod collect;
 mod crew;
+mod entrust;
 mod errands;
 mod ground;
 mod known;
@@ -16,6 +19,7 @@ mod recruit;
 mod roll_call;
 
 pub use choice::Choice;
+pub use clocks::clocks;
 pub use net::FleetNet;
-pub use recruit::{Cleaners, Fleet, FleetOptions};
+pub use recruit::{Cleaners, Fleet, FleetOptions, OthersBroker};
 pub use roll_call::{Present, ROLE, SERVER, roll_call};

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
+use plimsoll_bus::token::Secret;
 use plimsoll_bus::{Bus, Identity};
 use plimsoll_crew::{Crew, CrewError};
 use plimsoll_lower::Agent as Rolled;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
-use plimsoll_run::Recruit;
 use plimsoll_run::ceiling::Calibration;
+use plimsoll_run::{AgentFetched, Ask, Recruit};
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
 use super::choice::Choice;
+use super::collect::{self, Line};
 use super::crew::FleetCrew;
 use super::errands::FleetErrands;
 use super::link::OpenLink;
@@ -46,11 +48,26 @@ pub struct FleetOptions {
     pub choice: Choice,
     /// An agent that was silent for so long is lost, and one that heard nothing for so long ends by itself.
     pub deadman: Duration,
+    /// Sends them the keys of the storage that this machine has, sealed to each.
+    pub send_keys: bool,
+    /// The broker is somebody else's.
+    pub broker: Option<OthersBroker>,
+}
+
+/// A broker that is there for others, too: what keeps strangers out is its owner's.
+#[derive(Debug, Clone)]
+pub struct OthersBroker {
+    /// Where, without anything secret.
+    pub url: String,
+    /// Connections to it are encrypted.
+    pub is_encrypted: bool,
+    /// By which agents show that they have the token.
+    pub secret: Secret,
 }
 
 impl Default for FleetOptions {
     fn default() -> Self {
-        Self { choice: Choice::All, deadman: Duration::from_secs(10) }
+        Self { choice: Choice::All, deadman: Duration::from_secs(10), send_keys: false, broker: None }
     }
 }
 
@@ -69,6 +86,10 @@ impl Fleet {
     /// `identity`: the conductor's, by which agents know it.
     pub fn new(bus: Arc<dyn Bus>, subjects: Subjects, identity: Identity, options: FleetOptions) -> Self {
         Self { bus, subjects, identity: Arc::new(identity), options, _held: None }
+    }
+
+    pub(super) fn options(&self) -> &FleetOptions {
+        &self.options
     }
 
     /// Keeps something (a lease) for as long as the fleet is used.
@@ -167,7 +188,11 @@ impl Fleet {
     pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
         let hired = self.chosen().and_then(|mut chosen| {
             chosen.truncate(CLEANERS);
-            self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})
+            let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})?;
+            if self.options.send_keys {
+                self.entrust(&open, plan, &chosen, run, interrupt, &mut |_| {})?;
+            }
+            Ok(open)
         });
         hired.map(|open| Cleaners { open }).map_err(in_setup)
     }
@@ -207,9 +232,20 @@ impl Recruit for Fleet {
         };
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
+        let mut remarks: Vec<Finding> = self.options.broker.iter().map(OthersBroker::remark).collect();
+        if self.options.send_keys {
+            remarks.extend(self.entrust(&open, plan, &chosen, run, interrupt, events)?);
+        }
         let of = |p: &Present| [p.name.clone(), p.version().to_owned(), p.machine().kernel.clone()];
         let unlike = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
-        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, interrupt.clone()).with_findings(unlike)))
+        Ok(Box::new(
+            FleetCrew::new(open, plan, roll, hosts, remarks, interrupt.clone()).with_findings(unlike),
+        ))
+    }
+
+    fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
+        let line = Line { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
+        collect::fetch_kept(&line, ask)
     }
 }
 

@@ -50,6 +50,11 @@ impl Present {
         self.here.last_order > MOST_ORDERS
     }
 
+    /// Whether it would take keys for the storage.
+    pub fn takes_keys(&self) -> bool {
+        self.here.sealing.is_some()
+    }
+
     /// Its machine.
     pub fn machine(&self) -> &HostFacts {
         &self.here.machine
@@ -93,6 +98,7 @@ impl Present {
             state: if run.is_some() { State::Running } else { State::Free },
             monotonic_ns: 0,
             last_order: 0,
+            sealing: None,
         };
         let run = run.map(str::to_owned);
         Self { name: name.into(), run, session: String::new(), here, heard_ns: 0 }

@@ -14,6 +14,9 @@ use super::record::{self, StreamRecord};
 /// measures in seconds, and little memory for a conductor of many.)
 const WAITING: usize = 64 << 20;
 
+/// No worker did more of anything: sums of many fit.
+const MOST_TOLD: u64 = 1 << 48;
+
 /// Puts frames in order, and takes records out of them.
 #[derive(Debug)]
 pub struct Incoming {
@@ -25,6 +28,8 @@ pub struct Incoming {
     highest: u64,
     buffer: Vec<u8>,
     hash: StreamHash,
+    /// Of all frames in order, their end included.
+    content: StreamHash,
     /// Ops that each worker began, by its slices.
     begun: BTreeMap<u16, u64>,
     /// Nothing ended later.
@@ -43,6 +48,7 @@ impl Incoming {
             highest: 0,
             buffer: Vec::new(),
             hash: StreamHash::default(),
+            content: StreamHash::default(),
             begun: BTreeMap::new(),
             latest_ns: u64::MAX,
             end: None,
@@ -68,6 +74,7 @@ impl Incoming {
         self.highest = self.highest.max(number.saturating_add(1));
         while let Some(content) = self.inbox.take() {
             self.waiting_bytes -= content.len();
+            self.content.update(&content);
             self.buffer.extend_from_slice(&content);
         }
         let mut at = 0;
@@ -121,6 +128,14 @@ impl Incoming {
             let WorkerEnd { worker, ops, .. } = e;
             let begun = self.begun.get(&worker.worker).copied().unwrap_or(0);
             let times = [e.started_ns, e.began_ns, e.stopped_ns, e.last_submit_ns, e.finished_ns];
+            let sums =
+                [e.mismatches, e.crossed_reads, e.unchecked_bodies, e.unconfirmed_uploads, e.ring_syscalls];
+            if sums.iter().any(|n| *n > MOST_TOLD) {
+                return Some(format!(
+                    "its end tells of more than anybody can have done (worker {})",
+                    worker.worker
+                ));
+            }
             if times.iter().any(|t| *t > self.latest_ns) {
                 return Some(format!(
                     "its end tells of a time that has not been yet (worker {})",
@@ -147,6 +162,16 @@ impl Incoming {
     /// Frames that are missing, of those before the second; and all from there on are.
     pub fn wanted(&self) -> (Vec<u64>, u64) {
         (self.inbox.missing(), self.highest)
+    }
+
+    /// How many frames are in order, from the first.
+    pub fn in_order(&self) -> u64 {
+        self.inbox.next()
+    }
+
+    /// The hash of those.
+    pub fn content_hash(&self) -> String {
+        self.content.text()
     }
 
     /// How the workers ended, once all was taken.

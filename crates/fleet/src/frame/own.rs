@@ -1,5 +1,5 @@
 //! What an agent measured, in a file of its own: all of its stages, frame by frame, as they were sent. So nothing is lost with a network
-//! or a conductor.
+//! or a conductor, and both can be asked for again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,19 +39,47 @@ impl OwnRecord {
     }
 }
 
-/// What is in the own record of an agent: by stage, all that its workers handed over, with the number that the agent had.
-pub fn read_own_record(path: &Path, agent: u32) -> Result<BTreeMap<u32, Vec<Output>>, StoreError> {
-    let mut frames = FrameReader::open(path)?;
-    let mut stages: BTreeMap<u32, (Incoming, Vec<Output>)> = BTreeMap::new();
-    while let Some(frame) = frames.next()? {
+/// A frame of an own record.
+#[derive(Debug)]
+pub struct OwnFrame {
+    pub stage: u32,
+    pub number: u64,
+    /// Of the stream.
+    pub content: Vec<u8>,
+}
+
+/// The file, frame by frame. It ends where a kill tore it.
+#[derive(Debug)]
+pub struct OwnReader {
+    frames: FrameReader,
+}
+
+impl OwnReader {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { frames: FrameReader::open(path)? })
+    }
+
+    /// The next one; `None`: nothing more can be read.
+    pub fn next(&mut self) -> Result<Option<OwnFrame>, StoreError> {
+        let Some(mut frame) = self.frames.next()? else { return Ok(None) };
         let bad = || StoreError::Record("frame of an agent's own record");
         let end = frame.iter().position(|b| *b == b'\n').ok_or_else(bad)?;
-        let head: OwnHead = serde_json::from_slice(&frame[..end]).map_err(|_| bad())?;
+        let OwnHead { stage, number } = serde_json::from_slice(&frame[..end]).map_err(|_| bad())?;
+        let content = frame.split_off(end + 1);
+        Ok(Some(OwnFrame { stage, number, content }))
+    }
+}
+
+/// What is in the own record of an agent: by stage, all that its workers handed over, with the number that the agent had.
+pub fn read_own_record(path: &Path, agent: u32) -> Result<BTreeMap<u32, Vec<Output>>, StoreError> {
+    let mut frames = OwnReader::open(path)?;
+    let mut stages: BTreeMap<u32, (Incoming, Vec<Output>)> = BTreeMap::new();
+    while let Some(frame) = frames.next()? {
         let (incoming, outputs) =
-            stages.entry(head.stage).or_insert_with(|| (Incoming::new(agent), Vec::new()));
-        outputs.extend(incoming.offer(head.number, frame[end + 1..].to_vec()));
+            stages.entry(frame.stage).or_insert_with(|| (Incoming::new(agent), Vec::new()));
+        outputs.extend(incoming.offer(frame.number, frame.content));
         if incoming.broken().is_some() {
-            return Err(bad());
+            return Err(StoreError::Record("frame of an agent's own record"));
         }
     }
     Ok(stages.into_iter().map(|(stage, (_, outputs))| (stage, outputs)).collect())

@@ -16,6 +16,16 @@ const END: u8 = 3;
 /// A record is no longer: who says so is not believed.
 const LONGEST: usize = 64 << 20;
 
+/// A worker serves one workload, whose mix has a few kinds of ops: a slice of more series would be made of many small ones that take
+/// megabytes each once they are dense.
+const SERIES: usize = 64;
+/// Nobody counts more in a slice: sums of many slices and workers still fit.
+const MOST_COUNTED: u64 = 1 << 48;
+/// Nor moves more bytes, or takes longer: a petabyte, and weeks.
+const MOST_MEASURED: u64 = 1 << 52;
+/// Nor has more in the system, in nanoseconds of ops.
+const MOST_IN_SYSTEM: u128 = 1 << 96;
+
 /// The last record of a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndOfStream {
@@ -92,6 +102,7 @@ fn decode(tag: u8, body: &[u8], agent: u32) -> Result<StreamRecord, StoreError> 
         INTERVAL => {
             let worker = worker(&mut c, agent)?;
             let sparse: Interval<SparseHistogram> = codec::decode(&mut c)?;
+            can_be(&sparse)?;
             let interval = Box::new(dense(&sparse));
             Ok(StreamRecord::Output(Output::Interval { worker, interval }))
         }
@@ -106,6 +117,33 @@ fn decode(tag: u8, body: &[u8], agent: u32) -> Result<StreamRecord, StoreError> 
             .map_err(|_| StoreError::Record("end of a stream")),
         _ => Err(StoreError::Record("tag of a stream")),
     }
+}
+
+/// Whether it is a slice that somebody can have measured.
+fn can_be(slice: &Interval<SparseHistogram>) -> Result<(), StoreError> {
+    let c = &slice.client;
+    let mut counted = vec![c.late_ops, c.reconnects, c.cpu_turns, u64::from(c.workers)];
+    let mut measured = vec![c.alive_ns, c.waited_ns, c.cpu_ns, c.run_wait_ns];
+    let mut in_system = vec![c.in_flight_ns];
+    for s in &slice.series {
+        counted.push(s.counts.started);
+        counted.extend(s.counts.outcomes);
+        measured.extend([s.counts.bytes_moved, s.counts.bytes_ok]);
+        in_system.extend([s.counts.in_system_ns, s.counts.failed_in_system_ns]);
+        for e in &s.endpoints {
+            counted.extend([e.ok, e.throttled, e.failed]);
+            measured.push(e.bytes_ok);
+            in_system.push(e.response_sum_ns);
+        }
+        let optional = [&s.service, &s.first_byte, &s.submission, &s.throttled];
+        let times = std::iter::once(&s.response).chain(optional.into_iter().flatten());
+        counted.extend(times.map(SparseHistogram::count));
+    }
+    let fits = slice.series.len() <= SERIES
+        && counted.iter().all(|n| *n <= MOST_COUNTED)
+        && measured.iter().all(|n| *n <= MOST_MEASURED)
+        && in_system.iter().all(|n| *n <= MOST_IN_SYSTEM);
+    if fits { Ok(()) } else { Err(StoreError::Record("slice that nobody can have measured")) }
 }
 
 fn dense(sparse: &Interval<SparseHistogram>) -> Interval {
@@ -208,6 +246,28 @@ mod tests {
                 let _ = decode(tag, &bytes, 0);
             }
         }
+    }
+
+    #[test]
+    fn a_slice_that_nobody_can_have_measured_is_refused() {
+        let refused = |change: &dyn Fn(&mut Interval)| {
+            let Output::Interval { worker, mut interval } = interval(&[1, 2]) else { unreachable!() };
+            change(&mut interval);
+            let mut bytes = Vec::new();
+            put_output(&Output::Interval { worker, interval }, &mut bytes);
+            take(&bytes, 2).is_err()
+        };
+        assert!(!refused(&|_| {}));
+        assert!(refused(&|i| i.series[0].counts.started = u64::MAX));
+        assert!(refused(&|i| i.series[0].counts.outcomes[1] = 1 << 49));
+        assert!(refused(&|i| i.series[0].counts.bytes_ok = 1 << 53));
+        assert!(refused(&|i| i.client.alive_ns = u64::MAX));
+        assert!(refused(&|i| i.client.in_flight_ns = u128::MAX));
+        let id = |n| SeriesId { stage: 3, workload: n, kind: OpKind::Get };
+        let many = |i: &mut Interval| {
+            i.series = (0..65).map(|n| Series::new(id(n), SeriesShape::default())).collect()
+        };
+        assert!(refused(&many));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! than the bus takes goes in pieces ([`pieces`]).
 
 pub mod ends;
+pub mod entrusted;
 pub mod errand;
 pub mod order;
 pub mod pieces;

@@ -29,6 +29,21 @@ pub enum Order {
     Leave,
     /// The run is over for this agent.
     Dismiss,
+    /// What an agent that works for nobody kept of the run is wanted. Answered with [`super::tell::Tell::Kept`], and with frames.
+    Fetch(FetchKept),
+}
+
+/// What is wanted of an agent's own record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchKept {
+    /// Comes back with the answer.
+    pub question: u64,
+    /// Frames of this stage; absent: what there is.
+    pub stage: Option<u32>,
+    /// Frames that are lacking, of those before `from`.
+    pub missing: Vec<u64>,
+    /// And those from here on, as many as are sent at once.
+    pub from: u64,
 }
 
 /// What is done one after the other, in the order in which it stands here.
@@ -41,6 +56,11 @@ pub enum Assignment {
         plan: String,
         /// Without a word of the conductor for so long, the agent ends by itself.
         deadman_ns: u64,
+    },
+    /// Keys of the storage, in place of those that it would find on its own machine.
+    Entrust {
+        /// [`super::entrusted::Entrusted`], sealed to this agent.
+        sealed: String,
     },
     /// Asks the storage in place of the conductor.
     Errand(Box<Errand>),

@@ -106,8 +106,9 @@ impl Guard {
         }
         let hires =
             matches!(&envelope.order, Order::Work { job, .. } if matches!(**job, Assignment::Hire { .. }));
-        // Whoever is at work says so to who would hire it.
-        if !hires && self.run.as_ref() != Some(&envelope.run) {
+        let fetches = matches!(&envelope.order, Order::Fetch(_));
+        // Whoever is at work says so to who would hire it, or would have its records.
+        if !hires && !fetches && self.run.as_ref() != Some(&envelope.run) {
             return Err(Unsealed::Run);
         }
         self.last = envelope.sequence;

@@ -47,6 +47,24 @@ pub enum Tell {
     },
     /// Of its host.
     Sample(Box<Sample>),
+    /// What it kept of a run that it worked for.
+    Kept {
+        /// As it was asked.
+        question: u64,
+        /// By stage, or why nothing is given.
+        result: Result<Vec<KeptStage>, AgentRefusal>,
+    },
+}
+
+/// A stage in an agent's own record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStage {
+    /// Its number in the run.
+    pub stage: u32,
+    /// How many, from 0.
+    pub frames: u64,
+    /// XXH3-64 of their content in order, as hex.
+    pub hash: String,
 }
 
 /// An agent, for the roll call.
@@ -66,6 +84,18 @@ pub struct Here {
     pub monotonic_ns: u64,
     /// The last order that it accepted: the next one has a higher number.
     pub last_order: u64,
+    /// To which secrets for it may be sealed; absent: it takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<SealingTold>,
+}
+
+/// To which secrets for an agent may be sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealingTold {
+    /// Of a key pair that this process made.
+    pub key: String,
+    /// That whoever says so holds the fleet's token.
+    pub voucher: String,
 }
 
 /// What an agent does, for a person and for the barrier.

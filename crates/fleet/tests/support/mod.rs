@@ -1,4 +1,5 @@
 //! A fleet in this process: agents and their conductor on one network.
+#![allow(dead_code, reason = "each of the tests uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,8 +118,11 @@ impl FleetHere {
             runs: self.dir.path().join("of-agents"),
             bounds,
             conductor: self.identity().public(),
+            keep: Default::default(),
+            takes_keys_by: None,
             calibrate: None,
             clock_ahead_ns,
+            clock_jump: None,
         };
         let bus = Arc::new(self.network.client());
         let told = Arc::clone(&self.told);
@@ -136,6 +140,11 @@ impl FleetHere {
     pub fn choice(mut self, choice: Choice) -> Self {
         self.options.choice = choice;
         self
+    }
+
+    /// How many agents there are.
+    pub fn size(&self) -> usize {
+        self.agents.len()
     }
 
     pub fn bus(&self, agent: &str) -> &MemoryBus {
@@ -159,6 +168,11 @@ impl FleetHere {
         if !self.interrupt.is_requested() {
             self.interrupt.signal();
         }
+    }
+
+    /// The conductor's own way to its agents.
+    pub fn recruit(&self) -> Arc<dyn Recruit> {
+        self.as_conductor(self.identity())
     }
 
     fn as_conductor(&self, identity: Identity) -> Arc<dyn Recruit> {
@@ -202,15 +216,41 @@ impl FleetHere {
 
     /// What an agent wrote down itself, slice by slice.
     pub fn own_record(&self, run: &str, agent: &str, number: u32) -> Vec<(u64, Interval)> {
-        let dir = self.dir.path().join("of-agents/agents").join(format!("{run}.{agent}"));
-        let stages = read_own_record(&dir.join("frames"), number).unwrap();
-        let mut slices: BTreeMap<u64, Interval> = BTreeMap::new();
-        for output in stages.into_values().flatten() {
-            let Output::Interval { interval, .. } = output else { continue };
-            slices.entry(interval.index).or_insert_with(|| Interval::empty(interval.index)).merge(&interval);
-        }
-        slices.into_iter().collect()
+        slices_of(&[self.own_dir(run, agent, 1)], number, &BTreeMap::new())
     }
+
+    /// The same of a run that may have been resumed once. `first`: the slice in which each stage starts; what workers counted while they
+    /// waited for that is of it.
+    pub fn own_records(
+        &self,
+        run: &str,
+        agent: &str,
+        number: u32,
+        first: &BTreeMap<u32, u64>,
+    ) -> Vec<(u64, Interval)> {
+        let dirs: Vec<PathBuf> =
+            (1..=9).map(|n| self.own_dir(run, agent, n)).filter(|d| d.is_dir()).collect();
+        slices_of(&dirs, number, first)
+    }
+
+    fn own_dir(&self, run: &str, agent: &str, n: u32) -> PathBuf {
+        let name = if n == 1 { format!("{run}.{agent}") } else { format!("{run}.{agent}.{n}") };
+        self.dir.path().join("of-agents/agents").join(name)
+    }
+}
+
+fn slices_of(dirs: &[PathBuf], number: u32, first: &BTreeMap<u32, u64>) -> Vec<(u64, Interval)> {
+    let mut slices: BTreeMap<u64, Interval> = BTreeMap::new();
+    for dir in dirs {
+        let stages = read_own_record(&dir.join("frames"), number).unwrap();
+        let of_stage = |(stage, outputs): (u32, Vec<Output>)| outputs.into_iter().map(move |o| (stage, o));
+        for (stage, output) in stages.into_iter().flat_map(of_stage) {
+            let Output::Interval { interval, .. } = output else { continue };
+            let index = interval.index.max(first.get(&stage).copied().unwrap_or(0));
+            slices.entry(index).or_insert_with(|| Interval::empty(index)).merge(&interval);
+        }
+    }
+    slices.into_iter().collect()
 }
 
 /// The slices of an agent in the conductor's record.

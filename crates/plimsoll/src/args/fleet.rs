@@ -36,6 +36,10 @@ pub struct FleetArgs {
     #[arg(long, value_name = "WHAT", global = true, help_heading = FLEET, hide_possible_values = true,
           value_parser = values::named::<AgentLoss>(["invalid", "continue", "stop"]))]
     pub on_agent_loss: Option<AgentLoss>,
+    /// Send this machine's credentials of the storage to the agents, sealed to each, for this run
+    /// [default: each agent uses its own]
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub send_credentials: bool,
     /// Who puts markers, lists objects and cleans up in buckets: this machine, or an agent [default: this machine, and an agent where
     /// this machine does not reach the storage]
     #[arg(long, value_name = "WHO", global = true, help_heading = FLEET, value_parser = claim_by)]
@@ -61,6 +65,7 @@ impl FleetArgs {
             .or(self.shared.then_some("--shared"))
             .or(self.deadman.is_some().then_some("--deadman"))
             .or(self.on_agent_loss.is_some().then_some("--on-agent-loss"))
+            .or(self.send_credentials.then_some("--send-credentials"))
             .or(self.claim_by.is_some().then_some("--claim-by"))
     }
 }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use plimsoll_bus::enrol::join;
+use plimsoll_bus::Login;
+use plimsoll_bus::enrol::join_with;
 use plimsoll_bus::subjects::name_from;
-use plimsoll_bus::token::Token;
+use plimsoll_bus::token::{Token, in_words};
 use plimsoll_bus::{Bus as _, Event};
 use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent, ROLE, SERVER};
 use plimsoll_net::AllowedNetworks;
@@ -21,7 +22,7 @@ use plimsoll_setup::Interrupt;
 use super::agent::AgentCommand;
 use crate::fault::{Exit, Fault};
 use crate::signals::{self, ProcessRole};
-use crate::{output, runs_dir};
+use crate::{launch, output, runs_dir};
 
 /// As `plimsoll calibrate` does it, for the conductor that asks.
 fn calibrate(
@@ -74,9 +75,37 @@ fn first_line(from: impl Read) -> std::io::Result<String> {
     Ok(line)
 }
 
-/// As they were given; the role of a server is one of them, which all can see.
-fn labels(c: &AgentCommand) -> Result<BTreeMap<String, String>, Fault> {
-    let mut out: BTreeMap<String, String> = c.labels.iter().cloned().collect();
+/// How long an agent has had nothing to do, and may.
+struct Idle {
+    most: Option<Duration>,
+    since: Instant,
+    over: bool,
+}
+
+impl Idle {
+    fn new(most: Option<Duration>) -> Self {
+        Self { most, since: Instant::now(), over: false }
+    }
+
+    fn is_over(&mut self, at_work: bool) -> bool {
+        if at_work {
+            self.since = Instant::now();
+        }
+        self.over = self.most.is_some_and(|most| self.since.elapsed() > most);
+        self.over
+    }
+
+    /// Why it ends, if that is why.
+    fn words(&self) -> Option<String> {
+        let most = self.most.filter(|_| self.over)?;
+        Some(format!("no run has needed it for {}", in_words(most)))
+    }
+}
+
+/// Of the place that it was started in, and as they were given; the role of a server is one of them, which all can see.
+fn labels(c: &AgentCommand, env: &dyn Fn(&str) -> Option<String>) -> Result<BTreeMap<String, String>, Fault> {
+    let mut out: BTreeMap<String, String> =
+        launch::place::labels(env).into_iter().chain(c.labels.iter().cloned()).collect();
     if c.role == SERVER {
         out.insert(ROLE.into(), SERVER.into());
     } else if out.get(ROLE).is_some_and(|role| role == SERVER) {
@@ -88,13 +117,15 @@ fn labels(c: &AgentCommand) -> Result<BTreeMap<String, String>, Fault> {
 pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     signals::install(ProcessRole::Server);
     let token = Token::parse(&token_text(&c.join)?)?;
-    let name = c.name.clone().unwrap_or_else(|| name_from(&host_name()));
-    let joined = join(&token, &name)?;
+    let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let here = || launch::place::name(&env).unwrap_or_else(host_name);
+    let name = c.name.clone().unwrap_or_else(|| name_from(&here()));
+    let joined = join_with(&token, &name, &Login::find(c.creds.as_deref(), &env)?)?;
     let bus = Arc::new(joined.bus);
     let news = bus.events();
     let options = AgentOptions {
         name: joined.name,
-        labels: labels(c)?,
+        labels: labels(c, &env)?,
         runs: runs_dir::root(c.runs_dir.as_deref()),
         bounds: Bounds {
             devices: c.allow_device.clone(),
@@ -107,14 +138,18 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
             network_only: c.role == SERVER,
         },
         conductor: joined.conductor,
+        keep: c.keep_records,
+        takes_keys_by: (!c.refuse_credentials).then(|| token.secret.clone()),
         calibrate: Some(calibrate),
         clock_ahead_ns: c.clock_ahead,
+        clock_jump: c.clock_jump.zip(c.clock_jump_after).map(|(by, after)| (after.0, by)),
     };
     let tell = |text: String| output::tell(format_args!("plimsoll agent: {text}"));
     let agent = FleetAgent::start(bus, &joined.subjects, options, tell)?;
     tell(format!("{name} waits for orders of fleet {}", token.fleet));
-    let mut dismissed = false;
-    while !signals::was_asked_to_stop() && !agent.is_over() && !dismissed {
+    let (mut dismissed, mut idle) = (false, Idle::new(c.until_idle.map(|t| t.0)));
+    while !signals::was_asked_to_stop() && !agent.is_over() && !dismissed && !idle.is_over(agent.is_at_work())
+    {
         match news.next(LOOK) {
             Some(Event::Disconnected) => tell("the fleet's broker is gone; trying to reach it again".into()),
             Some(Event::Connected) => tell("connected".into()),
@@ -127,6 +162,8 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     }
     if dismissed {
         tell(format!("fleet {} is over", token.fleet));
+    } else if let Some(text) = idle.words() {
+        tell(text);
     } else if agent.is_over() {
         return Err(Fault::input("the connection to the fleet has ended", "Join again with a new token."));
     }

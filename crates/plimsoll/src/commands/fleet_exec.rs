@@ -3,15 +3,20 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use plimsoll_bus::BusError;
-use plimsoll_bus::keeper::{Ended, Home, Keeper, Wish, down, now_s, of_this_machine};
+use plimsoll_bus::keeper::{
+    Ended, GuestWish, Home, Keeper, KeySet, Wish, be_guest, down, now_s, of_this_machine,
+};
 use plimsoll_bus::token::in_words;
+use plimsoll_fleet::Choice;
 
 use super::fleet::{DownArgs, FleetCommand, KeepArgs, TokenArgs, UpArgs};
-use super::fleet_status;
+use super::{fleet_collect, fleet_status, fleet_tally, launchers};
 use crate::fault::{Exit, Fault, sentence};
+use crate::launch::ssh;
 use crate::output;
 use crate::signals::{self, ProcessRole};
 
@@ -32,10 +37,16 @@ impl From<BusError> for Fault {
     }
 }
 
-pub fn fleet(c: &FleetCommand) -> Result<Exit, Fault> {
+/// `wanted`: of `--agents`, where it was given.
+pub fn fleet(c: &FleetCommand, wanted: Option<&Choice>) -> Result<Exit, Fault> {
     match c {
         FleetCommand::Up(a) => up(a),
         FleetCommand::Status(a) => fleet_status::status(a),
+        FleetCommand::Collect(a) => fleet_collect::collect(a),
+        FleetCommand::Tally(a) => fleet_tally::tally(a),
+        FleetCommand::Wait(a) => fleet_status::wait(a),
+        FleetCommand::Slurm(a) => launchers::slurm(a),
+        FleetCommand::Manifest(a) => launchers::manifest(a, wanted),
         FleetCommand::Token(a) => token(a),
         FleetCommand::Down(a) => end(a),
         FleetCommand::Keep(a) => keep(a),
@@ -44,15 +55,28 @@ pub fn fleet(c: &FleetCommand) -> Result<Exit, Fault> {
 
 fn up(a: &UpArgs) -> Result<Exit, Fault> {
     let home = Home::of(&a.fleet.name)?;
-    let mut keeper = start_keeper(a)?;
-    await_ready(&mut keeper)?;
+    match &a.nats {
+        Some(url) => on_a_broker_of_others(&home, url, a)?,
+        None => await_ready(&mut start_keeper(a)?)?,
+    }
     let note = home.note()?;
     let token = home.token()?;
+    let place = match &note.guest {
+        Some(guest) => guest.url.clone(),
+        None => format!("port {}", note.local.rsplit(':').next().unwrap_or_default()),
+    };
+    if !a.ssh.is_empty() {
+        output::tell(format_args!("plimsoll: fleet {} is up ({}, {place})", home.fleet(), note.broker));
+        let wish = ssh::SshWish { hosts: &a.ssh, config: a.ssh_config.clone(), flags: a.agents.flags() };
+        // Without one agent there is nothing to be up for.
+        return ssh::launch(&home, &token, &wish)
+            .map(|()| Exit::Valid)
+            .inspect_err(|_| drop(down(&home, true)));
+    }
     output::tell(format_args!(
-        "plimsoll: fleet {} is up ({}, port {}). On each machine that is to generate load:",
+        "plimsoll: fleet {} is up ({}, {place}). On each machine that is to generate load:",
         home.fleet(),
         note.broker,
-        note.local.rsplit(':').next().unwrap_or_default()
     ));
     // Not as an argument, which all users of that machine could read as long as the agent lives.
     output::print(&format!("PLIMSOLL_JOIN={} plimsoll agent\n", token.text()?))?;
@@ -62,6 +86,23 @@ fn up(a: &UpArgs) -> Result<Exit, Fault> {
         token.addresses.join(", ")
     ));
     Ok(Exit::Valid)
+}
+
+/// One that was there before, and stays.
+fn on_a_broker_of_others(home: &Home, url: &str, a: &UpArgs) -> Result<(), Fault> {
+    let authority_pem = a.ca.as_ref().map(std::fs::read).transpose().map_err(|e| {
+        let file = a.ca.as_deref().unwrap_or(Path::new("")).display();
+        Fault::input(format!("--ca: {file} cannot be read: {e}"), "Name a certificate in PEM.")
+    })?;
+    let expires_s = now_s() + a.token_for.0.as_secs();
+    let wish = GuestWish { url: url.to_owned(), creds: a.creds.clone(), authority_pem, expires_s };
+    be_guest(home, &wish, &|name| std::env::var(name).ok())?;
+    let plain = if url.starts_with("nats://") { ", and what passes there is not encrypted" } else { "" };
+    output::tell(format_args!(
+        "plimsoll: the broker is its owner's: who else may listen and speak there is what its owner set{plain}. Each agent \
+         needs credentials of its own for it (plimsoll agent --creds FILE)"
+    ));
+    Ok(())
 }
 
 /// The keeper, away from this terminal and its signals.
@@ -77,6 +118,9 @@ fn start_keeper(a: &UpArgs) -> Result<Child, Fault> {
     command.arg("--token-until").arg((now_s() + a.token_for.0.as_secs()).to_string());
     for host in &a.hosts {
         command.args(["--host", host]);
+    }
+    if let Some(keys) = &a.keys {
+        command.arg("--keys").arg(std::path::absolute(keys).map_err(cannot)?);
     }
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: setsid is async-signal-safe and touches no memory of the parent.
@@ -119,7 +163,7 @@ fn keep(a: &KeepArgs) -> Result<Exit, Fault> {
     signals::install(ProcessRole::Server);
     let home = Home::of(&a.fleet.name)?;
     let hosts = if a.hosts.is_empty() { of_this_machine(a.listen) } else { a.hosts.clone() };
-    let wish = Wish { listen: a.listen, hosts, expires_s: a.token_until };
+    let wish = Wish { listen: a.listen, hosts, expires_s: a.token_until, keys: keys(a)? };
     // The broker is the child of this thread, the process's first, and ends with it.
     let mut keeper = Keeper::start(&home, wish)?;
     output::print(&format!("{READY}\n"))?;
@@ -127,6 +171,14 @@ fn keep(a: &KeepArgs) -> Result<Exit, Fault> {
     keeper.end()?;
     kept?;
     Ok(Exit::Valid)
+}
+
+fn keys(a: &KeepArgs) -> Result<Option<KeySet>, Fault> {
+    let Some(file) = &a.keys else { return Ok(None) };
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        Fault::input(format!("--keys: {} cannot be read: {e}", file.display()), "Name the right file.")
+    })?;
+    Ok(Some(KeySet::parse(&text)?))
 }
 
 fn token(a: &TokenArgs) -> Result<Exit, Fault> {
@@ -147,7 +199,12 @@ fn token(a: &TokenArgs) -> Result<Exit, Fault> {
 
 fn end(a: &DownArgs) -> Result<Exit, Fault> {
     let home = Home::of(&a.fleet.name)?;
-    match down(&home, a.force)? {
+    let launched = home.launched();
+    let ended = down(&home, a.force)?;
+    if let Some(launched) = launched {
+        ssh::end(&launched);
+    }
+    match ended {
         Ended::Fleet => output::tell(format_args!("plimsoll: fleet {} is down", home.fleet())),
         Ended::Remains => output::tell(format_args!(
             "plimsoll: fleet {} was not up any more; what its keeper had left is removed",

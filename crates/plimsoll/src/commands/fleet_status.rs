@@ -2,20 +2,22 @@
 //! that is connected and silent hangs, or is another version.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_bus::keeper::{Home, OpenFleet, RollEntry, now_s};
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_bus::token::in_words;
-use plimsoll_fleet::{Present, roll_call};
-use plimsoll_model::HostFacts;
-use plimsoll_model::units::about_size;
+use plimsoll_bus::token::{Trust, in_words};
+use plimsoll_fleet::{Present, clocks, roll_call};
+use plimsoll_model::text::clean;
+use plimsoll_model::units::{about_size, format_latency_ns};
+use plimsoll_model::{AgentClock, HostFacts};
 use plimsoll_report::table::Table;
 use serde_json::{Value, json};
 
-use super::fleet::StatusArgs;
+use super::fleet::{StatusArgs, WaitArgs};
 use crate::fault::{Exit, Fault};
 use crate::output;
+use crate::signals::{self, ProcessRole};
 
 /// How long agents may take to answer; those that are connected are waited for no longer than they need.
 const LISTEN: Duration = Duration::from_secs(3);
@@ -28,6 +30,8 @@ struct Member {
     seen: RollEntry,
     /// What it says; none: it does not answer.
     says: Option<Present>,
+    /// How its clock lies to this machine's.
+    clock: Option<AgentClock>,
 }
 
 pub fn status(a: &StatusArgs) -> Result<Exit, Fault> {
@@ -38,22 +42,78 @@ pub fn status(a: &StatusArgs) -> Result<Exit, Fault> {
     Ok(Exit::Valid)
 }
 
+/// Until so many are there and free; who is there is told whenever that changes.
+pub fn wait(a: &WaitArgs) -> Result<Exit, Fault> {
+    signals::install(ProcessRole::Server);
+    let fleet = Home::of(&a.fleet.name)?.open()?;
+    let bus = fleet.connect("plimsoll fleet wait")?;
+    let subjects = Subjects::of(fleet.name())?;
+    let until = Instant::now() + a.within.0;
+    let wanted = a.count as usize;
+    let free = |all: &[Present]| all.iter().filter(|p| p.is_free() && p.is_foreign().is_none()).count();
+    let mut told = None;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let here = roll_call(&bus, &subjects, left.min(LISTEN), &|all| free(all) >= wanted)?;
+        if free(&here) >= wanted {
+            output::tell(format_args!("plimsoll: {wanted} agents are there: {}", names(&here)));
+            return Ok(Exit::Valid);
+        }
+        if told.replace(here.len()) != Some(here.len()) {
+            output::tell(format_args!("plimsoll: {} of {wanted} agents are there", here.len()));
+        }
+        if left.is_zero() || signals::was_asked_to_stop() {
+            let foreign =
+                here.iter().find_map(Present::is_foreign).map_or(String::new(), |why| format!("; {why}"));
+            return Err(Fault::input(
+                format!(
+                    "{wanted} agents are wanted, and {} are free, of: {}{foreign}",
+                    free(&here),
+                    names(&here)
+                ),
+                "See `plimsoll fleet status`, and what the agents say on their machines.",
+            ));
+        }
+    }
+}
+
+fn names(all: &[Present]) -> String {
+    const SHOWN: usize = 16;
+    let mut names: Vec<&str> = all.iter().take(SHOWN).map(|p| p.name.as_str()).collect();
+    if all.len() > SHOWN {
+        names.push("...");
+    }
+    if names.is_empty() { "nobody".to_owned() } else { clean(&names.join(", ")).into_owned() }
+}
+
 fn members(fleet: &OpenFleet) -> Result<Vec<Member>, Fault> {
-    let seen = fleet.roll()?;
+    let is_guest = fleet.note.guest.is_some();
+    let mut seen = fleet.roll()?;
     let connected = seen.iter().filter(|p| p.client.is_some()).count();
     let bus = fleet.connect("plimsoll fleet status")?;
     let subjects = Subjects::of(fleet.name())?;
-    let answers = roll_call(&bus, &subjects, LISTEN, &|all| all.len() >= connected)?;
+    let answers = roll_call(&bus, &subjects, LISTEN, &|all| !is_guest && all.len() >= connected)?;
+    if is_guest {
+        // Who answers is there; who does not, nobody knows.
+        seen = answers.iter().map(|p| RollEntry { name: p.name.clone(), client: None }).collect();
+    }
+    let mut clocks = clocks(&bus, &subjects, &answers)?;
     let mut answers: BTreeMap<String, _> = answers.into_iter().map(|p| (p.name.clone(), p)).collect();
-    Ok(seen.into_iter().map(|seen| Member { says: answers.remove(&seen.name), seen }).collect())
+    let member =
+        |seen: RollEntry| Member { says: answers.remove(&seen.name), clock: clocks.remove(&seen.name), seen };
+    Ok(seen.into_iter().map(member).collect())
 }
 
 impl Member {
+    fn is_here(&self) -> bool {
+        self.seen.client.is_some() || self.says.is_some()
+    }
+
     fn state(&self) -> String {
         match (&self.seen.client, &self.says) {
-            (None, _) => "gone".to_owned(),
+            (None, None) => "gone".to_owned(),
             (Some(_), None) => "connected, but silent".to_owned(),
-            (Some(_), Some(says)) => says.is_foreign().unwrap_or_else(|| says.state().to_owned()),
+            (_, Some(says)) => says.is_foreign().unwrap_or_else(|| says.state().to_owned()),
         }
     }
 }
@@ -63,11 +123,14 @@ fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
         let (client, says) = (&m.seen.client, &m.says);
         json!({
             "name": m.seen.name,
-            "connected": client.is_some(),
+            "connected": m.is_here(),
             "state": m.state(),
             "address": client.as_ref().map(|c| &c.ip),
             "round_trip": client.as_ref().map(|c| &c.rtt),
             "run": says.as_ref().and_then(|s| s.run.as_ref()),
+            "clock_offset_ns": m.clock.map(|c| c.offset_ns),
+            "clock_bound_ns": m.clock.map(|c| c.bound_ns),
+            "takes_credentials": says.as_ref().map(Present::takes_keys),
             "version": says.as_ref().map(Present::version),
             "labels": says.as_ref().map(Present::labels),
             // Plain data; were it not, it would be left out.
@@ -77,6 +140,7 @@ fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
     let all = json!({
         "fleet": fleet.name(),
         "broker": fleet.note.broker,
+        "broker_of_others": fleet.note.guest.as_ref().map(|g| &g.url),
         "addresses": fleet.note.addresses,
         "token_expires_unix_s": fleet.note.door_expires_s,
         "in_use_by": fleet.holder(),
@@ -88,13 +152,20 @@ fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
 fn as_text(fleet: &OpenFleet, members: &[Member]) -> String {
     let left = Duration::from_secs(fleet.note.door_expires_s.saturating_sub(now_s()));
     let token = if left.is_zero() { "expired".to_owned() } else { format!("holds for {}", in_words(left)) };
-    let here = members.iter().filter(|m| m.seen.client.is_some()).count();
+    let here = members.iter().filter(|m| m.is_here()).count();
     let mut out = format!(
         "fleet {}: {here} of {} agents connected; {}; token {token}\n",
         fleet.name(),
         members.len(),
         fleet.holder().map_or("not in use".to_owned(), |who| format!("in use by {who}")),
     );
+    if let Some(guest) = &fleet.note.guest {
+        let plain = if guest.trust == Trust::Plain { ", and nothing is encrypted" } else { "" };
+        out.push_str(&format!(
+            "broker {} ({}) is its owner's: who else may listen and speak there is what its owner set{plain}\n",
+            guest.url, fleet.note.broker
+        ));
+    }
     if !members.is_empty() {
         out.push_str(&table(members));
     }
@@ -109,6 +180,7 @@ fn table(members: &[Member]) -> String {
         ">cores",
         ">memory",
         "network",
+        ">clock",
         "ceiling",
         "version",
         "labels",
@@ -119,7 +191,7 @@ fn table(members: &[Member]) -> String {
     for m in members {
         let (ip, rtt) = m.seen.client.as_ref().map(|c| (c.ip.clone(), c.rtt.clone())).unwrap_or_default();
         let mut row = vec![m.seen.name.clone(), m.state()];
-        row.extend(m.says.as_ref().map_or_else(|| vec![String::new(); 7], facts));
+        row.extend(m.says.as_ref().map_or_else(|| vec![String::new(); 8], |says| facts(says, m.clock)));
         row.extend([ip, rtt]);
         table.push(row);
     }
@@ -127,20 +199,29 @@ fn table(members: &[Member]) -> String {
 }
 
 /// What one says of its machine and of itself, in the order of the columns.
-fn facts(says: &Present) -> Vec<String> {
+fn facts(says: &Present, clock: Option<AgentClock>) -> Vec<String> {
     let machine = says.machine();
     let cores = machine.cpu_quota_cores.map_or(machine.cpu_count.to_string(), |q| format!("{q:.1}"));
     let memory = machine.memory_limit_bytes.unwrap_or(machine.memory_bytes);
     let pairs = says.labels().iter().map(|(k, v)| format!("{k}={v}"));
-    vec![
+    [
         machine.host.clone(),
         cores,
         about_size(memory),
         network(machine),
+        clock.map_or(String::new(), bound),
         ceiling(machine),
         says.version().to_owned(),
         pairs.collect::<Vec<_>>().join(" "),
     ]
+    .map(|text| clean(&text).into_owned())
+    .into()
+}
+
+/// How sure its clock is. What it is ahead is said only where it can be compared with anything: of machines that were started at different
+/// times that is not so.
+fn bound(clock: AgentClock) -> String {
+    format!("± {}", format_latency_ns(clock.bound_ns as f64))
 }
 
 /// Interfaces with their speed; the loopback carries nothing between machines.
@@ -176,8 +257,8 @@ mod tests {
         let client =
             plimsoll_bus::keeper::Client { key: "U".into(), ip: "10.0.0.8".into(), rtt: "1ms".into() };
         let seen = |client| RollEntry { name: "lg-1".into(), client };
-        let gone = Member { seen: seen(None), says: None };
-        let silent = Member { seen: seen(Some(client)), says: None };
+        let gone = Member { seen: seen(None), says: None, clock: None };
+        let silent = Member { seen: seen(Some(client)), says: None, clock: None };
         assert_eq!([gone.state(), silent.state()], ["gone", "connected, but silent"]);
         let text = table(&[gone, silent]);
         assert!(text.contains("10.0.0.8") && !text.contains("memory"), "{text}");

@@ -1,8 +1,8 @@
 //! One stage: workers start, their slices are merged and stored, live figures go out, and it ends in order.
 
-mod grid;
+pub(crate) mod grid;
 mod meter;
-mod report;
+pub(crate) mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -74,6 +74,8 @@ pub struct StageEnd {
     /// `Server` headers and other facts, name to value, as the workers found them.
     pub facts: Vec<(String, String)>,
     pub ring: String,
+    /// Agents were lost in it.
+    pub lost: bool,
 }
 
 /// Runs one stage to its end. The controller may end it early.
@@ -530,6 +532,7 @@ impl<'a> Collector<'a> {
             end_ns,
             facts,
             ring,
+            lost: !self.lost.is_empty(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_model::plan::{S3Target, is_secret_header};
 use plimsoll_model::text::keep_secret;
-use plimsoll_s3::credentials::{System, endpoint_url, resolve};
+use plimsoll_s3::credentials::{Resolved, System, endpoint_url, resolve};
 use plimsoll_s3::{Credentials, Endpoint};
 
 use super::asked;
@@ -27,8 +27,53 @@ pub struct Access {
     pub target: S3Target,
 }
 
+/// Keys for a target that somebody sent, to be used instead of what this machine has.
+#[derive(Debug, Clone)]
+pub struct GivenKeys(Credentials);
+
+impl GivenKeys {
+    /// Access key, secret key, and the token of temporary ones.
+    pub fn new(access_key: &str, secret_key: &str, session_token: Option<&str>) -> Self {
+        Self(Credentials {
+            access_key: access_key.to_owned(),
+            secret_key: secret_key.to_owned(),
+            session_token: session_token.map(str::to_owned),
+        })
+    }
+
+    /// What this machine would use for a target.
+    pub fn of_here(target: &S3Target) -> Result<Self, SetupError> {
+        Ok(Self(found_here(target)?.credentials))
+    }
+
+    /// As they were given to [`Self::new`].
+    pub fn parts(&self) -> (&str, &str, Option<&str>) {
+        (&self.0.access_key, &self.0.secret_key, self.0.session_token.as_deref())
+    }
+}
+
+/// From where the AWS tools look.
+fn found_here(target: &S3Target) -> Result<Resolved, SetupError> {
+    resolve(&System, target.profile.as_deref()).map_err(|e| {
+        let text = e.to_string();
+        match text.split_once(": ").filter(|_| e.names_remedy()) {
+            Some((problem, remedy)) => SetupError::input(problem, capital(remedy)),
+            None => SetupError::input(text, "A secret is never taken from the command line or the plan"),
+        }
+    })
+}
+
 /// Credentials from the server that we started, else from where the AWS tools look.
 pub fn access(target: &S3Target, server: Option<&ReadyLine>) -> Result<Access, SetupError> {
+    access_with(target, server, None)
+}
+
+/// The same with keys that were sent, if some were.
+pub fn access_with(
+    target: &S3Target,
+    server: Option<&ReadyLine>,
+    given: Option<&GivenKeys>,
+) -> Result<Access, SetupError> {
     let wire = asked::with_customer_key(target)?;
     if let Some(ready) = server {
         let endpoint = parse_endpoints(std::slice::from_ref(&ready.endpoint))?;
@@ -41,13 +86,15 @@ pub fn access(target: &S3Target, server: Option<&ReadyLine>) -> Result<Access, S
         return Ok(Access { endpoints: endpoint, redirects: Vec::new(), credentials, region, target: wire });
     }
     wire.put_headers.iter().filter(|(n, _)| is_secret_header(n)).for_each(|(_, key)| keep_secret(key));
-    let found = resolve(&System, target.profile.as_deref()).map_err(|e| {
-        let text = e.to_string();
-        match text.split_once(": ").filter(|_| e.names_remedy()) {
-            Some((problem, remedy)) => SetupError::input(problem, capital(remedy)),
-            None => SetupError::input(text, "A secret is never taken from the command line or the plan"),
-        }
-    })?;
+    let found = match given {
+        Some(GivenKeys(credentials)) => Resolved {
+            credentials: credentials.clone(),
+            source: "sent by the conductor".into(),
+            region: None,
+            endpoint_url: None,
+        },
+        None => found_here(target)?,
+    };
     // A server may repeat what it was sent.
     keep_secret(&found.credentials.secret_key);
     if let Some(token) = found.credentials.session_token.as_deref() {

@@ -9,7 +9,7 @@ use plimsoll_store::Journal;
 use plimsoll_store::rundir::descriptors_for;
 use serde::{Deserialize, Serialize};
 
-use super::access::{Access, access};
+use super::access::{Access, GivenKeys, access, access_with};
 use super::admin::AdminStore;
 use super::asked;
 use super::bucket::{self, Bucket, ClaimBy, Errands, Way};
@@ -78,17 +78,18 @@ impl Reach {
         }
     }
 
-    /// Of an agent that was told of a target of its plan: with the keys that this machine has for it. It is one of `agents` that share
-    /// the connections.
+    /// Of an agent that was told of a target of its plan: with the keys that it was given, else with those that this machine has for it.
+    /// It is one of `agents` that share the connections.
     pub fn of_agent(
         plan: &Plan,
         target: &S3Target,
         told: &ReachTold,
+        given: Option<&GivenKeys>,
         agents: u64,
         interrupt: &Interrupt,
     ) -> Result<Self, SetupError> {
         check_descriptors(plan, agents)?;
-        let access = told.access(target, interrupt)?;
+        let access = told.access(target, given, interrupt)?;
         bucket::all_answer(&access.endpoints, interrupt)?;
         let is_own_server = told.made_keys.is_some();
         Ok(Self { access, prefix: told.prefix.clone(), is_here: told.is_here, is_own_server })
@@ -96,7 +97,12 @@ impl Reach {
 }
 
 impl ReachTold {
-    fn access(&self, target: &S3Target, interrupt: &Interrupt) -> Result<Access, SetupError> {
+    fn access(
+        &self,
+        target: &S3Target,
+        given: Option<&GivenKeys>,
+        interrupt: &Interrupt,
+    ) -> Result<Access, SetupError> {
         let region = Some(self.region.clone()).filter(|r| !r.is_empty()).or_else(|| target.region.clone());
         let target = S3Target { endpoints: self.endpoints.clone(), region, ..target.clone() };
         let ready =
@@ -105,7 +111,8 @@ impl ReachTold {
                 let (access_key, secret_key) = (access.clone(), secret.clone());
                 ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
             });
-        read(&target, ready, interrupt).map(|(access, _)| access)
+        let given = given.cloned();
+        interrupt.unless_ended(move || access_with(&target, ready.as_ref(), given.as_ref()))
     }
 
     /// The bucket at one of the endpoints, for an agent that is asked to do there what its conductor cannot.
@@ -113,9 +120,10 @@ impl ReachTold {
         &self,
         target: &S3Target,
         endpoint: usize,
+        given: Option<&GivenKeys>,
         interrupt: &Interrupt,
     ) -> Result<AdminStore, SetupError> {
-        let access = self.access(target, interrupt)?;
+        let access = self.access(target, given, interrupt)?;
         let named = access.endpoints.get(endpoint);
         let named = named.ok_or_else(|| SetupError::Bug(format!("there is no endpoint {endpoint}")))?;
         AdminStore::of(&access, named)

@@ -6,7 +6,7 @@ mod asked;
 mod bucket;
 mod connect;
 
-pub use access::{Access, configured_endpoint};
+pub use access::{Access, GivenKeys, configured_endpoint};
 pub use admin::AdminStore;
 pub use bucket::{Bucket, ClaimBy, Errands};
 pub use connect::{

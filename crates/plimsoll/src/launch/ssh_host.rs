@@ -1,0 +1,279 @@
+//! What is done on one host over ssh, as scripts for any POSIX shell. The token comes on standard input, and is on no command line.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use plimsoll_model::text::clean;
+use serde::{Deserialize, Serialize};
+
+use super::ssh::{Binary, Ssh};
+use crate::rerun::quoted;
+
+/// One of them.
+#[derive(Debug)]
+pub struct SshHost<'a> {
+    pub ssh: &'a Ssh,
+    pub host: &'a str,
+    /// Of its agent.
+    pub name: &'a str,
+    pub fleet: &'a str,
+}
+
+/// An agent that was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    pub host: String,
+    /// The agent's name.
+    pub name: String,
+    /// Where its log and the note of its process are, on the host.
+    place: String,
+    /// Of its process there.
+    pid: u32,
+    /// When that began, in the kernel's ticks.
+    start_ticks: u64,
+    /// Its systemd unit; empty: it has none.
+    unit: String,
+    /// The manager of that unit is the user's.
+    is_users: bool,
+}
+
+/// Where binaries are kept: by their hash, so that one that is there is the right one. `$hash` is set before.
+const FIND: &str = r#"
+dir="${XDG_CACHE_HOME:-$HOME/.cache}/plimsoll"
+bin="$dir/plimsoll-$hash"
+"#;
+
+/// Says `here`, or what machine it is that lacks the binary.
+const LOOK: &str = r#"
+if [ -x "$bin" ] && [ "$(sha256sum "$bin" 2>/dev/null | cut -d' ' -f1)" = "$hash" ]; then echo here; else echo "lacks $(uname -s) $(uname -m)"; fi
+"#;
+
+/// Takes it from standard input, as a whole or not at all.
+const TAKE: &str = r#"
+set -e
+umask 077
+mkdir -p "$dir"
+new=$(mktemp "$dir/new.XXXXXX")
+trap 'rm -f "$new"' EXIT
+cat >"$new"
+found=$(sha256sum "$new" | cut -d' ' -f1)
+if [ "$found" != "$hash" ]; then echo "the copy of plimsoll is not what was sent" >&2; exit 1; fi
+chmod 700 "$new"
+mv "$new" "$bin"
+"#;
+
+/// Starts the agent away from this session: as a unit of systemd where that outlives the session, else by itself. Then waits until it is
+/// in, or says why not. `$name`, `$fleet` and the flags as `"$@"` are set before.
+const START: &str = r#"
+umask 077
+IFS= read -r token
+mkdir -p "$dir/agents"
+place=$(mktemp -d "$dir/agents/$fleet.$name.XXXXXX") || exit 1
+log="$place/log"
+# As of an agent that is started by hand after a login.
+runs="${PLIMSOLL_RUNS:-$HOME/plimsoll-runs}"
+printf '%s\n' "$token" >"$place/token"
+unset token
+unit=; users=no; pid=
+if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
+  unit="plimsoll-$(basename "$place" | tr . -)"
+  if [ "$(id -u)" = 0 ]; then
+    systemd-run --quiet --collect --unit="$unit" --working-directory="$place" \
+      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@" 2>/dev/null || unit=
+  elif [ "$(loginctl show-user "$(id -un)" --property=Linger --value 2>/dev/null)" = yes ]; then
+    users=yes
+    systemd-run --user --quiet --collect --unit="$unit" --working-directory="$place" \
+      sh -c 'log=$1; shift; exec "$@" >/dev/null 2>>"$log"' sh "$log" "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@" 2>/dev/null || unit=
+  else
+    unit=
+  fi
+  if [ -n "$unit" ]; then
+    how=; [ "$users" = no ] || how=--user
+    pid=$(systemctl $how show "$unit" --property=MainPID --value 2>/dev/null)
+  fi
+fi
+if [ -z "$unit" ]; then
+  command -v setsid >/dev/null 2>&1 && away=setsid || away=
+  (cd "$place" && exec $away nohup "$bin" agent --join "@$place/token" --name "$name" --runs-dir "$runs" "$@") </dev/null >/dev/null 2>>"$log" &
+  pid=$!
+fi
+n=0
+while [ $n -lt 600 ]; do
+  if grep -q 'waits for orders' "$log" 2>/dev/null; then
+    rm -f "$place/token"
+    ticks=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
+    printf 'started %s %s %s %s %s\n' "$pid" "$ticks" "${unit:--}" "$users" "$place"
+    exit 0
+  fi
+  kill -0 "$pid" 2>/dev/null || break
+  n=$((n + 1))
+  sleep 0.1
+done
+kill "$pid" 2>/dev/null
+cat "$log" >&2
+rm -rf "$place"
+exit 1
+"#;
+
+/// Ends the process of `$pid` if it is the one that was started (`$ticks`), waits for that, and removes its place if it is one of ours.
+const END: &str = r#"
+same() { [ "$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null | cut -d' ' -f20)" = "$ticks" ] && [ "$(sed 's/.*) //' "/proc/$pid/stat" | cut -c1)" != Z ]; }
+n=0
+while same; do
+  [ $n -ne 20 ] || kill -TERM "$pid"
+  [ $n -ne 300 ] || kill -KILL "$pid"
+  [ $n -lt 350 ] || { echo "process $pid does not end" >&2; exit 1; }
+  n=$((n + 1))
+  sleep 0.1
+done
+case "$place" in */plimsoll/agents/*) rm -f "$place/log" "$place/token" "$place/nohup.out"; rmdir "$place" 2>/dev/null || true ;; esac
+rmdir "${place%/*}" 2>/dev/null || true
+"#;
+
+impl SshHost<'_> {
+    /// The binary, if it lacks it, and the agent. What is wrong is told in words.
+    pub fn start(
+        &self,
+        binary: &Binary,
+        token: &str,
+        flags: &[String],
+        number: usize,
+    ) -> Result<Started, String> {
+        let set = format!("hash={}\n", binary.hash);
+        let look = self
+            .ssh
+            .command(self.host, &shell(&format!("{set}{FIND}{LOOK}"), &[]))
+            .stdin(Stdio::null())
+            .output();
+        let looked = said(look)?;
+        if let Some(machine) = looked.trim().strip_prefix("lacks ") {
+            let ours = uname();
+            if machine != ours {
+                return Err(format!(
+                    "it is {machine}, and this binary is for {ours}: start plimsoll agent there by hand"
+                ));
+            }
+            let sent = File::open(&binary.path).map_err(|e| format!("this program cannot be read: {e}"))?;
+            said(
+                self.ssh.command(self.host, &shell(&format!("{set}{FIND}{TAKE}"), &[])).stdin(sent).output(),
+            )?;
+        }
+        let set = format!("{set}name={}\nfleet={}\n", quoted(self.name), quoted(self.fleet));
+        let mut all = vec![
+            "--label".to_owned(),
+            format!("node={}", label(self.host)),
+            "--label".into(),
+            format!("index={number}"),
+        ];
+        all.extend_from_slice(flags);
+        let command = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{START}"), &all));
+        let text = said(told(command, token))?;
+        self.started(&text).ok_or_else(|| format!("it did not say what it started: {}", clean(text.trim())))
+    }
+
+    fn started(&self, text: &str) -> Option<Started> {
+        let line = text.lines().find_map(|l| l.strip_prefix("started "))?;
+        let mut words = line.splitn(5, ' ');
+        Some(Started {
+            host: self.host.to_owned(),
+            name: self.name.to_owned(),
+            pid: words.next()?.parse().ok()?,
+            start_ticks: words.next()?.parse().ok()?,
+            unit: words.next().filter(|u| *u != "-").unwrap_or_default().to_owned(),
+            is_users: words.next()? == "yes",
+            place: words.next()?.to_owned(),
+        })
+    }
+}
+
+impl Started {
+    /// Waits until it has ended, as the fleet's last word has it do; ends it where it did not hear that.
+    pub fn end(&self, ssh: &Ssh) -> Result<(), String> {
+        let set = format!("pid={}\nticks={}\nplace={}\n", self.pid, self.start_ticks, quoted(&self.place));
+        said(ssh.command(&self.host, &shell(&format!("{set}{END}"), &[])).stdin(Stdio::null()).output())
+            .map(drop)
+    }
+}
+
+/// A script as one word for whatever shell the user has there.
+fn shell(script: &str, words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|w| quoted(w)).collect();
+    format!("exec sh -c {} sh {}", quoted(script), words.join(" "))
+}
+
+/// A host as the value of a label: without its user.
+fn label(host: &str) -> &str {
+    host.rsplit_once('@').map_or(host, |(_, h)| h)
+}
+
+/// With a line on its standard input.
+fn told(mut command: Command, line: &str) -> std::io::Result<Output> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Where it has ended already, its own words say why.
+        let _ = writeln!(stdin, "{line}");
+    }
+    child.wait_with_output()
+}
+
+/// What it said, or its last words.
+fn said(output: std::io::Result<Output>) -> Result<String, String> {
+    let output = output.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            "there is no ssh on this machine (apt-get install openssh-client)".to_owned()
+        }
+        _ => format!("ssh cannot be started: {e}"),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let err = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = err.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join("; ");
+    Err(if last.is_empty() { format!("ssh ended with {}", output.status) } else { clean(&last).into_owned() })
+}
+
+/// As `uname -s -m` has it.
+fn uname() -> String {
+    let text = |path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    format!("{} {}", text("/proc/sys/kernel/ostype"), std::env::consts::ARCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_read_by_a_plain_shell() {
+        for script in [LOOK, TAKE, START, END] {
+            let read = Command::new("sh").args(["-n", "-c", &format!("{FIND}{script}")]).output().unwrap();
+            assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_another_by_now_is_left_alone() {
+        let mut other = Command::new("sleep").arg("100").spawn().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("plimsoll/agents/x");
+        std::fs::create_dir_all(&place).unwrap();
+        let set = format!("pid={}\nticks=1\nplace={}\n", other.id(), place.display());
+        let ran = Command::new("sh").args(["-c", &format!("{set}{END}")]).output().unwrap();
+        assert!(ran.status.success() && other.try_wait().unwrap().is_none() && !place.exists());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn what_was_started_is_read_and_last_words_are_cleaned() {
+        let ssh_words = |code: &str| said(Command::new("sh").args(["-c", code]).output());
+        assert_eq!(ssh_words("echo x").unwrap(), "x\n");
+        let e = ssh_words("printf 'a\\nb\\033[31m\\n' >&2; exit 255").unwrap_err();
+        assert!(e.starts_with("a; b") && !e.contains('\u{1b}'), "{e:?}");
+        assert_eq!(uname(), {
+            let said = Command::new("uname").args(["-s", "-m"]).output().unwrap();
+            String::from_utf8(said.stdout).unwrap().trim().to_owned()
+        });
+    }
+}

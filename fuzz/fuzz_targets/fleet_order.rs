@@ -1,0 +1,6 @@
+//! What is ordered of an agent, by its conductor or by somebody else: read or refused, never a panic, nor more memory than the bytes are worth.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| plimsoll_fleet::from_outside::order(data));
