@@ -192,7 +192,7 @@ mod tests {
         let seen = [(Connection, 1.0), (Prefix, 1.4)];
         let text = open(&seen, &[]).unwrap();
         assert!(text.starts_with("The limit is not per connection. Undetermined for prefix"), "{text}");
-        assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("second machine"), "{text}");
+        assert!(text.contains("bucket (--second-bucket NAME)") && text.contains("two machines"), "{text}");
         let text = open(&seen, &[Key]).unwrap();
         assert!(
             text.contains("key (the budget ran out first)") && !text.contains("--second-profile"),
