@@ -1,5 +1,6 @@
 """Block devices and files: patterns, rings, verify, what the kernel counted, failures and interrupts."""
 
+import contextlib
 import json
 import os
 import re
@@ -257,8 +258,11 @@ def test_enospc_is_told_before_and_during(plimsoll, background, tmp_path):
         job = tmp_path / "job.fio"
         job.write_text(f"[w]\ndirectory={small}\nnrfiles=2\nsize=6m\nrw=write\nbs=4k\nrate_iops=500\ntime_based=1\nruntime=5\n")
         run = background("fio", job, "--json", "--quiet")
-        wait_until(lambda: list(small.glob("w.*")), what="the files")
-        (small / "other").write_bytes(bytes(7 * MIB + MIB // 2))
+        # Its writes have begun: before, what is lacking would be told, and nothing measured.
+        wait_until(lambda: sum(f.stat().st_blocks for f in small.glob("w.*")) > 16, what="the first writes")
+        with open(small / "other", "wb", buffering=0) as other, contextlib.suppress(OSError):
+            while True:
+                other.write(bytes(MIB // 4))
         out, err = run.communicate(timeout=60)
         outcomes = json.loads(out)["workloads"][0]["outcomes"]
         assert outcomes["ok"] > 0 and outcomes["no_space"] > 0, outcomes
