@@ -132,6 +132,53 @@ fn what_comes_later_is_collected_and_once_is_enough() {
     assert!(again.agents.is_empty() && again.summary == came.summary);
 }
 
+/// An agent that was killed kept what came of it, and nothing more: its run stays sealed, with the end that it had.
+#[test]
+fn what_brings_nothing_new_leaves_the_seal() {
+    let fleet = three(Weather::default());
+    let ran = fleet.run_and(&null(&["8s"]), |fleet, event| {
+        if matches!(event, Event::Live(live) if live.elapsed > Duration::from_secs(3)) {
+            fleet.bus("b").cut();
+        }
+    });
+    let finished = ran.finished();
+    fleet.bus("b").mend();
+    fleet.wait_until_free(3);
+    let run = RunDir::open(&finished.path).unwrap();
+    let own = fleet.root().join(format!("of-agents/agents/{}.b/frames", run.id()));
+    let length = own.metadata().unwrap().len();
+    std::fs::File::options().write(true).open(&own).unwrap().set_len(length / 5).unwrap();
+    let end = run.sealed().unwrap().unwrap().end;
+    let came = collected(&fleet, &finished.path);
+    assert!(came.agents[0].slices == 0 && came.agents[0].missing.contains("its own record ends"), "{came:?}");
+    assert_eq!(run.sealed().unwrap().unwrap().end, end);
+    assert!(run.altered_files().unwrap().is_empty());
+}
+
+#[test]
+fn nothing_is_added_to_a_record_that_was_changed() {
+    let fleet = three(Weather::default());
+    let ran = fleet.run_and(&null(&["5s"]), |fleet, event| {
+        if matches!(event, Event::Live(_)) {
+            fleet.bus("b").cut();
+        }
+    });
+    let finished = ran.finished();
+    fleet.bus("b").mend();
+    fleet.wait_until_free(3);
+    let other = finished.path.join("intervals/c.zst");
+    let mut bytes = std::fs::read(&other).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&other, &bytes).unwrap();
+    let before = std::fs::read(finished.path.join("intervals/b.zst")).unwrap();
+    let refused = collect(&finished.path, fleet.recruit().as_ref(), &Interrupt::default(), |_| {});
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("intervals/c.zst changed after the run was sealed"), "{refused}");
+    assert_eq!(std::fs::read(finished.path.join("intervals/b.zst")).unwrap(), before);
+    assert_eq!(RunDir::open(&finished.path).unwrap().altered_files().unwrap(), ["intervals/c.zst"]);
+}
+
 /// What is left of a run whose conductor was killed: its files as they were at that moment.
 fn killed(fleet: &FleetHere, plan: &str, when: impl Fn(&Event, Duration) -> bool) -> PathBuf {
     let begun = Instant::now();

@@ -1,9 +1,9 @@
 //! Who does which part of a workload: divided over agents first, then over each agent's threads, and nowhere else.
 //!
-//! What is a sequence follows from a worker's number among all workers of all agents: every `of`-th op of the common sequence (its
-//! kind, size, key and offset) and every `of`-th time of the common schedule. So no key comes twice and none is missing, however many
-//! agents there are and however unlike their cores. What is a sum (ops in flight, a bound on ops, bytes a second) is divided so that
-//! the parts add up.
+//! What is a sequence goes round: of the common sequence of ops (their kinds, sizes, keys and offsets) and of the common schedule each
+//! agent takes every so-manieth, and each of its threads every so-manieth of these. So no key comes twice and none is missing, however
+//! many agents there are, and each offers as much as any other, however unlike their cores: a rate for each agent is each agent's. What
+//! is a sum (ops in flight, a bound on ops, bytes a second) is divided in the same way, and the parts add up.
 
 use plimsoll_engine::Share;
 
@@ -20,23 +20,24 @@ pub struct Division {
     pub of: u32,
     /// Ops in flight at most.
     pub slots: u32,
+    turn: Share,
 }
 
 impl Division {
     /// Its part of the common sequence of ops, and of the common schedule.
     pub fn share(&self) -> Share {
-        Share { index: self.index, of: self.of }
+        self.turn
     }
 
-    /// Its part of so many: parts differ by one at most and add up to the whole.
+    /// Its part of so many, which add up to the whole: agents' parts differ by one at most, and those of an agent's threads.
     pub fn part_of(&self, whole: u64) -> u64 {
-        let (index, of) = (u64::from(self.index), u64::from(self.of));
+        let (index, of) = (u64::from(self.turn.index), u64::from(self.turn.of));
         whole / of + u64::from(index < whole % of)
     }
 
     /// Its part of a rate, in the rate's unit.
     pub fn rate_of(&self, whole_per_s: f64) -> f64 {
-        whole_per_s / f64::from(self.of)
+        whole_per_s / f64::from(self.turn.of)
     }
 }
 
@@ -46,10 +47,13 @@ impl Division {
 pub fn divide(slots: u32, agents: u32, threads_of: impl Fn(u32, u32) -> u32) -> Vec<Division> {
     assert!(agents > 0, "a workload is divided over one agent at least");
     let mut all = Vec::new();
+    // Who gets nothing has no turn.
+    let at_work = agents.min(slots);
     for (agent, slots) in (0..agents).zip(evenly(slots, agents)).filter(|(_, slots)| *slots > 0) {
         let threads = threads_of(agent, slots).clamp(1, slots);
         for (thread, slots) in (0..threads).zip(evenly(slots, threads)) {
-            all.push(Division { agent, thread, index: all.len() as u32, of: 0, slots });
+            let turn = Share { index: agent + at_work * thread, of: at_work * threads };
+            all.push(Division { agent, thread, index: all.len() as u32, of: 0, slots, turn });
         }
     }
     let of = all.len() as u32;
@@ -57,9 +61,12 @@ pub fn divide(slots: u32, agents: u32, threads_of: impl Fn(u32, u32) -> u32) -> 
     all
 }
 
-/// Jobs are workers with a sequence each: one agent's come one after the other, each with its number among all.
+/// Jobs are workers with a sequence each: one agent's come one after the other, each with its number among all, which is its turn, too:
+/// what a job does follows from its number, whoever does it.
 pub fn divide_jobs(jobs: u32, agents: u32) -> Vec<Division> {
-    divide(jobs, agents, |_, jobs| jobs)
+    let mut all = divide(jobs, agents, |_, jobs| jobs);
+    all.iter_mut().for_each(|d| d.turn = Share { index: d.index, of: d.of });
+    all
 }
 
 /// `whole` in `parts` that differ by one at most, the larger ones first.
@@ -123,6 +130,17 @@ mod tests {
             let all = divide_jobs(jobs, agents);
             prop_assert!(all.iter().map(|d| d.index).eq(0..jobs));
             prop_assert!(all.iter().all(|d| d.slots == 1 && d.of == jobs));
+        }
+    }
+
+    /// Agents with unlike cores, and with them unlike threads: a schedule, and a bound on ops, are divided over agents first.
+    #[test]
+    fn each_agent_offers_as_much_as_any_other() {
+        let all = divide(128, 2, |agent, _| [2, 4][agent as usize]);
+        for agent in [0, 1] {
+            let its = || all.iter().filter(|d| d.agent == agent);
+            assert_eq!(its().map(|d| d.rate_of(200.0)).sum::<f64>(), 100.0);
+            assert_eq!(its().map(|d| d.part_of(1000)).sum::<u64>(), 500);
         }
     }
 

@@ -14,7 +14,7 @@ pub use keys::{
     KeyPlan, key_plan, objects_to_overwrite, prepared_objects, reads_what_is_written, used_up,
     writes_what_is_read,
 };
-pub use roll::{Agent, fill_parts, parts, worker_of};
+pub use roll::{Agent, fill_parts, parts, whose_files, worker_of};
 pub use source::{Region, object_source, prepare_source, region_source, size_spec};
 pub use times::{planned_ns, stop_rule, warmup_ns};
 pub use workers::threads_for;

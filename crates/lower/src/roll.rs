@@ -57,6 +57,15 @@ fn on_machines(part: Option<MachinesPart>, roll: &[Agent]) -> Vec<u32> {
     (0..).zip(roll).filter(|(_, a)| hosts.contains(&a.host.as_str())).map(|(n, _)| n).collect()
 }
 
+/// Whose files an agent reads where what is read is shared: those of the next one that is on another machine, so that none reads from its
+/// own machine's cache; where all are on one, of the next.
+pub fn whose_files(roll: &[Agent], seat: u32) -> u32 {
+    let agents = roll.len() as u32;
+    let host = |n: u32| roll.get(n as usize).map(|a| a.host.as_str());
+    let after = |by: u32| (seat + by) % agents.max(1);
+    (1..agents).map(after).find(|n| host(*n) != host(seat)).unwrap_or_else(|| after(1))
+}
+
 /// How many threads an agent has for so many ops in flight on a target.
 fn threads_of(plan: &Plan, target: &str, roll: &[Agent]) -> impl Fn(u32, u32) -> u32 {
     move |agent, slots| {
@@ -103,6 +112,16 @@ mod tests {
         assert_eq!(on_machines(Some(Half), &roll), [0, 1, 2]);
         assert_eq!(on_machines(Some(BothHalves), &roll), [0, 1, 2, 3, 4], "of five, four");
         assert_eq!(on_machines(Some(Half), &on(&["x", "x"])), [0, 1], "one machine is no half");
+    }
+
+    #[test]
+    fn files_of_another_machine_are_read_where_there_is_one() {
+        let of =
+            |hosts: &[&str]| (0..hosts.len() as u32).map(|n| whose_files(&on(hosts), n)).collect::<Vec<_>>();
+        assert_eq!(of(&["x", "x", "y", "y"]), [2, 2, 0, 0]);
+        assert_eq!(of(&["x", "y", "z"]), [1, 2, 0]);
+        assert_eq!(of(&["x", "x"]), [1, 0], "there is no other machine");
+        assert_eq!(of(&["x"]), [0]);
     }
 
     /// As much in flight as from all of them, by the agents' own numbers, and each op once.

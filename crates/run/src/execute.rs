@@ -64,9 +64,17 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
             "Run the plan again",
         ));
     }
+    let as_it_was = |_: &RunError| {
+        // It did not go on, and is what it was.
+        if let (Some(seal), Ok(None)) = (&sealed, run.sealed()) {
+            let _ = run.seal(&seal.end);
+        }
+    };
     if let CrewChoice::Fleet(recruit) = &options.crew {
+        kept::as_sealed(&run)?;
         let _held = run.journal()?;
-        for a in kept::fetch_into(&run, recruit.as_ref(), &options.interrupt, true, &mut events)? {
+        let came = kept::fetch_into(&run, recruit.as_ref(), &options.interrupt, true, &mut events);
+        for a in came.inspect_err(as_it_was)? {
             let text = format!("agent {}: {} slices of its own record, fetched", a.agent, a.slices);
             let missing =
                 if a.missing.is_empty() { String::new() } else { format!("; missing: {}", a.missing) };
@@ -74,7 +82,8 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
         }
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
-    let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events)?;
+    let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events);
+    let left = left.map_err(RunError::from).inspect_err(as_it_was)?;
     if !left.is_empty() {
         events(Event::Message(format!("left behind by the killed run: {}", left.join("; "))));
     }
@@ -90,12 +99,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
     let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
-    let session = session.inspect_err(|_| {
-        // It did not go on, and is what it was.
-        if let Some(seal) = &sealed {
-            let _ = run.seal(&seal.end);
-        }
-    })?;
+    let session = session.inspect_err(as_it_was)?;
     drive(session, controller, &run, options, &mut events)
 }
 

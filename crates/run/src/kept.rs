@@ -121,15 +121,28 @@ pub fn collect(
         // Nobody else works on it meanwhile.
         let _held = run.journal()?;
         let end = run.sealed()?.map(|s| s.end);
-        let agents = fetch_into(&run, recruit, interrupt, true, &mut tell)?;
-        let changed = agents.iter().any(|a| a.slices > 0) || end.is_none();
-        if changed {
+        as_sealed(&run)?;
+        let came = fetch_into(&run, recruit, interrupt, true, &mut tell);
+        // Something was put into it, even if it was not one slice: and it has the end that it had.
+        if run.sealed()?.is_none() {
             let end = end.map_or_else(|| end_of(&run), Ok)?;
             run.seal(&end)?;
         }
-        agents
+        came?
     };
     Ok(Collected { agents, summary: analyze(&run)? })
+}
+
+/// A seal is renewed only over what it was put on: a record that is damaged, or was changed since, stays as it is, and so does what shows it.
+pub(crate) fn as_sealed(run: &RunDir) -> Result<(), RunError> {
+    let altered = if run.sealed()?.is_some() { run.altered_files()? } else { Vec::new() };
+    if altered.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::input(
+        format!("{} changed after the run was sealed, so nothing is added to it", altered.join(", ")),
+        "Bring the run back from a copy, or look at it with: plimsoll runs show",
+    ))
 }
 
 /// How a run ended that was never sealed: all that was planned may have been done.
@@ -352,7 +365,8 @@ fn marks_of(of: &Lacking, came: &StageFetched, merged: &Merged, cuts: &BTreeMap<
     if let Some(cut) = cut {
         let (at_ns, reason) = match &came.ends {
             Some(ends) if cut.as_planned => (cut.stop_ns, report::stop_of(ends, None).1),
-            _ => (cut.until_ns, KILLED.to_owned()),
+            // What agents did while they drained is no part of it.
+            _ => (cut.until_ns.min(cut.stop_ns), KILLED.to_owned()),
         };
         marks.push(Mark::StopRequested { stage, at_ns, reason });
     }

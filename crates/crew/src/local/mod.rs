@@ -174,7 +174,8 @@ impl Crew for LocalCrew {
                     Ready::S3(Box::new(S3Ready::new(reach)))
                 }
                 TargetSpec::Block(_) | TargetSpec::Files(_) => {
-                    let next = self.next_directories.get(name).map(String::as_str);
+                    let whose = plimsoll_lower::whose_files(&self.roll, self.seat);
+                    let next = self.next_directories.get(name).map(|d| (whose, d.as_str()));
                     let shared = self.ground.is_shared(name);
                     Ready::Files(Box::new(FilesReady::new(name, spec).among(self.seat, shared, next)))
                 }

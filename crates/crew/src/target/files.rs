@@ -24,7 +24,7 @@ pub struct FilesReady {
     /// It is every agent's, and each has a range of it.
     shared: bool,
     /// The same, as the next agent has it: what is only read is read there.
-    next: Option<TargetSpec>,
+    next: Option<(u32, TargetSpec)>,
 }
 
 impl FilesReady {
@@ -32,11 +32,11 @@ impl FilesReady {
         Self { name: name.to_owned(), spec: spec.clone(), seat: 0, shared: false, next: None }
     }
 
-    /// As one of several agents: its number, whether the target is everybody's, and where the next one's files lie.
-    pub fn among(self, seat: u32, shared: bool, next: Option<&str>) -> Self {
-        let next = next.and_then(|directory| match &self.spec {
+    /// As one of several agents: its number, whether the target is everybody's, and whose files it reads, which lie where.
+    pub fn among(self, seat: u32, shared: bool, next: Option<(u32, &str)>) -> Self {
+        let next = next.and_then(|(agent, directory)| match &self.spec {
             TargetSpec::Files(f) => {
-                Some(TargetSpec::Files(FilesTarget { directory: directory.to_owned(), ..f.clone() }))
+                Some((agent, TargetSpec::Files(FilesTarget { directory: directory.to_owned(), ..f.clone() })))
             }
             _ => None,
         });
@@ -105,11 +105,10 @@ impl FilesReady {
         Ok(Region { offset_bytes: whole.offset_bytes + at, length_bytes, ..whole })
     }
 
-    /// The job of the next agent whose files this one's job reads: as many after that one's first as this is after its own.
-    fn next_job(&self, part: &lower::Division, parts: &[lower::Division]) -> u32 {
+    /// The job of another agent whose files this one's job reads: as many after that one's first as this is after its own.
+    fn job_of(&self, agent: u32, part: &lower::Division, parts: &[lower::Division]) -> u32 {
         let of = |agent: u32| parts.iter().filter(|p| p.agent == agent).map(|p| p.index).collect::<Vec<_>>();
-        let agents = parts.iter().map(|p| p.agent).max().unwrap_or(0) + 1;
-        let theirs = of((part.agent + 1) % agents);
+        let theirs = of(agent);
         theirs.get(part.thread as usize % theirs.len().max(1)).copied().unwrap_or(part.index)
     }
 
@@ -147,7 +146,9 @@ impl FilesReady {
             let job = part.index;
             let region = self.region_of(region, part.agent, lot.agents, unit_bytes)?;
             let target = match next {
-                Some(spec) if part.agent == self.seat => self.config(spec, self.next_job(part, &lot.parts)),
+                Some((agent, spec)) if part.agent == self.seat => {
+                    self.config(spec, self.job_of(*agent, part, &lot.parts))
+                }
                 _ => self.config(&self.spec, job),
             };
             let seed = lower::seed(plan.seed, purpose::OPS, lot.stage, lot.workload, job);

@@ -145,12 +145,12 @@ impl Ready {
             let mut stop = lower::stop_rule(w, lot.warmup_ns, part);
             if matches!(self, Self::S3(_)) {
                 // Numbers of objects are this workload's own up to here.
-                let room = keys.room_ops / u64::from(part.of);
+                let room = keys.room_ops / u64::from(part.share().of);
                 stop.ops = Some(stop.ops.map_or(room, |o| o.min(room)));
             }
             // A search deletes on when nothing is left: the storage answers, and that is what is asked.
             if let Some(most) = keys.most_ops.filter(|_| !overwrites) {
-                let each = most / u64::from(part.of);
+                let each = most / u64::from(part.share().of);
                 stop.ops = Some(stop.ops.map_or(each, |o| o.min(each)));
             }
             let worker = lot.worker_of(part);

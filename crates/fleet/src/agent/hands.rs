@@ -250,7 +250,7 @@ impl Hands {
             let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
             work.host.clone_from(&me.host);
             let agents = roll.len() as u64;
-            let all: Vec<String> = roll.iter().map(|a| a.name.clone()).collect();
+            let next = roll[plimsoll_lower::whose_files(&roll, seat) as usize].name.clone();
             work.crew.take_seat(roll, seat);
             work.crew.shares(shared);
             for target in apart {
@@ -260,8 +260,7 @@ impl Hands {
                 bounds.dir(&own)?;
                 work.crew.keeps_files_at(target, &own);
                 if work.plan.options.shared {
-                    let next = &all[(seat as usize + 1) % all.len()];
-                    work.crew.reads_files_at(target, &own_directory(&common, next));
+                    work.crew.reads_files_at(target, &own_directory(&common, &next));
                 }
                 files.directory = own.display().to_string();
             }

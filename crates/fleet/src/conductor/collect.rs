@@ -28,6 +28,8 @@ use crate::wire::{VERSION, language};
 const LISTEN: Duration = Duration::from_millis(1200);
 /// An agent that was lost and is back may still be ending its load: a run's end waits so long for it. (Its drain, and a bit.)
 const BACK: Duration = Duration::from_secs(8);
+/// And all of it may take so long there: the rest is for `fleet collect`. (A choice.)
+const AT_THE_END: Duration = Duration::from_secs(60);
 /// It is told who is waited for so often.
 const TELL: Duration = Duration::from_secs(5);
 /// A question that was not answered is asked again.
@@ -54,6 +56,11 @@ pub fn fetch_kept(line: &SpokenLine<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetche
     let begun = Instant::now();
     let mut told = Instant::now();
     let mut waiting: Vec<&Lacking> = lacking.iter().collect();
+    let over = || match patient {
+        true => interrupt.is_requested().then_some("interrupted"),
+        false => (begun.elapsed() > AT_THE_END)
+            .then_some("it took too long: plimsoll fleet collect fetches the rest"),
+    };
     while !waiting.is_empty() {
         let names: Vec<&str> = waiting.iter().map(|l| l.agent.as_str()).collect();
         let is_there = |p: &Present| names.contains(&p.name.as_str());
@@ -67,7 +74,7 @@ pub fn fetch_kept(line: &SpokenLine<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetche
                 Some(p) if p.is_foreign().is_some() => {
                     Err(format!("it speaks another version than '{}'", language()))
                 }
-                Some(p) if p.is_free() => Talk::new(line, p, run).map_err(gone)?.fetch(of, take),
+                Some(p) if p.is_free() => Talk::new(line, p, run, &over).map_err(gone)?.fetch(of, take),
                 // It ends by itself, without a conductor.
                 Some(p) if p.run.as_deref() == Some(run) && (patient || begun.elapsed() < BACK) => {
                     busy.push(format!("{} ({})", p.name, p.state()));
@@ -104,13 +111,21 @@ struct Talk<'a> {
     tells: Subscription,
     frames: Subscription,
     joiner: Joiner,
+    /// Why nothing more is waited for, if so.
+    over: &'a dyn Fn() -> Option<&'static str>,
 }
 
 impl<'a> Talk<'a> {
-    fn new(line: &'a SpokenLine<'a>, p: &Present, run: &'a str) -> Result<Self, plimsoll_bus::BusError> {
+    fn new(
+        line: &'a SpokenLine<'a>,
+        p: &Present,
+        run: &'a str,
+        over: &'a dyn Fn() -> Option<&'static str>,
+    ) -> Result<Self, plimsoll_bus::BusError> {
         Ok(Self {
             line,
             run,
+            over,
             name: p.name.clone(),
             session: p.session.clone(),
             sequence: p.here.last_order,
@@ -166,11 +181,16 @@ impl<'a> Talk<'a> {
         Ok(all)
     }
 
+    fn unless_over(&self) -> Result<(), String> {
+        (self.over)().map_or(Ok(()), |why| Err(why.to_owned()))
+    }
+
     /// By stage.
     fn what_there_is(&mut self) -> Result<Vec<KeptStage>, String> {
         let question = QUESTIONS.fetch_add(1, Ordering::Relaxed);
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
         while begun.elapsed() < SILENT {
+            self.unless_over()?;
             // It reads its whole file for each: not to be asked for it again and again.
             if asked.is_none_or(|at| at.elapsed() > AGAIN * 8) {
                 self.ask(FetchKept { question, stage: None, missing: Vec::new(), from: 0 })?;
@@ -214,6 +234,7 @@ impl<'a> Talk<'a> {
         let mut progress = Instant::now();
         let mut asked: Option<(Instant, u64)> = None;
         while incoming.in_order() < frames {
+            self.unless_over()?;
             let (missing, from) = incoming.wanted();
             // Again where nothing came for a while; at once where all that was asked for is there.
             let is_due = |(at, then): (Instant, u64)| {

@@ -19,6 +19,8 @@ pub struct Fetching {
     writer: StreamWriter,
     grids: BTreeMap<u32, GridMerge>,
     workers: BTreeMap<u32, u32>,
+    /// Slices that came, by stage and worker: of each grid's slice one, and one more where it came late.
+    came: BTreeMap<(u32, u16), u64>,
     grid_ns: u64,
 }
 
@@ -66,7 +68,7 @@ impl Fetching {
             grids.insert(*stage, GridMerge::new(agents, lacking.start_ns / grid_ns.max(1)));
         }
         let workers = of.stages.iter().map(|(stage, l)| (*stage, l.workers)).collect();
-        Ok(Self { own, fetched, replaced, writer, grids, workers, grid_ns })
+        Ok(Self { own, fetched, replaced, writer, grids, workers, came: BTreeMap::new(), grid_ns })
     }
 
     /// An output of a stage, in its order. Ops are traced live or not at all.
@@ -75,7 +77,10 @@ impl Fetching {
         let (Some(grid), Some(workers)) = (self.grids.get_mut(&stage), self.workers.get(&stage)) else {
             return Ok(());
         };
-        if u32::from(worker.worker) >= *workers || interval.index > latest {
+        let came = self.came.entry((stage, worker.worker)).or_default();
+        *came += 1;
+        if u32::from(worker.worker) >= *workers || interval.index > latest || *came > latest.saturating_mul(2)
+        {
             return Err(StoreError::Record("slice of an agent's own record"));
         }
         grid.offer(usize::from(worker.worker), &interval);
