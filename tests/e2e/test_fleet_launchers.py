@@ -122,6 +122,7 @@ def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedde
     assert "plimsoll-join-" not in up.out + up.err, "nobody needs the token"
     running = agents_here(name)
     assert len(running) == 3 and all(b"plimsoll-join-" not in b" ".join(line) for line in running), running
+    assert all(b"--until-idle" in line for line in running), "where nobody ends them, they end"
     copies = sorted(tmp_path.glob("cache*/plimsoll/plimsoll-*"))
     assert [c.read_bytes() == BIN.read_bytes() for c in copies] == [True] * 3
     assert not list(tmp_path.glob("cache*/plimsoll/agents/*/token")), "it was read, and is gone"
@@ -151,10 +152,11 @@ def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedde
 
 
 @pytest.fixture
-def named():
-    """A name of a fleet, whose agents are gone after the test."""
+def named(fleet):
+    """A name of a fleet, which is gone after the test with all its agents."""
     name = f"ssh{os.getpid()}"
     yield name
+    fleet("down", "--force", env={"PLIMSOLL_FLEET": name}, timeout=180)
     for entry in Path("/proc").iterdir():
         line = cmdline(entry) if entry.name.isdigit() else None
         if line and line in agents_here(name):
@@ -173,7 +175,7 @@ def test_agents_over_ssh_end_although_the_broker_is_gone(sshd, named, fleet, tmp
     try:
         fleet("up", "--nats", broker.url, "--ssh", "h{1...2}", "--ssh-config", sshd, env=env, timeout=300).ok()
         running = agents_here(named)
-        assert len(running) == 2 and all(b"--until-idle" in line for line in running), running
+        assert len(running) == 2, running
     finally:
         broker.end()
     down = fleet("down", env=env, timeout=180)
