@@ -117,8 +117,10 @@ n=0
 while [ $n -lt 600 ]; do
   if [ -n "$pid" ] && grep -q 'waits for orders' "$log" 2>/dev/null; then
     ticks=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
-    printf 'started %s %s %s %s %s\n' "$pid" "$ticks" "${unit:--}" "$users" "$place"
-    exit 0
+    trap '' PIPE
+    printf 'started %s %s %s %s %s\n' "$pid" "$ticks" "${unit:--}" "$users" "$place" && exit 0
+    # Nobody hears it any more, and so nobody would end the agent.
+    break
   fi
   [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null || break
   n=$((n + 1))
@@ -350,6 +352,50 @@ mod tests {
         let asked = std::fs::read_to_string(path("asked")).unwrap();
         assert!(asked.contains("stop") && asked.contains("plimsoll-f-a-"), "{asked}");
         assert_eq!(std::fs::read_dir(path("cache/plimsoll/agents")).unwrap().count(), 0, "nothing stays");
+    }
+
+    #[test]
+    fn an_agent_that_nobody_hears_of_is_ended() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("plimsoll")).unwrap();
+        let pid = path("pid");
+        let agent = format!(
+            "#!/bin/sh\necho $$ >{0}.new; mv {0}.new {0}\necho waits for orders >&2\nexec sleep 300\n",
+            pid.display()
+        );
+        std::fs::write(path("plimsoll/plimsoll-h"), agent).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(path("plimsoll/plimsoll-h"), mode).unwrap();
+        let script =
+            format!("hash=h\nname=a\nfleet=f\n{FIND}{START}").replace("/run/systemd/system", "/none");
+        let start = |hears: bool| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).env("XDG_CACHE_HOME", dir.path());
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let stdout = child.stdout.take().filter(|_| hears);
+            writeln!(child.stdin.take().unwrap(), "secret").unwrap();
+            let said = stdout.map(|s| String::from_utf8(bounded(Some(s), child.id())).unwrap());
+            (child.wait().unwrap().success(), said.unwrap_or_default())
+        };
+        let stat = || format!("/proc/{}/stat", std::fs::read_to_string(&pid).unwrap().trim());
+        let is_there = || {
+            std::fs::read_to_string(stat()).is_ok_and(|s| !s.rsplit(") ").next().unwrap().starts_with('Z'))
+        };
+        let (ok, _) = start(false);
+        assert!(!ok);
+        while is_there() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(std::fs::read_dir(path("plimsoll/agents")).unwrap().count(), 0);
+        let (ok, said) = start(true);
+        assert!(ok && said.starts_with("started ") && is_there(), "{said}");
+        let there = said.trim().rsplit(' ').next().unwrap();
+        assert!(!std::path::Path::new(there).join("token").exists());
+        let number = std::fs::read_to_string(&pid).unwrap();
+        assert!(Command::new("kill").arg(number.trim()).status().unwrap().success());
     }
 
     #[test]
