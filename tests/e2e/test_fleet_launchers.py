@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN, ROOT, Server, drop_bucket, end, new_bucket, start_target, wait_until
+from nats_support import Broker, binary_of
 
 LOAD = ["--size", "4KiB", "--concurrency", "4", "--warmup", "1s", "--duration", "2s"]
 
@@ -47,6 +49,13 @@ def free_port():
         return s.getsockname()[1]
 
 
+# At a broker of others.
+AGENTS_LOGIN = {"NATS_USER": "agent", "NATS_PASSWORD": "pass-of-agent"}
+USERS = """authorization { users: [
+  { user: conductor, password: "pass-of-conductor" }, { user: agent, password: "pass-of-agent" }
+] }"""
+
+
 @pytest.fixture
 def sshd(tmp_path, embedded):
     """An sshd of our own, and a configuration for ssh with hosts h1 to h3: all are this machine, with an address and
@@ -66,7 +75,7 @@ def sshd(tmp_path, embedded):
     (place / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nListenAddress 127.0.0.2\nListenAddress 127.0.0.3\nHostKey {place}/host\nAuthorizedKeysFile {place}/authorized\nPidFile none\n"
         "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nAcceptEnv XDG_CACHE_HOME PLIMSOLL_RUNS\n"
-        + "SetEnv " + " ".join(f"{k}={v}" for k, v in keys.items()) + "\n"
+        + "SetEnv " + " ".join(f"{k}={v}" for k, v in (keys | AGENTS_LOGIN).items()) + "\n"
     )
     log = open(place / "log", "w")
     process = subprocess.Popen([program, "-D", "-e", "-f", str(place / "sshd_config")], stderr=log)
@@ -113,6 +122,7 @@ def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedde
     assert "plimsoll-join-" not in up.out + up.err, "nobody needs the token"
     running = agents_here(name)
     assert len(running) == 3 and all(b"plimsoll-join-" not in b" ".join(line) for line in running), running
+    assert all(b"--until-idle" in line for line in running), "where nobody ends them, they end"
     copies = sorted(tmp_path.glob("cache*/plimsoll/plimsoll-*"))
     assert [c.read_bytes() == BIN.read_bytes() for c in copies] == [True] * 3
     assert not list(tmp_path.glob("cache*/plimsoll/agents/*/token")), "it was read, and is gone"
@@ -139,6 +149,90 @@ def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedde
     os.kill(pid, 19)
     fleet("down", env=mine, timeout=180).ok()
     assert not agents_here(name)
+
+
+@pytest.fixture
+def named(fleet):
+    """A name of a fleet, which is gone after the test with all its agents."""
+    name = f"ssh{os.getpid()}"
+    yield name
+    fleet("down", "--force", env={"PLIMSOLL_FLEET": name}, timeout=180)
+    for entry in Path("/proc").iterdir():
+        line = cmdline(entry) if entry.name.isdigit() else None
+        if line and line in agents_here(name):
+            os.kill(int(entry.name), signal.SIGKILL)
+
+
+def pid_of(line):
+    return next(int(e.name) for e in Path("/proc").iterdir() if e.name.isdigit() and cmdline(e) == line)
+
+
+def test_agents_over_ssh_end_although_the_broker_is_gone(sshd, named, fleet, tmp_path):
+    place = tmp_path / "broker"
+    place.mkdir()
+    broker = Broker(binary_of("packaged"), place, USERS)
+    env = {"PLIMSOLL_FLEET": named, "NATS_USER": "conductor", "NATS_PASSWORD": "pass-of-conductor"}
+    try:
+        fleet("up", "--nats", broker.url, "--ssh", "h{1...2}", "--ssh-config", sshd, env=env, timeout=300).ok()
+        running = agents_here(named)
+        assert len(running) == 2, running
+    finally:
+        broker.end()
+    down = fleet("down", env=env, timeout=180)
+    assert not agents_here(named), down.err
+    assert down.code == 2 and "agents on 2 of 2 hosts have ended" in down.err, down.err
+    assert not list((tmp_path / "state").iterdir())
+
+
+def test_a_host_that_does_not_answer_stays_noted(sshd, named, fleet, tmp_path):
+    env = {"PLIMSOLL_FLEET": named}
+    fleet("up", "--listen", "127.0.0.1:0", "--ssh", "h{1...2}", "--ssh-config", sshd, env=env, timeout=300).ok()
+    # It hears nothing, and its host is not to be reached.
+    [stuck] = [line for line in agents_here(named) if b"h2" in line]
+    pid = pid_of(stuck)
+    os.kill(pid, signal.SIGSTOP)
+    config = Path(sshd)
+    right = config.read_text()
+    config.write_text(right.replace("Host h2\n", "Host h2\n  Port 1\n"))
+    down = fleet("down", env=env, timeout=180)
+    assert down.code == 6 and "agents on 1 of 2 hosts have ended" in down.err, down.err
+    assert re.search(rf"agent h2 \(process {pid}\) on h2 may still run: .*Connection refused", down.err), down.err
+    assert agents_here(named) == [stuck]
+    assert fleet("status", env=env).code == 2, "a note is no fleet"
+    # Nor does another fleet of this name lose it.
+    fleet("up", "--listen", "127.0.0.1:0", env=env).ok()
+    again = fleet("down", env=env, timeout=180)
+    assert again.code == 6 and agents_here(named) == [stuck], again.err
+    config.write_text(right)
+    last = fleet("down", env=env, timeout=180)
+    assert last.code == 0 and "agents on 1 of 1 hosts have ended" in last.err, last.err
+    assert not agents_here(named) and not list((tmp_path / "state").iterdir())
+
+
+def test_hosts_that_are_given_up_are_forgotten_by_force(sshd, named, fleet, tmp_path):
+    env = {"PLIMSOLL_FLEET": named}
+    fleet("up", "--listen", "127.0.0.1:0", "--ssh", "h1", "--ssh-config", sshd, env=env, timeout=300).ok()
+    Path(sshd).unlink()
+    assert fleet("down", env=env, timeout=180).code == 6
+    forced = fleet("down", "--force", env=env, timeout=180)
+    assert forced.code == 6 and "agent h1 (process " in forced.err and "forgotten" in forced.err, forced.err
+    assert not list((tmp_path / "state").iterdir())
+
+
+def test_what_an_interrupted_start_had_started_is_ended(sshd, named, fleet, background, home, tmp_path):
+    config = Path(sshd)
+    config.write_text("Host slow\n  ProxyCommand sleep 20\n" + config.read_text())
+    up = background("fleet", "up", "--listen", "127.0.0.1:0", "--name", named, "--ssh", "h1,slow", "--ssh-config", sshd, env=home)
+    wait_until(lambda: agents_here(named), 120, "the first agent")
+    log = lambda: [p.read_text() for p in tmp_path.glob("cache1/plimsoll/agents/*/log")]
+    wait_until(lambda: any("waits for orders" in text for text in log()), 60, "its word")
+    time.sleep(1)
+    # As a terminal does it: to all that is in the foreground.
+    up.send_signal(signal.SIGINT)
+    out, err = up.communicate(timeout=180)
+    assert not agents_here(named), err
+    assert up.returncode == 130 and "interrupted when 1 of 2 agents had started" in err, err
+    assert not list((tmp_path / "state").iterdir()), err
 
 
 def cmdline(entry):
@@ -277,6 +371,14 @@ def test_a_manifest_that_cannot_be_is_refused(plimsoll, fleet, home):
 
 
 # Slurm.
+
+
+def test_a_partition_that_would_be_a_command_is_refused(plimsoll):
+    job = ["fleet", "slurm", "--nodes", 2, "--", "object", "get", "--endpoint", "http://n1:9000", "--bucket", "b"]
+    for bad in ("x\ntouch /tmp/y #", "a b", "$(id)", ""):
+        r = plimsoll(*job[:4], f"--partition={bad}", *job[4:])
+        assert r.code == 2 and "--partition" in r.err and not r.out, (bad, r.err)
+    assert "#SBATCH --partition=fast,gpu-2\n" in plimsoll(*job[:4], "--partition", "fast,gpu-2", *job[4:]).ok().out
 
 
 class Cluster:

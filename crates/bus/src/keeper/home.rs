@@ -214,9 +214,22 @@ impl Home {
         Ok(OpenFleet { home: self.clone(), note, conductor: self.identity("conductor.seed")? })
     }
 
-    /// Notes what was started on other machines, to be ended with the fleet; in a form of the caller's.
+    /// Notes what was started on other machines, to be ended with the fleet; in a form of the caller's. It may be noted after the
+    /// fleet's end, too: what could not be ended then.
     pub fn note_launched(&self, text: &str) -> Result<(), BusError> {
+        self.make()?;
         self.write(LAUNCHED, text)
+    }
+
+    /// Nothing of it is there any more. The directory goes, too, where no fleet is up.
+    pub fn forget_launched(&self) -> Result<(), BusError> {
+        let Some(place) = self.place()? else { return Ok(()) };
+        place.forget_launched()?;
+        if self.is_guest() {
+            return Ok(());
+        }
+        // Held, so that no keeper starts meanwhile.
+        self.take(LOCK)?.map_or(Ok(()), |_lock| self.remove_at(&place))
     }
 
     /// What was noted so.
@@ -245,11 +258,15 @@ impl Home {
         const PATIENCE: Duration = Duration::from_secs(10);
         let note = self.note()?;
         if note.guest.is_some() {
-            // The broker knows of no door; agents that are in go on showing that they had this secret.
-            let secret = self.token()?.secret.0;
-            self.write_json("door.json", &Door { secret, expires_s })?;
-            self.write_json(NOTE, &KeeperNote { door_expires_s: expires_s, ..note })?;
-            return self.token();
+            // Nobody there would close the door for the old one: agents show for as long as they live that they had it.
+            return Err(BusError::refused(
+                format!("fleet {} is on a broker of others, where a token cannot be replaced", self.fleet),
+                format!(
+                    "Start it anew: `plimsoll fleet down --name {0}`, then `plimsoll fleet up --name {0} --nats ... \
+                     --token-for TIME`",
+                    self.fleet
+                ),
+            ));
         }
         self.write_json("door.json", &Door { secret: random()?, expires_s })?;
         let until = Instant::now() + PATIENCE;
@@ -373,6 +390,36 @@ mod tests {
         assert!(two.holder().unwrap().starts_with("plimsoll object get"));
         drop(lease);
         two.lease("plimsoll block").unwrap();
+    }
+
+    #[test]
+    fn a_token_that_nobody_would_refuse_is_not_said_to_be_replaced() {
+        let (_base, home) = home();
+        let guest = GuestNote { url: "nats://b:4222".into(), trust: Trust::Plain, creds: None };
+        home.write_json(NOTE, &KeeperNote { guest: Some(guest), ..fleet(&home).note }).unwrap();
+        home.write_json("door.json", &Door { secret: [7; 32], expires_s: 1 }).unwrap();
+        let e = home.renew(99).unwrap_err().to_string();
+        assert!(e.contains("fleet down --name demo") && e.contains("--token-for"), "{e}");
+        assert_eq!((home.token().unwrap().secret.0, home.token().unwrap().expires_s), ([7; 32], 1));
+    }
+
+    #[test]
+    fn what_was_started_elsewhere_outlives_a_keeper_that_was_killed() {
+        let (_base, home) = home();
+        home.note_launched("one").unwrap();
+        home.forget().unwrap();
+        assert_eq!(home.launched().as_deref(), Some("one"));
+        home.remove().unwrap();
+        assert_eq!(home.launched(), None);
+        home.note_launched("two").unwrap();
+        assert!(!home.is_up().unwrap(), "a note is no fleet");
+        let lock = home.take(LOCK).unwrap().unwrap();
+        home.forget_launched().unwrap();
+        assert!(home.launched().is_none() && home.dir().exists(), "somebody's fleet is up");
+        drop(lock);
+        home.forget_launched().unwrap();
+        home.forget_launched().unwrap();
+        assert!(!home.dir().exists());
     }
 
     #[test]

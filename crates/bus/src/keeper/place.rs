@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::home::LAUNCHED;
 use crate::BusError;
 use crate::key::random;
 
@@ -25,7 +26,7 @@ pub(super) const LEASE: &str = "lease";
 /// What the keeper says of itself.
 pub(super) const NOTE: &str = "keeper.json";
 /// What a keeper leaves, its note first: an old one is nobody's. Each may be there as `.new`, too.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 9] = [
     NOTE,
     "conductor.seed",
     "system.seed",
@@ -35,7 +36,6 @@ const NAMES: [&str; 10] = [
     "certificate.pem",
     "broker.conf",
     "broker.log",
-    super::home::LAUNCHED,
 ];
 const MODE: Mode = Mode::from_raw_mode(0o600);
 /// Notes are short; the roster of ten thousand agents has two megabytes.
@@ -180,7 +180,8 @@ impl Place {
         }
     }
 
-    /// Removes what a keeper left that was killed. The files of locks stay: somebody may hold one.
+    /// Removes what a keeper left that was killed. The files of locks stay: somebody may hold one. So does the note of what was started
+    /// on other machines, which runs on whatever became of the keeper.
     pub fn forget(&self) -> Result<(), BusError> {
         let others = self.listed()?;
         let others = others.iter().map(String::as_str).filter(|name| is_of_broker(name));
@@ -191,9 +192,16 @@ impl Place {
         Ok(())
     }
 
+    /// Removes the note of what was started on other machines.
+    pub fn forget_launched(&self) -> Result<(), BusError> {
+        self.unlink(LAUNCHED)?;
+        self.unlink(&format!("{LAUNCHED}.new"))
+    }
+
     /// Removes what is ours in it, and the directory where nothing else is. What else there is, is named, and stays.
     pub fn remove(&self) -> Result<(), BusError> {
         self.forget()?;
+        self.forget_launched()?;
         self.unlink(LEASE)?;
         let left = self.listed()?.into_iter().filter(|n| ![MARK, LOCK].contains(&n.as_str()));
         let left: Vec<String> = left.take(4).map(|name| format!("{name:?}")).collect();

@@ -84,7 +84,7 @@ pub struct UpArgs {
     /// Keys that `fleet manifest --conduct` made, with which agents join already
     #[arg(long, value_name = "FILE", hide = true)]
     pub keys: Option<PathBuf>,
-    /// Start an agent on each of these hosts over ssh, and end it with the fleet; {1...8} counts, commas separate
+    /// Start an agent on each of these hosts over ssh, and end it with the fleet, or after 12 h without work; {1...8} counts, commas separate
     #[arg(long, value_name = "HOSTS", help_heading = OVER_SSH)]
     pub ssh: Vec<String>,
     /// Configuration file for ssh [default: ssh's own]
@@ -242,7 +242,7 @@ pub struct TallyArgs {
 pub struct TokenArgs {
     #[command(flatten)]
     pub fleet: NameArgs,
-    /// Make a new token that holds this long; the old one opens nothing any more, and who is in stays in
+    /// Make a new token that holds this long; the old one opens nothing any more, and who is in stays in (not on a broker of others)
     #[arg(long = "for", value_name = "TIME")]
     pub token_for: Option<Span>,
 }
@@ -251,7 +251,7 @@ pub struct TokenArgs {
 pub struct DownArgs {
     #[command(flatten)]
     pub fleet: NameArgs,
-    /// End it even while a command uses it
+    /// End it even while a command uses it, and forget agents on hosts that do not answer to ssh
     #[arg(long)]
     pub force: bool,
 }

@@ -55,10 +55,20 @@ pub fn fleet(c: &FleetCommand, wanted: Option<&Choice>) -> Result<Exit, Fault> {
 
 fn up(a: &UpArgs) -> Result<Exit, Fault> {
     let home = Home::of(&a.fleet.name)?;
-    match &a.nats {
-        Some(url) => on_a_broker_of_others(&home, url, a)?,
-        None => await_ready(&mut start_keeper(a)?)?,
+    if !a.ssh.is_empty() {
+        // What was started by then is ended, and not left to itself.
+        signals::install(ProcessRole::Server);
     }
+    let left = home.launched();
+    let came = match &a.nats {
+        Some(url) => on_a_broker_of_others(&home, url, a),
+        None => start_keeper(a).and_then(|mut keeper| await_ready(&mut keeper)),
+    };
+    if let (Err(_), Some(left), None) = (&came, left, home.launched()) {
+        // A start that failed removed all that there was: agents of an earlier fleet are still to be ended.
+        home.note_launched(&left)?;
+    }
+    came?;
     let note = home.note()?;
     let token = home.token()?;
     let place = match &note.guest {
@@ -71,7 +81,7 @@ fn up(a: &UpArgs) -> Result<Exit, Fault> {
         // Without one agent there is nothing to be up for.
         return ssh::launch(&home, &token, &wish)
             .map(|()| Exit::Valid)
-            .inspect_err(|_| drop(down(&home, true)));
+            .inspect_err(|_| drop(take_down(&home, true)));
     }
     output::tell(format_args!(
         "plimsoll: fleet {} is up ({}, {place}). On each machine that is to generate load:",
@@ -199,11 +209,7 @@ fn token(a: &TokenArgs) -> Result<Exit, Fault> {
 
 fn end(a: &DownArgs) -> Result<Exit, Fault> {
     let home = Home::of(&a.fleet.name)?;
-    let launched = home.launched();
-    let ended = down(&home, a.force)?;
-    if let Some(launched) = launched {
-        ssh::end(&launched);
-    }
+    let (ended, left) = take_down(&home, a.force)?;
     match ended {
         Ended::Fleet => output::tell(format_args!("plimsoll: fleet {} is down", home.fleet())),
         Ended::Remains => output::tell(format_args!(
@@ -211,5 +217,30 @@ fn end(a: &DownArgs) -> Result<Exit, Fault> {
             home.fleet()
         )),
     }
-    Ok(Exit::Valid)
+    if left == 0 {
+        return Ok(Exit::Valid);
+    }
+    if a.force {
+        home.forget_launched()?;
+        output::tell(format_args!("plimsoll: {left} agents that may still run are forgotten (--force)"));
+    } else {
+        output::tell(format_args!(
+            "plimsoll: {left} agents may still run, and stay noted: call `plimsoll fleet down --name {}` again when their \
+             hosts answer; --force forgets them",
+            home.fleet()
+        ));
+    }
+    Ok(Exit::LeftBehind)
+}
+
+/// Ends the fleet and the agents that were started with it, also where its last word reached nobody; how many agents may still run.
+fn take_down(home: &Home, force: bool) -> Result<(Ended, usize), Fault> {
+    let launched = home.launched();
+    let ended = down(home, force);
+    if ended.is_err() && home.is_up().unwrap_or(true) {
+        // Nothing was ended, and its agents are still to be ordered.
+        return ended.map(|ended| (ended, 0)).map_err(Fault::from);
+    }
+    let left = launched.map_or(Ok(0), |launched| ssh::end(home, &launched))?;
+    Ok((ended?, left))
 }

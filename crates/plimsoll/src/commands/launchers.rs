@@ -2,7 +2,9 @@
 
 use clap::Parser as _;
 use plimsoll_bus::keeper::{Home, KeySet, now_s};
+use plimsoll_bus::token::Token;
 use plimsoll_fleet::Choice;
+use plimsoll_model::text::clean;
 
 use super::fleet::{ManifestArgs, SlurmArgs};
 use crate::cli::{Cli, Command};
@@ -11,6 +13,12 @@ use crate::launch::{kubernetes, slurm};
 use crate::output;
 
 pub fn slurm(a: &SlurmArgs) -> Result<Exit, Fault> {
+    if let Some(bad) = a.partition.as_ref().filter(|p| !slurm::is_partition(p)) {
+        return Err(Fault::input(
+            format!("--partition: '{}' is no name of a partition", clean(bad)),
+            "Give a name of letters, digits, `_`, `.` and `-`, or several with commas (sinfo lists them).",
+        ));
+    }
     let wish = slurm::SlurmWish {
         nodes: a.nodes,
         time: a.time,
@@ -32,14 +40,16 @@ pub fn manifest(a: &ManifestArgs, wanted: Option<&Choice>) -> Result<Exit, Fault
     };
     let (token, conduct) = if a.conduct {
         let keys = KeySet::make(&a.fleet.name)?;
-        let address = kubernetes::service_address(&a.fleet.name, a.namespace.as_deref());
-        let token = keys.token(&a.fleet.name, vec![address], now_s() + a.token_for.0.as_secs())?;
-        (token, Some((keys.text(), measuring(&a.command)?)))
+        let token = keys.token(&a.fleet.name, Vec::new(), now_s() + a.token_for.0.as_secs())?;
+        let tag = kubernetes::tag_of(&token);
+        let address = kubernetes::service_address(&a.fleet.name, &tag, a.namespace.as_deref());
+        (Token { addresses: vec![address], ..token }, Some((keys.text(), measuring(&a.command)?)))
     } else {
         (Home::of(&a.fleet.name)?.token()?, None)
     };
     let wish = kubernetes::ManifestWish {
         fleet: a.fleet.name.clone(),
+        tag: kubernetes::tag_of(&token),
         agents,
         image: a.image.clone(),
         namespace: a.namespace.clone(),
@@ -53,6 +63,11 @@ pub fn manifest(a: &ManifestArgs, wanted: Option<&Choice>) -> Result<Exit, Fault
         conduct,
     };
     output::print(&kubernetes::manifest(&wish))?;
+    if wish.conduct.is_some() {
+        output::tell(format_args!(
+            "plimsoll: the manifest holds the fleet's private keys: whoever reads it can conduct the fleet, and give its agents orders"
+        ));
+    }
     Ok(Exit::Valid)
 }
 

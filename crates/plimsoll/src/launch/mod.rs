@@ -3,6 +3,7 @@
 
 pub mod hosts;
 pub mod kubernetes;
+mod kubernetes_script;
 pub mod place;
 pub mod slurm;
 pub mod ssh;

@@ -12,7 +12,7 @@ pub struct SlurmWish {
     pub nodes: u32,
     /// After which Slurm ends it.
     pub time: Span,
-    /// Where it is to run; none: the site's own choice.
+    /// Where it is to run, as [`is_partition`] has it; none: the site's own choice.
     pub partition: Option<String>,
     /// The command that measures, without `plimsoll`.
     pub command: Vec<String>,
@@ -20,11 +20,17 @@ pub struct SlurmWish {
     pub agent_flags: Vec<String>,
 }
 
+/// Whether it can be a partition, or several after commas. In a line of `#SBATCH` nothing else is safe: quotes do not hold there, and
+/// what comes after the end of a line is a command.
+pub fn is_partition(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.,-".contains(c);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(fits)
+}
+
 /// The script.
 pub fn script(wish: &SlurmWish) -> String {
     let SlurmWish { nodes, time, partition, command, agent_flags } = wish;
-    let partition =
-        partition.as_ref().map_or(String::new(), |p| format!("#SBATCH --partition={}\n", quoted(p)));
+    let partition = partition.as_ref().map_or(String::new(), |p| format!("#SBATCH --partition={p}\n"));
     let words = |all: &[String]| all.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ");
     let flags = if agent_flags.is_empty() { String::new() } else { format!(" \\\n  {}", words(agent_flags)) };
     let time = in_slurm(time.0.as_secs());
@@ -67,7 +73,7 @@ unset PLIMSOLL_JOIN
 "$PLIMSOLL" {command} &
 run=$!
 told=no
-trap 'told=yes; kill -TERM "$run"' TERM INT
+trap 'told=yes; kill -TERM "$run" 2>/dev/null || true' TERM INT
 code=0
 wait "$run" || code=$?
 if [ "$told" = yes ]; then
@@ -115,6 +121,14 @@ mod tests {
             script.contains("#SBATCH --time=0-01:30:00\n") && script.contains("#SBATCH --partition=fast\n")
         );
         assert!(script.contains("--until-idle 10min \\\n  --allow-dir /scratch &"));
+    }
+
+    #[test]
+    fn a_partition_is_a_word() {
+        assert!(["fast", "gpu,gpu-2", "a_b.c"].iter().all(|p| is_partition(p)));
+        for bad in ["", "x\nrm -rf ~ #", "a b", "$(id)", "'a'", "a;b", "-x"] {
+            assert!(!is_partition(bad), "{bad}");
+        }
     }
 
     #[test]

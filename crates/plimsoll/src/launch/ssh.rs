@@ -1,10 +1,13 @@
 //! Agents over ssh: the binary is copied where it is not there yet, the agent is started away from the session, and what was started is
-//! ended with the fleet. Hosts are worked on a few at a time; one that fails is named with ssh's own words.
+//! ended with the fleet. Each is noted as it starts, and its note goes when it has ended. Hosts are worked on a few at a time; one that
+//! fails is named with ssh's own words.
 
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use plimsoll_bus::keeper::Home;
@@ -13,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::hosts;
 use super::ssh_host::{SshHost, Started};
-use crate::fault::Fault;
-use crate::output;
+use crate::fault::{Exit, Fault};
+use crate::{output, signals};
 
 /// So many sessions at once: a jump host takes no more than ten that are not yet let in (sshd's MaxStartups).
 const AT_ONCE: usize = 8;
@@ -33,8 +36,23 @@ pub struct SshWish<'a> {
 /// What was started, as the fleet's state directory keeps it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Launched {
-    config: Option<PathBuf>,
     started: Vec<Started>,
+}
+
+impl Launched {
+    fn parse(text: &str) -> Result<Self, Fault> {
+        serde_json::from_str(text).map_err(|e| {
+            Fault::input(
+                format!("the note of the agents that were started over ssh cannot be read: {e}"),
+                "End them by hand; `plimsoll fleet down --force` forgets them.",
+            )
+        })
+    }
+
+    fn keep(&self, home: &Home) -> Result<(), Fault> {
+        // Plain texts and numbers: nothing in them can fail.
+        Ok(home.note_launched(&serde_json::to_string(self).expect("a note is plain data"))?)
+    }
 }
 
 /// How ssh is called, with one connection for each host.
@@ -60,30 +78,50 @@ impl Ssh {
         Ok(Self { config, sockets })
     }
 
-    /// `ssh HOST SCRIPT`, without a question to anybody.
-    pub fn command(&self, host: &str, script: &str) -> Command {
+    /// ssh, with what all its calls have.
+    fn program(&self) -> Command {
         let mut command = Command::new("ssh");
+        // Ctrl-C is for this program, which then ends in order what it has begun.
+        command.process_group(0);
         if let Some(config) = &self.config {
             command.arg("-F").arg(config);
         }
+        command.arg("-o").arg(format!("ControlPath={}/%C", self.sockets.display()));
+        command
+    }
+
+    /// `ssh HOST SCRIPT`, without a question to anybody.
+    pub fn command(&self, host: &str, script: &str) -> Command {
+        let mut command = self.program();
         for option in [
             "BatchMode=yes",
             "ConnectTimeout=20",
             "ControlMaster=auto",
             "ControlPersist=30",
+            // A host that is gone in the middle of it is told within a minute.
+            "ServerAliveInterval=15",
+            "ServerAliveCountMax=4",
+            // What the user's configuration has for sessions of a person is not for these.
             "ForwardAgent=no",
+            "ClearAllForwardings=yes",
+            "PermitLocalCommand=no",
         ] {
             command.args(["-o", option]);
         }
-        command.arg("-o").arg(format!("ControlPath={}/%C", self.sockets.display()));
         command.args(["-T", "--", host, script]);
         command
     }
 
+    /// Ends the shared connection to a host. It connects to nobody where there is none.
+    fn hanging_up(&self, host: &str) -> Command {
+        let mut command = self.program();
+        command.args(["-O", "exit", "--", host]);
+        command
+    }
+
     fn hang_up(&self, host: &str) {
-        let mut command = self.command(host, "");
         // The connection ends by itself otherwise.
-        let _ = command.args(["-O", "exit"]).output();
+        let _ = self.hanging_up(host).output();
     }
 }
 
@@ -94,7 +132,8 @@ impl Drop for Ssh {
     }
 }
 
-/// Starts an agent on each host. An error means that none came.
+/// Starts an agent on each host, and notes each as it is up. An error means that none came, or that it was interrupted: what has come
+/// is noted, and the fleet is to be ended.
 pub fn launch(home: &Home, token: &Token, wish: &SshWish<'_>) -> Result<(), Fault> {
     let all = hosts::expand(wish.hosts).map_err(|why| {
         Fault::input(format!("--ssh: {why}"), "Write hosts as ssh takes them: me@node{1...8},other.")
@@ -106,56 +145,100 @@ pub fn launch(home: &Home, token: &Token, wish: &SshWish<'_>) -> Result<(), Faul
         ));
     }
     let config = wish.config.as_ref().map(|c| std::path::absolute(c).unwrap_or_else(|_| c.clone()));
-    let ssh = Ssh::new(config.clone())?;
+    let ssh = Ssh::new(config)?;
     let binary = Binary::own()?;
     let text = token.text()?;
     let names = hosts::agent_names(&all);
+    // With those of an earlier fleet of this name that could not be ended.
+    let launched = Mutex::new(home.launched().map_or(Ok(Launched::default()), |t| Launched::parse(&t))?);
     let outcomes = each(&all, |number, host| {
-        let host = SshHost { ssh: &ssh, host, name: &names[number], fleet: home.fleet() };
-        host.start(&binary, &text, &wish.flags, number)
-    });
-    let (mut started, mut failed) = (Vec::new(), Vec::new());
-    for (host, outcome) in all.iter().zip(outcomes) {
-        match outcome {
-            Ok(one) => started.push(one),
-            Err(why) => failed.push(format!("{host}: {why}")),
+        if signals::was_asked_to_stop() {
+            return Err("it was not asked any more".to_owned());
         }
-    }
-    all.iter().for_each(|host| ssh.hang_up(host));
-    let launched = Launched { config, started };
-    // Plain texts and numbers: nothing in them can fail.
-    home.note_launched(&serde_json::to_string(&launched).expect("a note is plain data"))?;
+        let one = SshHost { ssh: &ssh, host, name: &names[number], fleet: home.fleet() };
+        let mut started = one.start(&binary, &text, &wish.flags, number)?;
+        started.config.clone_from(&ssh.config);
+        note(home, &launched, &started, &ssh)?;
+        ssh.hang_up(host);
+        Ok(())
+    });
+    let came = outcomes.iter().filter(|o| o.is_ok()).count();
+    let failed: Vec<String> = all
+        .iter()
+        .zip(outcomes)
+        .filter_map(|(host, outcome)| outcome.err().map(|why| format!("{host}: {why}")))
+        .collect();
     for why in &failed {
         output::tell(format_args!("plimsoll: no agent on {why}"));
     }
-    if launched.started.is_empty() {
+    if signals::was_asked_to_stop() {
+        return Err(Fault {
+            what: format!("interrupted when {came} of {} agents had started", all.len()),
+            remedy: "The fleet is ended, and they with it.".into(),
+            exit: Exit::Interrupted,
+        });
+    }
+    if came == 0 {
         return Err(Fault::input(
             format!("no agent came up on any of {} hosts: {}", all.len(), failed.first().map_or("", |f| f)),
             "Try `ssh -o BatchMode=yes HOST true`: it has to work without a question.",
         ));
     }
-    output::tell(format_args!(
-        "plimsoll: agents are up on {} of {} hosts",
-        launched.started.len(),
-        all.len()
-    ));
+    output::tell(format_args!("plimsoll: agents are up on {came} of {} hosts", all.len()));
     Ok(())
 }
 
-/// Ends what [`launch`] started and is still there, and removes what it left but the binary, which serves again. `text`: the note.
-pub fn end(text: &str) {
-    let Ok(launched) = serde_json::from_str::<Launched>(text) else { return };
-    let Ok(ssh) = Ssh::new(launched.config.clone()) else { return };
-    let hosts: Vec<String> = launched.started.iter().map(|s| s.host.clone()).collect();
+/// Notes an agent that is up; one that cannot be noted is ended, because nobody would.
+fn note(home: &Home, launched: &Mutex<Launched>, started: &Started, ssh: &Ssh) -> Result<(), String> {
+    let mut launched = launched.lock().unwrap_or_else(PoisonError::into_inner);
+    launched.started.push(started.clone());
+    launched.keep(home).map_err(|e| {
+        launched.started.pop();
+        let ended = match started.end(ssh) {
+            Ok(()) => "it is ended".to_owned(),
+            Err(why) => format!("process {} may still run: {why}", started.pid()),
+        };
+        format!("it could not be noted ({}); {ended}", e.what)
+    })
+}
+
+/// Ends what [`launch`] started and is still there, and removes what it left but the binary, which serves again. What could not be
+/// ended is named, stays noted, and is counted here. `text`: the note.
+pub fn end(home: &Home, text: &str) -> Result<usize, Fault> {
+    let started = Launched::parse(text)?.started;
+    // Noted as long as this goes on: it may be interrupted.
+    home.note_launched(text)?;
+    let mut sessions = BTreeMap::new();
+    for one in &started {
+        if !sessions.contains_key(&one.config) {
+            sessions.insert(one.config.clone(), Ssh::new(one.config.clone())?);
+        }
+    }
+    let hosts: Vec<String> = started.iter().map(|s| s.host.clone()).collect();
     let outcomes = each(&hosts, |number, host| {
-        let started = &launched.started[number];
-        started.end(&ssh).inspect_err(|why| {
-            output::tell(format_args!("plimsoll: agent {} on {host}: {why}", started.name))
+        let (one, ssh) = (&started[number], &sessions[&started[number].config]);
+        one.end(ssh).map(|()| ssh.hang_up(host)).inspect_err(|why| {
+            output::tell(format_args!(
+                "plimsoll: agent {} (process {}) on {host} may still run: {why}",
+                one.name,
+                one.pid()
+            ))
         })
     });
-    let ended = outcomes.iter().filter(|o| o.is_ok()).count();
-    hosts.iter().for_each(|host| ssh.hang_up(host));
-    output::tell(format_args!("plimsoll: agents on {ended} of {} hosts have ended", hosts.len()));
+    let left: Vec<Started> =
+        started.into_iter().zip(outcomes).filter(|(_, o)| o.is_err()).map(|(s, _)| s).collect();
+    output::tell(format_args!(
+        "plimsoll: agents on {} of {} hosts have ended",
+        hosts.len() - left.len(),
+        hosts.len()
+    ));
+    let left = Launched { started: left };
+    if left.started.is_empty() {
+        home.forget_launched()?
+    } else {
+        left.keep(home)?
+    }
+    Ok(left.started.len())
 }
 
 /// Does something with each host, a few at a time; what came of it, in their order.
@@ -168,15 +251,12 @@ fn each<T: Send>(hosts: &[String], does: impl Fn(usize, &str) -> T + Sync) -> Ve
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(host) = hosts.get(number) else { return };
                     let outcome = does(number, host);
-                    outcomes
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .push((number, outcome));
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((number, outcome));
                 }
             });
         }
     });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(number, _)| *number);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
@@ -232,5 +312,17 @@ mod tests {
             words.contains(&"BatchMode=yes".to_owned())
                 && words.starts_with(&["-F".to_owned(), "c".to_owned()])
         );
+        for set in ["ServerAliveInterval=15", "ClearAllForwardings=yes", "PermitLocalCommand=no"] {
+            assert!(words.contains(&set.to_owned()), "{set}: {words:?}");
+        }
+    }
+
+    #[test]
+    fn hanging_up_is_a_word_to_the_connection_and_no_command_there() {
+        let ssh = Ssh { config: None, sockets: "/nowhere/plimsoll-test".into() };
+        let words: Vec<String> =
+            ssh.hanging_up("me@n1").get_args().map(|a| a.to_string_lossy().into_owned()).collect();
+        let path = "ControlPath=/nowhere/plimsoll-test/%C";
+        assert_eq!(words, ["-o", path, "-O", "exit", "--", "me@n1"]);
     }
 }

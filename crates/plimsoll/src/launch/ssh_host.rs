@@ -1,7 +1,8 @@
 //! What is done on one host over ssh, as scripts for any POSIX shell. The token comes on standard input, and is on no command line.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use plimsoll_model::text::clean;
@@ -9,6 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::ssh::{Binary, Ssh};
 use crate::rerun::quoted;
+
+/// A host that says more than this is not listened to.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// How long an agent stays that has no work: where nobody came to end it, it does not stay for good.
+const UNTIL_IDLE: &str = "12h";
 
 /// One of them.
 #[derive(Debug)]
@@ -36,6 +43,9 @@ pub struct Started {
     unit: String,
     /// The manager of that unit is the user's.
     is_users: bool,
+    /// Of ssh, by which the host was reached; none: its own.
+    #[serde(default)]
+    pub config: Option<PathBuf>,
 }
 
 /// Where binaries are kept: by their hash, so that one that is there is the right one. `$hash` is set before.
@@ -70,6 +80,9 @@ umask 077
 IFS= read -r token
 mkdir -p "$dir/agents"
 place=$(mktemp -d "$dir/agents/$fleet.$name.XXXXXX") || exit 1
+# However this ends, the token does not stay.
+trap 'rm -f "$place/token"' EXIT
+trap 'exit 1' HUP INT TERM
 log="$place/log"
 # As of an agent that is started by hand after a login.
 runs="${PLIMSOLL_RUNS:-$HOME/plimsoll-runs}"
@@ -91,6 +104,8 @@ if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
   if [ -n "$unit" ]; then
     how=; [ "$users" = no ] || how=--user
     pid=$(systemctl $how show "$unit" --property=MainPID --value 2>/dev/null)
+    # 0 is a unit that has ended already; to kill, it would be this script.
+    case "$pid" in 0 | 1 | *[!0-9]*) pid= ;; esac
   fi
 fi
 if [ -z "$unit" ]; then
@@ -100,18 +115,20 @@ if [ -z "$unit" ]; then
 fi
 n=0
 while [ $n -lt 600 ]; do
-  if grep -q 'waits for orders' "$log" 2>/dev/null; then
-    rm -f "$place/token"
+  if [ -n "$pid" ] && grep -q 'waits for orders' "$log" 2>/dev/null; then
     ticks=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
-    printf 'started %s %s %s %s %s\n' "$pid" "$ticks" "${unit:--}" "$users" "$place"
-    exit 0
+    trap '' PIPE
+    printf 'started %s %s %s %s %s\n' "$pid" "$ticks" "${unit:--}" "$users" "$place" && exit 0
+    # Nobody hears it any more, and so nobody would end the agent.
+    break
   fi
-  kill -0 "$pid" 2>/dev/null || break
+  [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null || break
   n=$((n + 1))
   sleep 0.1
 done
-kill "$pid" 2>/dev/null
-cat "$log" >&2
+[ -z "$unit" ] || systemctl $how stop "$unit" 2>/dev/null
+[ -z "$pid" ] || kill "$pid" 2>/dev/null
+if [ -s "$log" ]; then cat "$log" >&2; else echo "the agent ended without a word" >&2; fi
 rm -rf "$place"
 exit 1
 "#;
@@ -141,12 +158,9 @@ impl SshHost<'_> {
         number: usize,
     ) -> Result<Started, String> {
         let set = format!("hash={}\n", binary.hash);
-        let look = self
-            .ssh
-            .command(self.host, &shell(&format!("{set}{FIND}{LOOK}"), &[]))
-            .stdin(Stdio::null())
-            .output();
-        let looked = said(look)?;
+        let mut look = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{LOOK}"), &[]));
+        look.stdin(Stdio::null());
+        let looked = said(heard(look, None))?;
         if let Some(machine) = looked.trim().strip_prefix("lacks ") {
             let ours = uname();
             if machine != ours {
@@ -155,9 +169,9 @@ impl SshHost<'_> {
                 ));
             }
             let sent = File::open(&binary.path).map_err(|e| format!("this program cannot be read: {e}"))?;
-            said(
-                self.ssh.command(self.host, &shell(&format!("{set}{FIND}{TAKE}"), &[])).stdin(sent).output(),
-            )?;
+            let mut take = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{TAKE}"), &[]));
+            take.stdin(sent);
+            said(heard(take, None))?;
         }
         let set = format!("{set}name={}\nfleet={}\n", quoted(self.name), quoted(self.fleet));
         let mut all = vec![
@@ -165,10 +179,13 @@ impl SshHost<'_> {
             format!("node={}", label(self.host)),
             "--label".into(),
             format!("index={number}"),
+            "--until-idle".into(),
+            UNTIL_IDLE.into(),
         ];
         all.extend_from_slice(flags);
-        let command = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{START}"), &all));
-        let text = said(told(command, token))?;
+        let mut command = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{START}"), &all));
+        command.stdin(Stdio::piped());
+        let text = said(heard(command, Some(token)))?;
         self.started(&text).ok_or_else(|| format!("it did not say what it started: {}", clean(text.trim())))
     }
 
@@ -183,16 +200,23 @@ impl SshHost<'_> {
             unit: words.next().filter(|u| *u != "-").unwrap_or_default().to_owned(),
             is_users: words.next()? == "yes",
             place: words.next()?.to_owned(),
+            config: None,
         })
     }
 }
 
 impl Started {
+    /// Of its process, there.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Waits until it has ended, as the fleet's last word has it do; ends it where it did not hear that.
     pub fn end(&self, ssh: &Ssh) -> Result<(), String> {
         let set = format!("pid={}\nticks={}\nplace={}\n", self.pid, self.start_ticks, quoted(&self.place));
-        said(ssh.command(&self.host, &shell(&format!("{set}{END}"), &[])).stdin(Stdio::null()).output())
-            .map(drop)
+        let mut command = ssh.command(&self.host, &shell(&format!("{set}{END}"), &[]));
+        command.stdin(Stdio::null());
+        said(heard(command, None)).map(drop)
     }
 }
 
@@ -207,14 +231,34 @@ fn label(host: &str) -> &str {
     host.rsplit_once('@').map_or(host, |(_, h)| h)
 }
 
-/// With a line on its standard input.
-fn told(mut command: Command, line: &str) -> std::io::Result<Output> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
+/// What a command says, and how it ends; one that says more than [`MOST_BYTES`] is ended. `line`: for its standard input, where that is
+/// a pipe.
+fn heard(mut command: Command, line: Option<&str>) -> std::io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let (Some(line), Some(mut stdin)) = (line, child.stdin.take()) {
         // Where it has ended already, its own words say why.
         let _ = writeln!(stdin, "{line}");
     }
-    child.wait_with_output()
+    let (out, err, pid) = (child.stdout.take(), child.stderr.take(), child.id());
+    let (stdout, stderr) = std::thread::scope(|scope| {
+        let stderr = scope.spawn(move || bounded(err, pid));
+        (bounded(out, pid), stderr.join().unwrap_or_default())
+    });
+    Ok(Output { status: child.wait()?, stdout, stderr })
+}
+
+/// What comes, up to the bound; there the process ends, which is our child that nobody has waited for yet.
+fn bounded(from: Option<impl Read>, pid: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What was read until then is what there is.
+    let _ = from.map(|from| from.take(MOST_BYTES).read_to_end(&mut bytes));
+    if bytes.len() as u64 >= MOST_BYTES
+        && let Ok(pid) = libc::pid_t::try_from(pid)
+    {
+        // SAFETY: the number is of a child that is waited for only after this, so it is nobody else's.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+    bytes
 }
 
 /// What it said, or its last words.
@@ -225,6 +269,9 @@ fn said(output: std::io::Result<Output>) -> Result<String, String> {
         }
         _ => format!("ssh cannot be started: {e}"),
     })?;
+    if [&output.stdout, &output.stderr].iter().any(|text| text.len() as u64 >= MOST_BYTES) {
+        return Err("it says more than 1 MiB: look at what its login writes".to_owned());
+    }
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -266,8 +313,98 @@ mod tests {
     }
 
     #[test]
+    fn one_that_talks_without_end_is_not_heard_out() {
+        for code in ["exec yes", "exec yes >&2"] {
+            let mut command = Command::new("sh");
+            command.args(["-c", code]);
+            let e = said(heard(command, None)).unwrap_err();
+            assert!(e.contains("more than 1 MiB"), "{e}");
+        }
+    }
+
+    /// A systemd whose unit ended at once: it has no process any more.
+    #[test]
+    fn a_unit_that_ended_at_once_says_why_and_leaves_no_token() {
+        use std::os::unix::process::CommandExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let program = |name: &str, text: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::write(path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o700)).unwrap();
+        };
+        program("systemd-run", r#"for w; do case "$w" in */log) echo "no such flag" >"$w" ;; esac; done"#);
+        program(
+            "systemctl",
+            &format!(r#"echo "$@" >>{}/asked; [ "$1" = stop ] || echo 0"#, dir.path().display()),
+        );
+        program("loginctl", "echo yes");
+        std::fs::create_dir(path("run")).unwrap();
+        let run = path("run").display().to_string();
+        let script = format!("hash=h\nname=a\nfleet=f\n{FIND}{START}").replace("/run/systemd/system", &run);
+        let mut command = Command::new("sh");
+        let paths = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+        command.args(["-c", &script]).env("PATH", paths).env("XDG_CACHE_HOME", path("cache"));
+        // Its own group: what it is a test of would end this one.
+        command.stdin(Stdio::piped()).process_group(0);
+        let e = said(heard(command, Some("secret"))).unwrap_err();
+        assert_eq!(e, "no such flag");
+        let asked = std::fs::read_to_string(path("asked")).unwrap();
+        assert!(asked.contains("stop") && asked.contains("plimsoll-f-a-"), "{asked}");
+        assert_eq!(std::fs::read_dir(path("cache/plimsoll/agents")).unwrap().count(), 0, "nothing stays");
+    }
+
+    #[test]
+    fn an_agent_that_nobody_hears_of_is_ended() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("plimsoll")).unwrap();
+        let pid = path("pid");
+        let agent = format!(
+            "#!/bin/sh\necho $$ >{0}.new; mv {0}.new {0}\necho waits for orders >&2\nexec sleep 300\n",
+            pid.display()
+        );
+        std::fs::write(path("plimsoll/plimsoll-h"), agent).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(path("plimsoll/plimsoll-h"), mode).unwrap();
+        let script =
+            format!("hash=h\nname=a\nfleet=f\n{FIND}{START}").replace("/run/systemd/system", "/none");
+        let start = |hears: bool| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).env("XDG_CACHE_HOME", dir.path());
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let stdout = child.stdout.take().filter(|_| hears);
+            writeln!(child.stdin.take().unwrap(), "secret").unwrap();
+            let said = stdout.map(|s| String::from_utf8(bounded(Some(s), child.id())).unwrap());
+            (child.wait().unwrap().success(), said.unwrap_or_default())
+        };
+        let stat = || format!("/proc/{}/stat", std::fs::read_to_string(&pid).unwrap().trim());
+        let is_there = || {
+            std::fs::read_to_string(stat()).is_ok_and(|s| !s.rsplit(") ").next().unwrap().starts_with('Z'))
+        };
+        let (ok, _) = start(false);
+        assert!(!ok);
+        while is_there() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(std::fs::read_dir(path("plimsoll/agents")).unwrap().count(), 0);
+        let (ok, said) = start(true);
+        assert!(ok && said.starts_with("started ") && is_there(), "{said}");
+        let there = said.trim().rsplit(' ').next().unwrap();
+        assert!(!std::path::Path::new(there).join("token").exists());
+        let number = std::fs::read_to_string(&pid).unwrap();
+        assert!(Command::new("kill").arg(number.trim()).status().unwrap().success());
+    }
+
+    #[test]
     fn what_was_started_is_read_and_last_words_are_cleaned() {
-        let ssh_words = |code: &str| said(Command::new("sh").args(["-c", code]).output());
+        let ssh_words = |code: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", code]);
+            said(heard(command, None))
+        };
         assert_eq!(ssh_words("echo x").unwrap(), "x\n");
         let e = ssh_words("printf 'a\\nb\\033[31m\\n' >&2; exit 255").unwrap_err();
         assert!(e.starts_with("a; b") && !e.contains('\u{1b}'), "{e:?}");
