@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Bus, Identity, MemoryBus, Subscription, Weather};
@@ -61,8 +61,11 @@ impl Scene {
         let envelope = Envelope { version: VERSION, run, to, sequence, until_ns: u64::MAX, order };
         let message = pieces::split(sequence, &envelope.sealed(&self.conductor), 1 << 18).remove(0);
         self.bus.publish(&self.subjects.order("a"), &message).unwrap();
+        // Its signs of life go on, whatever becomes of the order.
+        let until = Instant::now() + PATIENCE;
         loop {
-            let message = self.tells.next(PATIENCE).expect("it answers");
+            let message = self.tells.next(PATIENCE).expect("it is there");
+            assert!(Instant::now() < until, "it does not answer");
             let told: AgentTold = serde_json::from_slice(&message.payload[16..]).unwrap();
             if let Tell::Answer { task: of, result } = told.tell
                 && of == task
