@@ -18,7 +18,7 @@ mod sim;
 mod target;
 
 pub use error::CrewError;
-pub use frames::{BeyondWindow, Inbox};
+pub use frames::{BeyondWindow, Inbox, WINDOW};
 pub use local::{LocalArmed, LocalCrew};
 pub use memory::check_all as check_memory;
 pub use order::{Arrival, Crew, Enlisted, Fill, Load, StageOrder};

@@ -51,7 +51,8 @@ pub fn frame(bytes: &[u8]) {
     let mut sum = Interval::empty(0);
     let mut incoming = Incoming::new(1);
     if let Some((_, content)) = envelope::decode(bytes) {
-        incoming.offer(0, content);
+        incoming.accept(0, content);
+        while incoming.next_output().is_some() {}
     }
     let mut incoming = Incoming::new(1);
     incoming.not_after(1 << 60);
@@ -59,7 +60,8 @@ pub fn frame(bytes: &[u8]) {
         let head = FrameHead::new("s", "r", 0, number);
         let (_, content) =
             envelope::decode(&envelope::encode(head, content)).expect("a frame of ours is one");
-        for output in incoming.offer(number, content) {
+        incoming.accept(number, content);
+        while let Some(output) = incoming.next_output() {
             if let plimsoll_engine::Output::Interval { interval, .. } = output {
                 sum.merge(&interval);
                 // As the live view has it.

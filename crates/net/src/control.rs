@@ -57,13 +57,23 @@ impl Session {
 
     /// Waits for what the other end says: so long, or until `stop`.
     pub fn hear<T: DeserializeOwned>(&mut self, patience: Duration, stop: &AtomicBool) -> io::Result<T> {
+        self.hear_up_to(LONGEST, patience, stop)
+    }
+
+    /// The same of one who may not have the key of this session, and gets room for `most` bytes.
+    pub fn hear_up_to<T: DeserializeOwned>(
+        &mut self,
+        most: usize,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> io::Result<T> {
         let until = Instant::now() + patience;
         let mut head = [0; 4 + CODE];
         self.fill(&mut head, until, stop)?;
         let (length, code) = head.split_at(4);
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
         let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-        if length > LONGEST {
+        if length > most {
             return Err(wrong("a message is longer than any of a network test"));
         }
         // Room is made as it comes: a length alone costs nothing.
@@ -87,19 +97,19 @@ impl Session {
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"));
                 }
                 Ok(n) => into = &mut into[n..],
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    if stop.load(Ordering::Relaxed) {
-                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it was told to stop"));
-                    }
-                    if Instant::now() >= until {
-                        return Err(io::Error::new(
-                            io::ErrorKind::TimedOut,
-                            "nothing was heard of it in time",
-                        ));
-                    }
-                }
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(e) => return Err(e),
+            }
+            // Also of one who says a byte now and then.
+            if stop.load(Ordering::Relaxed) && !into.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it was told to stop"));
+            }
+            if Instant::now() >= until && !into.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing was heard of it in time"));
             }
         }
         Ok(())
@@ -157,6 +167,38 @@ mod tests {
         let (mut a, mut b) = two(&key, &NetKey::random());
         a.say(&"one").unwrap();
         assert!(b.hear::<String>(wait, &never).unwrap_err().to_string().contains("not by the other side"));
+    }
+
+    /// A byte each time that it would be asked whether to go on: it is asked all the same.
+    #[test]
+    fn who_says_a_byte_now_and_then_is_not_waited_for_beyond_the_time_nor_a_stop() {
+        let key = NetKey::random();
+        for stops in [false, true] {
+            let (mut a, mut b) = two(&key, &key);
+            let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                let drips = scope.spawn(|| {
+                    // A message of a megabyte has begun.
+                    a.stream.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
+                    for n in 0..600 {
+                        if over.load(Ordering::Acquire) || a.stream.write_all(&[0]).is_err() {
+                            return false;
+                        }
+                        stop.store(stops && n > 3, Ordering::Release);
+                        std::thread::sleep(LOOK / 5);
+                    }
+                    // So that it ends where nobody looked.
+                    a.stream.shutdown(std::net::Shutdown::Both).unwrap();
+                    true
+                });
+                let patience = if stops { Duration::from_secs(3600) } else { LOOK * 4 };
+                let e = b.hear::<u32>(patience, &stop).unwrap_err();
+                over.store(true, Ordering::Release);
+                let kind = if stops { io::ErrorKind::ConnectionAborted } else { io::ErrorKind::TimedOut };
+                assert_eq!(e.kind(), kind, "{e}");
+                assert!(!drips.join().unwrap());
+            });
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::address::AllowedNetworks;
-use crate::hello::{Claimed, Hello, Purpose, hear, introduce, welcome};
+use crate::hello::{Claimed, Hello, PATIENCE, Purpose, hear, introduce, welcome};
 use crate::secret::NetKey;
 
 /// Strangers that are heard at the same time.
@@ -156,7 +156,8 @@ fn listen(listener: &TcpListener, guests: &Arc<Guests>, allowed: &AllowedNetwork
         let body = move || {
             // Of an accepted socket the flag is not inherited on Linux; said, all the same.
             let _ = stream.set_nonblocking(false);
-            let came = hear(&mut stream).and_then(|claimed| guests.admit(stream, &claimed));
+            let came = hear(&mut stream, Instant::now() + PATIENCE)
+                .and_then(|claimed| guests.admit(stream, &claimed));
             if let Err(e) = came {
                 guests.refuse(format!("{}: {e}", from.ip().to_canonical()));
             }
@@ -168,21 +169,49 @@ fn listen(listener: &TcpListener, guests: &Arc<Guests>, allowed: &AllowedNetwork
     }
 }
 
+/// How long somebody dials, for all that they dial together.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialling<'a> {
+    /// No connection is begun, and no answer waited for, after it.
+    pub until: Instant,
+    /// Set where it is to end.
+    pub stop: &'a AtomicBool,
+}
+
+impl Dialling<'_> {
+    /// For the next connection; in words, why there is none.
+    fn left(&self) -> Result<Duration, String> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("it was told to stop".into());
+        }
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err("not all connections were there in time".into()) } else { Ok(left) }
+    }
+
+    fn connect(&self, at: SocketAddr, hello: &Hello, key: &NetKey) -> io::Result<TcpStream> {
+        const PATIENCE: Duration = Duration::from_secs(3);
+        let left = self.left().map_err(|why| io::Error::new(io::ErrorKind::TimedOut, why))?;
+        let mut stream = TcpStream::connect_timeout(&at, left.min(PATIENCE))?;
+        introduce(&mut stream, hello, key, self.until)?;
+        Ok(stream)
+    }
+}
+
 /// Opens all connections of a lane to its other end: to the first of its addresses that answers.
 pub fn dial(
     (lane, key, streams): (u32, &NetKey, u16),
     addresses: &[IpAddr],
     port: u16,
+    dialling: Dialling<'_>,
 ) -> Result<Vec<Arrived>, String> {
-    const PATIENCE: Duration = Duration::from_secs(3);
     let mut tried = Vec::new();
     for address in addresses {
         let at = SocketAddr::new(*address, port);
-        let one = |purpose: Purpose, number: u16| -> io::Result<TcpStream> {
-            let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
-            introduce(&mut stream, &Hello::new(purpose, lane, number), key)?;
-            Ok(stream)
-        };
+        let one = |purpose, number| dialling.connect(at, &Hello::new(purpose, lane, number), key);
+        if let Err(why) = dialling.left() {
+            tried.push(why);
+            break;
+        }
         // The small one first: where it does not get through, nothing does.
         match one(Purpose::Ping, 0) {
             Err(e) => tried.push(format!("{at}: {e}")),

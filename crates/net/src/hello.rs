@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::secret::{CODE, NetKey, random};
 
@@ -14,7 +14,7 @@ const NONCE: usize = 16;
 pub const HELLO: usize = MAGIC.len() + 1 + 4 + 2 + NONCE + CODE;
 /// Of the answer to it.
 const WELCOME: usize = NONCE + CODE;
-/// A peer has so long for its first bytes, and for the answer to ours.
+/// A peer has so long for its first bytes, all of them together, and for the answer to ours.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a connection is for.
@@ -103,14 +103,35 @@ impl Claimed {
     }
 }
 
+/// Reads all of it, by then: a peer that says one byte after the other has no longer than one that says nothing.
+fn read_by(stream: &mut TcpStream, mut into: &mut [u8], until: Instant) -> io::Result<()> {
+    while !into.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "its first bytes did not come in time"));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(into) {
+            Ok(0) => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"));
+            }
+            Ok(n) => into = &mut into[n..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // Looked at above: it wakes a little early on some systems.
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    stream.set_read_timeout(Some(PATIENCE))
+}
+
 /// Opens a connection that is there: says who we are, and has the other side prove that it knows the key, too. Gives the key of the
-/// session.
-pub fn introduce(stream: &mut TcpStream, hello: &Hello, key: &NetKey) -> io::Result<NetKey> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// session. `until`: no later, and no longer than [`PATIENCE`].
+pub fn introduce(stream: &mut TcpStream, hello: &Hello, key: &NetKey, until: Instant) -> io::Result<NetKey> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(&hello.sealed(key))?;
     let mut answer = [0; WELCOME];
-    stream.read_exact(&mut answer).map_err(|e| match e.kind() {
+    read_by(stream, &mut answer, until.min(Instant::now() + PATIENCE)).map_err(|e| match e.kind() {
         // It says nothing to strangers.
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -129,12 +150,11 @@ pub fn introduce(stream: &mut TcpStream, hello: &Hello, key: &NetKey) -> io::Res
     Ok(key.derived(&[b"session", &hello.nonce, nonce]))
 }
 
-/// Reads what a stranger says first.
-pub fn hear(stream: &mut TcpStream) -> io::Result<Claimed> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Reads what a stranger says first, by then.
+pub fn hear(stream: &mut TcpStream, until: Instant) -> io::Result<Claimed> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut bytes = [0; HELLO];
-    stream.read_exact(&mut bytes)?;
+    read_by(stream, &mut bytes, until)?;
     Hello::read(&bytes).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "its first bytes are none of a network test")
     })
@@ -165,7 +185,7 @@ mod tests {
         let (served, address) = (key.clone(), listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let claimed = hear(&mut stream).unwrap();
+            let claimed = hear(&mut stream, soon()).unwrap();
             assert!(claimed.is_proved(&served) && !claimed.is_proved(&NetKey::random()));
             assert_eq!(
                 (claimed.hello.purpose, claimed.hello.lane, claimed.hello.stream),
@@ -174,9 +194,39 @@ mod tests {
             welcome(&mut stream, &claimed, &served).unwrap()
         });
         let mut stream = TcpStream::connect(address).unwrap();
-        let session = introduce(&mut stream, &Hello::new(Purpose::Bulk, 7, 3), &key).unwrap();
+        let session = introduce(&mut stream, &Hello::new(Purpose::Bulk, 7, 3), &key, soon()).unwrap();
         assert_eq!(session, server.join().unwrap());
         assert_ne!(session, key);
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    #[test]
+    fn who_says_one_byte_after_the_other_has_no_longer_than_who_says_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        // Each byte comes long before the deadline, and all of them never do.
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let drips = || {
+            let hello = Hello::new(Purpose::Control, 0, 0).sealed(&NetKey::random());
+            for byte in &hello[..HELLO - 1] {
+                if over.load(std::sync::atomic::Ordering::Relaxed) || slow.write_all(&[*byte]).is_err() {
+                    return false;
+                }
+                std::thread::sleep(Duration::from_millis(40));
+            }
+            true
+        };
+        std::thread::scope(|scope| {
+            let dripping = scope.spawn(drips);
+            let e = hear(&mut stream, Instant::now() + Duration::from_millis(400)).unwrap_err();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(e.kind(), io::ErrorKind::TimedOut, "{e}");
+            assert!(!dripping.join().unwrap(), "it was heard to its end");
+        });
     }
 
     #[test]
@@ -185,12 +235,12 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let claimed = hear(&mut stream).unwrap();
+            let claimed = hear(&mut stream, soon()).unwrap();
             welcome(&mut stream, &claimed, &NetKey::random()).unwrap();
         });
         let mut stream = TcpStream::connect(address).unwrap();
         let hello = Hello::new(Purpose::Control, 0, 0);
-        let e = introduce(&mut stream, &hello, &NetKey::random()).unwrap_err();
+        let e = introduce(&mut stream, &hello, &NetKey::random(), soon()).unwrap_err();
         assert!(e.to_string().contains("does not know the key"), "{e}");
         server.join().unwrap();
     }

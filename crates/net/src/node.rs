@@ -1,18 +1,19 @@
 //! A host that takes part in a test: does what is ordered, and nothing that its own bounds do not allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::address::AllowedNetworks;
-use crate::door::{Arrived, Door, Guests, dial};
+use crate::door::{Arrived, Dialling, Door, Guests, dial};
 use crate::host::{HostCounters, now_ns, this_host};
 use crate::ping::{PingStream, exchange};
 use crate::plane::{BulkStream, drive, pool, wait_until};
 use crate::wire::{
-    DialOrder, LONGEST_NS, LaneOrder, MOST_LANES, MOST_STREAMS, NetAnswer, NetOrder, NodeRecord, RunOrder,
+    DialOrder, LONGEST_NS, LaneOrder, MOST_ADDRESSES, MOST_LANES, MOST_STREAMS, NetAnswer, NetOrder,
+    NodeRecord, RunOrder,
 };
 
 /// All connections of a stage come within this time.
@@ -137,7 +138,22 @@ impl NetNode {
         Ok(NetAnswer::Opened { port })
     }
 
+    /// Within one time for all of it: whoever waits for these connections waits no longer, and who orders more of them, or addresses
+    /// where nobody answers, keeps this host busy no longer, either.
     fn dial(&mut self, orders: &[DialOrder]) -> Result<NetAnswer, Refusal> {
+        if orders.iter().any(|o| o.addresses.len() > MOST_ADDRESSES) {
+            let most = format!("it was told of more than {MOST_ADDRESSES} addresses of one host");
+            return Err(refusal(most, "Use the same version on all machines"));
+        }
+        let lanes: BTreeSet<u32> = orders.iter().map(|o| o.lane).collect();
+        if lanes.len() < orders.len() {
+            return Err(refusal(
+                "it was told to dial one lane twice",
+                "Use the same version on all machines",
+            ));
+        }
+        let stop = Arc::clone(&self.stop);
+        let dialling = Dialling { until: Instant::now() + COMING, stop: &stop };
         for order in orders {
             let lane = self.lanes.get(&order.lane).filter(|l| l.dials);
             let lane = lane.ok_or_else(|| refusal("it was told to dial a lane that it does not have", ""))?;
@@ -148,7 +164,8 @@ impl NetNode {
             if let (true, Some(why)) = (allowed.is_empty(), refused.first()) {
                 return Err(refusal(why.clone(), "Name it with --allow-net if it is yours to load"));
             }
-            let came = dial((lane.lane, &lane.key, lane.streams), &allowed, order.port).map_err(|why| {
+            let of_lane = (lane.lane, &lane.key, lane.streams);
+            let came = dial(of_lane, &allowed, order.port, dialling).map_err(|why| {
                 refusal(
                     format!("it cannot connect: {why}"),
                     "Look at firewalls between the hosts: a network test opens a port on each of them",
@@ -257,4 +274,88 @@ fn divided(streams: Vec<BulkStream>) -> Vec<Vec<BulkStream>> {
 pub fn address(text: &str) -> Option<SocketAddr> {
     let at: SocketAddr = text.parse().ok()?;
     Some(SocketAddr::new(at.ip().to_canonical(), at.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, TcpListener};
+
+    use super::*;
+    use crate::secret::NetKey;
+
+    fn dialler(lanes: u32, stop: &Arc<AtomicBool>) -> NetNode {
+        let mut node = NetNode::new(AllowedNetworks::Private, Arc::clone(stop));
+        let lane = |lane| LaneOrder {
+            lane,
+            key: NetKey::random(),
+            streams: 1,
+            sends: true,
+            dials: true,
+            most_bytes_per_s: None,
+        };
+        let opened = node.obey(NetOrder::Open { lanes: (0..lanes).map(lane).collect() });
+        assert_eq!(opened, NetAnswer::Opened { port: None });
+        node
+    }
+
+    fn refused(node: &mut NetNode, lanes: Vec<DialOrder>) -> String {
+        match node.obey(NetOrder::Dial { lanes }) {
+            NetAnswer::Refused { problem, .. } => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn who_was_told_to_stop_dials_nobody() {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut node = dialler(1, &Arc::new(AtomicBool::new(true)));
+        let why = refused(&mut node, vec![DialOrder { lane: 0, addresses: vec![HERE], port }]);
+        assert!(why.contains("told to stop"), "{why}");
+        assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn all_lanes_of_an_order_have_one_time_together() {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stop = AtomicBool::new(false);
+        let (key, dialling) = (NetKey::random(), Dialling { until: Instant::now(), stop: &stop });
+        let why = dial((0, &key, 1), &[HERE; MOST_ADDRESSES], port, dialling).unwrap_err();
+        assert_eq!(why, "not all connections were there in time");
+    }
+
+    /// Each address answers and says nothing: a stop ends it at the next one.
+    #[test]
+    fn a_stop_ends_what_is_dialled() {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut node = dialler(1, &stop);
+        let told = std::thread::spawn(move || {
+            let (first, _) = listener.accept().unwrap();
+            stop.store(true, Ordering::Release);
+            drop(first);
+            listener.set_nonblocking(true).unwrap();
+            listener
+        });
+        let addresses = vec![HERE; MOST_ADDRESSES];
+        let why = refused(&mut node, vec![DialOrder { lane: 0, addresses, port }]);
+        assert!(why.ends_with("told to stop"), "{why}");
+        let listener = told.join().unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn more_addresses_than_a_host_has_and_a_lane_twice_are_refused() {
+        let mut node = dialler(1, &Arc::default());
+        let order = |addresses| DialOrder { lane: 0, addresses, port: 9 };
+        let why = refused(&mut node, vec![order(vec![HERE; MOST_ADDRESSES + 1])]);
+        assert!(why.contains("more than 16 addresses"), "{why}");
+        let why = refused(&mut node, vec![order(vec![HERE]), order(vec![HERE])]);
+        assert!(why.contains("one lane twice"), "{why}");
+    }
 }

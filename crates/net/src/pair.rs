@@ -1,18 +1,19 @@
 //! Two machines without a fleet: one waits with a key for one test, the other has the key and asks for it.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::address::AllowedNetworks;
 use crate::conduct::NetHosts;
 use crate::control::{Session, is_closed_before};
 use crate::door::Guests;
 use crate::error::NetError;
-use crate::hello::{Hello, Purpose, hear, introduce, welcome};
+use crate::hello::{Hello, PATIENCE, Purpose, hear, introduce, welcome};
 use crate::host::{now_ns, this_host};
 use crate::node::NetNode;
 use crate::secret::NetKey;
@@ -28,6 +29,8 @@ const ANSWER: Duration = Duration::from_secs(45);
 const CLOCK_QUESTIONS: usize = 16;
 /// Strangers that are heard at the same time.
 const HEARD_AT_ONCE: usize = 64;
+/// The first order is a question, and no longer.
+const FIRST_ORDER: usize = 1 << 16;
 
 /// A machine that waits for one test.
 #[derive(Debug)]
@@ -43,8 +46,12 @@ struct Reception {
     key: NetKey,
     guests: Mutex<Arc<Guests>>,
     taken: AtomicBool,
-    session: SyncSender<(Session, SocketAddr)>,
+    over: AtomicBool,
+    session: SyncSender<Taker>,
 }
+
+/// Who has the test, and the first thing that it ordered.
+type Taker = (Session, SocketAddr, NetOrder);
 
 impl Reception {
     fn guests(&self) -> Arc<Guests> {
@@ -52,29 +59,27 @@ impl Reception {
     }
 
     fn receive(&self, mut stream: TcpStream, from: SocketAddr) -> io::Result<()> {
-        let claimed = hear(&mut stream)?;
+        let claimed = hear(&mut stream, Instant::now() + PATIENCE)?;
         if claimed.hello.purpose != Purpose::Control {
             return self.guests().admit(stream, &claimed);
         }
         if !claimed.is_proved(&self.key) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not have the key"));
         }
+        let under_way =
+            || io::Error::new(io::ErrorKind::PermissionDenied, "the key opens one test, which is under way");
+        if self.taken.load(Ordering::Acquire) {
+            return Err(under_way());
+        }
+        let session = welcome(&mut stream, &claimed, &self.key)?;
+        let mut session = Session::new(stream, session, false)?;
+        // A hello may be one that somebody heard when the key was used before, and says again: whoever has the key says something more,
+        // with a key that came of our answer, and has the test from then on.
+        let order = session.hear_up_to(FIRST_ORDER, PATIENCE, &self.over)?;
         if self.taken.swap(true, Ordering::AcqRel) {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "the key opens one test, which is under way",
-            ));
+            return Err(under_way());
         }
-        let session =
-            welcome(&mut stream, &claimed, &self.key).and_then(|key| Session::new(stream, key, false));
-        match session {
-            Ok(session) => self.session.send((session, from)).map_err(io::Error::other),
-            Err(e) => {
-                // It went away before it was answered: another one may have the test.
-                self.taken.store(false, Ordering::Release);
-                Err(e)
-            }
-        }
+        self.session.send((session, from, order)).map_err(io::Error::other)
     }
 }
 
@@ -107,24 +112,24 @@ impl NetServer {
             key: self.key.clone(),
             guests: Mutex::default(),
             taken: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             session,
         };
-        let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let listening = || self.let_in(&reception, &over, tell);
+            let listening = || self.let_in(&reception, tell);
             std::thread::Builder::new().name("net-door".into()).spawn_scoped(scope, listening).map_err(
                 |e| NetError::input(format!("cannot start a thread: {e}"), "Raise the limit on threads"),
             )?;
             let came = one_test(&sessions, &reception, &self.allowed, stop, tell);
-            over.store(true, Ordering::Release);
+            reception.over.store(true, Ordering::Release);
             came
         })
     }
 
-    fn let_in(&self, reception: &Reception, over: &AtomicBool, tell: &(dyn Fn(String) + Sync)) {
-        let heard = std::sync::atomic::AtomicUsize::new(0);
+    fn let_in(&self, reception: &Reception, tell: &(dyn Fn(String) + Sync)) {
+        let heard = Heard::default();
         std::thread::scope(|scope| {
-            while !over.load(Ordering::Acquire) {
+            while !reception.over.load(Ordering::Acquire) {
                 let Ok((stream, from)) = self.listener.accept() else {
                     std::thread::sleep(LOOK);
                     continue;
@@ -133,34 +138,63 @@ impl NetServer {
                     tell(format!("refused: {why} (--allow-net names addresses that may be used)"));
                     continue;
                 }
-                if heard.load(Ordering::Acquire) >= HEARD_AT_ONCE {
-                    continue;
-                }
-                heard.fetch_add(1, Ordering::AcqRel);
+                let Some(number) = heard.begins(&stream) else { continue };
                 let heard = &heard;
                 let body = move || {
                     let _ = stream.set_nonblocking(false);
-                    if let Err(e) = reception.receive(stream, from) {
+                    let came = reception.receive(stream, from);
+                    heard.ended(number);
+                    // Who was cut off because the test is over has done nothing.
+                    if let (Err(e), false) = (came, reception.over.load(Ordering::Acquire)) {
                         tell(format!("refused {}: {e}", from.ip().to_canonical()));
                     }
-                    heard.fetch_sub(1, Ordering::AcqRel);
                 };
                 if std::thread::Builder::new().name("net-hello".into()).spawn_scoped(scope, body).is_err() {
-                    heard.fetch_sub(1, Ordering::AcqRel);
+                    heard.ended(number);
                 }
             }
+            // Nobody waits for what they would say still.
+            heard.cut_off();
         });
     }
 }
 
+/// Strangers whose first bytes are waited for.
+#[derive(Debug, Default)]
+struct Heard(Mutex<(u64, BTreeMap<u64, TcpStream>)>);
+
+impl Heard {
+    /// One more, and its number; nothing where there are enough of them.
+    fn begins(&self, stream: &TcpStream) -> Option<u64> {
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, streams) = &mut *inside;
+        if streams.len() >= HEARD_AT_ONCE {
+            return None;
+        }
+        *number += 1;
+        streams.insert(*number, stream.try_clone().ok()?);
+        Some(*number)
+    }
+
+    fn ended(&self, number: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
+    }
+
+    fn cut_off(&self) {
+        let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that is closed already is cut off.
+        inside.1.values().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+    }
+}
+
 fn one_test(
-    sessions: &Receiver<(Session, SocketAddr)>,
+    sessions: &Receiver<Taker>,
     reception: &Reception,
     allowed: &AllowedNetworks,
     stop: &Arc<AtomicBool>,
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<(), NetError> {
-    let (mut session, from) = loop {
+    let (mut session, from, first) = loop {
         if stop.load(Ordering::Acquire) {
             return Err(NetError::Interrupted);
         }
@@ -173,16 +207,8 @@ fn one_test(
     let ending = Arc::new(AtomicBool::new(false));
     let mut node = NetNode::new(allowed.clone(), Arc::clone(&ending)).behind_a_door();
     let lost = |e: io::Error| NetError::Lost { host: who.clone(), why: e.to_string() };
-    let mut orders = 0;
+    let mut order = first;
     loop {
-        let order: NetOrder = match session.hear(SILENCE, stop) {
-            Ok(order) => order,
-            Err(_) if stop.load(Ordering::Acquire) => return Err(NetError::Interrupted),
-            // Between two orders the other side may have what it wanted.
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof && orders > 0 => return Ok(()),
-            Err(e) => return Err(lost(e)),
-        };
-        orders += 1;
         let is_open = matches!(order, NetOrder::Open { .. });
         let watched = session.watched().map_err(lost)?;
         let answer = while_it_is_there(&watched, &ending, stop, || node.obey(order));
@@ -198,6 +224,13 @@ fn one_test(
             *reception.guests.lock().unwrap_or_else(PoisonError::into_inner) = node.guests();
         }
         session.say(&answer).map_err(lost)?;
+        order = match session.hear(SILENCE, stop) {
+            Ok(order) => order,
+            Err(_) if stop.load(Ordering::Acquire) => return Err(NetError::Interrupted),
+            // Between two orders the other side may have what it wanted.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(e) => return Err(lost(e)),
+        };
     }
 }
 
@@ -255,7 +288,7 @@ impl NetPair {
         allowed: AllowedNetworks,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Self, NetError> {
-        const PATIENCE: Duration = Duration::from_secs(5);
+        const CONNECT: Duration = Duration::from_secs(5);
         let mut tried = Vec::new();
         for at in to {
             if let Some(why) = allowed.refuses(at.ip()) {
@@ -264,8 +297,9 @@ impl NetPair {
                     format!("Give --allow-net {} if it is yours to load", at.ip()),
                 ));
             }
-            let opened = TcpStream::connect_timeout(at, PATIENCE).and_then(|mut stream| {
-                let session = introduce(&mut stream, &Hello::new(Purpose::Control, 0, 0), key)?;
+            let opened = TcpStream::connect_timeout(at, CONNECT).and_then(|mut stream| {
+                let hello = Hello::new(Purpose::Control, 0, 0);
+                let session = introduce(&mut stream, &hello, key, Instant::now() + PATIENCE)?;
                 Session::new(stream, session, true)
             });
             match opened {
@@ -359,5 +393,82 @@ impl NetHosts for NetPair {
 
     fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    /// A server on its own thread, what it told, and how it ended.
+    fn served<T>(
+        key: &NetKey,
+        does: impl FnOnce(SocketAddr, &Arc<AtomicBool>) -> T,
+    ) -> (T, Vec<String>, bool) {
+        let server =
+            NetServer::listen("127.0.0.1:0".parse().unwrap(), key.clone(), AllowedNetworks::Private).unwrap();
+        let (at, stop, told) = (server.address(), Arc::new(AtomicBool::new(false)), Mutex::new(Vec::new()));
+        let tell = |text: String| told.lock().unwrap().push(text);
+        let (did, well) = std::thread::scope(|scope| {
+            let serving = scope.spawn(|| server.serve(&stop, &tell));
+            let did = does(at, &stop);
+            (did, serving.join().unwrap().is_ok())
+        });
+        (did, told.into_inner().unwrap(), well)
+    }
+
+    /// Heard on the wire when the key was used before, and said again as it was.
+    #[test]
+    fn a_hello_that_is_said_again_takes_no_test_and_ends_none() {
+        let key = NetKey::random();
+        let heard = Hello::new(Purpose::Control, 0, 0).sealed(&key);
+        let (names, told, well) = served(&key, |at, _| {
+            let replay = |more: &[u8]| {
+                let mut stream = TcpStream::connect(at).unwrap();
+                stream.write_all(&heard).unwrap();
+                stream.read_exact(&mut [0; 48]).unwrap();
+                stream.write_all(more).unwrap();
+                stream
+            };
+            // One goes on with what it cannot know, one is silent, one goes away.
+            let mut wrong = replay(&[&2u32.to_le_bytes()[..], &[7; 34]].concat());
+            assert_eq!(wrong.read(&mut [0]).unwrap_or(0), 0, "it is answered");
+            let _silent = replay(&[]);
+            drop(replay(&[]));
+            let pair = NetPair::connect(&[at], &key, AllowedNetworks::Private, Arc::default());
+            pair.map(|p| p.names().len())
+        });
+        assert_eq!(names.unwrap(), 2);
+        assert!(well && told.iter().any(|t| t.contains("not by the other side of this test")), "{told:?}");
+    }
+
+    #[test]
+    fn who_is_cut_off_ends_what_waits_for_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let heard = Heard::default();
+        heard.begins(&stream).unwrap();
+        // Without a time-out: nothing else ends it.
+        let waits = std::thread::spawn(move || stream.read(&mut [0]).unwrap_or(0));
+        heard.cut_off();
+        assert_eq!(waits.join().unwrap(), 0);
+    }
+
+    /// A stranger who is still heard holds up nobody.
+    #[test]
+    fn an_end_cuts_off_whoever_is_heard() {
+        let ((), told, well) = served(&NetKey::random(), |at, stop| {
+            let mut slow = TcpStream::connect(at).unwrap();
+            slow.write_all(b"pl").unwrap();
+            std::thread::sleep(LOOK * 5);
+            stop.store(true, Ordering::Release);
+            // Cut off, and not after the time that it had.
+            slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            assert_eq!(slow.read(&mut [0]).unwrap_or(0), 0);
+        });
+        assert!(!well && told.is_empty(), "{told:?}");
     }
 }

@@ -14,6 +14,8 @@ pub const SLICE_NS: u64 = 100_000_000;
 pub const MOST_STREAMS: u16 = 64;
 /// See [`MOST_STREAMS`].
 pub const MOST_LANES: usize = 4096;
+/// Addresses of one host that are tried: the likeliest ones come first.
+pub const MOST_ADDRESSES: usize = 16;
 /// Of a stage.
 pub const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 
@@ -61,7 +63,7 @@ pub struct LaneOrder {
 pub struct DialOrder {
     /// Its number in the stage.
     pub lane: u32,
-    /// Tried one after the other.
+    /// Tried one after the other; no more than [`MOST_ADDRESSES`].
     pub addresses: Vec<IpAddr>,
     /// Of the other end.
     pub port: u16,

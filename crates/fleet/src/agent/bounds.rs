@@ -11,6 +11,9 @@ use plimsoll_setup::s3::ReachTold;
 
 use crate::error::AgentRefusal;
 
+/// A machine's ceiling is measured for no longer, each of its measurements. (A choice: hundreds of times what is usual.)
+const LONGEST_CALIBRATION: Duration = Duration::from_secs(600);
+
 /// Nothing on this machine is touched but what is named here; storage that is reached over the network may be, unless endpoints are
 /// named.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +48,30 @@ impl Bounds {
             }
         }
         self.duration(plan)
+    }
+
+    /// Refuses load on storage, of whatever kind.
+    pub fn load(&self) -> Result<(), AgentRefusal> {
+        if self.network_only {
+            return Err(AgentRefusal::new(
+                "it serves, and generates no load on storage",
+                "Leave it out (--agents)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses measurements of this machine's ceiling that load it for longer than a run may, or than any need.
+    pub fn calibration(&self, each: Duration) -> Result<(), AgentRefusal> {
+        self.load()?;
+        let most = self.max_duration.map_or(LONGEST_CALIBRATION, |most| most.min(LONGEST_CALIBRATION));
+        if each <= most {
+            return Ok(());
+        }
+        Err(AgentRefusal::new(
+            format!("it measures its ceiling for no longer than {} s", most.as_secs()),
+            "Use a shorter --duration",
+        ))
     }
 
     /// Refuses places that are outside.
@@ -191,6 +218,18 @@ mod tests {
         {
             assert!(check(&bounds, other).unwrap_err().problem.contains(other));
         }
+    }
+
+    #[test]
+    fn a_ceiling_is_measured_within_bounds_and_never_by_who_serves() {
+        let (free, s) = (Bounds::default(), Duration::from_secs);
+        free.calibration(s(600)).unwrap();
+        assert!(free.calibration(s(601)).unwrap_err().problem.contains("600 s"));
+        let short = Bounds { max_duration: Some(s(30)), ..Bounds::default() };
+        short.calibration(s(30)).unwrap();
+        assert!(short.calibration(s(31)).unwrap_err().problem.contains("30 s"));
+        let serves = Bounds { network_only: true, ..Bounds::default() };
+        assert!(serves.calibration(s(1)).unwrap_err().problem.contains("no load on storage"));
     }
 
     #[test]

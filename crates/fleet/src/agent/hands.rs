@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_bus::sealed::SealingKey;
+use plimsoll_bus::subjects::check_name;
 use plimsoll_crew::{Arrival, Crew, CrewError, Fill, Load, LocalArmed, LocalCrew, StageOrder};
 use plimsoll_engine::{Clock, Output};
 use plimsoll_lower::Agent as Rolled;
@@ -145,12 +146,7 @@ impl Hands {
         if plan.is_empty() {
             return Ok(WorkDone::Well);
         }
-        if self.options.bounds.network_only {
-            return Err(AgentRefusal::new(
-                "it serves, and generates no load on storage",
-                "Leave it out (--agents)",
-            ));
-        }
+        self.options.bounds.load()?;
         let plan = Plan::from_toml(plan).map_err(|e| {
             AgentRefusal::new(format!("the plan cannot be read: {e}"), "Use the same version")
         })?;
@@ -189,6 +185,7 @@ impl Hands {
     }
 
     fn calibrate(&mut self, task: u64, duration: Duration) -> Result<WorkDone, AgentRefusal> {
+        self.options.bounds.calibration(duration)?;
         let Some(calibrate) = self.options.calibrate else {
             return Err(AgentRefusal::new("it cannot be calibrated", "Run `plimsoll calibrate` there"));
         };
@@ -244,6 +241,18 @@ impl Hands {
         (claims, apart, shared): (&BTreeMap<String, ReachTold>, &BTreeSet<String>, BTreeMap<String, bool>),
     ) -> Result<WorkDone, AgentRefusal> {
         self.options.bounds.check_claims(claims.values())?;
+        // They become names of directories.
+        for agent in &roll {
+            check_name("agent", &agent.name).map_err(|e| {
+                AgentRefusal::new(
+                    format!(
+                        "one of the roll has no name of an agent: {}",
+                        e.to_string().trim_end_matches('.')
+                    ),
+                    "Use the same version on all machines",
+                )
+            })?;
+        }
         let (bounds, name) = (self.options.bounds.clone(), self.options.name.clone());
         let interrupt = self.engagement.interrupt.clone();
         self.with(|work| {
@@ -260,7 +269,9 @@ impl Hands {
                 bounds.dir(&own)?;
                 work.crew.keeps_files_at(target, &own);
                 if work.plan.options.shared {
-                    work.crew.reads_files_at(target, &own_directory(&common, &next));
+                    let next = own_directory(&common, &next);
+                    bounds.dir(&next)?;
+                    work.crew.reads_files_at(target, &next);
                 }
                 files.directory = own.display().to_string();
             }

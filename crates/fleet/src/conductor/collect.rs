@@ -261,7 +261,8 @@ impl<'a> Talk<'a> {
                 continue;
             }
             let before = incoming.in_order();
-            for output in incoming.offer(head.number, content) {
+            incoming.accept(head.number, content);
+            while let Some(output) = incoming.next_output() {
                 take(number, stage, output)?;
             }
             if let Some(why) = incoming.broken() {

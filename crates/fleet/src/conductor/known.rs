@@ -4,18 +4,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use plimsoll_crew::Arrival;
+use plimsoll_engine::Output;
 use plimsoll_model::{Event, Sample};
 
 use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
 use crate::frame::incoming::Incoming;
+use crate::frame::record;
 use crate::wire::order::ClockAhead;
 use crate::wire::pieces::Joiner;
 use crate::wire::tell::{State, WorkDone};
 
 /// The longest that an agent has to tell (devices, findings, leftovers) is far below.
 pub const LONGEST_TELL: usize = 16 << 20;
+
+/// Memory of an agent's outputs that wait for the collector: what is beyond waits as it came. (A choice: slices of a few dozen threads,
+/// and little for a conductor of many agents.)
+const UNTAKEN: usize = 16 << 20;
 
 /// An agent of the run.
 #[derive(Debug)]
@@ -61,6 +67,10 @@ pub struct StagePart {
     pub taken: u64,
     /// Outputs that came.
     pub given: u64,
+    /// Memory of each that was not given back yet.
+    weights: VecDeque<usize>,
+    /// Of all of them.
+    pub weight: usize,
     /// Its workers: nobody else measured anything there.
     pub workers: BTreeSet<u16>,
     /// End of the last slice that came.
@@ -115,7 +125,35 @@ impl KnownAgent {
 
 impl StagePart {
     pub fn new(incoming: Incoming, workers: BTreeSet<u16>, seen_until_ns: u64) -> Self {
-        Self { incoming, taken: 0, given: 0, workers, seen_until_ns, progress: Instant::now() }
+        Self {
+            incoming,
+            taken: 0,
+            given: 0,
+            weights: VecDeque::new(),
+            weight: 0,
+            workers,
+            seen_until_ns,
+            progress: Instant::now(),
+        }
+    }
+
+    /// An output goes to the collector.
+    pub fn gives(&mut self, output: &Output) {
+        let weight = record::weight(output);
+        self.weights.push_back(weight);
+        self.weight += weight;
+        self.given += 1;
+    }
+
+    /// The collector gives back the one that it has had for the longest time.
+    pub fn takes_back(&mut self) {
+        self.weight -= self.weights.pop_front().unwrap_or(0);
+        self.taken += 1;
+    }
+
+    /// Enough of it waits for the collector: the rest stays as it came.
+    pub fn is_full(&self) -> bool {
+        self.weight >= UNTAKEN
     }
 
     /// For how long nothing came of its stream, though all that did has been taken.

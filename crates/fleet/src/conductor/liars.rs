@@ -8,15 +8,16 @@ use plimsoll_bus::{Bus, Identity, MemoryBus, Weather};
 use plimsoll_crew::Arrival;
 use plimsoll_engine::Output;
 use plimsoll_engine::ring::monotonic_ns;
-use plimsoll_model::interval::ClientCounts;
+use plimsoll_model::interval::{ClientCounts, SeriesShape};
 use plimsoll_model::sample::Role;
-use plimsoll_model::{Event, Interval, Sample, WorkerId};
+use plimsoll_model::{Event, Interval, OpKind, Sample, Series, SeriesId, WorkerId};
 use plimsoll_setup::Interrupt;
 
 use super::ask::Barrier;
 use super::choice::Choice;
-use super::known::{StagePart, StageUnderway};
+use super::known::{Inside, StagePart, StageUnderway};
 use super::link::OpenLink;
+use super::listen::hand_over;
 use super::recruit::{Fleet, FleetOptions};
 use super::roll_call::{Present, roll_call};
 use crate::agent::{self, AgentOptions, Bounds, FleetAgent, ProbeEcho};
@@ -24,7 +25,7 @@ use crate::error::AgentRefusal;
 use crate::frame::envelope::{FrameHead, encode};
 use crate::frame::hash::StreamHash;
 use crate::frame::incoming::Incoming;
-use crate::frame::record::{EndOfStream, put_end, put_output};
+use crate::frame::record::{EndOfStream, put_end, put_output, weight};
 use crate::wire::ends::EndTold;
 use crate::wire::order::{Assignment, Order};
 use crate::wire::seal::Envelope;
@@ -93,7 +94,7 @@ impl Scene {
         }
     }
 
-    fn wait<T>(&self, mut done: impl FnMut(&super::known::Inside) -> Option<T>) -> T {
+    fn wait<T>(&self, mut done: impl FnMut(&Inside) -> Option<T>) -> T {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(found) = done(&self.open.link.lock()) {
@@ -131,6 +132,50 @@ fn slices_that_cannot_be_lose_the_agent() {
         assert!(why.contains("has not been yet") || why.contains("no worker 7"), "{why}");
         assert!(scene.open.link.lock().dead.is_none());
     }
+}
+
+/// Slices of a few hundred bytes on the wire are megabytes each once they are dense: they wait as they came, and none is lost.
+#[test]
+fn slices_that_swell_wait_as_they_came() {
+    const SLICES: u64 = 60;
+    let shape = SeriesShape { service: true, first_byte: true, throttled: true, ..SeriesShape::default() };
+    let kinds = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List];
+    let of = |kind| Series::new(SeriesId { stage: 0, workload: 0, kind }, shape);
+    let mut interval = Box::new(Interval::empty(0));
+    interval.series = kinds.map(of).to_vec();
+    let worker = WorkerId { agent: 0, worker: 0 };
+    let mut output = Output::Interval { worker, interval };
+    let dense = weight(&output);
+    assert!(dense > 4 << 20, "{dense}");
+    let scene = Scene::new();
+    for index in 0..SLICES {
+        let Output::Interval { interval, .. } = &mut output else { unreachable!() };
+        interval.index = index;
+        let mut content = Vec::new();
+        put_output(&output, &mut content);
+        assert!(content.len() < 1000);
+        scene.frame(index, &content);
+    }
+    let came = |inside: &Inside| inside.agents[0].part.as_ref().unwrap().incoming.wanted().1;
+    scene.wait(|inside| (came(inside) == SLICES).then_some(()));
+    let mut inside = scene.open.link.lock();
+    let mut seen = 0;
+    let mut heaviest = 0;
+    loop {
+        let part = inside.agents[0].part.as_ref().unwrap();
+        heaviest = heaviest.max(part.weight);
+        assert_eq!(part.incoming.wanted(), (vec![], SLICES), "none is asked for again");
+        let Some(arrival) = inside.stage.as_mut().unwrap().ready.pop_front() else { break };
+        let Arrival::Output(Output::Interval { interval, .. }) = arrival else { panic!("a slice") };
+        assert_eq!(interval.index, seen);
+        seen += 1;
+        // As the collector gives it back.
+        inside.agents[0].part.as_mut().unwrap().takes_back();
+        hand_over(&mut inside, 0);
+    }
+    let part = inside.agents[0].part.as_ref().unwrap();
+    assert_eq!((seen, part.given, part.taken, part.weight), (SLICES, SLICES, SLICES, 0));
+    assert!(heaviest < 8 * dense, "{heaviest} of {dense} each");
 }
 
 #[test]

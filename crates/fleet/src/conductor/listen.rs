@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::agent_of;
 use plimsoll_bus::{BusError, Message, Subscription};
-use plimsoll_crew::{Arrival, CrewError};
+use plimsoll_crew::{Arrival, CrewError, WINDOW};
 use plimsoll_engine::Output;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::{Event, Sample};
@@ -28,9 +28,9 @@ const SAMPLES_APART_NS: u64 = 100_000_000;
 const LONGEST_SAMPLE: usize = 1 << 20;
 /// What an agent told of its work and nobody took yet: more is no work. (A choice: it tells of it four times a second.)
 const EVENTS: usize = 1024;
-/// Outputs of an agent that wait for the collector: it keeps what comes beyond, and is asked for it again. (A choice: a second of more
-/// threads than a machine has.)
-const UNTAKEN: u64 = 4096;
+/// Frames ahead of those that the collector has taken from: while it is behind, an agent keeps what is further ahead, and is asked for
+/// it again. (A choice: a quarter of what an inbox takes, so that no honest agent is beyond it.)
+const AHEAD: u64 = WINDOW / 4;
 /// No slice is so far ahead of our clock: clocks are known to milliseconds.
 const AHEAD_NS: u64 = 60_000_000_000;
 /// On the virtual clock, no slice is so far ahead of the one before: somebody would have done something in a day.
@@ -203,28 +203,42 @@ fn measured(link: &Link, message: Message) {
     }
     agent.heard = Instant::now();
     let KnownAgent { part: Some(part), .. } = agent else { return };
-    if part.given.saturating_sub(part.taken) > UNTAKEN {
+    if part.is_full() && head.number.saturating_sub(part.incoming.in_order()) > AHEAD {
         return;
     }
-    part.incoming.not_after(latest_ns(part, stage));
-    let mut broken = None;
     let had = part.incoming.wanted().1;
-    for output in part.incoming.offer(head.number, content) {
-        let taken = take(part, stage, output);
-        broken = taken.err();
-        if broken.is_some() {
-            break;
-        }
+    part.incoming.accept(head.number, content);
+    if part.incoming.wanted().1 > had {
+        part.progress = Instant::now();
     }
-    if part.incoming.wanted().1 > had || part.incoming.end().is_some() {
+    hand_over(&mut inside, number);
+    drop(inside);
+    link.news.notify_all();
+}
+
+/// What an agent's frames say, to the collector: as much as may wait there. The rest follows as the collector gives back what it had.
+/// (Of an agent that is lost with more than that waiting, nothing is given out any more: its last slice says how far it was seen.)
+pub fn hand_over(inside: &mut Inside, number: usize) {
+    let Inside { agents, stage, .. } = &mut *inside;
+    let (Some(KnownAgent { part: Some(part), lost: None, .. }), Some(stage)) =
+        (agents.get_mut(number), stage)
+    else {
+        return;
+    };
+    let had_ended = part.incoming.end().is_some();
+    let mut broken = None;
+    while broken.is_none() && !part.is_full() {
+        part.incoming.not_after(latest_ns(part, stage));
+        let Some(output) = part.incoming.next_output() else { break };
+        broken = take(part, stage, output).err();
+    }
+    if part.incoming.end().is_some() && !had_ended {
         part.progress = Instant::now();
     }
     let broken = broken.or_else(|| part.incoming.broken().map(str::to_owned));
     if let Some(why) = broken {
         inside.lose(number, format!("what it measured cannot be read: {why}"));
     }
-    drop(inside);
-    link.news.notify_all();
 }
 
 /// Nothing that an agent did is later.
@@ -251,7 +265,7 @@ fn take(part: &mut StagePart, stage: &mut StageUnderway, output: Output) -> Resu
         let end_ns = end_ns.ok_or_else(|| format!("slice {} has not been yet", interval.index))?;
         part.seen_until_ns = part.seen_until_ns.max(end_ns);
     }
-    part.given += 1;
+    part.gives(&output);
     stage.ready.push_back(Arrival::Output(output));
     Ok(())
 }

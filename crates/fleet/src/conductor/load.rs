@@ -8,6 +8,7 @@ use plimsoll_engine::{Output, WorkerEnd};
 
 use super::known::{Inside, KnownAgent};
 use super::link::Link;
+use super::listen::hand_over;
 use crate::wire::ends::EndTold;
 
 /// A load that was dropped is cancelled, and is given so long to end.
@@ -92,10 +93,12 @@ impl Load for FleetLoad {
         let in_lockstep = inside.stage.as_ref().is_some_and(|s| s.in_lockstep);
         let Some(known) = inside.agents.get_mut(agent) else { return };
         if let Some(part) = &mut known.part {
-            part.taken += 1;
+            part.takes_back();
         }
+        let has_lost_it = known.lost.is_some();
+        hand_over(&mut inside, agent);
         // Its worker waits for this one.
-        if in_lockstep && known.lost.is_none() && matches!(output, Output::Interval { .. }) {
+        if in_lockstep && !has_lost_it && matches!(output, Output::Interval { .. }) {
             self.link.heed(&mut inside, agent);
         }
     }
@@ -131,6 +134,13 @@ impl Drop for FleetLoad {
         }
         self.abort();
         let until = Instant::now() + CANCEL;
-        while self.next(Duration::from_millis(50)).is_some() && Instant::now() < until {}
+        while let Some(arrival) = self.next(Duration::from_millis(50))
+            && Instant::now() < until
+        {
+            // What is behind it comes only then.
+            if let Arrival::Output(output) = arrival {
+                self.recycle(output);
+            }
+        }
     }
 }

@@ -14,6 +14,8 @@ mod liars;
 mod link;
 mod listen;
 mod load;
+#[cfg(test)]
+mod masters;
 mod net;
 mod recruit;
 mod roll_call;

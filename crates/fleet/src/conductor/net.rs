@@ -7,7 +7,7 @@ use plimsoll_crew::CrewError;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::Event;
 use plimsoll_model::net::NetHost;
-use plimsoll_net::wire::{NetAnswer, NetOrder};
+use plimsoll_net::wire::{MOST_ADDRESSES, NetAnswer, NetOrder};
 use plimsoll_net::{NetError, NetHosts};
 use plimsoll_setup::{Interrupt, SetupError};
 
@@ -125,8 +125,11 @@ impl NetHosts for FleetNet {
     }
 }
 
+/// What a host tells of itself may be anything: of more interfaces than any has nothing is read.
+const INTERFACES: usize = 1024;
+
 fn all_of(host: &NetHost) -> Vec<IpAddr> {
-    host.interfaces.iter().filter_map(|i| i.address.parse().ok()).collect()
+    host.interfaces.iter().take(INTERFACES).filter_map(|i| i.address.parse().ok()).collect()
 }
 
 /// Bits that two addresses have in common from the left; of different families none.
@@ -139,7 +142,7 @@ fn in_common(a: IpAddr, b: IpAddr) -> u32 {
 }
 
 /// Where a host is likely to be reached by another, the likeliest first: what is closest to an address of the other. An address that both
-/// have (a bridge for containers) is none of the other host, unless the two are one machine.
+/// have (a bridge for containers) is none of the other host, unless the two are one machine. So many as are tried.
 fn addresses(dialler: &NetHost, waiter: &NetHost) -> Vec<IpAddr> {
     let own = all_of(dialler);
     let is_one = !dialler.boot_id.is_empty() && dialler.boot_id == waiter.boot_id;
@@ -153,6 +156,7 @@ fn addresses(dialler: &NetHost, waiter: &NetHost) -> Vec<IpAddr> {
         // Two agents of one machine have its addresses in common; of these any will do.
         out.extend(theirs.into_iter().filter(|a| own.contains(a) && a.is_ipv4()));
     }
+    out.truncate(MOST_ADDRESSES);
     out
 }
 
@@ -180,5 +184,14 @@ mod tests {
         let same = addresses(&a, &host("1", &["127.0.0.1", "10.0.0.1"]));
         assert_eq!(same, [IpAddr::from([127, 0, 0, 1]), IpAddr::from([10, 0, 0, 1])]);
         assert!(addresses(&a, &host("2", &["127.0.0.1"])).is_empty());
+    }
+
+    #[test]
+    fn of_a_host_that_tells_of_thousands_the_likeliest_few_are_tried() {
+        let many: Vec<String> = (0..4000).map(|n| format!("10.9.{}.{}", n / 250, n % 250)).collect();
+        let mut told: Vec<&str> = vec!["10.0.0.2"];
+        told.extend(many.iter().map(String::as_str));
+        let tried = addresses(&host("1", &["10.0.0.1"]), &host("2", &told));
+        assert_eq!((tried.len(), tried[0]), (MOST_ADDRESSES, IpAddr::from([10, 0, 0, 2])));
     }
 }

@@ -26,7 +26,10 @@ pub struct Incoming {
     waiting_bytes: usize,
     /// Frames from here on are not known to have been sent.
     highest: u64,
+    /// Of the stream, from where records were not taken out yet.
     buffer: Vec<u8>,
+    /// So much of it was taken out.
+    used: usize,
     hash: StreamHash,
     /// Of all frames in order, their end included.
     content: StreamHash,
@@ -47,6 +50,7 @@ impl Incoming {
             waiting_bytes: 0,
             highest: 0,
             buffer: Vec::new(),
+            used: 0,
             hash: StreamHash::default(),
             content: StreamHash::default(),
             begun: BTreeMap::new(),
@@ -56,11 +60,11 @@ impl Incoming {
         }
     }
 
-    /// A frame has come, perhaps not for the first time: gives the outputs that are now in order.
-    pub fn offer(&mut self, number: u64, content: Vec<u8>) -> Vec<Output> {
-        let mut outputs = Vec::new();
+    /// A frame has come, perhaps not for the first time. What is in order now is given out by [`Self::next_output`], as it is wanted: a frame
+    /// waits in as many bytes as it was sent in, and what is made of it may be a thousand times that.
+    pub fn accept(&mut self, number: u64, content: Vec<u8>) {
         if self.is_over() || (number > self.inbox.next() && self.waiting_bytes + content.len() > WAITING) {
-            return outputs;
+            return;
         }
         let bytes = content.len();
         match self.inbox.offer(number, content) {
@@ -68,31 +72,37 @@ impl Incoming {
             Ok(false) => {}
             Err(e) => {
                 self.broken = Some(e.to_string());
-                return outputs;
+                return;
             }
         }
         self.highest = self.highest.max(number.saturating_add(1));
-        while let Some(content) = self.inbox.take() {
-            self.waiting_bytes -= content.len();
-            self.content.update(&content);
-            self.buffer.extend_from_slice(&content);
-        }
-        let mut at = 0;
+    }
+
+    /// The next output in order, if all of it is there.
+    pub fn next_output(&mut self) -> Option<Output> {
         while !self.is_over() {
-            match record::take(&self.buffer[at..], self.agent) {
+            match record::take(&self.buffer[self.used..], self.agent) {
                 Ok(Some((record, length))) => {
-                    self.took(record, at..at + length, &mut outputs);
-                    at += length;
+                    let at = self.used..self.used + length;
+                    self.used = at.end;
+                    if let Some(output) = self.took(record, at) {
+                        return Some(output);
+                    }
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    let content = self.inbox.take()?;
+                    self.waiting_bytes -= content.len();
+                    self.content.update(&content);
+                    self.buffer.drain(..std::mem::take(&mut self.used));
+                    self.buffer.extend_from_slice(&content);
+                }
                 Err(e) => self.broken = Some(e.to_string()),
             }
         }
-        self.buffer.drain(..at);
-        outputs
+        None
     }
 
-    fn took(&mut self, record: StreamRecord, at: Range<usize>, outputs: &mut Vec<Output>) {
+    fn took(&mut self, record: StreamRecord, at: Range<usize>) -> Option<Output> {
         match record {
             StreamRecord::Output(output) => {
                 self.hash.update(&self.buffer[at]);
@@ -102,7 +112,7 @@ impl Incoming {
                     let begun = self.begun.entry(worker.worker).or_default();
                     *begun = ops.fold(*begun, |sum, s| sum.saturating_add(s.counts.started));
                 }
-                outputs.push(output);
+                return Some(output);
             }
             StreamRecord::End(end) if end.hash == self.hash.text() => {
                 let ends: Vec<WorkerEnd> = end.ends.into_iter().map(|e| e.of_agent(self.agent)).collect();
@@ -113,6 +123,7 @@ impl Incoming {
             }
             StreamRecord::End(_) => self.broken = Some("its hash is another than the agent's".into()),
         }
+        None
     }
 
     /// What the end says and the slices do not, in words.
@@ -164,7 +175,7 @@ impl Incoming {
         (self.inbox.missing(), self.highest)
     }
 
-    /// How many frames are in order, from the first.
+    /// How many frames are in order, from the first, and were given out.
     pub fn in_order(&self) -> u64 {
         self.inbox.next()
     }
@@ -187,13 +198,17 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::{Interval, WorkerId};
+
+    use super::super::record::put_output;
     use super::*;
 
     #[test]
     fn a_number_that_no_frame_has_breaks_it_and_costs_nothing() {
         for number in [1_000_000_000_000, u64::MAX - 1, u64::MAX] {
             let mut incoming = Incoming::new(0);
-            assert!(incoming.offer(number, vec![1]).is_empty());
+            incoming.accept(number, vec![1]);
+            assert!(incoming.next_output().is_none());
             let why = incoming.broken().unwrap();
             assert!(why.contains(&number.to_string()), "{why}");
             assert_eq!(incoming.wanted(), (vec![], 0));
@@ -204,10 +219,40 @@ mod tests {
     fn what_waits_is_bounded_and_what_is_beyond_is_asked_for_again() {
         let mut incoming = Incoming::new(0);
         for number in 1..=100 {
-            incoming.offer(number, vec![0; 1 << 20]);
+            incoming.accept(number, vec![0; 1 << 20]);
         }
         assert!(incoming.broken().is_none() && incoming.waiting_bytes <= WAITING);
         let kept = (WAITING >> 20) as u64;
         assert_eq!(incoming.wanted(), (vec![0], kept + 1));
+    }
+
+    /// Of a few bytes each, and megabytes once they are dense: they stay as they came until somebody wants one.
+    #[test]
+    fn frames_wait_as_they_came_and_none_is_lost() {
+        let mut content = Vec::new();
+        for index in 0..3 {
+            let interval = Box::new(Interval::empty(index));
+            put_output(
+                &Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval },
+                &mut content,
+            );
+        }
+        // Frames cut records where they like.
+        let frames: Vec<&[u8]> = content.chunks(content.len() / 4).collect();
+        let mut incoming = Incoming::new(0);
+        for number in (0..frames.len()).rev() {
+            incoming.accept(number as u64, frames[number].to_vec());
+        }
+        assert_eq!((incoming.waiting_bytes, incoming.buffer.len()), (content.len(), 0));
+        // All of them came: none is asked for again.
+        assert_eq!(incoming.wanted(), (vec![], frames.len() as u64));
+        let first = incoming.next_output();
+        assert!(matches!(first, Some(Output::Interval { interval, .. }) if interval.index == 0));
+        assert!(incoming.waiting_bytes > 0, "what is behind it waits still");
+        let rest: Vec<u64> = std::iter::from_fn(|| incoming.next_output())
+            .map(|o| if let Output::Interval { interval, .. } = o { interval.index } else { 99 })
+            .collect();
+        assert_eq!((rest, incoming.waiting_bytes), (vec![1, 2], 0));
+        assert_eq!((incoming.in_order(), incoming.broken()), (frames.len() as u64, None));
     }
 }

@@ -77,7 +77,8 @@ pub fn read_own_record(path: &Path, agent: u32) -> Result<BTreeMap<u32, Vec<Outp
     while let Some(frame) = frames.next()? {
         let (incoming, outputs) =
             stages.entry(frame.stage).or_insert_with(|| (Incoming::new(agent), Vec::new()));
-        outputs.extend(incoming.offer(frame.number, frame.content));
+        incoming.accept(frame.number, frame.content);
+        outputs.extend(std::iter::from_fn(|| incoming.next_output()));
         if incoming.broken().is_some() {
             return Err(StoreError::Record("frame of an agent's own record"));
         }

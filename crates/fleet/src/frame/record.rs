@@ -1,8 +1,10 @@
 //! Records of a stage's stream: a tag, a length, and what it is. Histograms travel as their non-empty buckets, as they lie on disk.
 
 use plimsoll_engine::{Output, TraceChunk};
+use plimsoll_model::histogram::BYTES;
+use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::trace::OpRecord;
-use plimsoll_model::{Histogram, Interval, OpKind, Outcome, WorkerId};
+use plimsoll_model::{Histogram, Interval, OpKind, Outcome, Series, SeriesId, WorkerId};
 use plimsoll_store::sparse::SparseHistogram;
 use plimsoll_store::varint::{Cursor, put_u64};
 use plimsoll_store::{StoreError, codec};
@@ -16,9 +18,9 @@ const END: u8 = 3;
 /// A record is no longer: who says so is not believed.
 const LONGEST: usize = 64 << 20;
 
-/// A worker serves one workload, whose mix has a few kinds of ops: a slice of more series would be made of many small ones that take
-/// megabytes each once they are dense.
-const SERIES: usize = 64;
+/// A worker serves one workload of one stage, with a series for each kind of op at most: a slice of more would be made of many small
+/// ones that take a megabyte each once they are dense.
+const SERIES: usize = OpKind::ALL.len();
 /// Nobody counts more in a slice: sums of many slices and workers still fit.
 const MOST_COUNTED: u64 = 1 << 48;
 /// Nor moves more bytes, or takes longer: a petabyte, and weeks.
@@ -139,11 +141,31 @@ fn can_be(slice: &Interval<SparseHistogram>) -> Result<(), StoreError> {
         let times = std::iter::once(&s.response).chain(optional.into_iter().flatten());
         counted.extend(times.map(SparseHistogram::count));
     }
+    let is_one = slice.series.windows(2).all(|s| of_workload(s[0].id) == of_workload(s[1].id));
     let fits = slice.series.len() <= SERIES
+        && is_one
         && counted.iter().all(|n| *n <= MOST_COUNTED)
         && measured.iter().all(|n| *n <= MOST_MEASURED)
         && in_system.iter().all(|n| *n <= MOST_IN_SYSTEM);
     if fits { Ok(()) } else { Err(StoreError::Record("slice that nobody can have measured")) }
+}
+
+fn of_workload(id: SeriesId) -> (u32, u16) {
+    (id.stage, id.workload)
+}
+
+/// Memory that an output takes while it waits, about: of a few bytes on the wire, histograms become megabytes.
+pub fn weight(output: &Output) -> usize {
+    let series = |s: &Series| {
+        let optional = [&s.service, &s.first_byte, &s.submission, &s.throttled];
+        let histograms = 1 + optional.into_iter().flatten().count();
+        histograms * BYTES as usize + s.endpoints.len() * size_of::<EndpointCounts>()
+    };
+    let of = match output {
+        Output::Interval { interval, .. } => interval.series.iter().map(series).sum(),
+        Output::Trace(chunk) => chunk.records.len() * size_of::<OpRecord>(),
+    };
+    of + size_of::<Output>() + size_of::<Interval>()
 }
 
 fn dense(sparse: &Interval<SparseHistogram>) -> Interval {
@@ -154,7 +176,7 @@ fn dense(sparse: &Interval<SparseHistogram>) -> Interval {
         }
     }
     let form: Interval<Dense> = sparse.to_form();
-    let series = form.series.into_iter().map(|s| plimsoll_model::Series {
+    let series = form.series.into_iter().map(|s| Series {
         id: s.id,
         counts: s.counts,
         response: s.response.0,
@@ -202,7 +224,6 @@ fn op(c: &mut Cursor<'_>, worker: WorkerId) -> Result<OpRecord, StoreError> {
 mod tests {
     use super::*;
     use plimsoll_model::interval::{ClientCounts, SeriesShape};
-    use plimsoll_model::{Series, SeriesId};
     use proptest::prelude::*;
 
     fn interval(latencies: &[u64]) -> Output {
@@ -263,11 +284,17 @@ mod tests {
         assert!(refused(&|i| i.series[0].counts.bytes_ok = 1 << 53));
         assert!(refused(&|i| i.client.alive_ns = u64::MAX));
         assert!(refused(&|i| i.client.in_flight_ns = u128::MAX));
-        let id = |n| SeriesId { stage: 3, workload: n, kind: OpKind::Get };
-        let many = |i: &mut Interval| {
-            i.series = (0..65).map(|n| Series::new(id(n), SeriesShape::default())).collect()
+        // Of one workload, each kind of op once: as many as a worker can have, and no more.
+        let of = |ids: Vec<SeriesId>| {
+            move |i: &mut Interval| {
+                i.series = ids.iter().map(|id| Series::new(*id, SeriesShape::default())).collect();
+            }
         };
-        assert!(refused(&many));
+        let id = |stage, workload, kind| SeriesId { stage, workload, kind };
+        assert!(!refused(&of(OpKind::ALL.map(|kind| id(3, 1, kind)).to_vec())));
+        assert!(refused(&of((0..16).map(|n| id(3, n, OpKind::Get)).collect())));
+        assert!(refused(&of(vec![id(3, 1, OpKind::Get), id(3, 2, OpKind::Get)])));
+        assert!(refused(&of(vec![id(3, 1, OpKind::Get), id(4, 1, OpKind::Get)])));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A bucket for somebody else's orders: what is put, removed and read beside listings is held to the same rules as where the one who
 //! orders does it himself. Nothing here believes the one who orders: what is the run's is looked at in the bucket.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,8 @@ pub struct Guarded<S> {
     makes_bucket: bool,
     /// Prefixes in which the marker was seen, or put by us.
     proven: RefCell<BTreeSet<String>>,
+    /// The bucket was not there, and we made it; or the run's marker of it was seen in it.
+    ours: Cell<bool>,
 }
 
 fn refused(what: String) -> StoreFault {
@@ -34,7 +36,13 @@ fn refused(what: String) -> StoreFault {
 impl<S: ObjectStore> Guarded<S> {
     /// `mark`: of the run that orders. `makes_bucket`: its plan asks for the bucket to be made.
     pub fn new(inner: S, mark: &str, makes_bucket: bool) -> Self {
-        Self { inner, mark: mark.to_owned(), makes_bucket, proven: RefCell::default() }
+        Self {
+            inner,
+            mark: mark.to_owned(),
+            makes_bucket,
+            proven: RefCell::default(),
+            ours: Cell::new(false),
+        }
     }
 
     /// The bucket itself, for what only asks.
@@ -44,6 +52,9 @@ impl<S: ObjectStore> Guarded<S> {
 
     /// An object of the name of a marker was read or put: whether its prefix is the run's.
     fn note(&self, key: &str, body: &[u8]) -> bool {
+        if key == BUCKET_MARKER && body == bucket_content(&self.mark).as_bytes() {
+            self.ours.set(true);
+        }
         let Some(prefix) = key.strip_suffix(MARKER).filter(|p| p.ends_with('/')) else { return false };
         let ours = std::str::from_utf8(body).is_ok_and(|text| is_of(text, &self.mark));
         if ours {
@@ -77,7 +88,8 @@ impl<S: ObjectStore> Guarded<S> {
         if is_of_dataset(key, body) {
             return Ok(());
         }
-        if key == BUCKET_MARKER && self.makes_bucket && body == bucket_content(&self.mark).as_bytes() {
+        // In a bucket that was there before it would be the first step to the removal of that.
+        if key == BUCKET_MARKER && self.may_remove() && body == bucket_content(&self.mark).as_bytes() {
             return Ok(());
         }
         let prefix = key.strip_suffix(MARKER).unwrap_or_default();
@@ -99,6 +111,11 @@ impl<S: ObjectStore> Guarded<S> {
         }
     }
 
+    /// The plan has the bucket made, and it is known to be the run's.
+    fn may_remove(&self) -> bool {
+        self.makes_bucket && self.ours.get()
+    }
+
     fn check_read(&self, key: &str) -> Result<(), StoreFault> {
         let name = key.rsplit('/').next().unwrap_or(key);
         if [MARKER, BUCKET_MARKER, MANIFEST].contains(&name) {
@@ -116,11 +133,20 @@ impl<S: ObjectStore> ObjectStore for Guarded<S> {
         if !self.makes_bucket {
             return Err(refused("the plan makes no bucket".into()));
         }
-        self.inner.create_bucket()
+        // Some servers say yes for a bucket that its owner has already.
+        let was_there = self.inner.bucket_exists()?;
+        self.inner.create_bucket()?;
+        if !was_there {
+            self.ours.set(true);
+        }
+        Ok(())
     }
     fn delete_bucket(&self) -> Result<(), StoreFault> {
         if !self.makes_bucket {
             return Err(refused("the plan makes no bucket, so none is removed".into()));
+        }
+        if !self.may_remove() {
+            return Err(refused("the bucket is not known to be this run's, so it is not removed".into()));
         }
         self.inner.delete_bucket()
     }
@@ -171,7 +197,10 @@ impl<S: ObjectStore> ObjectStore for Guarded<S> {
             let ours = match item.key.as_str() {
                 BUCKET_MARKER => {
                     let found = self.inner.get(BUCKET_MARKER)?;
-                    found.is_none_or(|body| body == bucket_content(&self.mark).as_bytes())
+                    found.is_none_or(|body| {
+                        self.note(BUCKET_MARKER, &body);
+                        body == bucket_content(&self.mark).as_bytes()
+                    })
                 }
                 key => self.is_ours(key)?,
             };
@@ -269,6 +298,41 @@ mod tests {
         store.inner().put("mine/4KiB/0123456789abcdef", b"x").unwrap();
         assert!(store.delete(&[Item::object("mine/report.pdf")]).is_err());
         assert!(store.delete(&[Item::object("mine/4KiB/0123456789abcdef")]).unwrap().is_empty());
+    }
+
+    /// One whose plan makes a bucket, of which somebody else has one by that name already, and an empty one at that.
+    #[test]
+    fn a_bucket_that_was_there_before_stays_though_it_is_empty() {
+        let store = Guarded::new(Memory::with_bucket(), MARK, true);
+        let ours = bucket_content(MARK);
+        assert!(store.delete_bucket().is_err());
+        // As servers answer who has the bucket already.
+        store.create_bucket().unwrap();
+        assert!(store.delete_bucket().is_err());
+        assert!(store.put(BUCKET_MARKER, ours.as_bytes()).is_err());
+        assert!(store.put_new(BUCKET_MARKER, ours.as_bytes()).is_err());
+        assert!(store.get(BUCKET_MARKER).unwrap().is_none());
+        assert!(store.delete(&[Item::object(BUCKET_MARKER)]).unwrap().is_empty());
+        assert!(store.delete_bucket().is_err());
+        // Nor where another run has marked it.
+        store.inner().put(BUCKET_MARKER, bucket_content("another.0").as_bytes()).unwrap();
+        store.get(BUCKET_MARKER).unwrap();
+        assert!(store.delete_bucket().is_err() && store.bucket_exists().unwrap());
+        // The run's own marker is proof of it, by whomever it is seen.
+        store.inner().put(BUCKET_MARKER, ours.as_bytes()).unwrap();
+        store.delete(&[Item::object(BUCKET_MARKER)]).unwrap();
+        store.put(BUCKET_MARKER, ours.as_bytes()).unwrap();
+        store.delete(&[Item::object(BUCKET_MARKER)]).unwrap();
+        store.delete_bucket().unwrap();
+        assert!(!store.bucket_exists().unwrap());
+    }
+
+    #[test]
+    fn a_bucket_that_we_made_a_moment_ago_may_go_without_a_marker() {
+        let store = Guarded::new(Memory::default(), MARK, true);
+        store.create_bucket().unwrap();
+        store.delete_bucket().unwrap();
+        assert!(!store.bucket_exists().unwrap());
     }
 
     #[test]
