@@ -168,6 +168,9 @@ pub struct NetAsked {
     /// By which halves were drawn.
     #[serde(default)]
     pub seed: u64,
+    /// Place of the host that asked for it, where that is one of the two of the test (`--to`); of a fleet nobody among them asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<usize>,
 }
 
 /// A number of streams that was tried.
@@ -289,6 +292,12 @@ pub struct NetLane {
     /// Part of the window in which the streams had something to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
+    /// CPU time of the busiest thread of ours that sent it, over the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender_thread: Option<f64>,
+    /// The same of those that received it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_thread: Option<f64>,
     /// Round trips of small messages beside the data, before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<RoundTrips>,
@@ -314,6 +323,12 @@ pub struct RoundTrips {
     pub p99_us: u32,
     /// The longest.
     pub max_us: u32,
+    /// Of these: not answered when the watch ended, so that they took at least what is counted.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// More than these, which were not kept.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// What bound a lane.
@@ -347,6 +362,12 @@ pub struct HostLoad {
     /// Of one core at most: the kernel's work on packets and the like (softirq).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_softirq: Option<f64>,
+    /// Of one core, of those that were full the one with the most softirq, else that with the most: part of the time that it was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_core_busy: Option<f64>,
+    /// The same core's softirq.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_core_softirq: Option<f64>,
     /// Cores that our process used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_cores: Option<f64>,
