@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod ceiling;
+
+pub use ceiling::{CeilingRate, NetCeiling, NoCeiling};
+
 use crate::estimate::Estimate;
 use crate::finding::Finding;
 
@@ -398,15 +402,6 @@ pub struct InterfaceLoad {
     pub errors: u64,
 }
 
-/// What a record says as a ceiling: payload, bytes per second, as seen from those that generate load.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct NetCeiling {
-    /// Towards them.
-    pub read_bytes_per_s: Option<f64>,
-    /// Away from them.
-    pub write_bytes_per_s: Option<f64>,
-}
-
 impl NetRecord {
     /// The host's name, or a question mark where a record names one that is not there.
     pub fn name_of(&self, host: usize) -> &str {
@@ -423,30 +418,6 @@ impl NetRecord {
             most(&mut loads().filter_map(|l| l.out_bytes_per_s)),
             most(&mut loads().filter_map(|l| l.in_bytes_per_s)),
         )
-    }
-
-    /// What later results are held against: between clients and servers where it was measured so; of two machines, as seen from the
-    /// one that asked; else what the hosts carried together at most.
-    pub fn ceiling(&self) -> NetCeiling {
-        let stage = |pattern: &str| {
-            let rates = self.stages.iter().filter(|s| s.pattern == pattern).filter_map(|s| s.bytes_per_s);
-            rates.map(|e| e.value).reduce(f64::max)
-        };
-        if let (Some(read), Some(write)) = (stage("from-servers"), stage("to-servers")) {
-            return NetCeiling { read_bytes_per_s: Some(read), write_bytes_per_s: Some(write) };
-        }
-        let most = |of: &dyn Fn(&NetStage) -> Option<f64>| self.stages.iter().filter_map(of).reduce(f64::max);
-        let alone = |from: usize| {
-            move |s: &NetStage| match &s.lanes[..] {
-                [one] if one.from == from => one.bytes_per_s.map(|e| e.value),
-                _ => None,
-            }
-        };
-        if self.hosts.len() == 2 {
-            return NetCeiling { read_bytes_per_s: most(&alone(1)), write_bytes_per_s: most(&alone(0)) };
-        }
-        let all = most(&|s| s.bytes_per_s.map(|e| e.value));
-        NetCeiling { read_bytes_per_s: all, write_bytes_per_s: all }
     }
 }
 
