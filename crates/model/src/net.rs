@@ -408,6 +408,11 @@ impl NetRecord {
         self.hosts.get(host).map_or("?", |h| h.name.as_str())
     }
 
+    /// How many disjoint pairs were measured at the same time, in one direction each: 1 where each was alone.
+    pub fn pairs_at_once(&self) -> usize {
+        self.stages.iter().filter(|s| s.pattern == "pairs").map(|s| s.lanes.len()).max().unwrap_or(0)
+    }
+
     /// What a host carried at most: out and in, of all stages.
     pub fn most_of(&self, host: usize) -> (Option<Estimate>, Option<Estimate>) {
         let loads = || self.stages.iter().flat_map(|s| &s.hosts).filter(|l| l.host == host);
