@@ -10,7 +10,7 @@ use plimsoll_stats::rate;
 
 use crate::address::interface_of;
 use crate::host::HostCounters;
-use crate::limit::{CORE_FULL, MOSTLY, Seen, limits};
+use crate::limit::{BesideLane, CORE_FULL, MOSTLY, limits};
 use crate::node::address;
 use crate::pattern::PlannedStage;
 use crate::plane::window;
@@ -120,7 +120,7 @@ pub fn stage(
     let mut lanes: Vec<NetLane> =
         (0..measured.lanes.len()).map(|lane| lane_of(measured, lane, hosts, &names)).collect();
     // What goes through a link is known when all lanes are.
-    let seen = Seen { lanes: &lanes, loads: &loads, hosts, max_gbps };
+    let seen = BesideLane { lanes: &lanes, loads: &loads, hosts, max_gbps };
     let limited: Vec<_> = lanes.iter().map(|lane| limits(lane, &seen)).collect();
     lanes.iter_mut().zip(limited).for_each(|(lane, limits)| lane.limited_by = limits);
     let void: Vec<&str> = lanes.iter().filter_map(|l| l.why.as_deref()).collect();

@@ -22,7 +22,7 @@ const BUSY: f64 = 0.9;
 
 /// All of a stage that a lane of it is judged by.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct BesideLane<'a> {
     /// All lanes, this one among them.
     pub lanes: &'a [NetLane],
     /// By host.
@@ -53,7 +53,7 @@ fn limit(kind: &str, text: String) -> NetLimit {
     NetLimit { kind: kind.into(), text }
 }
 
-impl Seen<'_> {
+impl BesideLane<'_> {
     fn name(&self, host: usize) -> &str {
         self.hosts.get(host).map_or("?", |h| h.name.as_str())
     }
@@ -139,7 +139,7 @@ impl Seen<'_> {
 }
 
 /// What bound a lane, with what was seen.
-pub fn limits(lane: &NetLane, seen: &Seen<'_>) -> Vec<NetLimit> {
+pub fn limits(lane: &NetLane, seen: &BesideLane<'_>) -> Vec<NetLimit> {
     let Some(rate) = lane.bytes_per_s.map(|e| e.value) else { return Vec::new() };
     let ends = [End::From, End::To];
     let mut found: Vec<NetLimit> = seen.cap(lane, rate).into_iter().collect();
