@@ -239,7 +239,7 @@ def test_ctrl_c_keeps_what_was_measured(serve, start, tmp_path):
     assert "interrupted" in test.out
     [kept] = (tmp_path / "runs" / "net").iterdir()
     record = json.loads(kept.read_text())
-    assert record["interrupted"] and len(record["stages"]) == 1
+    assert record["interrupted"] and not record["valid"] and len(record["stages"]) == 1
     assert server.ends() in (0, 5), server.err
     waiting = serve()
     waiting.process.send_signal(signal.SIGINT)
@@ -294,7 +294,7 @@ def test_agents_measure_each_pair_and_all_at_once(fleet, over_net, plimsoll, run
     # It is a record like others: listed, shown, and taken away.
     assert record["id"] in plimsoll("runs", "list").ok().out
     shown = plimsoll("runs", "show", record["id"]).ok().out
-    assert "Pairs, one direction at a time" in shown and "to s1" in shown, shown
+    assert "Pairs, one pair at a time, one direction" in shown and "to s1" in shown, shown
     assert "| n1 |" in plimsoll("report", record["id"], "--markdown").ok().out
     page = runs.parent / "net.html"
     plimsoll("report", record["id"], "-o", page).ok()
@@ -335,7 +335,29 @@ def test_a_run_is_held_against_the_network(serve, start, plimsoll, runs):
     test = start("net", "--to", server.to, "--duration", "1s", "--streams", "1", "--json", "--runs-dir", str(runs),
                  env=server.key)
     assert test.ends(90) == 0, test.err
-    id_ = json.loads(test.out)["id"]
-    r = plimsoll("object", "put", "--endpoint", "embedded", "--size", "64KiB", "--duration", "2s", "--ceiling", id_, "--json")
-    [said] = [f for f in r.summary["findings"] if f["name"] == "held_against_ceiling"]
-    assert "of what the network carries" in said["text"] and id_ in said["text"], said
+    record = json.loads(test.out)
+    put = ["object", "put", "--endpoint", "embedded", "--size", "64KiB", "--duration", "2s", "--json", "--ceiling"]
+    r = plimsoll(*put, record["id"])
+    assert r.code == 2 and "within one machine (N08)" in r.err, r.err
+    # The same, as if the two had been two machines: a record is a file.
+    record["hosts"][1] |= {"boot_id": "another", "host": "another"}
+    record["findings"] = [f for f in record["findings"] if f["code"] not in ("N06", "N08")]
+    for stage in record["stages"]:
+        for lane in stage["lanes"]:
+            lane["limited_by"] = []
+    file = runs.parent / "ceiling.json"
+
+    def said(change):
+        file.write_text(json.dumps(record | change))
+        [finding] = [f for f in plimsoll(*put, file).summary["findings"] if f["name"] == "held_against_ceiling"]
+        return finding
+
+    finding = said({})
+    names = ", ".join(h["name"] for h in record["hosts"])
+    assert f"of what the network carries between {names} (pairs)" in finding["text"] and record["id"] in finding["text"]
+    elsewhere = [record["hosts"][0] | {"host": "elsewhere"}, record["hosts"][1]]
+    finding = said({"hosts": elsewhere})
+    assert finding["level"] == "qualified" and "which the network test did not measure" in finding["text"], finding
+    file.write_text(json.dumps(record | {"interrupted": True}))
+    r = plimsoll(*put, file)
+    assert r.code == 2 and "interrupted" in r.err, r.err

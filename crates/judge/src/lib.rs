@@ -146,7 +146,14 @@ pub fn judge(
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     let mut saturations = concluded.saturations;
     search::apply(&lines, &mut workloads, &saturations);
-    findings.extend(against::findings(&data.plan.labels, &lines, &workloads));
+    let machines: Vec<String> = data
+        .environment
+        .agent_hosts()
+        .into_iter()
+        .map(|h| h.machine.host)
+        .filter(|h| !h.is_empty())
+        .collect();
+    findings.extend(against::findings(&data.plan.labels, &machines, &lines, &workloads));
     search::confine(&mut findings, &lines, &data.plan);
     // Searches of several ops stand beside each other as the cells of a sweep do; one alone is one answer.
     let several = search::is_of_several(&data.plan);

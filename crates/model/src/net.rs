@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod ceiling;
+
+pub use ceiling::{CeilingRate, NetCeiling, NoCeiling};
+
 use crate::estimate::Estimate;
 use crate::finding::Finding;
 
@@ -168,6 +172,9 @@ pub struct NetAsked {
     /// By which halves were drawn.
     #[serde(default)]
     pub seed: u64,
+    /// Place of the host that asked for it, where that is one of the two of the test (`--to`); of a fleet nobody among them asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<usize>,
 }
 
 /// A number of streams that was tried.
@@ -289,6 +296,12 @@ pub struct NetLane {
     /// Part of the window in which the streams had something to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
+    /// CPU time of the busiest thread of ours that sent it, over the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender_thread: Option<f64>,
+    /// The same of those that received it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_thread: Option<f64>,
     /// Round trips of small messages beside the data, before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<RoundTrips>,
@@ -314,6 +327,12 @@ pub struct RoundTrips {
     pub p99_us: u32,
     /// The longest.
     pub max_us: u32,
+    /// Of these: not answered when the watch ended, so that they took at least what is counted.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// More than these, which were not kept.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// What bound a lane.
@@ -347,6 +366,12 @@ pub struct HostLoad {
     /// Of one core at most: the kernel's work on packets and the like (softirq).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_softirq: Option<f64>,
+    /// Of one core, of those that were full the one with the most softirq, else that with the most: part of the time that it was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_core_busy: Option<f64>,
+    /// The same core's softirq.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_core_softirq: Option<f64>,
     /// Cores that our process used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_cores: Option<f64>,
@@ -377,19 +402,15 @@ pub struct InterfaceLoad {
     pub errors: u64,
 }
 
-/// What a record says as a ceiling: payload, bytes per second, as seen from those that generate load.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct NetCeiling {
-    /// Towards them.
-    pub read_bytes_per_s: Option<f64>,
-    /// Away from them.
-    pub write_bytes_per_s: Option<f64>,
-}
-
 impl NetRecord {
     /// The host's name, or a question mark where a record names one that is not there.
     pub fn name_of(&self, host: usize) -> &str {
         self.hosts.get(host).map_or("?", |h| h.name.as_str())
+    }
+
+    /// How many disjoint pairs were measured at the same time, in one direction each: 1 where each was alone.
+    pub fn pairs_at_once(&self) -> usize {
+        self.stages.iter().filter(|s| s.pattern == "pairs").map(|s| s.lanes.len()).max().unwrap_or(0)
     }
 
     /// What a host carried at most: out and in, of all stages.
@@ -402,30 +423,6 @@ impl NetRecord {
             most(&mut loads().filter_map(|l| l.out_bytes_per_s)),
             most(&mut loads().filter_map(|l| l.in_bytes_per_s)),
         )
-    }
-
-    /// What later results are held against: between clients and servers where it was measured so; of two machines, as seen from the
-    /// one that asked; else what the hosts carried together at most.
-    pub fn ceiling(&self) -> NetCeiling {
-        let stage = |pattern: &str| {
-            let rates = self.stages.iter().filter(|s| s.pattern == pattern).filter_map(|s| s.bytes_per_s);
-            rates.map(|e| e.value).reduce(f64::max)
-        };
-        if let (Some(read), Some(write)) = (stage("from-servers"), stage("to-servers")) {
-            return NetCeiling { read_bytes_per_s: Some(read), write_bytes_per_s: Some(write) };
-        }
-        let most = |of: &dyn Fn(&NetStage) -> Option<f64>| self.stages.iter().filter_map(of).reduce(f64::max);
-        let alone = |from: usize| {
-            move |s: &NetStage| match &s.lanes[..] {
-                [one] if one.from == from => one.bytes_per_s.map(|e| e.value),
-                _ => None,
-            }
-        };
-        if self.hosts.len() == 2 {
-            return NetCeiling { read_bytes_per_s: most(&alone(1)), write_bytes_per_s: most(&alone(0)) };
-        }
-        let all = most(&|s| s.bytes_per_s.map(|e| e.value));
-        NetCeiling { read_bytes_per_s: all, write_bytes_per_s: all }
     }
 }
 

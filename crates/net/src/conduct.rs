@@ -10,7 +10,7 @@ use plimsoll_model::{Finding, Level};
 use crate::error::NetError;
 use crate::host::now_ns;
 use crate::judge::{self, Measured};
-use crate::pattern::{NetPattern, PlannedStage, stages};
+use crate::pattern::{NetPattern, PlannedStage, part_of_cap, stages};
 use crate::secret::NetKey;
 use crate::wire::{DialOrder, LaneOrder, MOST_STREAMS, NetAnswer, NetOrder, NodeRecord, RunOrder, SLICE_NS};
 
@@ -179,6 +179,7 @@ pub fn conduct(
         measured_s: wish.measured.as_secs_f64(),
         max_gbps: wish.max_gbps,
         seed: wish.seed,
+        asked_by: record.asked.asked_by,
     };
     match came {
         Err(e) if record.stages.is_empty() => return Err(e),
@@ -278,9 +279,7 @@ fn whole_slices(time: Duration) -> u64 {
 
 /// What a lane may send, so that neither end has more than the cap over all its lanes of that direction.
 fn most_of_lane(stage: &PlannedStage, lane: (usize, usize), max_gbps: Option<f64>) -> Option<u64> {
-    let out = stage.lanes.iter().filter(|l| l.0 == lane.0).count();
-    let into = stage.lanes.iter().filter(|l| l.1 == lane.1).count();
-    max_gbps.map(|cap| (cap * 1e9 / 8.0 / out.max(into).max(1) as f64) as u64)
+    max_gbps.map(|cap| (part_of_cap(&stage.lanes, lane, cap) * 1e9 / 8.0) as u64)
 }
 
 fn open_and_run(

@@ -3,33 +3,20 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::net::{
-    Framing, HostLoad, InterfaceLoad, NetHost, NetLane, NetLimit, NetRecord, NetStage, RoundTrips, TcpFacts,
+    Framing, HostLoad, InterfaceLoad, NetHost, NetLane, NetRecord, NetStage, RoundTrips, TcpFacts,
 };
 use plimsoll_model::{Estimate, Finding, Level, Verdict};
 use plimsoll_stats::rate;
 
 use crate::address::interface_of;
 use crate::host::HostCounters;
+use crate::limit::{BesideLane, CORE_FULL, MOSTLY, limits};
 use crate::node::address;
 use crate::pattern::PlannedStage;
 use crate::plane::window;
-use crate::wire::{NodeRecord, RunOrder, SLICE_NS, StreamTold};
+use crate::wire::{NodeRecord, PingRecord, RunOrder, SLICE_NS, StreamTold};
 
 const SLICE_S: f64 = SLICE_NS as f64 / 1e9;
-/// From this part of the time on a core has nothing left. Guess: interrupts are not all counted.
-const CORE_FULL: f64 = 0.9;
-/// From this part on one that is below does not explain a rate. Guess.
-const CORE_FREE: f64 = 0.8;
-/// From this part of the busy time on a window or a buffer is what bound it: more than half of the time nothing else did.
-const MOSTLY: f64 = 0.5;
-/// From this part of the link's speed after framing on the link is full. Guess: shapers and clocks differ by a few parts of 1,000.
-const LINK_FULL: f64 = 0.95;
-/// The same of a cap that was given.
-const CAP_REACHED: f64 = 0.95;
-/// Of sent bytes; beyond it loss is worth a word.
-const LOSSY: f64 = 0.001;
-/// Streams that have something to send for a smaller part of the time are held up by their own program.
-const BUSY: f64 = 0.9;
 /// Of all CPU time; beyond it what was measured is the hypervisor's. As in the validity checks of other runs.
 const STOLEN: f64 = 0.10;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -130,13 +117,12 @@ pub fn stage(
 ) -> NetStage {
     let names = |i: usize| hosts.get(i).map_or_else(|| i.to_string(), |h| h.name.clone());
     let loads = host_loads(measured);
-    let lanes: Vec<NetLane> = (0..measured.lanes.len())
-        .map(|lane| {
-            let mut out = lane_of(measured, lane, hosts, &names);
-            out.limited_by = limits(&out, measured, &loads, hosts, max_gbps);
-            out
-        })
-        .collect();
+    let mut lanes: Vec<NetLane> =
+        (0..measured.lanes.len()).map(|lane| lane_of(measured, lane, hosts, &names)).collect();
+    // What goes through a link is known when all lanes are.
+    let seen = BesideLane { lanes: &lanes, loads: &loads, hosts, max_gbps };
+    let limited: Vec<_> = lanes.iter().map(|lane| limits(lane, &seen)).collect();
+    lanes.iter_mut().zip(limited).for_each(|(lane, limits)| lane.limited_by = limits);
     let void: Vec<&str> = lanes.iter().filter_map(|l| l.why.as_deref()).collect();
     let (bytes_per_s, why) = match void.first() {
         Some(why) => (None, Some(format!("{} of {} lanes have no rate: {why}", void.len(), lanes.len()))),
@@ -194,8 +180,10 @@ fn lane_of(measured: &Measured, lane: usize, hosts: &[NetHost], names: &dyn Fn(u
         receiver_limited_share: share(grown(|f| f.receiver_limited_us), busy_us),
         send_buffer_limited_share: share(grown(|f| f.send_buffer_limited_us), busy_us),
         busy_share: share(busy_us, Some(watched_us)).map(|s| s.min(1.0)),
-        idle: pings.and_then(|p| round_trips(&p.idle_us)),
-        loaded: pings.and_then(|p| round_trips(&p.loaded_us)),
+        sender_thread: busiest_thread(&senders),
+        receiver_thread: busiest_thread(&receivers),
+        idle: pings.and_then(idle),
+        loaded: pings.and_then(loaded),
         limited_by: Vec::new(),
         slices: receivers.iter().map(|s| s.slices.clone()).collect(),
         tcp: senders.iter().map(|s| s.tcp.iter().map(|(at, f)| (*at as f64 / 1e9, *f)).collect()).collect(),
@@ -207,12 +195,31 @@ fn watched_ns(tcp: &[(u64, TcpFacts)], order: &RunOrder) -> u64 {
     first.zip(tcp.last()).map_or(0, |(first, last)| last.0 - first)
 }
 
+fn busiest_thread(ends: &[&StreamTold]) -> Option<f64> {
+    ends.iter().filter_map(|s| s.thread_share).reduce(f64::max)
+}
+
+fn idle(p: &PingRecord) -> Option<RoundTrips> {
+    Some(RoundTrips { left_out: p.left_out[0], ..round_trips(&p.idle_us)? })
+}
+
+fn loaded(p: &PingRecord) -> Option<RoundTrips> {
+    Some(RoundTrips { left_out: p.left_out[1], unanswered: p.unanswered, ..round_trips(&p.loaded_us)? })
+}
+
 fn round_trips(us: &[u32]) -> Option<RoundTrips> {
     let mut sorted = us.to_vec();
     sorted.sort_unstable();
     let at = |q: f64| sorted[((sorted.len() as f64 * q).ceil() as usize).clamp(1, sorted.len()) - 1];
     let max_us = *sorted.last()?;
-    Some(RoundTrips { count: us.len() as u64, p50_us: at(0.5), p99_us: at(0.99), max_us })
+    Some(RoundTrips {
+        count: us.len() as u64,
+        p50_us: at(0.5),
+        p99_us: at(0.99),
+        max_us,
+        unanswered: 0,
+        left_out: 0,
+    })
 }
 
 /// What each host did.
@@ -229,6 +236,7 @@ fn host_loads(measured: &Measured) -> Vec<HostLoad> {
         let busy_s = cores.iter().map(|c| c[0]).sum::<f64>() / TICKS_PER_S;
         let all: f64 = cores.iter().map(|c| c[2]).sum();
         let part = |c: &[f64; 4], i: usize| if c[2] > 0.0 { c[i] / c[2] } else { 0.0 };
+        let packets = packet_core(cores.iter().map(|c| (part(c, 0), part(c, 3))));
         let window_s = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         HostLoad {
             host: *host,
@@ -238,6 +246,8 @@ fn host_loads(measured: &Measured) -> Vec<HostLoad> {
             machine_cpu_s_per_gib: (gib > 0.0).then(|| busy_s / gib),
             busiest_core: cores.iter().map(|c| part(c, 0)).reduce(f64::max),
             busiest_softirq: cores.iter().map(|c| part(c, 3)).reduce(f64::max),
+            packet_core_busy: packets.map(|c| c.0),
+            packet_core_softirq: packets.map(|c| c.1),
             process_cores: (window_s > 0.0).then(|| (after.process_s - before.process_s) / window_s),
             stolen_share: (all > 0.0).then(|| cores.iter().map(|c| c[1]).sum::<f64>() / all),
             softnet_dropped: after.softnet[0].saturating_sub(before.softnet[0]),
@@ -246,6 +256,14 @@ fn host_loads(measured: &Measured) -> Vec<HostLoad> {
         }
     };
     measured.nodes.iter().map(of).collect()
+}
+
+/// Of cores, each with the part of its time that it was busy and that it spent on packets: the one that may have bound a rate. Both
+/// figures are of one core: that another one is full says nothing of it.
+fn packet_core(cores: impl Iterator<Item = (f64, f64)>) -> Option<(f64, f64)> {
+    let is_full = |c: (f64, f64)| c.0 >= CORE_FULL && c.1 >= MOSTLY;
+    let rank = |c: (f64, f64)| (is_full(c), c.1);
+    cores.reduce(|a, b| if rank(b) > rank(a) { b } else { a })
 }
 
 /// USER_HZ, which is 100 on every platform that we run on.
@@ -269,135 +287,6 @@ fn interface_loads(before: &HostCounters, after: &HostCounters) -> Vec<Interface
         })
     };
     after.interfaces.iter().filter_map(one).collect()
-}
-
-/// What bound a lane, with what was seen.
-fn limits(
-    lane: &NetLane,
-    measured: &Measured,
-    loads: &[HostLoad],
-    hosts: &[NetHost],
-    max_gbps: Option<f64>,
-) -> Vec<NetLimit> {
-    let Some(rate) = lane.bytes_per_s.map(|e| e.value) else { return Vec::new() };
-    let limit = |kind: &str, text: String| NetLimit { kind: kind.into(), text };
-    let name = |i: usize| hosts.get(i).map_or("?", |h| h.name.as_str());
-    let load = |host: usize| loads.iter().find(|l| l.host == host);
-    let core = |host: usize| load(host).and_then(|l| l.busiest_core).unwrap_or(0.0);
-    let (out, into) = (
-        load(lane.from).and_then(|l| l.out_bytes_per_s).map_or(rate, |e| e.value),
-        load(lane.to).and_then(|l| l.in_bytes_per_s).map_or(rate, |e| e.value),
-    );
-    let mut found = Vec::new();
-    if let Some(cap) = max_gbps
-        && out.max(into) * 8e-9 >= cap * CAP_REACHED
-    {
-        found.push(limit(
-            "cap",
-            format!("--max-gbps {cap}: {:.3} Gbit/s of it was used", out.max(into) * 8e-9),
-        ));
-    }
-    if let Some(framing) = lane.framing {
-        for (host, interface, all, way) in
-            [(lane.from, &lane.from_interface, out, "out of"), (lane.to, &lane.to_interface, into, "into")]
-        {
-            let speed = hosts
-                .get(host)
-                .and_then(|h| h.interfaces.iter().find(|i| i.name == *interface)?.speed_mbit_per_s);
-            let used = speed.map(|s| all * 8e-6 / framing.line_share() / s as f64);
-            if let Some((speed, used)) = speed.zip(used).filter(|(_, used)| *used >= LINK_FULL) {
-                found.push(limit(
-                    "link",
-                    format!(
-                        "the link {way} {} ({interface}, {speed} Mbit/s): {:.0} % of it after framing",
-                        name(host),
-                        100.0 * used
-                    ),
-                ));
-            }
-        }
-    }
-    for (kind, host, what) in [("sender_cpu", lane.from, "sends"), ("receiver_cpu", lane.to, "receives")] {
-        let used = load(host)
-            .map_or((0.0, 0.0), |l| (l.process_cores.unwrap_or(0.0), l.busiest_softirq.unwrap_or(0.0)));
-        // A core that others keep busy says nothing of us.
-        if core(host) >= CORE_FULL && used.0.max(used.1) >= MOSTLY {
-            found.push(limit(kind, format!(
-                "the CPU of {}, which {what}: its busiest core was busy {:.0} % of the time; this test took {:.2} cores, and the kernel's work on packets at most {:.0} % of one",
-                name(host), 100.0 * core(host), used.0, 100.0 * used.1
-            )));
-        }
-    }
-    if let Some(share) = lane.receiver_limited_share.filter(|s| *s >= MOSTLY) {
-        let buffer = hosts.get(lane.to).map_or("", |h| h.receive_buffer.as_str());
-        found.push(limit(
-            "receiver_window",
-            format!(
-                "the receive window of {}: {:.0} % of the busy time (net.ipv4.tcp_rmem: {buffer})",
-                name(lane.to),
-                100.0 * share
-            ),
-        ));
-    }
-    if let Some(share) = lane.send_buffer_limited_share.filter(|s| *s >= MOSTLY) {
-        let buffer = hosts.get(lane.from).map_or("", |h| h.send_buffer.as_str());
-        found.push(limit(
-            "send_buffer",
-            format!(
-                "the send buffer of {}: {:.0} % of the busy time (net.ipv4.tcp_wmem: {buffer})",
-                name(lane.from),
-                100.0 * share
-            ),
-        ));
-    }
-    if found.is_empty() {
-        found.push(path_or_nothing(lane, measured, core(lane.from).max(core(lane.to))));
-    }
-    found
-}
-
-/// Where neither hosts nor windows explain a rate: the path, if the data says so.
-fn path_or_nothing(lane: &NetLane, _measured: &Measured, core: f64) -> NetLimit {
-    let limit = |kind: &str, text: String| NetLimit { kind: kind.into(), text };
-    let grows = lane.idle.zip(lane.loaded).map(|(idle, loaded)| {
-        format!(
-            "; the round trip of small messages grows from {} to {} us (median)",
-            idle.p50_us, loaded.p50_us
-        )
-    });
-    let lost =
-        lane.retransmitted_share.map_or(String::new(), |s| format!("; {:.2} % were sent again", 100.0 * s));
-    let evidence = format!("{}{lost}", grows.unwrap_or_default());
-    match lane.busy_share {
-        Some(busy) if busy >= BUSY && core < CORE_FREE => {
-            let lossy = lane.retransmitted_share.is_some_and(|s| s > LOSSY);
-            let (kind, what) = if lossy {
-                ("loss", "loss on the path")
-            } else {
-                ("path", "the path (a link, shaper or switch on it)")
-            };
-            limit(
-                kind,
-                format!(
-                    "{what}: data waited to be sent {:.0} % of the time, and neither window, buffer nor CPU (busiest core {:.0} %) held it back{evidence}",
-                    100.0 * busy,
-                    100.0 * core
-                ),
-            )
-        }
-        Some(busy) => limit(
-            "inconclusive",
-            format!(
-                "not clear: data waited to be sent {:.0} % of the time, and the busiest core was busy {:.0} %, with other work or with this{evidence}",
-                100.0 * busy,
-                100.0 * core
-            ),
-        ),
-        None => limit(
-            "inconclusive",
-            format!("not clear: this kernel does not tell why a connection waits{evidence}"),
-        ),
-    }
 }
 
 /// What is said of the whole: findings, sentences, and whether it holds.
@@ -444,6 +333,20 @@ pub fn conclude(record: &mut NetRecord) {
             );
             findings.push(Finding::new("N06", "cpu_bound", Level::Qualified, text));
         }
+        let cut = stage.lanes.iter().filter_map(|l| {
+            let left_out = l.idle.map_or(0, |r| r.left_out) + l.loaded.map_or(0, |r| r.left_out);
+            (left_out > 0).then_some((l, left_out))
+        });
+        for (lane, left_out) in cut {
+            let text = format!(
+                "{}: of the round trips of {} to {} the first {} are kept; {left_out} later ones are not in the figures.",
+                stage.title,
+                record.name_of(lane.from),
+                record.name_of(lane.to),
+                crate::ping::KEPT
+            );
+            findings.push(Finding::new("N09", "round_trips_cut", Level::Info, text));
+        }
         if let Some((how, by)) = plimsoll_stats::steady::moves(&totals(stage, record.asked.warmup_s), SLICE_S)
         {
             let text = format!(
@@ -465,6 +368,8 @@ pub fn conclude(record: &mut NetRecord) {
     }
     record.findings = findings;
     record.valid = !record.stages.is_empty() && record.findings.iter().all(|f| f.level != Level::Invalid);
+    // What was not done may have shown another rate: nothing is held against a part of a test.
+    record.valid &= !record.interrupted;
     record.sentences = crate::words::sentences(record);
 }
 
@@ -479,7 +384,6 @@ fn totals(stage: &NetStage, warmup_s: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::PingRecord;
 
     fn facts(at_s: u64, rwnd: u64, again: u64) -> (u64, TcpFacts) {
         let f = TcpFacts {
@@ -511,7 +415,8 @@ mod tests {
             ..HostCounters::default()
         };
         let before = HostCounters { cores: vec![[0; 4]], ..HostCounters::default() };
-        let pings = vec![PingRecord { lane: 0, idle_us: vec![100; 9], loaded_us: vec![2000; 99] }];
+        let pings =
+            vec![PingRecord { idle_us: vec![100; 9], loaded_us: vec![2000; 99], ..PingRecord::default() }];
         let node = |sends| NodeRecord {
             streams: vec![stream(sends)],
             pings: if sends { pings.clone() } else { vec![] },
@@ -564,6 +469,126 @@ mod tests {
         assert_eq!(kind(&measured(0, 0, 85), None), "inconclusive");
         assert_eq!(kind(&measured(0, 0, 10), Some(0.41)), "cap");
         assert_eq!(kind(&measured(0, 0, 10), Some(1.0)), "path");
+    }
+
+    /// 3 s of one core for this process, and one more core which another program keeps full.
+    fn beside_another() -> Measured {
+        let mut m = measured(0, 0, 10);
+        for node in m.nodes.values_mut() {
+            node.before.cores = vec![[0; 4]; 2];
+            node.after.cores = vec![[60, 0, 100, 10], [100, 0, 100, 0]];
+            node.after.process_s = 3.0;
+        }
+        m
+    }
+
+    #[test]
+    fn a_core_that_others_keep_full_is_not_what_bound_it() {
+        assert_eq!(kind(&beside_another(), None), "inconclusive");
+        let mut kernel = beside_another();
+        kernel.nodes.get_mut(&1).unwrap().after.cores[0] = [95, 0, 100, 60];
+        assert_eq!(kind(&kernel, None), "receiver_cpu");
+    }
+
+    #[test]
+    fn a_full_thread_of_ours_bounds_it_on_whatever_cores_it_ran() {
+        let mut m = measured(0, 0, 45);
+        m.nodes.get_mut(&1).unwrap().streams[0].thread_share = Some(0.97);
+        let stage = stage(&planned(), &m, &hosts(), None);
+        let limit = &stage.lanes[0].limited_by[0];
+        assert!(limit.kind == "receiver_cpu" && limit.text.contains("97 %"), "{limit:?}");
+        assert_eq!(stage.lanes[0].receiver_thread, Some(0.97));
+    }
+
+    /// A host of two NICs of 1000 Mbit/s, or two on one machine of one NIC: a lane of 600 Mbit/s from each address.
+    fn two_lanes(same_nic: bool) -> Vec<Vec<plimsoll_model::net::NetLimit>> {
+        let nic = |name: &str, address: &str| plimsoll_model::net::NetInterface {
+            name: name.into(),
+            address: address.into(),
+            speed_mbit_per_s: Some(1000),
+            ..Default::default()
+        };
+        let second = if same_nic { "eth0" } else { "eth1" };
+        let host = |boot: &str, interfaces| NetHost {
+            name: boot.into(),
+            boot_id: boot.into(),
+            interfaces,
+            ..NetHost::default()
+        };
+        let own = vec![nic("eth0", "10.0.0.1"), nic(second, "10.0.1.1")];
+        let other = |at: &str| vec![nic("eth0", at)];
+        let hosts = [
+            host("a", own.clone()),
+            host("b", other("10.0.0.2")),
+            host("c", other("10.0.1.2")),
+            host("a", own),
+        ];
+        let mut m = measured(0, 0, 10);
+        // The second agent of the machine sends the second lane.
+        let from = if same_nic { 3 } else { 0 };
+        m.lanes = vec![(0, 1), (from, 2)];
+        let of = |lane: u32, sends: bool, at: &str, m: &Measured| {
+            let mut node = m.nodes[&usize::from(!sends)].clone();
+            node.streams[0].lane = lane;
+            node.streams[0].local = at.into();
+            node.streams[0].slices = vec![7_500_000; 40];
+            node
+        };
+        let (first, second) = (of(0, true, "10.0.0.1:5", &m), of(1, true, "10.0.1.1:5", &m));
+        let (b, c) = (of(0, false, "10.0.0.2:6", &m), of(1, false, "10.0.1.2:6", &m));
+        m.nodes = [(0, first), (1, b), (2, c)].into();
+        if same_nic {
+            m.nodes.insert(3, second);
+        } else {
+            m.nodes.get_mut(&0).unwrap().streams.extend(second.streams);
+        }
+        let planned = PlannedStage { pattern: "out", title: String::new(), lanes: m.lanes.clone() };
+        stage(&planned, &m, &hosts, None).lanes.into_iter().map(|l| l.limited_by).collect()
+    }
+
+    #[test]
+    fn a_link_is_full_of_what_goes_through_that_interface() {
+        for limits in two_lanes(false) {
+            assert_eq!(limits[0].kind, "path", "64 % of each of two NICs: {limits:?}");
+        }
+        for limits in two_lanes(true) {
+            assert!(limits[0].kind == "link" && limits[0].text.contains("127 %"), "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn a_lane_at_its_part_of_the_cap_is_capped_whatever_the_others_do() {
+        let mut m = measured(0, 0, 10);
+        m.lanes = vec![(0, 1), (0, 2)];
+        let mut second = m.nodes[&1].clone();
+        second.streams[0].lane = 1;
+        second.streams[0].slices = vec![1_000_000; 40];
+        m.nodes.insert(2, second);
+        let sent = StreamTold { lane: 1, ..m.nodes[&0].streams[0].clone() };
+        m.nodes.get_mut(&0).unwrap().streams.push(sent);
+        let hosts =
+            ["a", "b", "c"].map(|n| NetHost { name: n.into(), boot_id: n.into(), ..NetHost::default() });
+        let planned = PlannedStage { pattern: "out", title: String::new(), lanes: m.lanes.clone() };
+        let kinds = |cap| {
+            stage(&planned, &m, &hosts, cap)
+                .lanes
+                .iter()
+                .map(|l| l.limited_by[0].kind.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(Some(0.82)), ["cap", "path"]);
+    }
+
+    #[test]
+    fn an_interrupted_test_is_not_valid() {
+        let mut record = crate::new_record("net-1".into(), "1", "", String::new());
+        record.hosts = hosts();
+        record.stages = vec![stage(&planned(), &measured(0, 0, 10), &hosts(), None)];
+        conclude(&mut record);
+        assert!(record.valid);
+        record.interrupted = true;
+        conclude(&mut record);
+        assert!(!record.valid);
     }
 
     #[test]

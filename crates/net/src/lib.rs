@@ -13,6 +13,7 @@ mod error;
 mod hello;
 mod host;
 mod judge;
+mod limit;
 mod node;
 mod pair;
 mod pattern;

@@ -62,6 +62,13 @@ pub struct PlannedStage {
     pub lanes: Vec<(usize, usize)>,
 }
 
+/// What a cap on each host leaves a lane, in the cap's unit: no end has more than the cap over all its lanes of that direction.
+pub fn part_of_cap(lanes: &[(usize, usize)], lane: (usize, usize), cap: f64) -> f64 {
+    let out = lanes.iter().filter(|l| l.0 == lane.0).count();
+    let into = lanes.iter().filter(|l| l.1 == lane.1).count();
+    cap / out.max(into).max(1) as f64
+}
+
 /// How often halves are drawn.
 pub const HALVES: usize = 5;
 
@@ -132,13 +139,17 @@ fn pairs(names: &[String]) -> Vec<PlannedStage> {
     for (i, forward) in rounds.into_iter().enumerate() {
         let backward: Vec<_> = forward.iter().map(|(a, b)| (*b, *a)).collect();
         let both: Vec<_> = forward.iter().chain(&backward).copied().collect();
+        // What such a pair carried is not what it carries alone: others are on the network meanwhile.
+        let pairs = forward.len();
+        let round =
+            |words: &str| format!("round {} of {n}, {pairs} disjoint pairs at the same time, {words}", i + 1);
         let title = |lanes: &[(usize, usize)], words: &str| match lanes {
             [(a, b)] => format!("{} to {}", names[*a], names[*b]),
-            _ => format!("round {} of {n}, {words}", i + 1),
+            _ => round(words),
         };
         let together = match &forward[..] {
             [(a, b)] => format!("{} and {}, both ways at once", names[*a], names[*b]),
-            _ => format!("round {} of {n}, both ways at once", i + 1),
+            _ => round("both ways at once"),
         };
         out.push(PlannedStage { pattern: "pairs", title: title(&forward, "one way"), lanes: forward });
         out.push(PlannedStage {
@@ -209,6 +220,21 @@ mod tests {
         let two = stages(NetPattern::Pairs, &names(2), &[], 1);
         let titles: Vec<_> = two.iter().map(|s| s.title.as_str()).collect();
         assert_eq!(titles, ["h0 to h1", "h1 to h0", "h0 and h1, both ways at once"]);
+    }
+
+    #[test]
+    fn a_round_says_how_many_pairs_are_at_the_same_time() {
+        let titles =
+            |n| stages(NetPattern::Pairs, &names(n), &[], 1).into_iter().map(|s| s.title).collect::<Vec<_>>();
+        assert_eq!(
+            titles(4)[..3],
+            [
+                "round 1 of 3, 2 disjoint pairs at the same time, one way",
+                "round 1 of 3, 2 disjoint pairs at the same time, the other way",
+                "round 1 of 3, 2 disjoint pairs at the same time, both ways at once"
+            ]
+        );
+        assert_eq!(titles(3)[0], "h1 to h2");
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl BulkStream {
         self.record.slices = vec![0; slices];
         self.record.tcp = Vec::with_capacity(slices / 10 + 4);
         self.record.ended = None;
+        self.record.thread_share = None;
         self.open = true;
     }
 
@@ -208,12 +209,19 @@ pub fn drive(streams: &mut [BulkStream], pool: &[u8], order: &RunOrder, stop: &A
     let mut slice = 0usize;
     let mut facts_at_ns = 0;
     let slices = (length_ns / SLICE_NS) as usize;
+    // When the window began and ended, and what this thread had taken of a CPU until then.
+    let mut taken: [Option<(u64, u64)>; 2] = [None; 2];
     while !stop.load(Ordering::Relaxed) {
         let since_ns = now_ns().saturating_sub(order.at_ns);
         if since_ns >= (slice as u64 + 1) * SLICE_NS && slice < slices {
             // What is there belongs to the slice that ends.
             each_receiver(streams, slice);
             slice = (since_ns / SLICE_NS) as usize;
+        }
+        for (at, from_ns) in taken.iter_mut().zip([order.warmup_ns, length_ns]) {
+            if at.is_none() && since_ns >= from_ns {
+                *at = Some((since_ns, thread_ns()));
+            }
         }
         if since_ns >= facts_at_ns && since_ns < length_ns + SLICE_NS {
             streams.iter_mut().for_each(|s| s.note(since_ns));
@@ -231,7 +239,19 @@ pub fn drive(streams: &mut [BulkStream], pool: &[u8], order: &RunOrder, stop: &A
             break;
         }
     }
+    if let [Some(first), Some(last)] = taken {
+        let share = (last.1 - first.1) as f64 / last.0.saturating_sub(first.0).max(1) as f64;
+        streams.iter_mut().for_each(|s| s.record.thread_share = Some(share));
+    }
     Ok(())
+}
+
+/// What this thread has taken of a CPU.
+fn thread_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives through the call; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// A stream that is ready.

@@ -149,6 +149,9 @@ pub struct StreamTold {
     pub peer: String,
     /// Of this end.
     pub congestion_control: String,
+    /// CPU time over the window of the thread that served it, and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_share: Option<f64>,
 }
 
 /// Round trips of small messages of a lane, microseconds.
@@ -159,6 +162,10 @@ pub struct PingRecord {
     pub lane: u32,
     /// Before the load.
     pub idle_us: Vec<u32>,
-    /// In the window.
+    /// In the window; those included that were to be asked while an answer was waited for.
     pub loaded_us: Vec<u32>,
+    /// Of the loaded ones: how many had no answer when the watch ended.
+    pub unanswered: u64,
+    /// How many more there were than are kept: before the load, and in the window.
+    pub left_out: [u64; 2],
 }

@@ -83,8 +83,12 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
         pairs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
         if let (Some(worst), Some(best)) = (pairs.first(), pairs.last()) {
             let median = rate(pairs[pairs.len() / 2]) * 8e-9;
+            let at_once = match record.pairs_at_once() {
+                0 | 1 => String::new(),
+                n => format!(", {n} disjoint pairs at the same time"),
+            };
             out.push(format!(
-                "Pairs: median {median:.3} Gbit/s, worst {}, best {}.",
+                "Pairs{at_once}: median {median:.3} Gbit/s, worst {}, best {}.",
                 named(record, worst),
                 named(record, best)
             ));
@@ -136,4 +140,37 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
 fn named(record: &NetRecord, l: &NetLane) -> String {
     let rate = l.bytes_per_s.map_or(0.0, |e| e.value * 8e-9);
     format!("{} to {} with {rate:.3} Gbit/s", record.name_of(l.from), record.name_of(l.to))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::net::NetHost;
+
+    use super::*;
+
+    #[test]
+    fn pairs_that_were_at_the_same_time_are_told_as_that() {
+        let mut record = crate::new_record("net-1".into(), "1", "", String::new());
+        record.hosts = ["a", "b", "c", "d"].map(|n| NetHost { name: n.into(), ..NetHost::default() }).into();
+        let lane = |from, to| NetLane {
+            from,
+            to,
+            bytes_per_s: Some(Estimate::symmetric(125e6, 1e6, 9.0)),
+            ..NetLane::default()
+        };
+        let lanes = vec![lane(0, 1), lane(2, 3)];
+        let stage = |lanes: &[NetLane]| NetStage {
+            pattern: "pairs".into(),
+            title: String::new(),
+            bytes_per_s: None,
+            why: None,
+            lanes: lanes.to_vec(),
+            hosts: Vec::new(),
+        };
+        record.stages = vec![stage(&lanes)];
+        let said = &sentences(&record)[0];
+        assert!(said.starts_with("Pairs, 2 disjoint pairs at the same time: median 1.000 Gbit/s"), "{said}");
+        record.stages = lanes.iter().map(|l| stage(std::slice::from_ref(l))).collect();
+        assert!(sentences(&record)[0].starts_with("Pairs: median"));
+    }
 }

@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_judge::against::{LABEL, NETWORK, OF_LABEL, READ_LABEL, RUN_LABEL, WRITE_LABEL};
-use plimsoll_model::Plan;
+use plimsoll_judge::against::{
+    LABEL, MACHINES_LABEL, NETWORK, OF_LABEL, QUALIFIED_LABEL, READ_BETWEEN_LABEL, READ_LABEL, RUN_LABEL,
+    SEPARATOR, WRITE_BETWEEN_LABEL, WRITE_LABEL,
+};
 use plimsoll_model::net::NetRecord;
 use plimsoll_model::plan::{TargetSpec, suite};
+use plimsoll_model::text::clean;
+use plimsoll_model::{Level, Plan};
 use plimsoll_report::fio::{self, Ceiling, Rates};
 use plimsoll_store::RunDir;
 
@@ -29,14 +33,15 @@ pub fn name(labels: &mut BTreeMap<String, String>, record: Option<&String>) {
 pub fn resolved(plan: &Plan, out: &OutputArgs) -> Result<Plan, Fault> {
     let Some(given) = plan.labels.get(LABEL) else { return Ok(plan.clone()) };
     let network = net_exec::stored(&runs_dir::root(out.runs_dir.as_deref()), given).ok().flatten();
-    let (run, rates) = match &network {
-        Some(record) => (record.id.clone(), of_network(record)?),
-        None => rates_of(given, out, common_path(plan).as_deref())?,
-    };
     let mut plan = plan.clone();
-    if network.is_some() {
-        plan.labels.insert(OF_LABEL.to_owned(), NETWORK.to_owned());
-    }
+    let (run, rates) = match &network {
+        Some(record) => {
+            let (rates, labels) = of_network(record)?;
+            plan.labels.extend(labels);
+            (record.id.clone(), rates)
+        }
+        None => rates_of(given, out, common_path(&plan).as_deref())?,
+    };
     let mut add = |label: &str, value: String| plan.labels.insert(label.to_owned(), value);
     add(RUN_LABEL, run);
     for (label, rate) in [(READ_LABEL, rates.read_bytes_per_s), (WRITE_LABEL, rates.write_bytes_per_s)] {
@@ -47,18 +52,31 @@ pub fn resolved(plan: &Plan, out: &OutputArgs) -> Result<Plan, Fault> {
     Ok(plan)
 }
 
-/// What a network test found, as it limits reads and writes of those that generated load.
-fn of_network(record: &NetRecord) -> Result<Rates, Fault> {
-    let ceiling = record.ceiling();
-    let rates =
-        Rates { read_bytes_per_s: ceiling.read_bytes_per_s, write_bytes_per_s: ceiling.write_bytes_per_s };
-    if !record.valid || rates == Rates::default() {
-        return Err(Fault::input(
-            format!("--ceiling {}: the network test has no rate that may be used", record.id),
-            "Run `plimsoll net` again.",
-        ));
+/// What a network test found, as it limits reads and writes of those that generated load; and labels with its conditions.
+fn of_network(record: &NetRecord) -> Result<(Rates, BTreeMap<String, String>), Fault> {
+    let ceiling = record
+        .usable_ceiling()
+        .map_err(|no| Fault::input(format!("--ceiling {}: {}", record.id, clean(&no.why)), no.remedy))?;
+    let mut labels = BTreeMap::from([(OF_LABEL.to_owned(), NETWORK.to_owned())]);
+    let mut add = |label: &str, text: String| labels.insert(label.to_owned(), clean(&text).into_owned());
+    for (label, rate) in [(READ_BETWEEN_LABEL, ceiling.read), (WRITE_BETWEEN_LABEL, ceiling.write)] {
+        if let Some(rate) = rate {
+            add(label, record.between(rate));
+        }
     }
-    Ok(rates)
+    add(MACHINES_LABEL, record.machines(&ceiling).join(SEPARATOR));
+    let qualified = record.findings.iter().filter(|f| f.level == Level::Qualified);
+    let mut qualified: Vec<String> = qualified.map(|f| format!("{} {}", f.code, f.name)).collect();
+    qualified.sort_unstable();
+    qualified.dedup();
+    if !qualified.is_empty() {
+        add(QUALIFIED_LABEL, qualified.join(SEPARATOR));
+    }
+    let rates = Rates {
+        read_bytes_per_s: ceiling.read.map(|r| r.bytes_per_s),
+        write_bytes_per_s: ceiling.write.map(|r| r.bytes_per_s),
+    };
+    Ok((rates, labels))
 }
 
 /// The place of all targets, where it is one.

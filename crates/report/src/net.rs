@@ -149,15 +149,28 @@ fn trips(r: Option<&RoundTrips>, of: fn(&RoundTrips) -> u32) -> String {
     r.map_or_else(|| MISSING.into(), |r| format!("{:.2}", f64::from(of(r)) / 1e3))
 }
 
-/// The lanes; of more than fit those of pairs that carried least.
+/// How pairs were measured, in words.
+pub fn pairs_at_once(record: &NetRecord) -> String {
+    match record.pairs_at_once() {
+        0 | 1 => "one pair at a time".into(),
+        n => format!("{n} disjoint pairs at the same time"),
+    }
+}
+
+/// The lanes; of more than fit those that carried least, of pairs where these were measured: the title says which.
 fn lanes(record: &NetRecord) -> Option<Table> {
     let mut all: Vec<(&str, &NetLane)> =
         record.stages.iter().flat_map(|s| s.lanes.iter().map(|l| (s.pattern.as_str(), l))).collect();
-    let title = if all.len() > WORST { "Lanes that carried least" } else { "Lanes" };
+    let mut title = "Lanes".to_owned();
     if all.len() > WORST {
         let rate = |l: &NetLane| l.bytes_per_s.map_or(0.0, |e| e.value);
         all.retain(|(pattern, _)| *pattern == "pairs" || !record.stages.iter().any(|s| s.pattern == "pairs"));
         all.sort_by(|a, b| rate(a.1).total_cmp(&rate(b.1)));
+        let of = if all.iter().all(|(pattern, _)| *pattern == "pairs") { " of pairs" } else { "" };
+        title = match all.len() {
+            n if n > WORST => format!("The {WORST} of {n} lanes{of} that carried least"),
+            _ => format!("Lanes{of}"),
+        };
         all.truncate(WORST);
     }
     let heads = [
@@ -172,7 +185,7 @@ fn lanes(record: &NetRecord) -> Option<Table> {
         ">loaded p99",
         "limited by",
     ];
-    let mut table = Table::new(title, 2, &heads);
+    let mut table = Table::new(&title, 2, &heads);
     for (pattern, l) in &all {
         let kinds: Vec<&str> = l.limited_by.iter().map(|x| x.kind.as_str()).collect();
         table.push(vec![
@@ -191,7 +204,7 @@ fn lanes(record: &NetRecord) -> Option<Table> {
     (!all.is_empty()).then(|| table.without_empty_columns())
 }
 
-/// Payload of each pair alone, from the row's host to the column's.
+/// Payload of each pair, from the row's host to the column's, beside as many others as the title says.
 fn matrix(record: &NetRecord) -> Option<Table> {
     let n = record.hosts.len();
     if !(3..=MOST_IN_MATRIX).contains(&n) || !record.stages.iter().any(|s| s.pattern == "pairs") {
@@ -200,7 +213,8 @@ fn matrix(record: &NetRecord) -> Option<Table> {
     let names: Vec<String> = record.hosts.iter().map(|h| clean(&h.name).into_owned()).collect();
     let heads: Vec<String> = names.iter().map(|name| format!(">to {name}")).collect();
     let heads: Vec<&str> = std::iter::once("from").chain(heads.iter().map(String::as_str)).collect();
-    let mut table = Table::new("Pairs, one direction at a time: Gbit/s", 1, &heads);
+    let title = format!("Pairs, {}, one direction: Gbit/s", pairs_at_once(record));
+    let mut table = Table::new(&title, 1, &heads);
     for (from, name) in names.iter().enumerate() {
         let cell = |to: usize| {
             let e = pair(record, from, to).and_then(|l| l.bytes_per_s);
@@ -214,7 +228,7 @@ fn matrix(record: &NetRecord) -> Option<Table> {
     Some(table)
 }
 
-/// The lane of a pair, measured alone.
+/// The lane of a pair in one direction, with [`pairs_at_once`].
 pub fn pair(record: &NetRecord, from: usize, to: usize) -> Option<&NetLane> {
     let pairs = record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes);
     pairs.into_iter().find(|l| (l.from, l.to) == (from, to))

@@ -46,7 +46,7 @@ fn text(raw: &str) -> String {
     escape(&clean(raw)).to_string()
 }
 
-/// What each pair carried alone: senders are rows. Nothing where there are two hosts only.
+/// What each pair carried in one direction, beside as many others as the caption says: senders are rows. Nothing where there are two hosts only.
 fn heat_map(record: &NetRecord) -> String {
     let n = record.hosts.len();
     let rate = |from: usize, to: usize| {
@@ -74,8 +74,9 @@ fn heat_map(record: &NetRecord) -> String {
         format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", names[from])
     };
     format!(
-        "<table class=\"heat\"><caption>Gbit/s of payload from the row's host to the column's, one direction of a pair at a time; slow: below \
+        "<table class=\"heat\"><caption>Gbit/s of payload from the row's host to the column's, one direction, {}; slow: below \
          80 % of the median</caption><thead><tr><td></td>{heads}</tr></thead><tbody>{}</tbody></table>",
+        net::pairs_at_once(record),
         (0..n).map(row).collect::<String>()
     )
 }
@@ -128,6 +129,38 @@ mod tests {
         assert_eq!(page.matches(" slow</td>").count(), 1);
         assert!(page.contains("&lt;b&gt;") && !page.contains("<b>") && !page.contains('\u{1b}'));
         assert!(page.contains("It &lt;carries&gt;.") && page.contains("content=\"plimsoll "));
+    }
+
+    #[test]
+    fn pairs_at_the_same_time_are_not_told_as_alone() {
+        let mut r = record();
+        let said = |r: &NetRecord| (net_html(r), crate::net_terminal(r, crate::Style::PLAIN));
+        let (page, shown) = said(&r);
+        assert!(page.contains("one direction, 6 disjoint pairs at the same time;"), "{page}");
+        assert!(shown.contains("Pairs, 6 disjoint pairs at the same time, one direction: Gbit/s"), "{shown}");
+        let lanes = std::mem::take(&mut r.stages[0].lanes);
+        let stage = r.stages[0].clone();
+        r.stages = lanes.into_iter().map(|l| NetStage { lanes: vec![l], ..stage.clone() }).collect();
+        let (page, shown) = said(&r);
+        assert!(page.contains("one direction, one pair at a time;"), "{page}");
+        assert!(shown.contains("Pairs, one pair at a time, one direction: Gbit/s"), "{shown}");
+    }
+
+    #[test]
+    fn the_table_of_lanes_says_which_they_are() {
+        let mut r = record();
+        let shown = |r: &NetRecord| net_html(r) + &crate::net_markdown(r);
+        assert!(!shown(&r).contains("that carried least"), "all of them");
+        let again = NetStage { pattern: "all-to-all".into(), ..r.stages[0].clone() };
+        r.stages.extend([again.clone(), again]);
+        assert!(
+            shown(&r).contains("Lanes of pairs") && !shown(&r).contains("that carried least"),
+            "6 of pairs, of 18"
+        );
+        r.stages[0].pattern = "all-to-all".into();
+        assert!(shown(&r).contains("The 12 of 18 lanes that carried least"), "{}", shown(&r));
+        r.stages.iter_mut().for_each(|s| s.pattern = "pairs".into());
+        assert!(shown(&r).contains("The 12 of 18 lanes of pairs that carried least"));
     }
 
     #[test]

@@ -181,7 +181,8 @@ fn test(a: &NetArgs) -> Result<Exit, Fault> {
             })?
             .collect();
         let mut pair = NetPair::connect(&at, &key, allowed(&a.allow_net)?, interrupt.asked_flag())?;
-        return measured(&mut pair, &wish, &a.output);
+        // Of the two this one asked: reads come to it, writes go from it.
+        return measured_as(&net::new_id().0, &mut pair, &wish, Some(0), &a.output);
     }
     let Some(fleet) = fleet_use::fleet()? else {
         return Err(Fault::input(
@@ -194,17 +195,20 @@ fn test(a: &NetArgs) -> Result<Exit, Fault> {
     let mut hosts = fleet.net(&id, &interrupt, &mut tell).map_err(plimsoll_run::RunError::from)?;
     wish.servers = hosts.servers();
     wish.labels = hosts.labels();
-    measured_as(&id, &mut hosts, &wish, &a.output)
+    measured_as(&id, &mut hosts, &wish, None, &a.output)
 }
 
-fn measured(hosts: &mut dyn NetHosts, wish: &NetWish, out: &OutputArgs) -> Result<Exit, Fault> {
-    measured_as(&net::new_id().0, hosts, wish, out)
-}
-
-/// Measures, keeps the record, and shows it.
-fn measured_as(id: &str, hosts: &mut dyn NetHosts, wish: &NetWish, out: &OutputArgs) -> Result<Exit, Fault> {
+/// Measures, keeps the record, and shows it. `asked_by`: the host that asked, where it is one of them.
+fn measured_as(
+    id: &str,
+    hosts: &mut dyn NetHosts,
+    wish: &NetWish,
+    asked_by: Option<usize>,
+    out: &OutputArgs,
+) -> Result<Exit, Fault> {
     let made_at = net::new_id().1;
-    let empty = new_record(id.to_owned(), env!("CARGO_PKG_VERSION"), env!("PLIMSOLL_COMMIT"), made_at);
+    let mut empty = new_record(id.to_owned(), env!("CARGO_PKG_VERSION"), env!("PLIMSOLL_COMMIT"), made_at);
+    empty.asked.asked_by = asked_by;
     let mut first = true;
     let record = conduct(hosts, wish, empty, &mut |text| {
         // What will be loaded is said in any case.
