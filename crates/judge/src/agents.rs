@@ -9,6 +9,8 @@ use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::{OpKind, Sample, SeriesCounts, SeriesId};
 use plimsoll_store::{HostSamples, RunAgent, RunData, StageAgent, StageData, Totals};
 
+use super::resources::Resources;
+
 /// One agent in a stage's window.
 #[derive(Debug)]
 pub struct AgentPart<'a> {
@@ -20,8 +22,6 @@ pub struct AgentPart<'a> {
     pub workers: u32,
     /// Ops in flight that it keeps at most; 0: not recorded.
     pub slots: u32,
-    /// Of its machine alone.
-    pub samples: &'a [Sample],
     /// Its workers' counts, step by step.
     pub points: &'a [ClientCounts],
     /// The same over the whole window.
@@ -48,7 +48,6 @@ pub fn of_window<'a>(data: &'a RunData, stage: &'a StageData, totals: &Totals) -
             stage: own,
             workers: own.workers,
             slots: own.slots,
-            samples: samples_of(data, agent),
             points: stage.agent_points(own, data.step_ns, from, to),
             client,
             done,
@@ -76,6 +75,28 @@ pub fn is_load(stage: &StageData, id: SeriesId) -> bool {
 
 pub fn samples_of<'a>(data: &'a RunData, agent: &RunAgent) -> &'a [Sample] {
     data.samples_of(agent).map_or(&[], |h| &h.samples)
+}
+
+/// Whether other agents of the run are on the same machine, whose samples hold the counters of one process only.
+pub fn shares_machine(data: &RunData, agent: &RunAgent) -> bool {
+    agent.samples.is_some() && data.agents.iter().filter(|a| a.samples == agent.samples).count() > 1
+}
+
+/// What its machine's counters say of one agent in a window.
+pub fn resources_of(data: &RunData, totals: &Totals, agent: &RunAgent, client: &ClientCounts) -> Resources {
+    let (samples, nics) = (samples_of(data, agent), &agent.host.machine.nics);
+    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
+    if !shares_machine(data, agent) {
+        return Resources::of(samples, nics, from, to);
+    }
+    let own_cpu_s = (client.cpu_ns > 0).then(|| client.cpu_ns as f64 / 1e9);
+    Resources::beside_others(samples, nics, (from, to), own_cpu_s)
+}
+
+/// Whether there are samples of each agent's process in the stage, and not of one of several on a machine.
+pub fn is_each_sampled(data: &RunData, stage: &StageData) -> bool {
+    let mut agents = stage.agents.iter().filter_map(|a| data.agents.get(a.agent));
+    is_sampled(data, stage) && !agents.any(|a| shares_machine(data, a))
 }
 
 /// Whether there are samples of each machine that the stage's agents are on.

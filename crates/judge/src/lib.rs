@@ -327,7 +327,7 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
         out.push(Finding::new("F10", "damaged_file", Level::Qualified, text));
     }
     out.extend(unread(data));
-    out.extend(roll::findings(data));
+    out.extend(roll::findings(data, totals));
     out.extend(data.environment.findings.iter().cloned());
     match data.end.as_deref() {
         None => {
@@ -336,6 +336,10 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             out.push(Finding::new("F11", "unfinished", Level::Qualified, text));
         }
         Some("done") => {}
+        Some(AGENT_LOST) if data.stages.iter().any(|s| s.void.is_none() && s.is_all_lost()) => {
+            let text = "The run ended with the loss of its last agent; nothing was measured after that.";
+            out.push(Finding::new("F11", "ended_by_loss", Level::Qualified, text));
+        }
         Some(AGENT_LOST) => {
             let text = "The run was ended when an agent was lost, as --on-agent-loss stop asks; nothing was measured \
                         after that.";
@@ -356,6 +360,10 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
     }
     for s in data.stages.iter().filter(|s| s.void.is_none() && !cells::is_pilot(data, s)) {
         if totals.iter().all(|t| t.window.stage != s.index) {
+            if let Some(lost) = roll::all_lost(s) {
+                out.push(lost);
+                continue;
+            }
             let when = if s.warmup_end_ns.is_none() { "in its warm-up" } else { "within one time slice" };
             let why = match s.stop_reason.as_deref() {
                 Some("ops" | "bytes") => {

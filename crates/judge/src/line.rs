@@ -11,7 +11,7 @@ use plimsoll_stats::littles_law::{LittlesLawCheck, Sums};
 use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
 
-use super::agents::{is_sampled, machines};
+use super::agents::{is_each_sampled, machines};
 use super::asked::nominal_size;
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
@@ -316,7 +316,8 @@ impl<'a> Line<'a> {
                 .map(|(agent, host)| Resources::of(&host.samples, &agent.host.machine.nics, from, to))
                 .collect();
             let sampled: Option<f64> = seen.iter().map(|r| r.process_cpu_s).sum();
-            c.cpu_s += sampled.filter(|_| is_sampled(data, p.stage)).unwrap_or(counts.cpu_ns as f64 / 1e9);
+            c.cpu_s +=
+                sampled.filter(|_| is_each_sampled(data, p.stage)).unwrap_or(counts.cpu_ns as f64 / 1e9);
             c.rss_bytes = c.rss_bytes.max(seen.iter().map(|r| r.rss_bytes).fold(0, u64::saturating_add));
             c.system_cpu += mean_of_known(seen.iter().map(|r| r.system_cpu)) * seconds;
             c.steal += mean_of_known(seen.iter().map(|r| r.steal)) * seconds;

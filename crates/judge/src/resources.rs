@@ -29,6 +29,29 @@ pub struct Resources {
 impl Resources {
     /// Over `[from_ns, to_ns)`; between samples, counters are taken to grow evenly. All of them are of one host.
     pub fn of(samples: &[Sample], nics: &BTreeMap<String, Option<u64>>, from_ns: u64, to_ns: u64) -> Self {
+        Self::seen(samples, nics, (from_ns, to_ns), |sampled_s| Some(sampled_s))
+    }
+
+    /// Of one of several agents on a machine: the samples hold the counters of the machine, and of one agent's process, whose ever that is.
+    /// `own_cpu_s`: CPU time that this agent's workers counted in the window. What others used is not known: most of it may be that of the
+    /// agents beside it.
+    pub fn beside_others(
+        samples: &[Sample],
+        nics: &BTreeMap<String, Option<u64>>,
+        (from_ns, to_ns): (u64, u64),
+        own_cpu_s: Option<f64>,
+    ) -> Self {
+        let seen = Self::seen(samples, nics, (from_ns, to_ns), |_| own_cpu_s);
+        Self { others_cpu: None, quota: None, ..seen }
+    }
+
+    /// `own`: what of a process's sampled CPU time over the window is looked at.
+    fn seen(
+        samples: &[Sample],
+        nics: &BTreeMap<String, Option<u64>>,
+        (from_ns, to_ns): (u64, u64),
+        own: impl Fn(f64) -> Option<f64>,
+    ) -> Self {
         debug_assert!(
             samples.windows(2).all(|w| w[0].host == w[1].host),
             "counters of two hosts do not subtract"
@@ -43,19 +66,21 @@ impl Resources {
         let mean = |i: usize| {
             (!cores.is_empty()).then(|| cores.iter().map(|c| c[i]).sum::<f64>() / cores.len() as f64)
         };
-        let process_cpu_s = b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / 1e9;
-        let own_cores = process_cpu_s / seconds;
-        let own_cpu = (!cores.is_empty()).then(|| (own_cores / cores.len() as f64).min(1.0));
+        let sampled_s = b.process_cpu_ns.saturating_sub(a.process_cpu_ns) as f64 / 1e9;
+        let process_cpu_s = own(sampled_s * scale);
+        let own_cores = process_cpu_s.map(|s| s / scale / seconds);
+        let own_cpu = own_cores.filter(|_| !cores.is_empty()).map(|own| (own / cores.len() as f64).min(1.0));
+        let most_of = |core: &[f64; 4]| Some(core[0].min(own_cores? + core[3]));
         Self {
-            process_cpu_s: Some(process_cpu_s * scale),
+            process_cpu_s,
             rss_bytes: inside.map(|s| s.process_rss_bytes).max().unwrap_or(0),
             system_cpu: mean(0),
             steal: mean(1),
-            busiest_core: cores.iter().map(|c| c[0].min(own_cores + c[3])).reduce(f64::max),
+            busiest_core: cores.iter().filter_map(most_of).reduce(f64::max),
             others_cpu: mean(0).zip(own_cpu).map(|(used, own)| (used - own).max(0.0)),
             own_cpu,
             nic_share: nic_share(a, b, nics, seconds),
-            quota: quota(a, b, own_cores, seconds),
+            quota: own_cores.and_then(|own| quota(a, b, own, seconds)),
         }
     }
 }

@@ -2,18 +2,18 @@
 
 use plimsoll_model::summary::{AgentSummary, LatencySummary};
 use plimsoll_model::{Finding, Level};
-use plimsoll_store::{Mark, RunAgent, RunData, SparseHistogram, StageAgent, StageData, Totals};
+use plimsoll_stats::judge::AGENT_LOST;
+use plimsoll_store::{AgentTotals, Mark, RunAgent, RunData, SparseHistogram, StageAgent, StageData, Totals};
 
-use super::agents::{is_load, samples_of};
-use super::resources::Resources;
+use super::agents::{is_load, resources_of};
 
-/// Of a record that has no end: an agent cuts a frame of its own record after a quarter of a second, and a slice is a tenth.
+/// Of an agent that was killed: it cuts a frame of its own record after a quarter of a second, and a slice is a tenth.
 const TAIL_S: u32 = 1;
 /// Names that are told at the most.
 const MOST_NAMED: usize = 8;
 
 /// Who is missing, and who is there though nobody told of it.
-pub fn findings(data: &RunData) -> Vec<Finding> {
+pub fn findings(data: &RunData, totals: &[Totals]) -> Vec<Finding> {
     if !data.is_several() {
         return Vec::new();
     }
@@ -54,6 +54,7 @@ pub fn findings(data: &RunData) -> Vec<Finding> {
         out.push(Finding::new("F17", "doubled_agents", Level::Invalid, text));
     }
     out.extend(delivered(data));
+    out.extend(table_of(data, totals));
     let strangers: Vec<&str> = data
         .clients()
         .filter(|h| data.agents.iter().all(|a| a.listed && a.host.machine.host != h.host))
@@ -68,6 +69,29 @@ pub fn findings(data: &RunData) -> Vec<Finding> {
         out.push(Finding::new("F17", "unlisted_hosts", Level::Info, text));
     }
     out
+}
+
+/// A stage of which nobody was left to see the end: its time is not what was asked for, whatever a loss is taken for.
+pub fn all_lost(stage: &StageData) -> Option<Finding> {
+    if !stage.is_all_lost() {
+        return None;
+    }
+    let lost = stage.agents.iter().filter_map(|a| a.lost_ns);
+    let (agents, until_ns) = (lost.clone().count(), lost.max().unwrap_or(stage.start_ns));
+    let after_s = |ns: u64| ns.saturating_sub(stage.start_ns) as f64 / 1e9;
+    let who = if agents == 1 { "The only agent" } else { "All agents" };
+    let were = if agents == 1 { "was" } else { "were" };
+    let asked = stage
+        .planned_ns
+        .map_or(String::new(), |end_ns| format!(", and the load was to last {:.1} s", after_s(end_ns)));
+    let text = format!(
+        "{who} of stage {} {were} lost: its record ends {:.1} s after the load began{asked}. Look at why, and measure again.",
+        stage.index + 1,
+        after_s(until_ns)
+    );
+    let missing =
+        stage.planned_ns.map(|end_ns| 1.0 - after_s(until_ns) / after_s(end_ns).max(f64::MIN_POSITIVE));
+    Some(Finding::new("V24", AGENT_LOST, Level::Invalid, text).measured(missing.unwrap_or(1.0).max(0.0), 0.0))
 }
 
 /// What agents had kept, and what was fetched of it after they, or their conductor, had been lost: one for each agent and stage.
@@ -88,7 +112,8 @@ fn delivered(data: &RunData) -> Vec<Finding> {
             "It is whole.".to_owned()
         } else {
             format!(
-                "It has no end, as of an agent that was killed: at most {TAIL_S} s of its load is not in it."
+                "It has no end: the agent was killed (then at most {TAIL_S} s of its load is not in it), or its disk was full \
+                 or its machine went down (then it may be more)."
             )
         };
         let text = format!(
@@ -110,19 +135,48 @@ fn list(names: &[&str]) -> String {
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// What each of several agents did, over all windows that count.
+/// Of the windows that count, those in which all agents were there that had a part in the load: only of these are shares of one time. All of
+/// them, where there is none of that kind.
+fn comparable<'a>(data: &RunData, totals: &'a [Totals]) -> Vec<&'a Totals> {
+    let has_all = |t: &&Totals| {
+        let stage = data.stages.iter().find(|s| s.index == t.window.stage);
+        stage.is_none_or(|s| s.has_all_before(t.window.to * data.grid_ns))
+    };
+    let with_all: Vec<&Totals> = totals.iter().filter(has_all).collect();
+    if with_all.is_empty() { totals.iter().collect() } else { with_all }
+}
+
+/// Which windows the table of agents is of, where it is not of all.
+fn table_of(data: &RunData, totals: &[Totals]) -> Option<Finding> {
+    let of = comparable(data, totals);
+    if of.len() == totals.len() {
+        return None;
+    }
+    let stages: Vec<String> = of.iter().map(|t| (t.window.stage + 1).to_string()).collect();
+    let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
+    let text = format!(
+        "The table of agents is of {} of {} stages ({}): in the others an agent was missing, and shares over unlike times do \
+         not compare.",
+        of.len(),
+        totals.len(),
+        list(&stages)
+    );
+    Some(Finding::new("F17", "agents_of_some_stages", Level::Info, text).measured(of.len() as f64, 0.0))
+}
+
+/// What each of several agents did, over all windows that count and had all of them in it.
 pub fn summaries(data: &RunData, totals: &[Totals]) -> Vec<AgentSummary> {
     if !data.is_several() {
         return Vec::new();
     }
     let mut sums: Vec<Sum> = data.agents.iter().map(|_| Sum::default()).collect();
-    for t in totals {
+    for t in comparable(data, totals) {
         let Some(stage) = data.stages.iter().find(|s| s.index == t.window.stage) else { continue };
         for own in &t.agents {
             let Some(sum) = sums.get_mut(own.agent) else { continue };
             sum.seconds += t.window.seconds(data.grid_ns);
             sum.client.merge(&own.client);
-            sum.saw(data, stage, t, own.agent);
+            sum.saw(data, stage, t, own);
             for s in own.series.iter().filter(|s| is_load(stage, s.id)) {
                 sum.ok = sum.ok.saturating_add(s.counts.ok());
                 sum.bytes = sum.bytes.saturating_add(s.counts.bytes_ok);
@@ -164,10 +218,9 @@ struct Sum {
 
 impl Sum {
     /// What its machine's counters say of a window.
-    fn saw(&mut self, data: &RunData, stage: &StageData, t: &Totals, agent: usize) {
-        let Some(agent) = data.agents.get(agent) else { return };
-        let (from, to) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
-        let r = Resources::of(samples_of(data, agent), &agent.host.machine.nics, from, to);
+    fn saw(&mut self, data: &RunData, stage: &StageData, t: &Totals, own: &AgentTotals) {
+        let Some(agent) = data.agents.get(own.agent) else { return };
+        let r = resources_of(data, t, agent, &own.client);
         // A simulated client costs what the simulation costs.
         let virtual_time = stage.spec.workloads.iter().any(|w| {
             data.plan.target_of(w).is_ok_and(|(_, t)| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)))

@@ -19,8 +19,7 @@ use super::ceiling::ceiling_for;
 use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
 use super::reads::judge_reads;
-use super::resources::Resources;
-use super::roll::start_skew_ns;
+use super::roll::{all_lost, start_skew_ns};
 use super::{law, unchecked};
 
 /// The findings on one stage's window, and what the checks looked at. `limiter_known`: see [`StageSeen::limiter_known`].
@@ -39,6 +38,7 @@ pub fn judge_stage(
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
     findings.extend(unchecked::findings(data, stage));
+    findings.extend(all_lost(stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
     let findings = losses_by_line(data, stage, lines, findings);
@@ -163,9 +163,8 @@ fn client_seen(
     machine: Machine,
 ) -> ClientSeen {
     let Machine { virtual_time, loopback } = machine;
-    let (from, to) = (totals.window.from * data.grid_ns, totals.window.to * data.grid_ns);
     let dt_s = data.step_ns as f64 / 1e9;
-    let r = Resources::of(part.samples, &part.agent.host.machine.nics, from, to);
+    let r = agents::resources_of(data, totals, part.agent, &part.client);
     let ceiling = ceiling_share(&part.agent.host.machine.ceiling, part, totals.window.seconds(data.grid_ns));
     let of_loads = |f: fn(&Done) -> u64| {
         part.done.iter().filter(|d| agents::is_load(stage, d.id)).map(f).fold(0, u64::saturating_add) as f64
@@ -238,6 +237,7 @@ fn lost(data: &RunData, stage: &StageData, totals: &Totals, part: &AgentPart<'_>
         damaged: part.agent.damaged,
         shared_s: stage.cut.map(|_| end.saturating_sub(from) as f64 / 1e9),
         stands: stage.cut.is_some() && may_stand(data),
+        all: stage.is_all_lost(),
     })
 }
 

@@ -433,8 +433,58 @@ fn counters_of_two_machines_are_never_mixed() {
     agents[1].intervals(&run);
     run.seal("done").unwrap();
     let (s, _) = judged(&run);
-    assert!((s.workloads[0].client.cpu_s - 6.0).abs() < 1e-3, "{:?}", s.workloads[0].client);
+    // And the process that was sampled is one of the two: what they used is what their workers counted.
+    assert!((s.workloads[0].client.cpu_s - 12.0).abs() < 1e-3, "{:?}", s.workloads[0].client);
     assert_eq!((s.agents[1].host.as_str(), wrong(&s)), ("node1", vec![]));
+}
+
+/// The sampled process is that of the first agent of a machine. Each agent's CPU is its own, and what the other used is no other work.
+#[test]
+fn of_agents_on_one_machine_each_has_its_own_cpu() {
+    let mut agents = fleet(3);
+    (agents[0].cpu, agents[1].cpu) = (0.4, 1.2);
+    agents[1].host = agents[0].host.clone();
+    let dir = tempfile::tempdir().unwrap();
+    let run = write(dir.path(), &agents, &agents[..1]);
+    agents[1].intervals(&run);
+    agents[2].intervals(&run);
+    agents[2].samples(&run);
+    run.seal("done").unwrap();
+    let (s, _) = judged(&run);
+    // Shares of four cores.
+    let cpu: Vec<f64> = s.agents.iter().map(|a| a.cpu_fraction.unwrap()).collect();
+    assert!(cpu.iter().zip([0.1, 0.3, 0.05]).all(|(a, b)| (a - b).abs() < 1e-3), "{cpu:?}");
+    // All of them, and not the first twice.
+    assert!((s.workloads[0].client.cpu_s - 30.0 * 1.8).abs() < 0.1, "{:?}", s.workloads[0].client);
+}
+
+/// Two stages, of which the second began without the agent that was lost in the first.
+#[test]
+fn the_table_of_agents_is_of_the_stages_that_had_all_of_them() {
+    let mut agents = fleet(3);
+    agents[1].slices = 150;
+    let dir = tempfile::tempdir().unwrap();
+    let run = write(dir.path(), &agents, &agents);
+    let data = run.load(&LoadOptions::default()).unwrap();
+    let windows = windows_of(&data);
+    let totals = run.totals(&windows.measured, windows.measured.len()).unwrap();
+    let whole = run.totals(&windows.whole, 0).unwrap();
+    // As the second stage is recorded: of the same times, and one agent has nothing of it.
+    let (mut two, mut of_two) = (data.clone(), totals.clone());
+    let mut after = two.stages[0].clone();
+    after.index = 1;
+    let lost = &mut after.agents[1];
+    (lost.lost_ns, lost.last_ns) = (Some(after.start_ns), None);
+    after.agents[1].workers = WORKERS;
+    two.stages.push(after);
+    let mut rest = totals[0].clone();
+    rest.window.stage = 1;
+    rest.agents.retain(|a| a.agent != 1);
+    of_two.push(rest);
+    let (s, _) = judge(&two, &of_two, &whole, &[]);
+    let told = s.findings.iter().find(|f| f.name == "agents_of_some_stages").unwrap();
+    assert!(told.text.contains("is of 1 of 2 stages (1)"), "{}", told.text);
+    assert!(s.agents.iter().all(|a| (a.share - 1.0 / 3.0).abs() < 0.01), "{:?}", s.agents);
 }
 
 #[test]

@@ -483,6 +483,17 @@ pub struct Stop {
     pub loops: Option<u32>,
 }
 
+impl Stop {
+    /// A measured part that is given no end lasts this long.
+    pub const DEFAULT: Span = Span(std::time::Duration::from_secs(30));
+
+    /// How long the measured part is to last; `None` where it ends by work, not by time.
+    pub fn lasts(&self) -> Option<Span> {
+        let is_endless = self.ops.is_none() && self.bytes.is_none() && self.loops.is_none();
+        self.duration.or(is_endless.then_some(Self::DEFAULT))
+    }
+}
+
 /// What written bytes look like.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -236,7 +236,7 @@ fn drive(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     InOrder,
-    /// An agent was lost, and the run was not to outlast that.
+    /// An agent was lost, and the run was not to outlast that, or it was the last.
     ByLoss,
 }
 

@@ -3,21 +3,36 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_lower::{self as lower, Agent};
 use plimsoll_model::plan::{ControllerSpec, Pacing, Stage, TargetSpec, Workload};
 use plimsoll_model::units::significant;
 use plimsoll_model::{HostFacts, Plan};
 
 /// Words that stand for a server that we start ourselves, on this machine.
 const OWN_SERVERS: [&str; 2] = ["embedded", "canned"];
+/// Of a load that is found out as it goes on nobody knows the bound.
+const SEARCH: &str = "a search, as many ops in flight as bring more, as fast as they are answered";
 
-/// One line, or none where nothing leaves the loopback. `reached`: endpoints by target, as far as they were found out; `machines`: where
-/// the agents are, one each; `alone`: this process is the agent.
+/// Who puts the load on.
+#[derive(Debug, Clone, Copy)]
+pub struct Crowd<'a> {
+    /// Where the agents are, one each.
+    pub machines: &'a [&'a HostFacts],
+    /// The agents.
+    pub roll: &'a [Agent],
+    /// This process is the agent.
+    pub alone: bool,
+}
+
+/// One line, or none where nothing leaves the loopback. `first`: the stage that is about to be made ready; `reached`: endpoints by target, as
+/// far as they were found out.
 pub fn peak(
     plan: &Plan,
+    first: &Stage,
     reached: &BTreeMap<String, Vec<String>>,
-    machines: &[&HostFacts],
-    alone: bool,
+    crowd: Crowd<'_>,
 ) -> Option<String> {
+    let Crowd { machines, alone, .. } = crowd;
     let far = far_targets(plan, reached);
     if far.is_empty() {
         return None;
@@ -33,18 +48,55 @@ pub fn peak(
     };
     let shown: Vec<&str> = hosts.iter().take(4).copied().collect();
     let more = if hosts.len() > 4 { format!(" and {} more", hosts.len() - 4) } else { String::new() };
+    let before = written_before(plan, first, &far, crowd.roll);
     Some(format!(
-        "load on {}{more} from {from}: {}; {}",
+        "load on {}{more} from {from}: {}{}; {}",
         shown.join(", "),
         offered.words(plan.controller.as_ref()),
+        before.map_or(String::new(), |text| format!("; {text}")),
         line_rate(machines, alone)
     ))
+}
+
+/// What is put there for a stage to read or delete, before its load: nothing paces it. Part of it may be there already.
+fn written_before(
+    plan: &Plan,
+    stage: &Stage,
+    far: &BTreeMap<&str, Vec<String>>,
+    roll: &[Agent],
+) -> Option<String> {
+    let (mut objects, mut most) = (0u64, 0u32);
+    for (i, w) in (0u16..).zip(&stage.workloads) {
+        let Ok((name, spec)) = plan.target_of(w) else { continue };
+        if !far.contains_key(name) || w.existing().is_some() {
+            continue;
+        }
+        let workers = lower::parts(plan, w, (name, spec), roll).len() as u32;
+        let keys = lower::key_plan(w, 0, i, workers);
+        for count in [keys.dataset, keys.victims].into_iter().filter(|n| *n > 0) {
+            let parts = lower::fill_parts(plan, w, count, roll).ok()?;
+            objects = objects.saturating_add(count);
+            most = most.max(parts.iter().map(|p| p.slots).sum());
+        }
+    }
+    let several = plan.controller.is_some() || plan.stages.len() > 1;
+    let when = if several { "before the first stage" } else { "before that" };
+    (objects > 0).then(|| {
+        let s = if objects == 1 { "" } else { "s" };
+        format!(
+            "{when} up to {} object{s} are written, up to {} at a time",
+            grouped(objects),
+            grouped(most.into())
+        )
+    })
 }
 
 /// What the load of a stage asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Offered {
     in_flight: u64,
+    /// How many workloads there are: a sweep sets the ops in flight of each.
+    workloads: u64,
     /// Absent: something is not paced.
     ops_per_s: Option<f64>,
     bytes_per_s: f64,
@@ -55,7 +107,7 @@ impl Offered {
     fn of(plan: &Plan, stage: &Stage, far: &BTreeMap<&str, Vec<String>>) -> Option<Self> {
         let goes_far = |w: &&Workload| plan.target_of(w).is_ok_and(|(name, _)| far.contains_key(name));
         let all: Vec<&Workload> = stage.workloads.iter().filter(goes_far).collect();
-        let none = Self { in_flight: 0, ops_per_s: Some(0.0), bytes_per_s: 0.0 };
+        let none = Self { in_flight: 0, workloads: 0, ops_per_s: Some(0.0), bytes_per_s: 0.0 };
         let add = |sum: Self, w: &&Workload| {
             let (ops, bytes) = match &w.pacing {
                 Pacing::Closed => (None, 0.0),
@@ -65,6 +117,7 @@ impl Offered {
             };
             Self {
                 in_flight: sum.in_flight + u64::from(w.in_flight()),
+                workloads: sum.workloads + 1,
                 ops_per_s: sum.ops_per_s.zip(ops).map(|(a, b)| a + b),
                 bytes_per_s: sum.bytes_per_s + bytes,
             }
@@ -76,6 +129,7 @@ impl Offered {
     fn or(self, other: Self) -> Self {
         Self {
             in_flight: self.in_flight.max(other.in_flight),
+            workloads: self.workloads.max(other.workloads),
             ops_per_s: self.ops_per_s.zip(other.ops_per_s).map(|(a, b)| a.max(b)),
             bytes_per_s: self.bytes_per_s.max(other.bytes_per_s),
         }
@@ -85,14 +139,18 @@ impl Offered {
         let in_flight = |n: u64| format!("{} ops in flight", grouped(n));
         match controller {
             Some(ControllerSpec::Sweep { concurrencies, .. }) if !concurrencies.is_empty() => {
-                let most = concurrencies.iter().max().map_or(self.in_flight, |n| u64::from(*n));
+                let most =
+                    concurrencies.iter().max().map_or(self.in_flight, |n| u64::from(*n) * self.workloads);
                 return format!("at most {}, as fast as they are answered", in_flight(most));
             }
             Some(ControllerSpec::Saturation { max_concurrency: Some(most), .. }) => {
                 return format!("at most {}, as fast as they are answered", in_flight(u64::from(*most)));
             }
+            Some(ControllerSpec::Sweep { sizes, .. }) if sizes.is_empty() => {
+                return SEARCH.into();
+            }
             Some(ControllerSpec::Saturation { .. } | ControllerSpec::Limits { .. }) => {
-                return "a search, as many ops in flight as bring more, as fast as they are answered".into();
+                return SEARCH.into();
             }
             _ => {}
         }
@@ -152,23 +210,29 @@ fn is_here(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// What their interfaces carry together: nobody can offer more.
+/// What their interfaces carry together: nobody can offer more, where the speed of each is known. Of a network card whose speed is not, what is
+/// known of the others is the least.
 fn line_rate(machines: &[&HostFacts], alone: bool) -> String {
-    let mut by_host: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut by_host: BTreeMap<(&str, &str), (u64, usize)> = BTreeMap::new();
     for m in machines {
-        let speeds = m.nics.iter().filter(|(name, _)| *name != "lo").filter_map(|(_, mbit)| *mbit);
-        by_host.insert((&m.host, &m.boot_id), speeds.sum());
+        let speeds = m.nics.iter().filter(|(name, _)| *name != "lo").map(|(_, mbit)| mbit.filter(|n| *n > 0));
+        let (known, unknown): (Vec<Option<u64>>, Vec<_>) = speeds.partition(Option::is_some);
+        // A machine that tells of none has one.
+        let unknown = unknown.len() + usize::from(known.is_empty() && unknown.is_empty());
+        by_host.insert((&m.host, &m.boot_id), (known.into_iter().flatten().sum(), unknown));
     }
     let whose = if alone { "its" } else { "their" };
-    let unknown = by_host.values().filter(|mbit| **mbit == 0).count();
-    let all: u64 = by_host.values().sum();
-    match unknown {
-        n if n == by_host.len() => format!("the speed of {whose} network is not known"),
-        0 => format!("{whose} network carries {} Gbit/s at most", significant(all as f64 / 1e3, 3)),
-        n => format!(
-            "their network carries {} Gbit/s at most, {n} of unknown speed not counted",
-            significant(all as f64 / 1e3, 3)
-        ),
+    let (all, unknown) = by_host.values().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let gbit = significant(all as f64 / 1e3, 3);
+    match (all, unknown) {
+        (0, _) => format!("the speed of {whose} network is not known"),
+        (_, 0) => format!("{whose} network carries {gbit} Gbit/s at most"),
+        (_, n) => {
+            let s = if n == 1 { "" } else { "s" };
+            format!(
+                "{whose} network carries {gbit} Gbit/s at least ({n} interface{s} of unknown speed beside)"
+            )
+        }
     }
 }
 
@@ -183,7 +247,7 @@ mod tests {
         .unwrap()
     }
 
-    const WORK: &str = "[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { get = 1 }\nconcurrency = 1200\n";
+    const WORK: &str = "[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { put = 1 }\nconcurrency = 1200\n";
 
     fn machine(host: &str, mbit: Option<u64>) -> HostFacts {
         let nics = [("lo".to_owned(), Some(99)), ("eth0".to_owned(), mbit)].into();
@@ -191,7 +255,16 @@ mod tests {
     }
 
     fn said(plan: &Plan, machines: &[HostFacts], alone: bool) -> Option<String> {
-        peak(plan, &BTreeMap::new(), &machines.iter().collect::<Vec<_>>(), alone)
+        let first = plan.stages.first().or_else(|| plan.controller.as_ref()?.templates().next()).unwrap();
+        let of = |(n, m): (usize, &HostFacts)| Agent {
+            name: format!("lg-{n}"),
+            host: m.host.clone(),
+            cores: 4,
+            beside: BTreeSet::new(),
+        };
+        let roll: Vec<Agent> = machines.iter().enumerate().map(of).collect();
+        let machines: Vec<&HostFacts> = machines.iter().collect();
+        peak(plan, first, &BTreeMap::new(), Crowd { machines: &machines, roll: &roll, alone })
     }
 
     #[test]
@@ -215,7 +288,8 @@ mod tests {
         let two = [machine("a", Some(25_000)), machine("b", None)];
         let told = said(&plan, &two, false).unwrap();
         assert!(
-            told.contains("from 2 agents") && told.contains("25.0 Gbit/s at most, 1 of unknown speed"),
+            told.contains("from 2 agents")
+                && told.contains("25.0 Gbit/s at least (1 interface of unknown speed beside)"),
             "{told}"
         );
         let same = [machine("a", Some(25_000)), machine("a", Some(25_000))];
@@ -236,5 +310,43 @@ mod tests {
             .replace("concurrency = 1200\n", "");
         let told = said(&plan("http://10.0.0.7:9000", &search), &[machine("a", None)], true).unwrap();
         assert!(told.contains("a search, as many ops in flight as bring more"), "{told}");
+    }
+
+    /// Of what is known of one network card nothing follows for the other.
+    #[test]
+    fn one_network_card_of_unknown_speed_leaves_no_bound() {
+        let mut one = machine("a", Some(10_000));
+        one.nics.insert("ib0".into(), None);
+        let told = said(&plan("http://10.0.0.7:9000", WORK), &[one], true).unwrap();
+        assert!(
+            told.ends_with("carries 10.0 Gbit/s at least (1 interface of unknown speed beside)"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_is_written_before_the_load_is_told_with_it() {
+        let two = [machine("a", Some(25_000)), machine("b", Some(25_000))];
+        let reads = WORK.replace("put = 1", "get = 1").replace("1200", "4");
+        let reads = format!("{reads}[stage.workload.object]\nobjects = 5000\n");
+        let told = said(&plan("http://10.0.0.7:9000", &reads), &two, false).unwrap();
+        assert!(
+            told.contains(": at most 4 ops in flight, as fast as they are answered; before that up to 5,000 objects are written, up to 16 at a time; their"),
+            "{told}"
+        );
+        // What is there already is written by nobody.
+        assert!(!said(&plan("http://10.0.0.7:9000", WORK), &two, false).unwrap().contains("written"));
+    }
+
+    #[test]
+    fn in_a_sweep_each_workload_has_its_ops_in_flight() {
+        let sweep = "[controller]\nkind = \"sweep\"\nops = [\"put\"]\nsizes = [\"4KiB\"]\nconcurrencies = [8, 64]\n[controller.template]\n";
+        let w = "[[controller.template.workload]]\nname = \"NAME\"\nmix = { put = 1 }\n";
+        let both = format!("{sweep}{}{}", w.replace("NAME", "a"), w.replace("NAME", "b"));
+        let told = said(&plan("http://10.0.0.7:9000", &both), &[machine("a", None)], true).unwrap();
+        assert!(told.contains("at most 128 ops in flight"), "{told}");
+        let found = both.replace("sizes = [\"4KiB\"]\nconcurrencies = [8, 64]", "sizes = []");
+        let told = said(&plan("http://10.0.0.7:9000", &found), &[machine("a", None)], true).unwrap();
+        assert!(told.contains("a search, as many"), "{told}");
     }
 }

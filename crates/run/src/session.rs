@@ -25,6 +25,7 @@ use crate::error::RunError;
 use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
+use crate::peak::Crowd;
 use crate::samples::Samples;
 use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
@@ -322,6 +323,10 @@ impl Session {
         let clock = if simulated { Clock::Virtual { start_ns: self.virtual_ns } } else { Clock::Real };
         let grid_ns = self.plan.options.grid.as_ns();
         let order = StageOrder { index, stage, epoch_ns: self.epoch_ns, grid_ns, clock, found: &found };
+        // Before anything is put there, too: to fill a data set is a load.
+        if !std::mem::replace(&mut self.peak_told, true) {
+            self.peak(stage).map(Event::Message).into_iter().for_each(&mut *events);
+        }
         let findings = self.prepare_files(index, stage, events)?;
         self.prepare_objects(index, stage, events)?;
         let mut endpoints = Vec::new();
@@ -341,9 +346,6 @@ impl Session {
             again: self.again,
             on_agent_loss: self.plan.options.on_agent_loss,
         };
-        if !std::mem::replace(&mut self.peak_told, true) {
-            self.peak().map(Event::Message).into_iter().for_each(&mut *events);
-        }
         let mut sinks = Sinks {
             streams: &mut self.streams,
             trace: self.trace.as_mut().map(|t| (t, &names as &dyn Names)),
@@ -364,14 +366,15 @@ impl Session {
         Ok(end)
     }
 
-    /// What the load is at most, where it leaves this machine.
-    fn peak(&self) -> Option<String> {
+    /// What the load is at most, where it leaves this machine. `first`: the stage that comes now.
+    fn peak(&self, first: &Stage) -> Option<String> {
         let reached = self.claims.iter().map(|(name, c)| (name.clone(), c.endpoint_names())).collect();
         let hosts = self.crew.hosts();
         let machines: Vec<&HostFacts> = hosts.iter().map(|h| &h.machine).collect();
         let alone = machines.is_empty();
         let machines = if alone { vec![&self.environment.machine] } else { machines };
-        crate::peak::peak(&self.plan, &reached, &machines, alone)
+        let crowd = Crowd { machines: &machines, roll: self.crew.roll(), alone };
+        crate::peak::peak(&self.plan, first, &reached, crowd)
     }
 
     /// What the workers found out about themselves and the servers.

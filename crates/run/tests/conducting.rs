@@ -344,22 +344,66 @@ fn a_search_that_lost_an_agent_is_void_however_a_loss_is_taken() {
     assert!(!run.finished().summary.valid);
 }
 
-/// The network is there again when the next stage begins.
+/// A stage of 21 s whose agents are cut off, each at its own time.
+fn cut_off_at(root: &Path, loss: &str, plan: &str, from_ns: &[u64]) -> Conducted {
+    let plan = plan.replace("duration = \"5s\"", "duration = \"20s\"");
+    let plan = plan.replace("[targets.s]", &format!("[options]\non_agent_loss = \"{loss}\"\n[targets.s]"));
+    let partitions = (0..)
+        .zip(from_ns)
+        .map(|(agent, from_ns)| Partition { agent, from_ns: *from_ns, to_ns: u64::MAX })
+        .collect();
+    let network = SimNetwork { partitions, patience_ns: S / 2, ..agents(from_ns.len() as u32) };
+    conduct(root, &plan, network)
+}
+
 #[test]
-fn a_stage_after_one_whose_agents_were_all_lost_begins_behind_what_they_did() {
+fn a_stage_that_lost_all_of_its_agents_is_void_however_a_loss_is_taken() {
     let dir = tempfile::tempdir().unwrap();
-    let cut = |agent| Partition { agent, from_ns: 2300 * MS, to_ns: 3 * S };
-    let partitions = (0..2).map(cut).collect();
-    let network = SimNetwork { partitions, patience_ns: S / 2, ..agents(2) };
+    // The only one; all at once; one after the other; all in the warm-up.
+    let cases: [&[u64]; 4] = [&[12 * S], &[12 * S, 12 * S], &[9 * S, 12 * S], &[S / 2, S / 2]];
+    for (loss, at) in ["invalid", "continue", "stop"].into_iter().flat_map(|l| cases.map(|c| (l, c))) {
+        let run = cut_off_at(dir.path(), loss, PLAN, at);
+        let (f, told) = (run.finished(), format!("{loss} {at:?}: {}", told(&run)));
+        assert!(!f.summary.valid && f.exit_code == 3, "{told}");
+        assert_eq!(run.data().end.as_deref(), Some("agent lost"), "{told}");
+        if loss == "stop" && at[0] < at[at.len() - 1] {
+            continue;
+        }
+        let all = f.summary.findings.iter().find(|f| f.code == "V24" && f.agent.is_none());
+        let all = all.unwrap_or_else(|| panic!("{told}"));
+        assert_eq!((all.name.as_str(), all.level), ("agent_lost", plimsoll_model::Level::Invalid));
+        let end_s = if at[0] < S { "0." } else { "12.0" };
+        assert!(all.text.contains(&format!("its record ends {end_s}")), "{told}");
+        assert!(all.text.contains("the load was to last 21.0 s"), "{told}");
+        assert!(f.summary.findings.iter().all(|f| f.name != "no_window"), "{told}");
+    }
+}
+
+/// What a loss is held against is the end that was planned, where nobody was left to see it.
+#[test]
+fn of_agents_that_were_lost_one_after_the_other_each_misses_what_was_planned() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = cut_off_at(dir.path(), "continue", PLAN, &[9 * S, 12 * S]);
+    let of = |agent: &str| {
+        let f = run.finished().summary.findings.iter().find(|f| f.agent.as_deref() == Some(agent));
+        f.unwrap_or_else(|| panic!("{}", told(&run)))
+    };
+    assert!(of("agent-0").text.contains("12.0 s before the end of the measured window"), "{}", told(&run));
+    assert!(of("agent-1").text.contains("9.0 s before the end of the measured window"), "{}", told(&run));
+    assert!(["agent-0", "agent-1"].iter().all(|a| of(a).level == plimsoll_model::Level::Invalid));
+}
+
+/// Agents that are lost are lost to all of the run: with nobody left there is no next stage.
+#[test]
+fn a_run_ends_with_the_loss_of_its_last_agent() {
+    let dir = tempfile::tempdir().unwrap();
     let stage = &PLAN[PLAN.find("[[stage]]").unwrap()..];
-    let run = conduct(dir.path(), &format!("{PLAN}{stage}"), network);
+    let two = format!("{PLAN}{}", stage.replace("name = \"w\"", "name = \"after\""));
+    let run = cut_off_at(dir.path(), "invalid", &two, &[12 * S, 12 * S]);
     assert_eq!(run.messages().iter().filter(|t| t.contains("is lost")).count(), 2, "{:?}", run.messages());
-    let data = run.data();
-    let lost = data.marks.iter().filter(|m| matches!(m, Mark::AgentLost { .. }));
-    let seen_until_ns = lost.map(Mark::at_ns).max().unwrap();
-    assert!((2 * S..=2300 * MS).contains(&seen_until_ns), "{seen_until_ns}");
-    assert!(data.stages[1].start_ns >= seen_until_ns, "{}", data.stages[1].start_ns);
-    assert!(data.stages[1].end_ns.is_some());
+    assert!(run.messages().iter().any(|t| t.ends_with("it was the last, and the run ends")));
+    assert_eq!((run.data().stages.len(), run.data().end.as_deref()), (1, Some("agent lost")));
+    assert!(told(&run).contains("The run ended with the loss of its last agent"), "{}", told(&run));
 }
 
 #[test]

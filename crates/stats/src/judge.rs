@@ -121,6 +121,8 @@ pub struct AgentLost {
     pub shared_s: Option<f64>,
     /// A result for that time is what was asked for.
     pub stands: bool,
+    /// So were all others: of the stage nothing stands.
+    pub all: bool,
 }
 
 /// What several workloads of one kind did together.

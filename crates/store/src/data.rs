@@ -98,6 +98,8 @@ pub struct StageData {
     pub stop_ns: Option<u64>,
     /// `duration`, `ops`, `bytes`, `controller`, `interrupted` or `failed`.
     pub stop_reason: Option<String>,
+    /// When no more ops were to be started. `None`: it ends by its work, or when a search has seen enough.
+    pub planned_ns: Option<u64>,
     /// The last op ended; of several agents the last. `None`: cut off before.
     pub end_ns: Option<u64>,
     /// Why it does not count, if it does not.

@@ -32,7 +32,10 @@ impl Plan {
             None => {}
             Some(ControllerSpec::Sweep { template, concurrencies, .. }) => {
                 times(template);
-                concurrencies.iter_mut().for_each(|c| *c = c.saturating_mul(agents));
+                // Depth is a job's, and the template's jobs are so many times as many now.
+                if !template.workloads.iter().all(is_on_files) {
+                    concurrencies.iter_mut().for_each(|c| *c = c.saturating_mul(agents));
+                }
             }
             Some(ControllerSpec::Saturation { template, then, max_concurrency, .. }) => {
                 times(template);
@@ -48,25 +51,54 @@ impl Plan {
         Ok(self)
     }
 
-    /// `64 in flight on each of 8 agents, 512 in all`: of the loads that the plan names; none where it is not of that kind.
+    /// `64 in flight on each of 8 agents, 512 in flight in all`: of the loads that will be; where a controller finds them, only whose the
+    /// figures are that were asked for. None where the plan is not of that kind.
     pub fn each_in_words(&self) -> Option<String> {
         let agents = self.options.each.filter(|n| *n > 0)?;
+        let finds_them = match &self.controller {
+            None | Some(ControllerSpec::Watch { .. }) => false,
+            Some(ControllerSpec::Sweep { sizes, concurrencies, .. }) => {
+                sizes.is_empty() && concurrencies.is_empty()
+            }
+            Some(ControllerSpec::Saturation { .. } | ControllerSpec::Limits { .. }) => true,
+        };
+        if finds_them {
+            return Some(format!(
+                "what was asked for is each of {agents} agents'; what is in flight, the run finds out, of all of them together"
+            ));
+        }
         let templates = self.controller.iter().flat_map(ControllerSpec::templates);
         let mut said: Vec<String> = Vec::new();
         for w in self.stages.iter().chain(templates).flat_map(|stage| &stage.workloads) {
-            let jobs = w.jobs.unwrap_or(1);
-            let all = u64::from(w.concurrency) * u64::from(jobs);
-            let mut text = format!("{} in flight", all / u64::from(agents));
+            let jobs = u64::from(w.jobs.unwrap_or(1));
+            let (least, most) = self.concurrencies_of(w);
+            let (least, most) = (u64::from(least) * jobs, u64::from(most) * jobs);
+            let mut text = format!("{} in flight", ends(least / u64::from(agents), most / u64::from(agents)));
             if let Some(rate) = rate_in_words(&w.pacing, f64::from(agents)) {
                 text.push_str(&format!(" and {rate}"));
             }
-            let text = format!("{text} on each of {agents} agents, {all} in flight in all");
+            let text = format!("{text} on each of {agents} agents, {} in flight in all", ends(least, most));
             if !said.contains(&text) {
                 said.push(text);
             }
         }
         Some(said.join("; "))
     }
+
+    /// The least and the most ops in flight (of each job) that a workload will have: those of a sweep take the place of its template's own.
+    fn concurrencies_of(&self, w: &Workload) -> (u32, u32) {
+        let swept: &[u32] = match &self.controller {
+            Some(ControllerSpec::Sweep { concurrencies, .. }) => concurrencies,
+            _ => &[],
+        };
+        let (least, most) = (swept.iter().min(), swept.iter().max());
+        least.copied().zip(most.copied()).unwrap_or((w.concurrency, w.concurrency))
+    }
+}
+
+/// `64`, or `1 to 64`.
+fn ends(least: u64, most: u64) -> String {
+    if least == most { most.to_string() } else { format!("{least} to {most}") }
 }
 
 /// A rate in so many parts.
@@ -142,6 +174,55 @@ mod tests {
         let read = Plan::from_toml(&all.to_toml()).unwrap();
         assert_eq!(read, all);
         assert!(read.for_each_of(2).unwrap_err().to_string().contains("8 agents"));
+    }
+
+    /// A plan with a controller, whose template has this workload.
+    fn controlled(controller: &str, workload: &str) -> Plan {
+        Plan::from_toml(&format!(
+            "version = 1\n[targets.t]\nkind = \"null\"\n[controller]\n{controller}\n[controller.template]\nwarmup = \"0s\"\n\
+             [[controller.template.workload]]\nname = \"w\"\n{workload}\n"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn of_a_sweep_the_loads_are_told_that_will_be_and_of_a_search_none() {
+        let said = |controller: &str, workload: &str| {
+            controlled(controller, workload).for_each_of(8).unwrap().each_in_words().unwrap()
+        };
+        let sweep = "kind = \"sweep\"\nops = [\"get\"]\nsizes = [\"4KiB\"]";
+        let get = "mix = { get = 1 }\nconcurrency = 5";
+        assert_eq!(
+            said(&format!("{sweep}\nconcurrencies = [64, 1, 8]"), get),
+            "1 to 64 in flight on each of 8 agents, 8 to 512 in flight in all"
+        );
+        assert_eq!(
+            said(&format!("{sweep}\nconcurrencies = [64]"), get),
+            "64 in flight on each of 8 agents, 512 in flight in all"
+        );
+        assert_eq!(said(sweep, get), "5 in flight on each of 8 agents, 40 in flight in all");
+        for finds in ["kind = \"sweep\"\nops = [\"get\"]\nsizes = []", "kind = \"saturation\""] {
+            let told = said(finds, "mix = { get = 1 }");
+            assert!(told.starts_with("what was asked for is each of 8 agents'"), "{told}");
+            assert!(!told.contains(|c: char| c.is_ascii_digit() && c != '8'), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_depths_of_a_sweep_of_devices_are_a_jobs_and_stay() {
+        let p = Plan::from_toml(
+            "version = 1\n[targets.t]\nkind = \"block\"\npath = \"/dev/sdz\"\n[controller]\nkind = \"sweep\"\n\
+             ops = [\"read\"]\nsizes = [\"4KiB\"]\nconcurrencies = [1, 16]\n[controller.template]\n\
+             [[controller.template.workload]]\nname = \"w\"\nmix = { read = 1 }\njobs = 2\n",
+        )
+        .unwrap();
+        let all = p.for_each_of(3).unwrap();
+        let Some(ControllerSpec::Sweep { template, concurrencies, .. }) = &all.controller else { panic!() };
+        assert_eq!((&concurrencies[..], template.workloads[0].jobs), (&[1, 16][..], Some(6)));
+        assert_eq!(
+            all.each_in_words().unwrap(),
+            "2 to 32 in flight on each of 3 agents, 6 to 96 in flight in all"
+        );
     }
 
     #[test]

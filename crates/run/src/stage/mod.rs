@@ -67,7 +67,7 @@ pub struct Sinks<'a> {
 pub struct StageEnd {
     pub observation: Observation,
     pub interrupted: bool,
-    /// An agent was lost, and the run is to end at that.
+    /// An agent was lost, and the run is to end at that, or it was the last.
     pub ended_by_loss: bool,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
@@ -252,7 +252,7 @@ impl<'a> Collector<'a> {
         let after_s = seen_until_ns.saturating_sub(self.start_ns) as f64 / 1e9;
         let then = match self.s.on_agent_loss {
             AgentLoss::Stop => "the run ends",
-            _ if self.lost.len() == self.s.roll.len() => "it was the last",
+            _ if self.is_all_lost() => "it was the last, and the run ends",
             _ => "the others go on with their own part of the load",
         };
         let text =
@@ -260,6 +260,11 @@ impl<'a> Collector<'a> {
         (sinks.events)(Event::Message(text));
         self.ended_by_loss |= self.s.on_agent_loss == AgentLoss::Stop;
         Ok(())
+    }
+
+    /// Nobody is left of those who had a part in the load; and who is lost is lost to all of the run.
+    fn is_all_lost(&self) -> bool {
+        !self.lost.is_empty() && self.workers.iter().all(|w| self.lost.contains_key(&w.id.agent))
     }
 
     /// Stores the slices that are complete. False: the controller has seen enough.
@@ -512,6 +517,7 @@ impl<'a> Collector<'a> {
             failed: sum(Series::failed),
             seconds: window_s,
         });
+        let ended_by_loss = self.ended_by_loss || self.is_all_lost();
         let observation = Observation {
             stage: self.s.order.stage.clone(),
             window_s,
@@ -528,7 +534,7 @@ impl<'a> Collector<'a> {
         Ok(StageEnd {
             observation,
             interrupted: self.interrupted,
-            ended_by_loss: self.ended_by_loss,
+            ended_by_loss,
             end_ns,
             facts,
             ring,

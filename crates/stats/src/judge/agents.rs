@@ -96,6 +96,7 @@ fn lost(l: &AgentLost, agent: &str) -> Finding {
     let damaged = if l.damaged { " (its file is damaged)" } else { "" };
     let again = "Measure again, with all agents or without this one";
     let then = match l.shared_s {
+        _ if l.all => "All others were lost, too.".to_owned(),
         None => format!("Its share is missing from the totals. {again}."),
         Some(s) if l.stands => format!(
             "The figures are of the {s:.1} s of the window in which all agents were there; what came after is in the \
@@ -111,7 +112,7 @@ fn lost(l: &AgentLost, agent: &str) -> Finding {
          window. {then}",
         l.at_s, l.missing_s
     );
-    let level = if l.stands { Level::Qualified } else { Level::Invalid };
+    let level = if l.stands && !l.all { Level::Qualified } else { Level::Invalid };
     Finding::new("V24", AGENT_LOST, level, text).measured(l.share, 0.0).of_agent(Some(agent))
 }
 

@@ -422,6 +422,7 @@ fn a_loss_that_is_taken_qualifies() {
         damaged: false,
         shared_s: Some(10.4),
         stands: true,
+        all: false,
     };
     s.clients[1].lost = Some(lost);
     let f = judge(&s).findings.remove(0);
@@ -434,6 +435,14 @@ fn a_loss_that_is_taken_qualifies() {
     s.clients[1].lost = Some(AgentLost { stands: false, ..lost });
     let f = judge(&s).findings.remove(0);
     assert!(f.level == Level::Invalid && f.text.contains("--on-agent-loss continue"), "{}", f.text);
+    // Where nobody is left, continue is no remedy.
+    s.clients[1].lost = Some(AgentLost { all: true, ..lost });
+    let f = judge(&s).findings.remove(0);
+    assert!(
+        f.level == Level::Invalid && f.text.ends_with("window. All others were lost, too."),
+        "{}",
+        f.text
+    );
 }
 
 /// What an agent did that was lost is not compared, and holds nobody else to it.
@@ -448,6 +457,7 @@ fn a_lost_agent_makes_the_stage_invalid_and_is_no_straggler() {
         damaged: true,
         shared_s: None,
         stands: false,
+        all: false,
     });
     assert_eq!(of_agents(&s), [said("V24", "lg-2")]);
     let f = judge(&s).findings.remove(0);

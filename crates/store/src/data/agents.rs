@@ -76,19 +76,37 @@ impl StageAgent {
 pub struct StageCut {
     /// The first of them was lost: nothing after that is looked at.
     pub at_ns: u64,
-    /// When its load was stopped in truth.
+    /// When its load was stopped in truth, or was to end, where nobody was left to stop.
     pub stop_ns: u64,
 }
 
 impl StageData {
-    /// When the first of several agents was lost, where that was before the load was stopped. In a run that was killed all of them end
-    /// somewhere: there only what was noticed while it ran is a loss.
+    /// Whether every agent that had a part in its load was lost while it ran: of how it ended nobody is left to tell.
+    pub fn is_all_lost(&self) -> bool {
+        let mut at_work = self.agents.iter().filter(|a| a.has_work()).peekable();
+        at_work.peek().is_some() && at_work.all(|a| a.lost_ns.is_some() && a.end_ns.is_none())
+    }
+
+    /// Whether no agent that had a part in its load was lost before `at_ns`. What was cut off where one was lost has them all.
+    pub fn has_all_before(&self, at_ns: u64) -> bool {
+        let is_known = |a: &StageAgent| self.stop_ns.is_some() || a.lost_ns.is_some();
+        self.cut.is_some() || !self.agents.iter().any(|a| is_known(a) && a.is_lost_before(at_ns))
+    }
+
+    /// Until when there was to be load: until it was stopped, or until its planned end, where nobody was left to stop.
+    fn asked_until_ns(&self) -> u64 {
+        let planned_ns = self.planned_ns.filter(|_| self.is_all_lost());
+        self.stop_ns.or(planned_ns).unwrap_or(self.last_ns)
+    }
+
+    /// When the first agent was lost, where that was before the load was stopped. In a run that was killed all of them end somewhere: there
+    /// only what was noticed while it ran is a loss. So it is of one that is alone.
     fn first_loss_ns(&self, grid_ns: u64) -> Option<u64> {
-        let is_stopped = self.stop_ns.is_some();
-        let stop_ns = self.stop_ns.unwrap_or(self.last_ns) / grid_ns * grid_ns;
-        let known = |a: &&StageAgent| is_stopped || a.lost_ns.is_some();
+        let is_known = self.stop_ns.is_some() && self.agents.len() > 1;
+        let stop_ns = self.asked_until_ns() / grid_ns * grid_ns;
+        let known = |a: &&StageAgent| is_known || a.lost_ns.is_some();
         let lost = self.agents.iter().filter(known).filter(|a| a.is_lost_before(stop_ns));
-        lost.map(StageAgent::seen_until_ns).min().filter(|_| self.agents.len() > 1)
+        lost.map(StageAgent::seen_until_ns).min()
     }
 
     /// The end of the time in which all agents were there, where it ends with a loss in the measured window: what is after that is of
@@ -102,7 +120,7 @@ impl StageData {
     fn up_to_a_loss(&self, grid_ns: u64) -> Option<Self> {
         let at_ns = self.all_until_ns(grid_ns)?;
         let mut cut = self.clone();
-        cut.cut = Some(StageCut { at_ns, stop_ns: self.stop_ns.unwrap_or(self.last_ns) });
+        cut.cut = Some(StageCut { at_ns, stop_ns: self.asked_until_ns() });
         cut.stop_ns = Some(at_ns);
         cut.stop_reason = Some("agent_lost".into());
         cut.last_ns = self.last_ns.min(at_ns);

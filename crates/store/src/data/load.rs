@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::Series;
 use plimsoll_model::interval::{ClientCounts, EndpointCounts};
+use plimsoll_model::plan::ControllerSpec;
+use plimsoll_model::{Plan, Series};
 
 use super::agents::Roll;
 use super::{AgentTotals, LoadOptions, Point, RunAgent, RunData, StageData, Totals, Window, samples};
@@ -41,12 +42,14 @@ impl RunDir {
                 _ => per_point = per_point.saturating_mul(4),
             }
         };
-        let (stages, marks, mut skipped, mut agents) = loader.finish();
+        let plan = self.plan()?;
+        let (mut stages, marks, mut skipped, mut agents) = loader.finish();
+        stages.iter_mut().for_each(|s| s.planned_ns = planned_ns(&plan, s));
         let hosts = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
         samples::assign(&mut agents, &hosts);
         Ok(RunData {
             id: env.id,
-            plan: self.plan()?,
+            plan,
             environment: env.environment,
             rerun: env.rerun,
             grid_ns,
@@ -238,6 +241,7 @@ impl Loader {
                 warmup_end_ns: None,
                 stop_ns: None,
                 stop_reason: None,
+                planned_ns: None,
                 end_ns: None,
                 void: None,
                 report: StageReport::default(),
@@ -386,6 +390,17 @@ impl Loader {
     fn finish(self) -> (Vec<StageData>, Vec<Mark>, Skipped, Vec<RunAgent>) {
         (self.stages.into_values().collect(), self.marks, self.skipped, self.roll.agents)
     }
+}
+
+/// When a stage's load was to end, where that is a time: counted from the end of the warm-up that it had.
+fn planned_ns(plan: &Plan, stage: &StageData) -> Option<u64> {
+    if let Some(ControllerSpec::Limits { .. }) = plan.controller {
+        return None;
+    }
+    let lasts = stage.spec.workloads.iter().map(|w| w.stop.lasts().map(|span| span.as_ns()));
+    let longest_ns = lasts.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
+    let warm_ns = stage.warmup_end_ns.unwrap_or(stage.start_ns.saturating_add(stage.spec.warmup.as_ns()));
+    Some(warm_ns.saturating_add(longest_ns))
 }
 
 /// Cells that the agents' own counts take up more when they reach to the `length`-th point.
