@@ -29,7 +29,7 @@ pub struct Resources {
 impl Resources {
     /// Over `[from_ns, to_ns)`; between samples, counters are taken to grow evenly. All of them are of one host.
     pub fn of(samples: &[Sample], nics: &BTreeMap<String, Option<u64>>, from_ns: u64, to_ns: u64) -> Self {
-        Self::seen(samples, nics, (from_ns, to_ns), |sampled_s| Some(sampled_s))
+        Self::seen(samples, nics, (from_ns, to_ns), Some)
     }
 
     /// Of one of several agents on a machine: the samples hold the counters of the machine, and of one agent's process, whose ever that is.
