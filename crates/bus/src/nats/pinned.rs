@@ -24,12 +24,7 @@ struct Pinned {
 
 /// A client's configuration that trusts that one certificate.
 pub fn client_config(pin: Pin) -> Result<ClientConfig, BusError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(Pinned { pin, provider: provider.clone() });
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| BusError::refused(format!("TLS cannot be set up: {e}"), "Report this"))?;
-    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    trusting(pin, |pinned| Arc::new(pinned))
 }
 
 /// Trusts whoever shows a certificate of this hash: as its own, or as that of the authority that signed its own for this host.
@@ -38,8 +33,15 @@ struct Shown(Pinned);
 
 /// A client's configuration that trusts that one certificate, and those that it signed.
 pub fn authority_config(pin: Pin) -> Result<ClientConfig, BusError> {
+    trusting(pin, |pinned| Arc::new(Shown(pinned)))
+}
+
+fn trusting(
+    pin: Pin,
+    verifier: impl FnOnce(Pinned) -> Arc<dyn ServerCertVerifier>,
+) -> Result<ClientConfig, BusError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(Shown(Pinned { pin, provider: provider.clone() }));
+    let verifier = verifier(Pinned { pin, provider: provider.clone() });
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| BusError::refused(format!("TLS cannot be set up: {e}"), "Report this"))?;
