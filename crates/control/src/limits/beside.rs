@@ -44,8 +44,8 @@ enum What {
     Other(OpKind),
     Both(OpKind),
     Doubled(Dimension),
-    /// The op that was probed, with as many in flight, from so many machines.
-    From(MachinesPart),
+    /// The op that was probed, with as many in flight, from half of the machines: what twice as many clients are held against.
+    HalfOfClients,
     /// One kind of the mix that was probed, by itself.
     Kind(OpKind),
     /// All kinds of the mix side by side, each with ops in flight of its own: none waits for another.
@@ -141,9 +141,7 @@ impl Beside {
         }
         for d in &self.asked.scope {
             match d {
-                Dimension::Client => {
-                    list.extend([MachinesPart::Half, MachinesPart::BothHalves].map(What::From));
-                }
+                Dimension::Client => list.extend([What::HalfOfClients, What::Doubled(*d)]),
                 _ => list.push(What::Doubled(*d)),
             }
         }
@@ -250,13 +248,16 @@ impl Beside {
             What::Alone => (format!("{} alone", first.name), vec![first]),
             What::Other(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Both(k) => (format!("{} and {k} together", first.name), vec![first.clone(), other(*k)]),
-            What::Doubled(d) => (format!("doubled: {}", d.name()), self.doubled(&first, *d)),
-            What::From(part) => {
-                let from = match part {
-                    MachinesPart::Half => "half of the machines",
-                    MachinesPart::BothHalves => "twice as many machines",
+            What::HalfOfClients => {
+                let half = Workload { machines: Some(MachinesPart::Half), ..first };
+                ("from half of the machines".into(), vec![half])
+            }
+            What::Doubled(d) => {
+                let name = match d {
+                    Dimension::Client => "from twice as many machines".into(),
+                    _ => format!("doubled: {}", d.name()),
                 };
-                (format!("from {from}"), vec![Workload { machines: Some(*part), ..first }])
+                (name, self.doubled(&first, *d))
             }
             What::Kind(k) => (format!("{k} alone"), vec![other(*k)]),
             What::Kinds => (
@@ -446,14 +447,9 @@ impl Beside {
     /// The plateau with two of a thing over that with one. `alone`: that of all machines, with one of anything else.
     fn ratio(&self, d: Dimension, alone: f64) -> Option<f64> {
         let sum = |what: &What| self.of(what).map(|r| r.iter().sum::<f64>());
-        match d {
-            // As many ops in flight from half of the machines: what is doubled is the clients, and nothing with them.
-            Dimension::Client => {
-                let half = sum(&What::From(MachinesPart::Half))?;
-                Some(sum(&What::From(MachinesPart::BothHalves))? / half)
-            }
-            _ => Some(sum(&What::Doubled(d))? / alone),
-        }
+        // As many ops in flight from half of the machines: what is doubled is the clients, and nothing with them.
+        let one = if d == Dimension::Client { sum(&What::HalfOfClients)? } else { alone };
+        Some(sum(&What::Doubled(d))? / one)
     }
 
     fn conclude_scope(&self, alone: f64, limit: &mut LimitSummary, findings: &mut Vec<Finding>) {
@@ -475,11 +471,7 @@ impl Beside {
             .left_out
             .0
             .iter()
-            .filter_map(|w| match w {
-                What::Doubled(d) => Some(*d),
-                What::From(_) => Some(Dimension::Client),
-                _ => None,
-            })
+            .filter_map(|w| if let What::Doubled(d) = w { Some(*d) } else { None })
             .collect();
         let text = match scope::open(&seen, &cut) {
             Some(text) => text,
@@ -522,7 +514,7 @@ impl What {
             Self::Alone => "the plateau again".into(),
             Self::Other(k) | Self::Both(k) => format!("whether {k} shares the limit"),
             Self::Doubled(d) => format!("whether the limit is per {}", d.name()),
-            Self::From(_) => "whether the limit is per client".into(),
+            Self::HalfOfClients => "whether the limit is per client".into(),
             Self::Kind(_) | Self::Kinds => "whether the kinds of the mix share the limit".into(),
         }
     }
