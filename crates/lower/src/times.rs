@@ -7,9 +7,6 @@ use plimsoll_model::units::Span;
 
 use crate::division::Division;
 
-/// A measured part that is given no end lasts this long.
-const DEFAULT_DURATION_NS: u64 = 30_000_000_000;
-
 /// Warm-up of a stage. A workload that ends by a number of ops, bytes or passes has none, unless one was asked for:
 /// the plan's default would eat the work that is to be measured.
 pub fn warmup_ns(stage: &Stage) -> u64 {
@@ -36,9 +33,7 @@ pub fn stop_rule(w: &Workload, warmup_ns: u64, part: &Division) -> StopRule {
 
 /// End of a workload's load after the start of its stage, where it ends by time.
 fn after_ns(w: &Workload, warmup_ns: u64) -> Option<u64> {
-    let s = &w.stop;
-    let endless = s.duration.is_none() && s.ops.is_none() && s.bytes.is_none() && s.loops.is_none();
-    s.duration.map(Span::as_ns).or(endless.then_some(DEFAULT_DURATION_NS)).map(|d| warmup_ns + d)
+    w.stop.lasts().map(|d| warmup_ns + d.as_ns())
 }
 
 /// Planned end of a stage's load after its start; `None` where it ends by work, not by time.
