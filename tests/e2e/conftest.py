@@ -256,6 +256,14 @@ def embedded(tmp_path_factory):
     end(process)
 
 
+@pytest.fixture
+def bucket_here(embedded):
+    """A bucket of the embedded server; it is gone after the test."""
+    bucket = new_bucket(embedded)
+    yield bucket
+    drop_bucket(bucket)
+
+
 @pytest.fixture(params=["minio", "versitygw", "embedded"])
 def server(request):
     return request.getfixturevalue(request.param)

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, drop_bucket, new_bucket, wait_until
+from conftest import BIN, wait_until
 
 AGENTS = ["lg-1", "lg-2", "lg-3"]
 LOAD = ["--size", "4KiB", "--concurrency", "6", "--warmup", "1s"]
@@ -44,13 +44,6 @@ def state(tmp_path):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     return {"XDG_RUNTIME_DIR": str(state)}
-
-
-@pytest.fixture
-def bucket_here(embedded):
-    bucket = new_bucket(embedded)
-    yield bucket
-    drop_bucket(bucket)
 
 
 @pytest.fixture

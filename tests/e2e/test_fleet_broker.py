@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import BIN, drop_bucket, new_bucket, wait_until
+from conftest import BIN, wait_until
 from nats_support import BROKERS, USER, Broker, Key, Spy, binary_of, operator_config, run
 
 LOAD = ["--size", "4KiB", "--concurrency", "4", "--warmup", "1s", "--duration", "2s", "--json"]
@@ -71,13 +71,6 @@ def agent(tmp_path):
     for process in started:
         process.terminate()
         process.wait(20)
-
-
-@pytest.fixture
-def bucket_here(embedded):
-    bucket = new_bucket(embedded)
-    yield bucket
-    drop_bucket(bucket)
 
 
 def findings(r):

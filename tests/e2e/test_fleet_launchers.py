@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BIN, ROOT, Server, drop_bucket, end, new_bucket, start_target, wait_until
+from conftest import BIN, ROOT, Server, end, new_bucket, start_target, wait_until
 from nats_support import Broker, binary_of
 
 LOAD = ["--size", "4KiB", "--concurrency", "4", "--warmup", "1s", "--duration", "2s"]
@@ -34,13 +34,6 @@ def fleet(plimsoll, home):
 
     yield call
     call("down", "--force")
-
-
-@pytest.fixture
-def bucket_here(embedded):
-    bucket = new_bucket(embedded)
-    yield bucket
-    drop_bucket(bucket)
 
 
 def free_port():

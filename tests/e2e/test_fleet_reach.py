@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import BIN, Result, drop_bucket, new_bucket, wait_until
+from conftest import BIN, Result, wait_until
 from test_fleet import Agent, intervals, measured
 
 NUMBERS = itertools.count()
@@ -86,13 +86,6 @@ def fleet(conductor, embedded, tmp_path):
     for agent in started.values():
         agent.end()
     conductor("fleet", "down", "--force")
-
-
-@pytest.fixture
-def bucket_here(embedded):
-    bucket = new_bucket(embedded)
-    yield bucket
-    drop_bucket(bucket)
 
 
 def keys(server):
