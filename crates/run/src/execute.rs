@@ -208,8 +208,13 @@ fn drive(
     let outcome = stages(&mut session, controller.as_mut(), options, events);
     let ended_by_loss = matches!(outcome, Ok(Ended::ByLoss));
     let interrupted = options.interrupt.is_requested();
+    let unheld = match &outcome {
+        Ok(Ended::Unheld(why)) => Some(why.clone()),
+        _ => None,
+    };
     let outcome = outcome.map_err(|e| e.unless_ended(interrupted));
     let end = match &outcome {
+        _ if unheld.is_some() => unheld.unwrap_or_default(),
         Ok(_) if interrupted => "interrupted".to_owned(),
         Ok(_) if ended_by_loss => AGENT_LOST.to_owned(),
         Ok(_) => "done".to_owned(),
@@ -233,11 +238,13 @@ fn drive(
 }
 
 /// How the stages of a run came to their end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Ended {
     InOrder,
     /// An agent was lost, and the run was not to outlast that, or it was the last.
     ByLoss,
+    /// Nobody kept others away any more from what the load was on, in words.
+    Unheld(String),
 }
 
 fn stages(
@@ -259,6 +266,9 @@ fn stages(
             ControlStep::Run(stage) => {
                 let end = session.stage(&stage, controller, events)?;
                 seen.push(end.observation);
+                if let Some(why) = end.unheld {
+                    return Ok(Ended::Unheld(why));
+                }
                 if end.ended_by_loss {
                     return Ok(Ended::ByLoss);
                 }
