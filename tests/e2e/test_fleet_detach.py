@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from conftest import BIN, wait_until
-from test_fleet import LOAD, fleet, over, state  # noqa: F401
+from test_fleet import LOAD, fleet, over  # noqa: F401
 
 DETACHED = ["--detach", "--duration", "5s", "--json"]
 

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 from conftest import wait_until
-from test_fleet import fleet, measured, over, state  # noqa: F401
+from test_fleet import fleet, measured, over  # noqa: F401
 
 BLOCK = ["--bs", "4KiB", "--pattern", "randwrite", "--runtime", "2s", "--json"]
 
