@@ -65,7 +65,7 @@ def test_it_is_stopped_by_name_and_what_fails_before_the_load_is_told_here(fleet
 
 def test_ctrl_c_ends_it_before_the_load_and_not_after(fleet, over, plimsoll, state, embedded, bucket_here, runs):  # noqa: F811
     """A group of processes of its own, as a shell makes one for each command."""
-    fleet("a")
+    agent = fleet("a")
     log = runs.parent / "said"
     with open(log, "w") as said:
         command = subprocess.Popen(
@@ -77,10 +77,11 @@ def test_ctrl_c_ends_it_before_the_load_and_not_after(fleet, over, plimsoll, sta
     os.killpg(command.pid, signal.SIGINT)
     assert command.wait(60) == 130, log.read_text()
     wait_until(lambda: "not in use" in plimsoll("fleet", "status", env=state).ok().out, 20, "the end")
-    r = over("object", "put", *bucket_here.flags(), *LOAD, "--detach", "--duration", "10h")
+    r = over("object", "put", *bucket_here.flags(), *LOAD, "--detach", "--duration", "10h", "--deadman", "2s")
     process = conductor_of(plimsoll, state)["process"]
     assert os.getpgid(process) == process, "no terminal's signal reaches it"
     # Killed, it says nothing: the command that waits says what to do.
     os.kill(process, signal.SIGKILL)
     r = plimsoll("fleet", "wait", env=state, timeout=60)
     assert r.code == 3 and "plimsoll fleet collect" in r.err, r.err
+    wait_until(lambda: agent.said().count("done with run") == 2, 60, agent.said())
