@@ -26,8 +26,11 @@ pub const ORDER_LIFE: Duration = Duration::from_secs(15);
 const BETWEEN_PROBES: Duration = Duration::from_millis(3);
 /// So long the last answers may be on their way: round the world and back, over a line that is slow as well.
 const LAST_ECHO: Duration = Duration::from_secs(1);
-/// Clocks that do not answer are no use. (Where agents may be silent for longer, so may their clocks.)
+/// Clocks that do not answer are no use: all are given up when none has answered for so long. (Where agents may be silent for longer, so
+/// may their clocks.)
 const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// However many there are, and however slowly they answer.
+const CLOCKS_AT_MOST: Duration = Duration::from_secs(120);
 /// Whether there is something to do is looked at so often.
 const TICK: Duration = Duration::from_millis(20);
 /// Clocks are compared again so often.
@@ -200,7 +203,7 @@ impl Link {
                 open = false;
             }
             if !open && asked.elapsed() >= CLOCKS_EVERY {
-                self.ask_clocks();
+                self.ask_clocks(|_| true);
                 (asked, open) = (Instant::now(), true);
             }
         }
@@ -253,10 +256,10 @@ impl Link {
     }
 
     /// A few questions to each agent's clock.
-    fn ask_clocks(&self) {
+    fn ask_clocks(&self, wanted: fn(&KnownAgent) -> bool) {
         let names: Vec<String> = {
             let mut inside = self.lock();
-            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none());
+            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none() && wanted(a));
             there.map(|a| (a.echoes.clear(), a.probes.clear(), a.name.clone()).2).collect()
         };
         for _ in 0..PROBES {
@@ -295,17 +298,21 @@ impl Link {
 
     /// Before a run: an error names whose clock does not answer.
     pub fn know_clocks(&self) -> Result<(), CrewError> {
-        let until = Instant::now() + CLOCK_PATIENCE.max(self.patience);
+        let begun = Instant::now();
+        let patience = CLOCK_PATIENCE.max(self.patience);
+        let silent = |since: Instant| self.lock().echoed.map_or(since, |at| at.max(since)).elapsed();
         loop {
-            self.ask_clocks();
+            // Those that are known are not asked again: a thousand on a busy machine would answer yesterday's questions for ever.
+            self.ask_clocks(|a| !a.fit.is_known());
             let asked = Instant::now();
-            while !self.clocks_have_answered() && asked.elapsed() < LAST_ECHO {
+            while !self.clocks_have_answered() && silent(asked) < LAST_ECHO {
                 std::thread::sleep(BETWEEN_PROBES);
             }
             self.weigh_echoes();
             let inside = self.lock();
             let Some(unknown) = inside.agents.iter().find(|a| !a.fit.is_known()) else { return Ok(()) };
-            if Instant::now() >= until {
+            let since = inside.echoed.map_or(begun, |at| at.max(begun));
+            if since.elapsed() >= patience || begun.elapsed() >= CLOCKS_AT_MOST {
                 return Err(CrewError::input(
                     format!("agent {}: its clock does not answer", unknown.name),
                     "Look whether it still runs, and run again",
