@@ -6,7 +6,8 @@ mod merge;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_engine::{Output, StopCause, WorkerEnd};
+use plimsoll_crew::FromAgent;
+use plimsoll_engine::{StopCause, WorkerEnd};
 use plimsoll_lower as lower;
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Event, RunSummary};
@@ -88,7 +89,7 @@ pub struct Ask<'a> {
     /// Told of what goes on.
     pub tell: &'a mut dyn FnMut(Event),
     /// Takes what comes, in order within a stage: agent's number, stage, output. An error ends that agent's part.
-    pub take: &'a mut dyn FnMut(u32, u32, Output) -> Result<(), String>,
+    pub take: &'a mut dyn FnMut(u32, u32, FromAgent) -> Result<(), String>,
 }
 
 /// What a collection did for one agent.
@@ -176,9 +177,9 @@ pub fn fetch_into(
         fetching.insert(l.number, Fetching::new(run, l)?);
     }
     let latest = latest_slice(run)?;
-    let mut take = |number: u32, stage: u32, output: Output| {
+    let mut take = |number: u32, stage: u32, came: FromAgent| {
         let Some(f) = fetching.get_mut(&number) else { return Ok(()) };
-        f.take(stage, output, latest).map_err(|e| e.to_string())
+        f.take(stage, came, latest).map_err(|e| e.to_string())
     };
     let ask =
         Ask { run: &run.id(), lacking: &lacking, patient, interrupt, tell: &mut *tell, take: &mut take };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_engine::{ArmedStage, Output, WorkerEnd};
+use plimsoll_engine::{ArmedStage, WorkerEnd};
 
 use super::load::LocalLoad;
 use crate::error::CrewError;
@@ -63,7 +63,7 @@ impl Load for NoLoad {
         None
     }
 
-    fn recycle(&mut self, _: Output) {}
+    fn recycle(&mut self, _: Arrival) {}
 
     fn stop(&mut self) {}
 

@@ -467,7 +467,7 @@ fn follow(
                 engagement.wait_until_taken(outputs);
             }
             told.pass_on(engagement, load.as_mut());
-            load.recycle(output);
+            load.recycle(Arrival::Output(output));
         }
         told.pass_on(engagement, load.as_mut());
         engagement.stream(|stream| stream.cut_if_due(own));

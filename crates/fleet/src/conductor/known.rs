@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use plimsoll_crew::Arrival;
-use plimsoll_engine::Output;
+use plimsoll_crew::{Arrival, FromAgent};
 use plimsoll_model::{Event, Sample};
 
 use super::holds::{SharedThing, Watched};
@@ -157,8 +156,8 @@ impl StagePart {
     }
 
     /// An output goes to the collector.
-    pub fn gives(&mut self, output: &Output) {
-        let weight = record::weight(output);
+    pub fn gives(&mut self, came: &FromAgent) {
+        let weight = record::weight(came);
         self.weights.push_back(weight);
         self.weight += weight;
         self.given += 1;

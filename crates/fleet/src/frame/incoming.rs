@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use plimsoll_crew::Inbox;
-use plimsoll_engine::{Output, WorkerEnd};
+use plimsoll_crew::{FromAgent, Inbox};
+use plimsoll_engine::WorkerEnd;
 use plimsoll_model::OpKind;
 
 use super::hash::StreamHash;
@@ -97,7 +97,7 @@ impl Incoming {
     }
 
     /// The next output in order, if all of it is there.
-    pub fn next_output(&mut self) -> Option<Output> {
+    pub fn next_output(&mut self) -> Option<FromAgent> {
         while !self.is_over() {
             match record::take(&self.buffer[self.used..], self.agent) {
                 Ok(Some((record, length))) => {
@@ -120,11 +120,11 @@ impl Incoming {
         None
     }
 
-    fn took(&mut self, record: StreamRecord, at: Range<usize>) -> Option<Output> {
+    fn took(&mut self, record: StreamRecord, at: Range<usize>) -> Option<FromAgent> {
         match record {
-            StreamRecord::Output(output) => {
+            StreamRecord::FromAgent(output) => {
                 self.hash.update(&self.buffer[at]);
-                if let Output::Interval { worker, interval } = &output {
+                if let FromAgent::Interval { worker, interval } = &output {
                     // Parts are no ops of their own.
                     let ops = interval.series.iter().filter(|s| s.id.kind != OpKind::UploadPart);
                     let begun = self.begun.entry(worker.worker).or_default();
@@ -275,7 +275,7 @@ mod tests {
         for index in 0..3 {
             let interval = Box::new(Interval::empty(index));
             put_output(
-                &Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval },
+                &plimsoll_engine::Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval },
                 &mut content,
             );
         }
@@ -289,10 +289,10 @@ mod tests {
         // All of them came: none is asked for again.
         assert_eq!(incoming.wanted(), (vec![], frames.len() as u64));
         let first = incoming.next_output();
-        assert!(matches!(first, Some(Output::Interval { interval, .. }) if interval.index == 0));
+        assert!(matches!(first, Some(FromAgent::Interval { interval, .. }) if interval.index == 0));
         assert!(incoming.waiting_bytes > 0, "what is behind it waits still");
         let rest: Vec<u64> = std::iter::from_fn(|| incoming.next_output())
-            .map(|o| if let Output::Interval { interval, .. } = o { interval.index } else { 99 })
+            .map(|o| if let FromAgent::Interval { interval, .. } = o { interval.index } else { 99 })
             .collect();
         assert_eq!((rest, incoming.waiting_bytes), (vec![1, 2], 0));
         assert_eq!((incoming.in_order(), incoming.broken()), (frames.len() as u64, None));

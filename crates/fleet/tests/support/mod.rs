@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Identity, MemoryBus, Weather};
-use plimsoll_engine::Output;
+use plimsoll_crew::FromAgent;
 use plimsoll_fleet::{
     AgentOptions, Bounds, Choice, Fleet, FleetAgent, FleetOptions, Present, read_own_record, roll_call,
 };
@@ -236,11 +236,11 @@ fn slices_of(dirs: &[PathBuf], number: u32, first: &BTreeMap<u32, u64>) -> Vec<(
     let mut slices: BTreeMap<u64, Interval> = BTreeMap::new();
     for dir in dirs {
         let stages = read_own_record(&dir.join("frames"), number).unwrap();
-        let of_stage = |(stage, outputs): (u32, Vec<Output>)| outputs.into_iter().map(move |o| (stage, o));
+        let of_stage = |(stage, outputs): (u32, Vec<FromAgent>)| outputs.into_iter().map(move |o| (stage, o));
         for (stage, output) in stages.into_iter().flat_map(of_stage) {
-            let Output::Interval { interval, .. } = output else { continue };
+            let FromAgent::Interval { interval, .. } = output else { continue };
             let index = interval.index.max(first.get(&stage).copied().unwrap_or(0));
-            slices.entry(index).or_insert_with(|| Interval::empty(index)).merge(&interval);
+            slices.entry(index).or_insert_with(|| Interval::empty(index)).merge(&interval.to_form());
         }
     }
     slices.into_iter().collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use plimsoll_engine::Output;
+use plimsoll_fleet::FromAgent;
 use plimsoll_fleet::read_own_record;
 use plimsoll_model::{Interval, OpKind, Outcome};
 use plimsoll_store::{Record, RunDir, SparseInterval};
@@ -47,9 +47,9 @@ pub fn tally(a: &TallyArgs) -> Result<Exit, Fault> {
     if own.is_file() {
         for (stage, outputs) in read_own_record(&own, 0)? {
             for output in outputs {
-                let Output::Interval { interval, .. } = output else { continue };
+                let FromAgent::Interval { interval, .. } = output else { continue };
                 let key = (String::new(), stage, interval.index);
-                all.entry(key).or_default().add(&interval.to_form());
+                all.entry(key).or_default().add(&interval);
             }
         }
     } else {

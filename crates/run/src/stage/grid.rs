@@ -33,13 +33,13 @@ impl GridMerge {
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
-    pub fn offer(&mut self, worker: usize, interval: &Interval) {
+    pub fn offer(&mut self, worker: usize, interval: &SparseInterval) {
         let agent = self.agents[worker];
         self.next[worker] = Some(interval.index + 1);
         self.newest = self.newest.max(interval.index);
         let index = interval.index.max(self.first);
         let empty = || SparseInterval::empty(index);
-        self.pending.entry((index, agent)).or_insert_with(empty).merge(&interval.to_form());
+        self.pending.entry((index, agent)).or_insert_with(empty).merge(interval);
     }
 
     /// A worker has ended and hands over nothing more.
@@ -97,12 +97,13 @@ mod tests {
     use plimsoll_model::{OpKind, Series, SeriesId};
     use proptest::prelude::*;
 
-    fn slice(index: u64, ok: u64) -> Interval {
+    fn slice(index: u64, ok: u64) -> SparseInterval {
         let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Null };
         let mut s = Series::new(id, SeriesShape::default());
         s.counts.outcomes[0] = ok;
         s.response.record(ok + 1);
-        Interval { index, series: vec![s], client: ClientCounts { workers: 1, ..ClientCounts::default() } }
+        let client = ClientCounts { workers: 1, ..ClientCounts::default() };
+        Interval { index, series: vec![s], client }.to_form()
     }
 
     fn drain(g: &mut GridMerge) -> Vec<(u64, u64, u32)> {

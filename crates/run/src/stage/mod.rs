@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
-use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
-use plimsoll_engine::{Clock, Output, WorkerEnd};
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load, StageOrder};
+use plimsoll_engine::{Clock, Output, TraceChunk, WorkerEnd};
 use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{AgentLoss, Stage};
-use plimsoll_model::{Finding, Interval, Series};
+use plimsoll_model::{Finding, Interval, Series, WorkerId};
 use plimsoll_setup::Interrupt;
-use plimsoll_store::Mark;
+use plimsoll_store::{Mark, SparseInterval};
 
 use crate::error::RunError;
 use crate::remark::clock_time;
@@ -185,7 +185,15 @@ impl<'a> Collector<'a> {
     ) -> Result<Vec<WorkerEnd>, RunError> {
         while let Some(arrival) = load.next(Duration::from_millis(50)) {
             match &arrival {
-                Arrival::Output(output) => self.take(output, sinks),
+                Arrival::Output(Output::Interval { worker, interval }) => {
+                    self.take_slice(*worker, &interval.to_form());
+                }
+                Arrival::FromAgent(FromAgent::Interval { worker, interval }) => {
+                    self.take_slice(*worker, interval)
+                }
+                Arrival::Output(Output::Trace(chunk)) | Arrival::FromAgent(FromAgent::Trace(chunk)) => {
+                    self.take_trace(chunk, sinks)
+                }
                 Arrival::Lost { agent, seen_until_ns, why } => {
                     self.lost(*agent, *seen_until_ns, why, sinks)?
                 }
@@ -211,9 +219,7 @@ impl<'a> Collector<'a> {
             }
             self.obey(sinks, load.as_mut());
             // Only now: simulated workers wait for it, and so a stop comes at the slice that asked for it.
-            if let Arrival::Output(output) = arrival {
-                load.recycle(output);
-            }
+            load.recycle(arrival);
             self.show(sinks);
         }
         let ends = load.join();
@@ -223,21 +229,18 @@ impl<'a> Collector<'a> {
         Ok(ends)
     }
 
-    fn take(&mut self, output: &Output, sinks: &mut Sinks<'_>) {
-        match output {
-            Output::Interval { worker, interval } => {
-                let at = self
-                    .workers
-                    .binary_search_by_key(worker, |w| w.id)
-                    .expect("a slice is of a worker of this stage");
-                self.merge.offer(at, interval);
-            }
-            Output::Trace(chunk) => {
-                if let Some((writer, names)) = &mut sinks.trace {
-                    for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
-                        writer.record(record, *names);
-                    }
-                }
+    fn take_slice(&mut self, worker: WorkerId, slice: &SparseInterval) {
+        let at = self
+            .workers
+            .binary_search_by_key(&worker, |w| w.id)
+            .expect("a slice is of a worker of this stage");
+        self.merge.offer(at, slice);
+    }
+
+    fn take_trace(&mut self, chunk: &TraceChunk, sinks: &mut Sinks<'_>) {
+        if let Some((writer, names)) = &mut sinks.trace {
+            for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
+                writer.record(record, *names);
             }
         }
     }
