@@ -7,7 +7,7 @@ use plimsoll_model::OpKind;
 use rust_decimal::Decimal;
 
 use crate::number::{add, decimal, div, mul, plain};
-use crate::{CostItem, Sent, fixed, total, used};
+use crate::{CostItem, Sent, fixed, size_of, total, used};
 
 /// Requests that claim a place in a bucket, mark it, list it and remove the mark: so many at most, of the dearest class (a choice: a
 /// run in an empty prefix takes a third of it).
@@ -222,12 +222,7 @@ impl PlanBound<'_> {
             let share = div(mul(ops, (*weight).into()), weights.max(1).into());
             // Which op comes next is drawn: of a mix a kind may come more often than its share, by six standard deviations at most.
             let n = if one { ops } else { add(share, mul(Decimal::from(6), root(share))).min(ops).ceil() };
-            let block = w.block.as_ref().filter(|_| *kind == OpKind::Write);
-            let size = block.and_then(|b| b.write_size.clone()).unwrap_or_else(|| w.size.clone());
-            let size = match (kind, w.object.as_ref().and_then(|o| o.range)) {
-                (OpKind::GetRange, Some(range)) => SizeDist::Fixed(range),
-                _ => most(&size),
-            };
+            let size = most(&size_of(*kind, w));
             if *kind == OpKind::Multipart {
                 let part = w.object.as_ref().map_or(8 << 20, |o| o.part_size.0).max(1);
                 let parts = Decimal::from(size.max_bytes().div_ceil(part).max(1));

@@ -54,6 +54,9 @@ pub fn summary(c: &CostOptions, seen: &RunSeen<'_>) -> Result<CostSummary, Price
             Err(why) => out.open.push(why),
         }
     }
+    if !seen.workloads.is_empty() && seen.workloads.iter().all(|w| !w.valid) {
+        out.open.push("figures of a rate: the run has no valid line of results".into());
+    }
     if !seen.sent.is_empty() {
         match of.run(seen) {
             Ok(figure) => out.figures.push(figure),

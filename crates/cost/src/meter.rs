@@ -42,6 +42,14 @@ impl Meter {
         entry.bytes = add(entry.bytes, bytes.into());
     }
 
+    /// What was sent before, of a run that goes on.
+    pub fn sent_before(&mut self, sent: &[Sent]) {
+        for (i, s) in (0u64..).zip(sent) {
+            // Beyond the numbers of any stage.
+            self.sent.insert((s.kind, u64::MAX - i), s.clone());
+        }
+    }
+
     /// What it comes to, `seconds` after the run's start: with the removal of what was written.
     pub fn spent(&self, seconds: f64) -> Decimal {
         let Ok((_, subject)) = self.cost.chosen() else { return Decimal::ZERO };

@@ -2,7 +2,7 @@
 
 use plimsoll_model::OpKind;
 use plimsoll_model::cost::{PriceSubject, RequestPrice, TransferPrice};
-use plimsoll_model::plan::SizeDist;
+use plimsoll_model::plan::{SizeDist, Workload};
 use plimsoll_model::units::Size;
 use rust_decimal::Decimal;
 
@@ -27,6 +27,19 @@ impl Sent {
     pub fn new(kind: OpKind, ops: Decimal, size: SizeDist) -> Self {
         let each = Decimal::from(size.mean_bytes());
         Self { kind, ops, bytes: mul(ops, each), size }
+    }
+}
+
+/// The law of sizes of a kind of a workload's ops.
+pub fn size_of(kind: OpKind, w: &Workload) -> SizeDist {
+    let object = w.object.as_ref();
+    match kind {
+        OpKind::GetRange => object.and_then(|o| o.range).map_or_else(|| w.size.clone(), SizeDist::Fixed),
+        OpKind::UploadPart => object.map_or_else(|| w.size.clone(), |o| SizeDist::Fixed(o.part_size)),
+        OpKind::Write => {
+            w.block.as_ref().and_then(|b| b.write_size.clone()).unwrap_or_else(|| w.size.clone())
+        }
+        _ => w.size.clone(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use grid::GridMerge;
 use meter::Meter;
+use plimsoll_cost::{Meter as Money, size_of};
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, WorkerEnd};
@@ -60,6 +61,8 @@ pub struct Sinks<'a> {
     pub trace: Option<(&'a mut TraceWriter, &'a dyn Names)>,
     pub events: &'a mut dyn FnMut(Event),
     pub interrupt: Interrupt,
+    /// What was spent, where there is a budget of money.
+    pub spent: Option<&'a mut Money>,
 }
 
 /// How a stage ended.
@@ -69,6 +72,8 @@ pub struct StageEnd {
     pub interrupted: bool,
     /// An agent was lost, and the run is to end at that, or it was the last.
     pub ended_by_loss: bool,
+    /// What was sent came to the budget of money.
+    pub ended_by_cost: bool,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -113,6 +118,7 @@ struct Collector<'a> {
     /// Agents that were lost, and the end of the last slice that came from all workers of each.
     lost: BTreeMap<u32, u64>,
     ended_by_loss: bool,
+    ended_by_cost: bool,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -151,6 +157,7 @@ impl<'a> Collector<'a> {
             merge: GridMerge::new(workers.iter().map(|w| w.id.agent).collect(), first_slice),
             lost: BTreeMap::new(),
             ended_by_loss: false,
+            ended_by_cost: false,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -187,7 +194,7 @@ impl<'a> Collector<'a> {
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss;
+            let is_enough = !go_on || self.ended_by_loss || self.ended_by_cost;
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
@@ -287,6 +294,7 @@ impl<'a> Collector<'a> {
                 }
             }
             let slice = self.merge.joined(parts);
+            self.pay(&slice, end_ns, sinks);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -318,6 +326,23 @@ impl<'a> Collector<'a> {
             self.merge.recycle(slice);
         }
         Ok(go_on)
+    }
+
+    /// What a slice sent is paid, whatever became of it. The stage ends where that comes to the budget.
+    fn pay(&mut self, slice: &Interval, end_ns: u64, sinks: &mut Sinks<'_>) {
+        let Some(money) = &mut sinks.spent else { return };
+        for s in &slice.series {
+            let Some(w) = self.s.order.stage.workloads.get(usize::from(s.id.workload)) else { continue };
+            let law = u64::from(self.s.order.index) << 16 | u64::from(s.id.workload);
+            money.sent(s.id.kind, law, &size_of(s.id.kind, w), s.counts.started, s.counts.bytes_moved);
+        }
+        if self.ended_by_cost {
+            return;
+        }
+        if let Some(spent) = money.over(end_ns as f64 / 1e9) {
+            self.ended_by_cost = true;
+            (sinks.events)(Event::Message(format!("the budget is used up: {spent}; the run ends")));
+        }
     }
 
     /// A mark for an agent's record. That of one that is lost ends where it was lost: what its workers did after that is not known.
@@ -463,9 +488,10 @@ impl<'a> Collector<'a> {
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
-        let early = match (self.ended_by_loss, self.stopped_early) {
-            (true, _) => Some("agent_lost"),
-            (_, true) => Some("controller"),
+        let early = match (self.ended_by_loss, self.ended_by_cost, self.stopped_early) {
+            (true, ..) => Some("agent_lost"),
+            (_, true, _) => Some("cost_budget"),
+            (.., true) => Some("controller"),
             _ => None,
         };
         let (stop_ns, reason) = report::stop_of(&ends, early);
@@ -535,6 +561,7 @@ impl<'a> Collector<'a> {
             observation,
             interrupted: self.interrupted,
             ended_by_loss,
+            ended_by_cost: self.ended_by_cost,
             end_ns,
             facts,
             ring,
