@@ -144,17 +144,38 @@ def test_a_budget_refuses_before_and_ends_what_cannot_be_bounded(plimsoll, bucke
     assert not [o for o in bucket_here.client.list_objects_v2(Bucket=bucket_here.name).get("Contents", [])]
 
 
+SIMULATED = """version = 1
+[targets.disk]
+kind = "sim"
+base = "1ms"
+[[stage]]
+[[stage.workload]]
+name = "disk"
+mix = { read = 1 }
+size = "4KiB"
+concurrency = 16
+pacing = { constant = "1100/s" }
+stop = { duration = "60s" }
+"""
+
+
 def test_the_worst_month_of_a_disk(plimsoll, tmp_path, prices):
-    done = plimsoll(
-        "block", str(tmp_path / "disk.dat"), "--size", "64MiB", "--bs", "4KiB", "--iodepth", "4", "--runtime", "3s", "--warmup", "500ms",
-        "--prices", prices(TRANSACTIONS), "--quiet", "--json")
-    line = next(w for w in done.summary["workloads"] if w["valid"]) if done.summary["valid"] else None
-    if line is None:
-        pytest.skip("void on this machine, now: no figure of a rate")
-    rate, month = line["ops_per_s"], figures(done.summary["cost"])["month_at_rate"]["amount"]
+    """1,100 IOPS at 0.0005 USD for 10,000 are 142.56 USD in 30 days, on the virtual clock to the cent."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(SIMULATED)
+    done = plimsoll("run", plan, "--prices", prices(TRANSACTIONS), "--json", "--quiet", check=True)
+    rate = done.summary["workloads"][0]["ops_per_s"]
+    month = figures(done.summary["cost"])["month_at_rate"]["amount"]
+    assert month["value"] == pytest.approx(142.56, rel=1e-3)
     for end in ("value", "low", "high"):
-        if rate[end] is not None and rate[end] > 0:
-            assert month[end] == pytest.approx(rate[end] * 2_592_000 / 10_000 * 0.0005, rel=1e-6)
+        assert month[end] == pytest.approx(rate[end] * 2_592_000 / 10_000 * 0.0005, rel=1e-9)
+    # A rate and an end make a bound, which a budget is held against.
+    dear = prices(TRANSACTIONS.replace("price = 0.0005", "price = 100"))
+    ended = plimsoll("run", plan, "--prices", dear, "--budget-cost", "1000USD", "--dry-run")
+    # 1,100/s for 62 s and 16 in flight: 68,216 / 10,000 x 100.
+    assert ended.code == 0 and "at most 682.16 USD" in ended.out, (ended.out, ended.err)
+    refused = plimsoll("run", plan, "--prices", dear, "--budget-cost", "600USD")
+    assert refused.code == 2 and "may cost 682.16 USD" in refused.err
 
 
 def test_bad_prices_are_told_with_line_and_remedy(plimsoll, prices, tmp_path):

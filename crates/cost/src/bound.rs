@@ -1,9 +1,9 @@
 //! What a plan costs at most, before it starts.
 
+use plimsoll_model::OpKind;
 use plimsoll_model::cost::CostOptions;
 use plimsoll_model::plan::{ControllerSpec, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
 use plimsoll_model::units::{Size, Span};
-use plimsoll_model::OpKind;
 use rust_decimal::Decimal;
 
 use crate::number::{add, decimal, div, mul, plain};
@@ -51,7 +51,14 @@ pub fn bound(
 ) -> Result<Bound, String> {
     let (_, subject) = c.chosen().map_err(|e| format!("{}: {}. {}", e.place, e.problem, e.remedy))?;
     let currency = &c.currency;
-    let mut of = PlanBound { plan, prepared, around: Vec::new(), load: Vec::new(), seconds: Some(Decimal::ZERO), open: Vec::new() };
+    let mut of = PlanBound {
+        plan,
+        prepared,
+        around: Vec::new(),
+        load: Vec::new(),
+        seconds: Some(Decimal::ZERO),
+        open: Vec::new(),
+    };
     for (i, stage) in plan.stages.iter().enumerate() {
         of.stage(&format!("stage {}", i + 1), stage, 1);
     }
@@ -209,7 +216,8 @@ impl PlanBound<'_> {
     fn named(&mut self, w: &Workload) {
         self.add_load(w, Decimal::ZERO);
         let writes = [OpKind::Put, OpKind::Multipart, OpKind::Copy];
-        if writes.iter().any(|k| w.mix.get(k).is_some_and(|n| *n > 0)) && self.on_bucket(w) && self.removes() {
+        if writes.iter().any(|k| w.mix.get(k).is_some_and(|n| *n > 0)) && self.on_bucket(w) && self.removes()
+        {
             self.around.push(Sent::new(OpKind::Delete, Decimal::ZERO, SizeDist::Fixed(Size(0))));
         }
     }
@@ -226,7 +234,8 @@ impl PlanBound<'_> {
             if *kind == OpKind::Multipart {
                 let part = w.object.as_ref().map_or(8 << 20, |o| o.part_size.0).max(1);
                 let parts = Decimal::from(size.max_bytes().div_ceil(part).max(1));
-                self.load.push(Sent { bytes: Decimal::ZERO, ..Sent::new(OpKind::Multipart, n, size.clone()) });
+                self.load
+                    .push(Sent { bytes: Decimal::ZERO, ..Sent::new(OpKind::Multipart, n, size.clone()) });
                 let bytes = mul(n, size.max_bytes().into());
                 let of_part = SizeDist::Fixed(Size(part));
                 self.load.push(Sent { bytes, ..Sent::new(OpKind::UploadPart, mul(n, parts), of_part) });

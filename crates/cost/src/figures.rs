@@ -59,7 +59,7 @@ pub fn summary(c: &CostOptions, seen: &RunSeen<'_>) -> Result<CostSummary, Price
     }
     if !seen.sent.is_empty() {
         match of.run(seen) {
-            Ok(figure) => out.figures.push(figure),
+            Ok(figure) => out.figures.extend(figure),
             Err(why) if out.open.contains(&why) => {}
             Err(why) => out.open.push(why),
         }
@@ -101,7 +101,7 @@ impl Of<'_> {
         let tib = Decimal::from(1u64 << 40);
         let sum = div(mul(mul(total(fixed), tib), redundancy), size.0.into());
         let formula = format!(
-            "{} {} / ({size} / {redundancy} bytes paid for each that can be used) x 1TiB = {} {}",
+            "{} {} x 1TiB / {size} x {redundancy} (bytes paid for each that can be used) = {} {}",
             plain(total(fixed)),
             self.c.currency,
             plain(sum.round_dp(4)),
@@ -157,8 +157,9 @@ impl Of<'_> {
         }
         let currency = &self.c.currency;
         let month_s = decimal(self.c.month.0.as_secs_f64()).unwrap_or(Decimal::MAX);
-        let kinds = kinds_of(w, all)
-            .ok_or_else(|| format!("a month at the rate of '{}': its ops are not known by kind", w.label()))?;
+        let kinds = kinds_of(w, all).ok_or_else(|| {
+            format!("a month at the rate of '{}': its ops are not known by kind", w.label())
+        })?;
         let at = |rate: f64| -> Result<Option<Vec<CostItem>>, String> {
             let Some(rate) = decimal(rate) else { return Ok(None) };
             let n = mul(rate.max(Decimal::ZERO), month_s);
@@ -185,12 +186,14 @@ impl Of<'_> {
     }
 
     /// The load of the run itself: what it sent, and the machines meanwhile.
-    fn run(&self, seen: &RunSeen<'_>) -> Result<CostFigure, String> {
+    fn run(&self, seen: &RunSeen<'_>) -> Result<Option<CostFigure>, String> {
         let currency = &self.c.currency;
         let mut items = used(self.subject, &seen.sent, false, currency)?;
         let hours = fixed::hours(seen.seconds);
         items.extend(self.subject.instances.iter().map(|i| fixed::instances(i, hours, currency)));
-        Ok(self.exact("run", "", total(&items), written(&items, currency)))
+        // Of prices that know no use, a run's own load is no figure.
+        let figure = || self.exact("run", "", total(&items), written(&items, currency));
+        Ok((!items.is_empty()).then(figure))
     }
 }
 

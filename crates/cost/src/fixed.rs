@@ -11,7 +11,8 @@ use crate::number::{above, decimal, div, mul, plain};
 pub fn month(s: &PriceSubject, month: Span, currency: &str) -> Result<Vec<CostItem>, String> {
     let mut items = Vec::new();
     if let Some(c) = &s.capacity {
-        let size = s.size.ok_or("a month's capacity: the prices do not say how much of it there is (size)")?;
+        let size =
+            s.size.ok_or("a month's capacity: the prices do not say how much of it there is (size)")?;
         items.push(capacity(c, size, currency)?);
     }
     if let Some(i) = &s.iops {
@@ -45,11 +46,7 @@ pub(crate) fn hours(seconds: f64) -> Decimal {
 }
 
 /// Machines, for so many hours.
-pub(crate) fn instances(
-    i: &plimsoll_model::cost::InstancePrice,
-    hours: Decimal,
-    currency: &str,
-) -> CostItem {
+pub(crate) fn instances(i: &plimsoll_model::cost::InstancePrice, hours: Decimal, currency: &str) -> CostItem {
     let paid = if i.round_up { hours.ceil() } else { hours };
     CostItem {
         what: i.name.clone(),
@@ -69,7 +66,9 @@ fn capacity(c: &CapacityPrice, size: Size, currency: &str) -> Result<CostItem, S
         return Ok(CostItem { what, amount: step.price.0, formula });
     }
     // Checked: either steps, or price and per.
-    let (Some(price), Some(per)) = (c.price, c.per) else { return Err("a month's capacity: no price".into()) };
+    let (Some(price), Some(per)) = (c.price, c.per) else {
+        return Err("a month's capacity: no price".into());
+    };
     let units = div(size.0.into(), per.0.into());
     let (units, up) = if c.round_up { (units.ceil(), " (rounded up)") } else { (units, "") };
     let formula = format!("{size} / {per}{up} x {price} {currency}");

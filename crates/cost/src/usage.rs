@@ -113,7 +113,8 @@ fn requests(r: &RequestPrice, sent: &[Sent], monthly: bool, currency: &str) -> O
     let up = if r.round_up { " (rounded up)" } else { "" };
     let unit = r.unit.map_or(String::new(), |u| format!(" of {u}"));
     let n = plain(all);
-    let n = if less.is_empty() { format!("{n} requests{unit}") } else { format!("({n} requests{unit}{less})") };
+    let n =
+        if less.is_empty() { format!("{n} requests{unit}") } else { format!("({n} requests{unit}{less})") };
     Some(CostItem {
         what: r.class.clone(),
         // Multiplied first: a third of a lot has no end.

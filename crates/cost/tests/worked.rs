@@ -188,7 +188,10 @@ fn an_op_without_a_class_is_told_and_not_taken_as_free() {
     let c = examples("azure-standard-256");
     let (_, s) = c.chosen().unwrap();
     let why = used(s, &[sent(OpKind::Stat, 1, 0)], false, "USD").unwrap_err();
-    assert_eq!(why, "the prices have no class for 'stat': add it to the ops of one, with price = 0 where it is free");
+    assert_eq!(
+        why,
+        "the prices have no class for 'stat': add it to the ops of one, with price = 0 where it is free"
+    );
     let open = of_rate(&c, line(OpKind::Stat, Estimate::exact(10.0), 0)).open;
     assert_eq!(open, [why]);
 }
@@ -271,6 +274,14 @@ fn any_prices(per: u32, unit: u64, round_up: bool) -> CostOptions {
             "egress = {{ price = 0.07, per = \"1GB\", included = \"1GB\" }}\n[[subjects.a.requests]]\nclass = \"A\"\nops = [\"get\", \"put\"]\nprice = 0.03\nper = {per}\nunit = \"{unit}B\"\nincluded = 100\nround_up = {round_up}\n"
         ),
     )
+}
+
+#[test]
+fn no_use_is_more_than_the_arithmetic_holds() {
+    let c = any_prices(1, 1, true);
+    let (_, s) = c.chosen().unwrap();
+    let most = [sent(OpKind::Get, u64::MAX, u64::MAX), sent(OpKind::Put, u64::MAX, u64::MAX)];
+    assert!(total(&used(s, &most, true, "USD").unwrap()) > Decimal::from(u64::MAX));
 }
 
 proptest! {

@@ -114,6 +114,12 @@ mod tests {
         assert_eq!(exit_code(&s, false), exit::INVALID, "the answer comes before what was left");
         s.findings.push(found("V02", "another_seed"));
         assert_eq!(exit_code(&s, false), exit::INVALID);
+        s.findings.push(found("F28", COST_BUDGET_REACHED));
+        assert_eq!(
+            exit_code(&s, false),
+            exit::STOPPED,
+            "that it was stopped comes before what is left of the answer"
+        );
         s.findings.push(found("V02", "payload_mismatch"));
         assert_eq!(exit_code(&s, false), exit::DAMAGED);
         assert_eq!(exit_code(&s, true), exit::INTERRUPTED);

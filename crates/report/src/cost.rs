@@ -58,7 +58,8 @@ pub(crate) fn notes(c: &CostSummary, all: bool) -> Vec<String> {
             ("month", _) => "A month of it".to_owned(),
             ("per_usable_tib", _) => "A month of a usable TiB".into(),
             ("run", _) => "The load of this run".into(),
-            (name, Some(line)) => format!("{line}, {}", name.replace('_', " ")),
+            ("month_at_rate", Some(line)) => format!("{line}, a month at this rate"),
+            (_, Some(line)) => line.clone(),
             (name, None) => name.replace('_', " "),
         };
         format!("{what}: {} {} ({})", amount(&f.amount), f.unit, f.formula)
@@ -75,7 +76,7 @@ pub(crate) fn notes(c: &CostSummary, all: bool) -> Vec<String> {
         c.region,
         c.date,
         c.source,
-        significant(c.month_s / 3600.0, 4)
+        c.month_s / 3600.0
     ));
     if c.figures.iter().any(|f| f.name == "run") {
         out.push(
@@ -147,10 +148,10 @@ pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
         all.next().filter(|_| all.next().is_none())
     };
     let mut said: Vec<String> = Vec::new();
-    let named = [("month_at_rate", "at this rate without a pause"), ("month", "whatever is done")];
+    let named = [("month_at_rate", " at this rate"), ("month", "")];
     said.extend(named.iter().find_map(|(name, when)| {
         let f = one(name)?;
-        Some(format!("{} {} {when}", amount(&f.amount), f.unit))
+        Some(format!("{} {}{when}", amount(&f.amount), f.unit))
     }));
     said.extend(one("run").map(|f| format!("this load {} {}", amount(&f.amount), f.unit)));
     if said.is_empty() {

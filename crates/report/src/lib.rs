@@ -44,8 +44,8 @@ pub use layout::Layout;
 pub use markdown::markdown;
 pub use net::{net_json, net_markdown, net_result, net_terminal, status as net_status};
 pub use net_page::net_html;
-pub use run::{ReportError, RunReport, SealMark, read};
 pub use outside::cleaned;
+pub use run::{ReportError, RunReport, SealMark, read};
 pub use several::SideBySide;
 pub use terminal::{Style, findings, terminal};
 

@@ -7,8 +7,8 @@ use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_stats::expect::{Expect, ExpectError};
-use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::rundir::ENV_FORMAT;
+use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use grid::GridMerge;
 use meter::Meter;
-use plimsoll_cost::{Meter as Money, size_of};
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
+use plimsoll_cost::{Meter as Money, size_of};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, WorkerEnd};
 use plimsoll_lower::Agent;
