@@ -178,6 +178,23 @@ def test_the_worst_month_of_a_disk(plimsoll, tmp_path, prices):
     assert refused.code == 2 and "may cost 682.16 USD" in refused.err
 
 
+def test_a_budget_is_overrun_by_a_slice_where_nothing_is_late(plimsoll, tmp_path, prices):
+    """On the virtual clock: 16 in flight of 1 ms each are 1,600 reads a slice, a dollar each."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(SIMULATED.replace('pacing = { constant = "1100/s" }\n', "").replace("[[stage]]", '[[stage]]\nwarmup = "0s"', 1))
+    dollar = prices(TRANSACTIONS.replace("price = 0.0005\nper = 10000", "price = 1\nper = 1"))
+    texts = []
+    for _ in range(2):
+        ended = plimsoll("run", plan, "--prices", dollar, "--budget-cost", "5000USD", "--json", "--quiet")
+        assert ended.code == 8, (ended.code, ended.err)
+        found = next(f for f in ended.summary["findings"] if f["name"] == "cost_budget_reached")
+        spent = figures(ended.summary["cost"])["run"]["amount"]["value"]
+        assert 5000 <= spent <= 5000 + 2 * 1600 + 16, spent
+        assert f"{spent:.0f} USD of 5000 USD were spent" in found["text"]
+        texts.append(found["text"])
+    assert texts[0] == texts[1]
+
+
 def test_bad_prices_are_told_with_line_and_remedy(plimsoll, prices, tmp_path):
     base = ["object", "put", "--endpoint", "http://127.0.0.1:1", "--bucket", "b", "--prices"]
     typo = plimsoll(*base, prices(A_DOLLAR_EACH.replace("price = 1", "prise = 1")))
