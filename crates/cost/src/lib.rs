@@ -1,7 +1,7 @@
 //! Prices, and what was or will be done, to money with its arithmetic.
 //!
 //! Pure: no files, no clocks. [`parse`] reads `prices.toml`, [`summary`] makes the figures of a run that was measured, [`bound`] says
-//! what a plan costs at most before it starts, and [`Meter`] follows what was sent while it runs. No price is known here.
+//! what a plan costs at most before it starts, and [`MoneyMeter`] follows what was sent while it runs. No price is known here.
 
 #![warn(missing_docs)]
 
@@ -16,7 +16,7 @@ mod usage;
 pub use bound::{Bound, bound};
 pub use figures::{RunSeen, summary};
 pub use fixed::month;
-pub use meter::Meter;
+pub use meter::MoneyMeter;
 pub use number::{amount, decimal};
 pub use parse::{PricesError, parse};
 pub use usage::{Sent, size_of, used};

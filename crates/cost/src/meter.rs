@@ -12,7 +12,7 @@ use crate::{Sent, fixed, total, used};
 
 /// Follows a run slice by slice. What cannot be priced was refused before the run began.
 #[derive(Debug, Clone)]
-pub struct Meter {
+pub struct MoneyMeter {
     cost: CostOptions,
     budget: Decimal,
     /// For what is not counted here: data that is prepared, and its removal.
@@ -23,7 +23,7 @@ pub struct Meter {
     removes: bool,
 }
 
-impl Meter {
+impl MoneyMeter {
     /// None: there is no budget. `around`: what is spent beside the load, as [`crate::bound`] has it. `removes`: the run removes what
     /// it writes to a bucket.
     pub fn new(cost: &CostOptions, around: Decimal, removes: bool) -> Option<Self> {

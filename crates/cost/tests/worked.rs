@@ -1,6 +1,6 @@
 //! Worked examples, each with its arithmetic, and what holds for all prices.
 
-use plimsoll_cost::{Meter, RunSeen, Sent, amount, bound, month, parse, summary, total, used};
+use plimsoll_cost::{MoneyMeter, RunSeen, Sent, amount, bound, month, parse, summary, total, used};
 use plimsoll_model::cost::{CostFigure, CostOptions, CostSummary};
 use plimsoll_model::plan::{Plan, SizeDist};
 use plimsoll_model::summary::WorkloadSummary;
@@ -255,7 +255,7 @@ fn a_meter_reaches_its_budget_with_the_request_that_does() {
     // 0.05 USD are 10,000 puts at 0.005 per 1,000.
     let mut c = examples("aws-s3-standard");
     c.budget = Some("0.05USD".parse().unwrap());
-    let mut m = Meter::new(&c, Decimal::ZERO, true).unwrap();
+    let mut m = MoneyMeter::new(&c, Decimal::ZERO, true).unwrap();
     let size = SizeDist::Fixed(Size(1_000_000));
     m.sent(OpKind::Put, 0, &size, 9_999, 0);
     assert_eq!(m.over(1.0), None);
@@ -323,7 +323,7 @@ proptest! {
         let mut m = {
             let mut c = prices("30d", "[[subjects.a.requests]]\nclass = \"A\"\nops = [\"get\"]\nprice = 0.1\nper = 1\n");
             c.budget = Some("1000000USD".parse().unwrap());
-            Meter::new(&c, Decimal::ZERO, false).unwrap()
+            MoneyMeter::new(&c, Decimal::ZERO, false).unwrap()
         };
         let size = SizeDist::Fixed(Size(1));
         (0..n).for_each(|_| m.sent(OpKind::Get, 0, &size, 1, 0));

@@ -1,6 +1,6 @@
 //! What a run costs: its bound before it starts, and the budget that ends it.
 
-use plimsoll_cost::{Bound, Meter, bound};
+use plimsoll_cost::{Bound, MoneyMeter, bound};
 use plimsoll_judge::COST_BUDGET_REACHED;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Finding, Level, Plan};
@@ -29,16 +29,16 @@ pub(crate) fn affordable(plan: &Plan) -> Result<(), RunError> {
 }
 
 /// Of a run with a budget of money.
-pub(crate) fn meter(plan: &Plan) -> Option<Meter> {
+pub(crate) fn meter(plan: &Plan) -> Option<MoneyMeter> {
     let cost = plan.options.cost.as_ref()?;
     let around = cost_bound(plan).ok().flatten().map_or(Decimal::ZERO, |b| b.around);
     let removes =
         !plan.options.keep && plan.targets.values().any(|target| matches!(target, TargetSpec::S3(_)));
-    Meter::new(cost, around, removes)
+    MoneyMeter::new(cost, around, removes)
 }
 
 /// Said of a run that its budget ended, with all that was sent.
-pub(crate) fn reached(spent: &Meter, seconds: f64) -> Finding {
+pub(crate) fn reached(spent: &MoneyMeter, seconds: f64) -> Finding {
     let over = match spent.overshoot(seconds) {
         Some(more) => format!("{more} more than that was sent before the load had stopped"),
         None => "nothing was sent beyond it".into(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll_control::Controller;
-use plimsoll_cost::Meter;
+use plimsoll_cost::MoneyMeter;
 use plimsoll_crew::{Crew, StageOrder, key_names};
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
@@ -68,7 +68,7 @@ pub struct Session {
     /// There are such agents.
     lost: bool,
     /// What was spent, where there is a budget of money.
-    spent: Option<Meter>,
+    spent: Option<MoneyMeter>,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use grid::GridMerge;
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
-use plimsoll_cost::{Meter as Money, size_of};
+use plimsoll_cost::{MoneyMeter, size_of};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, WorkerEnd};
 use plimsoll_lower::Agent;
@@ -62,7 +62,7 @@ pub struct Sinks<'a> {
     pub events: &'a mut dyn FnMut(Event),
     pub interrupt: Interrupt,
     /// What was spent, where there is a budget of money.
-    pub spent: Option<&'a mut Money>,
+    pub spent: Option<&'a mut MoneyMeter>,
 }
 
 /// How a stage ended.
