@@ -14,6 +14,7 @@ pub mod ceiling;
 mod cells;
 mod client_stops;
 mod closed;
+mod cost;
 mod cycles;
 pub mod exit;
 mod holds;
@@ -41,10 +42,11 @@ use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::validity::{self, Facts};
-use plimsoll_store::rundir::AGENT_LOST;
+use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::{RunData, Totals, Window};
 
-pub use outcome::exit_code;
+pub use cost::seen as cost_seen;
+pub use outcome::{COST_BUDGET_REACHED, exit_code};
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.
 const SPOILS_A_SEARCH: [&str; 7] = ["V01", "V02", "V22", "V24", "Q09", "F01", "F03"];
@@ -84,6 +86,7 @@ pub fn judge(
     whole: &[Totals],
     altered: &[String],
 ) -> (RunSummary, Analysis) {
+    let recorded = data;
     // Whatever is said of a stage is said of the time in which all of its agents were there.
     let data = &*data.while_all_were_there();
     let lines = line::lines_of(data, totals, whole);
@@ -212,6 +215,7 @@ pub fn judge(
         analysis.advice = advice::of_run(&summary, &analysis);
     }
     let goal_s = data.plan.options.goal.map(|g| g.0.as_secs_f64());
+    summary.cost = cost::of_run(recorded, &summary.workloads);
     summary.claims = claims::derive(&summary, &analysis, goal_s);
     summary.verdict = claims::paragraph(&summary.claims);
     debug_assert_eq!(claims::contradictions(&summary.claims, &summary), Vec::<String>::new());
@@ -345,6 +349,8 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
                         after that.";
             out.push(Finding::new("F11", "ended_by_loss", Level::Qualified, text));
         }
+        // Its own finding says what was spent.
+        Some(COST_BUDGET) => {}
         Some("interrupted") => {
             let text = "The run was interrupted; these figures cover what had been measured until then.";
             out.push(Finding::new("F11", "interrupted", Level::Qualified, text));

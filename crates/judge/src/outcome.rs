@@ -35,7 +35,10 @@ pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
 
 const LIMITS_OPEN: &str = "limits_open";
 
-/// In order: interrupted, damaged data, what was asked for is not answered (a promise on void lines included), a promise broken,
+/// Name of the finding of a run that its budget of money ended.
+pub const COST_BUDGET_REACHED: &str = "cost_budget_reached";
+
+/// In order: interrupted, damaged data, stopped by its budget of money, what was asked for is not answered (a promise on void lines included), a promise broken,
 /// undetermined, something left behind, answered. Lines may be void in an answered run: `status` is `partly` then.
 pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
     let broken = summary.expectations.iter().any(|e| e.met == Some(false));
@@ -48,6 +51,7 @@ pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
     match () {
         () if interrupted => exit::INTERRUPTED,
         () if is_damaged(summary) => exit::DAMAGED,
+        () if summary.findings.iter().any(|f| f.name == COST_BUDGET_REACHED) => exit::STOPPED,
         () if !summary.answered || summary.expectations.iter().any(|e| e.void) => exit::INVALID,
         () if broken => exit::NOT_MET,
         () if open => exit::UNDETERMINED,
@@ -110,6 +114,12 @@ mod tests {
         assert_eq!(exit_code(&s, false), exit::INVALID, "the answer comes before what was left");
         s.findings.push(found("V02", "another_seed"));
         assert_eq!(exit_code(&s, false), exit::INVALID);
+        s.findings.push(found("F28", COST_BUDGET_REACHED));
+        assert_eq!(
+            exit_code(&s, false),
+            exit::STOPPED,
+            "that it was stopped comes before what is left of the answer"
+        );
         s.findings.push(found("V02", "payload_mismatch"));
         assert_eq!(exit_code(&s, false), exit::DAMAGED);
         assert_eq!(exit_code(&s, true), exit::INTERRUPTED);

@@ -7,6 +7,7 @@
 
 pub mod analysis;
 pub mod claim;
+pub mod cost;
 pub mod environment;
 pub mod estimate;
 pub mod event;

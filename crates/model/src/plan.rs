@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OpKind;
+use crate::cost::CostOptions;
 use crate::units::{BytesRate, OpsRate, Size, Span};
 
 pub mod bounds;
@@ -95,6 +96,9 @@ pub struct RunOptions {
     /// What becomes of a run over several agents when one of them is lost. Default: `invalid`.
     #[serde(skip_serializing_if = "AgentLoss::is_default")]
     pub on_agent_loss: AgentLoss,
+    /// What it costs: prices, and a budget of money. Absent: nothing is said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostOptions>,
 }
 
 impl Default for RunOptions {
@@ -112,6 +116,7 @@ impl Default for RunOptions {
             shared: false,
             mark_at: Vec::new(),
             on_agent_loss: AgentLoss::default(),
+            cost: None,
         }
     }
 }

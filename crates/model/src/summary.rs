@@ -49,6 +49,9 @@ pub struct RunSummary {
     pub limits: Vec<LimitSummary>,
     /// The promises of the plan's `expect`, and of `--expect`.
     pub expectations: Vec<Expectation>,
+    /// What it costs, where the run was given prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<crate::cost::CostSummary>,
     /// Free marks of the plan, such as `tier = "standard"`.
     pub labels: BTreeMap<String, String>,
     /// The command that repeats this run.

@@ -8,6 +8,7 @@ use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::check::CheckCommand;
+use crate::commands::cost::CostCommand;
 use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
@@ -42,10 +43,10 @@ Exit codes:
   6    valid, but something that the run created still exists (plimsoll
        cleanup), or its report could not be written (plimsoll report)
   7    corruption: the storage returned different data than was written
-  8    stopped by a guard (reserved: no guard exists yet)
+  8    stopped by a guard: --budget-cost was used up
   130  interrupted; the result so far was written
 
-If several apply, the exit code is the first of 130, 7, 3, 4, 5, 6.
+If several apply, the exit code is the first of 130, 7, 8, 3, 4, 5, 6.
 Results go to stdout, everything else to stderr.";
 
 /// Benchmark storage and find what limits it
@@ -102,6 +103,8 @@ pub enum Command {
     Analyze(AnalyzeCommand),
     /// Compare two configurations, run by run
     Compare(CompareCommand),
+    /// What a run costs, by your own prices
+    Cost(CostCommand),
     /// Measure how throughput scales with the number of nodes
     Scale(ScaleCommand),
     /// Start a server to measure against

@@ -27,12 +27,38 @@ pub fn explain(plan: &Plan) -> Vec<String> {
         lines.push(controller_line(c));
     }
     lines.extend(plan.each_in_words());
+    lines.extend(cost_lines(plan));
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {
         lines.push("at the end, what the run created is removed".into());
     }
     lines
+}
+
+/// What the run costs, by the prices that it was given: with its arithmetic, and what has no bound.
+fn cost_lines(plan: &Plan) -> Vec<String> {
+    let (Some(cost), Ok(Some(bound))) = (&plan.options.cost, plimsoll_run::cost_bound(plan)) else {
+        return Vec::new();
+    };
+    let currency = &cost.currency;
+    let of = cost.chosen().map_or(String::new(), |(name, s)| {
+        format!("by the prices of {name}, {}, {} ({})", s.region, s.date, s.source)
+    });
+    let mut out = vec![if bound.is_closed() {
+        format!("cost: at most {}, {of}", bound.said(currency))
+    } else {
+        format!("cost: not bounded; at most {} beside what is named below, {of}", bound.said(currency))
+    }];
+    out.extend(bound.items.iter().map(|i| format!("cost, {}: {}", i.what, i.formula)));
+    out.extend(bound.open.iter().map(|why| format!("cost, not bounded: {why}")));
+    if let Some(budget) = &cost.budget {
+        out.push(format!(
+            "the run ends when what was sent comes to {budget}; what is sent in the two seconds after that (of a fleet, three) can \
+             be more"
+        ));
+    }
+    out
 }
 
 fn target_line(name: &str, target: &TargetSpec, only_reads: bool) -> String {

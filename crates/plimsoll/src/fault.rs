@@ -21,7 +21,7 @@ pub enum Exit {
     LeftBehind = 6,
     /// The storage returned other data than what was written to it.
     Damaged = 7,
-    /// Stopped by a guard. None stops a run yet.
+    /// Stopped by a guard: its budget of money.
     Stopped = 8,
     Interrupted = 130,
 }

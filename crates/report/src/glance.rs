@@ -73,6 +73,7 @@ impl Glance {
         facts.truncate(MOST_FACTS - promises.len());
         // Beside those of any run: who it was that measured.
         facts.extend(crate::agents::in_a_line(s).map(|text| fact("agents", text)));
+        facts.extend(crate::cost::in_a_line(s).map(|text| fact("cost", text)));
         facts.extend(promises);
         let sentence = sentence(r);
         let all = crate::terminal::grouped(&s.findings);

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod agents;
+mod cost;
 mod csv;
 mod drains;
 pub mod fio;
@@ -35,6 +36,7 @@ mod terminal;
 pub mod together;
 mod verdict;
 
+pub use cost::{cost_csv, cost_markdown, cost_terminal};
 pub use csv::csv;
 pub use group::{Group, GroupKey, groups};
 pub use html::{HTML_IS_INTERACTIVE, html};
@@ -42,6 +44,7 @@ pub use layout::Layout;
 pub use markdown::markdown;
 pub use net::{net_json, net_markdown, net_result, net_terminal, status as net_status};
 pub use net_page::net_html;
+pub use outside::cleaned;
 pub use run::{ReportError, RunReport, SealMark, read};
 pub use several::SideBySide;
 pub use terminal::{Style, findings, terminal};

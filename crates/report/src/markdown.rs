@@ -72,6 +72,9 @@ fn run(out: &mut String, r: &RunReport) {
     for t in more {
         let _ = writeln!(out, "### {}\n\n{}", escape_markdown(&t.title), t.markdown());
     }
+    if let Some(c) = &s.cost {
+        out.push_str(&(crate::cost::cost_markdown(c, false) + "\n"));
+    }
     if !r.analysis.advice.is_empty() {
         out.push_str("### Advice\n\n");
         for line in &r.analysis.advice {

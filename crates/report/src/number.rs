@@ -35,6 +35,11 @@ pub fn estimate(e: &Estimate) -> String {
     format!("{} ± {}", at(e.value, decimals), at(up(half, of_half), of_half))
 }
 
+/// `1,234.50`: to the cent.
+pub fn cents(x: f64) -> String {
+    at(x, 2)
+}
+
 /// [`MISSING`] where there is none.
 pub fn estimate_or_missing(e: Option<&Estimate>) -> String {
     e.map_or_else(|| MISSING.into(), estimate)

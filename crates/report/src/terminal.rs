@@ -112,6 +112,9 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         analysis(out, s, &r.analysis, style);
     }
     agents(out, s, style);
+    if let Some(c) = &s.cost {
+        out.push_str(&(crate::cost::cost_terminal(c, false, style) + "\n"));
+    }
     remarks(out, s, style);
     findings(out, &s.findings, style);
     for gap in &r.gaps {

@@ -8,8 +8,8 @@ use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_setup::{FindErrands, SetupError};
 use plimsoll_stats::expect::{Expect, ExpectError};
-use plimsoll_store::rundir::AGENT_LOST;
 use plimsoll_store::rundir::ENV_FORMAT;
+use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;
@@ -99,7 +99,8 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let next_stage = data.stages.iter().map(|s| s.index + 1).max().unwrap_or(0);
     (events)(Event::Started { id: run.id(), path: run.path().to_owned() });
     let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
-    let session = session.inspect_err(as_it_was)?;
+    let mut session = session.inspect_err(as_it_was)?;
+    session.spent_before(&plimsoll_judge::cost_seen(&data, &[]).sent);
     drive(session, controller, &run, options, &mut events)
 }
 
@@ -133,6 +134,7 @@ pub fn check(plan: &Plan) -> Result<(), RunError> {
             .map_err(|e: ExpectError| RunError::input(e.to_string(), "Correct the expectation"))?;
         can_be_met(plan, &expect)?;
     }
+    crate::money::affordable(plan)?;
     for stage in &plan.stages {
         crate::virtual_time::lives_by_stage(plan, stage)?;
     }
@@ -227,7 +229,11 @@ fn drive(
     events: &mut dyn FnMut(Event),
 ) -> Result<Finished, RunError> {
     let outcome = stages(&mut session, controller.as_mut(), options, events);
-    let ended_by_loss = matches!(outcome, Ok(Ended::ByLoss));
+    let early = match outcome {
+        Ok(Ended::ByLoss) => Some(AGENT_LOST),
+        Ok(Ended::ByCost) => Some(COST_BUDGET),
+        _ => None,
+    };
     let interrupted = options.interrupt.is_requested();
     let unheld = match &outcome {
         Ok(Ended::Unheld(why)) => Some(why.clone()),
@@ -237,8 +243,7 @@ fn drive(
     let end = match &outcome {
         _ if unheld.is_some() => unheld.unwrap_or_default(),
         Ok(_) if interrupted => "interrupted".to_owned(),
-        Ok(_) if ended_by_loss => AGENT_LOST.to_owned(),
-        Ok(_) => "done".to_owned(),
+        Ok(_) => early.unwrap_or("done").to_owned(),
         Err(RunError::Interrupted) => "interrupted".to_owned(),
         Err(e) => format!("failed: {e}"),
     };
@@ -266,6 +271,8 @@ enum Ended {
     ByLoss,
     /// Nobody kept others away any more from what the load was on, in words.
     Unheld(String),
+    /// What was sent came to the budget of money.
+    ByCost,
 }
 
 fn stages(
@@ -292,6 +299,9 @@ fn stages(
                 }
                 if end.ended_by_loss {
                     return Ok(Ended::ByLoss);
+                }
+                if end.ended_by_cost && !end.interrupted {
+                    return Ok(Ended::ByCost);
                 }
                 if end.interrupted {
                     break;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll_control::Controller;
+use plimsoll_cost::MoneyMeter;
 use plimsoll_crew::{Crew, StageOrder, key_names};
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
@@ -66,6 +67,8 @@ pub struct Session {
     recruit: Option<Arc<dyn Recruit>>,
     /// There are such agents.
     lost: bool,
+    /// What was spent, where there is a budget of money.
+    spent: Option<MoneyMeter>,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -189,6 +192,7 @@ impl Session {
                 CrewChoice::Local | CrewChoice::Simulated(_) => None,
             },
             lost: false,
+            spent: crate::money::meter(plan),
             prepared: BTreeSet::new(),
         }
     }
@@ -351,6 +355,7 @@ impl Session {
             trace: self.trace.as_mut().map(|t| (t, &names as &dyn Names)),
             events,
             interrupt: self.interrupt.clone(),
+            spent: self.spent.as_mut(),
         };
         self.next_stage += 1;
         let begun_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
@@ -363,6 +368,13 @@ impl Session {
             self.virtual_ns = end.end_ns.div_ceil(1_000_000_000) * 1_000_000_000;
         }
         self.note(&end);
+        if end.ended_by_cost
+            && let Some(spent) = &self.spent
+        {
+            let f = crate::money::reached(spent, end.end_ns as f64 / 1e9);
+            events(Event::Message(f.text.clone()));
+            self.found(f);
+        }
         Ok(end)
     }
 
@@ -421,6 +433,13 @@ impl Session {
             std::thread::sleep(
                 Duration::from_millis(50).min(until.saturating_duration_since(Instant::now())),
             );
+        }
+    }
+
+    /// What was sent before the run was killed is of its budget, too.
+    pub fn spent_before(&mut self, sent: &[plimsoll_cost::Sent]) {
+        if let Some(spent) = &mut self.spent {
+            spent.sent_before(sent);
         }
     }
 

@@ -26,6 +26,8 @@ use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, Stre
 pub const ENV_FORMAT: &str = "plimsoll.env/1";
 /// How a run ended that was not to outlast the loss of an agent ([`crate::RunData::end`]).
 pub const AGENT_LOST: &str = "agent lost";
+/// How a run ended that its budget of money ended.
+pub const COST_BUDGET: &str = "cost budget";
 /// Of `seal.json`.
 pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
 

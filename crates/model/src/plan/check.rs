@@ -67,6 +67,9 @@ impl Plan {
                 "Write a share, for example 0.001 for 0.1 %.",
             ));
         }
+        if let Some(cost) = &self.options.cost {
+            cost.check().map_err(|e| invalid(format!("options.cost.{}", e.place), e.problem, e.remedy))?;
+        }
         self.check_secrets()?;
         self.check_bounds()?;
         self.check_existing()?;

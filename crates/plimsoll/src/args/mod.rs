@@ -2,6 +2,7 @@
 
 pub mod block;
 pub mod context;
+pub mod cost;
 pub mod fleet;
 pub mod load;
 pub mod prepared;
@@ -10,6 +11,7 @@ pub mod storage;
 
 pub use block::{BlockArgs, BlockPattern};
 pub use context::ArgsContext;
+pub use cost::CostArgs;
 pub use fleet::FleetArgs;
 pub use load::LoadArgs;
 pub use prepared::PreparedArgs;

@@ -6,8 +6,9 @@ use clap::Args;
 use plimsoll_model::plan::{PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec};
 use plimsoll_model::units::Span;
 
-use super::ArgsContext;
+use super::{ArgsContext, CostArgs};
 use crate::ceiling;
+use crate::fault::Fault;
 use crate::values::{self, Cpus};
 
 const RUN: &str = "Run";
@@ -29,17 +30,23 @@ pub struct AboutArgs {
     /// the result says what share of it was reached
     #[arg(long, value_name = "RUN|FILE", help_heading = RUN)]
     pub ceiling: Option<String>,
+    #[command(flatten)]
+    pub cost: CostArgs,
 }
 
 impl AboutArgs {
-    /// Lays what was given over a plan, and leaves the rest of it.
-    pub fn lay_over(&self, plan: &mut Plan) {
+    /// Lays what was given over a plan, and leaves the rest of it. A file of prices is read.
+    pub fn lay_over(&self, plan: &mut Plan) -> Result<(), Fault> {
         if self.name.is_some() {
             plan.name.clone_from(&self.name);
         }
         plan.labels.extend(self.labels.iter().cloned());
         ceiling::name(&mut plan.labels, self.ceiling.as_ref());
         plan.expect.extend(self.expect.iter().cloned());
+        if let Some(cost) = self.cost.options()? {
+            plan.options.cost = Some(cost);
+        }
+        Ok(())
     }
 }
 
@@ -111,7 +118,7 @@ pub struct OutputArgs {
 
 impl RunArgs {
     /// A plan with everything but its work.
-    pub fn plan(&self, context: &ArgsContext, target: (&str, TargetSpec)) -> Plan {
+    pub fn plan(&self, context: &ArgsContext, target: (&str, TargetSpec)) -> Result<Plan, Fault> {
         let mut plan = Plan {
             version: PLAN_VERSION,
             name: None,
@@ -133,12 +140,12 @@ impl RunArgs {
             stages: Vec::new(),
             controller: None,
         };
-        self.about.lay_over(&mut plan);
-        plan
+        self.about.lay_over(&mut plan)?;
+        Ok(plan)
     }
 
     /// Lays what was given over a plan that was made elsewhere (a job file), and leaves the rest of it.
-    pub fn lay_over(&self, plan: &mut Plan) {
+    pub fn lay_over(&self, plan: &mut Plan) -> Result<(), Fault> {
         if let Some(seed) = self.seed {
             plan.seed = seed;
         }
@@ -153,6 +160,6 @@ impl RunArgs {
         plan.options.goal = self.goal.or(plan.options.goal);
         plan.options.trace = self.trace.clone().or(plan.options.trace.take());
         plan.options.mark_at.extend(self.mark_at.iter().cloned());
-        self.about.lay_over(plan);
+        self.about.lay_over(plan)
     }
 }

@@ -35,7 +35,7 @@ pub fn watch(c: &CycleArgs, context: &ArgsContext) -> Result<Exit, Fault> {
     if let Some(name) = &mut made.plan.name {
         name.push_str(", in cycles");
     }
-    c.about.lay_over(&mut made.plan);
+    c.about.lay_over(&mut made.plan)?;
     made.plan.validate()?;
     if !c.output.quiet {
         made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));

@@ -9,6 +9,7 @@ mod check_baseline;
 pub mod check_exec;
 mod check_words;
 pub mod compare_exec;
+pub mod cost;
 pub mod cycle;
 pub mod drive;
 pub mod file;

@@ -346,7 +346,7 @@ impl SweepArgs {
         let mut work = Work::of(first, &SizeDist::Fixed(sizes.first().copied().unwrap_or(Size(4096))));
         work.name = "sweep".into();
         self.every.apply(&mut work);
-        let mut plan = self.common.run.plan(context, ("storage", self.common.storage.target(context)?));
+        let mut plan = self.common.run.plan(context, ("storage", self.common.storage.target(context)?))?;
         plan.controller = Some(ControllerSpec::Sweep {
             template: Box::new(work.stage(&self.common.load)?),
             ops: self.ops.clone(),
@@ -406,7 +406,7 @@ impl Work {
 }
 
 fn fixed(context: &ArgsContext, common: &CommonArgs, work: Work) -> Result<Plan, Fault> {
-    let mut plan = common.run.plan(context, ("storage", common.storage.target(context)?));
+    let mut plan = common.run.plan(context, ("storage", common.storage.target(context)?))?;
     plan.stages.push(work.stage(&common.load)?);
     look_under_prefix(&mut plan);
     Ok(plan)

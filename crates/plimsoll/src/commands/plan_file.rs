@@ -47,7 +47,7 @@ impl RunCommand {
             plan.seed = seed;
         }
         plan.options.keep |= self.keep;
-        self.about.lay_over(&mut plan);
+        self.about.lay_over(&mut plan)?;
         Ok(plan)
     }
 

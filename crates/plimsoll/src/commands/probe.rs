@@ -113,7 +113,7 @@ impl<T: Search> Probed<T> {
     pub fn plan(&self, context: &ArgsContext) -> Result<Plan, Fault> {
         let (mut plan, mut stages, search) = match self {
             Self::Object(a) => {
-                let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?));
+                let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?))?;
                 let mut stages = a.stages()?;
                 a.search.targets(&mut plan, "storage")?;
                 if plan.targets.len() > 1 {
@@ -124,7 +124,7 @@ impl<T: Search> Probed<T> {
             }
             Self::Block(a) => {
                 let target: TargetSpec = a.block.target();
-                (a.run.plan(context, ("device", target)), a.stages()?, &a.search)
+                (a.run.plan(context, ("device", target))?, a.stages()?, &a.search)
             }
         };
         if stages.len() > 1 && !T::SEVERAL {

@@ -45,7 +45,7 @@ pub fn fio(c: &FioCommand) -> Result<Exit, Fault> {
         output::tell(format_args!("plimsoll: {note}"));
     }
     let mut plan = made.plan;
-    c.run.lay_over(&mut plan);
+    c.run.lay_over(&mut plan)?;
     if c.run.dry_run {
         return measure::show_plan(&plan);
     }
@@ -112,7 +112,7 @@ pub fn file(c: &FileCommand, context: &ArgsContext) -> Result<Exit, Fault> {
         },
         &Host::of(&directory)?,
     )?;
-    c.about.lay_over(&mut made.plan);
+    c.about.lay_over(&mut made.plan)?;
     made.plan.validate()?;
     if !c.output.quiet {
         made.notes.iter().for_each(|n| output::tell(format_args!("plimsoll: {n}")));
@@ -156,7 +156,7 @@ pub fn drive(c: &DriveCommand, context: &ArgsContext) -> Result<Exit, Fault> {
     for said in drives::sharing(&options.directories) {
         output::tell(format_args!("plimsoll: {said}"));
     }
-    c.about.lay_over(&mut made.plan);
+    c.about.lay_over(&mut made.plan)?;
     made.plan.validate()?;
     if c.dry_run {
         return measure::show_plan(&made.plan);

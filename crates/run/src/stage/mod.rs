@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
+use plimsoll_cost::{MoneyMeter, size_of};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, TraceChunk, WorkerEnd};
 use plimsoll_lower::Agent;
@@ -60,6 +61,8 @@ pub struct Sinks<'a> {
     pub trace: Option<(&'a mut TraceWriter, &'a dyn Names)>,
     pub events: &'a mut dyn FnMut(Event),
     pub interrupt: Interrupt,
+    /// What was spent, where there is a budget of money.
+    pub spent: Option<&'a mut MoneyMeter>,
 }
 
 /// How a stage ended.
@@ -71,6 +74,8 @@ pub struct StageEnd {
     pub ended_by_loss: bool,
     /// Nobody kept others away any more from what the load was on: the run ends, for this reason.
     pub unheld: Option<String>,
+    /// What was sent came to the budget of money.
+    pub ended_by_cost: bool,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -117,6 +122,7 @@ struct Collector<'a> {
     ended_by_loss: bool,
     /// In words: nobody kept others away any more from what the load was on.
     unheld: Option<String>,
+    ended_by_cost: bool,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -156,6 +162,7 @@ impl<'a> Collector<'a> {
             lost: BTreeMap::new(),
             ended_by_loss: false,
             unheld: None,
+            ended_by_cost: false,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -205,7 +212,7 @@ impl<'a> Collector<'a> {
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss || self.unheld.is_some();
+            let is_enough = !go_on || self.ended_by_loss || self.ended_by_cost || self.unheld.is_some();
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
@@ -316,6 +323,7 @@ impl<'a> Collector<'a> {
                 }
             }
             let slice = joined(parts);
+            self.pay(&slice, end_ns, sinks);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -346,6 +354,23 @@ impl<'a> Collector<'a> {
             }
         }
         Ok(go_on)
+    }
+
+    /// What a slice sent is paid, whatever became of it. The stage ends where that comes to the budget.
+    fn pay(&mut self, slice: &Interval, end_ns: u64, sinks: &mut Sinks<'_>) {
+        let Some(money) = &mut sinks.spent else { return };
+        for s in &slice.series {
+            let Some(w) = self.s.order.stage.workloads.get(usize::from(s.id.workload)) else { continue };
+            let law = u64::from(self.s.order.index) << 16 | u64::from(s.id.workload);
+            money.sent(s.id.kind, law, &size_of(s.id.kind, w), s.counts.started, s.counts.bytes_moved);
+        }
+        if self.ended_by_cost {
+            return;
+        }
+        if let Some(spent) = money.over(end_ns as f64 / 1e9) {
+            self.ended_by_cost = true;
+            (sinks.events)(Event::Message(format!("the budget is used up: {spent}; the run ends")));
+        }
     }
 
     /// A mark for an agent's record. That of one that is lost ends where it was lost: what its workers did after that is not known.
@@ -490,10 +515,11 @@ impl<'a> Collector<'a> {
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
-        let early = match (&self.unheld, self.ended_by_loss, self.stopped_early) {
-            (Some(_), _, _) => Some("unheld"),
-            (_, true, _) => Some("agent_lost"),
-            (_, _, true) => Some("controller"),
+        let early = match (&self.unheld, self.ended_by_loss, self.ended_by_cost, self.stopped_early) {
+            (Some(_), ..) => Some("unheld"),
+            (_, true, ..) => Some("agent_lost"),
+            (_, _, true, _) => Some("cost_budget"),
+            (.., true) => Some("controller"),
             _ => None,
         };
         let (stop_ns, reason) = report::stop_of(&ends, early);
@@ -564,6 +590,7 @@ impl<'a> Collector<'a> {
             interrupted: self.interrupted,
             ended_by_loss,
             unheld: self.unheld,
+            ended_by_cost: self.ended_by_cost,
             end_ns,
             facts,
             ring,
