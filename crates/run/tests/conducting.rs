@@ -8,12 +8,12 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use plans::{PLAN, bit_exact};
 use plimsoll_crew::{Partition, SimNetwork};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Event, Plan};
 use plimsoll_run::{CrewChoice, Finished, Options, RunError, execute};
 use plimsoll_store::{LoadOptions, Mark, Record, RunData, RunDir, StreamReader};
-use plans::{PLAN, bit_exact};
 use support::{options, run};
 
 const MS: u64 = 1_000_000;
