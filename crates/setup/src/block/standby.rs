@@ -85,7 +85,7 @@ impl SharedHold {
 
     fn looks(&self) -> Vec<Look> {
         let inside = self.lock();
-        let open = inside.things.iter().filter(|(_, t)| !t.is_ours && !(t.is_held() && t.is_locked));
+        let open = inside.things.iter().filter(|(_, t)| !(t.is_ours || t.is_held() && t.is_locked));
         let look = |(path, t): (&PathBuf, &SharedOne)| Look {
             path: path.clone(),
             judged: Arc::clone(&t.judged),
@@ -208,7 +208,7 @@ fn start(hold: &Arc<SharedHold>) -> Option<(Sender<()>, Receiver<()>, JoinHandle
         let mut looks = 0u32;
         while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             looks = looks.wrapping_add(1);
-            hold.look(looks % LOOKS_AT_USES == 0);
+            hold.look(looks.is_multiple_of(LOOKS_AT_USES));
         }
     };
     let thread = std::thread::Builder::new().name("standby".into()).spawn(body).ok()?;
