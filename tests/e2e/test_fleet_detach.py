@@ -59,7 +59,7 @@ def test_it_is_stopped_by_name_and_what_fails_before_the_load_is_told_here(fleet
     r = plimsoll("fleet", "stop", run, env=state, timeout=120)
     assert r.code == 0 and "exit code 130" in r.err and str(runs / run) in r.err, r.err
     r = plimsoll("fleet", "wait", env=state)
-    assert r.code == 130 and "put" in r.out, r.err
+    assert r.code == 130 and "interrupted" in r.out, r.out
     assert json.loads((runs / run / "summary.json").read_text())["id"] == run
 
 

@@ -26,7 +26,7 @@ pub struct SharedThing {
 
 /// What came of looking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Watched {
+pub enum HoldNews {
     /// Another agent holds it from now on, in words.
     TakenOver(String),
     /// The run has to end, in words.
@@ -46,10 +46,10 @@ impl SharedThing {
     }
 
     /// `patience`: after so long agents without a conductor end by themselves.
-    pub fn look(&mut self, agents: &[KnownAgent], patience: Duration) -> Option<Watched> {
+    pub fn look(&mut self, agents: &[KnownAgent], patience: Duration) -> Option<HoldNews> {
         let robbed = self.of.iter().find_map(|n| Some((&agents[*n].name, agents[*n].taken.as_ref()?)));
         if let Some((name, words)) = robbed {
-            return Some(Watched::Unheld(format!("agent {name}: {}", clean(words))));
+            return Some(HoldNews::Unheld(format!("agent {name}: {}", clean(words))));
         }
         if self.is_held(agents) {
             return None;
@@ -60,14 +60,14 @@ impl SharedThing {
         if let Some(heir) = heir.copied() {
             (self.holder, self.since) = (Some(heir), None);
             let name = &agents[heir].name;
-            return Some(Watched::TakenOver(format!(
+            return Some(HoldNews::TakenOver(format!(
                 "agent {name} holds {} from now on, in place of {lost}",
                 clean(&self.path)
             )));
         }
         let since = *self.since.get_or_insert_with(Instant::now);
         (since.elapsed() > patience + LETS_GO).then(|| {
-            Watched::Unheld(format!(
+            HoldNews::Unheld(format!(
                 "{} is held by nobody who is left: agent {lost}, which held it, is lost, and no other could take it over. \
                  Perhaps another program has it by now",
                 clean(&self.path)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_crew::{Arrival, FromAgent};
 use plimsoll_model::{Event, Sample};
 
-use super::holds::{SharedThing, Watched};
+use super::holds::{HoldNews, SharedThing};
 use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
@@ -270,8 +270,8 @@ impl Inside {
         for thing in &mut self.shared {
             let arrival = match thing.look(&self.agents, patience) {
                 None => continue,
-                Some(Watched::TakenOver(text)) => Arrival::Said(text),
-                Some(Watched::Unheld(text)) => {
+                Some(HoldNews::TakenOver(text)) => Arrival::Said(text),
+                Some(HoldNews::Unheld(text)) => {
                     self.unheld.get_or_insert_with(|| text.clone());
                     Arrival::Unheld(text)
                 }

@@ -16,7 +16,8 @@ Examples:
   plimsoll fleet up --nats tls://broker.example.net --creds bench.creds
   plimsoll fleet status
   plimsoll fleet wait 8
-  plimsoll object get --fleet --detach --endpoint https://s3.example.net --bucket bench --duration 12h
+  plimsoll watch object --fleet --detach --for 12h \\
+      --endpoint https://s3.example.net --bucket bench
   plimsoll fleet wait
   plimsoll fleet stop
   plimsoll fleet token --for 1h

@@ -26,7 +26,7 @@ pub struct SharedHold {
 
 #[derive(Debug, Default)]
 struct Inside {
-    things: BTreeMap<PathBuf, Thing>,
+    things: BTreeMap<PathBuf, SharedOne>,
     taken: Option<String>,
     /// Nothing is taken any more.
     is_over: bool,
@@ -34,7 +34,7 @@ struct Inside {
 
 /// A device or image.
 #[derive(Debug)]
-struct Thing {
+struct SharedOne {
     /// What was judged.
     judged: Arc<File>,
     device: Option<DeviceInfo>,
@@ -47,7 +47,7 @@ struct Thing {
     is_locked: bool,
 }
 
-impl Thing {
+impl SharedOne {
     fn needs_claim(&self) -> bool {
         self.device.is_some() && self.writes
     }
@@ -85,8 +85,8 @@ impl SharedHold {
 
     fn looks(&self) -> Vec<Look> {
         let inside = self.lock();
-        let open = inside.things.iter().filter(|(_, t)| !t.is_ours && !(t.is_held() && t.is_locked));
-        let look = |(path, t): (&PathBuf, &Thing)| Look {
+        let open = inside.things.iter().filter(|(_, t)| !(t.is_ours || t.is_held() && t.is_locked));
+        let look = |(path, t): (&PathBuf, &SharedOne)| Look {
             path: path.clone(),
             judged: Arc::clone(&t.judged),
             needs_claim: t.needs_claim() && t.claimed.is_none(),
@@ -170,7 +170,7 @@ impl Standby {
         // Without a second handle of it there is nothing to hold it by.
         let Ok(judged) = judged.try_clone() else { return };
         let judged = Arc::new(judged);
-        let thing = Thing { judged, device, writes, is_ours, claimed: None, is_locked: false };
+        let thing = SharedOne { judged, device, writes, is_ours, claimed: None, is_locked: false };
         inside.things.insert(path.to_owned(), thing);
     }
 
@@ -208,7 +208,7 @@ fn start(hold: &Arc<SharedHold>) -> Option<(Sender<()>, Receiver<()>, JoinHandle
         let mut looks = 0u32;
         while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             looks = looks.wrapping_add(1);
-            hold.look(looks % LOOKS_AT_USES == 0);
+            hold.look(looks.is_multiple_of(LOOKS_AT_USES));
         }
     };
     let thread = std::thread::Builder::new().name("standby".into()).spawn(body).ok()?;
