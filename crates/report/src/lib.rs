@@ -17,6 +17,7 @@ pub mod limits;
 pub mod lines;
 mod markdown;
 mod net;
+mod net_chart;
 mod net_page;
 pub mod number;
 mod outside;
