@@ -3,7 +3,8 @@
 Start skew of eight agents beside what this machine's own sleep gives in the same run; the time from a command to the first op; what one
 agent gives beside no fleet (the null target, ABBA, agent and local run pinned to one CPU, broker and conductor to the other); and eight
 agents with a rate each against one bucket under a tier; and what a conductor finds out of clocks whose truth is known, behind relays
-that hold up each way by a time of its own. Needs nats-server. Parts: clock, skew, overhead, tier, crowd."""
+that hold up each way by a time of its own. `levels` measures what agents send, and what aggregators between 10,000 of them and their conductor
+would cost (crates/fleet/SCALE.md). Needs nats-server. Parts: clock, skew, overhead, tier, crowd, levels."""
 
 import argparse
 import base64
@@ -242,9 +243,37 @@ def clock(calls, runs, seed, agents=8):
                    cwd=ROOT, check=True)
 
 
+def levels(agents, sites):
+    """Own records of four real agents under three loads, and what merging many of them in two levels costs."""
+    with tempfile.TemporaryDirectory() as base:
+        server = subprocess.Popen(
+            [PLIMSOLL, "target", "s3", "--listen", "127.0.0.1:0", "--data", Path(base) / "data", "--no-sync", "--bucket", "bench"],
+            env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            at = ["--endpoint", json.loads(server.stdout.readline())["endpoint"], "--bucket", "bench", "--fleet", "--each", "--warmup", "0s",
+                  "--duration", "6s", "--json", "--quiet", "--runs-dir", Path(base) / "runs"]
+            with Fleet(4, Path(base)) as fleet:
+                loads = {
+                    "null": lambda: fleet.run(PLAN.format(warmup="0s", concurrency=4, seconds=6, pacing='"closed"'), "--fleet"),
+                    "object": lambda: fleet.call("object", "get", "--size", "64KiB", "--objects", "100", "--concurrency", "16", "--rate", "150/s", *at),
+                    "mixed": lambda: fleet.call("object", "mixed", "--size", "64KiB", "--objects", "100", "--concurrency", "16", "--rate", "150/s", *at),
+                }
+                found, seen = [], set()
+                for name, load in loads.items():
+                    load()
+                    files = [f for f in sorted(Path(base).glob("runs-*/agents/*/frames")) if f not in seen]
+                    seen.update(files)
+                    found.append(f"{name}={','.join(map(str, files))}")
+            subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-fleet", "--example", "levels", "--", str(agents),
+                            str(sites), *found], cwd=ROOT, check=True)
+        finally:
+            server.terminate()
+            server.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="clock,skew,overhead,tier,crowd")
+    parser.add_argument("--parts", default="clock,skew,overhead,tier,crowd,levels")
     parser.add_argument("--rounds", type=int, default=10, help="starts, and pairs of runs")
     parser.add_argument("--seconds", type=int, default=5, help="of each run of a pair")
     parser.add_argument("--crowd", type=int, default=1000)
@@ -262,6 +291,8 @@ def main():
         tier(40)
     if "crowd" in parts:
         crowd(args.crowd)
+    if "levels" in parts:
+        levels(10_000, 100)
 
 
 if __name__ == "__main__":
