@@ -16,7 +16,9 @@ const MOST_STAGES: usize = 60;
 /// Slices of a record, seconds.
 const SLICE_S: f64 = 0.1;
 
-const WIDTH: f64 = 720.0;
+/// Of a chart over the whole page, and of one of two beside each other: text has the same size in both.
+const WIDE: f64 = 1000.0;
+const NARROW: f64 = 480.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
@@ -32,7 +34,7 @@ svg .grid{stroke:var(--rule);stroke-width:1}svg .warm{fill:var(--rule);opacity:.
 svg .fall{stroke:var(--slow);stroke-width:1.5;stroke-dasharray:2 3}\
 svg .line{fill:none;stroke-width:1.6;stroke-linejoin:round}\
 .k0{stroke:#0072b2}.k1{stroke:#d55e00;stroke-dasharray:7 3}.k2{stroke:#009e73;stroke-dasharray:2 2}\
-.k3{stroke:#cc79a7;stroke-dasharray:9 3 2 3}.k4{stroke:#b58900;stroke-dasharray:4 2}.k5{stroke:#56b4e9;stroke-dasharray:12 4}\
+.k3{stroke:#b2558a;stroke-dasharray:9 3 2 3}.k4{stroke:#a67c00;stroke-dasharray:4 2}.k5{stroke:#4a8fc4;stroke-dasharray:12 4}\
 .key{display:inline-block;white-space:nowrap;margin-right:1rem}.key svg{display:inline;width:2rem;height:.7rem;vertical-align:middle}";
 
 /// A line, or several pieces of one: seconds, and the value in the panel's unit.
@@ -51,6 +53,7 @@ struct Panel {
 /// All of a figure.
 struct Figure {
     title: String,
+    width: f64,
     /// In words, what is to be seen.
     description: String,
     until_s: f64,
@@ -76,7 +79,8 @@ pub fn charts(record: &NetRecord) -> String {
         0 => String::new(),
         n => format!("<p>{n} more stages are in the record (--json), and not drawn.</p>"),
     };
-    format!("<h2>Over time</h2>{whole}<div class=\"charts\">{}</div>{left_out}", each.concat())
+    let how = "<p>Grey: warm-up, which does not count. Dotted, upright: a rate fell, and stayed there.</p>";
+    format!("<h2>Over time</h2>{how}{whole}<div class=\"charts\">{}</div>{left_out}", each.concat())
 }
 
 /// Each stage's total at its time of the test; of one stage its own chart says that. Nothing where stages have no times.
@@ -106,6 +110,7 @@ fn over_the_test(record: &NetRecord) -> Option<Figure> {
     };
     Some(Figure {
         title: "Rate of each stage, all its lanes together".into(),
+        width: WIDE,
         description: format!("Stages: {}{more}.", described.join("; ")),
         until_s,
         panels: vec![Panel { unit: "Gbit/s", height: 150.0, lines }],
@@ -132,6 +137,7 @@ fn of_stage(record: &NetRecord, stage: &NetStage) -> Figure {
     }
     Figure {
         title: stage.title.clone(),
+        width: NARROW,
         description: describe(stage),
         until_s,
         panels,
@@ -173,7 +179,11 @@ fn describe(stage: &NetStage) -> String {
         )
     };
     let falls: String = stage.falls.iter().map(fell).collect();
-    format!("{} lanes, {:.3} Gbit/s in all{halves}{falls}.", stage.lanes.len(), e.value * 8e-9)
+    let lanes = match stage.lanes.len() {
+        1 => "1 lane".to_owned(),
+        n => format!("{n} lanes"),
+    };
+    format!("{lanes}, {:.3} Gbit/s in all{halves}{falls}.", e.value * 8e-9)
 }
 
 /// Gbit/s of payload that arrived on lanes, over the stage's time: in the middle of each step.
@@ -233,7 +243,7 @@ fn number(x: f64) -> String {
 
 fn svg(f: &Figure) -> String {
     let height: f64 = f.panels.iter().map(|p| TOP + p.height + FOOT).sum();
-    let across = |s: f64| LEFT + (WIDTH - LEFT - RIGHT) * s / f.until_s.max(f64::MIN_POSITIVE);
+    let across = |s: f64| LEFT + (f.width - LEFT - RIGHT) * s / f.until_s.max(f64::MIN_POSITIVE);
     let mut body = String::new();
     let mut top = TOP;
     for panel in &f.panels {
@@ -242,8 +252,9 @@ fn svg(f: &Figure) -> String {
     }
     let (title, description) = (text(&f.title), text(&f.description));
     format!(
-        "<figure><figcaption>{title}<p>{description}</p></figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+        "<figure><figcaption>{title}<p>{description}</p></figcaption><svg viewBox=\"0 0 {} {height}\" role=\"img\" \
          aria-label=\"{title}: {description}\"><title>{title}</title>{body}</svg><p>{}</p></figure>",
+        f.width,
         keys(f)
     )
 }
@@ -286,27 +297,25 @@ fn draw(out: &mut String, panel: &Panel, f: &Figure, top: f64, across: &dyn Fn(f
         let y = down(value);
         put(format_args!(
             "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
+            f.width - RIGHT,
             LEFT - 6.0,
             y + 4.0,
             number(value)
         ));
     }
-    let (until, marks) = round_up(f.until_s);
-    for i in 0..=marks {
-        let at = until * f64::from(i) / f64::from(marks);
-        if at <= f.until_s * 1.001 {
-            put(format_args!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} s</text>",
-                across(at),
-                bottom + 15.0,
-                number(at)
-            ));
-        }
+    // Six marks at most, at round times.
+    let every = round_up(f.until_s / 6.0).0;
+    for at in (0..7).map(|i| every * f64::from(i)).filter(|at| *at <= f.until_s * 1.001) {
+        put(format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} s</text>",
+            across(at),
+            bottom + 15.0,
+            number(at)
+        ));
     }
     put(format_args!(
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-        WIDTH - RIGHT,
+        f.width - RIGHT,
         top + 11.0,
         panel.unit
     ));
@@ -445,7 +454,7 @@ mod tests {
             let (x, y) = pair.split_once(' ').unwrap();
             let y: f64 = y.split(['H', 'V']).next().unwrap().parse().unwrap();
             assert!(
-                (0.0..=WIDTH).contains(&x.parse::<f64>().unwrap()) && (0.0..=260.0).contains(&y),
+                (0.0..=NARROW).contains(&x.parse::<f64>().unwrap()) && (0.0..=260.0).contains(&y),
                 "{pair}"
             );
         }
