@@ -9,8 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_engine::Output;
-use plimsoll_fleet::levels::{Merged, Slice, add, framed, unframed};
+use plimsoll_fleet::levels::{SiteSum, add, framed, unframed};
 use plimsoll_fleet::read_own_record;
+use plimsoll_store::SparseInterval as Slice;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -83,7 +84,7 @@ impl Cost {
     }
 
     /// Through the wire, and into a sum.
-    fn pass(&mut self, worker: u16, slices: &[&Slice], sum: &mut Merged) -> Result<(), Failed> {
+    fn pass(&mut self, worker: u16, slices: &[&Slice], sum: &mut SiteSum) -> Result<(), Failed> {
         let at = cpu();
         let frames = framed(worker, slices);
         let made = cpu();
@@ -126,7 +127,7 @@ fn workload(name: &str, records: &[AgentRecord], agents: usize, sites: usize) ->
         first.len(),
         all.iter().map(|s| buckets(&s)).sum::<usize>() as f64 / all.len().max(1) as f64
     );
-    let (mut flat, mut top) = (Merged::new(), Merged::new());
+    let (mut flat, mut top) = (SiteSum::new(), SiteSum::new());
     let (mut low, mut high) = (Cost::default(), Cost::default());
     let cut = |slices: &[Slice]| -> Vec<std::ops::Range<usize>> {
         let frame = |s: &Slice| (s.index as f64 / PER_FRAME) as u64;
@@ -137,7 +138,7 @@ fn workload(name: &str, records: &[AgentRecord], agents: usize, sites: usize) ->
         at.windows(2).map(|w| w[0]..w[1]).collect()
     };
     for site in 0..sites {
-        let mut sum = Merged::new();
+        let mut sum = SiteSum::new();
         for n in (site..agents).step_by(sites) {
             let slices = of_agent(records, n);
             slices.iter().for_each(|s| add(&mut flat, s));

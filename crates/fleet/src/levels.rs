@@ -4,20 +4,16 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Interval;
-use plimsoll_store::StoreError;
-use plimsoll_store::sparse::SparseHistogram;
+use plimsoll_store::{SparseInterval, StoreError};
 
 use crate::frame::envelope::{CONTENT, FrameHead, decode, encode};
 use crate::frame::record;
 
-/// A slice as it travels.
-pub type Slice = Interval<SparseHistogram>;
-
-/// Slices by their number.
-pub type Merged = BTreeMap<u64, Slice>;
+/// Slices by their number, of all agents of a site.
+pub type SiteSum = BTreeMap<u64, SparseInterval>;
 
 /// Slices of a worker (of an agent; or of all of a site, as one) as they are published, in one or more frames.
-pub fn framed(worker: u16, slices: &[&Slice]) -> Vec<Vec<u8>> {
+pub fn framed(worker: u16, slices: &[&SparseInterval]) -> Vec<Vec<u8>> {
     let mut content = Vec::new();
     slices.iter().for_each(|s| record::put_slice(worker, s, &mut content));
     let head = || FrameHead::new("0123456789abcdef0123456789abcdef", "20261123T000000Z-abcdef", 0, 1);
@@ -25,7 +21,7 @@ pub fn framed(worker: u16, slices: &[&Slice]) -> Vec<Vec<u8>> {
 }
 
 /// And back; frames of one call of [`framed`], in order.
-pub fn unframed(frames: &[Vec<u8>]) -> Result<Vec<Slice>, StoreError> {
+pub fn unframed(frames: &[Vec<u8>]) -> Result<Vec<SparseInterval>, StoreError> {
     let mut content = Vec::new();
     for frame in frames {
         let (_, part) = decode(frame).ok_or(StoreError::Record("frame"))?;
@@ -35,7 +31,7 @@ pub fn unframed(frames: &[Vec<u8>]) -> Result<Vec<Slice>, StoreError> {
 }
 
 /// Adds a slice to those of its number.
-pub fn add(sum: &mut Merged, slice: &Slice) {
+pub fn add(sum: &mut SiteSum, slice: &SparseInterval) {
     sum.entry(slice.index)
         .or_insert_with(|| Interval { index: slice.index, series: Vec::new(), client: Default::default() })
         .merge(slice);
@@ -49,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    fn slice(index: u64, ops: &[(bool, u64)]) -> Slice {
+    fn slice(index: u64, ops: &[(bool, u64)]) -> SparseInterval {
         let mut of = [OpKind::Get, OpKind::Put]
             .map(|kind| Series::new(SeriesId { stage: 0, workload: 0, kind }, SeriesShape::default()));
         for (is_put, ns) in ops {
@@ -71,13 +67,13 @@ mod tests {
                 prop::collection::vec((0u64..6, prop::collection::vec((any::<bool>(), 1u64..1 << 40), 0..20)), 1..8), 1..24),
             sites in 1usize..6,
         ) {
-            let (mut flat, mut top) = (Merged::new(), Merged::new());
-            let agents: Vec<Vec<Slice>> =
+            let (mut flat, mut top) = (SiteSum::new(), SiteSum::new());
+            let agents: Vec<Vec<SparseInterval>> =
                 agents.iter().map(|a| a.iter().map(|(index, ops)| slice(*index, ops)).collect()).collect();
             agents.iter().flatten().for_each(|s| add(&mut flat, s));
             // Sites in another order than agents, and each over the wire.
             for site in (0..sites).rev() {
-                let mut sum = Merged::new();
+                let mut sum = SiteSum::new();
                 for agent in agents.iter().skip(site).step_by(sites) {
                     let frames = framed(3, &agent.iter().collect::<Vec<_>>());
                     unframed(&frames).unwrap().iter().for_each(|s| add(&mut sum, s));

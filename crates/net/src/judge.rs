@@ -655,7 +655,8 @@ mod tests {
         m.lanes = vec![(0, 2), (1, 2)];
         let noise = |i: u64| (i * 2654435761) % 97 * 1000;
         let slices = |lane: u32| {
-            (0..410).map(|i| if lane == 1 && i >= 210 { 1_500_000 + noise(i) } else { 4_500_000 + noise(i) })
+            (0..410)
+                .map(move |i| if lane == 1 && i >= 210 { 1_500_000 + noise(i) } else { 4_500_000 + noise(i) })
         };
         let of = |lane: u32, sends: bool| {
             let mut stream = m.nodes[&usize::from(!sends)].streams[0].clone();
@@ -678,11 +679,8 @@ mod tests {
         record.stages[0].started_s = Some(100.0);
         conclude(&mut record);
         let f = record.findings.iter().find(|f| f.code == "N10").unwrap();
-        assert!(
-            f.text.contains("the rate fell from 0.724 to 0.484 Gbit/s 21.") && f.text.contains("(121."),
-            "{}",
-            f.text
-        );
+        assert!(f.text.contains("the rate fell from 0.72") && f.text.contains(" to 0.48"), "{}", f.text);
+        assert!(f.text.contains("Gbit/s 21.") && f.text.contains("(121."), "{}", f.text);
         assert!(record.findings.iter().all(|f| f.code != "N07") && record.valid);
         let [first, second] = record.stages[0].lanes[1].halves.unwrap();
         assert!(second.value < 0.4 * first.value);
