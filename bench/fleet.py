@@ -265,7 +265,7 @@ def levels(agents, sites):
                     seen.update(files)
                     found.append(f"{name}={','.join(map(str, files))}")
             subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-fleet", "--example", "levels", "--", str(agents),
-                            str(sites), *found], cwd=ROOT, check=True)
+                            str(sites), "20", *found], cwd=ROOT, check=True)
         finally:
             server.terminate()
             server.wait()

@@ -1,9 +1,9 @@
 //! What agents send, and what a level of aggregators between them and their conductor would cost: measured on the own records of real
 //! agents, then with as many as are asked for, in sites, merged by sites and at once.
 //!
-//!     cargo run --release -p plimsoll-fleet --example levels -- 10000 100 null=RUNS/agents/RUN/frames,... object=...
+//!     cargo run --release -p plimsoll-fleet --example levels -- 10000 100 20 null=RUNS/agents/RUN/frames,... object=...
 //!
-//! Agents, sites, and for each workload the own records of its agents (`bench/fleet.py --parts levels` makes them).
+//! Agents, sites, slices of 100 ms that each agent has, and for each workload the own records of its agents (`bench/fleet.py --parts levels` makes them).
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,9 +17,6 @@ type Failed = Box<dyn std::error::Error>;
 
 /// Slices of a frame, about: of 100 ms, every quarter of a second.
 const PER_FRAME: f64 = 2.5;
-/// Slices that each of many agents has.
-const LENGTH: usize = 20;
-
 /// What one agent measured: by worker, its slices in order.
 type AgentRecord = Vec<(u16, Vec<Slice>)>;
 
@@ -28,11 +25,11 @@ fn main() -> Result<(), Failed> {
     let mut number = |what: &str| -> Result<usize, Failed> {
         Ok(args.next().ok_or_else(|| format!("how many {what}?"))?.parse()?)
     };
-    let (agents, sites) = (number("agents")?, number("sites")?);
+    let (agents, sites, length) = (number("agents")?, number("sites")?, number("slices")?);
     for arg in args {
         let (name, files) = arg.split_once('=').ok_or("NAME=FILE,... is wanted")?;
         let records = files.split(',').map(|f| record(Path::new(f))).collect::<Result<Vec<_>, _>>()?;
-        workload(name, &records, agents, sites)?;
+        workload(name, &records, agents, sites, length)?;
     }
     Ok(())
 }
@@ -101,12 +98,12 @@ impl Cost {
 }
 
 /// The slices of agent `n`: those of a real one, from another place of its record on, so that no two agents of a site did the same.
-fn of_agent(records: &[AgentRecord], n: usize) -> Vec<Slice> {
+fn of_agent(records: &[AgentRecord], n: usize, length: usize) -> Vec<Slice> {
     let record = &records[n % records.len()];
     let mut out = Vec::new();
     for (_, slices) in record {
         let from = (n / records.len()) * 7;
-        out.extend((0..LENGTH).filter_map(|i| {
+        out.extend((0..length).filter_map(|i| {
             let mut slice = slices.get((from + i) % slices.len().max(1))?.clone();
             slice.index = i as u64;
             Some(slice)
@@ -116,8 +113,14 @@ fn of_agent(records: &[AgentRecord], n: usize) -> Vec<Slice> {
     out
 }
 
-fn workload(name: &str, records: &[AgentRecord], agents: usize, sites: usize) -> Result<(), Failed> {
-    let seconds = LENGTH as f64 / 10.0;
+fn workload(
+    name: &str,
+    records: &[AgentRecord],
+    agents: usize,
+    sites: usize,
+    length: usize,
+) -> Result<(), Failed> {
+    let seconds = length as f64 / 10.0;
     let first = records.first().ok_or("no record")?;
     let all: Vec<&Slice> = first.iter().flat_map(|(_, s)| s).collect();
     let series = all.iter().map(|s| s.series.len()).max().unwrap_or(0);
@@ -140,7 +143,7 @@ fn workload(name: &str, records: &[AgentRecord], agents: usize, sites: usize) ->
     for site in 0..sites {
         let mut sum = SiteSum::new();
         for n in (site..agents).step_by(sites) {
-            let slices = of_agent(records, n);
+            let slices = of_agent(records, n, length);
             slices.iter().for_each(|s| add(&mut flat, s));
             for range in cut(&slices) {
                 low.pass(0, &slices[range].iter().collect::<Vec<_>>(), &mut sum)?;
