@@ -1,6 +1,9 @@
 //! A fleet in this process: agents and their conductor on one network.
 #![allow(dead_code, reason = "each of the tests uses a part of it")]
 
+#[path = "../../../run/tests/support/plans.rs"]
+pub mod plans;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,23 +20,6 @@ use plimsoll_run::{CrewChoice, Finished, Options, Recruit, RunError, execute};
 use plimsoll_setup::Interrupt;
 use plimsoll_store::{Record, RunDir, StreamReader};
 
-/// Each op takes 20 ms, with a spread: 1,200 a second.
-pub const PLAN: &str = r#"
-version = 1
-seed = 7
-[targets.s]
-kind = "sim"
-base = "20ms"
-spread = 0.3
-[[stage]]
-warmup = "1s"
-[[stage.workload]]
-name = "w"
-mix = { get = 1 }
-concurrency = 24
-stop = { duration = "5s" }
-"#;
-
 pub fn plan(text: &str) -> Plan {
     Plan::from_toml(text).unwrap()
 }
@@ -43,7 +29,14 @@ pub fn options(root: &Path) -> Options {
 }
 
 pub fn bad_weather(seed: u64) -> Weather {
-    Weather { seed, lost: 0.15, doubled: 0.15, delayed: 0.4, delay: Duration::from_millis(15) }
+    Weather {
+        seed,
+        lost: 0.15,
+        doubled: 0.15,
+        delayed: 0.4,
+        delay: Duration::from_millis(15),
+        ..Weather::default()
+    }
 }
 
 pub struct FleetHere {
