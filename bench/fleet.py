@@ -2,20 +2,27 @@
 
 Start skew of eight agents beside what this machine's own sleep gives in the same run; the time from a command to the first op; what one
 agent gives beside no fleet (the null target, ABBA, agent and local run pinned to one CPU, broker and conductor to the other); and eight
-agents with a rate each against one bucket under a tier. Needs nats-server. Parts: skew, overhead, tier, crowd."""
+agents with a rate each against one bucket under a tier; and what a conductor finds out of clocks whose truth is known, behind relays
+that hold up each way by a time of its own. `levels` measures what agents send, and what aggregators between 10,000 of them and their conductor
+would cost (crates/fleet/SCALE.md). Needs nats-server. Parts: clock, skew, overhead, tier, crowd, levels."""
 
 import argparse
+import base64
 import datetime
+import hashlib
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 from harness import CLIENT_CPU, PLIMSOLL, SERVER_CPU, pinned
+from relay import Relay
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench-secret"}
@@ -34,10 +41,12 @@ pacing = {pacing}
 
 
 class Fleet:
-    """A fleet that is up, with so many agents, each on CPUs of its own where these are given."""
+    """A fleet that is up, with so many agents, each on CPUs of its own where these are given; `each` may give an agent, by its number, flags
+    and a token of its own, made of the fleet's."""
 
-    def __init__(self, agents, directory, cpu=None, keeper_cpu=None, patience=60):
+    def __init__(self, agents, directory, cpu=None, keeper_cpu=None, patience=60, each=None):
         self.directory, self.cpu, self.keeper_cpu, self.wanted, self.patience = directory, cpu, keeper_cpu, agents, patience
+        self.each = each or (lambda number, token: ([], token))
         self.env = os.environ | KEYS | {"XDG_RUNTIME_DIR": str(directory), "PLIMSOLL_RUNS": str(directory / "runs")}
         self.agents = []
 
@@ -55,10 +64,11 @@ class Fleet:
         for i in range(self.wanted):
             log = self.directory / f"lg-{i}.log"
             logs.append(log)
-            line = [PLIMSOLL, "agent", "--name", f"lg-{i}", "--runs-dir", self.directory / f"runs-{i}"]
+            flags, own = self.each(i, token)
+            line = [PLIMSOLL, "agent", "--name", f"lg-{i}", "--runs-dir", self.directory / f"runs-{i}", *flags]
             line = pinned(self.cpu, *line) if self.cpu else list(map(str, line))
             with open(log, "w") as out:
-                self.agents.append(subprocess.Popen(line, env=self.env | {"PLIMSOLL_JOIN": token}, stdout=out, stderr=out))
+                self.agents.append(subprocess.Popen(line, env=self.env | {"PLIMSOLL_JOIN": own}, stdout=out, stderr=out))
         end = time.monotonic() + self.patience
         while not all("waits for orders" in log.read_text() for log in logs):
             if time.monotonic() > end:
@@ -211,14 +221,124 @@ def held_against_own_records(fleet, run, base):
             + (f", the first {unlike[:3]}" if unlike else ""))
 
 
+def address_of(token):
+    """Where a token of ours has the broker: after the version (1 byte), when it expires (8), pin, conductor's key and secret (32 each) come the
+    fleet's name and the addresses, each with its length before it; SHA-256's first four bytes are the last."""
+    raw = base64.urlsafe_b64decode(token.removeprefix("plimsoll-join-") + "==")
+    at = 1 + 8 + 3 * 32
+    name_end = at + 1 + raw[at]
+    return raw[:name_end], raw[name_end + 1 : name_end + 1 + raw[name_end]].decode()
+
+
+def moved(token, address):
+    """The token, with another address."""
+    head, _ = address_of(token)
+    body = head + bytes([len(address)]) + address.encode()
+    return "plimsoll-join-" + base64.urlsafe_b64encode(body + hashlib.sha256(body).digest()[:4]).rstrip(b"=").decode()
+
+
+class Ways:
+    """Relays for agents whose clocks are ahead by known times, all drawn from a seed."""
+
+    def __init__(self, seed):
+        self.random, self.relays, self.ahead = random.Random(seed), [], {}
+
+    def each(self, number, token):
+        relay = Relay(address_of(token)[1], self.random.random())
+        self.relays.append(relay)
+        up_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self.ahead[f"lg-{number}"] = ahead = self.random.randint(-up_ns // 2, 10**12)
+        return [f"--clock-ahead={ahead}"], moved(token, relay.address)
+
+    def draw(self):
+        """New ways: 0.2 to 20 ms, in a third of the cases all of it on one of the two; jitter of up to half of that."""
+        for relay in self.relays:
+            ways = [10 ** self.random.uniform(-3.7, -1.7) for _ in range(2)]
+            if self.random.random() < 1 / 3:
+                ways[self.random.randrange(2)] = 0.0
+            relay.there, relay.back = ways
+            relay.jitter = self.random.choice([0.0, self.random.uniform(0, 0.5) * sum(ways)])
+
+    def judge(self, name, offset_ns, bound_ns):
+        """Error and bound of what was found, nanoseconds."""
+        return abs(offset_ns - self.ahead[name]), bound_ns
+
+
+def clock(calls, runs, seed, agents=8):
+    """What a conductor finds out of each agent's clock beside what that clock really is ahead: in roll calls, each over other ways, and in runs,
+    in which the ways change while clocks are compared."""
+    ways, found = Ways(seed), {"roll call": [], "run": []}
+    with tempfile.TemporaryDirectory() as base, Fleet(agents, Path(base), each=ways.each) as fleet:
+        for _ in range(calls):
+            ways.draw()
+            status = json.loads(fleet.call("fleet", "status", "--json").stdout)
+            told = [a for a in status["agents"] if a["clock_offset_ns"] is not None]
+            found["roll call"] += [ways.judge(a["name"], a["clock_offset_ns"], a["clock_bound_ns"]) for a in told]
+        plan = PLAN.format(warmup="0s", concurrency=agents, seconds=25, pacing='{ constant = "400/s" }')
+        for _ in range(runs):
+            stop = threading.Event()
+            changer = threading.Thread(target=lambda: [ways.draw() for _ in iter(lambda: stop.wait(4), True)])
+            ways.draw()
+            changer.start()
+            summary = fleet.run(plan, "--fleet")[0]
+            stop.set()
+            changer.join()
+            found["run"] += [ways.judge(a["agent"], a["clock_offset_ns"], a["clock_bound_ns"]) for a in summary["agents"]]
+    for relay in ways.relays:
+        relay.close()
+    for what, cases in found.items():
+        if not cases:
+            continue
+        ratios = sorted(error / bound for error, bound in cases)
+        inside = sum(error <= bound for error, bound in cases)
+        bounds = sorted(bound / 1e6 for _, bound in cases)
+        print(f"clock offset against the truth, {what}: {len(cases)} cases ({agents} agents behind relays, ways of 0 to 20 ms, unlike, jitter; "
+              f"seed {seed}): {inside / len(cases):.2%} inside the bound; error as a share of the bound: median {statistics.median(ratios):.2f}, "
+              f"most {ratios[-1]:.3f}; bound: median {statistics.median(bounds):.2f}, most {bounds[-1]:.2f} ms", flush=True)
+    subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-fleet", "--example", "clocks", "--", "5000", str(seed)],
+                   cwd=ROOT, check=True)
+
+
+def levels(agents, sites):
+    """Own records of four real agents under three loads, and what merging many of them in two levels costs."""
+    with tempfile.TemporaryDirectory() as base:
+        server = subprocess.Popen(
+            [PLIMSOLL, "target", "s3", "--listen", "127.0.0.1:0", "--data", Path(base) / "data", "--no-sync", "--bucket", "bench"],
+            env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            at = ["--endpoint", json.loads(server.stdout.readline())["endpoint"], "--bucket", "bench", "--fleet", "--each", "--warmup", "0s",
+                  "--duration", "6s", "--json", "--quiet", "--runs-dir", Path(base) / "runs"]
+            with Fleet(4, Path(base)) as fleet:
+                loads = {
+                    "null": lambda: fleet.run(PLAN.format(warmup="0s", concurrency=4, seconds=6, pacing='"closed"'), "--fleet"),
+                    "object": lambda: fleet.call("object", "get", "--size", "64KiB", "--objects", "100", "--concurrency", "16", "--rate", "150/s", *at),
+                    "mixed": lambda: fleet.call("object", "mixed", "--size", "64KiB", "--objects", "100", "--concurrency", "16", "--rate", "150/s", *at),
+                }
+                found, seen = [], set()
+                for name, load in loads.items():
+                    load()
+                    files = [f for f in sorted(Path(base).glob("runs-*/agents/*/frames")) if f not in seen]
+                    seen.update(files)
+                    found.append(f"{name}={','.join(map(str, files))}")
+            subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-fleet", "--example", "levels", "--", str(agents),
+                            str(sites), "20", *found], cwd=ROOT, check=True)
+        finally:
+            server.terminate()
+            server.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="skew,overhead,tier,crowd")
+    parser.add_argument("--parts", default="clock,skew,overhead,tier,crowd,levels")
     parser.add_argument("--rounds", type=int, default=10, help="starts, and pairs of runs")
     parser.add_argument("--seconds", type=int, default=5, help="of each run of a pair")
     parser.add_argument("--crowd", type=int, default=1000)
+    parser.add_argument("--calls", type=int, default=100, help="roll calls of the part clock, eight agents each")
+    parser.add_argument("--seed", type=int, default=1, help="of the part clock")
     args = parser.parse_args()
     parts = args.parts.split(",")
+    if "clock" in parts:
+        clock(args.calls, 4, args.seed)
     if "skew" in parts:
         skew(args.rounds, 8)
     if "overhead" in parts:
@@ -227,6 +347,8 @@ def main():
         tier(40)
     if "crowd" in parts:
         crowd(args.crowd, 30)
+    if "levels" in parts:
+        levels(10_000, 100)
 
 
 if __name__ == "__main__":

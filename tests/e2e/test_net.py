@@ -298,7 +298,17 @@ def test_agents_measure_each_pair_and_all_at_once(fleet, over_net, plimsoll, run
     assert "| n1 |" in plimsoll("report", record["id"], "--markdown").ok().out
     page = runs.parent / "net.html"
     plimsoll("report", record["id"], "-o", page).ok()
-    assert page.read_text().count("color-mix(in srgb") == 6, "a heat map of the pairs"
+    text = page.read_text()
+    assert text.count("color-mix(in srgb") == 12, "a heat map of the pairs, and one of all to all"
+    # Each stage over time, and all of them on the test's time.
+    assert text.count("<figure>") == 1 + len(record["stages"]) and "Rate of each stage" in text and "<script" not in text
+    starts = [s["started_s"] for s in record["stages"]]
+    assert starts[0] == 0 and all(b - a > 1 for a, b in zip(starts, starts[1:])), starts
+    # What is asked of a run cannot be asked of it.
+    for asked in (["run", "--resume"], ["fleet", "collect"], ["analyze"]):
+        refused = plimsoll(*asked, record["id"])
+        assert refused.code == 2 and f"{record['id']} is a network test, and no run" in refused.err, refused.err
+        assert f"plimsoll report {record['id']}" in refused.err, refused.err
     plimsoll("runs", "rm", record["id"]).ok()
     assert not list((runs / "net").iterdir())
 

@@ -15,6 +15,8 @@ mod wire;
 
 #[doc(hidden)]
 pub mod from_outside;
+#[doc(hidden)]
+pub mod levels;
 
 pub use agent::{AgentOptions, Bounds, Calibrate, FleetAgent, KeepRecords};
 pub use clock::{ClockFit, Echo};

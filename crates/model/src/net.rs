@@ -236,7 +236,7 @@ pub struct NetInterface {
 }
 
 /// Some lanes at the same time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NetStage {
     /// The pattern that it belongs to.
     pub pattern: String,
@@ -251,6 +251,34 @@ pub struct NetStage {
     pub lanes: Vec<NetLane>,
     /// What each host did meanwhile.
     pub hosts: Vec<HostLoad>,
+    /// When it began, seconds since the test's first stage did; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_s: Option<f64>,
+    /// All lanes together in the two halves of the window, bytes per second; absent where one has no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halves: Option<[Estimate; 2]>,
+    /// Rates that fell within the window and stayed there: of all lanes, else of what single hosts sent or took in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub falls: Vec<NetFall>,
+}
+
+/// A step down of a rate that stayed to the end of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NetFall {
+    /// Place of the host in the record's hosts; absent: of all lanes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<usize>,
+    /// Of what that host sent; else of what it took in.
+    #[serde(default)]
+    pub sends: bool,
+    /// Seconds since the stage's start, warm-up included.
+    pub at_s: f64,
+    /// The mean of the window until then, bytes per second.
+    pub before_bytes_per_s: f64,
+    /// And from then to its end.
+    pub after_bytes_per_s: f64,
+    /// How long that was, seconds.
+    pub lasts_s: f64,
 }
 
 /// One direction from one host to another, all its streams together.
@@ -268,6 +296,9 @@ pub struct NetLane {
     /// Why there is no rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The rate in the two halves of the window; absent where one has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halves: Option<[Estimate; 2]>,
     /// Addresses.
     pub from_address: String,
     /// See `from_address`.

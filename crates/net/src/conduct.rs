@@ -164,10 +164,13 @@ pub fn conduct(
         if wish.streams.is_none() {
             (streams, record.streams_tried) = find_streams(hosts, wish, planned[0].lanes[0], tell)?;
         }
+        let mut first_ns = None;
         for (number, stage) in planned.iter().enumerate() {
             tell(format!("{} of {}: {}", number + 1, planned.len(), stage.title));
             let measured = once(hosts, stage, streams, (wish.warmup, wish.measured), wish.max_gbps)?;
-            record.stages.push(judge::stage(stage, &measured, &record.hosts, wish.max_gbps));
+            let mut judged = judge::stage(stage, &measured, &record.hosts, wish.max_gbps);
+            judged.started_s = Some((measured.at_ns - *first_ns.get_or_insert(measured.at_ns)) as f64 / 1e9);
+            record.stages.push(judged);
         }
         Ok(())
     })();
@@ -348,7 +351,7 @@ fn open_and_run(
     if hosts.is_interrupted() {
         return Err(NetError::Interrupted);
     }
-    Ok(Measured { lanes: stage.lanes.clone(), nodes, warmup_ns, measured_ns, streams })
+    Ok(Measured { lanes: stage.lanes.clone(), nodes, at_ns, warmup_ns, measured_ns, streams })
 }
 
 /// An empty record, of what is known before.

@@ -1,12 +1,12 @@
 //! What hosts recorded of a stage -> rates with their intervals, and what bound them. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::net::{
-    Framing, HostLoad, InterfaceLoad, NetHost, NetLane, NetRecord, NetStage, RoundTrips, TcpFacts,
+    Framing, HostLoad, InterfaceLoad, NetFall, NetHost, NetLane, NetRecord, NetStage, RoundTrips, TcpFacts,
 };
 use plimsoll_model::{Estimate, Finding, Level, Verdict};
-use plimsoll_stats::rate;
+use plimsoll_stats::{fall, rate};
 
 use crate::address::interface_of;
 use crate::host::HostCounters;
@@ -28,6 +28,8 @@ pub struct Measured {
     pub lanes: Vec<(usize, usize)>,
     /// By host.
     pub nodes: BTreeMap<usize, NodeRecord>,
+    /// When it began, on the conductor's clock.
+    pub at_ns: u64,
     /// Before what counts.
     pub warmup_ns: u64,
     /// What counts.
@@ -56,6 +58,12 @@ impl Measured {
         let streams = self.ends(lane, self.lanes[lane].1, false);
         let at = |i: usize| streams.iter().filter_map(|s| s.slices.get(i)).sum::<u64>() as f64;
         self.window().map(at).collect()
+    }
+
+    /// What a host sent in each slice that counts, as it arrived; or what it took in. Empty: nothing was asked of it.
+    fn of_host(&self, host: usize, sends: bool) -> Vec<f64> {
+        let is_its = |lane: &usize| host == if sends { self.lanes[*lane].0 } else { self.lanes[*lane].1 };
+        sum((0..self.lanes.len()).filter(is_its).map(|lane| self.arrived(lane)))
     }
 
     /// Why a lane has no rate.
@@ -124,21 +132,53 @@ pub fn stage(
     let limited: Vec<_> = lanes.iter().map(|lane| limits(lane, &seen)).collect();
     lanes.iter_mut().zip(limited).for_each(|(lane, limits)| lane.limited_by = limits);
     let void: Vec<&str> = lanes.iter().filter_map(|l| l.why.as_deref()).collect();
+    let all = sum((0..lanes.len()).map(|lane| measured.arrived(lane)));
     let (bytes_per_s, why) = match void.first() {
         Some(why) => (None, Some(format!("{} of {} lanes have no rate: {why}", void.len(), lanes.len()))),
-        None => estimate(&sum((0..lanes.len()).map(|lane| measured.arrived(lane)))),
+        None => estimate(&all),
     };
+    let halves = bytes_per_s.and_then(|_| halves(&all));
+    let falls = if bytes_per_s.is_some() { falls(measured, &all) } else { Vec::new() };
     let (pattern, title) = (planned.pattern.to_owned(), planned.title.clone());
-    NetStage { pattern, title, bytes_per_s, why, lanes, hosts: loads }
+    NetStage { pattern, title, bytes_per_s, why, lanes, hosts: loads, started_s: None, halves, falls }
+}
+
+/// Rates of the two halves of a window.
+fn halves(slices: &[f64]) -> Option<[Estimate; 2]> {
+    let (first, second) = slices.split_at(slices.len() / 2);
+    Some([estimate(first).0?, estimate(second).0?])
+}
+
+/// Rates that fell and stayed down. Credits are of an interface: where the whole did not fall, what each host sent and took in is looked
+/// at; that one lane gives way to another on the same NIC is no fall of anything.
+fn falls(measured: &Measured, all: &[f64]) -> Vec<NetFall> {
+    let of = |slices: &[f64], host: Option<usize>, sends: bool| {
+        let f = fall::lasting_fall(slices, SLICE_S)?;
+        Some(NetFall {
+            host,
+            sends,
+            at_s: measured.warmup_ns as f64 / 1e9 + f.at_s,
+            before_bytes_per_s: f.before / SLICE_S,
+            after_bytes_per_s: f.after / SLICE_S,
+            lasts_s: f.lasts_s,
+        })
+    };
+    if let Some(whole) = of(all, None, false) {
+        return vec![whole];
+    }
+    let hosts: BTreeSet<usize> = measured.lanes.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let each = hosts.into_iter().flat_map(|h| [(h, true), (h, false)]);
+    each.filter_map(|(h, sends)| of(&measured.of_host(h, sends), Some(h), sends)).collect()
 }
 
 fn lane_of(measured: &Measured, lane: usize, hosts: &[NetHost], names: &dyn Fn(usize) -> String) -> NetLane {
     let (from, to) = measured.lanes[lane];
     let (senders, receivers) = (measured.ends(lane, from, true), measured.ends(lane, to, false));
     let order = RunOrder { at_ns: 0, warmup_ns: measured.warmup_ns, measured_ns: measured.measured_ns };
+    let arrived = measured.arrived(lane);
     let (bytes_per_s, why) = match measured.void(lane, names) {
         Some(why) => (None, Some(why)),
-        None => estimate(&measured.arrived(lane)),
+        None => estimate(&arrived),
     };
     let windows: Vec<(TcpFacts, TcpFacts)> = senders.iter().filter_map(|s| window(&s.tcp, &order)).collect();
     let last = windows.first().map(|w| w.1);
@@ -169,6 +209,7 @@ fn lane_of(measured: &Measured, lane: usize, hosts: &[NetHost], names: &dyn Fn(u
         streams: measured.streams,
         bytes_per_s,
         why,
+        halves: bytes_per_s.and_then(|_| halves(&arrived)),
         from_address: text(from_at),
         to_address: text(to_at),
         from_interface: interface(from, from_at),
@@ -225,11 +266,7 @@ fn round_trips(us: &[u32]) -> Option<RoundTrips> {
 /// What each host did.
 fn host_loads(measured: &Measured) -> Vec<HostLoad> {
     let of = |(host, node): (&usize, &NodeRecord)| {
-        let lanes = |is: &dyn Fn(&(usize, usize)) -> bool| {
-            let chosen: Vec<usize> = (0..measured.lanes.len()).filter(|l| is(&measured.lanes[*l])).collect();
-            sum(chosen.into_iter().map(|l| measured.arrived(l)))
-        };
-        let (out, into) = (lanes(&|l| l.0 == *host), lanes(&|l| l.1 == *host));
+        let (out, into) = (measured.of_host(*host, true), measured.of_host(*host, false));
         let gib = (out.iter().sum::<f64>() + into.iter().sum::<f64>()) / GIB;
         let (before, after) = (&node.before, &node.after);
         let cores: Vec<[f64; 4]> = before.cores.iter().zip(&after.cores).map(|(b, a)| grown(b, a)).collect();
@@ -347,15 +384,7 @@ pub fn conclude(record: &mut NetRecord) {
             );
             findings.push(Finding::new("N09", "round_trips_cut", Level::Info, text));
         }
-        if let Some((how, by)) = plimsoll_stats::steady::moves(&totals(stage, record.asked.warmup_s), SLICE_S)
-        {
-            let text = format!(
-                "{}: the rate {how} by {:.0} % within the window: credits of a cloud's NIC, or others on the path.",
-                stage.title,
-                100.0 * by.abs()
-            );
-            findings.push(Finding::new("N07", "not_steady", Level::Qualified, text));
-        }
+        findings.extend(unsteady(record, stage));
     }
     let boots: Vec<&str> = record.hosts.iter().map(|h| h.boot_id.as_str()).collect();
     let shared = (1..boots.len()).find(|i| !boots[*i].is_empty() && boots[..*i].contains(&boots[*i]));
@@ -371,6 +400,44 @@ pub fn conclude(record: &mut NetRecord) {
     // What was not done may have shown another rate: nothing is held against a part of a test.
     record.valid &= !record.interrupted;
     record.sentences = crate::words::sentences(record);
+}
+
+/// A rate that fell and stayed down, with its time; else one that moved all the same.
+fn unsteady(record: &NetRecord, stage: &NetStage) -> Vec<Finding> {
+    let told = |f: &NetFall| {
+        let what = match (f.host.map(|h| record.name_of(h)), f.sends) {
+            (None, _) => "the rate".to_owned(),
+            (Some(host), true) => format!("what {host} sent"),
+            (Some(host), false) => format!("what {host} took in"),
+        };
+        let into_test =
+            stage.started_s.map_or(String::new(), |s| format!(" ({:.1} s into the test)", s + f.at_s));
+        let text = format!(
+            "{}: {what} fell from {:.3} to {:.3} Gbit/s {:.1} s after the stage's start{into_test}, and stayed there for the {:.1} s that \
+             were left, as where a cloud's NIC has spent its credits, or others came to the path: what it carries for long is the \
+             lower one.",
+            stage.title,
+            f.before_bytes_per_s * 8e-9,
+            f.after_bytes_per_s * 8e-9,
+            f.at_s,
+            f.lasts_s
+        );
+        let kept = f.after_bytes_per_s / f.before_bytes_per_s;
+        Finding::new("N10", "fell_and_stayed", Level::Qualified, text).measured(kept, 1.0 - fall::LEAST)
+    };
+    if !stage.falls.is_empty() {
+        return stage.falls.iter().map(told).collect();
+    }
+    let moved = plimsoll_stats::steady::moves(&totals(stage, record.asked.warmup_s), SLICE_S);
+    let told = |(how, by): (&str, f64)| {
+        let text = format!(
+            "{}: the rate {how} by {:.0} % within the window: credits of a cloud's NIC, or others on the path.",
+            stage.title,
+            100.0 * by.abs()
+        );
+        Finding::new("N07", "not_steady", Level::Qualified, text)
+    };
+    moved.map(told).into_iter().collect()
 }
 
 /// All lanes of a stage together, slice by slice, of the window.
@@ -427,6 +494,7 @@ mod tests {
         Measured {
             lanes: vec![(0, 1)],
             nodes: [(0, node(true)), (1, node(false))].into(),
+            at_ns: 0,
             warmup_ns: 1_000_000_000,
             measured_ns: 3_000_000_000,
             streams: 1,
@@ -577,6 +645,55 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(kinds(Some(0.82)), ["cap", "path"]);
+    }
+
+    /// Two hosts send to a third; the second one's rate falls to a third of it 20 s into the window of 40 s.
+    #[test]
+    fn credits_that_run_out_are_named_with_host_and_time() {
+        let mut m = measured(0, 0, 10);
+        m.measured_ns = 40_000_000_000;
+        m.lanes = vec![(0, 2), (1, 2)];
+        let noise = |i: u64| (i * 2654435761) % 97 * 1000;
+        let slices = |lane: u32| {
+            (0..410)
+                .map(move |i| if lane == 1 && i >= 210 { 1_500_000 + noise(i) } else { 4_500_000 + noise(i) })
+        };
+        let of = |lane: u32, sends: bool| {
+            let mut stream = m.nodes[&usize::from(!sends)].streams[0].clone();
+            stream.lane = lane;
+            stream.slices = slices(lane).collect();
+            stream
+        };
+        let mut taker = m.nodes[&1].clone();
+        taker.streams = vec![of(0, false), of(1, false)];
+        let sender = |lane| NodeRecord { streams: vec![of(lane, true)], ..m.nodes[&0].clone() };
+        m.nodes = [(0, sender(0)), (1, sender(1)), (2, taker)].into();
+        let hosts: Vec<NetHost> = ["a", "b", "c"]
+            .map(|n| NetHost { name: n.into(), boot_id: n.into(), ..NetHost::default() })
+            .into();
+        let planned = PlannedStage { pattern: "in", title: "all to c".into(), lanes: m.lanes.clone() };
+        let mut record = crate::new_record("net-1".into(), "1", "", String::new());
+        record.asked.warmup_s = 1.0;
+        record.hosts = hosts.clone();
+        record.stages = vec![stage(&planned, &m, &hosts, None)];
+        record.stages[0].started_s = Some(100.0);
+        conclude(&mut record);
+        let f = record.findings.iter().find(|f| f.code == "N10").unwrap();
+        assert!(f.text.contains("the rate fell from 0.72") && f.text.contains(" to 0.48"), "{}", f.text);
+        assert!(f.text.contains("Gbit/s 21.") && f.text.contains("(121."), "{}", f.text);
+        assert!(record.findings.iter().all(|f| f.code != "N07") && record.valid);
+        let [first, second] = record.stages[0].lanes[1].halves.unwrap();
+        assert!(second.value < 0.4 * first.value);
+
+        // Where the others fill what it leaves, it is what that one host sent.
+        let taken: Vec<u64> =
+            slices(0).zip(slices(1)).map(|(a, b)| 9_000_000 + a % 97_000 - b.min(4_500_000)).collect();
+        for (host, at) in [(0, 0), (2, 0)] {
+            m.nodes.get_mut(&host).unwrap().streams[at].slices = taken.clone();
+        }
+        let stage = stage(&planned, &m, &hosts, None);
+        let [fall] = &stage.falls[..] else { panic!("{:?}", stage.falls) };
+        assert!(fall.host == Some(1) && fall.sends && (fall.at_s - 21.0).abs() < 0.6, "{fall:?}");
     }
 
     #[test]

@@ -165,7 +165,7 @@ mod tests {
             bytes_per_s: None,
             why: None,
             lanes: lanes.to_vec(),
-            hosts: Vec::new(),
+            ..NetStage::default()
         };
         record.stages = vec![stage(&lanes)];
         let said = &sentences(&record)[0];

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_store::{RunDir, StoreError};
+use plimsoll_store::{RunDir, StoreError, net};
 
 use crate::fault::Fault;
 use crate::output;
@@ -14,7 +14,24 @@ pub fn root(given: Option<&Path>) -> PathBuf {
 
 /// A run by its directory, its id (or the start of it), or `last`.
 pub fn find(given: Option<&Path>, name: &str) -> Result<RunDir, Fault> {
-    Ok(RunDir::find(&root(given), name)?)
+    let root = root(given);
+    RunDir::find(&root, name)
+        .map_err(|e| if net::is_name(name) { no_run_but_a_test(&root, name) } else { e.into() })
+}
+
+/// What is asked of a run (to go on, to fetch what agents kept, to be compared) cannot be asked of a network test, which is listed below
+/// the runs.
+fn no_run_but_a_test(root: &Path, name: &str) -> Fault {
+    match net::find(root, name) {
+        Ok(_) => Fault::input(
+            format!("{name} is a network test, and no run: it is one whole record"),
+            format!(
+                "Show it with `plimsoll report {name}`, hold runs against it with --ceiling {name}, or give one of \
+                 `plimsoll runs list`."
+            ),
+        ),
+        Err(e) => e.into(),
+    }
 }
 
 impl From<StoreError> for Fault {

@@ -18,6 +18,7 @@ pub mod limits;
 pub mod lines;
 mod markdown;
 mod net;
+mod net_chart;
 mod net_page;
 pub mod number;
 mod outside;

@@ -130,8 +130,19 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| MISSING.into(), |s| format!("{:.2} %", 100.0 * s))
 }
 
+/// The rate of the second half of a window beside that of the first.
+fn moved(halves: Option<&[Estimate; 2]>) -> String {
+    match halves {
+        Some([first, second]) if first.value > 0.0 => {
+            format!("{:+.1} %", 100.0 * (second.value / first.value - 1.0))
+        }
+        _ => MISSING.into(),
+    }
+}
+
 fn stages(record: &NetRecord) -> Option<Table> {
-    let mut table = Table::new("Stages", 2, &["pattern", "stage", ">lanes", ">Gbit/s", ">GiB/s"]);
+    let mut table =
+        Table::new("Stages", 2, &["pattern", "stage", ">lanes", ">Gbit/s", ">2nd half", ">GiB/s"]);
     for s in &record.stages {
         let (rate, gib) = (gbit(s.bytes_per_s.as_ref()), gib(s.bytes_per_s.as_ref()));
         table.push(vec![
@@ -139,6 +150,7 @@ fn stages(record: &NetRecord) -> Option<Table> {
             clean(&s.title).into_owned(),
             s.lanes.len().to_string(),
             rate,
+            moved(s.halves.as_ref()),
             gib,
         ]);
     }
@@ -178,6 +190,7 @@ fn lanes(record: &NetRecord) -> Option<Table> {
         "to",
         "in",
         ">Gbit/s",
+        ">2nd half",
         ">MTU",
         ">sent again",
         ">rtt idle ms",
@@ -193,6 +206,7 @@ fn lanes(record: &NetRecord) -> Option<Table> {
             clean(record.name_of(l.to)).into_owned(),
             (*pattern).to_owned(),
             gbit(l.bytes_per_s.as_ref()),
+            moved(l.halves.as_ref()),
             l.path_mtu_bytes.map_or_else(|| MISSING.into(), |m| m.to_string()),
             percent(l.retransmitted_share),
             trips(l.idle.as_ref(), |r| r.p50_us),

@@ -1,10 +1,11 @@
-//! A network test as one self-contained page: what it says, the pairs as a heat map, the tables. It needs no script.
+//! A network test as one self-contained page: what it says, pairs and meshes as heat maps, the tables, and rates over time. It needs no
+//! script.
 
-use plimsoll_model::net::NetRecord;
+use plimsoll_model::net::{NetLane, NetRecord, NetStage};
 use plimsoll_model::text::{clean, printable};
 
-use crate::net;
 use crate::table::escape;
+use crate::{net, net_chart};
 
 /// A pair below this part of the median is marked.
 const SLOW: f64 = 0.8;
@@ -17,7 +18,9 @@ body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding
 table{border-collapse:collapse;margin:1rem 0;display:block;overflow-x:auto}caption{text-align:left;font-weight:600}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);text-align:left;white-space:nowrap}\
 .heat td{text-align:right;font-variant-numeric:tabular-nums;border:1px solid var(--rule)}\
-.heat td.slow{outline:2px solid var(--slow);outline-offset:-2px;font-weight:600}";
+.heat td{-webkit-print-color-adjust:exact;print-color-adjust:exact}\
+.heat td.slow{outline:2px solid var(--slow);outline-offset:-2px;font-weight:600}\
+@media print{body{max-width:none;margin:0}table{display:table}}";
 
 /// The page.
 pub fn net_html(record: &NetRecord) -> String {
@@ -30,61 +33,79 @@ pub fn net_html(record: &NetRecord) -> String {
     let tables: String = net::tables(record).iter().map(crate::table::Table::html).collect();
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta name=\"generator\" content=\"plimsoll {}\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n\
-         <body><main><h1>{}</h1>{said}{}{findings}{}<p>{}</p></main></body>\n</html>\n",
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}{}</style>\n</head>\n\
+         <body><main><h1>{}</h1>{said}{}{findings}{}{}<p>{}</p></main></body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
         text(&title),
+        net_chart::STYLE,
         text(&title),
-        heat_map(record),
+        heat_maps(record),
         tables,
+        net_chart::charts(record),
         text(&net::how(record)),
     );
     printable(&page, false).into_owned()
 }
 
-fn text(raw: &str) -> String {
+/// Cleaned, and no markup.
+pub fn text(raw: &str) -> String {
     escape(&clean(raw)).to_string()
 }
 
-/// What each pair carried in one direction, beside as many others as the caption says: senders are rows. Nothing where there are two hosts only.
-fn heat_map(record: &NetRecord) -> String {
-    let n = record.hosts.len();
-    let rate = |from: usize, to: usize| {
-        net::pair(record, from, to).and_then(|l| l.bytes_per_s).map(|e| e.value * 8e-9)
+/// Of pairs, and of each stage in which several hosts send to several. Nothing where there are two hosts only.
+fn heat_maps(record: &NetRecord) -> String {
+    let pairs = record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes).collect();
+    let how = format!("one direction, {}", net::pairs_at_once(record));
+    let meshes = record.stages.iter().filter(|s| matches!(s.pattern.as_str(), "all-to-all" | "east-west"));
+    let mesh = |s: &NetStage| {
+        heat_map(record, &s.lanes.iter().collect(), &format!("{}, all lanes at the same time", s.title))
     };
-    let mut all: Vec<f64> = (0..n * n).filter_map(|i| rate(i / n, i % n)).collect();
+    heat_map(record, &pairs, &how) + &meshes.map(mesh).collect::<String>()
+}
+
+/// What each lane carried: senders are rows. `how`: beside what else.
+fn heat_map(record: &NetRecord, lanes: &Vec<&NetLane>, how: &str) -> String {
+    let rate = |from: usize, to: usize| {
+        let lane = lanes.iter().find(|l| (l.from, l.to) == (from, to))?;
+        Some(lane.bytes_per_s?.value * 8e-9)
+    };
+    // Of the hosts those that took part.
+    let hosts: Vec<usize> =
+        (0..record.hosts.len()).filter(|h| lanes.iter().any(|l| l.from == *h || l.to == *h)).collect();
+    let mut all: Vec<f64> = hosts.iter().flat_map(|a| hosts.iter().filter_map(|b| rate(*a, *b))).collect();
     all.sort_by(f64::total_cmp);
-    let (Some(best), true) = (all.last().copied(), n > 2) else { return String::new() };
+    let (Some(best), true) = (all.last().copied(), hosts.len() > 2) else { return String::new() };
     let median = all[all.len() / 2];
-    let names: Vec<String> = record.hosts.iter().map(|h| text(&h.name)).collect();
-    let heads: String = names.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let name = |h: usize| text(record.name_of(h));
+    let heads: String = hosts.iter().map(|h| format!("<th scope=\"col\">{}</th>", name(*h))).collect();
     let cell = |from: usize, to: usize| match rate(from, to) {
         Some(x) => {
             let part = 100.0 * x / best.max(f64::MIN_POSITIVE);
             let (class, word) = if x < SLOW * median { (" class=\"slow\"", " slow") } else { ("", "") };
             format!(
                 "<td{class} style=\"background:color-mix(in srgb,var(--full) {part:.0}%,var(--empty))\" title=\"{} to {}\">{x:.3}{word}</td>",
-                names[from], names[to]
+                name(from),
+                name(to)
             )
         }
         None => format!("<td>{}</td>", if from == to { "" } else { "?" }),
     };
-    let row = |from: usize| {
-        let cells: String = (0..n).map(|to| cell(from, to)).collect();
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", names[from])
+    let row = |from: &usize| {
+        let cells: String = hosts.iter().map(|to| cell(*from, *to)).collect();
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", name(*from))
     };
     format!(
-        "<table class=\"heat\"><caption>Gbit/s of payload from the row's host to the column's, one direction, {}; slow: below \
+        "<table class=\"heat\"><caption>Gbit/s of payload from the row's host to the column's, {}; slow: below \
          80 % of the median</caption><thead><tr><td></td>{heads}</tr></thead><tbody>{}</tbody></table>",
-        net::pairs_at_once(record),
-        (0..n).map(row).collect::<String>()
+        text(how),
+        hosts.iter().map(row).collect::<String>()
     )
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_model::Estimate;
-    use plimsoll_model::net::{NetAsked, NetHost, NetLane, NetStage};
+    use plimsoll_model::net::{NetAsked, NetHost};
 
     use super::*;
 
@@ -112,7 +133,7 @@ mod tests {
                 bytes_per_s: None,
                 why: None,
                 lanes,
-                hosts: Vec::new(),
+                ..NetStage::default()
             }],
             findings: Vec::new(),
             sentences: vec!["It <carries>.".into()],
@@ -144,6 +165,26 @@ mod tests {
         let (page, shown) = said(&r);
         assert!(page.contains("one direction, one pair at a time;"), "{page}");
         assert!(shown.contains("Pairs, one pair at a time, one direction: Gbit/s"), "{shown}");
+    }
+
+    #[test]
+    fn a_mesh_has_a_heat_map_of_its_own_with_the_hosts_that_took_part() {
+        let mut r = record();
+        r.stages[0].pattern = "all-to-all".into();
+        r.stages[0].title = "each to <each>".into();
+        r.hosts.push(NetHost { name: "idle".into(), ..NetHost::default() });
+        let page = net_html(&r);
+        assert!(
+            page.contains("to the column's, each to &lt;each&gt;, all lanes at the same time; slow"),
+            "{page}"
+        );
+        assert_eq!(
+            (page.matches("class=\"heat\"").count(), page.matches("color-mix(in srgb").count()),
+            (1, 6)
+        );
+        assert!(!page.contains("<th scope=\"col\">idle</th></tr></thead><tbody>"), "{page}");
+        r.stages[0].pattern = "in".into();
+        assert!(!net_html(&r).contains("class=\"heat\""), "all to one is no mesh");
     }
 
     #[test]

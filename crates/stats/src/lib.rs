@@ -15,6 +15,7 @@ pub mod client_time;
 pub mod compare;
 pub mod cycles;
 pub mod expect;
+pub mod fall;
 pub mod judge;
 pub mod least_squares;
 pub mod limit_model;

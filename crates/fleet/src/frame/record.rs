@@ -51,9 +51,7 @@ pub fn put_output(output: &Output, out: &mut Vec<u8>) {
     let mut body = Vec::new();
     let tag = match output {
         Output::Interval { worker, interval } => {
-            put_u64(&mut body, u64::from(worker.worker));
-            codec::encode(&interval.to_form(), &mut body);
-            INTERVAL
+            return put_slice(worker.worker, &interval.to_form(), out);
         }
         Output::Trace(chunk) => {
             put_u64(&mut body, u64::from(chunk.worker.worker));
@@ -63,6 +61,34 @@ pub fn put_output(output: &Output, out: &mut Vec<u8>) {
         }
     };
     put(tag, &body, out);
+}
+
+/// Appends a slice of a worker.
+pub fn put_slice(worker: u16, slice: &Interval<SparseHistogram>, out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    put_u64(&mut body, u64::from(worker));
+    codec::encode(slice, &mut body);
+    put(INTERVAL, &body, out);
+}
+
+/// The slices at the beginning of `bytes`, as they travel; the rest is of another kind, or not all there.
+pub fn take_slices(mut bytes: &[u8]) -> Result<Vec<(u16, Interval<SparseHistogram>)>, StoreError> {
+    let mut out = Vec::new();
+    while let [INTERVAL, a, b, c, d, rest @ ..] = bytes {
+        let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+        let Some((body, more)) = rest.split_at_checked(length) else { break };
+        let (worker, slice) = slice(&mut Cursor::new(body), 0)?;
+        out.push((worker.worker, slice));
+        bytes = more;
+    }
+    Ok(out)
+}
+
+fn slice(c: &mut Cursor<'_>, agent: u32) -> Result<(WorkerId, Interval<SparseHistogram>), StoreError> {
+    let worker = worker(c, agent)?;
+    let sparse = codec::decode(c)?;
+    can_be(&sparse)?;
+    Ok((worker, sparse))
 }
 
 /// Appends the end.
@@ -102,11 +128,8 @@ fn decode(tag: u8, body: &[u8], agent: u32) -> Result<StreamRecord, StoreError> 
     let mut c = Cursor::new(body);
     match tag {
         INTERVAL => {
-            let worker = worker(&mut c, agent)?;
-            let sparse: Interval<SparseHistogram> = codec::decode(&mut c)?;
-            can_be(&sparse)?;
-            let interval = Box::new(sparse);
-            Ok(StreamRecord::FromAgent(FromAgent::Interval { worker, interval }))
+            let (worker, sparse) = slice(&mut c, agent)?;
+            Ok(StreamRecord::FromAgent(FromAgent::Interval { worker, interval: Box::new(sparse) }))
         }
         TRACE => {
             let worker = worker(&mut c, agent)?;

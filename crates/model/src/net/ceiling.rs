@@ -155,7 +155,7 @@ mod tests {
             bytes_per_s,
             why: None,
             lanes: lanes.iter().map(lane).collect(),
-            hosts: Vec::new(),
+            ..NetStage::default()
         }
     }
 
