@@ -17,6 +17,7 @@ mod closed;
 mod cycles;
 pub mod exit;
 mod holds;
+mod imported;
 mod law;
 mod line;
 mod load_points;
@@ -84,6 +85,9 @@ pub fn judge(
     whole: &[Totals],
     altered: &[String],
 ) -> (RunSummary, Analysis) {
+    if let Some(lines) = &data.imported {
+        return imported::judge(data, lines, altered);
+    }
     // Whatever is said of a stage is said of the time in which all of its agents were there.
     let data = &*data.while_all_were_there();
     let lines = line::lines_of(data, totals, whole);

@@ -1,0 +1,183 @@
+//! warp's own figures (`json.zst`): rates of its whole measurement, and times merged from its clients.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use plimsoll_model::finding::Level;
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Estimate, Finding};
+use serde::Deserialize;
+
+use super::survey::without_keys;
+use crate::checks;
+use crate::document::Documents;
+use crate::error::ImportError;
+use crate::line::{latency, line, point, word};
+use crate::source::ImportedRun;
+
+/// Of its format. The first one has the same names.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
+
+#[derive(Debug, Deserialize)]
+struct Document {
+    v: u32,
+    #[serde(default)]
+    commandline: String,
+    #[serde(default)]
+    r#final: bool,
+    #[serde(default)]
+    warp_version: String,
+    #[serde(default)]
+    by_op_type: BTreeMap<String, Aggregate>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Aggregate {
+    total_requests: u64,
+    total_errors: u64,
+    concurrency: u32,
+    start_time: String,
+    throughput: Throughput,
+    throughput_by_host: BTreeMap<String, Throughput>,
+    requests_by_client: BTreeMap<String, Vec<Segment>>,
+    first_errors: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Throughput {
+    measure_duration_millis: f64,
+    bytes: f64,
+    objects: f64,
+    ops: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Segment {
+    single_sized_requests: Option<Requests>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Requests {
+    dur_percentiles_millis: Option<Vec<f64>>,
+    dur_median_millis: f64,
+    dur_90_millis: f64,
+    dur_99_millis: f64,
+    dur_avg_millis: f64,
+    fastest_millis: f64,
+    slowest_millis: f64,
+    requests: u64,
+    obj_size: u64,
+    skipped: bool,
+    merged_entries: u64,
+}
+
+/// A file is one run, with a line for each kind of op.
+pub(crate) fn read(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
+    Documents::read(reader)?.all::<Document>()?.iter().map(run).collect()
+}
+
+fn run(d: &Document) -> Result<ImportedRun, ImportError> {
+    if !VERSIONS.contains(&d.v) {
+        let found = format!("version {} of warp's summary", d.v);
+        return Err(ImportError::version(&found, "versions 1 and 2"));
+    }
+    let mut out = ImportedRun {
+        tool_version: word(&d.warp_version),
+        form: "json".into(),
+        title: format!("warp: {}", d.by_op_type.keys().map(|k| word(k)).collect::<Vec<_>>().join(", ")),
+        ..ImportedRun::default()
+    };
+    if !d.commandline.is_empty() {
+        out.facts.insert("command of warp".into(), without_keys(&d.commandline));
+    }
+    let starts = d.by_op_type.values().filter_map(|a| a.start_time.parse::<jiff::Timestamp>().ok());
+    out.started_at = starts.min().map(|t| t.to_string()).unwrap_or_default();
+    for (op, a) in &d.by_op_type {
+        add(&mut out, op, a);
+    }
+    if !d.r#final {
+        let text = "warp wrote this before its test was over: its figures are of what came before.";
+        out.findings.push(Finding::new("F79", "imported_not_final", Level::Qualified, text));
+    }
+    Ok(out)
+}
+
+fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
+    let seconds = a.throughput.measure_duration_millis / 1000.0;
+    if seconds <= 0.0 {
+        return;
+    }
+    let all: Vec<&Requests> = a
+        .requests_by_client
+        .values()
+        .flatten()
+        .filter_map(|s| s.single_sized_requests.as_ref())
+        .filter(|r| !r.skipped && r.requests > 0)
+        .collect();
+    let name = word(op).to_lowercase();
+    let size = all.iter().map(|r| r.obj_size).max().unwrap_or(0);
+    let mut w = line(&name, &name, size, a.concurrency, seconds);
+    w.ops_per_s = point(a.throughput.objects / seconds);
+    w.bytes_per_s = point(a.throughput.bytes / seconds).filter(|e| e.value > 0.0);
+    w.attempts_per_s = a.throughput.ops / seconds;
+    w.outcomes.insert("ok".into(), a.total_requests.saturating_sub(a.total_errors));
+    if a.total_errors > 0 {
+        w.outcomes.insert("protocol".into(), a.total_errors);
+    }
+    times(&mut w, &all);
+    w.notes.push("rates are warp's: of the time in which all of its threads were at work".into());
+    findings(out, &w, a);
+    out.lines.push(w);
+}
+
+/// Times of several segments or clients: the mean is weighted; percentiles of one only can be told.
+fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
+    let requests: u64 = all.iter().map(|r| r.requests).sum();
+    let mean = all.iter().map(|r| r.dur_avg_millis * r.requests as f64).sum::<f64>() / requests.max(1) as f64;
+    let least = all.iter().map(|r| r.fastest_millis).fold(f64::INFINITY, f64::min);
+    let most = all.iter().map(|r| r.slowest_millis).fold(0.0, f64::max);
+    let single = match all {
+        [one] if one.merged_entries <= 1 => Some(*one),
+        _ => None,
+    };
+    let at = |q: f64| {
+        let one = single?;
+        let known = [(0.5, one.dur_median_millis), (0.9, one.dur_90_millis), (0.99, one.dur_99_millis)];
+        let printed = known.into_iter().find(|(share, v)| *share == q && *v > 0.0).map(|(_, v)| v);
+        let of_table = || one.dur_percentiles_millis.as_ref()?.get((q * 100.0).round() as usize).copied();
+        printed.or_else(|| of_table().filter(|_| q <= 0.99)).map(|ms| ms * 1e6)
+    };
+    w.latency_ns.response = latency(requests, mean * 1e6, (least * 1e6, most * 1e6), at);
+    w.latency_ns.service.clone_from(&w.latency_ns.response);
+    if single.is_none() && requests > 0 {
+        w.notes.push("no percentiles: those of several clients cannot be averaged".into());
+    }
+}
+
+fn findings(out: &mut ImportedRun, w: &WorkloadSummary, a: &Aggregate) {
+    let seconds = |t: &Throughput| t.measure_duration_millis / 1000.0;
+    let hosts: Vec<f64> = a
+        .throughput_by_host
+        .values()
+        .filter(|t| seconds(t) > 0.0)
+        .map(|t| t.objects / seconds(t))
+        .collect();
+    let total: Option<Estimate> = w.ops_per_s;
+    out.findings.extend(checks::sum("hosts", "objects/s", &hosts, total, &w.label()));
+    if a.total_errors > 0 {
+        let share = a.total_errors as f64 / a.total_requests.max(1) as f64;
+        let said = a.first_errors.as_ref().and_then(|e| e.first()).map(|e| format!(" ({})", word(e)));
+        let text = format!(
+            "{} of {} requests failed{}, and warp counts the time of them, and their bytes, in its rates.",
+            a.total_errors,
+            a.total_requests,
+            said.unwrap_or_default()
+        );
+        let level = if share > 0.001 { Level::Invalid } else { Level::Qualified };
+        out.findings.push(Finding::new("V01", "imported_error", level, text).measured(share, 0.001).on(w.label()));
+    }
+}
