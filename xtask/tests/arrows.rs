@@ -30,8 +30,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "plimsoll",
         &[
-            "bus", "engine", "fleet", "import", "judge", "model", "net", "report", "run", "setup", "stats", "store",
-            "suites", "target",
+            "bus", "engine", "fleet", "import", "judge", "model", "net", "report", "run", "setup", "stats",
+            "store", "suites", "target",
         ],
     ),
     ("xtask", &["model", "stats"]),

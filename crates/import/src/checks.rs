@@ -46,7 +46,7 @@ fn little(w: &WorkloadSummary) -> Option<Finding> {
          concurrency in the file is not of this test (Little's law).",
         format_latency_ns(mean)
     );
-    Some(Finding::new("F71", "imported_little", Level::Qualified, text).measured(in_flight, most))
+    Some(Finding::new("F81", "imported_little", Level::Qualified, text).measured(in_flight, most))
 }
 
 /// Ops times their size are the bytes.
@@ -63,13 +63,18 @@ fn bytes(w: &WorkloadSummary) -> Option<Finding> {
         ops * size / f64::from(1 << 20),
         bytes / f64::from(1 << 20)
     );
-    Some(Finding::new("F72", "imported_bytes", Level::Qualified, text).measured(bytes, ops * size))
+    Some(Finding::new("F82", "imported_bytes", Level::Qualified, text).measured(bytes, ops * size))
 }
 
 /// Each percentile is no less than the one below it.
 fn percentiles(w: &WorkloadSummary) -> Option<Finding> {
     let l = &w.latency_ns;
-    let all = [("response", &l.response), ("service", &l.service), ("ttfb", &l.ttfb), ("submission", &l.submission)];
+    let all = [
+        ("response", &l.response),
+        ("service", &l.service),
+        ("ttfb", &l.ttfb),
+        ("submission", &l.submission),
+    ];
     let (name, low, high) = all.into_iter().find_map(|(name, l)| {
         let (low, high) = disorder(l.as_ref()?)?;
         Some((name, low, high))
@@ -81,7 +86,7 @@ fn percentiles(w: &WorkloadSummary) -> Option<Finding> {
         high.0,
         format_latency_ns(high.1)
     );
-    Some(Finding::new("F73", "imported_percentiles", Level::Qualified, text))
+    Some(Finding::new("F83", "imported_percentiles", Level::Qualified, text))
 }
 
 type Named = (&'static str, f64);
@@ -100,7 +105,8 @@ fn disorder(l: &LatencySummary) -> Option<(Named, Named)> {
     let known: Vec<Named> = known.into_iter().filter_map(|(n, v)| Some((n, v? as f64))).collect();
     let wrong = known.windows(2).find(|p| p[0].1 > p[1].1 * (1.0 + ROUNDING) + 1000.0).map(|p| (p[0], p[1]));
     let mean = ("the mean", l.mean);
-    let outside = |low: Named, high: Named| (low.1 > high.1 * (1.0 + ROUNDING) + 1000.0).then_some((low, high));
+    let outside =
+        |low: Named, high: Named| (low.1 > high.1 * (1.0 + ROUNDING) + 1000.0).then_some((low, high));
     let first = ("the minimum", l.min as f64);
     wrong.or_else(|| outside(first, mean)).or_else(|| outside(mean, ("the maximum", l.max as f64)))
 }
@@ -115,7 +121,7 @@ pub(crate) fn sum(what: &str, of: &str, parts: &[f64], whole: Option<Estimate>, 
         "The {} {what} of the file have {sum:.1} {of} together, and its total is {whole:.1}: one of both is wrong.",
         parts.len()
     );
-    Some(Finding::new("F74", "imported_sum", Level::Qualified, text).measured(sum, whole).on(on))
+    Some(Finding::new("F84", "imported_sum", Level::Qualified, text).measured(sum, whole).on(on))
 }
 
 fn agree(a: f64, b: f64) -> bool {
@@ -149,16 +155,16 @@ mod tests {
         let mut w = sound();
         w.ops_per_s = point(1500.0);
         w.bytes_per_s = point(1500.0 * 4096.0);
-        assert_eq!(codes(&w), ["F71"]);
+        assert_eq!(codes(&w), ["F81"]);
         let mut w = sound();
         w.bytes_per_s = point(4000.0 * 1000.0);
-        assert_eq!(codes(&w), ["F72"]);
+        assert_eq!(codes(&w), ["F82"]);
         let mut w = sound();
         w.latency_ns.response.as_mut().unwrap().p50 = Some(9_000_000);
-        assert_eq!(codes(&w), ["F73"]);
+        assert_eq!(codes(&w), ["F83"]);
         let mut w = sound();
         w.latency_ns.response.as_mut().unwrap().max = 3_000_000;
-        assert_eq!(codes(&w), ["F73"]);
+        assert_eq!(codes(&w), ["F83"]);
         assert!(sum("hosts", "op/s", &[10.0, 10.0], point(20.1), "w").is_none());
         assert!(sum("hosts", "op/s", &[10.0, 10.0], point(30.0), "w").is_some());
     }

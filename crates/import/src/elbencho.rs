@@ -53,7 +53,11 @@ pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportErro
             continue;
         }
         if phases.len() >= MOST_ROWS {
-            return Err(ImportError::at(rows.place(), format!("there are more than {MOST_ROWS} phases"), "Split the file."));
+            return Err(ImportError::at(
+                rows.place(),
+                format!("there are more than {MOST_ROWS} phases"),
+                "Split the file.",
+            ));
         }
         let fields = head.iter().enumerate().map(|(i, h)| (h.clone(), rows.field(i).to_owned())).collect();
         phases.push(Phase { fields, exact_bytes: false });
@@ -103,7 +107,10 @@ fn runs(phases: &[Phase], form: &str) -> Result<Vec<ImportedRun>, ImportError> {
                 form: form.to_owned(),
                 title: "elbencho".into(),
                 started_at: started_at(p.text(&["ISO date", "iso_start_date"])),
-                facts: BTreeMap::from([("command of elbencho".to_owned(), super::warp::without_keys(&command.replace('"', "")))]),
+                facts: BTreeMap::from([(
+                    "command of elbencho".to_owned(),
+                    super::warp::without_keys(&command.replace('"', "")),
+                )]),
                 ..ImportedRun::default()
             };
             out.push((command, Vec::new(), run));

@@ -63,7 +63,8 @@ fn run(d: &Document) -> Result<ImportedRun, ImportError> {
         ..ImportedRun::default()
     };
     out.facts.insert("files".into(), format!("{:.2} GiB", d.disk_space_used_gib));
-    out.facts.insert("memory".into(), format!("{:.2} GiB", d.physical_memory_bytes as f64 / f64::from(1 << 30)));
+    out.facts
+        .insert("memory".into(), format!("{:.2} GiB", d.physical_memory_bytes as f64 / f64::from(1 << 30)));
     let all = |of: fn(&Phases) -> f64| d.results.iter().map(of).collect::<Vec<f64>>();
     sequential(&mut out, "write", threads, &all(|p| p.write_bytes as f64), &all(|p| p.write_seconds));
     sequential(&mut out, "read", threads, &all(|p| p.read_bytes as f64), &all(|p| p.read_seconds));
@@ -73,7 +74,7 @@ fn run(d: &Document) -> Result<ImportedRun, ImportError> {
     if cached && !out.lines.is_empty() {
         let text = "The files are smaller than twice the memory, and GoBonnieGo goes through the page cache: reads may be the \
                     memory's, and so may writes. Use files of twice the memory, or `plimsoll file` with direct I/O.";
-        out.findings.push(Finding::new("F78", "imported_cached", Level::Qualified, text));
+        out.findings.push(Finding::new("F88", "imported_cached", Level::Qualified, text));
     }
     Ok(out)
 }
@@ -126,7 +127,8 @@ fn repeats(w: &mut plimsoll_model::summary::WorkloadSummary, rates: &[f64], per:
     w.repeats = rates.len() as u32;
     w.horizon_s = w.window_s / rates.len() as f64;
     if rates.len() > 1 {
-        let one = |r: &f64| Estimate { value: r / per, low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff: 1.0 };
+        let one =
+            |r: &f64| Estimate { value: r / per, low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff: 1.0 };
         w.each_ops_per_s = rates.iter().map(one).collect();
     }
 }
@@ -145,7 +147,9 @@ fn labels(out: &mut ImportedRun, all: &[Phases]) {
                     "Run {}: the file says {said:.0} per second, and its amounts and times are {is:.0}: one of both is wrong.",
                     i + 1
                 );
-                out.findings.push(Finding::new("F74", "imported_sum", Level::Qualified, text).measured(said, is).on(on));
+                out.findings.push(
+                    Finding::new("F84", "imported_sum", Level::Qualified, text).measured(said, is).on(on),
+                );
             }
         }
     }

@@ -7,11 +7,11 @@ use plimsoll_model::{Estimate, Finding};
 use plimsoll_stats::rate;
 use serde::Deserialize;
 
+use crate::checks;
 use crate::document::Documents;
 use crate::error::ImportError;
 use crate::line::{line, point, word};
 use crate::source::ImportedRun;
-use crate::checks;
 
 /// Its streams have had threads of their own since.
 const THREADS_SINCE: u32 = 16;
@@ -118,7 +118,10 @@ fn run(d: &Document) -> Result<ImportedRun, ImportError> {
     let received = d.end.sum_received.as_ref().filter(|s| s.bytes > 0.0);
     let sent = d.end.sum_sent.as_ref().or(d.end.sum.as_ref()).filter(|s| s.bytes > 0.0);
     let Some(arrived) = received.or(sent) else {
-        let why = d.error.as_deref().map_or_else(|| "it has no result".into(), |e| format!("iperf3 failed: {}", word(e)));
+        let why = d
+            .error
+            .as_deref()
+            .map_or_else(|| "it has no result".into(), |e| format!("iperf3 failed: {}", word(e)));
         return Err(ImportError::new(why, "Repeat the test: nothing was measured in this one."));
     };
     let t = &d.start.test_start;
@@ -169,7 +172,8 @@ fn facts(out: &mut ImportedRun, d: &Document, sent: Option<&Sum>) {
 /// The rate with the interval of its seconds; a point where there are too few of them.
 fn interval(d: &Document, arrived: &Sum) -> Option<Estimate> {
     let value = arrived.bits_per_second / 8.0;
-    let seconds: Vec<&Sum> = d.intervals.iter().map(|i| &i.sum).filter(|s| !s.omitted && s.seconds > 0.0).collect();
+    let seconds: Vec<&Sum> =
+        d.intervals.iter().map(|i| &i.sum).filter(|s| !s.omitted && s.seconds > 0.0).collect();
     let Some(step) = seconds.first().map(|s| s.seconds) else { return point(value) };
     // The last one may be a stump.
     let even = |s: &&&Sum| (s.seconds / step - 1.0).abs() < 0.1;
@@ -184,19 +188,28 @@ fn interval(d: &Document, arrived: &Sum) -> Option<Estimate> {
 fn findings(d: &Document, minor: u32, sent: Option<&Sum>, received: Option<&Sum>, on: &str) -> Vec<Finding> {
     let mut out = Vec::new();
     if let Some(e) = &d.error {
-        let text = format!("iperf3 ended with an error: {}. Its figures are of what came before it.", word(e));
+        let text =
+            format!("iperf3 ended with an error: {}. Its figures are of what came before it.", word(e));
         out.push(Finding::new("V01", "imported_error", Level::Invalid, text).on(on));
     }
     let streams: Vec<f64> =
         d.end.streams.iter().filter_map(|s| s.receiver.as_ref()).map(|s| s.bits_per_second).collect();
-    out.extend(checks::sum("streams", "bit/s", &streams, received.and_then(|r| point(r.bits_per_second)), on));
+    out.extend(checks::sum(
+        "streams",
+        "bit/s",
+        &streams,
+        received.and_then(|r| point(r.bits_per_second)),
+        on,
+    ));
     let cpu = d.end.cpu_utilization_percent.host_total.max(d.end.cpu_utilization_percent.remote_total);
     if minor < THREADS_SINCE && cpu >= 90.0 {
         let text = format!(
             "iperf 3.{minor} has one thread for all of its streams, and it used {cpu:.0} % of a core: the rate may be that \
              core's. Use iperf 3.{THREADS_SINCE} or later, or plimsoll net."
         );
-        out.push(Finding::new("F75", "imported_one_thread", Level::Qualified, text).measured(cpu, 90.0).on(on));
+        out.push(
+            Finding::new("F85", "imported_one_thread", Level::Qualified, text).measured(cpu, 90.0).on(on),
+        );
     }
     if let (Some(s), Some(r)) = (sent, received)
         && s.bytes > 0.0
@@ -204,12 +217,18 @@ fn findings(d: &Document, minor: u32, sent: Option<&Sum>, received: Option<&Sum>
         && (s.bytes - r.bytes) / s.bytes > LOST
     {
         let share = 100.0 * (s.bytes - r.bytes) / s.bytes;
-        let text = format!("{share:.1} % of what was sent did not arrive within the test; the figure is of what arrived.");
-        out.push(Finding::new("F76", "imported_not_arrived", Level::Info, text).measured(share, 100.0 * LOST).on(on));
+        let text = format!(
+            "{share:.1} % of what was sent did not arrive within the test; the figure is of what arrived."
+        );
+        out.push(
+            Finding::new("F86", "imported_not_arrived", Level::Info, text)
+                .measured(share, 100.0 * LOST)
+                .on(on),
+        );
     }
     if d.start.test_start.bidir > 0 {
         let text = "The test was in both directions at once; the figure is of one of them.";
-        out.push(Finding::new("F77", "imported_one_direction", Level::Qualified, text).on(on));
+        out.push(Finding::new("F87", "imported_one_direction", Level::Qualified, text).on(on));
     }
     out
 }

@@ -31,7 +31,13 @@ pub(crate) fn of_repeats(values: &[f64]) -> Option<Estimate> {
 }
 
 /// What all lines have in common: measured once, in a window of which nothing was left out that is known.
-pub(crate) fn line(name: &str, op: &str, size_bytes: u64, concurrency: u32, window_s: f64) -> WorkloadSummary {
+pub(crate) fn line(
+    name: &str,
+    op: &str,
+    size_bytes: u64,
+    concurrency: u32,
+    window_s: f64,
+) -> WorkloadSummary {
     WorkloadSummary {
         name: name.to_owned(),
         op: op.to_owned(),

@@ -119,7 +119,9 @@ impl<'a> Source<'a> {
             SourceForm::ElbenchoCsv => elbencho::read_csv(self.reader),
             SourceForm::ElbenchoJson => elbencho::read_json(self.reader),
             SourceForm::WarpSummary => warp::read_json(self.reader),
-            SourceForm::WarpRequests => Err(ImportError::new("it has requests, and no figures", "This is a bug.")),
+            SourceForm::WarpRequests => {
+                Err(ImportError::new("it has requests, and no figures", "This is a bug."))
+            }
         }?;
         runs.retain(|r| !r.lines.is_empty());
         if runs.is_empty() {
@@ -168,7 +170,10 @@ fn recognise(start: &[u8]) -> Result<SourceForm, ImportError> {
         (has("gobonniego_directory"), SourceForm::GoBonnieGo),
         (has("phase_type") && has("iso_start_date"), SourceForm::ElbenchoJson),
         (has("v") && has("commandline") && has("total"), SourceForm::WarpSummary),
-        (has("start") && (json.contains("iperf 3") || has("test_start") || has("connected")), SourceForm::Iperf3),
+        (
+            has("start") && (json.contains("iperf 3") || has("test_start") || has("connected")),
+            SourceForm::Iperf3,
+        ),
     ];
     known.into_iter().find(|(is, _)| *is).map(|(_, form)| form).ok_or_else(|| {
         ImportError::new(

@@ -86,6 +86,11 @@ impl Direction {
         self.total_ios.unwrap_or((self.iops * self.seconds()).round().max(0.0) as u64)
     }
 
+    /// Of its ops.
+    pub fn mean_size(&self, units: Units) -> u64 {
+        self.bytes(units).checked_div(self.ops(units)).unwrap_or(0)
+    }
+
     /// The times that the percentiles are of: completion as a rule, all of it with `lat_percentiles=1`.
     pub fn times(&self, units: Units) -> LineTimes {
         let (scale, slat, clat, lat) = match units {

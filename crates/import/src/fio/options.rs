@@ -42,7 +42,10 @@ impl<'a> Options<'a> {
 
     /// Fixed block size of a direction: `4k`, or `4k,8k,16k` for reads, writes and trims.
     pub fn size(&self, kind: OpKind) -> Option<u64> {
-        if self.get(&["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"]).is_some() {
+        if self
+            .get(&["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"])
+            .is_some()
+        {
             return None;
         }
         let Some(text) = self.get(&["bs", "blocksize"]) else { return Some(4096) };
@@ -62,9 +65,8 @@ impl<'a> Options<'a> {
         let rw = rw.split(':').next().unwrap_or_default();
         match rw {
             "readwrite" => "rw".into(),
-            "rw" | "randrw" | "read" | "write" | "randread" | "randwrite" | "trim" | "randtrim" | "trimwrite" => {
-                rw.to_owned()
-            }
+            "rw" | "randrw" | "read" | "write" | "randread" | "randwrite" | "trim" | "randtrim"
+            | "trimwrite" => rw.to_owned(),
             _ => kind.name().to_owned(),
         }
     }

@@ -57,7 +57,10 @@ mod tests {
     fn refusals_are_told_from_failures() {
         assert_eq!(outcome(""), Outcome::Ok);
         assert_eq!(outcome("Please reduce your request rate."), Outcome::Http503SlowDown);
-        assert_eq!(outcome("Get \"http://h:1/b\": dial tcp 10.0.0.1:9: connect: connection refused"), Outcome::NoConnection);
+        assert_eq!(
+            outcome("Get \"http://h:1/b\": dial tcp 10.0.0.1:9: connect: connection refused"),
+            Outcome::NoConnection
+        );
         assert_eq!(outcome("We encountered an internal error, please try again."), Outcome::Http5xx);
         assert_eq!(outcome("The specified key does not exist."), Outcome::Http404);
         assert_eq!(outcome("whatever else"), Outcome::Protocol);

@@ -5,8 +5,8 @@
 
 mod fault;
 mod plan;
-mod request;
 mod replay;
+mod request;
 mod stages;
 mod summary;
 mod survey;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_model::plan::bounds::MAX_IN_FLIGHT;
 use plimsoll_model::plan::{Pacing, SizeDist, Stage, Stop, TargetSpec, Workload};
 use plimsoll_model::units::{Size, Span};
 use plimsoll_model::{OpKind, Plan};
@@ -39,10 +40,13 @@ impl Survey {
                 mix,
                 size: SizeDist::Fixed(Size(self.size(span))),
                 keys: plimsoll_model::plan::KeyDist::Uniform,
-                concurrency: self.threads.max(1),
+                concurrency: self.threads.clamp(1, MAX_IN_FLIGHT as u32),
                 jobs: None,
                 pacing: Pacing::Closed,
-                stop: Stop { duration: Some(Span(std::time::Duration::from_nanos(lasted_ns))), ..Stop::default() },
+                stop: Stop {
+                    duration: Some(Span(std::time::Duration::from_nanos(lasted_ns))),
+                    ..Stop::default()
+                },
                 verify: false,
                 data: plimsoll_model::plan::DataSpec::default(),
                 object: None,
@@ -73,7 +77,13 @@ impl Survey {
         let kinds = self.stages[number].kinds.iter().filter(|k| k.moves_bytes());
         let several = kinds.map(|k| self.counts(*k)).filter(|c| c.ok > 0 && c.smallest < c.largest);
         several
-            .map(|c| format!("sizes from {} to {}; the nominal one is their mean", Size(c.smallest), Size(c.largest)))
+            .map(|c| {
+                format!(
+                    "sizes from {} to {}; the nominal one is their mean",
+                    Size(c.smallest),
+                    Size(c.largest)
+                )
+            })
             .collect()
     }
 

@@ -60,7 +60,10 @@ pub fn replay<E: From<ImportError>>(
         rows += 1;
         let Some(kind) = r.kind else { continue };
         let changed = || {
-            requests.bad("it is not as it was a moment ago", "The file was changed while it was read: import it again.")
+            requests.bad(
+                "it is not as it was a moment ago",
+                "The file was changed while it was read: import it again.",
+            )
         };
         let at = open.place(&r).ok_or_else(changed)?;
         let stage = survey.stage_of(kind, r.start_ns).ok_or_else(changed)?;
@@ -125,7 +128,7 @@ impl<'a> Open<'a> {
         }
         let (from, to) = (start / GRID_NS, end / GRID_NS);
         *self.slice(from).started.entry((stage, kind)).or_default() += 1;
-        let mut part = |open: &mut Self, number, ns: u64| {
+        let part = |open: &mut Self, number, ns: u64| {
             *open.slice(number).part_ns.entry(stage).or_default() += u128::from(ns);
         };
         if from == to {
@@ -184,7 +187,10 @@ impl<'a> Open<'a> {
             through * u128::from(GRID_NS) + slice.part_ns.get(&key).copied().unwrap_or_default();
         let is_mine = |e: &&Ended| e.stage == key;
         let started = slice.started.iter().filter(|((s, _), _)| *s == key);
-        if in_flight_ns == 0 && started.clone().next().is_none() && !slice.ended.iter().any(|e| e.stage == key) {
+        if in_flight_ns == 0
+            && started.clone().next().is_none()
+            && !slice.ended.iter().any(|e| e.stage == key)
+        {
             return Ok(());
         }
         if self.scratch.as_ref().is_none_or(|(s, _)| *s != stage) {
@@ -197,7 +203,8 @@ impl<'a> Open<'a> {
         }
         let (_, interval) = self.scratch.as_mut().expect("it was just made");
         interval.reset(index);
-        interval.client = ClientCounts { workers: self.survey.threads, in_flight_ns, ..ClientCounts::default() };
+        interval.client =
+            ClientCounts { workers: self.survey.threads, in_flight_ns, ..ClientCounts::default() };
         for ((_, kind), n) in started {
             if let Some(s) = interval.series.iter_mut().find(|s| s.id.kind == *kind) {
                 s.counts.started += n;

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use plimsoll_model::plan::bounds::MAX_OBJECT;
 use plimsoll_model::{OpKind, Outcome};
 
 use super::fault;
@@ -13,8 +14,21 @@ const MOST_NS: u64 = 3600 * 1_000_000_000;
 
 /// Columns of the versions so far. Others are newer.
 const KNOWN: [&str; 15] = [
-    "idx", "thread", "op", "client_id", "n_objects", "bytes", "endpoint", "file", "error", "start", "first_byte",
-    "last_byte", "end", "duration_ns", "cat",
+    "idx",
+    "thread",
+    "op",
+    "client_id",
+    "n_objects",
+    "bytes",
+    "endpoint",
+    "file",
+    "error",
+    "start",
+    "first_byte",
+    "last_byte",
+    "end",
+    "duration_ns",
+    "cat",
 ];
 
 /// Where each column is. Those that older versions lack are optional.
@@ -93,21 +107,28 @@ impl<R: Read> Requests<R> {
         let (start_ns, written_end_ns) = (self.time(c.start, "start")?, self.time(c.end, "end")?);
         let duration_ns = self.number(c.duration, "duration_ns")?;
         if duration_ns > MOST_NS || written_end_ns < start_ns {
-            let what = if written_end_ns < start_ns { "ends before it starts" } else { "took more than an hour" };
-            return Err(self.bad(&format!("the request {what}"), "A clock was set while warp ran. Repeat the test."));
+            let what =
+                if written_end_ns < start_ns { "ends before it starts" } else { "took more than an hour" };
+            return Err(
+                self.bad(&format!("the request {what}"), "A clock was set while warp ran. Repeat the test.")
+            );
         }
         let first_byte_ns = match self.rows.field(c.first_byte) {
             "" => None,
             _ => Some(self.time(c.first_byte, "first_byte")?.saturating_sub(start_ns).max(0) as u64),
         };
         let objects = self.number(c.objects, "n_objects")?;
+        let bytes = self.number(c.bytes, "bytes")?;
+        if bytes > MAX_OBJECT {
+            return Err(self.bad(&format!("an object of {bytes} bytes is larger than any"), REMEDY));
+        }
         Ok(Some(Request {
             kind: kind(self.rows.field(c.op), objects),
             thread: self.number(c.thread, "thread")?.min(u64::from(u32::MAX)) as u32,
             start_ns,
             end_ns: start_ns.saturating_add(duration_ns as i64),
             first_byte_ns: first_byte_ns.filter(|ns| *ns <= duration_ns),
-            bytes: self.number(c.bytes, "bytes")?,
+            bytes,
             outcome: fault::outcome(self.rows.field(c.error)),
         }))
     }
@@ -142,7 +163,8 @@ impl<R: Read> Requests<R> {
     fn time(&self, column: usize, name: &str) -> Result<i64, ImportError> {
         let text = self.rows.field(column);
         let time = text.parse::<jiff::Timestamp>().ok().and_then(|t| i64::try_from(t.as_nanosecond()).ok());
-        time.filter(|ns| *ns > 0).ok_or_else(|| self.bad(&format!("{name} is '{}', and no time", short(text)), REMEDY))
+        time.filter(|ns| *ns > 0)
+            .ok_or_else(|| self.bad(&format!("{name} is '{}', and no time", short(text)), REMEDY))
     }
 
     /// An error of the row that was read last.

@@ -139,7 +139,7 @@ mod tests {
         );
         // Also before a mix that has the same kind in it.
         assert_eq!(
-            divided(&[(Put, 1, 2), (Put, 2, 4), (Get, 4, 5), (Put, 5, 8), (Stat, 6, 9)]),
+            divided(&[(Put, 1, 2), (Put, 2, 4), (Get, 4, 6), (Put, 5, 8), (Stat, 6, 9)]),
             [(1, 4, vec![Put]), (4, 9, vec![Get, Put, Stat])]
         );
     }

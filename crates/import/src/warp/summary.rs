@@ -101,7 +101,7 @@ fn run(d: &Document) -> Result<ImportedRun, ImportError> {
     }
     if !d.r#final {
         let text = "warp wrote this before its test was over: its figures are of what came before.";
-        out.findings.push(Finding::new("F79", "imported_not_final", Level::Qualified, text));
+        out.findings.push(Finding::new("F89", "imported_not_final", Level::Qualified, text));
     }
     Ok(out)
 }
@@ -160,12 +160,8 @@ fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
 
 fn findings(out: &mut ImportedRun, w: &WorkloadSummary, a: &Aggregate) {
     let seconds = |t: &Throughput| t.measure_duration_millis / 1000.0;
-    let hosts: Vec<f64> = a
-        .throughput_by_host
-        .values()
-        .filter(|t| seconds(t) > 0.0)
-        .map(|t| t.objects / seconds(t))
-        .collect();
+    let hosts: Vec<f64> =
+        a.throughput_by_host.values().filter(|t| seconds(t) > 0.0).map(|t| t.objects / seconds(t)).collect();
     let total: Option<Estimate> = w.ops_per_s;
     out.findings.extend(checks::sum("hosts", "objects/s", &hosts, total, &w.label()));
     if a.total_errors > 0 {
@@ -178,6 +174,7 @@ fn findings(out: &mut ImportedRun, w: &WorkloadSummary, a: &Aggregate) {
             said.unwrap_or_default()
         );
         let level = if share > 0.001 { Level::Invalid } else { Level::Qualified };
-        out.findings.push(Finding::new("V01", "imported_error", level, text).measured(share, 0.001).on(w.label()));
+        out.findings
+            .push(Finding::new("V01", "imported_error", level, text).measured(share, 0.001).on(w.label()));
     }
 }

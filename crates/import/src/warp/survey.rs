@@ -17,7 +17,7 @@ const MOST_THREADS: usize = 1 << 20;
 /// Clients that are told apart.
 const MOST_CLIENTS: usize = 10_000;
 /// Longest test: a year and more is a wrong clock.
-const MOST_SPAN_NS: i64 = 400 * 86_400 * 1_000_000_000;
+const MOST_SPAN_NS: i64 = 366 * 86_400 * 1_000_000_000;
 
 /// Of the requests of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,13 +69,16 @@ impl Survey {
 
     /// The stage of a request.
     pub(super) fn stage_of(&self, kind: OpKind, start_ns: i64) -> Option<usize> {
-        let at = |s: &StageSpan| s.kinds.contains(&kind) && (s.start_ns..=s.last_start_ns).contains(&start_ns);
+        let at =
+            |s: &StageSpan| s.kinds.contains(&kind) && (s.start_ns..=s.last_start_ns).contains(&start_ns);
         self.stages.iter().position(at)
     }
 
     /// RFC 3339.
     pub fn started_at(&self) -> String {
-        jiff::Timestamp::from_nanosecond(i128::from(self.start_ns())).map(|t| t.to_string()).unwrap_or_default()
+        jiff::Timestamp::from_nanosecond(i128::from(self.start_ns()))
+            .map(|t| t.to_string())
+            .unwrap_or_default()
     }
 }
 
@@ -155,7 +158,10 @@ impl Seen {
         if !client.is_empty() && !self.clients.contains_key(client) && self.clients.len() < MOST_CLIENTS {
             self.clients.insert(client.to_owned(), self.clients.len() as u32);
         }
-        if !endpoint.is_empty() && self.endpoints.len() <= MOST_ENDPOINTS && !self.endpoints.contains(endpoint) {
+        if !endpoint.is_empty()
+            && self.endpoints.len() <= MOST_ENDPOINTS
+            && !self.endpoints.contains(endpoint)
+        {
             self.endpoints.insert(endpoint.to_owned());
         }
         if self.threads.len() < MOST_THREADS {

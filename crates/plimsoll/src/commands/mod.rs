@@ -18,6 +18,8 @@ pub mod fleet_collect;
 pub mod fleet_exec;
 mod fleet_status;
 mod fleet_tally;
+pub mod import;
+pub mod import_exec;
 mod launchers;
 pub mod mark;
 pub mod net;
