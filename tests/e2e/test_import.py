@@ -99,16 +99,15 @@ def test_an_old_file_of_requests_is_judged_as_a_run_is(plimsoll, tmp_path):
         assert 0.9 * counts[true] <= shown <= counts[true], (true, shown, counts)
     assert put["name"] == "put" and get["name"] == "get", "the preparation is a stage of its own"
     assert get["concurrency"] == 8 and get["size_bytes"] == 65536
-    # The mean of 900 and 300 x 9/10, of which nobody may make one rate: the fall is dated.
-    falls = [f for f in r.summary["findings"] if f["code"] == "F30"]
-    assert falls, r.codes()
-    times = [float(t) for f in falls for t in re.findall(r"(\d+(?:\.\d+)?) s\b", f["text"])]
-    assert any(abs(t - 22.5) < 1.5 or abs(t - 20) < 1.5 for t in times), falls
+    # Of two levels there is no one rate: the fall is dated, and told to be a limiter's by its refusals.
+    assert not get["valid"] and "V04" in r.codes(), r.codes()
+    text = plimsoll("runs", "show", "last", check=True).out
+    assert re.search(r"Fall at 22\.[3-7] s: (89\d|90\d)[.\d]* to 2[67]\d[.\d]* per second; throttle proved", text), text
     assert get["littles_law"]["error"] == pytest.approx(0, abs=0.01)
     held(get["littles_law"]["in_flight"], 8, 0.05)
     stored = "".join(p.read_text(errors="replace") for p in tmp_path.rglob("*.json"))
     assert "AKSECRET" not in stored and "verysecret" not in stored and "verysecret" not in r.out
-    again = plimsoll("analyze", "last", "--json", check=True)
+    again = plimsoll("analyze", "last", "--json")
     assert again.workload("get")["ops_per_s"] == get["ops_per_s"]
 
 

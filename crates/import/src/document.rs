@@ -8,12 +8,12 @@ use crate::error::{CUT, ImportError};
 use crate::source::MOST_DOCUMENT;
 
 /// The text of a whole file, and how many bytes and lines of other text stood before its first document.
-pub(crate) struct Documents {
+pub(crate) struct JsonFile {
     text: Vec<u8>,
     start: usize,
 }
 
-impl Documents {
+impl JsonFile {
     /// All of it; refused where it is larger than any result.
     pub fn read(reader: impl Read) -> Result<Self, ImportError> {
         let mut text = Vec::new();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<serde_json::Value>, ImportError> {
-        Documents::read(text.as_bytes())?.all()
+        JsonFile::read(text.as_bytes())?.all()
     }
 
     #[test]

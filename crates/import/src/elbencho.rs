@@ -9,7 +9,7 @@ use std::io::Read;
 use plimsoll_model::summary::WorkloadSummary;
 use serde_json::Value;
 
-use crate::document::Documents;
+use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{latency, line, point, word};
 use crate::rows::Rows;
@@ -66,7 +66,7 @@ pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportErro
 }
 
 pub(crate) fn read_json(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    let documents: Vec<Value> = Documents::read(reader)?.all()?;
+    let documents: Vec<Value> = JsonFile::read(reader)?.all()?;
     let phase = |d: &Value| {
         let mut fields = BTreeMap::new();
         flatten("", d, &mut fields);

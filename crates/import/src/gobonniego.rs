@@ -7,7 +7,7 @@ use plimsoll_model::finding::Level;
 use plimsoll_model::{Estimate, Finding};
 use serde::Deserialize;
 
-use crate::document::Documents;
+use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{line, of_repeats, word};
 use crate::source::ImportedRun;
@@ -46,7 +46,7 @@ struct Phases {
 }
 
 pub(crate) fn read(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    Documents::read(reader)?.all::<Document>()?.iter().map(run).collect()
+    JsonFile::read(reader)?.all::<Document>()?.iter().map(run).collect()
 }
 
 fn run(d: &Document) -> Result<ImportedRun, ImportError> {

@@ -8,7 +8,7 @@ use plimsoll_stats::rate;
 use serde::Deserialize;
 
 use crate::checks;
-use crate::document::Documents;
+use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{line, point, word};
 use crate::source::ImportedRun;
@@ -98,7 +98,7 @@ struct Cpu {
 
 /// One run: 3.16 and 3.17 printed the same document twice.
 pub(crate) fn read(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    let mut all: Vec<Document> = Documents::read(reader)?.all()?;
+    let mut all: Vec<Document> = JsonFile::read(reader)?.all()?;
     all.dedup_by(|b, a| {
         let same = |d: &Document| (d.start.timestamp.timesecs, d.end.streams.len(), d.intervals.len());
         same(a) == same(b)

@@ -8,7 +8,7 @@ use plimsoll_stats::student;
 
 /// A figure without an interval.
 pub(crate) fn point(value: f64) -> Option<Estimate> {
-    (value.is_finite() && value >= 0.0).then(|| Estimate {
+    (value.is_finite() && value >= 0.0).then_some(Estimate {
         value,
         low: f64::NEG_INFINITY,
         high: f64::INFINITY,

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use self::direction::{Direction, Units};
 use self::options::Options;
 use crate::checks;
-use crate::document::Documents;
+use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{line, point, word};
 use crate::source::ImportedRun;
@@ -78,7 +78,7 @@ impl Job {
 
 /// Each document of a file is a run.
 pub(crate) fn read(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    Documents::read(reader)?.all::<Document>()?.iter().map(run).collect()
+    JsonFile::read(reader)?.all::<Document>()?.iter().map(run).collect()
 }
 
 fn run(d: &Document) -> Result<ImportedRun, ImportError> {
@@ -134,7 +134,7 @@ fn title(jobs: &[&Job]) -> String {
     names.dedup();
     match &names[..] {
         [] => "fio".into(),
-        [few @ ..] if few.len() <= 3 => format!("fio: {}", few.join(", ")),
+        few if few.len() <= 3 => format!("fio: {}", few.join(", ")),
         [first, ..] => format!("fio: {first} and {} more jobs", names.len() - 1),
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::survey::without_keys;
 use crate::checks;
-use crate::document::Documents;
+use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{latency, line, point, word};
 use crate::source::ImportedRun;
@@ -77,7 +77,7 @@ struct Requests {
 
 /// A file is one run, with a line for each kind of op.
 pub(crate) fn read(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    Documents::read(reader)?.all::<Document>()?.iter().map(run).collect()
+    JsonFile::read(reader)?.all::<Document>()?.iter().map(run).collect()
 }
 
 fn run(d: &Document) -> Result<ImportedRun, ImportError> {

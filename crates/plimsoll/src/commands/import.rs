@@ -22,7 +22,8 @@ Files are recognised by their content:
   iperf3      -J
 
 Figures that a tool printed have no interval unless the file has the data for one. A file that is damaged, or of a \
-version that is not known, is refused, and nothing is stored.";
+version that is not known, is refused, and nothing is stored. Exit code 0 says that all was imported, not that its \
+figures are valid: `plimsoll analyze` says that.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
