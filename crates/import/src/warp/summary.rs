@@ -99,11 +99,46 @@ fn run(d: &Document) -> Result<ImportedRun, ImportError> {
     for (op, a) in &d.by_op_type {
         add(&mut out, op, a);
     }
+    out.findings.extend(distributed(d));
+    out.findings.extend(same_data(&d.warp_version));
     if !d.r#final {
         let text = "warp wrote this before its test was over: its figures are of what came before.";
         out.findings.push(Finding::new("F89", "imported_not_final", Level::Qualified, text));
     }
     Ok(out)
+}
+
+/// Its average over several machines is of four seconds more than were measured.
+fn distributed(d: &Document) -> Option<Finding> {
+    let longest =
+        d.by_op_type.values().map(|a| a.throughput.measure_duration_millis / 1000.0).fold(0.0, f64::max);
+    if !d.commandline.contains("--warp-client") || longest <= 0.0 {
+        return None;
+    }
+    let share = 100.0 * (DISTRIBUTED_S / longest).min(1.0);
+    let text = format!(
+        "The test was of several machines, and warp (up to 1.6.1 at least) divides the work of such a test by {DISTRIBUTED_S:.0} s \
+         more than it took: its rates are low by about {share:.0} %. Import its .csv.zst (--full), which has every request."
+    );
+    Some(Finding::new("F93", "warp_distributed", Level::Qualified, text).measured(share, 0.0))
+}
+
+/// Seconds by which a distributed test is taken for longer than it was.
+const DISTRIBUTED_S: f64 = 4.0;
+
+/// Versions whose objects are alike: whatever stores or caches by content had little to do.
+fn same_data(version: &str) -> Option<Finding> {
+    let mut parts = version.trim_start_matches('v').split('.').map_while(|p| p.parse::<u32>().ok());
+    let version_of = (parts.next()?, parts.next()?, parts.next()?);
+    if !((1, 0, 8)..=(1, 4, 0)).contains(&version_of) {
+        return None;
+    }
+    let text = format!(
+        "warp {} wrote the same content to all objects of a thread: storage that compresses over objects, deduplicates, or caches by \
+         content had less to do than it seems. Use warp 1.5 or later.",
+        word(version)
+    );
+    Some(Finding::new("F94", "warp_same_data", Level::Qualified, text))
 }
 
 fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
@@ -116,7 +151,8 @@ fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
         .values()
         .flatten()
         .filter_map(|s| s.single_sized_requests.as_ref())
-        .filter(|r| !r.skipped && r.requests > 0)
+        // What warp merged are sums that it divides as it prints them.
+        .filter(|r| !r.skipped && r.requests > 0 && r.merged_entries <= 1)
         .collect();
     let name = word(op).to_lowercase();
     let size = all.iter().map(|r| r.obj_size).max().unwrap_or(0);
@@ -141,7 +177,7 @@ fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
     let least = all.iter().map(|r| r.fastest_millis).fold(f64::INFINITY, f64::min);
     let most = all.iter().map(|r| r.slowest_millis).fold(0.0, f64::max);
     let single = match all {
-        [one] if one.merged_entries <= 1 => Some(*one),
+        [one] => Some(*one),
         _ => None,
     };
     let at = |q: f64| {
@@ -176,5 +212,42 @@ fn findings(out: &mut ImportedRun, w: &WorkloadSummary, a: &Aggregate) {
         let level = if share > 0.001 { Level::Invalid } else { Level::Qualified };
         out.findings
             .push(Finding::new("V01", "imported_error", level, text).measured(share, 0.001).on(w.label()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(command: &str, version: &str) -> ImportedRun {
+        let text = format!(
+            r#"{{"v": 2, "commandline": "{command}", "final": true, "warp_version": "{version}", "total": {{}}, "by_op_type": {{"GET": {{
+            "total_requests": 1000, "total_errors": 0, "concurrency": 8, "throughput": {{"measure_duration_millis": 16000,
+            "bytes": 1048576000, "objects": 1000, "ops": 1000}}, "requests_by_client": {{
+            "a": [{{"single_sized_requests": {{"requests": 900, "obj_size": 1048576, "dur_avg_millis": 10, "dur_median_millis": 9,
+              "dur_90_millis": 20, "dur_99_millis": 30, "fastest_millis": 1, "slowest_millis": 40}}}}],
+            "b": [{{"single_sized_requests": {{"requests": 100, "obj_size": 1048576, "dur_avg_millis": 110, "dur_median_millis": 99,
+              "dur_90_millis": 200, "dur_99_millis": 300, "fastest_millis": 2, "slowest_millis": 400}}}}]}}}}}}}}"#
+        );
+        read(text.as_bytes()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn means_are_weighted_and_percentiles_of_clients_are_not_averaged() {
+        let run = of("warp get", "1.6.1");
+        let w = &run.lines[0];
+        assert_eq!((w.ops_per_s.unwrap().value, w.size_bytes), (62.5, 1 << 20));
+        let l = w.latency_ns.response.as_ref().unwrap();
+        assert_eq!((l.mean, l.p50, l.min, l.max), (20e6, None, 1_000_000, 400_000_000));
+        assert!(run.findings.is_empty(), "{:?}", run.findings);
+    }
+
+    #[test]
+    fn what_is_known_of_a_version_is_told() {
+        let run = of("warp get --warp-client=a{1...2}", "v1.3.1");
+        let codes: Vec<&str> = run.findings.iter().map(|f| f.code.as_str()).collect();
+        assert_eq!(codes, ["F93", "F94"]);
+        assert_eq!(run.findings[0].measured, Some(25.0));
+        assert!(same_data("1.5.0").is_none() && same_data("(dev)").is_none());
     }
 }

@@ -26,6 +26,9 @@ use crate::{output, runs_dir, signals};
 
 /// Agent of a file of requests: there is one file of intervals.
 const AGENT: &str = plimsoll_model::environment::LOCAL_AGENT;
+/// Of whatever warp measured: its client is minio-go with its defaults.
+const RETRIES: &str = "warp's client repeats refused and failed requests by itself, up to ten times: refusals show as long times, and only \
+                       the last answer counts.";
 /// Label of every imported run: its tool.
 pub const LABEL: &str = "imported";
 
@@ -203,10 +206,11 @@ fn figures(
 ) -> Result<(), StoreError> {
     let text = format!(
         "Imported from {}, {} (sha256 {}): these are its own figures, and Plimsoll did not see what they were made of. Where they \
-         have no interval, how far another run would lie from them is not known: repeat the test, and import each file.",
+         have no interval, how far another run would lie from them is not known: repeat the test, and import each file.{}",
         from.who(),
         from.file,
-        from.sha256
+        from.sha256,
+        if from.tool == "warp" { format!(" {RETRIES}") } else { String::new() }
     );
     let environment = Environment {
         started_at: run.started_at.clone(),
@@ -392,7 +396,7 @@ fn facts(survey: &warp::Survey) -> BTreeMap<String, String> {
 fn requests_findings(survey: &warp::Survey, from: &ImportSource) -> Vec<Finding> {
     let text = format!(
         "Imported from warp, {} (sha256 {}): {} requests in slices of 100 ms, judged as a run of ours is. What the client and the \
-         server were doing is not in the file, so that a limit of theirs cannot be told from one of the storage.",
+         server were doing is not in the file, so that a limit of theirs cannot be told from one of the storage. {RETRIES}",
         from.file, from.sha256, survey.requests
     );
     let mut out = vec![Finding::new("F80", "imported", Level::Qualified, text)];
