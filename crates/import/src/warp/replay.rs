@@ -1,6 +1,6 @@
 //! The second pass over a file of requests: slices of the grid, in order, each as soon as no request can fall into it any more.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use plimsoll_model::interval::{ClientCounts, EndpointCounts, SeriesShape};
@@ -14,6 +14,8 @@ use crate::error::ImportError;
 /// Requests of slices that are still open: what is held of a file whose rows are in order is what ended in the time of the longest
 /// request. 32 bytes each.
 const MOST_HELD: usize = 2_000_000;
+/// Slices that are open at once: those of three hours. About 1 KB each.
+const MOST_OPEN: usize = 100_000;
 
 /// What the second pass gives.
 #[derive(Debug)]
@@ -67,11 +69,14 @@ pub fn replay<E: From<ImportError>>(
         };
         let at = open.place(&r).ok_or_else(changed)?;
         let stage = survey.stage_of(kind, r.start_ns).ok_or_else(changed)?;
-        if open.held >= MOST_HELD {
+        if open.held >= MOST_HELD || open.slices.len() >= MOST_OPEN {
             return Err(requests
                 .bad(
-                    &format!("{MOST_HELD} requests before it are not in order of their start"),
-                    "Have warp write the file in order: warp merge FILE FILE --benchdata=SORTED",
+                    &format!(
+                        "the rows before it are not in order of their start, by {:.0} s",
+                        survey.disorder_ns as f64 / 1e9
+                    ),
+                    "Have warp write the file in order: warp merge FILE --benchdata=SORTED",
                 )
                 .into());
         }
@@ -94,7 +99,8 @@ struct Open<'a> {
     survey: &'a Survey,
     /// Number of the first of them.
     first: u64,
-    slices: VecDeque<Slice>,
+    /// By their numbers; in those between them nothing starts or ends.
+    slices: BTreeMap<u64, Slice>,
     held: usize,
     /// Requests in flight through the whole of the first slice, by stage.
     through: BTreeMap<u8, i64>,
@@ -104,7 +110,7 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     fn new(survey: &'a Survey) -> Self {
-        Self { survey, first: 0, slices: VecDeque::new(), held: 0, through: BTreeMap::new(), scratch: None }
+        Self { survey, first: 0, slices: BTreeMap::new(), held: 0, through: BTreeMap::new(), scratch: None }
     }
 
     /// Start and end of a request since the first one; `None`: it is before all that the first pass saw.
@@ -114,18 +120,10 @@ impl<'a> Open<'a> {
     }
 
     fn slice(&mut self, number: u64) -> &mut Slice {
-        let at = (number - self.first) as usize;
-        if self.slices.len() <= at {
-            self.slices.resize_with(at + 1, Slice::default);
-        }
-        &mut self.slices[at]
+        self.slices.entry(number).or_default()
     }
 
     fn add(&mut self, kind: OpKind, stage: u8, endpoint: u8, (start, end): (u64, u64), r: &Request) {
-        if self.slices.is_empty() && self.through.values().all(|n| *n == 0) {
-            // Nothing is open: a pause in the file has no slices.
-            self.first = self.first.max((start.saturating_sub(self.survey.disorder_ns)) / GRID_NS);
-        }
         let (from, to) = (start / GRID_NS, end / GRID_NS);
         *self.slice(from).started.entry((stage, kind)).or_default() += 1;
         let part = |open: &mut Self, number, ns: u64| {
@@ -157,20 +155,35 @@ impl<'a> Open<'a> {
         number: u64,
         take: &mut impl FnMut(Replayed<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        while self.first < number
-            && let Some(slice) = self.slices.pop_front()
-        {
-            let index = self.first;
-            self.first += 1;
+        let empty = Slice::default();
+        loop {
+            let next = self.slices.keys().next().copied();
+            let until = next.unwrap_or(self.first).min(number);
+            // What is in flight all the time has slices of its own; a pause has none.
+            if self.through.values().any(|n| *n > 0) {
+                for index in self.first..until {
+                    self.give_all(index, &empty, take)?;
+                }
+            }
+            self.first = self.first.max(until);
+            let Some(entry) = self.slices.first_entry().filter(|e| *e.key() < number) else { return Ok(()) };
+            let (index, slice) = entry.remove_entry();
+            self.first = index + 1;
             self.held -= slice.ended.len();
             for (stage, n) in &slice.change {
                 *self.through.entry(*stage).or_default() += n;
             }
-            for stage in 0..self.survey.stages.len() {
-                self.give(index, stage, &slice, take)?;
-            }
+            self.give_all(index, &slice, take)?;
         }
-        Ok(())
+    }
+
+    fn give_all<E>(
+        &mut self,
+        index: u64,
+        slice: &Slice,
+        take: &mut impl FnMut(Replayed<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        (0..self.survey.stages.len()).try_for_each(|stage| self.give(index, stage, slice, take))
     }
 
     /// One stage's part of a slice, where it has one.
@@ -185,7 +198,8 @@ impl<'a> Open<'a> {
         let through = self.through.get(&key).copied().unwrap_or(0).max(0) as u128;
         let in_flight_ns =
             through * u128::from(GRID_NS) + slice.part_ns.get(&key).copied().unwrap_or_default();
-        let is_mine = |e: &&Ended| e.stage == key;
+        let is_mine_too = |e: &Ended| e.stage == key;
+        let is_mine = |e: &&Ended| is_mine_too(e);
         let started = slice.started.iter().filter(|((s, _), _)| *s == key);
         if in_flight_ns == 0
             && started.clone().next().is_none()
