@@ -138,6 +138,32 @@ fn clocks_that_are_off_are_found_out_and_all_begin_together() {
     }
 }
 
+/// Round the world and back: what is measured and when all begin does not depend on how far they are.
+#[test]
+fn agents_far_away_are_waited_for_and_begin_together() {
+    let far = Weather { way: Duration::from_millis(200), ..Weather::default() };
+    let fleet = FleetHere::new(far).agent_ahead("a", 0).agent_ahead("b", 5_000_000_000);
+    let finished = fleet.run(&null(2, "400/s", "2s")).finished();
+    let codes: Vec<&str> = finished.summary.findings.iter().map(|f| f.code.as_str()).collect();
+    assert!(finished.summary.agents.len() == 2 && !codes.contains(&"Q15"), "{codes:?}");
+    for a in &finished.summary.agents {
+        let (skew_ns, bound_ns) = (a.start_skew_ns.unwrap(), a.clock_bound_ns.unwrap() as i64);
+        assert!((-bound_ns..1_000_000_000).contains(&skew_ns) && bound_ns > 190_000_000, "{a:?}");
+    }
+    for (number, name) in (0..).zip(["a", "b"]) {
+        let own: u64 = fleet
+            .own_record(&finished.id, name, number)
+            .iter()
+            .map(|(_, i)| i.series.iter().map(|s| s.ok()).sum::<u64>())
+            .sum();
+        let stored: u64 = support::stored(&finished.path, name)
+            .iter()
+            .map(|(_, i)| i.series.iter().map(|s| s.ok()).sum::<u64>())
+            .sum();
+        assert!(own == stored && own > 300, "{name}: {own} and {stored}");
+    }
+}
+
 /// The run is of the time before, and says so when it is judged again.
 #[test]
 fn a_loss_that_is_taken_ends_the_window_where_the_agent_was_lost() {

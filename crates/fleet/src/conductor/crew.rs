@@ -222,7 +222,9 @@ impl FleetCrew {
         match order.clock {
             Clock::Virtual { .. } => earliest_ns,
             Clock::Real => {
-                let lead = LEAD + LEAD_OF_EACH * self.roll.len() as u32;
+                // The way to the farthest: half of an echo's, with as much again for the order's own delays.
+                let far = Duration::from_nanos(self.link().longest_way_ns().saturating_mul(2));
+                let lead = LEAD + LEAD_OF_EACH * self.roll.len() as u32 + far;
                 let told_ns = monotonic_ns().saturating_sub(order.epoch_ns) + lead.as_nanos() as u64;
                 told_ns.max(earliest_ns).next_multiple_of(order.grid_ns)
             }

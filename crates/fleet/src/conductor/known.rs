@@ -204,6 +204,8 @@ impl StageUnderway {
 /// All of it.
 #[derive(Default)]
 pub struct Inside {
+    /// When a clock answered last.
+    pub echoed: Option<Instant>,
     pub agents: Vec<KnownAgent>,
     pub stage: Option<StageUnderway>,
     pub sink: Option<Box<dyn FnMut(Sample) + Send>>,

@@ -284,5 +284,7 @@ fn echoed(link: &Link, message: Message) {
         return;
     }
     agent.probes.swap_remove(at);
+    inside.echoed = Some(Instant::now());
+    let agent = &mut inside.agents[number];
     agent.echoes.push(Echo { asked_ns, heard_ns, answered_ns, had_ns });
 }

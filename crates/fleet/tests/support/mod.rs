@@ -43,7 +43,14 @@ pub fn options(root: &Path) -> Options {
 }
 
 pub fn bad_weather(seed: u64) -> Weather {
-    Weather { seed, lost: 0.15, doubled: 0.15, delayed: 0.4, delay: Duration::from_millis(15) }
+    Weather {
+        seed,
+        lost: 0.15,
+        doubled: 0.15,
+        delayed: 0.4,
+        delay: Duration::from_millis(15),
+        ..Weather::default()
+    }
 }
 
 pub struct FleetHere {

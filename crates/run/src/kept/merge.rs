@@ -90,9 +90,10 @@ impl Fetching {
     fn store(&mut self, stage: u32) -> Result<(), StoreError> {
         let Some(grid) = self.grids.get_mut(&stage) else { return Ok(()) };
         while let Some(parts) = grid.take_complete() {
-            let slice = grid.joined(parts);
-            self.writer.interval(stage, &slice)?;
-            grid.recycle(slice);
+            // All of it is of one agent.
+            for (_, slice) in parts {
+                self.writer.sparse(stage, &slice)?;
+            }
         }
         Ok(())
     }

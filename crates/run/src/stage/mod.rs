@@ -7,7 +7,7 @@ pub(crate) mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use grid::GridMerge;
+use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
 use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
@@ -286,7 +286,7 @@ impl<'a> Collector<'a> {
                     self.clients[*agent as usize].merge(&part.client);
                 }
             }
-            let slice = self.merge.joined(parts);
+            let slice = joined(parts);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -315,7 +315,6 @@ impl<'a> Collector<'a> {
                 let event = if r.is_progress { Event::Doing } else { Event::Message };
                 (sinks.events)(event(self.on_the_wall(r, end_ns)));
             }
-            self.merge.recycle(slice);
         }
         Ok(go_on)
     }
@@ -345,7 +344,6 @@ impl<'a> Collector<'a> {
         }
         self.put(slice.index, counts);
         self.behind += counts;
-        self.merge.recycle(slice);
     }
 
     /// The remark with the time of day of what it is about, where that has one. It is told and not recorded: a simulated run is the same
