@@ -42,8 +42,8 @@ fn little(w: &WorkloadSummary) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{rate:.0} op/s that take {} on average are {in_flight:.1} in flight, and there were at most {most:.0}: rate, latency or \
-         concurrency in the file is not of this test (Little's law).",
+        "{rate:.0} op/s that take {} on average are {in_flight:.1} in flight, and there were at most {most:.0}: rate, \
+         latency and concurrency in the file are not of the same load, or not of the same time (Little's law).",
         format_latency_ns(mean)
     );
     Some(Finding::new("F81", "imported_little", Level::Qualified, text).measured(in_flight, most))

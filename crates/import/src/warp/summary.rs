@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use plimsoll_model::Finding;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::WorkloadSummary;
-use plimsoll_model::{Estimate, Finding};
 use serde::Deserialize;
 
 use super::survey::without_keys;
@@ -195,11 +195,10 @@ fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
 }
 
 fn findings(out: &mut ImportedRun, w: &WorkloadSummary, a: &Aggregate) {
-    let seconds = |t: &Throughput| t.measure_duration_millis / 1000.0;
-    let hosts: Vec<f64> =
-        a.throughput_by_host.values().filter(|t| seconds(t) > 0.0).map(|t| t.objects / seconds(t)).collect();
-    let total: Option<Estimate> = w.ops_per_s;
-    out.findings.extend(checks::sum("hosts", "objects/s", &hosts, total, &w.label()));
+    // Rates of hosts are of the whole test, and that of all of its middle: only what was counted can be added up.
+    let hosts: Vec<f64> = a.throughput_by_host.values().map(|t| t.ops).filter(|n| *n > 0.0).collect();
+    let all = point(a.total_requests as f64);
+    out.findings.extend(checks::sum("hosts", "requests", &hosts, all, &w.label()));
     if a.total_errors > 0 {
         let share = a.total_errors as f64 / a.total_requests.max(1) as f64;
         let said = a.first_errors.as_ref().and_then(|e| e.first()).map(|e| format!(" ({})", word(e)));
