@@ -169,6 +169,10 @@ pub enum Arrival {
         /// In words, without a full stop.
         why: String,
     },
+    /// Something about the crew that changes no figure, in words without a full stop: to be told, and noted.
+    Said(String),
+    /// Nobody keeps others away any more from what the load is on, in words without a full stop: it ends now, and so does the run.
+    Unheld(String),
     /// Nothing within the time.
     Nothing,
 }

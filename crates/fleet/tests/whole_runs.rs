@@ -10,21 +10,14 @@ use plimsoll_crew::SimNetwork;
 use plimsoll_fleet::{Bounds, Choice};
 use plimsoll_model::Event;
 use plimsoll_run::{CrewChoice, Options, execute};
-use support::{FleetHere, PLAN, Ran, bad_weather, plan, records};
+use support::plans::{PLAN, bit_exact};
+use support::{FleetHere, Ran, bad_weather, plan, records};
 
 #[test]
 fn one_agent_leaves_the_records_of_this_process() {
     let dir = tempfile::tempdir().unwrap();
-    let bucket =
-        "base = \"20ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 90.0";
-    let limited = PLAN.replace("base = \"20ms\"\nspread = 0.3", bucket);
-    let template = PLAN.replace("[[stage]]", "[controller]\nkind = \"saturation\"\n[controller.template]");
-    let searched = template
-        .replace("[[stage.workload]]", "[[controller.template.workload]]")
-        .replace("spread = 0.3", "servers = 6")
-        .replace("concurrency = 24\n", "");
     let fleet = FleetHere::new(Weather::default()).agent("local");
-    for text in [PLAN, &limited, &searched] {
+    for text in &bit_exact() {
         let local = execute(&plan(text), &support::options(dir.path()), |_| {}).unwrap();
         let far = fleet.run(text).finished();
         assert_eq!(records(&far.path), records(&local.path), "the records differ");

@@ -8,11 +8,14 @@ use crate::commands::{
     runs_exec, scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
-use crate::fleet_use;
 use crate::measure::{planned, resume};
+use crate::{detach, fleet_use};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
+    if let Some(exit) = detach::part()? {
+        return Ok(exit);
+    }
     let exit = carry_out(cli, context);
     fleet_use::release();
     exit

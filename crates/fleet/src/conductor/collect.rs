@@ -83,7 +83,10 @@ pub fn fetch_kept(line: &SpokenLine<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetche
                 }
                 Some(p) => Err(format!("it is at work for {}", p.run.as_deref().unwrap_or("another run"))),
             };
-            all.push(AgentFetched { number: of.number, result });
+            // From one start of a machine to the next this is the same.
+            let is_known = |p: &&Present| ![&of.boot_id, &p.machine().boot_id].contains(&&String::new());
+            let went_down = there.filter(is_known).map(|p| p.machine().boot_id != of.boot_id);
+            all.push(AgentFetched { number: of.number, went_down, result });
         }
         if !busy.is_empty() {
             if told.elapsed() > TELL {

@@ -15,7 +15,7 @@ use plimsoll_setup::Interrupt;
 
 use super::ask::Barrier;
 use super::choice::Choice;
-use super::known::{Inside, StagePart, StageUnderway};
+use super::known::{Inside, StagePart, StageUnderway, UNTAKEN_OF_ALL};
 use super::link::OpenLink;
 use super::listen::hand_over;
 use super::recruit::{Fleet, FleetOptions};
@@ -43,20 +43,22 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self::with(&Present::for_tests("evil", "z", None))
+        Self::with(&[Present::for_tests("evil", "z", None)])
     }
 
-    fn with(present: &Present) -> Self {
+    fn with(present: &[Present]) -> Self {
         let network = MemoryBus::new(Weather::default());
         let subjects = Subjects::of("test").unwrap();
         let (bus, identity) = (Arc::new(network.client()), Arc::new(Identity::random()));
         let patience = Duration::from_secs(60);
-        let open =
-            OpenLink::new(bus, &subjects, identity, RUN, std::slice::from_ref(present), patience).unwrap();
+        let open = OpenLink::new(bus, &subjects, identity, RUN, present, patience).unwrap();
         {
             let mut inside = open.link.lock();
-            inside.agents[0].is_hired = true;
-            inside.agents[0].part = Some(StagePart::new(Incoming::new(0), [0].into(), 0));
+            for (number, agent) in (0u32..).zip(&mut inside.agents) {
+                agent.is_hired = true;
+                let part = StagePart::new(Incoming::new(number), [0].into(), 0);
+                agent.part = Some(part.among(present.len()));
+            }
             inside.stage = Some(StageUnderway {
                 index: 0,
                 grid_ns: 100_000_000,
@@ -67,6 +69,7 @@ impl Scene {
                 aborted: None,
                 ends_ns: None,
                 stopped: None,
+                told_ahead: false,
                 may_block: false,
                 ready: Default::default(),
             });
@@ -75,8 +78,12 @@ impl Scene {
     }
 
     fn frame(&self, number: u64, content: &[u8]) {
+        self.frame_of("evil", number, content);
+    }
+
+    fn frame_of(&self, agent: &str, number: u64, content: &[u8]) {
         let message = encode(FrameHead::new("", RUN, 0, number), content);
-        self.evil.publish(&self.subjects.frame("evil"), &message).unwrap();
+        self.evil.publish(&self.subjects.frame(agent), &message).unwrap();
     }
 
     fn slice(&self, worker: u16, index: u64) {
@@ -134,17 +141,54 @@ fn slices_that_cannot_be_lose_the_agent() {
     }
 }
 
-/// Slices of a few hundred bytes on the wire are megabytes each once they are dense: they wait as they came, and none is lost.
-#[test]
-fn slices_that_swell_wait_as_they_came() {
-    const SLICES: u64 = 60;
+/// A slice of a few hundred bytes on the wire, and megabytes once it is dense.
+fn swelling() -> Output {
     let shape = SeriesShape { service: true, first_byte: true, throttled: true, ..SeriesShape::default() };
     let kinds = [OpKind::Put, OpKind::Get, OpKind::Stat, OpKind::List];
     let of = |kind| Series::new(SeriesId { stage: 0, workload: 0, kind }, shape);
     let mut interval = Box::new(Interval::empty(0));
     interval.series = kinds.map(of).to_vec();
-    let worker = WorkerId { agent: 0, worker: 0 };
-    let mut output = Output::Interval { worker, interval };
+    Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval }
+}
+
+/// Of twenty agents, what all of them may have waiting dense is bounded, too; and the rest comes when that was taken.
+#[test]
+fn slices_of_many_agents_wait_in_one_bound() {
+    const SLICES: u64 = 12;
+    let names: Vec<String> = (0..20).map(|n| format!("lg-{n:02}")).collect();
+    let present: Vec<Present> = names.iter().map(|n| Present::for_tests(n, "z", None)).collect();
+    let scene = Scene::with(&present);
+    let mut output = swelling();
+    let dense = weight(&output);
+    for index in 0..SLICES {
+        let Output::Interval { interval, .. } = &mut output else { unreachable!() };
+        interval.index = index;
+        let mut content = Vec::new();
+        put_output(&output, &mut content);
+        names.iter().for_each(|name| scene.frame_of(name, index, &content));
+    }
+    let parts = |inside: &Inside, f: fn(&StagePart) -> u64| -> Vec<u64> {
+        inside.agents.iter().map(|a| f(a.part.as_ref().unwrap())).collect()
+    };
+    scene.wait(|inside| parts(inside, |p| p.incoming.wanted().1).iter().all(|n| *n == SLICES).then_some(()));
+    let mut inside = scene.open.link.lock();
+    let mut heaviest = 0;
+    while let Some(arrival) = inside.stage.as_mut().unwrap().ready.pop_front() {
+        heaviest = heaviest.max(parts(&inside, |p| p.weight as u64).iter().sum());
+        let Arrival::Output(Output::Interval { worker, .. }) = arrival else { panic!("a slice") };
+        inside.agents[worker.agent as usize].part.as_mut().unwrap().takes_back();
+        hand_over(&mut inside, worker.agent as usize);
+    }
+    let most = UNTAKEN_OF_ALL + names.len() * dense;
+    assert!(heaviest <= most as u64, "{heaviest} of at most {most}, {dense} each");
+    assert_eq!(parts(&inside, |p| p.taken), vec![SLICES; names.len()], "none is lost");
+}
+
+/// Slices of a few hundred bytes on the wire are megabytes each once they are dense: they wait as they came, and none is lost.
+#[test]
+fn slices_that_swell_wait_as_they_came() {
+    const SLICES: u64 = 60;
+    let mut output = swelling();
     let dense = weight(&output);
     assert!(dense > 4 << 20, "{dense}");
     let scene = Scene::new();
@@ -258,7 +302,7 @@ fn a_last_order_without_a_next_one_panics_nowhere() {
     let mut present = Present::for_tests("evil", "z", None);
     present.here.last_order = u64::MAX;
     assert!(present.is_absurd());
-    let scene = Scene::with(&present);
+    let scene = Scene::with(std::slice::from_ref(&present));
     assert!(scene.lost().contains("orders that nobody gave"));
     scene.open.link.lock().agents[0].is_hired = true;
     drop(scene);

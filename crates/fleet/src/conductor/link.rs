@@ -9,6 +9,7 @@ use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Bus, Identity};
 use plimsoll_crew::CrewError;
 use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_setup::{Interrupt, SetupError};
 
 use super::known::{Inside, KnownAgent};
 use super::listen;
@@ -94,6 +95,11 @@ impl OpenLink {
         })?);
         Ok(Self { link, threads })
     }
+}
+
+/// Nothing more is put on what nobody holds.
+pub fn unheld(why: &str) -> CrewError {
+    CrewError::input(why, "Find out who uses it by now (lsblk, fuser -v), and run again")
 }
 
 impl Drop for OpenLink {
@@ -182,6 +188,23 @@ impl Link {
         }
     }
 
+    /// Waits until somebody holds what the agents share, or until it is known that nobody will.
+    pub fn await_holds(&self, interrupt: &Interrupt) -> Result<(), CrewError> {
+        let mut inside = self.lock();
+        loop {
+            if let Some(why) = &inside.unheld {
+                return Err(unheld(why));
+            }
+            if inside.shared.iter().all(|s| s.is_held(&inside.agents)) {
+                return Ok(());
+            }
+            if interrupt.is_requested() {
+                return Err(SetupError::Interrupted.into());
+            }
+            inside = self.wait(inside, TICK);
+        }
+    }
+
     /// Lets go of all who were hired. Said twice: it is not answered, and who does not hear it ends by itself later.
     pub fn dismiss(&self) {
         let mut inside = self.lock();
@@ -216,6 +239,7 @@ impl Link {
         let more = Duration::from_millis(inside.agents.len() as u64);
         let cancelled = inside.stage.as_ref().and_then(|s| s.aborted);
         let over_for = inside.stage.as_ref().and_then(|s| s.over_for()).unwrap_or_default();
+        inside.look_at_holds(self.patience);
         for number in 0..inside.agents.len() {
             let agent = &inside.agents[number];
             if !agent.is_hired || agent.lost.is_some() {

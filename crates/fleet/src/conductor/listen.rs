@@ -181,6 +181,10 @@ fn is_here(inside: &mut Inside, number: usize, here: &Here, is_ours: bool) {
     let agent = &mut inside.agents[number];
     let was_ours = agent.is_hired && agent.state != State::Free;
     agent.state = here.state;
+    if is_ours {
+        agent.holds = here.holds.iter().cloned().collect();
+        agent.taken = agent.taken.take().or_else(|| here.taken.clone());
+    }
     agent.about_ahead_ns = i128::from(here.monotonic_ns) - i128::from(monotonic_ns());
     if was_ours && is_ours && here.state == State::Deserted {
         inside.lose(number, "it did not hear of us for too long, and stopped".into());
@@ -204,14 +208,18 @@ fn measured(link: &Link, message: Message) {
     agent.heard = Instant::now();
     let KnownAgent { part: Some(part), .. } = agent else { return };
     if part.is_full() && head.number.saturating_sub(part.incoming.in_order()) > AHEAD {
-        return;
+        return inside.is_ahead(number);
     }
-    let had = part.incoming.wanted().1;
+    let (had, left) = (part.incoming.wanted().1, part.incoming.left());
     part.incoming.accept(head.number, content);
+    let is_ahead = part.incoming.left() > left;
     if part.incoming.wanted().1 > had {
         part.progress = Instant::now();
     }
     hand_over(&mut inside, number);
+    if is_ahead {
+        inside.is_ahead(number);
+    }
     drop(inside);
     link.news.notify_all();
 }

@@ -1,6 +1,9 @@
 //! A fleet in this process: agents and their conductor on one network.
 #![allow(dead_code, reason = "each of the tests uses a part of it")]
 
+#[path = "../../../run/tests/support/plans.rs"]
+pub mod plans;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,23 +19,6 @@ use plimsoll_model::{Event, Interval, Plan};
 use plimsoll_run::{CrewChoice, Finished, Options, Recruit, RunError, execute};
 use plimsoll_setup::Interrupt;
 use plimsoll_store::{Record, RunDir, StreamReader};
-
-/// Each op takes 20 ms, with a spread: 1,200 a second.
-pub const PLAN: &str = r#"
-version = 1
-seed = 7
-[targets.s]
-kind = "sim"
-base = "20ms"
-spread = 0.3
-[[stage]]
-warmup = "1s"
-[[stage.workload]]
-name = "w"
-mix = { get = 1 }
-concurrency = 24
-stop = { duration = "5s" }
-"#;
 
 pub fn plan(text: &str) -> Plan {
     Plan::from_toml(text).unwrap()

@@ -69,6 +69,8 @@ pub struct StageEnd {
     pub interrupted: bool,
     /// An agent was lost, and the run is to end at that, or it was the last.
     pub ended_by_loss: bool,
+    /// Nobody kept others away any more from what the load was on: the run ends, for this reason.
+    pub unheld: Option<String>,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -113,6 +115,8 @@ struct Collector<'a> {
     /// Agents that were lost, and the end of the last slice that came from all workers of each.
     lost: BTreeMap<u32, u64>,
     ended_by_loss: bool,
+    /// In words: nobody kept others away any more from what the load was on.
+    unheld: Option<String>,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -151,6 +155,7 @@ impl<'a> Collector<'a> {
             merge: GridMerge::new(workers.iter().map(|w| w.id.agent).collect(), first_slice),
             lost: BTreeMap::new(),
             ended_by_loss: false,
+            unheld: None,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -184,15 +189,25 @@ impl<'a> Collector<'a> {
                 Arrival::Lost { agent, seen_until_ns, why } => {
                     self.lost(*agent, *seen_until_ns, why, sinks)?
                 }
+                Arrival::Said(text) => self.note(text, sinks)?,
+                Arrival::Unheld(why) => {
+                    self.note(&format!("{why}: the run ends"), sinks)?;
+                    self.unheld.get_or_insert_with(|| why.clone());
+                }
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss;
+            let is_enough = !go_on || self.ended_by_loss || self.unheld.is_some();
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
                 self.cut = self.cut.min(self.next_slice);
                 self.stopped_early = true;
+            }
+            // Each op of it may be a loss for somebody.
+            if self.unheld.is_some() && !self.stopping.is_some_and(|(_, aborted)| aborted) {
+                load.abort();
+                self.stopping = Some((Instant::now(), true));
             }
             self.obey(sinks, load.as_mut());
             // Only now: simulated workers wait for it, and so a stop comes at the slice that asked for it.
@@ -259,6 +274,17 @@ impl<'a> Collector<'a> {
             format!("agent {name} is lost: no data from it after {after_s:.1} s of load ({why}); {then}");
         (sinks.events)(Event::Message(text));
         self.ended_by_loss |= self.s.on_agent_loss == AgentLoss::Stop;
+        Ok(())
+    }
+
+    /// On the time axis, and for whoever watches.
+    fn note(&self, text: &str, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+        let at_ns = match self.s.order.clock {
+            Clock::Real => self.now_ns(),
+            Clock::Virtual { .. } => self.next_slice * self.s.order.grid_ns,
+        };
+        sinks.streams.mark(&Mark::Note { at_ns, text: text.to_owned() })?;
+        (sinks.events)(Event::Message(text.to_owned()));
         Ok(())
     }
 
@@ -461,9 +487,10 @@ impl<'a> Collector<'a> {
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
-        let early = match (self.ended_by_loss, self.stopped_early) {
-            (true, _) => Some("agent_lost"),
-            (_, true) => Some("controller"),
+        let early = match (&self.unheld, self.ended_by_loss, self.stopped_early) {
+            (Some(_), _, _) => Some("unheld"),
+            (_, true, _) => Some("agent_lost"),
+            (_, _, true) => Some("controller"),
             _ => None,
         };
         let (stop_ns, reason) = report::stop_of(&ends, early);
@@ -533,6 +560,7 @@ impl<'a> Collector<'a> {
             observation,
             interrupted: self.interrupted,
             ended_by_loss,
+            unheld: self.unheld,
             end_ns,
             facts,
             ring,
