@@ -142,7 +142,8 @@ function outcomes(w: Workload): string {
 function conditions(w: Workload): Table {
   const c = w.client;
   const l = w.littles_law;
-  const client = [`workers busy ${percent(c.busy_fraction)}`, `CPU ${c.cpu_s.toFixed(1)} s${c.cpu_s_per_gib === null ? "" : ` (${c.cpu_s_per_gib.toFixed(2)} s/GiB)`}`, `machine's CPU ${percent(c.system_cpu)}`,
+  const known = c.busy_fraction > 0 || c.cpu_s > 0 || c.rss_bytes > 0;
+  const client = !known ? ["not recorded"] : [`workers busy ${percent(c.busy_fraction)}`, `CPU ${c.cpu_s.toFixed(1)} s${c.cpu_s_per_gib === null ? "" : ` (${c.cpu_s_per_gib.toFixed(2)} s/GiB)`}`, `machine's CPU ${percent(c.system_cpu)}`,
     c.steal > 0.001 ? `stolen ${percent(c.steal)}` : "", c.rss_bytes ? `memory ${bytes(c.rss_bytes)}` : "", c.reconnects ? `${count(c.reconnects)} reconnects` : "", c.late_ops ? `${count(c.late_ops)} ops sent late` : ""];
   return table("How it was measured", 1, ["what", "value"], [
     ["Load", `${w.offered_per_s ? `${significant(w.offered_per_s, 4)} op/s offered, at most ` : ""}${w.concurrency} in flight${w.repeats > 1 ? `, ${w.repeats} repeats` : ""}`],

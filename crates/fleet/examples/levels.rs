@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_engine::Output;
+use plimsoll_fleet::FromAgent;
 use plimsoll_fleet::levels::{SiteSum, add, framed, unframed};
 use plimsoll_fleet::read_own_record;
 use plimsoll_store::SparseInterval as Slice;
@@ -37,8 +37,8 @@ fn main() -> Result<(), Failed> {
 fn record(file: &Path) -> Result<AgentRecord, Failed> {
     let mut workers: std::collections::BTreeMap<u16, Vec<Slice>> = std::collections::BTreeMap::new();
     for output in read_own_record(file, 0)?.into_values().next().ok_or("an empty record")? {
-        if let Output::Interval { worker, interval } = output {
-            workers.entry(worker.worker).or_default().push(interval.to_form());
+        if let FromAgent::Interval { worker, interval } = output {
+            workers.entry(worker.worker).or_default().push(*interval);
         }
     }
     // The ends of a stage are shorter.

@@ -18,6 +18,7 @@ mod cost;
 mod cycles;
 pub mod exit;
 mod holds;
+mod imported;
 mod law;
 mod line;
 mod load_points;
@@ -86,6 +87,9 @@ pub fn judge(
     whole: &[Totals],
     altered: &[String],
 ) -> (RunSummary, Analysis) {
+    if let Some(lines) = &data.imported {
+        return imported::judge(data, lines, altered);
+    }
     let recorded = data;
     // Whatever is said of a stage is said of the time in which all of its agents were there.
     let data = &*data.while_all_were_there();

@@ -40,6 +40,34 @@ pub struct Environment {
     /// that conducts; [`Self::agent_hosts`] has it in the same form.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentHost>,
+    /// The file of another tool that the run was imported from. Absent: we measured it ourselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportSource>,
+}
+
+/// The file of another tool that figures come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ImportSource {
+    /// Who measured: `fio`, `warp`, `elbencho`, `GoBonnieGo`, `iperf3`.
+    pub tool: String,
+    /// Its version, as the file has it; empty: the file does not say.
+    pub tool_version: String,
+    /// What the file is: `json`, `json+`, `csv.zst`, ...
+    pub form: String,
+    /// Its name, without directories.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256 of its content as it lay there, hexadecimal, as `sha256sum` prints it.
+    pub sha256: String,
+}
+
+impl ImportSource {
+    /// Tool and version: `fio 3.33`.
+    pub fn who(&self) -> String {
+        format!("{} {}", self.tool, self.tool_version).trim_end().to_owned()
+    }
 }
 
 /// The agent of a run that has one only.

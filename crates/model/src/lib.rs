@@ -27,7 +27,7 @@ pub mod worker;
 
 pub use analysis::Analysis;
 pub use claim::{Claim, ClaimKind, RunStatus};
-pub use environment::{AgentClock, AgentHost, Environment, HostFacts};
+pub use environment::{AgentClock, AgentHost, Environment, HostFacts, ImportSource};
 pub use estimate::Estimate;
 pub use event::Event;
 pub use finding::{Finding, Level, Verdict};

@@ -13,6 +13,7 @@ use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
 use crate::commands::fleet::{FLEET_EXAMPLES, FleetCommand};
+use crate::commands::import::ImportCommand;
 use crate::commands::mark::MarkCommand;
 use crate::commands::net::{NET_EXAMPLES, NetCommand};
 use crate::commands::object::ObjectCommand;
@@ -92,6 +93,8 @@ pub enum Command {
     Net(NetCommand),
     /// Write a report on one or more runs
     Report(ReportCommand),
+    /// Import results of fio, warp, elbencho, GoBonnieGo or iperf3
+    Import(ImportCommand),
     /// List, show or remove runs
     #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),

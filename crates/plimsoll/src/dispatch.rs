@@ -4,8 +4,8 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, calibrate, check_exec, compare_exec, cost, cycle, fleet_exec, mark, net_exec, runs_exec,
-    scale_exec, suites, target_exec,
+    agent_exec, calibrate, check_exec, compare_exec, cost, cycle, fleet_exec, import_exec, mark, net_exec,
+    runs_exec, scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{planned, resume};
@@ -36,6 +36,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Calibrate(c) => calibrate::calibrate(c),
         Command::Net(c) => net_exec::net(c),
         Command::Report(c) => runs_exec::report(c),
+        Command::Import(c) => import_exec::import(c),
         Command::Runs(c) => runs_exec::runs(c),
         Command::Mark(c) => mark::mark(c),
         Command::Cleanup(c) => runs_exec::cleanup(c),

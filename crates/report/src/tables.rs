@@ -331,6 +331,9 @@ pub fn conditions(w: &WorkloadSummary) -> String {
 /// The tool's own part in it.
 pub fn client(w: &WorkloadSummary) -> String {
     let c = &w.client;
+    if c.busy_fraction == 0.0 && c.cpu_s == 0.0 && c.rss_bytes == 0 {
+        return "not recorded".into();
+    }
     let mut out = vec![format!("busy {}", number::percent(c.busy_fraction))];
     let per_gib = c.cpu_s_per_gib.map_or(String::new(), |x| format!(" ({x:.2} s/GiB)"));
     out.push(format!("CPU {:.1} s{per_gib}", c.cpu_s));

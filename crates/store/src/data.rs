@@ -17,6 +17,7 @@ pub use samples::HostSamples;
 use crate::codec::SparseSeries;
 use crate::frame::Damage;
 use crate::mark::{Mark, StageReport};
+use crate::rundir::ImportedLines;
 use crate::sparse::SparseHistogram;
 use crate::unknown::Skipped;
 
@@ -75,6 +76,8 @@ pub struct RunData {
     pub skipped: Skipped,
     /// How the run ended; `None` when it was killed.
     pub end: Option<String>,
+    /// Of an imported run: the figures that another tool printed, where its file has no more than these.
+    pub imported: Option<ImportedLines>,
 }
 
 /// One stage. Times are nanoseconds since the run's start.

@@ -34,7 +34,7 @@ pub use frame::Damage;
 pub use journal::{Journal, Thing};
 pub use mark::{Mark, StageReport};
 pub use merge::MergedReader;
-pub use rundir::{EnvFile, RunDir, RunEntry, RunState, Seal};
+pub use rundir::{EnvFile, ImportedLines, RunDir, RunEntry, RunState, Seal};
 pub use sparse::SparseHistogram;
 pub use stream::{Record, StreamReader, StreamWriter};
 pub use unknown::{Skipped, Unknown};

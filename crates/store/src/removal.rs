@@ -16,6 +16,7 @@ use crate::{StoreError, StreamReader};
 /// a removal that was broken off is still a run, and can be removed.
 const FILES: &[&str] = &[
     "env.json",
+    "imported.json",
     "seal.json",
     "analysis.json",
     "summary.json",

@@ -6,6 +6,7 @@
 //!   analysis.json  summary.json        (remade at will)
 //! ```
 
+mod imported;
 mod list;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use plimsoll_model::{Analysis, Environment, Plan, RunSummary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use imported::{IMPORTED_FORMAT, ImportedLines};
 pub use list::{RunEntry, RunState, list};
 
 use crate::StoreError;
@@ -28,6 +30,8 @@ pub const ENV_FORMAT: &str = "plimsoll.env/1";
 pub const AGENT_LOST: &str = "agent lost";
 /// How a run ended that its budget of money ended.
 pub const COST_BUDGET: &str = "cost budget";
+/// Lines that another tool printed, of an imported run.
+const IMPORTED: &str = "imported.json";
 /// Of `seal.json`.
 pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
 
@@ -431,7 +435,7 @@ impl RunDir {
     }
 
     fn hash_raw(&self) -> Result<BTreeMap<String, FileSeal>, StoreError> {
-        let mut files = vec![self.path.join("plan.toml"), self.path.join("env.json")];
+        let mut files = ["plan.toml", "env.json", IMPORTED].map(|name| self.path.join(name)).to_vec();
         files.extend(self.interval_files()?);
         files.extend(self.sample_files()?);
         let named = files.into_iter().filter(|p| p.is_file()).map(|p| {

@@ -17,6 +17,8 @@ use crate::fault::{Exit, Fault};
 type Measure = (&'static str, &'static str, fn(&WorkloadSummary) -> Option<f64>);
 const MEASURES: &[Measure] = &[
     ("rate", "op/s", |w| w.ops_per_s.map(|e| e.value)),
+    // Of lines that count bytes only: those of a network.
+    ("throughput", "B/s", |w| w.bytes_per_s.filter(|_| w.ops_per_s.is_none()).map(|e| e.value)),
     ("mean response", "ns", |w| w.latency_ns.response.as_ref().map(|l| l.mean)),
     ("p99 response", "ns", |w| w.latency_ns.response.as_ref().and_then(|l| l.p99).map(|v| v as f64)),
 ];
@@ -92,6 +94,7 @@ impl Sides {
             ));
         }
         let (a, b) = (several::read(&c.a, &c.output)?, several::read(&c.b, &c.output)?);
+        several::not_of_one_file(a.iter().chain(&b))?;
         let ids = |side: &[Member]| side.iter().map(|m| m.summary.id.clone()).collect::<Vec<_>>();
         if let Some(twice) = ids(&a).into_iter().find(|id| ids(&b).contains(id)) {
             return Err(Fault::input(
@@ -126,7 +129,10 @@ impl Sides {
                 let outcome = outcome(&c, unit);
                 (Some(c.ratio), Some(c.minimal_detectable), outcome, self.sentence(&c, measure, outcome))
             }
-            Verdict::Inconclusive(why) => (None, None, "undetermined", format!("undetermined: {why}")),
+            Verdict::Inconclusive(why) => {
+                let why = format!("undetermined: {why}{}", several::points(self.a.iter().chain(&self.b)));
+                (None, None, "undetermined", why)
+            }
         };
         let comparison = Comparison {
             name: format!("{}: {measure}", several::line_name(line)),
@@ -154,7 +160,7 @@ impl Sides {
         let percent = |x: f64| format!("{:.1} %", 100.0 * x.abs());
         let r = &c.ratio;
         let range = format!("95 %: {} to {}", signed_percent(r.low), signed_percent(r.high));
-        let word = match (outcome, measure == "rate") {
+        let word = match (outcome, ["rate", "throughput"].contains(&measure)) {
             ("none seen" | "undetermined", _) => return none_seen(c, &range),
             ("faster", true) => "faster",
             ("slower", true) => "slower",
@@ -177,10 +183,10 @@ impl Sides {
             (false, n) => format!("compared without pairs ({n} left out as invalid)"),
         };
         let mut out = format!("{} against {}: {a} and {b} runs, {how}.", self.a_name, self.b_name);
-        for r in rows.iter().filter(|r| r.measure == "rate").take(3) {
+        for r in rows.iter().filter(|r| is_rate(r)).take(3) {
             out += &format!(" {}: **{}**.", r.name, r.verdict);
         }
-        let rates = rows.iter().filter(|r| r.measure == "rate").count();
+        let rates = rows.iter().filter(|r| is_rate(r)).count();
         if rates > 3 {
             out += &format!(" {} more in the table.", rates - 3);
         }
@@ -194,6 +200,7 @@ impl Sides {
         let mut out = self.left_out.clone();
         out.extend(several::within(&self.a, &self.a_name));
         out.extend(several::within(&self.b, &self.b_name));
+        out.extend(several::tools(self.a.iter().chain(&self.b)));
         let factor = several::differences(&self.a[0].plan, &self.b[0].plan);
         let text = match factor.len() {
             0 => "Both plans are the same: the difference is not in them.".to_owned(),
@@ -229,9 +236,14 @@ fn outcome(c: &compare::RunComparison, unit: &str) -> &'static str {
         (Difference::NoneSeen, _) if c.minimal_detectable > MOST_DETECTABLE => "undetermined",
         (Difference::NoneSeen, _) => "none seen",
         // Of a latency, less is better.
-        (Difference::Greater, "op/s") | (Difference::Less, "ns") => "faster",
+        (Difference::Greater, "op/s" | "B/s") | (Difference::Less, "ns") => "faster",
         _ => "slower",
     }
+}
+
+/// What is said first.
+fn is_rate(r: &Comparison) -> bool {
+    ["rate", "throughput"].contains(&r.measure.as_str())
 }
 
 /// Beyond this a difference "that would have been seen" tells nobody anything: twice as much, or none.

@@ -20,6 +20,8 @@ mod fleet_detached;
 pub mod fleet_exec;
 mod fleet_status;
 mod fleet_tally;
+pub mod import;
+pub mod import_exec;
 mod launchers;
 pub mod mark;
 pub mod net;

@@ -92,7 +92,10 @@ const WITH_TIME: usize = 120;
 fn row(r: &RunEntry) -> [String; 6] {
     let summary = r.summary.clone().map(RunReport::of);
     let what = r.name.clone().or_else(|| summary.as_ref().map(glance::title)).unwrap_or_default();
-    let labels = r.labels.iter().filter(|(k, _)| !suite::is_own_label(&r.labels, k));
+    let labels = r
+        .labels
+        .iter()
+        .filter(|(k, _)| !suite::is_own_label(&r.labels, k) && *k != super::import_exec::LABEL);
     let labels: String = labels.map(|(k, v)| format!(" {k}={v}")).collect();
     let mut status = match (r.state, &r.summary) {
         (RunState::Running, _) => "running".into(),
@@ -102,6 +105,9 @@ fn row(r: &RunEntry) -> [String; 6] {
     };
     if r.cleanup_due > 0 && r.state != RunState::Running {
         status += &format!(", {} to clean up", r.cleanup_due);
+    }
+    if r.summary.as_ref().is_some_and(|s| s.environment.imported.is_some()) {
+        status += ", imported";
     }
     // RFC 3339: date and minute.
     let started = r.started_at.get(..16).unwrap_or_default().replace('T', " ");

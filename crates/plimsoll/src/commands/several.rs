@@ -40,15 +40,74 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
         dirs.extend(of_name(name, output)?);
     }
     distinct(&dirs)?;
-    dirs.into_iter()
+    let members: Result<Vec<Member>, Fault> = dirs
+        .into_iter()
         .map(|dir| {
             let mut plan = serde_json::to_value(dir.plan()?).unwrap_or_default();
             if let Some(object) = plan.as_object_mut() {
                 ["name", "seed", "labels", "expect"].iter().for_each(|k| drop(object.remove(*k)));
             }
-            Ok(Member { summary: dir.summary()?, plan })
+            let summary = dir.summary()?;
+            if summary.environment.imported.is_some() {
+                without_ends(&mut plan);
+            }
+            Ok(Member { summary, plan })
         })
-        .collect()
+        .collect();
+    let members = members?;
+    not_of_one_file(members.iter())?;
+    Ok(members)
+}
+
+/// A file that was imported twice is one test, and no repeat of itself.
+pub fn not_of_one_file<'a>(runs: impl Iterator<Item = &'a Member>) -> Result<(), Fault> {
+    let mut seen: BTreeMap<(String, String), &str> = BTreeMap::new();
+    for summary in runs.map(|m| &m.summary) {
+        let Some(from) = &summary.environment.imported else { continue };
+        // A file may hold several tests.
+        let lines = serde_json::to_string(&summary.workloads).unwrap_or_default();
+        if let Some(first) = seen.insert((from.sha256.clone(), lines), &summary.id) {
+            return Err(Fault::input(
+                format!("runs {first} and {} were imported from the same file, {}", summary.id, from.file),
+                "Give each file once: a repeat is a test of its own.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// When an imported run ended is what it did, not what was asked for.
+fn without_ends(plan: &mut serde_json::Value) {
+    match plan {
+        serde_json::Value::Object(all) => {
+            all.remove("stop");
+            all.values_mut().for_each(without_ends);
+        }
+        serde_json::Value::Array(all) => all.iter_mut().for_each(without_ends),
+        _ => {}
+    }
+}
+
+/// Why single figures of other tools do not tell; empty where all runs are ours.
+pub fn points<'a>(mut runs: impl Iterator<Item = &'a Member>) -> String {
+    match runs.find_map(|m| m.summary.environment.imported.as_ref()) {
+        Some(from) => format!(" (figures imported from {} have no interval of their own)", from.tool),
+        None => String::new(),
+    }
+}
+
+/// Runs that different tools measured: what differs may be the tools.
+pub fn tools<'a>(runs: impl Iterator<Item = &'a Member>) -> Option<Finding> {
+    let who = |m: &Member| m.summary.environment.imported.as_ref().map_or("plimsoll".to_owned(), |i| i.who());
+    let all: std::collections::BTreeSet<String> = runs.map(who).collect();
+    (all.len() > 1).then(|| {
+        let text = format!(
+            "The runs were measured by different tools ({}): a difference may be theirs, in what they count and time as well as in \
+             what they cost. Measure both sides with one tool.",
+            all.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        Finding::new("F90", "tools_differ", Level::Qualified, text)
+    })
 }
 
 /// A run, or with `name=value` all runs with that label.
@@ -77,7 +136,8 @@ pub fn distinct(dirs: &[RunDir]) -> Result<(), Fault> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for dir in dirs {
         let path = dir.path().display().to_string();
-        if let Some(first) = seen.insert(dir.summary()?.id, path.clone()) {
+        let summary = dir.summary()?;
+        if let Some(first) = seen.insert(summary.id, path.clone()) {
             let what = if first == path {
                 format!("run {} is given twice", dir.id())
             } else {

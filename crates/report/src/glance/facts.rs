@@ -20,6 +20,10 @@ pub(super) fn facts(r: &RunReport) -> Vec<GlanceFact> {
     if r.summary.answered {
         out.extend(asked(&r.summary));
     }
+    if let Some(from) = &r.summary.environment.imported {
+        let hash = from.sha256.get(..12).unwrap_or_default();
+        out.insert(0, fact("imported", format!("{}, from {} (sha256 {hash}…)", from.who(), from.file)));
+    }
     out
 }
 
@@ -107,6 +111,9 @@ fn line_facts(r: &RunReport, w: &WorkloadSummary) -> Vec<GlanceFact> {
             String::new()
         }
     };
+    if ok + refused + failed == 0 && r.summary.environment.imported.is_some() {
+        return out;
+    }
     out.push(fact(
         "ops",
         format!(
@@ -118,7 +125,10 @@ fn line_facts(r: &RunReport, w: &WorkloadSummary) -> Vec<GlanceFact> {
             share(failed)
         ),
     ));
-    out.push(limited_by(r));
+    // Who only read another tool's figures saw nothing of what was busy.
+    if r.summary.environment.imported.is_none() || !r.analysis.bottlenecks.is_empty() {
+        out.push(limited_by(r));
+    }
     out
 }
 

@@ -59,6 +59,7 @@ fn environment() -> Environment {
         devices: BTreeMap::new(),
         findings: Vec::new(),
         agents: Vec::new(),
+        imported: None,
     }
 }
 

@@ -147,6 +147,10 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         }
         let label = Some(w.label());
         let of = super::words::named(&place(w));
+        if let Some(said) = super::imported::reported(s, w).filter(|_| w.valid) {
+            out.add_or(label, said, format!("{RATE_OF}{of}"));
+            continue;
+        }
         let Some(ops) = w.ops_per_s else {
             let why = "the findings say why";
             out.add(label, plimsoll_model::claim::Undetermined::new(format!("{RATE_OF}{of}"), why));

@@ -5,6 +5,7 @@
 
 mod contradictions;
 mod derive;
+mod imported;
 mod limits;
 mod lines;
 mod next;
@@ -38,6 +39,7 @@ pub fn paragraph(claims: &[Claim]) -> String {
     let is_of_line = |c: &&Claim| match &c.kind {
         ClaimKind::Rate(_) | ClaimKind::VoidLine(_) => true,
         ClaimKind::Undetermined(u) => u.what.starts_with(lines::RATE_OF),
+        ClaimKind::Fact(f) => imported::is_figure(f),
         _ => false,
     };
     let lines = claims.iter().filter(is_of_line).count();

@@ -62,6 +62,7 @@ impl RunDir {
             damage,
             skipped,
             end: self.sealed()?.map(|s| s.end),
+            imported: self.imported()?,
         })
     }
 
