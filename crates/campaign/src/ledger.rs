@@ -323,6 +323,11 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
     }
 }
 
+/// The wall clock, RFC 3339.
+pub fn now() -> String {
+    jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_else(|_| jiff::Timestamp::now()).to_string()
+}
+
 /// Of a file's text.
 pub fn text_hash(text: &str) -> String {
     format!("{:032x}", xxh3_128(text.as_bytes()))

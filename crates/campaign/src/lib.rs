@@ -9,6 +9,7 @@
 pub mod brought;
 pub mod cells;
 mod check;
+mod count;
 mod difference;
 mod drive;
 mod file;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
+pub use count::asked;
 pub use difference::FileDifference;
 pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, Found};
 pub use file::{

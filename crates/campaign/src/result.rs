@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::summary::{LimitSummary, WorkloadSummary};
-use plimsoll_model::{Estimate, Level, RunSummary};
+use plimsoll_model::claim::{BestConcurrency, ClaimKind};
+use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::CampaignCell;
@@ -68,11 +69,6 @@ pub struct CellFigure {
 impl CellRun {
     /// Out of a run's summary. What it took (time, bytes, requests) is not in it.
     pub fn of_summary(summary: &RunSummary, repeat: u32, exit: u8) -> Self {
-        let figures = match summary.limits.iter().any(|l| l.ops_per_s.is_some() || l.bytes_per_s.is_some()) {
-            // A probe has many lines, which are its means; its ends are the caps.
-            true if summary.workloads.len() != 1 && is_probe(summary) => summary.limits.iter().map(of_limit).collect(),
-            _ => summary.workloads.iter().filter(|w| w.together == 0).map(of_line).collect(),
-        };
         let bound = summary.limits.iter().map(|l| (l.op_class.clone(), l.binding.clone())).collect();
         let void = summary.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.clone());
         let mut void: Vec<String> = void.collect();
@@ -83,7 +79,7 @@ impl CellRun {
             repeat,
             answered: summary.answered,
             exit,
-            figures,
+            figures: figures(summary),
             bound,
             void,
             ..Self::default()
@@ -91,11 +87,40 @@ impl CellRun {
     }
 }
 
-/// Stages of a probe drain, rest and load again: no two of its lines are of one load.
-fn is_probe(summary: &RunSummary) -> bool {
-    summary.limits.iter().any(|l| {
-        [&l.ops_per_s, &l.bytes_per_s].into_iter().flatten().any(|b| b.capacity.is_some() || b.proved)
-    })
+/// The answer of a search or a probe, where the run was one: the lines that it came from are of many loads. Else its lines.
+fn figures(summary: &RunSummary) -> Vec<CellFigure> {
+    let best = |c: &Claim| match &c.kind {
+        ClaimKind::BestConcurrency(b) => Some(of_best(b, summary.answered)),
+        _ => None,
+    };
+    let searched: Vec<CellFigure> = summary.claims.iter().filter_map(best).collect();
+    if !searched.is_empty() {
+        return searched;
+    }
+    let probed = |l: &&LimitSummary| [&l.ops_per_s, &l.bytes_per_s].into_iter().flatten().any(|b| b.proved);
+    let limits: Vec<CellFigure> = summary.limits.iter().filter(probed).map(of_limit).collect();
+    // A plain run of one load knows a cap, too; its line says more of it.
+    if summary.workloads.len() > MOST_LINES && !limits.is_empty() {
+        return limits;
+    }
+    summary.workloads.iter().map(of_line).collect()
+}
+
+/// A plain run has a line for each op, and one for their total; a probe has one for each of its steps.
+const MOST_LINES: usize = 5;
+
+fn of_best(b: &BestConcurrency, answered: bool) -> CellFigure {
+    CellFigure {
+        line: format!("{} best", b.op),
+        op: b.op.clone(),
+        size_bytes: b.size_bytes,
+        valid: answered,
+        ops_per_s: Some(b.ops_per_s),
+        bytes_per_s: (b.size_bytes > 0).then(|| b.ops_per_s.scaled(b.size_bytes as f64)),
+        p50_ns: b.p50_ns,
+        p99_ns: b.p99_ns,
+        refused: 0.0,
+    }
 }
 
 fn of_limit(l: &LimitSummary) -> CellFigure {
