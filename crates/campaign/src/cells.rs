@@ -1,6 +1,6 @@
 //! What a campaign file comes to: a cell for each subject, instance, workload, size and concurrency, each with the plan that measures it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
@@ -67,7 +67,12 @@ pub struct FileCell {
 
 /// All cells, in the order of the file: subjects, their instances, then workloads.
 pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
+    let many = count(file);
+    if many > MOST_CELLS {
+        return Err(wrong("workload", format!("{many} cells are more than {MOST_CELLS}"), "Split the campaign."));
+    }
     let mut out = Vec::new();
+    let mut keys = BTreeSet::new();
     for subject in &file.subjects {
         let mut targets: Vec<(&str, Option<&TargetSpec>)> =
             subject.instances.iter().map(|i| (i.name.as_str(), Some(&i.target))).collect();
@@ -76,11 +81,23 @@ pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
         }
         for (instance, target) in targets {
             for load in file.workloads.iter().filter(|w| is_for(w, subject)) {
-                add(&mut out, file, subject, (instance, target), load)?;
+                add((&mut out, &mut keys), file, subject, (instance, target), load)?;
             }
         }
     }
     Ok(out)
+}
+
+/// More cells than this are a mistake in the file, not a matrix.
+const MOST_CELLS: usize = 10_000;
+
+/// Cells, before any is made.
+fn count(file: &CampaignFile) -> usize {
+    let of = |s: &Subject, w: &CampaignLoad| {
+        s.instances.len().max(1).saturating_mul(w.sizes.len().max(1)).saturating_mul(w.concurrency.len().max(1))
+    };
+    let all = file.subjects.iter().flat_map(|s| file.workloads.iter().filter(|w| is_for(w, s)).map(move |w| of(s, w)));
+    all.fold(0, usize::saturating_add)
 }
 
 fn is_for(load: &CampaignLoad, subject: &Subject) -> bool {
@@ -88,7 +105,7 @@ fn is_for(load: &CampaignLoad, subject: &Subject) -> bool {
 }
 
 fn add(
-    out: &mut Vec<CampaignCell>,
+    (out, keys): (&mut Vec<CampaignCell>, &mut BTreeSet<String>),
     file: &CampaignFile,
     subject: &Subject,
     (instance, target): (&str, Option<&TargetSpec>),
@@ -122,7 +139,7 @@ fn add(
                 options: file.options.clone(),
             };
             cell.hash = cell.identity(subject);
-            if out.iter().any(|c| c.key == cell.key) {
+            if !keys.insert(cell.key.clone()) {
                 return Err(wrong(
                     format!("workload '{}'", load.name),
                     format!("two of its cells would be called '{}'", cell.workload),

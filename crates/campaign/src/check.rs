@@ -11,8 +11,7 @@ use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, Subje
 /// What templates have where only the user knows what belongs there.
 pub const FILL_IN: &str = "FILL-IN";
 
-/// More cells than this are a mistake in the file, not a matrix.
-const MOST_CELLS: usize = 10_000;
+/// More runs of a cell than this are a mistake, too.
 const MOST_REPEATS: u32 = 1_000;
 
 /// Why a campaign file cannot be used.
@@ -82,13 +81,6 @@ impl CampaignFile {
         let cells = cells::expand(self)?;
         if cells.is_empty() {
             return Err(wrong("workload", "no workload is for any subject", "Correct the labels in `only`."));
-        }
-        if cells.len() > MOST_CELLS {
-            return Err(wrong(
-                "workload",
-                format!("{} cells are more than {MOST_CELLS}", cells.len()),
-                "Split the campaign.",
-            ));
         }
         cells.iter().try_for_each(check_cell)
     }

@@ -231,6 +231,11 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         }
         self.on = Some(name.clone());
         let subject = self.subject(&name);
+        if subject.before.is_empty() && !subject.after.is_empty() {
+            // What comes after it is due, also after a kill.
+            let at = self.carrier.now();
+            self.note(LedgerEntry::Hook { subject: name.clone(), when: HookTime::Before, took_s: 0.0, problem: None, at })?;
+        }
         for command in &subject.before {
             if let Some(problem) = self.hook(subject, HookTime::Before, command)? {
                 self.on = None;

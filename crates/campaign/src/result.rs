@@ -241,18 +241,13 @@ pub const RESULT_SCHEMA: &str = "plimsoll.campaign/1";
 
 /// What all that was measured says together.
 pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState) -> CampaignResult {
-    let mut rows: Vec<CampaignRow> = Vec::new();
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for cell in cells {
-        let of = (cell.subject.as_str(), cell.workload.as_str());
-        if seen.contains(&of) {
-            continue;
-        }
-        seen.push(of);
-        let instances: Vec<usize> =
-            (0..cells.len()).filter(|i| (cells[*i].subject.as_str(), cells[*i].workload.as_str()) == of).collect();
-        rows.extend(rows_of(file, cells, state, &instances));
+    let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (i, cell) in cells.iter().enumerate() {
+        groups.entry((&cell.subject, &cell.workload)).or_default().push(i);
     }
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    groups.sort();
+    let rows = groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect();
     let failed = cells.iter().zip(&state.cells).filter_map(|(c, s)| Some((c.key.clone(), s.failed.clone()?)));
     CampaignResult {
         schema: RESULT_SCHEMA.into(),

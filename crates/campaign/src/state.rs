@@ -1,6 +1,8 @@
 //! How far a campaign is: the ledger's entries, applied one after the other. A session that goes on and one that was never killed come
 //! to the same, because both apply the same entries.
 
+use std::collections::BTreeMap;
+
 use crate::cells::CampaignCell;
 use crate::file::{CampaignFile, Repeats};
 use crate::ledger::{HookTime, LedgerEntry, UnderWay};
@@ -58,7 +60,8 @@ pub struct CampaignState {
     pub file_hash: String,
     begun: u32,
     repeats: Repeats,
-    keys: Vec<(String, String)>,
+    /// Place and hash of each cell, by its key.
+    keys: BTreeMap<String, (usize, String)>,
     rest_s: f64,
 }
 
@@ -80,7 +83,7 @@ impl CampaignState {
             file_hash: String::new(),
             begun: 0,
             repeats: file.repeat,
-            keys: cells.iter().map(|c| (c.key.clone(), c.hash.clone())).collect(),
+            keys: cells.iter().enumerate().map(|(i, c)| (c.key.clone(), (i, c.hash.clone()))).collect(),
             rest_s: file.rest.0.as_secs_f64(),
         }
     }
@@ -109,7 +112,7 @@ impl CampaignState {
                 self.spent.time_s += run.took_s;
                 self.spent.bytes += run.bytes;
                 self.spent.requests += run.requests;
-                match self.at(cell).filter(|i| self.keys[*i].1 == *hash) {
+                match self.keys.get(cell).filter(|(_, own)| own == hash).map(|(i, _)| *i) {
                     Some(i) => self.done(i, run),
                     None => self.set_aside += 1,
                 }
@@ -120,8 +123,8 @@ impl CampaignState {
             }
             LedgerEntry::Failed { cell, problem, .. } => {
                 self.under_way = None;
-                if let Some(i) = self.at(cell) {
-                    self.cells[i].failed = Some(problem.clone());
+                if let Some((i, _)) = self.keys.get(cell) {
+                    self.cells[*i].failed = Some(problem.clone());
                 }
             }
             LedgerEntry::Hook { subject, when, took_s, .. } => {
@@ -131,10 +134,6 @@ impl CampaignState {
             }
             LedgerEntry::Opened { .. } | LedgerEntry::Ended { .. } => {}
         }
-    }
-
-    fn at(&self, key: &str) -> Option<usize> {
-        self.keys.iter().position(|(k, _)| k == key)
     }
 
     fn done(&mut self, i: usize, run: &CellRun) {

@@ -219,8 +219,8 @@ fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: 
     if !is_resumed && !entries.is_empty() {
         return Err(already(c, path));
     }
-    let fleet = fleet_use::fleet()?;
-    drop(fleet);
+    // One that is not up is told before anything is begun.
+    fleet_use::fleet()?;
     note_opening(&mut ledger, c, text, &entries)?;
     let mut state = CampaignState::of(&c.file, &c.cells, &c.dir.read()?);
     for (i, cell) in c.cells.iter().enumerate().filter(|(_, cell)| cell.target.is_none()) {
