@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist, Stage, Stop, TargetSpec,
-    Workload,
+    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist, Stage, Stop,
+    TargetSpec, Workload,
 };
 use plimsoll_model::units::{OpsRate, Size, Span};
 use xxhash_rust::xxh3::xxh3_64;
@@ -69,7 +69,11 @@ pub struct FileCell {
 pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
     let many = count(file);
     if many > MOST_CELLS {
-        return Err(wrong("workload", format!("{many} cells are more than {MOST_CELLS}"), "Split the campaign."));
+        return Err(wrong(
+            "workload",
+            format!("{many} cells are more than {MOST_CELLS}"),
+            "Split the campaign.",
+        ));
     }
     let mut out = Vec::new();
     let mut keys = BTreeSet::new();
@@ -94,9 +98,16 @@ const MOST_CELLS: usize = 10_000;
 /// Cells, before any is made.
 fn count(file: &CampaignFile) -> usize {
     let of = |s: &Subject, w: &CampaignLoad| {
-        s.instances.len().max(1).saturating_mul(w.sizes.len().max(1)).saturating_mul(w.concurrency.len().max(1))
+        s.instances
+            .len()
+            .max(1)
+            .saturating_mul(w.sizes.len().max(1))
+            .saturating_mul(w.concurrency.len().max(1))
     };
-    let all = file.subjects.iter().flat_map(|s| file.workloads.iter().filter(|w| is_for(w, s)).map(move |w| of(s, w)));
+    let all = file
+        .subjects
+        .iter()
+        .flat_map(|s| file.workloads.iter().filter(|w| is_for(w, s)).map(move |w| of(s, w)));
     all.fold(0, usize::saturating_add)
 }
 
@@ -157,7 +168,9 @@ pub(crate) fn size_text(size: &SizeDist) -> String {
     match size {
         SizeDist::Fixed(s) => s.to_string(),
         SizeDist::Uniform { min, max } => format!("{min} to {max}"),
-        SizeDist::Weighted(list) => list.iter().map(|(s, w)| format!("{s} x{w}")).collect::<Vec<_>>().join("+"),
+        SizeDist::Weighted(list) => {
+            list.iter().map(|(s, w)| format!("{s} x{w}")).collect::<Vec<_>>().join("+")
+        }
         SizeDist::LogNormal { median, sigma, .. } => format!("about {median} (sigma {sigma})"),
     }
 }

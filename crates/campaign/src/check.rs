@@ -59,7 +59,11 @@ impl CampaignFile {
             ));
         }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if self.name.is_empty() || self.name.len() > 100 || !self.name.chars().all(is_plain) || self.name.starts_with('.') {
+        if self.name.is_empty()
+            || self.name.len() > 100
+            || !self.name.chars().all(is_plain)
+            || self.name.starts_with('.')
+        {
             return Err(wrong(
                 "name",
                 format!("'{}' cannot name a directory", self.name),
@@ -125,9 +129,11 @@ fn filled_in(text: &str) -> Result<(), CampaignError> {
     match &open[..] {
         [] => Ok(()),
         [one] => Err(wrong(format!("line {one}"), format!("{FILL_IN} still stands here"), FILL_REMEDY)),
-        many => {
-            Err(wrong(format!("lines {}", many.join(", ")), format!("{FILL_IN} still stands there"), FILL_REMEDY))
-        }
+        many => Err(wrong(
+            format!("lines {}", many.join(", ")),
+            format!("{FILL_IN} still stands there"),
+            FILL_REMEDY,
+        )),
     }
 }
 
@@ -168,7 +174,8 @@ fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), 
 
 fn check_subject(s: &Subject) -> Result<(), CampaignError> {
     let place = format!("subject '{}'", s.name);
-    let ways = usize::from(s.target.is_some()) + usize::from(!s.instances.is_empty()) + usize::from(s.is_brought());
+    let ways =
+        usize::from(s.target.is_some()) + usize::from(!s.instances.is_empty()) + usize::from(s.is_brought());
     if ways != 1 {
         return Err(wrong(
             place,
@@ -193,11 +200,19 @@ fn check_load(w: &CampaignLoad) -> Result<(), CampaignError> {
     let place = format!("workload '{}'", w.name);
     let ways = [w.limits.is_some(), w.speedtest.is_some(), w.file.is_some()];
     if ways.iter().filter(|is| **is).count() > 1 {
-        return Err(wrong(place, "limits, speedtest and file exclude each other", "Make a workload of each."));
+        return Err(wrong(
+            place,
+            "limits, speedtest and file exclude each other",
+            "Make a workload of each.",
+        ));
     }
     if w.file.is_some() {
         let plain = w.mix.is_empty() && w.sizes.is_empty() && w.concurrency.is_empty() && w.jobs.is_none();
-        let plain = plain && w.duration.is_none() && w.object.is_none() && w.block.is_none() && w.of_promised.is_none();
+        let plain = plain
+            && w.duration.is_none()
+            && w.object.is_none()
+            && w.block.is_none()
+            && w.of_promised.is_none();
         return if plain && w.pacing == Pacing::Closed {
             Ok(())
         } else {
@@ -242,6 +257,8 @@ fn check_cell(cell: &CampaignCell) -> Result<(), CampaignError> {
     let Some(plan) = cell.plan(0, 0) else { return Ok(()) };
     plan.validate().map_err(|e| match e {
         PlanError::Syntax(m) => wrong(place, m, "Correct it."),
-        PlanError::Invalid { place: at, problem, remedy } => wrong(format!("{place} ({at})"), problem, remedy),
+        PlanError::Invalid { place: at, problem, remedy } => {
+            wrong(format!("{place} ({at})"), problem, remedy)
+        }
     })
 }

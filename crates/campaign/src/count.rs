@@ -18,9 +18,8 @@ pub fn asked(data: &RunData) -> (u64, u64) {
         }
     }
     let mut workloads = data.stages.iter().flat_map(|s| &s.spec.workloads).filter(|w| w.existing().is_none());
-    let on_s3 = |w: &plimsoll_model::plan::Workload| {
-        matches!(data.plan.target_of(w), Ok((_, TargetSpec::S3(_))))
-    };
+    let on_s3 =
+        |w: &plimsoll_model::plan::Workload| matches!(data.plan.target_of(w), Ok((_, TargetSpec::S3(_))));
     // Stages of one run share what was prepared for the first.
     if let Some(w) = workloads.find(|w| on_s3(w)) {
         let (read, deleted) = plimsoll_lower::prepared_objects(w);

@@ -28,7 +28,7 @@ pub enum CellEnd {
 
 /// What a killed run was found to be.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum LeftRun {
     /// It had ended: only its line in the ledger is missing.
     Whole(Box<CellRun>),
     /// It had not; what it made is taken away as far as that can be done: in words.
@@ -42,7 +42,7 @@ pub trait CampaignCarrier {
     /// Runs a cell, in the run directory of this name.
     fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd;
     /// Looks at what a killed session had begun, and cleans it up.
-    fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> Found;
+    fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> LeftRun;
     /// Runs a command of a subject's. Gives seconds, and why it failed.
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>);
     /// Waits; less where somebody ends it.
@@ -204,13 +204,14 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         let cell = self.cells.iter().find(|c| c.key == under.cell);
         let at = self.carrier.now();
         match self.carrier.look_at(cell, &under) {
-            Found::Whole(run) => {
+            LeftRun::Whole(run) => {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
                 self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: *run, at })
             }
-            Found::Cut(why) => {
-                let said = format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
+            LeftRun::Cut(why) => {
+                let said =
+                    format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
                 self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, at })
             }
@@ -234,7 +235,13 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         if subject.before.is_empty() && !subject.after.is_empty() {
             // What comes after it is due, also after a kill.
             let at = self.carrier.now();
-            self.note(LedgerEntry::Hook { subject: name.clone(), when: HookTime::Before, took_s: 0.0, problem: None, at })?;
+            self.note(LedgerEntry::Hook {
+                subject: name.clone(),
+                when: HookTime::Before,
+                took_s: 0.0,
+                problem: None,
+                at,
+            })?;
         }
         for command in &subject.before {
             if let Some(problem) = self.hook(subject, HookTime::Before, command)? {
@@ -267,14 +274,25 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         Ok(None)
     }
 
-    fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> Result<Option<String>, LedgerError> {
+    fn hook(
+        &mut self,
+        subject: &Subject,
+        when: HookTime,
+        command: &str,
+    ) -> Result<Option<String>, LedgerError> {
         self.carrier.tell(&CampaignTold::Hook(subject, when, command));
         let (took_s, problem) = self.carrier.hook(subject, when, command);
         if let Some(problem) = &problem {
             self.carrier.tell(&CampaignTold::Failed(&subject.name, &format!("'{command}' {problem}")));
         }
         let at = self.carrier.now();
-        self.note(LedgerEntry::Hook { subject: subject.name.clone(), when, took_s, problem: problem.clone(), at })?;
+        self.note(LedgerEntry::Hook {
+            subject: subject.name.clone(),
+            when,
+            took_s,
+            problem: problem.clone(),
+            at,
+        })?;
         Ok(problem)
     }
 

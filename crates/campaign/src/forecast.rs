@@ -85,16 +85,22 @@ pub fn beyond(file: &CampaignFile, spent: &CampaignSpent, run: &Forecast) -> Opt
 }
 
 /// Cells of which a bound on bytes or requests cannot be kept, because nothing says what a run of them takes.
-pub fn unbounded<'a>(file: &CampaignFile, cells: &'a [CampaignCell], state: &CampaignState) -> Vec<&'a CampaignCell> {
+pub fn unbounded<'a>(
+    file: &CampaignFile,
+    cells: &'a [CampaignCell],
+    state: &CampaignState,
+) -> Vec<&'a CampaignCell> {
     let lacks = |f: Forecast| {
-        (file.budget.bytes.is_some() && f.bytes.is_none()) || (file.budget.requests.is_some() && f.requests.is_none())
+        (file.budget.bytes.is_some() && f.bytes.is_none())
+            || (file.budget.requests.is_some() && f.requests.is_none())
     };
     let due = cells.iter().zip(&state.cells).filter(|(_, s)| s.to_go() > 0);
     due.filter(|(c, s)| lacks(next_run(file, c, &s.runs))).map(|(c, _)| c).collect()
 }
 
 fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
-    let promised = file.subjects.iter().find(|s| s.name == cell.subject).map(|s| s.promised).unwrap_or_default();
+    let promised =
+        file.subjects.iter().find(|s| s.name == cell.subject).map(|s| s.promised).unwrap_or_default();
     let Some(target) = &cell.target else { return NOTHING };
     if let TargetSpec::Sim(_) = target {
         return NOTHING;
@@ -122,9 +128,9 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
             Forecast {
                 time_s: f.iops_duration.0.as_secs_f64() + moved,
                 bytes: total.map(|t| 2.0 * t),
-                requests: total.zip(promised.ops_per_s).map(|(t, r)| {
-                    2.0 * t / 65_536.0 + r.0 * f.iops_duration.0.as_secs_f64()
-                }),
+                requests: total
+                    .zip(promised.ops_per_s)
+                    .map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * f.iops_duration.0.as_secs_f64()),
             }
         }
     }

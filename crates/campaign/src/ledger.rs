@@ -163,18 +163,25 @@ impl LedgerError {
             Self::Io { problem, .. } if is_full(problem) => {
                 "Free some space, then go on with `plimsoll campaign resume`: what was measured is kept."
             }
-            Self::Io { .. } => "Check the path and its permissions, or choose another directory with --runs-dir.",
+            Self::Io { .. } => {
+                "Check the path and its permissions, or choose another directory with --runs-dir."
+            }
             Self::Damaged { .. } => {
                 "It was changed by something else than plimsoll. Restore it; or begin anew under another name in the file: the runs are kept."
             }
-            Self::Locked(_) => "Wait until it ends (`plimsoll campaign status` shows how far it is), or stop it.",
+            Self::Locked(_) => {
+                "Wait until it ends (`plimsoll campaign status` shows how far it is), or stop it."
+            }
         }
     }
 }
 
 /// Whether there was no room for it.
 pub fn is_full(e: &io::Error) -> bool {
-    matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+    matches!(
+        e.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 /// Takes entries; the ledger's file, or a list of a test's.
@@ -236,7 +243,9 @@ impl CampaignDir {
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(LedgerError::Locked(self.name.clone())),
-            Err(fs::TryLockError::Error(problem)) => return Err(LedgerError::Io { path: lock_path, problem }),
+            Err(fs::TryLockError::Error(problem)) => {
+                return Err(LedgerError::Io { path: lock_path, problem });
+            }
         }
         let path = self.path.join(LEDGER);
         let mut file = own(&path).read(true).append(true).open(&path).map_err(io(path.clone()))?;
@@ -325,7 +334,10 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
 
 /// The wall clock, RFC 3339.
 pub fn now() -> String {
-    jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_else(|_| jiff::Timestamp::now()).to_string()
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Millisecond)
+        .unwrap_or_else(|_| jiff::Timestamp::now())
+        .to_string()
 }
 
 /// Of a file's text.

@@ -30,10 +30,10 @@ pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
 pub use count::asked;
 pub use difference::FileDifference;
-pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, Found};
+pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
 pub use file::{
-    CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad, Promised,
-    Repeats, SpeedtestOfLoad, Subject, SubjectInstance,
+    CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
+    Promised, Repeats, SpeedtestOfLoad, Subject, SubjectInstance,
 };
 pub use hook::{HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::summary::{LimitSummary, WorkloadSummary};
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
+use plimsoll_model::summary::{LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
 
@@ -260,7 +260,12 @@ pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState
 }
 
 /// One for each line of the cell's runs; one without figures where there are none yet.
-fn rows_of(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState, instances: &[usize]) -> Vec<CampaignRow> {
+fn rows_of(
+    file: &CampaignFile,
+    cells: &[CampaignCell],
+    state: &CampaignState,
+    instances: &[usize],
+) -> Vec<CampaignRow> {
     let mut lines: Vec<&CellFigure> = Vec::new();
     for figure in instances.iter().flat_map(|i| &state.cells[*i].runs).flat_map(|r| &r.figures) {
         if !lines.iter().any(|l| l.line == figure.line) {
@@ -326,7 +331,10 @@ pub(crate) fn usable<'a>(run: &'a CellRun, line: &str) -> Option<&'a CellFigure>
     run.figures.iter().find(|f| f.line == line && f.valid && run.exit != 7 && f.ops_per_s.is_some())
 }
 
-fn series(valid: &[Vec<(&CellRun, &CellFigure)>], of: impl Fn(&CellFigure) -> Option<Estimate>) -> Vec<Vec<Estimate>> {
+fn series(
+    valid: &[Vec<(&CellRun, &CellFigure)>],
+    of: impl Fn(&CellFigure) -> Option<Estimate>,
+) -> Vec<Vec<Estimate>> {
     valid.iter().map(|v| v.iter().filter_map(|(_, f)| of(f)).collect()).collect()
 }
 

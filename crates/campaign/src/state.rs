@@ -140,7 +140,8 @@ impl CampaignState {
         let cell = &mut self.cells[i];
         cell.failed = None;
         cell.runs.push(run.clone());
-        let mut lines: Vec<&str> = cell.runs.iter().flat_map(|r| &r.figures).map(|f| f.line.as_str()).collect();
+        let mut lines: Vec<&str> =
+            cell.runs.iter().flat_map(|r| &r.figures).map(|f| f.line.as_str()).collect();
         lines.sort_unstable();
         lines.dedup();
         let value = |r: &CellRun, line: &str| Some(usable(r, line)?.ops_per_s?.value);

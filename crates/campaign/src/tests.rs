@@ -10,7 +10,7 @@ use plimsoll_model::Estimate;
 use proptest::prelude::*;
 
 use crate::cells::{CampaignCell, expand};
-use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, Found};
+use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
 use crate::file::{CampaignFile, Subject};
 use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
 use crate::result::{CellFigure, CellRun, IntervalOf, result};
@@ -139,10 +139,10 @@ impl CampaignCarrier for Sim {
         CellEnd::Measured(Box::new(run))
     }
 
-    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> Found {
+    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
         match self.0.borrow().ended.get(&under.run) {
-            Some(run) => Found::Whole(Box::new(run.clone())),
-            None => Found::Cut("cut".into()),
+            Some(run) => LeftRun::Whole(Box::new(run.clone())),
+            None => LeftRun::Cut("cut".into()),
         }
     }
 
@@ -171,7 +171,10 @@ impl CampaignCarrier for Sim {
 }
 
 /// A session as the command makes it: what is in the ledger decides where it goes on.
-fn session(file: &CampaignFile, outside: &Rc<RefCell<Outside>>) -> (Result<CampaignEnd, LedgerError>, CampaignState) {
+fn session(
+    file: &CampaignFile,
+    outside: &Rc<RefCell<Outside>>,
+) -> (Result<CampaignEnd, LedgerError>, CampaignState) {
     let cells = expand(file).unwrap();
     let mut sim = Sim(Rc::clone(outside));
     let known = {
@@ -184,7 +187,12 @@ fn session(file: &CampaignFile, outside: &Rc<RefCell<Outside>>) -> (Result<Campa
     let at = String::new();
     let mut opening = Vec::new();
     if known.is_empty() {
-        opening.push(LedgerEntry::Begun { format: LEDGER_FORMAT.into(), name: "t".into(), fresh: 1, at: at.clone() });
+        opening.push(LedgerEntry::Begun {
+            format: LEDGER_FORMAT.into(),
+            name: "t".into(),
+            fresh: 1,
+            at: at.clone(),
+        });
     }
     opening.push(LedgerEntry::Opened { version: "0".into(), at });
     for entry in &opening {
@@ -225,12 +233,18 @@ fn pairs_turn_round() {
     let f = file("abba", "{ at_least = 2 }");
     let cells = expand(&f).unwrap();
     let subjects = |b| -> Vec<String> {
-        crate::order::block(&cells, f.order, f.seed, b).into_iter().map(|i| cells[i].subject.clone()).collect()
+        crate::order::block(&cells, f.order, f.seed, b)
+            .into_iter()
+            .map(|i| cells[i].subject.clone())
+            .collect()
     };
     assert_eq!(subjects(0), ["a", "b", "a", "b", "a", "b"]);
     assert_eq!(subjects(1), ["b", "a", "b", "a", "b", "a"]);
     let workloads = |b| -> Vec<String> {
-        crate::order::block(&cells, f.order, f.seed, b).into_iter().map(|i| cells[i].workload.clone()).collect()
+        crate::order::block(&cells, f.order, f.seed, b)
+            .into_iter()
+            .map(|i| cells[i].workload.clone())
+            .collect()
     };
     assert_eq!(workloads(0), workloads(1));
 }
@@ -279,7 +293,10 @@ fn a_subject_that_fails_is_left_alone_and_the_others_are_measured() {
     let CampaignEnd::Stuck(why) = end.unwrap() else { panic!("it should be stuck") };
     assert_eq!(why.into_iter().collect::<Vec<_>>(), [("b".to_owned(), "no such storage".to_owned())]);
     assert_eq!(state.to_go(), 6);
-    assert_eq!(outside.borrow().begun.iter().filter(|(k, _)| k.starts_with("b/")).map(|(_, n)| n).sum::<u32>(), 2);
+    assert_eq!(
+        outside.borrow().begun.iter().filter(|(k, _)| k.starts_with("b/")).map(|(_, n)| n).sum::<u32>(),
+        2
+    );
     // When it is back, the rest is measured.
     outside.borrow_mut().failing.clear();
     assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
@@ -311,7 +328,8 @@ fn a_command_that_leaves_something_in_the_way_ends_the_session() {
 
 #[test]
 fn no_run_is_begun_that_goes_beyond_the_budget() {
-    let f = CampaignFile::from_toml(&text("random", "{ at_least = 9 }", "budget = { time = \"200s\" }")).unwrap();
+    let f =
+        CampaignFile::from_toml(&text("random", "{ at_least = 9 }", "budget = { time = \"200s\" }")).unwrap();
     let outside = Rc::new(RefCell::new(Outside::default()));
     let (end, state) = session(&f, &outside);
     assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 200s".into()));
@@ -320,7 +338,8 @@ fn no_run_is_begun_that_goes_beyond_the_budget() {
 
 #[test]
 fn a_budget_for_less_than_one_of_each_is_told() {
-    let f = CampaignFile::from_toml(&text("random", "{ at_least = 1 }", "budget = { time = \"60s\" }")).unwrap();
+    let f =
+        CampaignFile::from_toml(&text("random", "{ at_least = 1 }", "budget = { time = \"60s\" }")).unwrap();
     let cells = expand(&f).unwrap();
     let state = CampaignState::new(&f, &cells);
     let once = forecast::one_each(&f, &cells, &state);
@@ -357,8 +376,14 @@ mix = { put = 1 }
                 ops_per_s: Some(Estimate::symmetric(value, 0.1, 30.0)),
                 ..CellFigure::default()
             };
-            let run = CellRun { repeat: i as u32, answered: true, figures: vec![figure], ..CellRun::default() };
-            state.apply(&LedgerEntry::Done { cell: cell.key.clone(), hash: cell.hash.clone(), run, at: String::new() });
+            let run =
+                CellRun { repeat: i as u32, answered: true, figures: vec![figure], ..CellRun::default() };
+            state.apply(&LedgerEntry::Done {
+                cell: cell.key.clone(),
+                hash: cell.hash.clone(),
+                run,
+                at: String::new(),
+            });
         }
     }
     let rows = result(&f, &cells, &state).rows;
@@ -402,23 +427,43 @@ fn mistakes_are_told_with_place_and_remedy() {
         ("duration = \"10s\"", "duraton = \"10s\"", "line 20", "unknown field `duraton`"),
         ("mix = { get = 1 }", "mix = {}", "workload 'get'", "has no mix"),
         ("mix = { get = 1 }", "mix = { get = 1 }\nof_promised = 1.0", "workload 'get'", "what 'a' promises"),
-        ("mix = { get = 1 }", "only = { x = \"y\" }\nmix = { get = 1 }\nlimits = { budget = \"1m\" }\nspeedtest = { budget = \"1m\" }", "workload 'get'", "exclude"),
-        ("target = { kind = \"null\" }", "target = { kind = \"null\" }\nruns = [\"r\"]", "subject 'a'", "one of"),
+        (
+            "mix = { get = 1 }",
+            "only = { x = \"y\" }\nmix = { get = 1 }\nlimits = { budget = \"1m\" }\nspeedtest = { budget = \"1m\" }",
+            "workload 'get'",
+            "exclude",
+        ),
+        (
+            "target = { kind = \"null\" }",
+            "target = { kind = \"null\" }\nruns = [\"r\"]",
+            "subject 'a'",
+            "one of",
+        ),
         ("on a", "FILL-IN", "line 9", "FILL-IN still stands here"),
-        ("sizes = [\"4KiB\", \"1MiB\"]", "sizes = [\"4KiB\", \"4096\"]", "workload 'put'", "two of its cells"),
+        (
+            "sizes = [\"4KiB\", \"1MiB\"]",
+            "sizes = [\"4KiB\", \"4096\"]",
+            "workload 'put'",
+            "two of its cells",
+        ),
     ] {
         let bad = sound.replacen(from, to, 1);
         assert_ne!(bad, sound, "{from}");
         let e = CampaignFile::from_toml(&bad).unwrap_err();
-        assert!(e.place.contains(place) && e.problem.contains(problem) && !e.remedy.is_empty(), "{to}: {e:?}");
+        assert!(
+            e.place.contains(place) && e.problem.contains(problem) && !e.remedy.is_empty(),
+            "{to}: {e:?}"
+        );
     }
 }
 
 #[test]
 fn an_edit_is_named() {
     let old_text = text("random", "{ at_least = 2 }", "");
-    let new_text = old_text.replace("\"1MiB\"", "\"8MiB\"").replacen("duration = \"10s\"", "duration = \"20s\"", 1);
-    let (old, new) = (CampaignFile::from_toml(&old_text).unwrap(), CampaignFile::from_toml(&new_text).unwrap());
+    let new_text =
+        old_text.replace("\"1MiB\"", "\"8MiB\"").replacen("duration = \"10s\"", "duration = \"20s\"", 1);
+    let (old, new) =
+        (CampaignFile::from_toml(&old_text).unwrap(), CampaignFile::from_toml(&new_text).unwrap());
     let hashes = expand(&old).unwrap().into_iter().map(|c| (c.key, c.hash)).collect();
     let d = FileDifference::of(&hashes, &expand(&new).unwrap()).with_places(&old, &new);
     assert_eq!(d.changed, ["a//put 4KiB", "b//put 4KiB"]);
@@ -432,8 +477,12 @@ fn an_edit_is_named() {
 #[test]
 fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
     let line = |e: &LedgerEntry| serde_json::to_string(e).unwrap() + "\n";
-    let begun =
-        line(&LedgerEntry::Begun { format: LEDGER_FORMAT.into(), name: "t".into(), fresh: 1, at: String::new() });
+    let begun = line(&LedgerEntry::Begun {
+        format: LEDGER_FORMAT.into(),
+        name: "t".into(),
+        fresh: 1,
+        at: String::new(),
+    });
     let opened = line(&LedgerEntry::Opened { version: "0".into(), at: String::new() });
     let ended = line(&LedgerEntry::Ended { how: "complete".into(), at: String::new() });
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent")).unwrap().len(), 2);
@@ -449,7 +498,8 @@ fn templates_hold_once_they_are_filled_in() {
     for (name, _, others, own) in crate::TEMPLATES {
         let e = CampaignFile::from_toml(others).unwrap_err();
         assert!(e.place.starts_with("line") && e.problem.contains("FILL-IN"), "{name}: {e}");
-        let place = if name.contains("disk") || name.contains("block") { "/mnt/x" } else { "http://127.0.0.1:9000" };
+        let place =
+            if name.contains("disk") || name.contains("block") { "/mnt/x" } else { "http://127.0.0.1:9000" };
         let filled = others.replace("bucket = \"FILL-IN\"", "bucket = \"bench\"").replace("FILL-IN", place);
         CampaignFile::from_toml(&filled).unwrap_or_else(|e| panic!("{name}: {e}"));
         CampaignFile::from_toml(own).unwrap_or_else(|e| panic!("{name}, embedded: {e}"));

@@ -4,8 +4,8 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, calibrate, campaign_exec, check_exec, compare_exec, cycle, fleet_exec, mark, net_exec, runs_exec,
-    scale_exec, suites, target_exec,
+    agent_exec, calibrate, campaign_exec, check_exec, compare_exec, cycle, fleet_exec, mark, net_exec,
+    runs_exec, scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::fleet_use;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_campaign::ledger::{now, text_hash};
 use plimsoll_campaign::{
-    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, Found, HookOf, HookTime,
-    Subject, UnderWay, asked, run_hook,
+    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookOf,
+    HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
 use plimsoll_model::text::clean;
@@ -69,11 +69,19 @@ impl Carrier {
         }
     }
 
-    fn run(&self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> Result<Result<Finished, RunError>, Fault> {
+    fn run(
+        &self,
+        cell: &CampaignCell,
+        under: &UnderWay,
+        fresh: u64,
+    ) -> Result<Result<Finished, RunError>, Fault> {
         let plan = self.plan(cell, under, fresh)?;
         let options = Options {
             run_dir: Some(self.root.join(&under.run)),
-            ..measure::options(&self.out, format!("plimsoll run {}/plan.toml", self.root.join(&under.run).display()))?
+            ..measure::options(
+                &self.out,
+                format!("plimsoll run {}/plan.toml", self.root.join(&under.run).display()),
+            )?
         };
         let plan = fleet_use::for_each(fleet_use::with_losses(&plan))?;
         let progress = Progress::new(self.out.quiet);
@@ -89,9 +97,15 @@ impl Carrier {
         let data = dir.load(&LoadOptions::step(1_000_000_000))?;
         let (bytes, requests) = asked(&data);
         let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
-        let is_virtual = data.plan.targets.values().all(|t| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)));
+        let is_virtual =
+            data.plan.targets.values().all(|t| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)));
         let (bytes, requests) = if is_virtual { (0, 0) } else { (bytes, requests) };
-        Ok(CellRun { took_s: last_ns as f64 / 1e9, bytes, requests, ..CellRun::of_summary(&summary, repeat, exit) })
+        Ok(CellRun {
+            took_s: last_ns as f64 / 1e9,
+            bytes,
+            requests,
+            ..CellRun::of_summary(&summary, repeat, exit)
+        })
     }
 
     fn ended(&self, under: &UnderWay, finished: &Finished, took: Duration) -> CellEnd {
@@ -153,7 +167,11 @@ fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Resu
 
 /// A fault in a line, with its remedy.
 fn one_line(fault: &Fault) -> String {
-    let text = if fault.remedy.is_empty() { fault.what.clone() } else { format!("{}. {}", fault.what, fault.remedy) };
+    let text = if fault.remedy.is_empty() {
+        fault.what.clone()
+    } else {
+        format!("{}. {}", fault.what, fault.remedy)
+    };
     clean(&text).into_owned()
 }
 
@@ -186,29 +204,43 @@ impl CampaignCarrier for Carrier {
         }
     }
 
-    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> Found {
+    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
         let path = self.root.join(&under.run);
-        let Ok(dir) = RunDir::open(&path) else { return Found::Cut("it had not begun".into()) };
+        let Ok(dir) = RunDir::open(&path) else { return LeftRun::Cut("it had not begun".into()) };
         let is_done = dir.sealed().ok().flatten().is_some_and(|s| s.end == "done");
-        if is_done && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
+        if is_done
+            && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
             && let Ok(run) = self.read(&dir, under.repeat, None)
         {
-            return Found::Whole(Box::new(run));
+            return LeftRun::Whole(Box::new(run));
         }
         match self.clean_up(&dir) {
-            Ok(left) if left.is_empty() => Found::Cut("what it had made is removed".into()),
-            Ok(left) => Found::Cut(format!("left behind: {}; `plimsoll cleanup {}` tries again", left.join("; "), under.run)),
-            Err(e) => Found::Cut(format!("not cleaned up: {}; `plimsoll cleanup {}` tries again", one_line(&e), under.run)),
+            Ok(left) if left.is_empty() => LeftRun::Cut("what it had made is removed".into()),
+            Ok(left) => LeftRun::Cut(format!(
+                "left behind: {}; `plimsoll cleanup {}` tries again",
+                left.join("; "),
+                under.run
+            )),
+            Err(e) => LeftRun::Cut(format!(
+                "not cleaned up: {}; `plimsoll cleanup {}` tries again",
+                one_line(&e),
+                under.run
+            )),
         }
     }
 
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
-        let limit = self.hook_limits.iter().find(|(n, _)| *n == subject.name).map_or(Duration::from_secs(60), |l| l.1);
+        let limit = self
+            .hook_limits
+            .iter()
+            .find(|(n, _)| *n == subject.name)
+            .map_or(Duration::from_secs(60), |l| l.1);
         let of = HookOf { campaign: &self.name, subject: &subject.name, when: when.name() };
         let began = Instant::now();
         // What comes after a subject is done even where somebody wants an end: once asked for, only its limit ends it.
         let is_before = when == HookTime::Before;
-        let done = run_hook(command, of, limit, &self.hooks_log, || is_before && signals::was_asked_to_stop());
+        let done =
+            run_hook(command, of, limit, &self.hooks_log, || is_before && signals::was_asked_to_stop());
         (began.elapsed().as_secs_f64(), done.err().map(|p| clean(&p).into_owned()))
     }
 
@@ -250,7 +282,9 @@ impl CampaignCarrier for Carrier {
                     output::tell(format_args!("plimsoll: left behind: {}", clean(&run.left.join("; "))));
                 }
             }
-            CampaignTold::Failed(what, why) => output::tell(format_args!("plimsoll: {} {}", clean(what), clean(why))),
+            CampaignTold::Failed(what, why) => {
+                output::tell(format_args!("plimsoll: {} {}", clean(what), clean(why)))
+            }
             CampaignTold::Hook(subject, when, command) => {
                 self.say(&format!("{}, {}: {}", clean(&subject.name), when.name(), clean(command)));
             }

@@ -7,8 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_campaign::ledger::{LEDGER_FORMAT, file_entry, now, text_hash};
 use plimsoll_campaign::{
-    CampaignEnd, CampaignError, CampaignFile, CampaignLedger, CampaignResult, CampaignSession, CampaignState, Campaigned,
-    FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, forecast, read_campaign, template,
+    CampaignEnd, CampaignError, CampaignFile, CampaignLedger, CampaignResult, CampaignSession, CampaignState,
+    Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, forecast,
+    read_campaign, template,
 };
 use plimsoll_model::text::clean;
 
@@ -62,7 +63,11 @@ fn new(a: &NewCampaignArgs) -> Result<Exit, Fault> {
     };
     let mut made = std::fs::File::create_new(file).map_err(cannot)?;
     made.write_all(text.as_bytes()).map_err(cannot)?;
-    let next = match text.lines().filter(|l| !l.starts_with('#') && l.contains(plimsoll_campaign::FILL_IN)).count() {
+    let next = match text
+        .lines()
+        .filter(|l| !l.starts_with('#') && l.contains(plimsoll_campaign::FILL_IN))
+        .count()
+    {
         0 => String::new(),
         n => format!("{n} lines say {}: write there what is yours; ", plimsoll_campaign::FILL_IN),
     };
@@ -72,7 +77,11 @@ fn new(a: &NewCampaignArgs) -> Result<Exit, Fault> {
 }
 
 /// The file with the flags laid over it, and all that is known of it.
-fn read(file: &Path, budget: Option<plimsoll_model::units::Span>, form: &CampaignForm) -> Result<(String, Campaigned), Fault> {
+fn read(
+    file: &Path,
+    budget: Option<plimsoll_model::units::Span>,
+    form: &CampaignForm,
+) -> Result<(String, Campaigned), Fault> {
     let text = read_text(file, "the campaign")?;
     let beside = file.parent().unwrap_or(Path::new("."));
     let mut c = read_campaign(&text, beside, &runs_dir::root(form.runs_dir.as_deref()))?;
@@ -80,7 +89,10 @@ fn read(file: &Path, budget: Option<plimsoll_model::units::Span>, form: &Campaig
         c.file.budget.time = budget;
     }
     for run in &c.strangers {
-        output::tell(format_args!("plimsoll: run {} fits no cell of its subject, and is left out", clean(run)));
+        output::tell(format_args!(
+            "plimsoll: run {} fits no cell of its subject, and is left out",
+            clean(run)
+        ));
     }
     Ok((text, c))
 }
@@ -163,7 +175,9 @@ fn changes(c: &Campaigned, text: &str) -> FileDifference {
     let difference = FileDifference::of(cells, &c.cells);
     let copy = c.dir.copy().filter(|copy| text_hash(copy) == *hash);
     match copy.and_then(|copy| CampaignFile::from_toml(&copy).ok()) {
-        Some(old) => CampaignFile::from_toml(text).map_or(difference.clone(), |new| difference.with_places(&old, &new)),
+        Some(old) => {
+            CampaignFile::from_toml(text).map_or(difference.clone(), |new| difference.with_places(&old, &new))
+        }
         None => difference,
     }
 }
@@ -205,7 +219,10 @@ fn possible(c: &Campaigned) -> Result<(), Fault> {
     let once = forecast::one_each(&c.file, &c.cells, &c.state);
     match forecast::beyond(&c.file, &c.state.spent, &once) {
         Some(what) if c.state.to_go() > 0 => Err(Fault::input(
-            format!("the budget ({what}) is too small to measure each cell once: that takes {}", words::amounts(&once)),
+            format!(
+                "the budget ({what}) is too small to measure each cell once: that takes {}",
+                words::amounts(&once)
+            ),
             "Raise it, or leave out cells.",
         )),
         _ => Ok(()),
@@ -292,15 +309,27 @@ fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit
         }
         CampaignEnd::Budget(what) => {
             let what = format!("the budget is used up ({what}); {} runs are to go", result.to_go);
-            return fault(what, format!("Go on with a larger one: {again} --budget TIME, or edit the file."), Exit::Undetermined);
+            return fault(
+                what,
+                format!("Go on with a larger one: {again} --budget TIME, or edit the file."),
+                Exit::Undetermined,
+            );
         }
         CampaignEnd::Stuck(why) => {
             let measured = result.rows.iter().any(|r| !r.runs.is_empty() || !r.void.is_empty());
             let exit = if measured { Exit::Undetermined } else { Exit::Input };
-            return fault(stuck(why), format!("What was measured is kept. When that is put right: {again}"), exit);
+            return fault(
+                stuck(why),
+                format!("What was measured is kept. When that is put right: {again}"),
+                exit,
+            );
         }
         CampaignEnd::Hopeless(why) => {
-            return fault(clean(why).into_owned(), format!("What was measured is kept. When that is put right: {again}"), Exit::Input);
+            return fault(
+                clean(why).into_owned(),
+                format!("What was measured is kept. When that is put right: {again}"),
+                Exit::Input,
+            );
         }
     }
     let damaged = result.rows.iter().flat_map(|r| &r.void).any(|v| v.codes.iter().any(|c| c == "V02"));
@@ -313,6 +342,7 @@ fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit
 }
 
 fn stuck(why: &BTreeMap<String, String>) -> String {
-    let lines: Vec<String> = why.iter().map(|(what, why)| clean(&format!("{what}: {why}")).into_owned()).collect();
+    let lines: Vec<String> =
+        why.iter().map(|(what, why)| clean(&format!("{what}: {why}")).into_owned()).collect();
     format!("not measured:\n    {}", lines.join("\n    "))
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use plimsoll_campaign::forecast::{self, Forecast};
 use plimsoll_campaign::{
-    CampaignCell, CampaignResult, CampaignRow, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, IntervalOf,
+    CampaignCell, CampaignResult, CampaignRow, CampaignState, Campaigned, CellFigure, CellOrder, CellRun,
+    IntervalOf,
 };
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{about_size, format_latency_ns};
@@ -108,14 +109,16 @@ fn budget(c: &Campaigned) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(b.time.map(|t| format!("{} of {t}", span(spent.time_s))));
     parts.extend(b.bytes.map(|m| format!("{} of {m}", about_size(spent.bytes))));
-    parts.extend(b.requests.map(|n| format!("{} of {} ops", number::count(spent.requests), number::count(n))));
+    parts
+        .extend(b.requests.map(|n| format!("{} of {} ops", number::count(spent.requests), number::count(n))));
     (!parts.is_empty()).then(|| format!("budget spent: {}", parts.join(", ")))
 }
 
 /// A run begins.
 pub fn begins(cell: &CampaignCell, repeat: u32, state: &CampaignState) -> String {
     let (done, to_go) = (state.done_runs(), state.to_go());
-    clean(&format!("run {} of {}: {}, repeat {}", done + 1, done + to_go, title(cell), repeat + 1)).into_owned()
+    clean(&format!("run {} of {}: {}, repeat {}", done + 1, done + to_go, title(cell), repeat + 1))
+        .into_owned()
 }
 
 /// What came of it, in a line.
@@ -128,7 +131,13 @@ pub fn ended_run(cell: &CampaignCell, run: &CellRun, state: &CampaignState) -> S
         (false, _) => "INVALID",
     };
     let codes = if run.void.is_empty() { String::new() } else { format!(" {}", run.void.join(" ")) };
-    let text = format!("{done}/{}  {}: {}  {mark}{codes}  {}", done + to_go, title(cell), figures.join("; "), run.run);
+    let text = format!(
+        "{done}/{}  {}: {}  {mark}{codes}  {}",
+        done + to_go,
+        title(cell),
+        figures.join("; "),
+        run.run
+    );
     clean(&text).into_owned()
 }
 
@@ -139,7 +148,8 @@ fn figure(f: &CellFigure, is_named: bool) -> String {
     }
     let rate = number::estimate_or_missing(f.ops_per_s.as_ref());
     let bytes = f.bytes_per_s.map(|b| format!(", {} MiB/s", number::estimate(&b.scaled(1.0 / number::MIB))));
-    let refused = if f.refused > 0.0 { format!(", {} refused", number::percent(f.refused)) } else { String::new() };
+    let refused =
+        if f.refused > 0.0 { format!(", {} refused", number::percent(f.refused)) } else { String::new() };
     format!("{name}{rate} op/s{}{refused}", bytes.unwrap_or_default())
 }
 
@@ -181,7 +191,18 @@ pub fn status(c: &Campaigned) -> String {
 /// Subjects by workloads, and under it what is to be known of the figures.
 pub fn table(result: &CampaignResult, is_markdown: bool) -> String {
     let columns = [
-        "subject", "workload", "op", ">op/s", ">MiB/s", ">promised", ">p50", ">p99", ">refused", "limited by", ">runs", "interval",
+        "subject",
+        "workload",
+        "op",
+        ">op/s",
+        ">MiB/s",
+        ">promised",
+        ">p50",
+        ">p99",
+        ">refused",
+        "limited by",
+        ">runs",
+        "interval",
     ];
     let mut table = Table::new(&clean(&result.name), 2, &columns);
     for r in &result.rows {
@@ -194,7 +215,8 @@ pub fn table(result: &CampaignResult, is_markdown: bool) -> String {
         return format!("{}\n{}", table.markdown(), notes.concat());
     }
     let width = Style::for_stdout().width;
-    let notes: Vec<String> = notes.iter().map(|n| plimsoll_report::table::wrap(n, width, "  ", "    ") + "\n").collect();
+    let notes: Vec<String> =
+        notes.iter().map(|n| plimsoll_report::table::wrap(n, width, "  ", "    ") + "\n").collect();
     format!("{}\n{}", table.plain(width), notes.concat())
 }
 
