@@ -114,6 +114,8 @@ pub struct CampaignSession<'a, L, C> {
     pub carrier: C,
     /// The subject whose `before` was run in this session.
     on: Option<String>,
+    /// A command after a subject failed: it is not tried again in this session.
+    is_stuck: bool,
 }
 
 /// What keeps from measuring in this session.
@@ -151,7 +153,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         ledger: L,
         carrier: C,
     ) -> Self {
-        Self { file, cells, state, ledger, carrier, on: None }
+        Self { file, cells, state, ledger, carrier, on: None, is_stuck: false }
     }
 
     /// Goes on until nothing is left, or nothing more can be done. An error: the ledger cannot be written, and nothing is begun
@@ -265,6 +267,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         let Some(subject) = self.file.subjects.iter().find(|s| s.name == open) else { return Ok(None) };
         for command in &subject.after {
             if let Some(problem) = self.hook(subject, HookTime::After, command)? {
+                self.is_stuck = true;
                 return Ok(Some(format!(
                     "subject '{open}': its command '{command}' {problem}. What is left of it may be in the way of other subjects: put it \
                      right, then go on with `plimsoll campaign resume`"
@@ -345,7 +348,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
 
     /// What was switched on is switched off, and how it ended is recorded.
     fn close(&mut self, end: &CampaignEnd) -> Result<(), LedgerError> {
-        if self.on.is_some()
+        if !self.is_stuck
             && let Some(problem) = self.leave()?
         {
             self.carrier.tell(&CampaignTold::Said(problem));

@@ -160,7 +160,10 @@ fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Resu
     };
     let mut plan = filebench::plan(&options, &host)?.plan;
     plan.name = Some(cell.title());
-    plan.labels.extend(cell.run_labels(repeat));
+    // What the benchmark says of itself (what became of the cache) stands before what the file says.
+    for (name, value) in cell.run_labels(repeat) {
+        plan.labels.entry(name).or_insert(value);
+    }
     plan.validate()?;
     Ok(plan)
 }

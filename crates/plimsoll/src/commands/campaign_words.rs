@@ -72,7 +72,8 @@ fn order(order: CellOrder) -> &'static str {
 fn of_cell(c: &Campaigned, cell: &CampaignCell) -> String {
     let Some(i) = c.cells.iter().position(|other| other.key == cell.key) else { return String::new() };
     let one = forecast::next_run(&c.file, cell, &c.state.cells[i].runs);
-    format!("  ({} s a run at least)", number::tenth(one.time_s))
+    // On the virtual clock nothing takes time.
+    if one.time_s > 0.0 { format!("  ({} a run at least)", span(one.time_s)) } else { String::new() }
 }
 
 fn title(cell: &CampaignCell) -> String {
