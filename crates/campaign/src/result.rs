@@ -103,7 +103,26 @@ fn figures(summary: &RunSummary) -> Vec<CellFigure> {
     if summary.workloads.len() > MOST_LINES && !limits.is_empty() {
         return limits;
     }
-    summary.workloads.iter().map(of_line).collect()
+    summary.workloads.iter().map(|w| sustained(summary, w).unwrap_or_else(|| of_line(w))).collect()
+}
+
+/// A line in which a burst ended has no one rate (V04); what it fell to has, where a limit was proved.
+fn sustained(summary: &RunSummary, w: &WorkloadSummary) -> Option<CellFigure> {
+    let alone = summary.workloads.len() == 1 && !w.valid;
+    let steps = summary.findings.iter().filter(|f| f.level == Level::Invalid).all(|f| f.code == "V04");
+    let limit = summary.limits.iter().find(|l| alone && steps && l.op_class == w.op)?;
+    let bucket = limit.ops_per_s.as_ref().filter(|b| b.proved && b.burst.is_some())?;
+    let ops = bucket.sustained?;
+    Some(CellFigure {
+        line: format!("{} sustained", w.op),
+        valid: true,
+        ops_per_s: Some(ops),
+        bytes_per_s: (w.size_bytes > 0).then(|| ops.scaled(w.size_bytes as f64)),
+        // Of burst and rest together they would be of neither.
+        p50_ns: None,
+        p99_ns: None,
+        ..of_line(w)
+    })
 }
 
 /// A plain run has a line for each op, and one for their total; a probe has one for each of its steps.

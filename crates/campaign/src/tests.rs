@@ -548,3 +548,13 @@ proptest! {
         prop_assert!(made - counted <= killed, "{} made, {} count, {} kills", made, counted, killed);
     }
 }
+
+#[test]
+fn zz_write_schema() {
+    let mut schema = schemars::schema_for!(CampaignFile);
+    schema.insert("title".into(), "Plimsoll campaign, version 1 (written as TOML)".into());
+    std::fs::write("/tmp/k-campaign.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
+    let mut schema = schemars::schema_for!(plimsoll_model::Plan);
+    schema.insert("title".into(), "Plimsoll plan, version 1 (written as TOML)".into());
+    std::fs::write("/tmp/k-plan.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
+}

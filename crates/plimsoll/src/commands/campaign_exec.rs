@@ -102,7 +102,7 @@ fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
     if !a.dry_run && c.dir.is_begun() {
         return Err(already(&c, &a.file));
     }
-    tell_plan(&c, a.dry_run)?;
+    tell_plan(&c, a.dry_run, &a.with)?;
     if a.dry_run {
         possible(&c)?;
         return Ok(Exit::Valid);
@@ -126,7 +126,7 @@ fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
             "Put it back; or go on with --accept-changes: cells that are as they were keep their runs, the others are measured again.",
         ));
     }
-    tell_plan(&c, false)?;
+    tell_plan(&c, false, &a.with)?;
     allowed(&c.file, &a.with)?;
     possible(&c)?;
     begin(&c, &text, &a.file, &a.with, true)
@@ -183,12 +183,15 @@ fn changes(c: &Campaigned, text: &str) -> FileDifference {
 }
 
 /// What will be done, before it is.
-fn tell_plan(c: &Campaigned, is_dry: bool) -> Result<(), Fault> {
+fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Result<(), Fault> {
     let text = words::plan(c);
     if is_dry {
         return output::print(&text);
     }
-    output::tell_whole(&text);
+    // What is refused below is shown, however quiet it is to be.
+    if !a.form.quiet || (!a.allow_hooks && !c.file.dangers().is_empty()) {
+        output::tell_whole(&text);
+    }
     Ok(())
 }
 

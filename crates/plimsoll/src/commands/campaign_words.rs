@@ -143,7 +143,8 @@ pub fn ended_run(cell: &CampaignCell, run: &CellRun, state: &CampaignState) -> S
 }
 
 fn figure(f: &CellFigure, is_named: bool) -> String {
-    let name = if is_named { format!("{} ", f.op) } else { String::new() };
+    let name = line_name(&f.line, &f.op);
+    let name = if is_named || name != f.op { format!("{name} ") } else { String::new() };
     if !f.valid {
         return format!("{name}void");
     }
@@ -256,7 +257,7 @@ fn row(r: &CampaignRow) -> [String; 12] {
     [
         r.subject.clone(),
         r.workload.clone(),
-        r.op.clone(),
+        line_name(&r.line, &r.op),
         rate,
         r.bytes_per_s.as_ref().map(mib).unwrap_or_default(),
         promised,
@@ -267,6 +268,12 @@ fn row(r: &CampaignRow) -> [String; 12] {
         runs,
         of,
     ]
+}
+
+/// The op; with what the figure is of it, where it is not simply its rate.
+fn line_name(line: &str, op: &str) -> String {
+    let is_more = [" best", " limit", " sustained"].iter().any(|end| line.ends_with(end));
+    if is_more { line.to_owned() } else { op.to_owned() }
 }
 
 /// As a sweep's table has it.
