@@ -1,4 +1,4 @@
-//! JSON schemas of what people and programs exchange with Plimsoll: the plan, the run summary, the analysis.
+//! JSON schemas of what people and programs exchange with Plimsoll: the plan, the campaign, the run summary, the analysis.
 //!
 //! They are generated from the types, kept in `schema/`, and compared by a test, so that a change of the contract
 //! is seen in review. `cargo run -p xtask -- schema` writes them; `--check` only compares.
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use plimsoll_campaign::CampaignFile;
 use plimsoll_model::{Analysis, Plan, RunSummary};
 use schemars::Schema;
 
@@ -38,6 +39,10 @@ fn folder() -> PathBuf {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("plan.schema.json", text(schemars::schema_for!(Plan), "Plimsoll plan, version 1 (written as TOML)")),
+        (
+            "campaign.schema.json",
+            text(schemars::schema_for!(CampaignFile), "Plimsoll campaign, version 1 (written as TOML)"),
+        ),
         ("run.schema.json", text(schemars::schema_for!(RunSummary), "Plimsoll run summary, plimsoll.run/2")),
         (
             "analysis.schema.json",

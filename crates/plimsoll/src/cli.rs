@@ -7,6 +7,7 @@ use crate::args::{AboutArgs, FleetArgs, OutputArgs};
 use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
+use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
 use crate::commands::check::CheckCommand;
 use crate::commands::cost::CostCommand;
 use crate::commands::drive::DriveCommand;
@@ -86,6 +87,9 @@ pub enum Command {
     Watch(WatchCommand),
     /// Check whether the storage is slower than it was: a small, read-only load against an earlier run
     Check(CheckCommand),
+    /// Measure many subjects under many workloads from one file, resumably
+    #[command(subcommand, after_help = CAMPAIGN_EXAMPLES)]
+    Campaign(Box<CampaignCommand>),
     /// Measure the most load that this machine can generate
     Calibrate(CalibrateCommand),
     /// Measure what the network between machines carries

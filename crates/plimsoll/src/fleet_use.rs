@@ -39,6 +39,7 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Speedtest(_)
             | Command::Watch(_)
             | Command::Check(_)
+            | Command::Campaign(_)
             | Command::Net(_)
             | Command::Cleanup(_)
             | Command::Calibrate(_)

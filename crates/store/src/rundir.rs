@@ -594,7 +594,8 @@ fn check_format(path: &Path, found: &str, wanted: &'static str) -> Result<(), St
 /// Characters of an id that are date and time.
 const SECONDS_IN_ID: usize = "20261122-053127".len();
 
-pub(crate) fn new_id() -> String {
+/// A name for a run directory that is to be made later: date, time and a random part. Whoever makes it finds out whether it is free.
+pub fn new_id() -> String {
     let now = jiff::Zoned::now();
     let mut random = [0u8; 2];
     // Uniqueness comes from create_dir; this only makes a collision rare.

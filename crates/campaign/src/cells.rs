@@ -1,0 +1,344 @@
+//! What a campaign file comes to: a cell for each subject, instance, workload, size and concurrency, each with the plan that measures it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{
+    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist, Stage, Stop,
+    TargetSpec, Workload,
+};
+use plimsoll_model::units::{OpsRate, Size, Span};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::check::{CampaignError, wrong};
+use crate::file::{CampaignFile, CampaignLoad, Subject};
+
+/// Labels that a campaign gives its runs, beside those of the file.
+pub const OWN_LABELS: [&str; 5] = ["campaign", "subject", "workload", "instance", "repeat"];
+const TARGET: &str = "subject";
+
+/// A place in the matrix: one subject (one of its instances) under one load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CampaignCell {
+    /// Names it in the ledger: subject, instance and workload.
+    pub key: String,
+    /// Of the subject.
+    pub subject: String,
+    /// One of several of the subject; empty: it has none.
+    pub instance: String,
+    /// The workload's name, with its values on those axes that have several.
+    pub workload: String,
+    /// Of the file and of the subject.
+    pub labels: BTreeMap<String, String>,
+    /// What is measured; none of a subject whose runs were made elsewhere.
+    pub target: Option<TargetSpec>,
+    /// What is done.
+    pub work: CellWork,
+    /// Of all that decides what is measured: an edited file is told by it.
+    pub hash: String,
+    campaign: String,
+    seed: u64,
+    options: RunOptions,
+}
+
+/// What measures a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellWork {
+    /// One stage.
+    Stage(Box<Stage>),
+    /// A probe or a search.
+    Controller(Box<ControllerSpec>),
+    /// The file benchmark.
+    Files(FileCell),
+}
+
+/// The file benchmark of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileCell {
+    /// Where it is made.
+    pub directory: String,
+    /// Of each thread's file.
+    pub file_bytes: u64,
+    /// Files; absent: one for each core.
+    pub threads: Option<u32>,
+    /// Of its third phase.
+    pub iops_duration: Span,
+}
+
+/// All cells, in the order of the file: subjects, their instances, then workloads.
+pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
+    let many = count(file);
+    if many > MOST_CELLS {
+        return Err(wrong(
+            "workload",
+            format!("{many} cells are more than {MOST_CELLS}"),
+            "Split the campaign.",
+        ));
+    }
+    let mut out = Vec::new();
+    let mut keys = BTreeSet::new();
+    for subject in &file.subjects {
+        let mut targets: Vec<(&str, Option<&TargetSpec>)> =
+            subject.instances.iter().map(|i| (i.name.as_str(), Some(&i.target))).collect();
+        if targets.is_empty() {
+            targets.push(("", subject.target.as_ref()));
+        }
+        for (instance, target) in targets {
+            for load in file.workloads.iter().filter(|w| is_for(w, subject)) {
+                add((&mut out, &mut keys), file, subject, (instance, target), load)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// More cells than this are a mistake in the file, not a matrix.
+const MOST_CELLS: usize = 10_000;
+
+/// Cells, before any is made.
+fn count(file: &CampaignFile) -> usize {
+    let of = |s: &Subject, w: &CampaignLoad| {
+        s.instances
+            .len()
+            .max(1)
+            .saturating_mul(w.sizes.len().max(1))
+            .saturating_mul(w.concurrency.len().max(1))
+    };
+    let all = file
+        .subjects
+        .iter()
+        .flat_map(|s| file.workloads.iter().filter(|w| is_for(w, s)).map(move |w| of(s, w)));
+    all.fold(0, usize::saturating_add)
+}
+
+fn is_for(load: &CampaignLoad, subject: &Subject) -> bool {
+    load.only.iter().all(|(k, v)| subject.labels.get(k) == Some(v))
+}
+
+fn add(
+    (out, keys): (&mut Vec<CampaignCell>, &mut BTreeSet<String>),
+    file: &CampaignFile,
+    subject: &Subject,
+    (instance, target): (&str, Option<&TargetSpec>),
+    load: &CampaignLoad,
+) -> Result<(), CampaignError> {
+    let sizes = if load.sizes.is_empty() { vec![SizeDist::Fixed(Size(4096))] } else { load.sizes.clone() };
+    let depths = if load.concurrency.is_empty() { vec![1] } else { load.concurrency.clone() };
+    for size in &sizes {
+        for depth in &depths {
+            let mut name = load.name.clone();
+            if sizes.len() > 1 {
+                name += &format!(" {}", size_text(size));
+            }
+            if depths.len() > 1 {
+                name += &format!(" x{depth}");
+            }
+            let work = work_of(subject, target, load, size, *depth)?;
+            let mut labels = file.labels.clone();
+            labels.extend(subject.labels.clone());
+            let mut cell = CampaignCell {
+                key: [subject.name.as_str(), instance, &name].join("/"),
+                subject: subject.name.clone(),
+                instance: instance.to_owned(),
+                workload: name,
+                labels,
+                target: target.cloned(),
+                work,
+                hash: String::new(),
+                campaign: file.name.clone(),
+                seed: file.seed,
+                options: file.options.clone(),
+            };
+            cell.hash = cell.identity(subject);
+            if !keys.insert(cell.key.clone()) {
+                return Err(wrong(
+                    format!("workload '{}'", load.name),
+                    format!("two of its cells would be called '{}'", cell.workload),
+                    "Leave out what stands twice.",
+                ));
+            }
+            out.push(cell);
+        }
+    }
+    Ok(())
+}
+
+/// As a table has it.
+pub(crate) fn size_text(size: &SizeDist) -> String {
+    match size {
+        SizeDist::Fixed(s) => s.to_string(),
+        SizeDist::Uniform { min, max } => format!("{min} to {max}"),
+        SizeDist::Weighted(list) => {
+            list.iter().map(|(s, w)| format!("{s} x{w}")).collect::<Vec<_>>().join("+")
+        }
+        SizeDist::LogNormal { median, sigma, .. } => format!("about {median} (sigma {sigma})"),
+    }
+}
+
+fn work_of(
+    subject: &Subject,
+    target: Option<&TargetSpec>,
+    load: &CampaignLoad,
+    size: &SizeDist,
+    depth: u32,
+) -> Result<CellWork, CampaignError> {
+    if let Some(f) = load.file {
+        let files = match target {
+            Some(TargetSpec::Files(f)) => f.clone(),
+            // Told by the check; a subject that was brought along needs none.
+            _ => FilesTarget {
+                directory: String::new(),
+                stem: None,
+                files: 1,
+                file_size: Size(0),
+                buffered: false,
+                layout: true,
+                invalidate: true,
+            },
+        };
+        return Ok(CellWork::Files(FileCell {
+            directory: files.directory,
+            file_bytes: files.file_size.0.saturating_mul(u64::from(files.files)),
+            threads: f.threads,
+            iops_duration: f.iops_duration,
+        }));
+    }
+    let stage = stage_of(subject, load, size, depth)?;
+    Ok(match (&load.limits, &load.speedtest) {
+        (Some(l), _) => CellWork::Controller(Box::new(ControllerSpec::Limits {
+            template: Box::new(stage),
+            budget: l.budget,
+            probe_shared: l.probe_shared,
+            probe_scope: ScopeWish::default(),
+            scope_targets: BTreeMap::new(),
+        })),
+        (None, Some(s)) => CellWork::Controller(Box::new(ControllerSpec::Saturation {
+            template: Box::new(stage),
+            then: Vec::new(),
+            max_concurrency: s.max_concurrency,
+            p99_ceiling: None,
+            drain: None,
+            load_points: Vec::new(),
+            budget: Some(s.budget),
+        })),
+        (None, None) => CellWork::Stage(Box::new(stage)),
+    })
+}
+
+fn stage_of(
+    subject: &Subject,
+    load: &CampaignLoad,
+    size: &SizeDist,
+    depth: u32,
+) -> Result<Stage, CampaignError> {
+    let pacing = match (load.of_promised, subject.promised.ops_per_s) {
+        (None, _) => load.pacing.clone(),
+        (Some(share), Some(promised)) => Pacing::Constant(OpsRate(promised.0 * share)),
+        // Nothing is paced where nothing is measured.
+        (Some(_), None) if subject.is_brought() => Pacing::Closed,
+        (Some(_), None) => {
+            return Err(wrong(
+                format!("workload '{}'", load.name),
+                format!("of_promised needs to know what '{}' promises", subject.name),
+                "Write promised = { ops_per_s = \"800/s\" } at the subject.",
+            ));
+        }
+    };
+    // A search sets the ends of its own stages; a probe, too.
+    let is_plain = load.limits.is_none() && load.speedtest.is_none();
+    let duration = load.duration.or(is_plain.then_some(Stop::DEFAULT));
+    Ok(Stage {
+        name: None,
+        warmup: load.warmup,
+        workloads: vec![Workload {
+            name: line_name(load),
+            target: None,
+            mix: load.mix.clone(),
+            size: size.clone(),
+            keys: load.keys,
+            concurrency: depth,
+            jobs: load.jobs,
+            pacing,
+            stop: Stop { duration, ..Stop::default() },
+            verify: load.verify,
+            data: Default::default(),
+            object: load.object.clone(),
+            block: load.block.clone(),
+            machines: None,
+        }],
+        cell: None,
+    })
+}
+
+/// As the commands name their lines: by the op, where there is one.
+fn line_name(load: &CampaignLoad) -> String {
+    let ops: Vec<&OpKind> = load.mix.iter().filter(|(_, n)| **n > 0).map(|(k, _)| k).collect();
+    match &ops[..] {
+        [one] => one.name().to_owned(),
+        _ => "mixed".to_owned(),
+    }
+}
+
+impl CampaignCell {
+    /// The plan of one run of it, with data of its own: no run writes what an earlier one wrote. `None` for the file benchmark, whose
+    /// plan is made where its directory is, and for subjects that are not measured here. `fresh`: beside the file's seed.
+    pub fn plan(&self, repeat: u32, fresh: u64) -> Option<Plan> {
+        let target = self.target.clone()?;
+        let mut plan = Plan {
+            version: PLAN_VERSION,
+            name: Some(self.title()),
+            seed: self.run_seed(repeat, fresh),
+            options: self.options.clone(),
+            labels: self.run_labels(repeat),
+            expect: Vec::new(),
+            targets: BTreeMap::from([(TARGET.to_owned(), target)]),
+            stages: Vec::new(),
+            controller: None,
+        };
+        match &self.work {
+            CellWork::Stage(stage) => plan.stages.push((**stage).clone()),
+            CellWork::Controller(controller) => plan.controller = Some((**controller).clone()),
+            CellWork::Files(_) => return None,
+        }
+        Some(plan)
+    }
+
+    /// Of one run: reproducible from the file's seed, and of no other run.
+    pub fn run_seed(&self, repeat: u32, fresh: u64) -> u64 {
+        xxh3_64(format!("{}/{fresh}/{}/{repeat}", self.seed, self.key).as_bytes()) % 1_000_000_000
+    }
+
+    /// For people.
+    pub fn title(&self) -> String {
+        let of = if self.instance.is_empty() { String::new() } else { format!(" {}", self.instance) };
+        format!("{}: {}{of}, {}", self.campaign, self.subject, self.workload)
+    }
+
+    /// Of one run of it: what the file says, and which cell it is.
+    pub fn run_labels(&self, repeat: u32) -> BTreeMap<String, String> {
+        let mut labels = self.labels.clone();
+        let own = [&self.campaign, &self.subject, &self.workload, &self.instance, &(repeat + 1).to_string()];
+        for (name, value) in OWN_LABELS.iter().zip(own) {
+            if !value.is_empty() {
+                labels.insert((*name).to_owned(), value.clone());
+            }
+        }
+        labels
+    }
+
+    /// How the run behaves, beside its work.
+    pub fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    fn identity(&self, subject: &Subject) -> String {
+        let of = (&self.target, &self.options, &subject.before, &subject.after);
+        let work = match &self.work {
+            CellWork::Stage(stage) => serde_json::to_string(stage),
+            CellWork::Controller(c) => serde_json::to_string(c),
+            CellWork::Files(f) => Ok(format!("{f:?}")),
+        };
+        let text = serde_json::to_string(&of).and_then(|of| Ok(of + &work?));
+        format!("{:016x}", xxh3_64(text.expect("plain data is always JSON").as_bytes()))
+    }
+}

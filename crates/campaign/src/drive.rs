@@ -1,0 +1,359 @@
+//! Carries a campaign out, cell by cell. What is touched outside (runs, commands, clocks) is a [`CampaignCarrier`]'s; what is decided
+//! is here, and recorded before and after each step.
+
+use std::collections::BTreeMap;
+
+use crate::cells::CampaignCell;
+use crate::file::{CampaignFile, Subject};
+use crate::forecast;
+use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+use crate::result::CellRun;
+use crate::state::CampaignState;
+
+/// Attempts of one subject that fail one after the other before it is left alone until the next session.
+const MOST_FAILURES: u32 = 2;
+
+/// What came of a run of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellEnd {
+    /// It ended, and counts; it may be void.
+    Measured(Box<CellRun>),
+    /// It could not be measured: why, with the remedy. The campaign goes on with others.
+    Failed(String),
+    /// Somebody ended it: it will be made again.
+    Interrupted,
+    /// Nothing can be measured or recorded any more (no space): why, with the remedy.
+    Hopeless(String),
+}
+
+/// What a killed run was found to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LeftRun {
+    /// It had ended: only its line in the ledger is missing.
+    Whole(Box<CellRun>),
+    /// It had not; what it made is taken away as far as that can be done: in words.
+    Cut(String),
+}
+
+/// Touches what is outside.
+pub trait CampaignCarrier {
+    /// The name of the next run: no directory has it.
+    fn new_run(&mut self) -> String;
+    /// Runs a cell, in the run directory of this name.
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd;
+    /// Looks at what a killed session had begun, and cleans it up.
+    fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> LeftRun;
+    /// Runs a command of a subject's. Gives seconds, and why it failed.
+    fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>);
+    /// Waits; less where somebody ends it.
+    fn rest(&mut self, time: std::time::Duration);
+    /// Somebody wants an end.
+    fn is_interrupted(&self) -> bool;
+    /// RFC 3339.
+    fn now(&self) -> String;
+    /// The file says something else than what was taken: told once, in words.
+    fn edited(&mut self) -> Option<String>;
+    /// For the person who watches.
+    fn tell(&mut self, told: &CampaignTold<'_>);
+}
+
+/// What a person who watches is told.
+#[derive(Debug)]
+pub enum CampaignTold<'a> {
+    /// A run begins: of so many, this one.
+    Begins(&'a CampaignCell, u32, &'a CampaignState),
+    /// It has ended.
+    Ended(&'a CampaignCell, &'a CellRun, &'a CampaignState),
+    /// It could not be measured.
+    Failed(&'a str, &'a str),
+    /// A command begins.
+    Hook(&'a Subject, HookTime, &'a str),
+    /// Anything else.
+    Said(String),
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CampaignEnd {
+    /// Nothing is to go.
+    Complete,
+    /// Somebody ended it.
+    Interrupted,
+    /// The next run would go beyond this.
+    Budget(String),
+    /// What is left could not be measured: by cell or subject, why.
+    Stuck(BTreeMap<String, String>),
+    /// Nothing can be measured or recorded any more.
+    Hopeless(String),
+}
+
+impl CampaignEnd {
+    fn words(&self) -> String {
+        match self {
+            Self::Complete => "complete".into(),
+            Self::Interrupted => "interrupted".into(),
+            Self::Budget(what) => format!("the budget is used up ({what})"),
+            Self::Stuck(why) => format!("{} could not be measured", why.len()),
+            Self::Hopeless(why) => why.clone(),
+        }
+    }
+}
+
+/// A session of a campaign.
+#[derive(Debug)]
+pub struct CampaignSession<'a, L, C> {
+    /// As it was taken.
+    pub file: &'a CampaignFile,
+    /// Of the file.
+    pub cells: &'a [CampaignCell],
+    /// So far.
+    pub state: CampaignState,
+    /// Where it is written.
+    pub ledger: L,
+    /// Who touches what is outside.
+    pub carrier: C,
+    /// The subject whose `before` was run in this session.
+    on: Option<String>,
+    /// A command after a subject failed: it is not tried again in this session.
+    is_stuck: bool,
+}
+
+/// What keeps from measuring in this session.
+#[derive(Debug, Default)]
+struct Avoided {
+    cells: BTreeMap<String, String>,
+    subjects: BTreeMap<String, String>,
+    in_a_row: BTreeMap<String, u32>,
+    hopeless: Option<String>,
+}
+
+impl Avoided {
+    fn is_for(&self, cell: &CampaignCell) -> bool {
+        self.cells.contains_key(&cell.key) || self.subjects.contains_key(&cell.subject)
+    }
+
+    fn all(self) -> BTreeMap<String, String> {
+        let mut all = self.subjects;
+        for (key, why) in self.cells {
+            let of_subject = key.split('/').next().is_some_and(|s| all.contains_key(s));
+            if !of_subject {
+                all.insert(key, why);
+            }
+        }
+        all
+    }
+}
+
+impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
+    /// One that goes on from `state`.
+    pub fn new(
+        file: &'a CampaignFile,
+        cells: &'a [CampaignCell],
+        state: CampaignState,
+        ledger: L,
+        carrier: C,
+    ) -> Self {
+        Self { file, cells, state, ledger, carrier, on: None, is_stuck: false }
+    }
+
+    /// Goes on until nothing is left, or nothing more can be done. An error: the ledger cannot be written, and nothing is begun
+    /// that it does not know.
+    pub fn run(&mut self) -> Result<CampaignEnd, LedgerError> {
+        self.found()?;
+        let mut avoided = Avoided::default();
+        let mut is_first = true;
+        let end = loop {
+            if let Some(why) = avoided.hopeless.take() {
+                break CampaignEnd::Hopeless(why);
+            }
+            if self.carrier.is_interrupted() {
+                break CampaignEnd::Interrupted;
+            }
+            let Some((i, repeat)) = self.state.next(self.file, self.cells, |c| avoided.is_for(c)) else {
+                let left = avoided.all();
+                break if left.is_empty() { CampaignEnd::Complete } else { CampaignEnd::Stuck(left) };
+            };
+            let run = forecast::next_run(self.file, &self.cells[i], &self.state.cells[i].runs);
+            if let Some(what) = forecast::beyond(self.file, &self.state.spent, &run) {
+                break CampaignEnd::Budget(what);
+            }
+            if let Some(what) = self.carrier.edited() {
+                self.carrier.tell(&CampaignTold::Said(what));
+            }
+            if !std::mem::take(&mut is_first) && !self.file.rest.0.is_zero() {
+                self.carrier.rest(self.file.rest.0);
+                if self.carrier.is_interrupted() {
+                    break CampaignEnd::Interrupted;
+                }
+            }
+            if self.switch_to(i, &mut avoided)? {
+                self.one(i, repeat, &mut avoided)?;
+            }
+        };
+        self.close(&end)?;
+        Ok(end)
+    }
+
+    fn note(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
+        self.ledger.append(&entry)?;
+        self.state.apply(&entry);
+        Ok(())
+    }
+
+    /// What the session before was at when it was killed.
+    fn found(&mut self) -> Result<(), LedgerError> {
+        let Some(under) = self.state.under_way.clone() else { return Ok(()) };
+        let cell = self.cells.iter().find(|c| c.key == under.cell);
+        let at = self.carrier.now();
+        match self.carrier.look_at(cell, &under) {
+            LeftRun::Whole(run) => {
+                let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
+                self.carrier.tell(&CampaignTold::Said(said));
+                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: *run, at })
+            }
+            LeftRun::Cut(why) => {
+                let said =
+                    format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
+                self.carrier.tell(&CampaignTold::Said(said));
+                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, at })
+            }
+        }
+    }
+
+    /// From the subject that is switched on to that of the next cell. False: it could not be done.
+    fn switch_to(&mut self, i: usize, avoided: &mut Avoided) -> Result<bool, LedgerError> {
+        let name = self.cells[i].subject.clone();
+        if self.on.as_ref() == Some(&name) {
+            return Ok(true);
+        }
+        if self.state.open_subject.as_ref().is_some_and(|open| *open != name)
+            && let Some(problem) = self.leave()?
+        {
+            avoided.hopeless = Some(problem);
+            return Ok(false);
+        }
+        self.on = Some(name.clone());
+        let subject = self.subject(&name);
+        if subject.before.is_empty() && !subject.after.is_empty() {
+            // What comes after it is due, also after a kill.
+            let at = self.carrier.now();
+            self.note(LedgerEntry::Hook {
+                subject: name.clone(),
+                when: HookTime::Before,
+                took_s: 0.0,
+                problem: None,
+                at,
+            })?;
+        }
+        for command in &subject.before {
+            if let Some(problem) = self.hook(subject, HookTime::Before, command)? {
+                self.on = None;
+                avoided.subjects.insert(name.clone(), format!("its command '{command}' {problem}"));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn subject(&self, name: &str) -> &'a Subject {
+        self.file.subjects.iter().find(|s| s.name == name).expect("a cell has a subject")
+    }
+
+    /// The commands after the subject that is switched on. What one of them that failed left may be in the way of every other subject:
+    /// why, with what to do.
+    fn leave(&mut self) -> Result<Option<String>, LedgerError> {
+        self.on = None;
+        let Some(open) = self.state.open_subject.clone() else { return Ok(None) };
+        let Some(subject) = self.file.subjects.iter().find(|s| s.name == open) else { return Ok(None) };
+        for command in &subject.after {
+            if let Some(problem) = self.hook(subject, HookTime::After, command)? {
+                self.is_stuck = true;
+                return Ok(Some(format!(
+                    "subject '{open}': its command '{command}' {problem}. What is left of it may be in the way of other subjects: put it \
+                     right, then go on with `plimsoll campaign resume`"
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn hook(
+        &mut self,
+        subject: &Subject,
+        when: HookTime,
+        command: &str,
+    ) -> Result<Option<String>, LedgerError> {
+        self.carrier.tell(&CampaignTold::Hook(subject, when, command));
+        let (took_s, problem) = self.carrier.hook(subject, when, command);
+        if let Some(problem) = &problem {
+            self.carrier.tell(&CampaignTold::Failed(&subject.name, &format!("'{command}' {problem}")));
+        }
+        let at = self.carrier.now();
+        self.note(LedgerEntry::Hook {
+            subject: subject.name.clone(),
+            when,
+            took_s,
+            problem: problem.clone(),
+            at,
+        })?;
+        Ok(problem)
+    }
+
+    /// One run of a cell, recorded before it begins and when it has ended.
+    fn one(&mut self, i: usize, repeat: u32, avoided: &mut Avoided) -> Result<(), LedgerError> {
+        let cell = &self.cells[i];
+        let under = UnderWay {
+            cell: cell.key.clone(),
+            hash: cell.hash.clone(),
+            repeat,
+            run: self.carrier.new_run(),
+            at: self.carrier.now(),
+        };
+        self.note(LedgerEntry::Under(under.clone()))?;
+        self.carrier.tell(&CampaignTold::Begins(cell, repeat, &self.state));
+        let end = self.carrier.measure(cell, &under, self.state.fresh);
+        let at = self.carrier.now();
+        let dropped = |why: &str| LedgerEntry::Dropped {
+            cell: under.cell.clone(),
+            run: under.run.clone(),
+            why: why.to_owned(),
+            at: at.clone(),
+        };
+        match end {
+            CellEnd::Measured(run) => {
+                avoided.in_a_row.remove(&cell.subject);
+                let hash = under.hash.clone();
+                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: (*run).clone(), at })?;
+                self.carrier.tell(&CampaignTold::Ended(cell, &run, &self.state));
+            }
+            CellEnd::Interrupted => self.note(dropped("interrupted"))?,
+            CellEnd::Hopeless(why) => {
+                self.note(dropped(&why))?;
+                avoided.hopeless = Some(why);
+            }
+            CellEnd::Failed(problem) => {
+                self.carrier.tell(&CampaignTold::Failed(&cell.key, &problem));
+                self.note(LedgerEntry::Failed { cell: under.cell.clone(), problem: problem.clone(), at })?;
+                let failures = avoided.in_a_row.entry(cell.subject.clone()).or_default();
+                *failures += 1;
+                if *failures >= MOST_FAILURES {
+                    avoided.subjects.insert(cell.subject.clone(), problem);
+                } else {
+                    avoided.cells.insert(cell.key.clone(), problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was switched on is switched off, and how it ended is recorded.
+    fn close(&mut self, end: &CampaignEnd) -> Result<(), LedgerError> {
+        if !self.is_stuck
+            && let Some(problem) = self.leave()?
+        {
+            self.carrier.tell(&CampaignTold::Said(problem));
+        }
+        let at = self.carrier.now();
+        self.note(LedgerEntry::Ended { how: end.words(), at })
+    }
+}

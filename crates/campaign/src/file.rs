@@ -1,0 +1,298 @@
+//! The campaign file: subjects, workloads, and how often, in which order and within what budget they are measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_model::OpKind;
+use plimsoll_model::plan::{BlockOptions, KeyDist, ObjectOptions, Pacing, RunOptions, SizeDist, TargetSpec};
+use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the file's format that this program writes; it reads this one.
+pub const CAMPAIGN_VERSION: u32 = 1;
+
+/// A matrix of subjects and workloads, and how it is measured. Written as TOML; an unknown key is an error. Sizes, times and rates are
+/// texts as in a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignFile {
+    /// Format version: 1.
+    pub version: u32,
+    /// Names the campaign, and the directory of its ledger: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// What it is to answer, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Of the order of cells, and of what each run draws at random. Default: 0.
+    #[serde(default)]
+    pub seed: u64,
+    /// Which cell comes after which. Default: `random`.
+    #[serde(default)]
+    pub order: CellOrder,
+    /// Pause between two cells. Default: none.
+    #[serde(default = "no_rest")]
+    pub rest: Span,
+    /// How often each cell is measured.
+    #[serde(default)]
+    pub repeat: Repeats,
+    /// What all of it may take. Absent: no bound.
+    #[serde(default)]
+    pub budget: CampaignBudget,
+    /// Of every run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// How each run behaves: as `options` of a plan.
+    #[serde(default)]
+    pub options: RunOptions,
+    /// What is measured.
+    #[serde(rename = "subject")]
+    pub subjects: Vec<Subject>,
+    /// What is done to each of them.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<CampaignLoad>,
+}
+
+fn no_rest() -> Span {
+    Span(Duration::ZERO)
+}
+
+/// Which cell comes after which. In each case all cells are measured once before any is measured again. Default: `random`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CellOrder {
+    /// Blocks: each has every cell once, in an order of its own, drawn from the seed.
+    #[default]
+    Random,
+    /// As `random`, but all cells of a subject together: for subjects whose hooks take long.
+    BySubject,
+    /// Of two subjects: A B, then B A, then A B, so that drift favours neither.
+    Abba,
+    /// As the file has them.
+    AsWritten,
+}
+
+/// How often each cell is measured: `at_least` times; where `until_wide` is given as many more, up to `at_most`, as the spread of
+/// these says that an interval of that width takes. It never depends on what differs from what.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Repeats {
+    /// Runs of each cell. Default: 3.
+    pub at_least: u32,
+    /// Width of the 95 % interval over the value, such as 0.03 for 3 %; with `at_least = 5` better than with 3. Absent: `at_least` it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_wide: Option<f64>,
+    /// No cell is measured more often. Default: 10.
+    pub at_most: u32,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self { at_least: 3, until_wide: None, at_most: 10 }
+    }
+}
+
+/// What a campaign may take, over all of its sessions. Looked at before each cell: none is begun that would go beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CampaignBudget {
+    /// Time at work, rests and hooks included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    /// Payload, up and down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Size>,
+    /// Ops, those that prepare and remove data included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}
+
+/// Something that is measured, beside others: a tier, a disk, a cluster of one shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// Stands in tables.
+    pub name: String,
+    /// What tables and charts group by: `tier`, `cloud`, `disk`, `size`, `cache`, `nodes`, `ec`, `tls`, ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// As a target of a plan. Absent where there are instances, or runs that were brought along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetSpec>,
+    /// Several of its kind (three volumes, three machines): the interval in the table is then the one between them.
+    #[serde(default, rename = "instance", skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<SubjectInstance>,
+    /// What its maker says that it does.
+    #[serde(default)]
+    pub promised: Promised,
+    /// Commands for `sh -c` before its cells: they switch it on, attach it, set its parity. They may run again after a kill.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
+    /// Commands after its cells, before those of another subject.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// A command that takes longer is ended with all that it started. Default: 60 s.
+    #[serde(default = "default_hook_limit")]
+    pub hook_limit: Span,
+    /// Directories of runs that were made elsewhere: it is not measured here. Each belongs to the cell that its label `workload` names,
+    /// or to those of its ops and sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+}
+
+fn default_hook_limit() -> Span {
+    Span(Duration::from_secs(60))
+}
+
+/// One of several of a subject.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectInstance {
+    /// Tells it from the others.
+    pub name: String,
+    /// As a target of a plan.
+    pub target: TargetSpec,
+}
+
+/// What is said of a subject by whoever sells it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Promised {
+    /// Operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ops_per_s: Option<OpsRate>,
+    /// Payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<BytesRate>,
+}
+
+/// A kind of load, and the values on its axes: a cell for each size and each concurrency. What is not named here is as in a plan's
+/// workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignLoad {
+    /// Stands in tables, with the value on each axis that has several.
+    pub name: String,
+    /// Kinds of op by weight, such as `{ put = 1 }`. Not with `file`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mix: BTreeMap<OpKind, u32>,
+    /// A cell for each. Default: 4 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeDist>,
+    /// Ops in flight; a cell for each. Default: 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concurrency: Vec<u32>,
+    /// Jobs (block and files).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Which object, or which offset. Default: `uniform`.
+    #[serde(default)]
+    pub keys: KeyDist,
+    /// When ops are intended to start. Default: `closed`.
+    #[serde(default)]
+    pub pacing: Pacing,
+    /// Offer this share of the ops that the subject promises, evenly spaced: 1.05 is 5 % more. Over a fleet each agent offers its part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_promised: Option<f64>,
+    /// Measured part of each run; of a speedtest that of each step. Default: 30 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Before it. Default: 2 s.
+    #[serde(default = "default_warmup")]
+    pub warmup: Span,
+    /// Check the stamp of each block that is read. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verify: bool,
+    /// Of workloads on objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectOptions>,
+    /// Of workloads on devices and files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockOptions>,
+    /// The probe for limits with this load, in place of a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsOfLoad>,
+    /// The search for the best concurrency with this load, in place of a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedtest: Option<SpeedtestOfLoad>,
+    /// The file benchmark (write, read, IOPS) in the directory of a target of kind `files`, in place of a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileOfLoad>,
+    /// Only on subjects with these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub only: BTreeMap<String, String>,
+}
+
+fn default_warmup() -> Span {
+    Span(Duration::from_secs(2))
+}
+
+/// As `plimsoll limits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsOfLoad {
+    /// Time that the probe may take.
+    pub budget: Span,
+    /// Also find out which ops draw on the same bucket (objects only).
+    #[serde(default)]
+    pub probe_shared: bool,
+}
+
+/// As `plimsoll speedtest`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpeedtestOfLoad {
+    /// All of it takes about this long.
+    pub budget: Span,
+    /// The search goes no higher. Default: 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u32>,
+}
+
+/// As `plimsoll file`. The target's `file_size` is that of each thread's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileOfLoad {
+    /// Files, each with a thread of its own. Absent: one for each core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Length of the IOPS phase. Default: 15 s.
+    #[serde(default = "default_iops")]
+    pub iops_duration: Span,
+}
+
+fn default_iops() -> Span {
+    Span(Duration::from_secs(15))
+}
+
+impl CampaignFile {
+    /// Every command line that the file would have run, and every device whose data it lets be destroyed: what nobody takes from a file
+    /// unseen.
+    pub fn dangers(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for s in &self.subjects {
+            out.extend(s.before.iter().map(|c| format!("{}, before, at most {}: {c}", s.name, s.hook_limit)));
+            out.extend(s.after.iter().map(|c| format!("{}, after, at most {}: {c}", s.name, s.hook_limit)));
+            for target in s.targets() {
+                if let TargetSpec::Block(b) = target
+                    && let Some(device) = &b.destroy_data
+                {
+                    out.push(format!("{}: all data on {device} may be destroyed", s.name));
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Subject {
+    /// All that are measured of it here.
+    pub fn targets(&self) -> impl Iterator<Item = &TargetSpec> {
+        self.target.iter().chain(self.instances.iter().map(|i| &i.target))
+    }
+
+    /// Whether its runs were made elsewhere.
+    pub fn is_brought(&self) -> bool {
+        !self.runs.is_empty()
+    }
+}

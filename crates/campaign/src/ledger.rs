@@ -1,0 +1,364 @@
+//! The ledger: what was begun and what came of it, a line of JSON each, only ever appended, and on the disk before the next step is
+//! taken. Killed at any moment, what is in it is enough to go on.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::cells::CampaignCell;
+use crate::check::{CampaignError, wrong};
+use crate::result::CellRun;
+
+/// Of the first line.
+pub const LEDGER_FORMAT: &str = "plimsoll.ledger/1";
+/// Beside the runs: a directory for each campaign is in it.
+const CAMPAIGNS: &str = "campaigns";
+const LEDGER: &str = "ledger.jsonl";
+const COPY: &str = "campaign.toml";
+const LOCK: &str = "lock";
+const HOOKS: &str = "hooks.log";
+
+/// A line of the ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum LedgerEntry {
+    /// The first.
+    Begun {
+        /// [`LEDGER_FORMAT`].
+        format: String,
+        /// Of the campaign.
+        name: String,
+        /// Drawn once: what the runs of this campaign write, no other campaign of the same file writes.
+        fresh: u64,
+        /// RFC 3339.
+        at: String,
+    },
+    /// A process took it up. What stands torn before it was being written when the one before was killed.
+    Opened {
+        /// Of the program.
+        version: String,
+        /// RFC 3339.
+        at: String,
+    },
+    /// The file as it holds from here on.
+    File {
+        /// Of its text.
+        hash: String,
+        /// Of each cell.
+        cells: BTreeMap<String, String>,
+        /// RFC 3339.
+        at: String,
+    },
+    /// A run of a cell begins.
+    Under(UnderWay),
+    /// It has ended, and counts.
+    Done {
+        /// Its key.
+        cell: String,
+        /// As it was measured.
+        hash: String,
+        /// What came of it.
+        run: CellRun,
+        /// RFC 3339.
+        at: String,
+    },
+    /// It was begun, and does not count: it was killed or interrupted, and will be made again.
+    Dropped {
+        /// Its key.
+        cell: String,
+        /// Name of the run.
+        run: String,
+        /// In words.
+        why: String,
+        /// RFC 3339.
+        at: String,
+    },
+    /// It could not be measured.
+    Failed {
+        /// Its key.
+        cell: String,
+        /// In words, with the remedy.
+        problem: String,
+        /// RFC 3339.
+        at: String,
+    },
+    /// A command of a subject's was run.
+    Hook {
+        /// Whose.
+        subject: String,
+        /// Which of its commands.
+        when: HookTime,
+        /// What it took, seconds.
+        took_s: f64,
+        /// Why it does not count as done.
+        problem: Option<String>,
+        /// RFC 3339.
+        at: String,
+    },
+    /// A session ended in order.
+    Ended {
+        /// In words.
+        how: String,
+        /// RFC 3339.
+        at: String,
+    },
+}
+
+/// A run that was begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnderWay {
+    /// Key of its cell.
+    pub cell: String,
+    /// Of the cell as it was then.
+    pub hash: String,
+    /// From 0.
+    pub repeat: u32,
+    /// Name of the run's directory, chosen before it is made.
+    pub run: String,
+    /// RFC 3339.
+    pub at: String,
+}
+
+/// Before a subject's cells, or after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookTime {
+    /// Before its cells.
+    Before,
+    /// After them.
+    After,
+}
+
+impl HookTime {
+    /// As the file names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// Why a ledger cannot be read, written or taken.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message has all fields in it")]
+pub enum LedgerError {
+    #[error("{}: {problem}", path.display())]
+    Io { path: PathBuf, problem: io::Error },
+    #[error("{} line {line}: {problem}", path.display())]
+    Damaged { path: PathBuf, line: usize, problem: String },
+    #[error("another plimsoll works on campaign '{0}' just now")]
+    Locked(String),
+}
+
+impl LedgerError {
+    /// What to do, as a sentence.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Io { problem, .. } if is_full(problem) => {
+                "Free some space, then go on with `plimsoll campaign resume`: what was measured is kept."
+            }
+            Self::Io { .. } => {
+                "Check the path and its permissions, or choose another directory with --runs-dir."
+            }
+            Self::Damaged { .. } => {
+                "It was changed by something else than plimsoll. Restore it; or begin anew under another name in the file: the runs are kept."
+            }
+            Self::Locked(_) => {
+                "Wait until it ends (`plimsoll campaign status` shows how far it is), or stop it."
+            }
+        }
+    }
+}
+
+/// Whether there was no room for it.
+pub fn is_full(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// Takes entries; the ledger's file, or a list of a test's.
+pub trait LedgerSink {
+    /// Returns when it is on the disk.
+    fn append(&mut self, entry: &LedgerEntry) -> Result<(), LedgerError>;
+}
+
+/// The directory of a campaign beside the runs. One process at a time writes in it.
+#[derive(Debug)]
+pub struct CampaignDir {
+    path: PathBuf,
+    name: String,
+}
+
+impl CampaignDir {
+    /// Of the campaign of this name; it need not be there.
+    pub fn of(runs: &Path, name: &str) -> Self {
+        Self { path: runs.join(CAMPAIGNS).join(name), name: name.to_owned() }
+    }
+
+    /// Whether a campaign of this name was begun here.
+    pub fn is_begun(&self) -> bool {
+        fs::metadata(self.path.join(LEDGER)).is_ok_and(|m| m.len() > 0)
+    }
+
+    /// Of the directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What commands of subjects said.
+    pub fn hooks_log(&self) -> PathBuf {
+        self.path.join(HOOKS)
+    }
+
+    /// All entries. Lines that a kill tore are passed over.
+    pub fn read(&self) -> Result<Vec<LedgerEntry>, LedgerError> {
+        let path = self.path.join(LEDGER);
+        let text = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(problem) => return Err(LedgerError::Io { path, problem }),
+        };
+        entries(&text).map_err(|(line, problem)| LedgerError::Damaged { path, line, problem })
+    }
+
+    /// The text of the file as it was taken last.
+    pub fn copy(&self) -> Option<String> {
+        fs::read_to_string(self.path.join(COPY)).ok()
+    }
+
+    /// Takes the campaign for this process: refused where another has it. Makes the directory.
+    pub fn take(&self) -> Result<CampaignLedger, LedgerError> {
+        let io = |path: PathBuf| move |problem| LedgerError::Io { path, problem };
+        fs::create_dir_all(&self.path).map_err(io(self.path.clone()))?;
+        let lock_path = self.path.join(LOCK);
+        let lock = own(&lock_path).truncate(false).open(&lock_path).map_err(io(lock_path.clone()))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(LedgerError::Locked(self.name.clone())),
+            Err(fs::TryLockError::Error(problem)) => {
+                return Err(LedgerError::Io { path: lock_path, problem });
+            }
+        }
+        let path = self.path.join(LEDGER);
+        let mut file = own(&path).read(true).append(true).open(&path).map_err(io(path.clone()))?;
+        let mut all = Vec::new();
+        file.read_to_end(&mut all).map_err(io(path.clone()))?;
+        let is_torn = all.last().is_some_and(|b| *b != b'\n');
+        if is_torn {
+            file.write_all(b"\n").map_err(io(path.clone()))?;
+        }
+        Ok(CampaignLedger { path, copy: self.path.join(COPY), file, _lock: lock })
+    }
+}
+
+/// Files of a campaign may hold command lines: they are their owner's.
+fn own(_path: &Path) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).mode(0o600);
+    options
+}
+
+/// The ledger of a campaign that this process has.
+#[derive(Debug)]
+pub struct CampaignLedger {
+    path: PathBuf,
+    copy: PathBuf,
+    file: File,
+    _lock: File,
+}
+
+impl CampaignLedger {
+    /// Keeps the text of the file beside the ledger, whole.
+    pub fn keep_copy(&self, text: &str) -> Result<(), LedgerError> {
+        let new = self.copy.with_extension("new");
+        let write = || -> io::Result<()> {
+            match fs::remove_file(&new) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+            let mut file = own(&new).open(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &self.copy)
+        };
+        write().map_err(|problem| LedgerError::Io { path: self.copy.clone(), problem })
+    }
+}
+
+impl LedgerSink for CampaignLedger {
+    fn append(&mut self, entry: &LedgerEntry) -> Result<(), LedgerError> {
+        let mut line = serde_json::to_string(entry).expect("plain data is always JSON");
+        line.push('\n');
+        let write = |file: &mut File| file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        write(&mut self.file).map_err(|problem| LedgerError::Io { path: self.path.clone(), problem })
+    }
+}
+
+/// The entries of a text. A line that is none is what a kill tore: nothing but a new session comes after it.
+pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
+    let mut out: Vec<LedgerEntry> = Vec::new();
+    let mut torn: Option<(usize, String)> = None;
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        match serde_json::from_str::<LedgerEntry>(line) {
+            Ok(entry) => {
+                let is_taken_up = matches!(entry, LedgerEntry::Opened { .. } | LedgerEntry::Begun { .. });
+                if let Some(torn) = torn.take().filter(|_| !is_taken_up) {
+                    return Err(torn);
+                }
+                out.push(entry);
+            }
+            Err(e) => {
+                if let Some(torn) = torn {
+                    return Err(torn);
+                }
+                torn = Some((i + 1, format!("it is no entry: {e}")));
+            }
+        }
+    }
+    match out.first() {
+        Some(LedgerEntry::Begun { format, .. }) if format != LEDGER_FORMAT => {
+            Err((1, format!("'{format}' is not a format that this program reads ({LEDGER_FORMAT})")))
+        }
+        Some(LedgerEntry::Begun { .. }) | None => Ok(out),
+        Some(_) => Err((1, "it does not begin as a ledger does".into())),
+    }
+}
+
+/// The wall clock, RFC 3339.
+pub fn now() -> String {
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Millisecond)
+        .unwrap_or_else(|_| jiff::Timestamp::now())
+        .to_string()
+}
+
+/// Of a file's text.
+pub fn text_hash(text: &str) -> String {
+    format!("{:032x}", xxh3_128(text.as_bytes()))
+}
+
+/// The file entry for these cells.
+pub fn file_entry(text: &str, cells: &[CampaignCell], at: String) -> LedgerEntry {
+    let cells = cells.iter().map(|c| (c.key.clone(), c.hash.clone())).collect();
+    LedgerEntry::File { hash: text_hash(text), cells, at }
+}
+
+/// The campaign of a ledger has this name, and no other.
+pub fn check_name(entries: &[LedgerEntry], name: &str) -> Result<(), CampaignError> {
+    match entries.first() {
+        Some(LedgerEntry::Begun { name: own, .. }) if own != name => Err(wrong(
+            format!("campaign '{name}'"),
+            format!("its ledger is that of '{own}'"),
+            "Give the campaign another name.",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,45 @@
+//! Campaigns: a matrix of subjects and workloads in one file, measured cell by cell, and resumable at any moment.
+//!
+//! [`CampaignFile`] is read and checked, [`cells::expand`] makes its cells, [`order`] and [`stop`] say which comes next and how often,
+//! [`CampaignSession`] carries it out by a [`CampaignCarrier`], and the [`ledger`] knows what was begun and what came of it.
+//! [`read_campaign`] reads it all back: for tables, and for whoever publishes them. A cell is measured by a run as any other.
+
+#![warn(missing_docs)]
+
+pub mod brought;
+pub mod cells;
+mod check;
+mod count;
+mod difference;
+mod drive;
+mod file;
+pub mod forecast;
+mod hook;
+pub mod ledger;
+pub mod order;
+mod read;
+mod result;
+mod state;
+pub mod stop;
+mod template;
+
+#[cfg(test)]
+mod tests;
+
+pub use cells::{CampaignCell, CellWork, FileCell};
+pub use check::{CampaignError, FILL_IN};
+pub use count::asked;
+pub use difference::FileDifference;
+pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+pub use file::{
+    CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
+    Promised, Repeats, SpeedtestOfLoad, Subject, SubjectInstance,
+};
+pub use hook::{HookOf, run_hook};
+pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+pub use read::{Campaigned, ReadError, read_campaign};
+pub use result::{
+    CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, RESULT_SCHEMA, VoidCellRun, result,
+};
+pub use state::{CampaignSpent, CampaignState, CellState};
+pub use template::{TEMPLATES, template};

@@ -1,0 +1,34 @@
+//! Files to start from: what the published comparisons did, with what only the user knows marked, and small ones for this machine.
+
+/// Name, what it is for, the file for others' storage, and that for this machine alone.
+pub const TEMPLATES: [(&str, &str, &str, &str); 4] = [
+    (
+        "object-tiers",
+        "tiers of object storage: PUT and GET by size, caps, metadata ops beside them",
+        include_str!("../templates/object-tiers.toml"),
+        include_str!("../templates/object-tiers-embedded.toml"),
+    ),
+    (
+        "cluster-speed",
+        "a cluster: best concurrency of PUT and GET by parity, nodes, TLS",
+        include_str!("../templates/cluster-speed.toml"),
+        include_str!("../templates/cluster-speed-embedded.toml"),
+    ),
+    (
+        "block-tiers",
+        "tiers of block storage: random and sequential, read, write and mixed, by block size",
+        include_str!("../templates/block-tiers.toml"),
+        include_str!("../templates/block-tiers-embedded.toml"),
+    ),
+    (
+        "disks",
+        "disks by kind, size and cache: write, read and IOPS of the file benchmark",
+        include_str!("../templates/disks.toml"),
+        include_str!("../templates/disks-embedded.toml"),
+    ),
+];
+
+/// A template by its name; for this machine alone with `is_embedded`.
+pub fn template(name: &str, is_embedded: bool) -> Option<&'static str> {
+    TEMPLATES.iter().find(|t| t.0 == name).map(|t| if is_embedded { t.3 } else { t.2 })
+}

@@ -1,0 +1,561 @@
+//! Whole campaigns with a simulated carrier: order, stop rule, hooks, budgets, and kills at any point.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use plimsoll_model::Estimate;
+use proptest::prelude::*;
+
+use crate::cells::{CampaignCell, expand};
+use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+use crate::file::{CampaignFile, Subject};
+use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
+use crate::result::{CellFigure, CellRun, IntervalOf, result};
+use crate::state::CampaignState;
+use crate::{FileDifference, forecast, template};
+
+fn text(order: &str, repeat: &str, more: &str) -> String {
+    format!(
+        r#"
+version = 1
+name = "t"
+order = "{order}"
+repeat = {repeat}
+{more}
+[[subject]]
+name = "a"
+before = ["on a"]
+after = ["off a"]
+target = {{ kind = "null" }}
+[[subject]]
+name = "b"
+promised = {{ ops_per_s = "100/s" }}
+target = {{ kind = "null" }}
+[[workload]]
+name = "put"
+mix = {{ put = 1 }}
+sizes = ["4KiB", "1MiB"]
+duration = "10s"
+[[workload]]
+name = "get"
+mix = {{ get = 1 }}
+duration = "10s"
+"#
+    )
+}
+
+fn file(order: &str, repeat: &str) -> CampaignFile {
+    CampaignFile::from_toml(&text(order, repeat, "")).unwrap()
+}
+
+/// What outlives a kill.
+#[derive(Debug, Default)]
+struct Outside {
+    ledger: Vec<u8>,
+    /// Runs that ended, by name: their directories.
+    ended: BTreeMap<String, CellRun>,
+    begun: BTreeMap<String, u32>,
+    log: Vec<String>,
+    names: u32,
+    /// Steps until the process is killed; in the middle of the step.
+    kill_in: Option<u32>,
+    is_dead: bool,
+    failing: Vec<String>,
+    spread: f64,
+}
+
+impl Outside {
+    fn step_kills(&mut self) -> bool {
+        match &mut self.kill_in {
+            Some(0) => self.is_dead = true,
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        self.is_dead
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Sim(Rc<RefCell<Outside>>);
+
+impl LedgerSink for Sim {
+    fn append(&mut self, entry: &LedgerEntry) -> Result<(), LedgerError> {
+        let mut o = self.0.borrow_mut();
+        let killed = || Err(LedgerError::Io { path: "ledger".into(), problem: io::Error::other("killed") });
+        if o.is_dead {
+            return killed();
+        }
+        let line = serde_json::to_string(entry).unwrap();
+        if o.step_kills() {
+            // Torn at a place that the number of its bytes decides.
+            let cut = line.len() * (o.ledger.len() % 3) / 2;
+            o.ledger.extend_from_slice(&line.as_bytes()[..cut]);
+            return killed();
+        }
+        o.ledger.extend_from_slice(line.as_bytes());
+        o.ledger.push(b'\n');
+        Ok(())
+    }
+}
+
+impl CampaignCarrier for Sim {
+    fn new_run(&mut self) -> String {
+        self.0.borrow_mut().names += 1;
+        format!("run-{}", self.0.borrow().names)
+    }
+
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, _: u64) -> CellEnd {
+        let mut o = self.0.borrow_mut();
+        *o.begun.entry(cell.key.clone()).or_default() += 1;
+        o.log.push(format!("{} {}", cell.key, under.repeat));
+        if o.step_kills() {
+            return CellEnd::Interrupted;
+        }
+        if o.failing.iter().any(|f| cell.key.starts_with(f)) {
+            return CellEnd::Failed("no such storage".into());
+        }
+        let value = 100.0 + o.spread * (f64::from(under.repeat % 3) - 1.0);
+        let run = CellRun {
+            run: under.run.clone(),
+            repeat: under.repeat,
+            answered: true,
+            took_s: 12.0,
+            requests: 1000,
+            figures: vec![CellFigure {
+                line: "x/x".into(),
+                op: "x".into(),
+                valid: true,
+                ops_per_s: Some(Estimate::symmetric(value, 1.0, 10.0)),
+                ..CellFigure::default()
+            }],
+            ..CellRun::default()
+        };
+        o.ended.insert(under.run.clone(), run.clone());
+        // Killed after its end, before its line.
+        o.step_kills();
+        CellEnd::Measured(Box::new(run))
+    }
+
+    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
+        match self.0.borrow().ended.get(&under.run) {
+            Some(run) => LeftRun::Whole(Box::new(run.clone())),
+            None => LeftRun::Cut("cut".into()),
+        }
+    }
+
+    fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
+        let mut o = self.0.borrow_mut();
+        o.log.push(format!("{} {}", subject.name, when.name()));
+        let is_failing = o.failing.iter().any(|f| f == command);
+        (1.0, is_failing.then(|| "failed".to_owned()))
+    }
+
+    fn rest(&mut self, _: Duration) {}
+
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
+    fn now(&self) -> String {
+        "2026-11-23T00:00:00Z".into()
+    }
+
+    fn edited(&mut self) -> Option<String> {
+        None
+    }
+
+    fn tell(&mut self, _: &CampaignTold<'_>) {}
+}
+
+/// A session as the command makes it: what is in the ledger decides where it goes on.
+fn session(
+    file: &CampaignFile,
+    outside: &Rc<RefCell<Outside>>,
+) -> (Result<CampaignEnd, LedgerError>, CampaignState) {
+    let cells = expand(file).unwrap();
+    let mut sim = Sim(Rc::clone(outside));
+    let known = {
+        let mut o = outside.borrow_mut();
+        if o.ledger.last().is_some_and(|b| *b != b'\n') {
+            o.ledger.push(b'\n');
+        }
+        entries(&String::from_utf8(o.ledger.clone()).unwrap()).unwrap()
+    };
+    let at = String::new();
+    let mut opening = Vec::new();
+    if known.is_empty() {
+        opening.push(LedgerEntry::Begun {
+            format: LEDGER_FORMAT.into(),
+            name: "t".into(),
+            fresh: 1,
+            at: at.clone(),
+        });
+    }
+    opening.push(LedgerEntry::Opened { version: "0".into(), at });
+    for entry in &opening {
+        if let Err(e) = sim.append(entry) {
+            return (Err(e), CampaignState::of(file, &cells, &known));
+        }
+    }
+    let known = entries(std::str::from_utf8(&outside.borrow().ledger).unwrap()).unwrap();
+    let state = CampaignState::of(file, &cells, &known);
+    let mut session = CampaignSession::new(file, &cells, state, sim.clone(), sim);
+    let end = session.run();
+    (end, session.state)
+}
+
+fn whole(file: &CampaignFile, spread: f64) -> (Rc<RefCell<Outside>>, CampaignState) {
+    let outside = Rc::new(RefCell::new(Outside { spread, ..Outside::default() }));
+    let (end, state) = session(file, &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Complete);
+    (outside, state)
+}
+
+#[test]
+fn every_order_has_each_cell_once_in_each_block() {
+    for order in ["random", "by-subject", "abba", "as-written"] {
+        let f = file(order, "{ at_least = 4 }");
+        let cells = expand(&f).unwrap();
+        assert_eq!(cells.len(), 6);
+        for b in 0..4 {
+            let mut block = crate::order::block(&cells, f.order, f.seed, b);
+            block.sort_unstable();
+            assert_eq!(block, [0, 1, 2, 3, 4, 5], "{order}");
+        }
+    }
+}
+
+#[test]
+fn pairs_turn_round() {
+    let f = file("abba", "{ at_least = 2 }");
+    let cells = expand(&f).unwrap();
+    let subjects = |b| -> Vec<String> {
+        crate::order::block(&cells, f.order, f.seed, b)
+            .into_iter()
+            .map(|i| cells[i].subject.clone())
+            .collect()
+    };
+    assert_eq!(subjects(0), ["a", "b", "a", "b", "a", "b"]);
+    assert_eq!(subjects(1), ["b", "a", "b", "a", "b", "a"]);
+    let workloads = |b| -> Vec<String> {
+        crate::order::block(&cells, f.order, f.seed, b)
+            .into_iter()
+            .map(|i| cells[i].workload.clone())
+            .collect()
+    };
+    assert_eq!(workloads(0), workloads(1));
+}
+
+#[test]
+fn blocks_differ_and_the_seed_repeats_them() {
+    let f = file("random", "{ at_least = 4 }");
+    let cells = expand(&f).unwrap();
+    let order = |seed, b| crate::order::block(&cells, f.order, seed, b);
+    assert_eq!(order(1, 0), order(1, 0));
+    let all: std::collections::BTreeSet<Vec<usize>> = (0..20).map(|b| order(1, b)).collect();
+    assert!(all.len() > 10, "{}", all.len());
+}
+
+#[test]
+fn what_is_narrow_ends_early_and_what_is_wide_goes_on() {
+    let f = file("random", "{ at_least = 3, at_most = 9, until_wide = 0.03 }");
+    let (_, narrow) = whole(&f, 0.1);
+    assert!(narrow.cells.iter().all(|c| c.runs.len() == 3));
+    let (_, wide) = whole(&f, 8.0);
+    assert!(wide.cells.iter().all(|c| c.runs.len() == 9));
+}
+
+#[test]
+fn commands_are_run_when_the_subject_changes_and_after_the_last() {
+    let (outside, _) = whole(&file("by-subject", "{ at_least = 2 }"), 0.0);
+    let log = outside.borrow().log.clone();
+    let hooks: Vec<&String> = log.iter().filter(|l| l.ends_with("before") || l.ends_with("after")).collect();
+    assert!(hooks.chunks(2).all(|pair| pair[0] == "a before" && pair[1] == "a after"), "{log:?}");
+    // Nothing of b is measured while a is switched on.
+    let mut is_on = false;
+    for line in &log {
+        match line.as_str() {
+            "a before" => is_on = true,
+            "a after" => is_on = false,
+            cell => assert_eq!(cell.starts_with("a/"), is_on, "{log:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_subject_that_fails_is_left_alone_and_the_others_are_measured() {
+    let f = file("random", "{ at_least = 2 }");
+    let outside = Rc::new(RefCell::new(Outside { failing: vec!["b/".into()], ..Outside::default() }));
+    let (end, state) = session(&f, &outside);
+    let CampaignEnd::Stuck(why) = end.unwrap() else { panic!("it should be stuck") };
+    assert_eq!(why.into_iter().collect::<Vec<_>>(), [("b".to_owned(), "no such storage".to_owned())]);
+    assert_eq!(state.to_go(), 6);
+    assert_eq!(
+        outside.borrow().begun.iter().filter(|(k, _)| k.starts_with("b/")).map(|(_, n)| n).sum::<u32>(),
+        2
+    );
+    // When it is back, the rest is measured.
+    outside.borrow_mut().failing.clear();
+    assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
+}
+
+#[test]
+fn a_command_that_fails_keeps_its_subject_from_being_measured() {
+    let f = file("random", "{ at_least = 1 }");
+    let outside = Rc::new(RefCell::new(Outside { failing: vec!["on a".into()], ..Outside::default() }));
+    let (end, state) = session(&f, &outside);
+    let CampaignEnd::Stuck(why) = end.unwrap() else { panic!("it should be stuck") };
+    assert!(why["a"].contains("'on a' failed"), "{why:?}");
+    assert_eq!(state.to_go(), 3);
+    assert!(!outside.borrow().begun.keys().any(|k| k.starts_with("a/")));
+    // What half of it did is undone.
+    assert!(outside.borrow().log.contains(&"a after".to_owned()));
+}
+
+#[test]
+fn a_command_that_leaves_something_in_the_way_ends_the_session() {
+    let f = file("as-written", "{ at_least = 1 }");
+    let outside = Rc::new(RefCell::new(Outside { failing: vec!["off a".into()], ..Outside::default() }));
+    let (end, _) = session(&f, &outside);
+    assert!(matches!(end.unwrap(), CampaignEnd::Hopeless(why) if why.contains("'off a' failed")));
+    assert!(!outside.borrow().begun.keys().any(|k| k.starts_with("b/")));
+    outside.borrow_mut().failing.clear();
+    assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
+}
+
+#[test]
+fn no_run_is_begun_that_goes_beyond_the_budget() {
+    let f =
+        CampaignFile::from_toml(&text("random", "{ at_least = 9 }", "budget = { time = \"200s\" }")).unwrap();
+    let outside = Rc::new(RefCell::new(Outside::default()));
+    let (end, state) = session(&f, &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 200s".into()));
+    // Commands of the last subject come on top.
+    assert!(state.spent.time_s <= 204.0 && state.spent.time_s > 180.0, "{:?}", state.spent);
+}
+
+#[test]
+fn a_budget_for_less_than_one_of_each_is_told() {
+    let f =
+        CampaignFile::from_toml(&text("random", "{ at_least = 1 }", "budget = { time = \"60s\" }")).unwrap();
+    let cells = expand(&f).unwrap();
+    let state = CampaignState::new(&f, &cells);
+    let once = forecast::one_each(&f, &cells, &state);
+    assert_eq!(once.time_s, 72.0);
+    assert_eq!(forecast::beyond(&f, &state.spent, &once), Some("time: 1m".into()));
+}
+
+#[test]
+fn the_interval_between_instances_is_the_one_in_the_table() {
+    let text = r#"
+version = 1
+name = "t"
+repeat = { at_least = 2 }
+[[subject]]
+name = "s"
+[[subject.instance]]
+name = "1"
+target = { kind = "null" }
+[[subject.instance]]
+name = "2"
+target = { kind = "null" }
+[[workload]]
+name = "put"
+mix = { put = 1 }
+"#;
+    let f = CampaignFile::from_toml(text).unwrap();
+    let cells = expand(&f).unwrap();
+    let mut state = CampaignState::new(&f, &cells);
+    for (cell, values) in cells.iter().zip([[100.0, 102.0], [110.0, 112.0]]) {
+        for (i, value) in values.into_iter().enumerate() {
+            let figure = CellFigure {
+                line: "put/put".into(),
+                valid: true,
+                ops_per_s: Some(Estimate::symmetric(value, 0.1, 30.0)),
+                ..CellFigure::default()
+            };
+            let run =
+                CellRun { repeat: i as u32, answered: true, figures: vec![figure], ..CellRun::default() };
+            state.apply(&LedgerEntry::Done {
+                cell: cell.key.clone(),
+                hash: cell.hash.clone(),
+                run,
+                at: String::new(),
+            });
+        }
+    }
+    let rows = result(&f, &cells, &state).rows;
+    assert_eq!(rows.len(), 1);
+    let (row, e) = (&rows[0], rows[0].ops_per_s.unwrap());
+    assert_eq!((row.interval_of, row.instances, row.to_go), (IntervalOf::Instances, 2, 0));
+    // Means 101 and 111: 106 ± 12.706 x 7.071 / sqrt 2.
+    assert!((e.value - 106.0).abs() < 1e-9 && (e.half_width() - 63.53).abs() < 0.01, "{e:?}");
+    assert!((row.sd_within.unwrap() - 2f64.sqrt()).abs() < 1e-9);
+    assert!((row.sd_between.unwrap() - 7.0711).abs() < 1e-3);
+}
+
+#[test]
+fn void_runs_are_in_no_figure() {
+    let f = file("random", "{ at_least = 2 }");
+    let cells = expand(&f).unwrap();
+    let mut state = CampaignState::new(&f, &cells);
+    let run = CellRun {
+        run: "r".into(),
+        void: vec!["V07".into()],
+        figures: vec![CellFigure { ops_per_s: Some(Estimate::exact(1e9)), ..CellFigure::default() }],
+        ..CellRun::default()
+    };
+    let (cell, hash) = (cells[0].key.clone(), cells[0].hash.clone());
+    state.apply(&LedgerEntry::Done { cell, hash, run, at: String::new() });
+    let row = &result(&f, &cells, &state).rows[0];
+    assert_eq!((row.ops_per_s, row.runs.len(), row.void.len(), row.to_go), (None, 0, 1, 1));
+}
+
+/// Every line of these ends with what to do, and names the place.
+#[test]
+fn mistakes_are_told_with_place_and_remedy() {
+    let sound = text("random", "{ at_least = 2 }", "");
+    for (from, to, place, problem) in [
+        ("version = 1", "version = 9", "version", "not a campaign version"),
+        ("name = \"t\"", "name = \"../t\"", "name", "cannot name a directory"),
+        ("at_least = 2", "at_lest = 2", "line 5", "unknown field `at_lest`"),
+        ("at_least = 2", "at_least = 0", "repeat", "between 1 and"),
+        ("at_least = 2", "at_least = 2, until_wide = 0.03", "repeat", "at_least = 3"),
+        ("name = \"b\"", "name = \"a\"", "subject 'a'", "two of this name"),
+        ("duration = \"10s\"", "duraton = \"10s\"", "line 20", "unknown field `duraton`"),
+        ("mix = { get = 1 }", "mix = {}", "workload 'get'", "has no mix"),
+        ("mix = { get = 1 }", "mix = { get = 1 }\nof_promised = 1.0", "workload 'get'", "what 'a' promises"),
+        (
+            "mix = { get = 1 }",
+            "only = { x = \"y\" }\nmix = { get = 1 }\nlimits = { budget = \"1m\" }\nspeedtest = { budget = \"1m\" }",
+            "workload 'get'",
+            "exclude",
+        ),
+        (
+            "target = { kind = \"null\" }",
+            "target = { kind = \"null\" }\nruns = [\"r\"]",
+            "subject 'a'",
+            "one of",
+        ),
+        ("on a", "FILL-IN", "line 9", "FILL-IN still stands here"),
+        (
+            "sizes = [\"4KiB\", \"1MiB\"]",
+            "sizes = [\"4KiB\", \"4096\"]",
+            "workload 'put'",
+            "two of its cells",
+        ),
+    ] {
+        let bad = sound.replacen(from, to, 1);
+        assert_ne!(bad, sound, "{from}");
+        let e = CampaignFile::from_toml(&bad).unwrap_err();
+        assert!(
+            e.place.contains(place) && e.problem.contains(problem) && !e.remedy.is_empty(),
+            "{to}: {e:?}"
+        );
+    }
+}
+
+#[test]
+fn an_edit_is_named() {
+    let old_text = text("random", "{ at_least = 2 }", "");
+    let new_text =
+        old_text.replace("\"1MiB\"", "\"8MiB\"").replacen("duration = \"10s\"", "duration = \"20s\"", 1);
+    let (old, new) =
+        (CampaignFile::from_toml(&old_text).unwrap(), CampaignFile::from_toml(&new_text).unwrap());
+    let hashes = expand(&old).unwrap().into_iter().map(|c| (c.key, c.hash)).collect();
+    let d = FileDifference::of(&hashes, &expand(&new).unwrap()).with_places(&old, &new);
+    assert_eq!(d.changed, ["a//put 4KiB", "b//put 4KiB"]);
+    assert_eq!((d.new.len(), d.gone.len()), (2, 2));
+    assert!(d.lines().iter().any(|l| l == "workload 'put'.duration: '20s' was '10s'"), "{:?}", d.lines());
+    // What says the same in other words is no edit.
+    let same = CampaignFile::from_toml(&format!("# a comment\n{old_text}")).unwrap();
+    assert!(FileDifference::of(&hashes, &expand(&same).unwrap()).with_places(&old, &same).is_empty());
+}
+
+#[test]
+fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
+    let line = |e: &LedgerEntry| serde_json::to_string(e).unwrap() + "\n";
+    let begun = line(&LedgerEntry::Begun {
+        format: LEDGER_FORMAT.into(),
+        name: "t".into(),
+        fresh: 1,
+        at: String::new(),
+    });
+    let opened = line(&LedgerEntry::Opened { version: "0".into(), at: String::new() });
+    let ended = line(&LedgerEntry::Ended { how: "complete".into(), at: String::new() });
+    assert_eq!(entries(&format!("{begun}{opened}{{\"ent")).unwrap().len(), 2);
+    assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{opened}")).unwrap().len(), 3);
+    assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{ended}")).unwrap_err().0, 3);
+    assert!(entries(&begun.replace("ledger/1", "ledger/9")).unwrap_err().1.contains("not a format"));
+    assert!(entries(&ended).is_err());
+}
+
+/// Templates say what is to be filled in, and hold when it is.
+#[test]
+fn templates_hold_once_they_are_filled_in() {
+    for (name, _, others, own) in crate::TEMPLATES {
+        let e = CampaignFile::from_toml(others).unwrap_err();
+        assert!(e.place.starts_with("line") && e.problem.contains("FILL-IN"), "{name}: {e}");
+        let place =
+            if name.contains("disk") || name.contains("block") { "/mnt/x" } else { "http://127.0.0.1:9000" };
+        let filled = others.replace("bucket = \"FILL-IN\"", "bucket = \"bench\"").replace("FILL-IN", place);
+        CampaignFile::from_toml(&filled).unwrap_or_else(|e| panic!("{name}: {e}"));
+        CampaignFile::from_toml(own).unwrap_or_else(|e| panic!("{name}, embedded: {e}"));
+        assert_eq!(template(name, true), Some(own));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Killed at any points (in a run, between its end and its line, in the middle of a line) and taken up each time: each cell was
+    /// measured exactly as often as was asked, no run counts twice, and a kill costs one run at the most.
+    #[test]
+    fn killed_anywhere_nothing_is_lost_and_one_run_at_most_is_made_again(
+        kills in proptest::collection::vec(0u32..40, 0..12),
+        order in prop::sample::select(vec!["random", "by-subject", "abba", "as-written"]),
+        is_adaptive: bool,
+    ) {
+        let repeat = if is_adaptive { "{ at_least = 3, at_most = 5, until_wide = 0.02 }" } else { "{ at_least = 3 }" };
+        let f = file(order, repeat);
+        let outside = Rc::new(RefCell::new(Outside { spread: 1.5, ..Outside::default() }));
+        let mut killed = 0;
+        let mut plan = kills.into_iter();
+        let state = loop {
+            let kill_in = plan.next();
+            { let mut o = outside.borrow_mut(); o.kill_in = kill_in; o.is_dead = false; }
+            match session(&f, &outside) {
+                (Ok(end), state) => { prop_assert_eq!(end, CampaignEnd::Complete); break state; }
+                (Err(_), _) => killed += 1,
+            }
+        };
+        let (_, undisturbed) = whole(&f, 1.5);
+        for ((cell, one), other) in expand(&f).unwrap().iter().zip(&state.cells).zip(&undisturbed.cells) {
+            prop_assert_eq!(one.runs.len(), other.runs.len());
+            prop_assert_eq!(one.runs.len() as u32, one.wanted);
+            let mut names: Vec<&str> = one.runs.iter().map(|r| r.run.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            prop_assert_eq!(names.len(), one.runs.len());
+            let repeats: Vec<u32> = one.runs.iter().map(|r| r.repeat).collect();
+            prop_assert_eq!(repeats, (0..one.wanted).collect::<Vec<_>>(), "{}", &cell.key);
+        }
+        let o = outside.borrow();
+        let (made, counted) = (o.begun.values().sum::<u32>(), state.done_runs());
+        prop_assert!(made - counted <= killed, "{} made, {} count, {} kills", made, counted, killed);
+    }
+}
+
+#[test]
+fn zz_write_schema() {
+    let mut schema = schemars::schema_for!(CampaignFile);
+    schema.insert("title".into(), "Plimsoll campaign, version 1 (written as TOML)".into());
+    std::fs::write("/tmp/k-campaign.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n")
+        .unwrap();
+    let mut schema = schemars::schema_for!(plimsoll_model::Plan);
+    schema.insert("title".into(), "Plimsoll plan, version 1 (written as TOML)".into());
+    std::fs::write("/tmp/k-plan.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
+}

@@ -1,0 +1,111 @@
+//! `plimsoll campaign`: a matrix of subjects and workloads from one file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use plimsoll_model::units::Span;
+
+pub const CAMPAIGN_EXAMPLES: &str = "\
+Examples:
+  plimsoll campaign new object-tiers -o tiers.toml
+  plimsoll campaign new object-tiers --embedded -o small.toml
+  plimsoll campaign run small.toml --dry-run
+  plimsoll campaign run tiers.toml --budget 2h
+  plimsoll campaign status tiers.toml
+  plimsoll campaign resume tiers.toml
+
+A campaign measures every workload of its file on every subject, cell by cell, and
+repeats each cell. Each run is kept as any other, with the labels `campaign`,
+`subject`, `workload` and `repeat`. What was done is in a ledger beside the runs
+(campaigns/NAME): killed at any moment, `resume` goes on with the next run.
+
+Exit codes: 0 every cell has valid runs; 3 a cell has none; 5 cells are missing
+(budget, or a subject that could not be measured); 2 nothing was measured.";
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum CampaignCommand {
+    /// Write a campaign file to start from
+    New(NewCampaignArgs),
+    /// Show what a campaign takes, then measure it
+    Run(RunCampaignArgs),
+    /// Show what is done, what is to go, and the table so far
+    Status(StatusCampaignArgs),
+    /// Go on with a campaign that was interrupted or killed
+    Resume(ResumeCampaignArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct NewCampaignArgs {
+    /// object-tiers, cluster-speed, block-tiers or disks
+    #[arg(value_name = "TEMPLATE", value_parser = ["object-tiers", "cluster-speed", "block-tiers", "disks"])]
+    pub template: String,
+    /// File to write; it must not exist [default: standard output]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A small one that runs on this machine, with plimsoll's own servers, simulated targets or files
+    #[arg(long)]
+    pub embedded: bool,
+}
+
+/// What `run` and `resume` have in common.
+#[derive(Debug, Clone, Args)]
+pub struct CampaignArgs {
+    /// Run the commands, and let the data be destroyed, that the file names; without it they are only shown
+    #[arg(long)]
+    pub allow_hooks: bool,
+    /// Time at work in all, in place of the file's `budget.time`
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    #[command(flatten)]
+    pub form: CampaignForm,
+}
+
+/// What is printed at the end, and where it is kept.
+#[derive(Debug, Clone, Args)]
+pub struct CampaignForm {
+    /// Print the table and all that is in it as JSON
+    #[arg(long, group = "campaign_form")]
+    pub json: bool,
+    /// Print the table as Markdown
+    #[arg(long, group = "campaign_form")]
+    pub markdown: bool,
+    /// Nothing on stderr but errors
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
+    pub runs_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RunCampaignArgs {
+    /// Campaign file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Show what would be done, and exit
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub with: CampaignArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ResumeCampaignArgs {
+    /// Campaign file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Take the file as it is now: what was measured of cells that it has otherwise is set aside, and they are measured again
+    #[arg(long)]
+    pub accept_changes: bool,
+    #[command(flatten)]
+    pub with: CampaignArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StatusCampaignArgs {
+    /// Campaign file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub form: CampaignForm,
+}

@@ -1,0 +1,297 @@
+//! What a campaign has done by others: its cells by runs, its subjects' commands by a shell, and a word for whoever watches.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use plimsoll_campaign::ledger::{now, text_hash};
+use plimsoll_campaign::{
+    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookOf,
+    HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
+};
+use plimsoll_model::Plan;
+use plimsoll_model::text::clean;
+use plimsoll_run::{Finished, Options, RunError};
+use plimsoll_setup::FindErrands;
+use plimsoll_store::{LoadOptions, RunDir, StoreError};
+use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
+
+use super::campaign::CampaignForm;
+use super::campaign_words as words;
+use crate::args::OutputArgs;
+use crate::fault::Fault;
+use crate::progress::Progress;
+use crate::{fleet_use, measure, output, runs_dir, signals};
+
+/// Below this a run could not be recorded to its end.
+const LEAST_FREE: u64 = 64 << 20;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub struct Carrier {
+    name: String,
+    file: PathBuf,
+    hash: String,
+    is_edit_told: bool,
+    hooks_log: PathBuf,
+    hook_limits: Vec<(String, Duration)>,
+    out: OutputArgs,
+    root: PathBuf,
+}
+
+impl Carrier {
+    pub fn new(c: &Campaigned, file: &Path, text: &str, form: &CampaignForm) -> Self {
+        let out = OutputArgs { quiet: form.quiet, runs_dir: form.runs_dir.clone(), ..OutputArgs::default() };
+        Self {
+            name: c.file.name.clone(),
+            file: file.to_owned(),
+            hash: text_hash(text),
+            is_edit_told: false,
+            hooks_log: c.dir.hooks_log(),
+            hook_limits: c.file.subjects.iter().map(|s| (s.name.clone(), s.hook_limit.0)).collect(),
+            root: runs_dir::root(out.runs_dir.as_deref()),
+            out,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.out.quiet {
+            output::tell(format_args!("plimsoll: {text}"));
+        }
+    }
+
+    /// The plan of a run; that of the file benchmark is made where its directory is.
+    fn plan(&self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> Result<Plan, Fault> {
+        match &cell.work {
+            CellWork::Files(f) => file_plan(cell, f, under.repeat, fresh),
+            CellWork::Stage(_) | CellWork::Controller(_) => {
+                cell.plan(under.repeat, fresh).ok_or_else(|| Fault::bug("a cell without a target was begun"))
+            }
+        }
+    }
+
+    fn run(
+        &self,
+        cell: &CampaignCell,
+        under: &UnderWay,
+        fresh: u64,
+    ) -> Result<Result<Finished, RunError>, Fault> {
+        let plan = self.plan(cell, under, fresh)?;
+        let options = Options {
+            run_dir: Some(self.root.join(&under.run)),
+            ..measure::options(
+                &self.out,
+                format!("plimsoll run {}/plan.toml", self.root.join(&under.run).display()),
+            )?
+        };
+        let plan = fleet_use::for_each(fleet_use::with_losses(&plan))?;
+        let progress = Progress::new(self.out.quiet);
+        let finished = plimsoll_run::execute(&plan, &options, |event| progress.show(&event));
+        progress.finish();
+        Ok(finished)
+    }
+
+    /// Out of a run directory: what it says, and what it asked of the storage.
+    fn read(&self, dir: &RunDir, repeat: u32, exit: Option<u8>) -> Result<CellRun, StoreError> {
+        let summary = dir.summary()?;
+        let exit = exit.unwrap_or_else(|| plimsoll_judge::exit_code(&summary, false));
+        let data = dir.load(&LoadOptions::step(1_000_000_000))?;
+        let (bytes, requests) = asked(&data);
+        let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
+        let is_virtual =
+            data.plan.targets.values().all(|t| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)));
+        let (bytes, requests) = if is_virtual { (0, 0) } else { (bytes, requests) };
+        Ok(CellRun {
+            took_s: last_ns as f64 / 1e9,
+            bytes,
+            requests,
+            ..CellRun::of_summary(&summary, repeat, exit)
+        })
+    }
+
+    fn ended(&self, under: &UnderWay, finished: &Finished, took: Duration) -> CellEnd {
+        if finished.exit_code == 130 {
+            return CellEnd::Interrupted;
+        }
+        let dir = RunDir::open(&finished.path);
+        match dir.and_then(|dir| self.read(&dir, under.repeat, Some(finished.exit_code))) {
+            Ok(run) => CellEnd::Measured(Box::new(CellRun {
+                run: finished.id.clone(),
+                took_s: took.as_secs_f64(),
+                left: finished.left.clone(),
+                ..run
+            })),
+            Err(e) if e.is_no_space() => CellEnd::Hopeless(Fault::from(e).to_string()),
+            Err(e) => CellEnd::Failed(one_line(&Fault::from(e))),
+        }
+    }
+
+    /// What a run that was cut left goes, as far as that can be done.
+    fn clean_up(&self, dir: &RunDir) -> Result<Vec<String>, Fault> {
+        let interrupt = signals::interrupt();
+        let fleet = fleet_use::fleet()?;
+        let (id, mut cleaners) = (dir.id(), None);
+        let mut find = |plan: &Plan, mark: &str| {
+            let Some(fleet) = &fleet else { return Ok(None) };
+            if cleaners.is_none() {
+                cleaners = Some(fleet.cleaners(&id, plan, &interrupt)?);
+            }
+            Ok(cleaners.as_ref().map(|agents| agents.errands(mark)))
+        };
+        let by = (fleet_use::claim_by(), &mut find as &mut FindErrands<'_>);
+        let progress = Progress::new(self.out.quiet);
+        let left = plimsoll_setup::cleanup_by(dir.path(), &[], interrupt.clone(), by, |e| progress.show(&e));
+        progress.finish();
+        Ok(left?)
+    }
+}
+
+fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Result<Plan, Fault> {
+    let directory = PathBuf::from(&f.directory);
+    let host = Host::of(&directory)?;
+    let threads = f.threads.unwrap_or(host.cpus).max(1);
+    let options = FileBenchOptions {
+        directory,
+        runs: 1,
+        size_bytes: Some(f.file_bytes.saturating_mul(u64::from(threads))),
+        threads: Some(threads),
+        iops_duration: f.iops_duration.0,
+        original: Original::default(),
+        seed: cell.run_seed(repeat, fresh),
+    };
+    let mut plan = filebench::plan(&options, &host)?.plan;
+    plan.name = Some(cell.title());
+    // What the benchmark says of itself (what became of the cache) stands before what the file says.
+    for (name, value) in cell.run_labels(repeat) {
+        plan.labels.entry(name).or_insert(value);
+    }
+    plan.validate()?;
+    Ok(plan)
+}
+
+/// A fault in a line, with its remedy.
+fn one_line(fault: &Fault) -> String {
+    let text = if fault.remedy.is_empty() {
+        fault.what.clone()
+    } else {
+        format!("{}. {}", fault.what, fault.remedy)
+    };
+    clean(&text).into_owned()
+}
+
+impl CampaignCarrier for Carrier {
+    fn new_run(&mut self) -> String {
+        loop {
+            let id = plimsoll_store::rundir::new_id();
+            if !self.root.join(&id).exists() {
+                return id;
+            }
+        }
+    }
+
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd {
+        if let Some(free) = plimsoll_setup::block::free_bytes(&self.root).filter(|free| *free < LEAST_FREE) {
+            return CellEnd::Hopeless(format!(
+                "{} has only {} MiB free, too little to record a run: free some space",
+                self.root.display(),
+                free >> 20
+            ));
+        }
+        let began = Instant::now();
+        match self.run(cell, under, fresh) {
+            Ok(Ok(finished)) => self.ended(under, &finished, began.elapsed()),
+            Ok(Err(RunError::Interrupted)) => CellEnd::Interrupted,
+            Ok(Err(RunError::Store(e))) if e.is_no_space() => CellEnd::Hopeless(one_line(&Fault::from(e))),
+            Ok(Err(e)) => CellEnd::Failed(one_line(&Fault::from(e))),
+            Err(_) if self.is_interrupted() => CellEnd::Interrupted,
+            Err(fault) => CellEnd::Failed(one_line(&fault)),
+        }
+    }
+
+    fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
+        let path = self.root.join(&under.run);
+        let Ok(dir) = RunDir::open(&path) else { return LeftRun::Cut("it had not begun".into()) };
+        let is_done = dir.sealed().ok().flatten().is_some_and(|s| s.end == "done");
+        if is_done
+            && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
+            && let Ok(run) = self.read(&dir, under.repeat, None)
+        {
+            return LeftRun::Whole(Box::new(run));
+        }
+        match self.clean_up(&dir) {
+            Ok(left) if left.is_empty() => LeftRun::Cut("what it had made is removed".into()),
+            Ok(left) => LeftRun::Cut(format!(
+                "left behind: {}; `plimsoll cleanup {}` tries again",
+                left.join("; "),
+                under.run
+            )),
+            Err(e) => LeftRun::Cut(format!(
+                "not cleaned up: {}; `plimsoll cleanup {}` tries again",
+                one_line(&e),
+                under.run
+            )),
+        }
+    }
+
+    fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
+        let limit = self
+            .hook_limits
+            .iter()
+            .find(|(n, _)| *n == subject.name)
+            .map_or(Duration::from_secs(60), |l| l.1);
+        let of = HookOf { campaign: &self.name, subject: &subject.name, when: when.name() };
+        let began = Instant::now();
+        // What comes after a subject is done even where somebody wants an end: once asked for, only its limit ends it.
+        let is_before = when == HookTime::Before;
+        let done =
+            run_hook(command, of, limit, &self.hooks_log, || is_before && signals::was_asked_to_stop());
+        (began.elapsed().as_secs_f64(), done.err().map(|p| clean(&p).into_owned()))
+    }
+
+    fn rest(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.is_interrupted() && Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        signals::was_asked_to_stop()
+    }
+
+    fn now(&self) -> String {
+        now()
+    }
+
+    fn edited(&mut self) -> Option<String> {
+        if self.is_edit_told {
+            return None;
+        }
+        let is_same = std::fs::read_to_string(&self.file).is_ok_and(|text| text_hash(&text) == self.hash);
+        self.is_edit_told = !is_same;
+        self.is_edit_told.then(|| {
+            format!(
+                "{} was edited or is gone: this session goes on with the file as it was; `plimsoll campaign status` names what is different",
+                self.file.display()
+            )
+        })
+    }
+
+    fn tell(&mut self, told: &CampaignTold<'_>) {
+        match told {
+            CampaignTold::Begins(cell, repeat, state) => self.say(&words::begins(cell, *repeat, state)),
+            CampaignTold::Ended(cell, run, state) => {
+                self.say(&words::ended_run(cell, run, state));
+                if !run.left.is_empty() {
+                    output::tell(format_args!("plimsoll: left behind: {}", clean(&run.left.join("; "))));
+                }
+            }
+            CampaignTold::Failed(what, why) => {
+                output::tell(format_args!("plimsoll: {} {}", clean(what), clean(why)))
+            }
+            CampaignTold::Hook(subject, when, command) => {
+                self.say(&format!("{}, {}: {}", clean(&subject.name), when.name(), clean(command)));
+            }
+            CampaignTold::Said(text) => output::tell(format_args!("plimsoll: {}", clean(text))),
+        }
+    }
+}

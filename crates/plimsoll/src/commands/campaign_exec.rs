@@ -1,0 +1,351 @@
+//! What `plimsoll campaign` does.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_campaign::ledger::{LEDGER_FORMAT, file_entry, now, text_hash};
+use plimsoll_campaign::{
+    CampaignEnd, CampaignError, CampaignFile, CampaignLedger, CampaignResult, CampaignSession, CampaignState,
+    Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, forecast,
+    read_campaign, template,
+};
+use plimsoll_model::text::clean;
+
+use super::campaign::{
+    CampaignArgs, CampaignCommand, CampaignForm, NewCampaignArgs, ResumeCampaignArgs, RunCampaignArgs,
+    StatusCampaignArgs,
+};
+use super::campaign_carrier::Carrier;
+use super::campaign_words as words;
+use super::plan_file::read_text;
+use crate::fault::{Exit, Fault};
+use crate::{fleet_use, output, runs_dir, signals};
+
+impl From<CampaignError> for Fault {
+    fn from(e: CampaignError) -> Self {
+        Fault::input(clean(&format!("{}: {}", e.place, e.problem)), e.remedy)
+    }
+}
+
+impl From<LedgerError> for Fault {
+    fn from(e: LedgerError) -> Self {
+        Fault::input(e.to_string(), e.remedy())
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(e: ReadError) -> Self {
+        match e {
+            ReadError::File(e) => e.into(),
+            ReadError::Ledger(e) => e.into(),
+            ReadError::Store(e) => e.into(),
+        }
+    }
+}
+
+pub fn campaign(c: &CampaignCommand) -> Result<Exit, Fault> {
+    match c {
+        CampaignCommand::New(a) => new(a),
+        CampaignCommand::Run(a) => run(a),
+        CampaignCommand::Status(a) => status(a),
+        CampaignCommand::Resume(a) => resume(a),
+    }
+}
+
+fn new(a: &NewCampaignArgs) -> Result<Exit, Fault> {
+    let text = template(&a.template, a.embedded).expect("clap knows the templates");
+    let Some(file) = &a.output else { return output::print(text).map(|()| Exit::Valid) };
+    let cannot = |e: std::io::Error| {
+        let remedy = "Choose another file: one that is there is never overwritten.";
+        Fault::input(format!("{} cannot be written: {e}", file.display()), remedy)
+    };
+    let mut made = std::fs::File::create_new(file).map_err(cannot)?;
+    made.write_all(text.as_bytes()).map_err(cannot)?;
+    let next = match text
+        .lines()
+        .filter(|l| !l.starts_with('#') && l.contains(plimsoll_campaign::FILL_IN))
+        .count()
+    {
+        0 => String::new(),
+        n => format!("{n} lines say {}: write there what is yours; ", plimsoll_campaign::FILL_IN),
+    };
+    let name = file.display();
+    output::tell(format_args!("plimsoll: {next}then: plimsoll campaign run {name} --dry-run"));
+    Ok(Exit::Valid)
+}
+
+/// The file with the flags laid over it, and all that is known of it.
+fn read(
+    file: &Path,
+    budget: Option<plimsoll_model::units::Span>,
+    form: &CampaignForm,
+) -> Result<(String, Campaigned), Fault> {
+    let text = read_text(file, "the campaign")?;
+    let beside = file.parent().unwrap_or(Path::new("."));
+    let mut c = read_campaign(&text, beside, &runs_dir::root(form.runs_dir.as_deref()))?;
+    if budget.is_some() {
+        c.file.budget.time = budget;
+    }
+    for run in &c.strangers {
+        output::tell(format_args!(
+            "plimsoll: run {} fits no cell of its subject, and is left out",
+            clean(run)
+        ));
+    }
+    Ok((text, c))
+}
+
+fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
+    let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    if !a.dry_run && c.dir.is_begun() {
+        return Err(already(&c, &a.file));
+    }
+    tell_plan(&c, a.dry_run, &a.with)?;
+    if a.dry_run {
+        possible(&c)?;
+        return Ok(Exit::Valid);
+    }
+    allowed(&c.file, &a.with)?;
+    possible(&c)?;
+    begin(&c, &text, &a.file, &a.with, false)
+}
+
+fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
+    let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    if !c.dir.is_begun() {
+        let remedy = format!("Begin it with: plimsoll campaign run {}", a.file.display());
+        return Err(Fault::input(format!("campaign '{}' was not begun here", c.file.name), remedy));
+    }
+    let changes = changes(&c, &text);
+    if !changes.is_empty() && !a.accept_changes {
+        let lines = changes.lines().join("\n    ");
+        return Err(Fault::input(
+            format!("the file is not as it was when the campaign was begun:\n    {}", clean_lines(&lines)),
+            "Put it back; or go on with --accept-changes: cells that are as they were keep their runs, the others are measured again.",
+        ));
+    }
+    tell_plan(&c, false, &a.with)?;
+    allowed(&c.file, &a.with)?;
+    possible(&c)?;
+    begin(&c, &text, &a.file, &a.with, true)
+}
+
+/// Line ends are ours.
+fn clean_lines(text: &str) -> String {
+    text.lines().map(|l| clean(l).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn status(a: &StatusCampaignArgs) -> Result<Exit, Fault> {
+    let (text, c) = read(&a.file, None, &a.form)?;
+    if !a.form.json && !a.form.markdown {
+        for line in changes(&c, &text).lines() {
+            output::tell(format_args!("plimsoll: the file was edited: {}", clean(&line)));
+        }
+        output::print(&words::status(&c))?;
+    }
+    show(&c.result(), &a.form)?;
+    Ok(Exit::Valid)
+}
+
+fn already(c: &Campaigned, file: &Path) -> Fault {
+    let name = &c.file.name;
+    let what = format!("campaign '{name}' was begun here before ({})", c.dir.path().display());
+    let remedy = match c.state.to_go() {
+        0 => "It is complete: `plimsoll campaign status` shows it. To measure it again, give it another name in the file.".to_owned(),
+        n => format!(
+            "{n} runs are to go: plimsoll campaign resume {}. To begin anew, give it another name in the file.",
+            file.display()
+        ),
+    };
+    Fault::input(what, remedy)
+}
+
+/// What the file says otherwise than when it was taken last.
+fn changes(c: &Campaigned, text: &str) -> FileDifference {
+    let taken = c.entries.iter().rev().find_map(|e| match e {
+        LedgerEntry::File { hash, cells, .. } => Some((hash, cells)),
+        _ => None,
+    });
+    let Some((hash, cells)) = taken else { return FileDifference::default() };
+    if *hash == text_hash(text) {
+        return FileDifference::default();
+    }
+    let difference = FileDifference::of(cells, &c.cells);
+    let copy = c.dir.copy().filter(|copy| text_hash(copy) == *hash);
+    match copy.and_then(|copy| CampaignFile::from_toml(&copy).ok()) {
+        Some(old) => {
+            CampaignFile::from_toml(text).map_or(difference.clone(), |new| difference.with_places(&old, &new))
+        }
+        None => difference,
+    }
+}
+
+/// What will be done, before it is.
+fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Result<(), Fault> {
+    let text = words::plan(c);
+    if is_dry {
+        return output::print(&text);
+    }
+    // What is refused below is shown, however quiet it is to be.
+    if !a.form.quiet || (!a.allow_hooks && !c.file.dangers().is_empty()) {
+        output::tell_whole(&text);
+    }
+    Ok(())
+}
+
+/// Commands and devices are taken only where somebody has seen them and says so.
+fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
+    if a.allow_hooks || file.dangers().is_empty() {
+        return Ok(());
+    }
+    Err(Fault::input(
+        "the file has commands that would be run, or devices whose data would be destroyed (shown above)",
+        "Look at them; if they are what you want, add --allow-hooks.",
+    ))
+}
+
+/// A budget that is too small for every cell once is said before anything is measured.
+fn possible(c: &Campaigned) -> Result<(), Fault> {
+    let lacking = forecast::unbounded(&c.file, &c.cells, &c.state);
+    if let Some(cell) = lacking.first() {
+        return Err(Fault::input(
+            format!(
+                "budget: bytes and requests cannot be bounded, because nobody knows what a run of {} cells takes (the first: {})",
+                lacking.len(),
+                clean(&cell.key)
+            ),
+            "Write what the subject promises (promised = { ops_per_s = ..., bytes_per_s = ... }), give the workload a pacing, or bound the time instead.",
+        ));
+    }
+    let once = forecast::one_each(&c.file, &c.cells, &c.state);
+    match forecast::beyond(&c.file, &c.state.spent, &once) {
+        Some(what) if c.state.to_go() > 0 => Err(Fault::input(
+            format!(
+                "the budget ({what}) is too small to measure each cell once: that takes {}",
+                words::amounts(&once)
+            ),
+            "Raise it, or leave out cells.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: bool) -> Result<Exit, Fault> {
+    let mut ledger = c.dir.take()?;
+    // Another process may have had it between the first look and now.
+    let entries = c.dir.read()?;
+    if !is_resumed && !entries.is_empty() {
+        return Err(already(c, path));
+    }
+    // One that is not up is told before anything is begun.
+    fleet_use::fleet()?;
+    note_opening(&mut ledger, c, text, &entries)?;
+    let mut state = CampaignState::of(&c.file, &c.cells, &c.dir.read()?);
+    for (i, cell) in c.cells.iter().enumerate().filter(|(_, cell)| cell.target.is_none()) {
+        debug_assert_eq!(cell.key, c.cells[i].key);
+        state.bring(i, c.state.cells[i].runs.clone());
+    }
+    signals::install(signals::ProcessRole::Run);
+    let carrier = Carrier::new(c, path, text, &a.form);
+    let mut session = CampaignSession::new(&c.file, &c.cells, state, ledger, carrier);
+    let end = session.run().map_err(|e| {
+        let mut fault = Fault::from(e);
+        fault.remedy += " What was measured until then is kept.";
+        fault
+    })?;
+    let result = plimsoll_campaign::result(&c.file, &c.cells, &session.state);
+    show(&result, &a.form)?;
+    ended(&end, &result, path)
+}
+
+/// The first lines of a session in the ledger: who took it up, and the file as it holds from now on.
+fn note_opening(
+    ledger: &mut CampaignLedger,
+    c: &Campaigned,
+    text: &str,
+    entries: &[LedgerEntry],
+) -> Result<(), LedgerError> {
+    let at = now();
+    if entries.is_empty() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let fresh = (now.as_nanos() as u64) % 1_000_000_000;
+        let begun = LedgerEntry::Begun {
+            format: LEDGER_FORMAT.into(),
+            name: c.file.name.clone(),
+            fresh,
+            at: at.clone(),
+        };
+        ledger.append(&begun)?;
+    }
+    ledger.append(&LedgerEntry::Opened { version: env!("CARGO_PKG_VERSION").into(), at: at.clone() })?;
+    let known = entries.iter().rev().find_map(|e| match e {
+        LedgerEntry::File { hash, .. } => Some(hash.clone()),
+        _ => None,
+    });
+    if known.as_deref() != Some(&text_hash(text)) {
+        // The copy first: an entry without its text could not say what was edited later.
+        ledger.keep_copy(text)?;
+        ledger.append(&file_entry(text, &c.cells, at))?;
+    }
+    Ok(())
+}
+
+fn show(result: &CampaignResult, form: &CampaignForm) -> Result<(), Fault> {
+    if form.json {
+        let json = serde_json::to_string_pretty(result).expect("plain data is always JSON");
+        return output::print(&(json + "\n"));
+    }
+    output::print(&words::table(result, form.markdown))
+}
+
+/// How the session ended: the exit code, and what to do about what is missing.
+fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit, Fault> {
+    let again = format!("plimsoll campaign resume {}", path.display());
+    let fault = |what: String, remedy: String, exit: Exit| Err(Fault { what, remedy, exit });
+    match end {
+        CampaignEnd::Complete => {}
+        CampaignEnd::Interrupted => {
+            let what = format!("interrupted: {} runs are to go", result.to_go);
+            return fault(what, format!("Go on with: {again}"), Exit::Interrupted);
+        }
+        CampaignEnd::Budget(what) => {
+            let what = format!("the budget is used up ({what}); {} runs are to go", result.to_go);
+            return fault(
+                what,
+                format!("Go on with a larger one: {again} --budget TIME, or edit the file."),
+                Exit::Undetermined,
+            );
+        }
+        CampaignEnd::Stuck(why) => {
+            let measured = result.rows.iter().any(|r| !r.runs.is_empty() || !r.void.is_empty());
+            let exit = if measured { Exit::Undetermined } else { Exit::Input };
+            return fault(
+                stuck(why),
+                format!("What was measured is kept. When that is put right: {again}"),
+                exit,
+            );
+        }
+        CampaignEnd::Hopeless(why) => {
+            return fault(
+                clean(why).into_owned(),
+                format!("What was measured is kept. When that is put right: {again}"),
+                Exit::Input,
+            );
+        }
+    }
+    let damaged = result.rows.iter().flat_map(|r| &r.void).any(|v| v.codes.iter().any(|c| c == "V02"));
+    let without = result.rows.iter().filter(|r| r.ops_per_s.is_none()).count();
+    Ok(match () {
+        () if damaged => Exit::Damaged,
+        () if without > 0 => Exit::Invalid,
+        () => Exit::Valid,
+    })
+}
+
+fn stuck(why: &BTreeMap<String, String>) -> String {
+    let lines: Vec<String> =
+        why.iter().map(|(what, why)| clean(&format!("{what}: {why}")).into_owned()).collect();
+    format!("not measured:\n    {}", lines.join("\n    "))
+}
