@@ -39,7 +39,7 @@ impl AdminStore {
     pub fn of(access: &Access, endpoint: &Endpoint) -> Result<Self, SetupError> {
         let setup = AdminSetup {
             endpoint: endpoint.clone(),
-            credentials: access.credentials.clone(),
+            keys: access.keys.clone(),
             region: access.region.clone(),
             bucket: access.target.bucket.clone(),
             virtual_host: access.target.addressing == Addressing::VirtualHost,
