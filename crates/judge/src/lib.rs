@@ -16,6 +16,7 @@ mod client_stops;
 mod closed;
 mod cycles;
 pub mod exit;
+mod expired;
 mod holds;
 mod law;
 mod line;

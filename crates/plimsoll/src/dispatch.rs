@@ -9,10 +9,11 @@ use crate::commands::{
 };
 use crate::fault::{Exit, Fault};
 use crate::fleet_use;
-use crate::measure::{planned, resume};
+use crate::measure::{note_identity, planned, resume};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
+    note_identity(cli.identity);
     let exit = carry_out(cli, context);
     fleet_use::release();
     exit

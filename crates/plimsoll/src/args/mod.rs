@@ -10,7 +10,7 @@ pub mod storage;
 
 pub use block::{BlockArgs, BlockPattern};
 pub use context::ArgsContext;
-pub use fleet::FleetArgs;
+pub use fleet::{FleetArgs, IdentityArgs};
 pub use load::LoadArgs;
 pub use prepared::PreparedArgs;
 pub use run::{AboutArgs, OutputArgs, RunArgs};

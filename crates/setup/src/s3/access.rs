@@ -34,6 +34,13 @@ pub struct Access {
     pub target: S3Target,
 }
 
+impl Access {
+    /// What a report says of the keys; none where they are such as do not expire.
+    pub fn keys_in_words(&self) -> Option<String> {
+        self.held.as_ref().filter(|h| h.expires_unix_s().is_some()).map(|h| h.in_words())
+    }
+}
+
 /// Keys for a target that somebody sent, to be used instead of what this machine has.
 #[derive(Debug, Clone)]
 pub struct GivenKeys {

@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What is waited at the most, and at the least, before new keys are asked for again.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_millis(500));
 
+/// What a worker's end says of keys that expired begins with it; a judgement finds it there.
+pub const EXPIRED_KEYS: &str = "expired credentials";
+
 /// Keys, with all that is known of them.
 #[derive(Debug)]
 pub struct HeldKeys {
