@@ -119,8 +119,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "POST":
             return self.sts()
         if self.path == "/latest/api/token":
-            seconds = self.headers.get("x-aws-ec2-metadata-token-ttl-seconds")
-            return self.say(200 if self.command == "PUT" and seconds == "21600" else 400, "imds-session-of-the-test")
+            seconds = int(self.headers.get("x-aws-ec2-metadata-token-ttl-seconds", 0))
+            return self.say(200 if self.command == "PUT" and 0 < seconds <= 21600 else 400, "imds-session-of-the-test")
         if self.path.startswith("/latest/"):
             return self.instance()
         names = ("AccessKeyId", "SecretAccessKey", "Token", "Expiration")
