@@ -36,8 +36,8 @@ pacing = {pacing}
 class Fleet:
     """A fleet that is up, with so many agents, each on CPUs of its own where these are given."""
 
-    def __init__(self, agents, directory, cpu=None, keeper_cpu=None):
-        self.directory, self.cpu, self.keeper_cpu, self.wanted = directory, cpu, keeper_cpu, agents
+    def __init__(self, agents, directory, cpu=None, keeper_cpu=None, patience=60):
+        self.directory, self.cpu, self.keeper_cpu, self.wanted, self.patience = directory, cpu, keeper_cpu, agents, patience
         self.env = os.environ | KEYS | {"XDG_RUNTIME_DIR": str(directory), "PLIMSOLL_RUNS": str(directory / "runs")}
         self.agents = []
 
@@ -59,7 +59,7 @@ class Fleet:
             line = pinned(self.cpu, *line) if self.cpu else list(map(str, line))
             with open(log, "w") as out:
                 self.agents.append(subprocess.Popen(line, env=self.env | {"PLIMSOLL_JOIN": token}, stdout=out, stderr=out))
-        end = time.monotonic() + 60
+        end = time.monotonic() + self.patience
         while not all("waits for orders" in log.read_text() for log in logs):
             if time.monotonic() > end:
                 raise SystemExit(f"not all agents came: {[log.read_text() for log in logs]}")
@@ -151,8 +151,64 @@ def tier(seconds):
             server.wait()
 
 
-def crowd(agents):
+def crowd(agents, seconds):
+    """So many agents, each a process with a connection of its own, on the null target at 10 op/s: who joins, when the first op is sent, what
+    the conductor takes, and whether its record is what each of them kept, histograms included."""
     subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-bus", "--example", "crowd", "--", str(agents)], cwd=ROOT, check=True)
+    plan = PLAN.format(warmup="0s", concurrency=agents, seconds=seconds, pacing=f'{{ constant = "{10 * agents}/s" }}')
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as base, Fleet(agents, Path(base), patience=600) as fleet:
+        print(f"{agents} agents, each a process of its own, joined in {time.monotonic() - began:.1f} s (their starts included)", flush=True)
+        file = Path(base) / "plan.toml"
+        file.write_text(plan)
+        line = [PLIMSOLL, "run", file, "--json", "--quiet", "--runs-dir", Path(base) / "runs", "--fleet"]
+        begun, took, resident = time.time(), {}, {}
+        with open(Path(base) / "out", "w+") as out:
+            conductor = subprocess.Popen([str(x) for x in line], env=fleet.env, stdout=out)
+            most = 0
+            while conductor.poll() is None:
+                try:
+                    status = Path(f"/proc/{conductor.pid}/status").read_text()
+                    most = max([most, *(int(n) for n in re.findall(r"VmHWM:\s+(\d+) kB", status))])
+                    resident[time.time()] = max(int(n) for n in re.findall(r"VmRSS:\s+(\d+) kB", status))
+                    fields = Path(f"/proc/{conductor.pid}/stat").read_text().rsplit(")", 1)[1].split()
+                    took[time.time()] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                except (FileNotFoundError, ProcessLookupError, ValueError):
+                    pass
+                time.sleep(0.25)
+            out.seek(0)
+            summary = json.load(out)
+        print(f"exit {conductor.returncode}, {time.time() - begun:.1f} s in all; {summary['verdict'].splitlines()[0]}")
+        [run] = (Path(base) / "runs").iterdir()
+        env = json.loads((run / "env.json").read_text())["environment"]
+        at = datetime.datetime.fromisoformat(env["started_at"].replace("Z", "+00:00")).timestamp()
+        spans = json.loads((run / "analysis.json").read_text())["spans"]
+        first, last = at + spans[0]["start_s"], at + spans[-1]["end_s"]
+        under_load = [(t, cpu) for t, cpu in took.items() if first <= t <= last]
+        share = (under_load[-1][1] - under_load[0][1]) / (under_load[-1][0] - under_load[0][0])
+        print(f"from the command to the first op {first - begun:.2f} s; conductor under load {share:.2f} cores, "
+              f"{max([m for t, m in resident.items() if t <= last]) / 1024:.0f} MiB; {most / 1024:.0f} MiB at most, while it judges")
+        [w] = summary["workloads"]
+        skews = [abs(a["start_skew_ns"]) / 1e6 for a in summary["agents"]]
+        print(f"{w['ops_per_s']['value']:.1f} op/s of {10 * agents}; start skew median {statistics.median(skews):.2f}, most {max(skews):.2f} ms")
+        print(held_against_own_records(fleet, run, Path(base)))
+
+
+def held_against_own_records(fleet, run, base):
+    """Slice by slice of each agent: counts and histograms. A slice of before the start, in which nothing was done, is its own record's only."""
+    tally = lambda at: [json.loads(line) for line in fleet.call("fleet", "tally", at).stdout.splitlines()]  # noqa: E731
+    keyed = lambda ts: {(t["stage"], t["slice"]): t["digest"] for t in ts if t["started"] or t["ok"] or t["failed"]}  # noqa: E731
+    of_run, slices, ops, unlike = {}, 0, 0, []
+    for t in tally(run):
+        of_run.setdefault(t["agent"], []).append(t)
+        ops += t["ok"]
+    for i in range(fleet.wanted):
+        [own] = [d for d in (base / f"runs-{i}").rglob("frames") if d.is_file()]
+        kept, had = keyed(tally(own.parent)), keyed(of_run.get(f"lg-{i}", []))
+        slices += len(kept)
+        unlike += [f"lg-{i} {key}" for key in kept.keys() | had.keys() if kept.get(key) != had.get(key)]
+    return (f"{slices} slices, {ops} ops in the record of the run; not as the agent's own record has them: {len(unlike)}"
+            + (f", the first {unlike[:3]}" if unlike else ""))
 
 
 def main():
@@ -170,7 +226,7 @@ def main():
     if "tier" in parts:
         tier(40)
     if "crowd" in parts:
-        crowd(args.crowd)
+        crowd(args.crowd, 30)
 
 
 if __name__ == "__main__":

@@ -361,6 +361,32 @@ def plimsoll(runs):
 
 
 @pytest.fixture
+def state(tmp_path):
+    """The environment in which this test's fleets keep their state: nobody else's."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    return {"XDG_RUNTIME_DIR": str(state)}
+
+
+@pytest.fixture
+def home(state):
+    """Where that is."""
+    return Path(state["XDG_RUNTIME_DIR"])
+
+
+@pytest.fixture
+def fleet(plimsoll, state, home):
+    """`plimsoll fleet ...`; what is up at the end is taken down."""
+
+    def call(command, *flags, env=None, **more):
+        return plimsoll("fleet", command, *flags, env=state | (env or {}), **more)
+
+    yield call
+    for up in home.glob("plimsoll/fleets/*"):
+        call("down", "--name", up.name, "--force")
+
+
+@pytest.fixture
 def background(runs):
     """Starts the binary and leaves it running; whatever is left is killed after the test."""
     started = []

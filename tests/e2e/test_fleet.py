@@ -40,13 +40,6 @@ class Agent:
 
 
 @pytest.fixture
-def state(tmp_path):
-    state = tmp_path / "state"
-    state.mkdir(mode=0o700)
-    return {"XDG_RUNTIME_DIR": str(state)}
-
-
-@pytest.fixture
 def fleet(plimsoll, state, embedded, tmp_path):
     """A fleet that is up, with agents by name; all of it is gone after the test."""
     up = plimsoll("fleet", "up", "--listen", "127.0.0.1:0", env=state, check=True)

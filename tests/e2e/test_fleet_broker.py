@@ -38,22 +38,6 @@ def broker(tmp_path):
 
 
 @pytest.fixture
-def home(tmp_path):
-    home = tmp_path / "state"
-    home.mkdir(mode=0o700)
-    return {"XDG_RUNTIME_DIR": str(home)}
-
-
-@pytest.fixture
-def fleet(plimsoll, home):
-    def call(command, *flags, env=None, **more):
-        return plimsoll("fleet", command, *flags, env=home | (env or {}), **more)
-
-    yield call
-    call("down", "--force")
-
-
-@pytest.fixture
 def agent(tmp_path):
     started = []
 
@@ -78,7 +62,7 @@ def findings(r):
     return {f["name"]: f["text"] for f in r.summary["findings"]}
 
 
-def test_with_files_of_credentials(binary, broker, fleet, agent, plimsoll, embedded, home, bucket_here, tmp_path):
+def test_with_files_of_credentials(binary, broker, fleet, agent, plimsoll, embedded, state, bucket_here, tmp_path):
     config, (conductor, user) = operator_config(tmp_path)
     there = broker(binary, config)
     up = fleet("up", "--nats", there.url, "--creds", str(conductor)).ok()
@@ -89,7 +73,7 @@ def test_with_files_of_credentials(binary, broker, fleet, agent, plimsoll, embed
     fleet("wait", "2").ok()
     text = fleet("status").ok().out
     assert "2 of 2 agents connected" in text and f"broker {there.url} (nats-server: v2" in text and "its owner's" in text, text
-    r = plimsoll("object", "put", *bucket_here.flags(), *LOAD, "--fleet", server=embedded, env=home, timeout=180)
+    r = plimsoll("object", "put", *bucket_here.flags(), *LOAD, "--fleet", server=embedded, env=state, timeout=180)
     assert there.url in findings(r)["broker_of_others"] and "without encryption" in findings(r)["broker_of_others"]
     assert r.workload("put")["outcomes"]["ok"] > 50
     twin = plimsoll("agent", "--name", "lg-1", "--creds", str(user), env={"PLIMSOLL_JOIN": token})
@@ -100,7 +84,7 @@ def test_with_files_of_credentials(binary, broker, fleet, agent, plimsoll, embed
 
 
 def test_with_passwords_and_keys_and_credentials_that_nobody_else_reads(
-    binary, broker, fleet, agent, plimsoll, embedded, home, bucket_here, tmp_path, runs
+    binary, broker, fleet, agent, plimsoll, embedded, state, bucket_here, tmp_path, runs
 ):
     """The spy hears all that is said in the account. The agents have no keys of the storage; what they are sent is in no message, file or
     log in clear."""
@@ -115,10 +99,10 @@ def test_with_passwords_and_keys_and_credentials_that_nobody_else_reads(
         agent(token, name, env={"NATS_NKEY": str(tmp_path / "agent.nk"), "AWS_CONFIG_FILE": "/dev/null"})
     fleet("wait", "2", env=me).ok()
     put = ["object", "put", *bucket_here.flags(), *LOAD, "--fleet"]
-    none = plimsoll(*put, server=embedded, env=home | me, timeout=180)
+    none = plimsoll(*put, server=embedded, env=state | me, timeout=180)
     assert none.code == 2 and "agent lg-1: no credentials" in none.err, none.err
     spy = Spy(there.port, "spy", "pass-of-spy")
-    r = plimsoll(*put, "--send-credentials", server=embedded, env=home | me, timeout=180)
+    r = plimsoll(*put, "--send-credentials", server=embedded, env=state | me, timeout=180)
     assert "credentials were sent to 2 agents" in r.err.lower(), r.err
     assert findings(r)["credentials_sent"] == "Credentials were sent to 2 agents, sealed to each."
     assert r.workload("put")["outcomes"]["ok"] > 50
@@ -134,14 +118,14 @@ def test_with_passwords_and_keys_and_credentials_that_nobody_else_reads(
     fleet("down", env=me).ok()
 
 
-def test_an_agent_may_refuse_credentials(broker, fleet, plimsoll, agent, embedded, home, bucket_here):
+def test_an_agent_may_refuse_credentials(broker, fleet, plimsoll, agent, embedded, state, bucket_here):
     token = re.search(PREFIX, fleet("up", "--listen", "127.0.0.1:0").ok().out)[0]
     agent(token, "lg-1", "--refuse-credentials", env=embedded.env())
     put = ["object", "put", *bucket_here.flags(), *LOAD, "--fleet"]
-    r = plimsoll(*put, "--send-credentials", server=embedded, env=home)
+    r = plimsoll(*put, "--send-credentials", server=embedded, env=state)
     assert r.code == 2 and "agent lg-1 takes no credentials" in r.err and "--refuse-credentials" in r.err, r.err
     assert json.loads(fleet("status", "--json").ok().out)["agents"][0]["takes_credentials"] is False
-    assert "credentials_sent" not in findings(plimsoll(*put, server=embedded, env=home, timeout=180))
+    assert "credentials_sent" not in findings(plimsoll(*put, server=embedded, env=state, timeout=180))
 
 
 def test_who_is_not_let_in_is_told(broker, fleet, tmp_path, binary):

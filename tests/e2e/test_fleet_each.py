@@ -2,7 +2,7 @@
 
 import json
 
-from test_fleet import fleet, measured, over, state, three  # noqa: F401
+from test_fleet import fleet, measured, over, three  # noqa: F401
 
 PUT = ["object", "put", "--size", "1KiB", "--warmup", "0s", "--json"]
 

@@ -1,13 +1,15 @@
 """Devices and files of several agents: what two of them share is found before anything is written."""
 
+import errno
 import os
 import subprocess
+import time
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 from conftest import wait_until
-from test_fleet import fleet, measured, over, state  # noqa: F401
+from test_fleet import fleet, measured, over  # noqa: F401
 
 BLOCK = ["--bs", "4KiB", "--pattern", "randwrite", "--runtime", "2s", "--json"]
 
@@ -132,6 +134,49 @@ def test_a_shared_device_is_written_in_ranges_that_are_apart(fleet, over, loop_d
         halves = [f.read(32 << 20), f.read(32 << 20)]
     for half in halves:
         assert any(half[: 4 << 20]) and not any(half[4 << 20 :]), "each begins at its own begin"
+
+
+def is_anybodys(device):
+    """Whether a file system, a RAID or another program could have the device now: what the kernel gives one at a time."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+        return True
+    except OSError as e:
+        assert e.errno == errno.EBUSY, e
+        return False
+
+
+def test_a_shared_device_is_held_by_another_agent_when_its_holder_is_killed(fleet, over, loop_device):  # noqa: F811
+    agents = {name: fleet(name, "--allow-device", loop_device) for name in ("a", "b", "c")}
+    written = Path(f"/sys/block/{os.path.basename(loop_device)}/stat")
+    before = written.read_text().split()[4]
+    results = []
+    load = ["--bs", "4KiB", "--pattern", "randwrite", "--rate", "60/s", "--jobs", "3", "--runtime", "9s", "--warmup", "0s", "--json"]
+    run = Thread(target=lambda: results.append(over(
+        "block", loop_device, *load, "--shared", "--destroy-data", loop_device, "--deadman", "2s", "--on-agent-loss", "continue")))
+    run.start()
+    try:
+        wait_until(lambda: written.read_text().split()[4] != before or results, 60, "load")
+        assert not results and not is_anybodys(loop_device), results
+        agents["a"].process.kill()
+        agents["a"].process.wait(20)
+        # Those who stand by look ten times a second.
+        wait_until(lambda: not is_anybodys(loop_device), 10, "another agent's claim")
+        free, last, last_write = [], "", time.monotonic()
+        while run.is_alive():
+            if is_anybodys(loop_device):
+                free.append(time.monotonic())
+            if (now := written.read_text().split()[4]) != last:
+                last, last_write = now, time.monotonic()
+            time.sleep(0.02)
+    finally:
+        run.join()
+    [r] = results
+    assert r.code in (0, 3, 5), r.err
+    assert all(at > last_write for at in free), f"under load, and anybody's: {[at - last_write for at in free]}"
+    assert f"holds {loop_device} from now on, in place of a" in r.err, r.err
+    assert {f["agent"] for f in r.summary["findings"] if "agent" in f and f["name"] == "agent_lost"} == {"a"}, r.summary["findings"]
+    assert is_anybodys(loop_device), "nobody has it after the run"
 
 
 def test_a_shared_image_that_is_not_there_is_refused(fleet, over, tmp_path):  # noqa: F811

@@ -16,26 +16,6 @@ from conftest import BIN, wait_until
 PREFIX = "plimsoll-join-"
 
 
-@pytest.fixture
-def home(tmp_path):
-    """Where this test's fleets keep their state: nobody else's."""
-    home = tmp_path / "state"
-    home.mkdir(mode=0o700)
-    return home
-
-
-@pytest.fixture
-def fleet(plimsoll, home):
-    """`plimsoll fleet ...`; what is up at the end is taken down."""
-
-    def call(command, *flags, env=None, **more):
-        return plimsoll("fleet", command, *flags, env={"XDG_RUNTIME_DIR": str(home)} | (env or {}), **more)
-
-    yield call
-    for up in home.glob("plimsoll/fleets/*"):
-        call("down", "--name", up.name, "--force")
-
-
 def token_of(up):
     """What the line that `fleet up` prints has in it."""
     return re.search(rf"{PREFIX}\S+", up.out)[0]

@@ -20,22 +20,6 @@ from nats_support import Broker, binary_of
 LOAD = ["--size", "4KiB", "--concurrency", "4", "--warmup", "1s", "--duration", "2s"]
 
 
-@pytest.fixture
-def home(tmp_path):
-    home = tmp_path / "state"
-    home.mkdir(mode=0o700)
-    return {"XDG_RUNTIME_DIR": str(home)}
-
-
-@pytest.fixture
-def fleet(plimsoll, home):
-    def call(command, *flags, env=None, **more):
-        return plimsoll("fleet", command, *flags, env=home | (env or {}), **more)
-
-    yield call
-    call("down", "--force")
-
-
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -103,7 +87,7 @@ def agents_here(fleet_name):
     return found
 
 
-def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedded, home, bucket_here, tmp_path):
+def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedded, state, bucket_here, tmp_path):
     name = f"ssh{os.getpid()}"
     mine = {"PLIMSOLL_FLEET": name}
     files = tmp_path / "files"
@@ -122,7 +106,7 @@ def test_ssh_brings_agents_up_and_takes_them_down(sshd, fleet, plimsoll, embedde
     told = json.loads(fleet("status", "--json", env=mine).ok().out)["agents"]
     assert [(a["name"], a["labels"]["node"], a["labels"]["index"]) for a in told] == [(f"h{n}", f"h{n}", str(n - 1)) for n in (1, 2, 3)]
     put = ["object", "put", *bucket_here.flags(), *LOAD, "--fleet=" + name, "--agents", "node=h2", "--json"]
-    r = plimsoll(*put, server=embedded, env=home, timeout=180)
+    r = plimsoll(*put, server=embedded, env=state, timeout=180)
     assert r.code in (0, 3, 5) and r.workload("put")["outcomes"]["ok"] > 20, r.err
     assert len(list((tmp_path / "runs2/agents").iterdir())) == 1, "its own record"
     down = fleet("down", env=mine, timeout=120)
@@ -212,10 +196,10 @@ def test_hosts_that_are_given_up_are_forgotten_by_force(sshd, named, fleet, tmp_
     assert not list((tmp_path / "state").iterdir())
 
 
-def test_what_an_interrupted_start_had_started_is_ended(sshd, named, fleet, background, home, tmp_path):
+def test_what_an_interrupted_start_had_started_is_ended(sshd, named, fleet, background, state, tmp_path):
     config = Path(sshd)
     config.write_text("Host slow\n  ProxyCommand sleep 20\n" + config.read_text())
-    up = background("fleet", "up", "--listen", "127.0.0.1:0", "--name", named, "--ssh", "h1,slow", "--ssh-config", sshd, env=home)
+    up = background("fleet", "up", "--listen", "127.0.0.1:0", "--name", named, "--ssh", "h1,slow", "--ssh-config", sshd, env=state)
     wait_until(lambda: agents_here(named), 120, "the first agent")
     log = lambda: [p.read_text() for p in tmp_path.glob("cache1/plimsoll/agents/*/log")]
     wait_until(lambda: any("waits for orders" in text for text in log()), 60, "its word")
@@ -267,10 +251,10 @@ CONDUCT = ["--conduct", "--", "object", "get", "--endpoint", "http://s3.storage.
     ],
     ids=["plain", "namespace", "claim", "device", "host-network"],
 )
-def test_a_manifest_is_what_kubernetes_takes(plimsoll, home, flags):
+def test_a_manifest_is_what_kubernetes_takes(plimsoll, state, flags):
     validate = pytest.importorskip("kubernetes_validate", reason="scripts/pins/tests.txt names it")
     yaml = pytest.importorskip("yaml")
-    r = manifest_of(plimsoll, *flags, env=home)
+    r = manifest_of(plimsoll, *flags, env=state)
     assert r.code == 0, r.err
     documents = list(yaml.safe_load_all(r.out))
     for document in documents:
@@ -304,11 +288,11 @@ def is_restricted(pod, host_network):
     assert kinds <= {"emptyDir", "secret", "ephemeral"}
 
 
-def test_what_a_manifest_runs_runs(plimsoll, home, tmp_path, embedded, bucket_here):
+def test_what_a_manifest_runs_runs(plimsoll, state, tmp_path, embedded, bucket_here):
     """The conductor's script and the agents' command, here instead of in pods."""
     yaml = pytest.importorskip("yaml")
     put = ["object", "put", *bucket_here.flags(), *LOAD]
-    documents = list(yaml.safe_load_all(manifest_of(plimsoll, "--conduct", "--", *put, env=home, agents=2).ok().out))
+    documents = list(yaml.safe_load_all(manifest_of(plimsoll, "--conduct", "--", *put, env=state, agents=2).ok().out))
     token, keys = documents[0]["stringData"]["token"], documents[1]["stringData"]["keys"]
     (tmp_path / "keys").write_text(keys)
     port = free_port()
@@ -317,12 +301,12 @@ def test_what_a_manifest_runs_runs(plimsoll, home, tmp_path, embedded, bucket_he
     path = tmp_path / "bin"
     path.mkdir()
     (path / "plimsoll").symlink_to(BIN)
-    env = embedded.env() | home | {"PATH": f"{path}:{os.environ['PATH']}", "PLIMSOLL_RUNS": str(tmp_path / "runs")}
+    env = embedded.env() | state | {"PATH": f"{path}:{os.environ['PATH']}", "PLIMSOLL_RUNS": str(tmp_path / "runs")}
     conductor = subprocess.Popen(["sh", "-c", script], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     agents = []
     try:
         wait_until(lambda: list((tmp_path / "state").glob("plimsoll/fleets/*/keeper.json")), 30, "the fleet")
-        own = plimsoll("fleet", "token", env=home).ok().out.strip()
+        own = plimsoll("fleet", "token", env=state).ok().out.strip()
         # The token of the manifest names the service; all else in it is this fleet's.
         assert body(token)[9:41] == body(own)[9:41], "the pin of the certificate"
         words = documents[2]["spec"]["template"]["spec"]["containers"][0]["command"][1:]
@@ -346,8 +330,8 @@ def body(token):
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def test_a_manifest_that_cannot_be_is_refused(plimsoll, fleet, home):
-    none = manifest_of(plimsoll, env=home)
+def test_a_manifest_that_cannot_be_is_refused(plimsoll, fleet, state):
+    none = manifest_of(plimsoll, env=state)
     assert none.code == 2 and "no fleet default is up" in none.err, none.err
     for flags, why in [
         (["--pvc", "fast", *CONDUCT], "fast,100GiB"),
@@ -356,10 +340,10 @@ def test_a_manifest_that_cannot_be_is_refused(plimsoll, fleet, home):
         (["--conduct", "--", "object", "gett"], "cannot be read"),
         (["--conduct", "--", "runs", "list"], "measures nothing"),
     ]:
-        r = manifest_of(plimsoll, *flags, env=home)
+        r = manifest_of(plimsoll, *flags, env=state)
         assert r.code == 2 and why in r.err, (flags, r.err)
     fleet("up", "--listen", "127.0.0.1:0").ok()
-    here = manifest_of(plimsoll, env=home).ok().out
+    here = manifest_of(plimsoll, env=state).ok().out
     assert fleet("token").ok().out.strip() in here and "conductor" not in here
 
 
@@ -538,7 +522,7 @@ def test_a_job_whose_time_is_over_is_stored_and_leaves_nothing(slurm, plimsoll, 
     assert (run / "seal.json").is_file() and not bucket_of_all.keys()
 
 
-def test_the_image_is_of_nobody_in_particular_and_has_what_a_fleet_needs(plimsoll, home):
+def test_the_image_is_of_nobody_in_particular_and_has_what_a_fleet_needs(plimsoll, state):
     """No image is built here: what can be read of it is held against what the manifest and scripts/dist.sh say."""
     steps = re.sub(r"\\\n", " ", "\n".join(l for l in (ROOT / "Dockerfile").read_text().splitlines() if not l.startswith("#")))
     words = [line.split(None, 1) for line in steps.splitlines() if line.strip()]
@@ -547,7 +531,7 @@ def test_the_image_is_of_nobody_in_particular_and_has_what_a_fleet_needs(plimsol
     told = dict(words)
     assert told["USER"].split(":")[0].isdigit() and told["USER"] != "0:0"
     yaml = pytest.importorskip("yaml")
-    agents = list(yaml.safe_load_all(manifest_of(plimsoll, *CONDUCT, env=home).ok().out))[2]
+    agents = list(yaml.safe_load_all(manifest_of(plimsoll, *CONDUCT, env=state).ok().out))[2]
     assert agents["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == int(told["USER"].split(":")[0])
     assert "nats-server" in told["RUN"] and "ca-certificates" in told["RUN"]
     assert "target/dist/plimsoll-${ARCH}" in told["COPY"] and "target/dist/plimsoll-$arch" in (ROOT / "scripts/dist.sh").read_text()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import BIN, ROOT, wait_until
-from test_fleet import AGENTS, LOAD, fleet, over, state, three  # noqa: F401 (fixtures)
+from test_fleet import AGENTS, LOAD, fleet, over, three  # noqa: F401 (fixtures)
 
 
 def lost(summary):

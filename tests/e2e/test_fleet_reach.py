@@ -148,6 +148,39 @@ def test_a_killed_conductor_is_cleaned_up_after_by_an_agent(fleet, conductor, bu
     assert bucket_here.keys() == ["theirs"]
 
 
+def test_a_killed_run_goes_on_though_its_conductor_does_not_reach_the_storage(fleet, conductor, bucket_here, embedded, tmp_path):
+    """What the killed conductor's agents left is removed by agents, too, before the rest is run."""
+    agents = [fleet("lg-1"), fleet("lg-2")]
+    bucket_here.client.put_object(Bucket=bucket_here.name, Key="theirs", Body=b"precious")
+    plan = tmp_path / "plan.toml"
+    stage = lambda name, time: (  # noqa: E731
+        f'[[stage]]\nname = "{name}"\nwarmup = "0s"\n[[stage.workload]]\nname = "put"\nmix = {{ put = 1 }}\nsize = "4KiB"\n'
+        f'concurrency = 4\nstop = {{ duration = "{time}" }}\n'
+    )
+    plan.write_text(
+        f'version = 1\n[targets.t]\nkind = "s3"\nendpoints = ["{embedded.endpoint}"]\nbucket = "{bucket_here.name}"\n'
+        + stage("one", "2s") + stage("two", "4s")
+    )
+    run = conductor.start("run", str(plan), "--fleet", "--deadman", "3s")
+    said = []
+    for line in run.stderr:
+        said.append(line)
+        if line.startswith("stage 1/2 done"):
+            break
+    before = len(bucket_here.keys())
+    assert before > 20, said
+    wait_until(lambda: len(bucket_here.keys()) > before + 20, 40, "the second stage")
+    run.kill()
+    run.wait()
+    for agent in agents:
+        wait_until(lambda: "done with run" in agent.said(), 40, agent.said())
+    r = measured(conductor("run", "--resume", "last", "--fleet", "--json"))
+    assert r.err.count("by agent lg-1, because this machine does not reach it") >= 1, r.err
+    assert bucket_here.keys() == ["theirs"], r.err
+    # The stage that was complete is in the result, and was not run again.
+    assert len(r.summary["workloads"]) >= 2 and "stage 1/2 done" not in r.err, r.err
+
+
 def test_another_agent_does_it_where_the_first_cannot_or_is_lost(fleet, conductor, bucket_here, embedded):
     # lg-1 has no keys and its bounds elsewhere: it is passed over for markers, and then the run is refused by its name.
     first = fleet("a-1")

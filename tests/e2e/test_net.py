@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 from conftest import BIN, held, wait_until
-from test_fleet import fleet, state  # noqa: F401  (fixtures)
+from test_fleet import fleet  # noqa: F401  (fixtures)
 
 MBIT = 200
 # An MTU of 1500 with timestamps, as a shaper counts: 1448 of 1514 bytes are payload.

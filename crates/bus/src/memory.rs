@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn bad_weather_loses_doubles_and_mixes_and_does_so_again() {
         let delay = Duration::from_millis(3);
-        let weather = Weather { seed: 4, lost: 0.2, doubled: 0.2, delayed: 0.5, delay };
+        let weather = Weather { seed: 4, lost: 0.2, doubled: 0.2, delayed: 0.5, delay, ..Weather::default() };
         let seen = || {
             let bus = MemoryBus::new(weather);
             let all = bus.subscribe(">").unwrap();

@@ -16,6 +16,8 @@ pub struct Weather {
     pub delayed: f64,
     /// By how much, at most.
     pub delay: Duration,
+    /// How long the way is for each: what is late is later still.
+    pub way: Duration,
 }
 
 impl Weather {
@@ -26,7 +28,7 @@ impl Weather {
             return Vec::new();
         }
         let copies = if draw.unit() < self.doubled { 2 } else { 1 };
-        (0..copies).map(|_| self.late(&mut draw)).collect()
+        (0..copies).map(|_| self.way + self.late(&mut draw)).collect()
     }
 
     fn late(&self, draw: &mut Draws) -> Duration {
@@ -65,7 +67,7 @@ mod tests {
     #[test]
     fn chances_come_out_as_asked_and_the_same_again() {
         let delay = Duration::from_millis(8);
-        let weather = Weather { seed: 7, lost: 0.2, doubled: 0.1, delayed: 0.5, delay };
+        let weather = Weather { seed: 7, lost: 0.2, doubled: 0.1, delayed: 0.5, delay, way: Duration::ZERO };
         let fates: Vec<_> = (0..10_000).map(|n| weather.fate("a.b", n)).collect();
         let share = |count: usize, of: usize| count as f64 / of as f64;
         let lost = fates.iter().filter(|f| f.is_empty()).count();

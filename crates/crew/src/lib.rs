@@ -21,6 +21,6 @@ pub use error::CrewError;
 pub use frames::{BeyondWindow, Inbox, WINDOW};
 pub use local::{LocalArmed, LocalCrew};
 pub use memory::check_all as check_memory;
-pub use order::{Arrival, Crew, Enlisted, Fill, Load, StageOrder};
+pub use order::{Arrival, Crew, Enlisted, Fill, FromAgent, Load, StageOrder};
 pub use sim::{Partition, SimCrew, SimNetwork};
 pub use target::{cores, key_names};

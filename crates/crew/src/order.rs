@@ -5,12 +5,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{Clock, Output, SliceGrid, StageSpec, WorkerEnd, WorkerSpec};
+use plimsoll_engine::{Clock, Output, SliceGrid, StageSpec, TraceChunk, WorkerEnd, WorkerSpec};
 use plimsoll_lower::Agent;
 use plimsoll_model::plan::{Stage, Workload};
 use plimsoll_model::{AgentHost, Event, Finding, Sample, WorkerId};
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::s3::{Errands, Reach};
+use plimsoll_store::SparseInterval;
 
 use crate::error::CrewError;
 
@@ -126,8 +127,8 @@ pub trait Load: Debug {
     /// What comes next, waited for at most so long; `None`: all workers have ended, or are lost, and all of their output was taken.
     fn next(&mut self, wait: Duration) -> Option<Arrival>;
 
-    /// Gives an output back, to be filled again. On the simulated clock its worker waits for it.
-    fn recycle(&mut self, output: Output);
+    /// Gives back what has been taken, to be filled again. On the simulated clock its worker waits for it.
+    fn recycle(&mut self, taken: Arrival);
 
     /// No new ops; what is in flight ends by itself.
     fn stop(&mut self);
@@ -155,11 +156,38 @@ impl Enlisted {
     }
 }
 
+/// What a worker in another process handed over, as it travelled, and as it will be stored: dense, the slices that wait in a conductor of a
+/// thousand agents have gigabytes.
+#[derive(Debug)]
+pub enum FromAgent {
+    /// Its slice of the grid.
+    Interval {
+        /// Whose it is.
+        worker: WorkerId,
+        /// Its counts and latencies.
+        interval: Box<SparseInterval>,
+    },
+    /// Ops of a slice, ahead of the slice.
+    Trace(TraceChunk),
+}
+
+impl FromAgent {
+    /// Whose it is.
+    pub fn worker(&self) -> WorkerId {
+        match self {
+            Self::Interval { worker, .. } => *worker,
+            Self::Trace(chunk) => chunk.worker,
+        }
+    }
+}
+
 /// What came.
 #[derive(Debug)]
 pub enum Arrival {
-    /// To be given back with [`Load::recycle`].
+    /// From a worker in this process. To be given back with [`Load::recycle`].
     Output(Output),
+    /// From a worker elsewhere. To be given back, too.
+    FromAgent(FromAgent),
     /// An agent was not heard of for too long, or what it says cannot be: nothing more comes from it in this stage, and what it did since is not known.
     Lost {
         /// Its number in the roll.
@@ -169,6 +197,10 @@ pub enum Arrival {
         /// In words, without a full stop.
         why: String,
     },
+    /// Something about the crew that changes no figure, in words without a full stop: to be told, and noted.
+    Said(String),
+    /// Nobody keeps others away any more from what the load is on, in words without a full stop: it ends now, and so does the run.
+    Unheld(String),
     /// Nothing within the time.
     Nothing,
 }

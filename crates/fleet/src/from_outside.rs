@@ -62,7 +62,7 @@ pub fn frame(bytes: &[u8]) {
             envelope::decode(&envelope::encode(head, content)).expect("a frame of ours is one");
         incoming.accept(number, content);
         while let Some(output) = incoming.next_output() {
-            if let plimsoll_engine::Output::Interval { interval, .. } = output {
+            if let plimsoll_crew::FromAgent::Interval { interval, .. } = output {
                 sum.merge(&interval);
                 // As the live view has it.
                 let ops: u64 = sum.series.iter().map(|s| s.counts.started).sum();

@@ -22,3 +22,4 @@ pub use conductor::{
     Choice, Cleaners, Fleet, FleetNet, FleetOptions, OthersBroker, Present, ROLE, SERVER, clocks, roll_call,
 };
 pub use frame::own::read_own_record;
+pub use plimsoll_crew::FromAgent;

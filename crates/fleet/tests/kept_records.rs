@@ -155,6 +155,41 @@ fn what_brings_nothing_new_leaves_the_seal() {
     assert!(run.altered_files().unwrap().is_empty());
 }
 
+/// The same of one whose machine was started again: how much is lost is not known, and not said to be a second.
+#[test]
+fn of_a_machine_that_went_down_no_bound_is_told() {
+    let fleet = three(Weather::default());
+    let mut cut: Option<Instant> = None;
+    let ran = fleet.run_and(&null(&["7s"]), |fleet, event| {
+        if matches!(event, Event::Live(_)) && cut.is_none() {
+            fleet.bus("b").cut();
+            cut = Some(Instant::now());
+        }
+    });
+    let finished = ran.finished();
+    fleet.bus("b").mend();
+    fleet.wait_until_free(3);
+    let run = RunDir::open(&finished.path).unwrap();
+    let own = fleet.root().join(format!("of-agents/agents/{}.b/frames", run.id()));
+    let length = own.metadata().unwrap().len();
+    std::fs::File::options().write(true).open(&own).unwrap().set_len(length * 4 / 5).unwrap();
+    run.unseal().unwrap();
+    let mut env = run.env().unwrap();
+    env.environment.agents[1].machine.boot_id = "the start before".into();
+    run.write_env(&env).unwrap();
+    run.seal("done").unwrap();
+    let came = collected(&fleet, &finished.path);
+    let [b] = &came.agents[..] else { panic!("{came:?}") };
+    assert!(
+        b.missing.contains("its machine went down") && !b.missing.contains("at most 1 s"),
+        "{}",
+        b.missing
+    );
+    let told: Vec<_> = came.summary.findings.iter().filter(|f| f.name == "delivered_late").collect();
+    assert!(told.len() == 1 && told[0].text.contains("machine went down"), "{told:?}");
+    assert!(!told[0].text.contains("at most 1 s"), "{}", told[0].text);
+}
+
 #[test]
 fn nothing_is_added_to_a_record_that_was_changed() {
     let fleet = three(Weather::default());

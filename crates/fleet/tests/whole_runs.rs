@@ -10,21 +10,14 @@ use plimsoll_crew::SimNetwork;
 use plimsoll_fleet::{Bounds, Choice};
 use plimsoll_model::Event;
 use plimsoll_run::{CrewChoice, Options, execute};
-use support::{FleetHere, PLAN, Ran, bad_weather, plan, records};
+use support::plans::{PLAN, bit_exact};
+use support::{FleetHere, Ran, bad_weather, plan, records};
 
 #[test]
 fn one_agent_leaves_the_records_of_this_process() {
     let dir = tempfile::tempdir().unwrap();
-    let bucket =
-        "base = \"20ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 90.0";
-    let limited = PLAN.replace("base = \"20ms\"\nspread = 0.3", bucket);
-    let template = PLAN.replace("[[stage]]", "[controller]\nkind = \"saturation\"\n[controller.template]");
-    let searched = template
-        .replace("[[stage.workload]]", "[[controller.template.workload]]")
-        .replace("spread = 0.3", "servers = 6")
-        .replace("concurrency = 24\n", "");
     let fleet = FleetHere::new(Weather::default()).agent("local");
-    for text in [PLAN, &limited, &searched] {
+    for text in &bit_exact() {
         let local = execute(&plan(text), &support::options(dir.path()), |_| {}).unwrap();
         let far = fleet.run(text).finished();
         assert_eq!(records(&far.path), records(&local.path), "the records differ");
@@ -135,6 +128,32 @@ fn clocks_that_are_off_are_found_out_and_all_begin_together() {
         let (skew_ns, bound_ns) = (a.start_skew_ns.unwrap(), a.clock_bound_ns.unwrap() as i64);
         assert!((-bound_ns..1_000_000_000).contains(&skew_ns), "{a:?}");
         assert!(a.first_op_s.unwrap() > 0.0 && a.last_op_s.unwrap() > a.first_op_s.unwrap(), "{a:?}");
+    }
+}
+
+/// Round the world and back: what is measured and when all begin does not depend on how far they are.
+#[test]
+fn agents_far_away_are_waited_for_and_begin_together() {
+    let far = Weather { way: Duration::from_millis(200), ..Weather::default() };
+    let fleet = FleetHere::new(far).agent_ahead("a", 0).agent_ahead("b", 5_000_000_000);
+    let finished = fleet.run(&null(2, "400/s", "2s")).finished();
+    let codes: Vec<&str> = finished.summary.findings.iter().map(|f| f.code.as_str()).collect();
+    assert!(finished.summary.agents.len() == 2 && !codes.contains(&"Q15"), "{codes:?}");
+    for a in &finished.summary.agents {
+        let (skew_ns, bound_ns) = (a.start_skew_ns.unwrap(), a.clock_bound_ns.unwrap() as i64);
+        assert!((-bound_ns..1_000_000_000).contains(&skew_ns) && bound_ns > 190_000_000, "{a:?}");
+    }
+    for (number, name) in (0..).zip(["a", "b"]) {
+        let own: u64 = fleet
+            .own_record(&finished.id, name, number)
+            .iter()
+            .map(|(_, i)| i.series.iter().map(|s| s.ok()).sum::<u64>())
+            .sum();
+        let stored: u64 = support::stored(&finished.path, name)
+            .iter()
+            .map(|(_, i)| i.series.iter().map(|s| s.ok()).sum::<u64>())
+            .sum();
+        assert!(own == stored && own > 300, "{name}: {own} and {stored}");
     }
 }
 

@@ -98,7 +98,9 @@ pub fn all_lost(stage: &StageData) -> Option<Finding> {
 fn delivered(data: &RunData) -> Vec<Finding> {
     let mut out = Vec::new();
     for mark in &data.marks {
-        let Mark::Delivered { stage, at_ns, until_ns, agent, slices, whole, .. } = mark else { continue };
+        let Mark::Delivered { stage, at_ns, until_ns, agent, slices, whole, went_down, .. } = mark else {
+            continue;
+        };
         let Some(of) = data.stages.iter().find(|s| s.index == *stage) else { continue };
         let after_s = |ns: u64| ns.saturating_sub(of.start_ns) as f64 / 1e9;
         let number = data.agents.iter().position(|a| &a.host.agent == agent);
@@ -110,10 +112,15 @@ fn delivered(data: &RunData) -> Vec<Finding> {
         };
         let tail = if *whole {
             "It is whole.".to_owned()
+        } else if *went_down == Some(true) {
+            "It has no end: the agent's machine went down, and what had not reached its disk by then is lost; how much that is nobody \
+             knows."
+                .to_owned()
         } else {
+            let or_down = if went_down.is_none() { " or its machine went down" } else { "" };
             format!(
-                "It has no end: the agent was killed (then at most {TAIL_S} s of its load is not in it), or its disk was full \
-                 or its machine went down (then it may be more)."
+                "It has no end: the agent was killed (then at most {TAIL_S} s of its load is not in it), or its disk was full{or_down} \
+                 (then it may be more)."
             )
         };
         let text = format!(

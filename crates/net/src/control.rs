@@ -13,6 +13,8 @@ use crate::secret::{CODE, NetKey};
 
 /// The longest that a host has to tell, by far.
 const LONGEST: usize = 64 << 20;
+/// The longest message is taken within so long, over a link that can be tested at all. (A choice.)
+const TAKES: Duration = Duration::from_secs(60);
 /// Whether to go on waiting is asked so often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -39,12 +41,12 @@ impl Session {
     pub fn new(stream: TcpStream, key: NetKey, opened: bool) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LOOK))?;
-        stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_write_timeout(Some(LOOK))?;
         Ok(Self { stream, key, opened, said: 0, heard: 0 })
     }
 
-    /// Says something.
-    pub fn say<T: Serialize>(&mut self, what: &T) -> io::Result<()> {
+    /// Says something: to one who takes it within [`TAKES`], or until `stop`.
+    pub fn say<T: Serialize>(&mut self, what: &T, stop: &AtomicBool) -> io::Result<()> {
         let body = serde_json::to_vec(what).expect("plain data is always JSON");
         let code = self.key.code(&[&place(self.opened, self.said), &body]);
         self.said += 1;
@@ -52,7 +54,23 @@ impl Session {
         message.extend_from_slice(&(body.len() as u32).to_le_bytes());
         message.extend_from_slice(&code);
         message.extend_from_slice(&body);
-        self.stream.write_all(&message)
+        self.pour(&message, Instant::now() + TAKES, stop)
+    }
+
+    fn pour(&mut self, mut from: &[u8], until: Instant, stop: &AtomicBool) -> io::Result<()> {
+        while !from.is_empty() {
+            match self.stream.write(from) {
+                Ok(0) => {
+                    return Err(io::Error::new(io::ErrorKind::WriteZero, "it closed the connection"));
+                }
+                Ok(n) => from = &from[n..],
+                Err(e) if is_no_matter(&e) => {}
+                Err(e) => return Err(e),
+            }
+            // Also of one who takes a byte now and then.
+            go_on(from.is_empty(), until, stop, "it did not take in time what was said to it")?;
+        }
+        Ok(())
     }
 
     /// Waits for what the other end says: so long, or until `stop`.
@@ -97,20 +115,11 @@ impl Session {
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"));
                 }
                 Ok(n) => into = &mut into[n..],
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-                    ) => {}
+                Err(e) if is_no_matter(&e) => {}
                 Err(e) => return Err(e),
             }
             // Also of one who says a byte now and then.
-            if stop.load(Ordering::Relaxed) && !into.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it was told to stop"));
-            }
-            if Instant::now() >= until && !into.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing was heard of it in time"));
-            }
+            go_on(into.is_empty(), until, stop, "nothing was heard of it in time")?;
         }
         Ok(())
     }
@@ -121,6 +130,22 @@ impl Session {
     }
 }
 
+/// Whether a call ended only so that it is asked whether to go on.
+fn is_no_matter(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// An error where what is not `done` by now is not waited for any more.
+fn go_on(done: bool, until: Instant, stop: &AtomicBool, late: &str) -> io::Result<()> {
+    if stop.load(Ordering::Relaxed) && !done {
+        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it was told to stop"));
+    }
+    if Instant::now() >= until && !done {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, late.to_owned()));
+    }
+    Ok(())
+}
+
 /// Waits until a connection is closed by its other end, or `over`. Says whether it was closed.
 pub fn is_closed_before(stream: &TcpStream, over: &AtomicBool) -> bool {
     let mut byte = [0];
@@ -129,11 +154,7 @@ pub fn is_closed_before(stream: &TcpStream, over: &AtomicBool) -> bool {
             Ok(0) => return true,
             // Something was said, which is read later.
             Ok(_) => std::thread::sleep(LOOK),
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-                ) => {}
+            Err(e) if is_no_matter(&e) => {}
             Err(_) => return true,
         }
     }
@@ -158,14 +179,14 @@ mod tests {
         let (never, wait) = (AtomicBool::new(false), Duration::from_secs(5));
         let key = NetKey::random();
         let (mut a, mut b) = two(&key, &key);
-        a.say(&"one").unwrap();
-        a.say(&2).unwrap();
+        a.say(&"one", &never).unwrap();
+        a.say(&2, &never).unwrap();
         assert_eq!(b.hear::<String>(wait, &never).unwrap(), "one");
         assert_eq!(b.hear::<u32>(wait, &never).unwrap(), 2);
-        b.say(&vec![3; 100_000]).unwrap();
+        b.say(&vec![3; 100_000], &never).unwrap();
         assert_eq!(a.hear::<Vec<u32>>(wait, &never).unwrap().len(), 100_000);
         let (mut a, mut b) = two(&key, &NetKey::random());
-        a.say(&"one").unwrap();
+        a.say(&"one", &never).unwrap();
         assert!(b.hear::<String>(wait, &never).unwrap_err().to_string().contains("not by the other side"));
     }
 
@@ -201,14 +222,31 @@ mod tests {
         }
     }
 
+    /// Of one who opened the connection and reads nothing: what is said fills the kernel's buffers, and waits.
+    #[test]
+    fn what_nobody_takes_is_not_said_beyond_a_stop() {
+        let key = NetKey::random();
+        let (mut a, b) = two(&key, &key);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let says = scope.spawn(|| a.say(&vec![7u8; 24 << 20], &stop));
+            std::thread::sleep(LOOK * 4);
+            assert!(!says.is_finished(), "it is too much for the buffers");
+            stop.store(true, Ordering::Release);
+            let e = says.join().unwrap().unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::ConnectionAborted, "{e}");
+        });
+        drop(b);
+    }
+
     #[test]
     fn a_message_again_a_length_without_end_and_silence_are_refused() {
         let (never, wait) = (AtomicBool::new(false), Duration::from_secs(5));
         let key = NetKey::random();
         let (mut a, mut b) = two(&key, &key);
-        a.say(&1).unwrap();
+        a.say(&1, &never).unwrap();
         a.said = 0;
-        a.say(&1).unwrap();
+        a.say(&1, &never).unwrap();
         assert_eq!(b.hear::<u32>(wait, &never).unwrap(), 1);
         assert!(b.hear::<u32>(wait, &never).is_err(), "said twice");
         let (mut a, mut b) = two(&key, &key);

@@ -223,7 +223,10 @@ fn one_test(
         if is_open {
             *reception.guests.lock().unwrap_or_else(PoisonError::into_inner) = node.guests();
         }
-        session.say(&answer).map_err(lost)?;
+        match session.say(&answer, stop) {
+            Err(_) if stop.load(Ordering::Acquire) => return Err(NetError::Interrupted),
+            said => said.map_err(lost)?,
+        }
         order = match session.hear(SILENCE, stop) {
             Ok(order) => order,
             Err(_) if stop.load(Ordering::Acquire) => return Err(NetError::Interrupted),
@@ -341,7 +344,8 @@ impl NetPair {
             _ => ANSWER,
         };
         let lost = |e: io::Error| NetError::Lost { host: self.other.to_string(), why: e.to_string() };
-        let came = self.session.say(&order).and_then(|()| self.session.hear(patience, &self.interrupt));
+        let said = self.session.say(&order, &self.interrupt);
+        let came = said.and_then(|()| self.session.hear(patience, &self.interrupt));
         if self.interrupt.load(Ordering::Acquire) {
             return Err(NetError::Interrupted);
         }

@@ -8,12 +8,15 @@ use crate::commands::{
     scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
-use crate::fleet_use;
 use crate::measure::{note_identity, planned, resume};
+use crate::{detach, fleet_use};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
     note_identity(cli.identity);
+    if let Some(exit) = detach::part()? {
+        return Ok(exit);
+    }
     let exit = carry_out(cli, context);
     fleet_use::release();
     exit

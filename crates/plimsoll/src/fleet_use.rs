@@ -44,7 +44,11 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Calibrate(_)
     );
     if matches!(command, Command::Cleanup(_) | Command::Net(_) | Command::Calibrate(_))
-        && let Some(flag) = args.each.then_some("--each").or(args.shared.then_some("--shared"))
+        && let Some(flag) = args
+            .each
+            .then_some("--each")
+            .or(args.shared.then_some("--shared"))
+            .or(args.detach.then_some("--detach"))
     {
         return Err(Fault::input(
             format!("{flag}: this command puts no load on any storage"),
@@ -95,6 +99,22 @@ pub fn with_losses(plan: &Plan) -> Plan {
 /// Whether it is a fleet that measures.
 pub fn is_used() -> bool {
     ARGS.get().is_some_and(|args| args.fleet.is_some())
+}
+
+/// Whether the measurement is to go on without this command.
+pub fn detaches() -> bool {
+    ARGS.get().is_some_and(|args| args.fleet.is_some() && args.detach)
+}
+
+/// The fleet's name, where one is used.
+pub fn name() -> Option<String> {
+    ARGS.get().and_then(|args| args.fleet.clone())
+}
+
+/// What was typed, in few words.
+pub fn command_in_short() -> String {
+    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
+    format!("plimsoll {}", typed.join(" "))
 }
 
 /// Who carries out what is measured.
@@ -153,8 +173,7 @@ fn hold(name: &str, args: &FleetArgs) -> Result<Fleet, Fault> {
 pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
     let home = Home::of(name)?;
     let up = home.open()?;
-    let typed: Vec<String> = std::env::args().skip(1).take(2).collect();
-    let lease = up.lease(&format!("plimsoll {}", typed.join(" ")))?;
+    let lease = up.lease(&command_in_short())?;
     let bus = Arc::new(up.connect("conductor")?);
     let subjects = Subjects::of(up.name())?;
     let options = FleetOptions { broker: others_broker(&home, &up)?, ..options };

@@ -4,6 +4,7 @@ mod args;
 mod ceiling;
 mod cli;
 mod commands;
+mod detach;
 mod dispatch;
 mod dry_run;
 mod fault;
@@ -30,11 +31,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = guessed::parse();
     signals::keep_file_size_errors();
-    match dispatch::dispatch(&cli, &args::ArgsContext::of_process()) {
-        Ok(exit) => exit.into(),
-        Err(fault) => {
-            output::tell(&fault);
-            fault.exit.into()
-        }
-    }
+    let exit = dispatch::dispatch(&cli, &args::ArgsContext::of_process()).unwrap_or_else(|fault| {
+        output::tell(&fault);
+        fault.exit
+    });
+    detach::over(exit as u8);
+    exit.into()
 }

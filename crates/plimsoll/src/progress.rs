@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_model::event::{Counted, Event, Figures, Live};
 use plimsoll_model::units::{format_latency_ns, significant};
 
-use crate::output;
+use crate::{fleet_use, output};
 
 /// Rates kept for the sparkline: four a second, so the last fifteen.
 const HISTORY: usize = 60;
@@ -38,7 +38,7 @@ impl Progress {
     pub fn new(quiet: bool) -> Self {
         let inner = if quiet {
             Inner::Quiet
-        } else if std::io::stderr().is_terminal() {
+        } else if std::io::stderr().is_terminal() && !fleet_use::detaches() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
             Inner::Terminal { bar, history: VecDeque::new() }

@@ -6,6 +6,7 @@ use plimsoll_control::{ControlStep, Controller};
 use plimsoll_judge::exit_code;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
+use plimsoll_setup::{FindErrands, SetupError};
 use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::AGENT_LOST;
 use plimsoll_store::rundir::ENV_FORMAT;
@@ -14,7 +15,7 @@ use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 use crate::analyze::analyze;
 use crate::error::RunError;
 use crate::kept;
-use crate::options::{CrewChoice, Options};
+use crate::options::{CleanUpCrew, CrewChoice, Options};
 use crate::session::Session;
 
 /// A run that came to an end, with a result.
@@ -82,8 +83,7 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
         }
     }
     // What the killed run left goes first, so that its prefix and servers are not in the way.
-    let left = plimsoll_setup::cleanup(path, &[], options.interrupt.clone(), &mut events);
-    let left = left.map_err(RunError::from).inspect_err(as_it_was)?;
+    let left = clean_up(&run, options, &mut events).map_err(RunError::from).inspect_err(as_it_was)?;
     if !left.is_empty() {
         events(Event::Message(format!("left behind by the killed run: {}", left.join("; "))));
     }
@@ -101,6 +101,27 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
     let session = Session::resume(&run, &plan, options, last_ns, next_stage, (&cut, planned), &mut events);
     let session = session.inspect_err(as_it_was)?;
     drive(session, controller, &run, options, &mut events)
+}
+
+/// By agents where this machine does not reach the storage, as they did what is to be cleaned up.
+fn clean_up(
+    run: &RunDir,
+    options: &Options,
+    events: &mut dyn FnMut(Event),
+) -> Result<Vec<String>, SetupError> {
+    let mut crew: Option<Box<dyn CleanUpCrew>> = None;
+    let mut find = |plan: &Plan, mark: &str| {
+        if let (CrewChoice::Fleet(recruit), None) = (&options.crew, &crew) {
+            crew = recruit.clean_up_crew(&run.id(), plan, &options.interrupt)?;
+        }
+        Ok(crew.as_ref().map(|c| c.errands(mark)))
+    };
+    let by = (options.claim_by, &mut find as &mut FindErrands<'_>);
+    let left = plimsoll_setup::cleanup_by(run.path(), &[], options.interrupt.clone(), by, events);
+    if let Some(crew) = crew {
+        crew.let_go();
+    }
+    left
 }
 
 /// What can be said before anything is touched.
@@ -211,8 +232,13 @@ fn drive(
     let outcome = stages(&mut session, controller.as_mut(), options, events);
     let ended_by_loss = matches!(outcome, Ok(Ended::ByLoss));
     let interrupted = options.interrupt.is_requested();
+    let unheld = match &outcome {
+        Ok(Ended::Unheld(why)) => Some(why.clone()),
+        _ => None,
+    };
     let outcome = outcome.map_err(|e| e.unless_ended(interrupted));
     let end = match &outcome {
+        _ if unheld.is_some() => unheld.unwrap_or_default(),
         Ok(_) if interrupted => "interrupted".to_owned(),
         Ok(_) if ended_by_loss => AGENT_LOST.to_owned(),
         Ok(_) => "done".to_owned(),
@@ -236,11 +262,13 @@ fn drive(
 }
 
 /// How the stages of a run came to their end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Ended {
     InOrder,
     /// An agent was lost, and the run was not to outlast that, or it was the last.
     ByLoss,
+    /// Nobody kept others away any more from what the load was on, in words.
+    Unheld(String),
 }
 
 fn stages(
@@ -262,6 +290,9 @@ fn stages(
             ControlStep::Run(stage) => {
                 let end = session.stage(&stage, controller, events)?;
                 seen.push(end.observation);
+                if let Some(why) = end.unheld {
+                    return Ok(Ended::Unheld(why));
+                }
                 if end.ended_by_loss {
                     return Ok(Ended::ByLoss);
                 }

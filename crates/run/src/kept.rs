@@ -6,7 +6,8 @@ mod merge;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_engine::{Output, StopCause, WorkerEnd};
+use plimsoll_crew::FromAgent;
+use plimsoll_engine::{StopCause, WorkerEnd};
 use plimsoll_lower as lower;
 use plimsoll_model::plan::Stage;
 use plimsoll_model::{Event, RunSummary};
@@ -30,6 +31,8 @@ pub struct Lacking {
     pub agent: String,
     /// In the roll.
     pub number: u32,
+    /// Of its machine in the run, from one start to the next.
+    pub boot_id: String,
     /// In order.
     pub stages: BTreeMap<u32, LackingStage>,
 }
@@ -66,6 +69,8 @@ pub struct StageFetched {
 pub struct AgentFetched {
     /// In the roll.
     pub number: u32,
+    /// Whether its machine has been started again since the run: what had not reached its disk is lost. `None`: not known.
+    pub went_down: Option<bool>,
     /// What came whole, or why nothing did, in words and without a full stop.
     pub result: Result<Vec<StageFetched>, String>,
 }
@@ -84,7 +89,7 @@ pub struct Ask<'a> {
     /// Told of what goes on.
     pub tell: &'a mut dyn FnMut(Event),
     /// Takes what comes, in order within a stage: agent's number, stage, output. An error ends that agent's part.
-    pub take: &'a mut dyn FnMut(u32, u32, Output) -> Result<(), String>,
+    pub take: &'a mut dyn FnMut(u32, u32, FromAgent) -> Result<(), String>,
 }
 
 /// What a collection did for one agent.
@@ -172,24 +177,26 @@ pub fn fetch_into(
         fetching.insert(l.number, Fetching::new(run, l)?);
     }
     let latest = latest_slice(run)?;
-    let mut take = |number: u32, stage: u32, output: Output| {
+    let mut take = |number: u32, stage: u32, came: FromAgent| {
         let Some(f) = fetching.get_mut(&number) else { return Ok(()) };
-        f.take(stage, output, latest).map_err(|e| e.to_string())
+        f.take(stage, came, latest).map_err(|e| e.to_string())
     };
     let ask =
         Ask { run: &run.id(), lacking: &lacking, patient, interrupt, tell: &mut *tell, take: &mut take };
     let mut came = recruit.fetch_kept(ask)?;
     let mut all: Vec<Answered<'_>> = Vec::new();
     for l in &lacking {
-        let its = came.iter().position(|c| c.number == l.number).map(|at| came.swap_remove(at).result);
+        let its = came.iter().position(|c| c.number == l.number).map(|at| came.swap_remove(at));
+        let none =
+            || AgentFetched { number: l.number, went_down: None, result: Err("it is not there".into()) };
         let f = fetching.remove(&l.number).expect("one for each who lacks something");
-        all.push((l, f, its.unwrap_or_else(|| Err("it is not there".into()))));
+        all.push((l, f, its.unwrap_or_else(none)));
     }
     put(run, all)
 }
 
 /// Who lacked something, what came of it slice by slice, and what came whole, or why nothing did.
-type Answered<'a> = (&'a Lacking, Fetching, Result<Vec<StageFetched>, String>);
+type Answered<'a> = (&'a Lacking, Fetching, AgentFetched);
 
 /// A slice beyond this one has not been yet: the run's start and the wall clock say so, with a day for clocks that were set.
 fn latest_slice(run: &RunDir) -> Result<u64, RunError> {
@@ -233,7 +240,8 @@ fn lacking(run: &RunDir) -> Result<Vec<Lacking>, RunError> {
             }
         }
         if !stages.is_empty() {
-            all.push(Lacking { agent: host.agent.clone(), number: host.number, stages });
+            let boot_id = host.machine.boot_id.clone();
+            all.push(Lacking { agent: host.agent.clone(), number: host.number, boot_id, stages });
         }
     }
     for (stage, agent) in lost {
@@ -262,37 +270,45 @@ fn ended_as_planned(ends: &[WorkerEnd], of: &LackingStage) -> bool {
 fn put(run: &RunDir, all: Vec<Answered<'_>>) -> Result<Vec<AgentCollected>, RunError> {
     let mut merged: Vec<(&Lacking, Merged, Vec<StageFetched>)> = Vec::new();
     let mut told = Vec::new();
-    for (of, fetching, result) in all {
+    for (of, fetching, AgentFetched { went_down, result, .. }) in all {
         let (stages, why) = match result {
             Ok(stages) => (stages, String::new()),
             Err(why) => (Vec::new(), why),
         };
         let kept: Vec<u32> = stages.iter().map(|s| s.stage).collect();
         let merged_now = fetching.finish(&kept)?;
-        told.push((of, why, merged_now.slices(), merged_now.ops()));
+        told.push((of, (why, went_down), merged_now.slices(), merged_now.ops()));
         merged.push((of, merged_now, stages));
     }
     let cut = cut_off(run, &merged)?;
-    for (of, merged, stages) in &merged {
+    for ((of, merged, stages), (_, (_, went_down), ..)) in merged.iter().zip(&told) {
         if stages.iter().any(|s| {
             of.stages.get(&s.stage).is_some_and(|l| l.had.as_ref() != Some(&(s.frames, s.hash.clone())))
         }) {
             run.unseal()?;
-            let marks = stages.iter().map(|s| (s.stage, marks_of(of, s, merged, &cut))).collect();
+            let marks =
+                stages.iter().map(|s| (s.stage, marks_of(of, s, (merged, *went_down), &cut))).collect();
             merged.write(run, &of.agent, &marks)?;
         }
     }
     let mut collected = Vec::new();
     for ((of, why, slices, ops), (_, merged, stages)) in told.into_iter().zip(&merged) {
         merged.clear();
-        let missing = missing_of(of, &why, stages, merged);
+        let missing = missing_of(of, (&why.0, why.1), stages, merged);
         collected.push(AgentCollected { agent: of.agent.clone(), slices, ops, missing });
     }
     Ok(collected)
 }
 
 /// What is not there, in words.
-fn missing_of(of: &Lacking, why: &str, stages: &[StageFetched], merged: &Merged) -> String {
+fn missing_of(
+    of: &Lacking,
+    (why, went_down): (&str, Option<bool>),
+    stages: &[StageFetched],
+    merged: &Merged,
+) -> String {
+    let is_known_down = went_down == Some(true);
+    let or_down = if went_down.is_none() { ", or its machine went down" } else { "" };
     let mut all = Vec::new();
     for (stage, lacking) in &of.stages {
         let came = stages.iter().find(|s| s.stage == *stage);
@@ -302,8 +318,16 @@ fn missing_of(of: &Lacking, why: &str, stages: &[StageFetched], merged: &Merged)
         let until_s = merged.until_ns(*stage).saturating_sub(lacking.start_ns) as f64 / 1e9;
         let after = format!("stage {} after {until_s:.1} s of load", stage + 1);
         all.push(match came {
+            Some(_) if is_known_down => format!(
+                "{after} (its own record ends there: its machine went down, and has been started again since; what had not reached \
+                 its disk is lost, and how much that is nobody knows)"
+            ),
             // A frame of the own record is cut after a quarter of a second, and a slice is a tenth.
-            Some(_) => format!("{after} (its own record ends there: it was killed, or its disk was full; of a killed one at most 1 s)"),
+            Some(_) => format!("{after} (its own record ends there: it was killed, or its disk was full{or_down}; of a killed one at most 1 s)"),
+            None if why.is_empty() && is_known_down => {
+                format!("{after} (nothing of it had reached its disk when its machine went down)")
+            }
+            None if is_known_down => format!("{after} ({why}; its machine went down, and has been started again since)"),
             None if why.is_empty() => format!("{after} (it kept nothing of it)"),
             None => format!("{after} ({why})"),
         });
@@ -352,7 +376,12 @@ struct Cut {
     as_planned: bool,
 }
 
-fn marks_of(of: &Lacking, came: &StageFetched, merged: &Merged, cuts: &BTreeMap<u32, Cut>) -> Vec<Mark> {
+fn marks_of(
+    of: &Lacking,
+    came: &StageFetched,
+    (merged, went_down): (&Merged, Option<bool>),
+    cuts: &BTreeMap<u32, Cut>,
+) -> Vec<Mark> {
     let stage = came.stage;
     let Some(lacking) = of.stages.get(&stage) else { return Vec::new() };
     let until_ns = merged.until_ns(stage);
@@ -384,6 +413,7 @@ fn marks_of(of: &Lacking, came: &StageFetched, merged: &Merged, cuts: &BTreeMap<
         frames: came.frames,
         hash: came.hash.clone(),
         whole: came.ends.is_some(),
+        went_down,
     });
     if let Some(cut) = cut.filter(|c| c.as_planned) {
         marks.push(Mark::StageEnd { stage, at_ns: cut.end_ns });

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_crew::{Crew, CrewError, LocalCrew, SimCrew, SimNetwork};
 use plimsoll_model::{Event, Plan};
-use plimsoll_setup::Interrupt;
-use plimsoll_setup::s3::ClaimBy;
+use plimsoll_setup::s3::{ClaimBy, Errands};
+use plimsoll_setup::{Interrupt, SetupError};
 use plimsoll_store::{Journal, RunDir};
 
 use crate::kept::{AgentFetched, Ask};
@@ -39,6 +39,26 @@ pub trait Recruit: std::fmt::Debug + Send + Sync {
         let _ = ask;
         Ok(Vec::new())
     }
+
+    /// Those who clean up in buckets, for a run that is over, where its conductor does not reach the storage. Nobody: it has to.
+    fn clean_up_crew(
+        &self,
+        run: &str,
+        plan: &Plan,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Box<dyn CleanUpCrew>>, SetupError> {
+        let _ = (run, plan, interrupt);
+        Ok(None)
+    }
+}
+
+/// Agents who ask the storage for a run that is over.
+pub trait CleanUpCrew: std::fmt::Debug {
+    /// For the run of this mark.
+    fn errands(&self, mark: &str) -> Box<dyn Errands>;
+
+    /// Lets them go, and waits until they can be asked for other work.
+    fn let_go(self: Box<Self>);
 }
 
 impl CrewChoice {

@@ -1,8 +1,7 @@
 //! Where slices and marks go: a file for each agent of the run.
 
 use plimsoll_lower::Agent;
-use plimsoll_model::Interval;
-use plimsoll_store::{Mark, RunDir, StoreError, StreamWriter};
+use plimsoll_store::{Mark, RunDir, SparseInterval, StoreError, StreamWriter};
 
 /// One writer per agent, in order of their numbers.
 #[derive(Debug)]
@@ -27,8 +26,8 @@ impl Streams {
     }
 
     /// A slice of one agent's workers.
-    pub fn interval(&mut self, agent: u32, stage: u32, slice: &Interval) -> Result<(), StoreError> {
-        self.of(agent).interval(stage, slice)
+    pub fn interval(&mut self, agent: u32, stage: u32, slice: &SparseInterval) -> Result<(), StoreError> {
+        self.of(agent).sparse(stage, slice)
     }
 
     /// What happened to the run.

@@ -1,11 +1,14 @@
 //! Conducting a crew: simulated agents on the virtual clock, with a network between them and their conductor that delays, loses, doubles
 //! and cuts. What reaches the record must not depend on any of it.
 
+#[path = "support/plans.rs"]
+mod plans;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use plans::{PLAN, bit_exact};
 use plimsoll_crew::{Partition, SimNetwork};
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Event, Plan};
@@ -15,23 +18,6 @@ use support::{options, run};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
-
-/// Each op takes 20 ms, with a spread: 1,200 a second.
-const PLAN: &str = r#"
-version = 1
-seed = 7
-[targets.s]
-kind = "sim"
-base = "20ms"
-spread = 0.3
-[[stage]]
-warmup = "1s"
-[[stage.workload]]
-name = "w"
-mix = { get = 1 }
-concurrency = 24
-stop = { duration = "5s" }
-"#;
 
 struct Conducted {
     finished: Result<Finished, RunError>,
@@ -79,15 +65,7 @@ fn agents(agents: u32) -> SimNetwork {
 #[test]
 fn one_simulated_agent_next_door_is_this_process() {
     let dir = tempfile::tempdir().unwrap();
-    let bucket =
-        "base = \"20ms\"\n[targets.s.ops]\nsustained_per_s = 50.0\nburst_per_s = 200.0\ncapacity = 90.0";
-    let limited = PLAN.replace("base = \"20ms\"\nspread = 0.3", bucket);
-    let template = PLAN.replace("[[stage]]", "[controller]\nkind = \"saturation\"\n[controller.template]");
-    let searched = template
-        .replace("[[stage.workload]]", "[[controller.template.workload]]")
-        .replace("spread = 0.3", "servers = 6")
-        .replace("concurrency = 24\n", "");
-    for plan in [PLAN, &limited, &searched] {
+    for plan in &bit_exact() {
         let local = run(dir.path(), plan);
         let crew = conduct(dir.path(), plan, SimNetwork::default());
         let bytes = std::fs::read(local.path.join("intervals/local.zst")).unwrap();

@@ -131,6 +131,9 @@ pub enum Mark {
         hash: String,
         /// The agent's record has the end of the stage: no op of it is missing.
         whole: bool,
+        /// Whether the agent's machine had been started again since the run: what had not reached its disk is lost. Absent: not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        went_down: Option<bool>,
     },
     /// The run went on after a kill.
     Resumed { at_ns: u64 },

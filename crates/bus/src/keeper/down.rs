@@ -71,7 +71,12 @@ fn refuse_used(home: &Home, fleet: &OpenFleet, force: bool) -> Result<(), BusErr
         None => Ok(()),
         Some(holder) => Err(BusError::refused(
             format!("fleet {} is in use by {holder}", home.fleet()),
-            "Wait until that has ended, or end it, too, with --force",
+            if home.detached().is_some_and(|note| home.goes_on(&note)) {
+                "It goes on in the background: `plimsoll fleet wait` waits for its end, `plimsoll fleet stop` stops it. Or end the fleet \
+                 under it with --force"
+            } else {
+                "Wait until that has ended, or end it, too, with --force"
+            },
         )),
     }
 }

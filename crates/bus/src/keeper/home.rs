@@ -120,7 +120,7 @@ impl Home {
         Place::open(&self.dir, &self.fleet)
     }
 
-    fn here(&self) -> Result<Place, BusError> {
+    pub(super) fn here(&self) -> Result<Place, BusError> {
         self.place()?.ok_or_else(|| self.not_up())
     }
 

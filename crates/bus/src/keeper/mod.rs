@@ -7,6 +7,7 @@
 mod broker;
 mod certificate;
 mod config;
+mod detached;
 mod down;
 mod guest;
 mod home;
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 pub use broker::Program;
+pub use detached::{Detached, DetachedEnd, DetachedNote};
 pub use down::{Ended, down};
 pub use guest::{GuestNote, GuestWish, be_guest};
 pub use home::{Door, Home, KeeperNote, Lease, OpenFleet};

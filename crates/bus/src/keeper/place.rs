@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::detached;
 use super::home::LAUNCHED;
 use crate::BusError;
 use crate::key::random;
@@ -26,7 +27,7 @@ pub(super) const LEASE: &str = "lease";
 /// What the keeper says of itself.
 pub(super) const NOTE: &str = "keeper.json";
 /// What a keeper leaves, its note first: an old one is nobody's. Each may be there as `.new`, too.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     NOTE,
     "conductor.seed",
     "system.seed",
@@ -36,6 +37,9 @@ const NAMES: [&str; 9] = [
     "certificate.pem",
     "broker.conf",
     "broker.log",
+    detached::NOTE,
+    detached::LOG,
+    detached::OUT,
 ];
 const MODE: Mode = Mode::from_raw_mode(0o600);
 /// Notes are short; the roster of ten thousand agents has two megabytes.
@@ -156,6 +160,11 @@ impl Place {
         write().map_err(|e| self.failed("cannot be written", &e))
     }
 
+    /// A file to be written from its beginning.
+    pub fn empty(&self, name: &str) -> std::io::Result<File> {
+        self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND)
+    }
+
     /// A lock that its holder's end opens, however it ends. `None`: somebody holds it.
     pub fn lock(&self, name: &str) -> Result<Option<File>, BusError> {
         self.lock_with(name, OFlags::CREATE)
@@ -251,7 +260,7 @@ impl Place {
         Ok(names)
     }
 
-    fn failed(&self, what: &str, e: &std::io::Error) -> BusError {
+    pub fn failed(&self, what: &str, e: &std::io::Error) -> BusError {
         failed(&self.path, what, e)
     }
 }

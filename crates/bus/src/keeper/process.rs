@@ -23,10 +23,15 @@ impl ProcessNote {
         Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
     }
 
+    /// Whether it lives.
+    pub fn lives(&self) -> bool {
+        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+
     /// Whether it lives, and was started as the keeper of this fleet.
     pub fn is_keeper_of(&self, fleet: &str) -> bool {
-        let lives = self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks);
-        lives && fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| is_keep(&line, fleet))
+        self.lives()
+            && fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| is_keep(&line, fleet))
     }
 }
 

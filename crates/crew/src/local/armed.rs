@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{ArmedStage, Output, WorkerEnd};
+use plimsoll_engine::{ArmedStage, WorkerEnd};
 use plimsoll_setup::s3::HeldKeys;
 
 use super::load::LocalLoad;
@@ -67,7 +67,7 @@ impl Load for NoLoad {
         None
     }
 
-    fn recycle(&mut self, _: Output) {}
+    fn recycle(&mut self, _: Arrival) {}
 
     fn stop(&mut self) {}
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{Next, Output, RunningStage, SliceGrid, WorkerEnd};
-
+use plimsoll_engine::{Next, RunningStage, SliceGrid, WorkerEnd};
 use plimsoll_setup::s3::{EXPIRED_KEYS, HeldKeys};
 
 use crate::order::{Arrival, Enlisted, Load};
@@ -44,8 +43,10 @@ impl Load for LocalLoad {
         }
     }
 
-    fn recycle(&mut self, output: Output) {
-        self.running.recycle(output);
+    fn recycle(&mut self, taken: Arrival) {
+        if let Arrival::Output(output) = taken {
+            self.running.recycle(output);
+        }
     }
 
     fn stop(&mut self) {

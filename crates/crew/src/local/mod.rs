@@ -15,7 +15,7 @@ use plimsoll_model::event::{Counted, Event};
 use plimsoll_model::plan::{OnThrottle, Stage, TargetSpec, Workload};
 use plimsoll_model::{AgentHost, Finding, Level, Plan, Sample};
 use plimsoll_setup::Interrupt;
-use plimsoll_setup::block::{Ground, LayoutJob, layout_workers};
+use plimsoll_setup::block::{Ground, LayoutJob, SharedHold, layout_workers};
 use plimsoll_setup::removal;
 use plimsoll_setup::s3::{HeldKeys, Reach};
 use plimsoll_setup::safety::marker::Content;
@@ -81,6 +81,11 @@ impl LocalCrew {
     /// Devices and images of these targets are every agent's: each works in a range of its own. True: this process holds them.
     pub fn shares(&mut self, targets: BTreeMap<String, bool>) {
         self.ground.shares(targets);
+    }
+
+    /// What of them this process holds at present, for whoever asks while there is load.
+    pub fn shared_hold(&self) -> Arc<SharedHold> {
+        self.ground.shared_hold()
     }
 
     /// Who only reads files of a target reads those of the next agent, which lie there.

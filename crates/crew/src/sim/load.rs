@@ -325,7 +325,7 @@ impl Load for SimLoad {
         }
     }
 
-    fn recycle(&mut self, _: Output) {
+    fn recycle(&mut self, _: Arrival) {
         // It is a copy: the engine has its own back already, or waits for the network to catch up.
     }
 

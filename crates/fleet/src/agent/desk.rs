@@ -61,6 +61,8 @@ struct Engaged {
     deadman: Duration,
     /// It ends by itself since.
     leaving: Option<Instant>,
+    /// What it wrote to is somebody else's.
+    is_robbed: bool,
 }
 
 impl Desk {
@@ -212,8 +214,16 @@ impl Desk {
         };
         tell(format!("at work for run {run}"));
         let now = Instant::now();
-        self.engaged =
-            Some(Engaged { with, jobs: Some(jobs), thread, since: now, heard: now, deadman, leaving: None });
+        self.engaged = Some(Engaged {
+            with,
+            jobs: Some(jobs),
+            thread,
+            since: now,
+            heard: now,
+            deadman,
+            leaving: None,
+            is_robbed: false,
+        });
         self.at_work.store(true, Ordering::Release);
         self.guard.works_for(Some(run));
         self.said_here = None;
@@ -223,6 +233,15 @@ impl Desk {
     fn look_after(&mut self, tell: &dyn Fn(String)) {
         let max_duration = self.options.bounds.max_duration;
         let Some(engaged) = &mut self.engaged else { return };
+        // Whose it is now has data there: nothing more is written, whatever anybody orders.
+        if !engaged.is_robbed
+            && let Some(why) = engaged.with.hold().taken()
+        {
+            engaged.is_robbed = true;
+            tell(format!("{why}: the load is cancelled"));
+            engaged.with.abort();
+            self.said_here = None;
+        }
         if engaged.leaving.is_none() {
             if engaged.heard.elapsed() > engaged.deadman {
                 let silent = engaged.deadman.as_secs_f64();
@@ -252,6 +271,7 @@ impl Desk {
             return;
         }
         self.said_here = Some(Instant::now());
+        let hold = self.engaged.as_ref().map(|e| e.with.hold());
         let here = Here {
             language: language(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -260,6 +280,8 @@ impl Desk {
             state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
             monotonic_ns: self.time.now_ns(),
             last_order: self.guard.last(),
+            holds: hold.as_ref().map_or_else(Vec::new, |h| h.held()),
+            taken: hold.as_ref().and_then(|h| h.taken()),
             sealing: self.sealing.as_ref().map(|(_, told)| told.clone()),
         };
         let run = self.engaged.as_ref().map(|e| e.with.run.as_str());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_setup::Interrupt;
+use plimsoll_setup::block::SharedHold;
 
 use super::slew::Slew;
 use super::voice::Voice;
@@ -36,6 +37,8 @@ struct Inside {
     stop: bool,
     abort: bool,
     deserted: bool,
+    /// What it holds for all agents of the run.
+    hold: Arc<SharedHold>,
     /// Of the load that runs: its slices, and the run's start on this machine's clock.
     slew: Option<(Slew, u64)>,
 }
@@ -99,6 +102,16 @@ impl Engagement {
     /// Of this process.
     pub fn session(&self) -> &str {
         self.voice.session()
+    }
+
+    /// From now on this says what is held here for all agents of the run.
+    pub fn holds_by(&self, hold: Arc<SharedHold>) {
+        self.lock().hold = hold;
+    }
+
+    /// What is.
+    pub fn hold(&self) -> Arc<SharedHold> {
+        Arc::clone(&self.lock().hold)
     }
 
     pub fn say(&self, tell: Tell) {

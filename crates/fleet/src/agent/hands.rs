@@ -254,6 +254,7 @@ impl Hands {
             })?;
         }
         let (bounds, name) = (self.options.bounds.clone(), self.options.name.clone());
+        let engagement = Arc::clone(&self.engagement);
         let interrupt = self.engagement.interrupt.clone();
         self.with(|work| {
             let me = roll.get(seat as usize).ok_or_else(|| AgentRefusal::new("it is not in the roll", ""))?;
@@ -262,6 +263,7 @@ impl Hands {
             let next = roll[plimsoll_lower::whose_files(&roll, seat) as usize].name.clone();
             work.crew.take_seat(roll, seat);
             work.crew.shares(shared);
+            engagement.holds_by(work.crew.shared_hold());
             for target in apart {
                 let Some(TargetSpec::Files(files)) = work.plan.targets.get_mut(target) else { continue };
                 let common = PathBuf::from(&files.directory);
@@ -341,6 +343,9 @@ impl Hands {
             Some(start_ns) => (0, Clock::Virtual { start_ns }),
             None => (self.epoch_ns(arm.epoch_ns)?, Clock::Real),
         };
+        if let Some(why) = self.engagement.hold().taken() {
+            return Err(AgentRefusal::new(why, "Look at it there before anything else is written to it"));
+        }
         self.engagement.open_stream(arm.index);
         let found: Vec<Option<FoundObjects>> =
             arm.found.iter().map(|f| f.as_ref().map(FoundObjects::from)).collect();
@@ -462,7 +467,7 @@ fn follow(
                 engagement.wait_until_taken(outputs);
             }
             told.pass_on(engagement, load.as_mut());
-            load.recycle(output);
+            load.recycle(Arrival::Output(output));
         }
         told.pass_on(engagement, load.as_mut());
         engagement.stream(|stream| stream.cut_if_due(own));

@@ -11,7 +11,7 @@ use plimsoll_model::Event;
 use plimsoll_setup::{Interrupt, SetupError};
 
 use super::known::Inside;
-use super::link::Link;
+use super::link::{Link, unheld};
 use crate::error::AgentRefusal;
 use crate::wire::order::{Assignment, Order};
 use crate::wire::tell::{State, WorkDone};
@@ -100,6 +100,10 @@ impl Link {
                 }
                 if let Some(why) = &inside.dead {
                     return Err(CrewError::bug(why.clone()));
+                }
+                // Cleaning up goes on: it is what ends it.
+                if let Some(why) = inside.unheld.as_ref().filter(|_| asked.interrupt.is_some()) {
+                    return Err(unheld(why));
                 }
                 let mut events = Vec::new();
                 for (number, agent) in inside.agents.iter_mut().enumerate() {

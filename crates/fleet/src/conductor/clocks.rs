@@ -15,7 +15,7 @@ use crate::clock::{ClockFit, Echo, PROBES};
 /// Between two questions.
 const BETWEEN: Duration = Duration::from_millis(3);
 /// The last answers may be on their way for so long.
-const LAST: Duration = Duration::from_millis(300);
+const LAST: Duration = Duration::from_secs(1);
 
 /// By agent: how far its clock is ahead of this machine's, and how sure that is. Who does not answer is missing.
 pub fn clocks(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::{Subjects, agent_of};
 use plimsoll_bus::{Bus, Identity, Subscription};
-use plimsoll_crew::CrewError;
+use plimsoll_crew::{CrewError, FromAgent};
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::Event;
 use plimsoll_run::{AgentFetched, Ask, Lacking, StageFetched};
@@ -83,7 +83,10 @@ pub fn fetch_kept(line: &SpokenLine<'_>, ask: Ask<'_>) -> Result<Vec<AgentFetche
                 }
                 Some(p) => Err(format!("it is at work for {}", p.run.as_deref().unwrap_or("another run"))),
             };
-            all.push(AgentFetched { number: of.number, result });
+            // From one start of a machine to the next this is the same.
+            let is_known = |p: &&Present| ![&of.boot_id, &p.machine().boot_id].contains(&&String::new());
+            let went_down = there.filter(is_known).map(|p| p.machine().boot_id != of.boot_id);
+            all.push(AgentFetched { number: of.number, went_down, result });
         }
         if !busy.is_empty() {
             if told.elapsed() > TELL {
@@ -160,7 +163,7 @@ impl<'a> Talk<'a> {
     fn fetch(
         mut self,
         of: &Lacking,
-        take: &mut dyn FnMut(u32, u32, plimsoll_engine::Output) -> Result<(), String>,
+        take: &mut dyn FnMut(u32, u32, FromAgent) -> Result<(), String>,
     ) -> Result<Vec<StageFetched>, String> {
         let kept = self.what_there_is()?;
         if kept.is_empty() {
@@ -224,7 +227,7 @@ impl<'a> Talk<'a> {
         &mut self,
         number: u32,
         there: KeptStage,
-        take: &mut dyn FnMut(u32, u32, plimsoll_engine::Output) -> Result<(), String>,
+        take: &mut dyn FnMut(u32, u32, FromAgent) -> Result<(), String>,
     ) -> Result<StageFetched, String> {
         let KeptStage { stage, frames, hash } = there;
         if frames > FRAMES {

@@ -1,21 +1,23 @@
 //! Hired agents as a run's crew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_crew::{Crew, CrewError, Enlisted, Fill, Load, StageOrder};
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Fill, Load, StageOrder};
 use plimsoll_engine::Clock;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_lower::{self as lower, Agent as Rolled};
 use plimsoll_model::plan::{Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Event, Finding, Plan, Sample, WorkerId};
 use plimsoll_setup::Interrupt;
+use plimsoll_setup::block::paths_of_job;
 use plimsoll_setup::s3::{Errands, Reach};
 use plimsoll_setup::safety::survey::{SeenKind, Survey};
 
 use super::ask::{Barrier, Came};
 use super::errands::FleetErrands;
 use super::ground::{self, Common};
+use super::holds::SharedThing;
 use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
@@ -109,6 +111,32 @@ impl FleetCrew {
         let ahead_ns = agent.fit.at(monotonic_ns()).map_or(0, |c| c.offset_ns);
         *keep(agent) = ahead_ns;
         ahead_ns
+    }
+
+    /// Agents of whom the first one holds what is shared, for all of them: those of each machine, and of an image all, as a lock on a file
+    /// may be one for all machines.
+    fn who_could_hold(&self, kind: SeenKind) -> Vec<Vec<usize>> {
+        if kind != SeenKind::Device {
+            return vec![self.numbers().collect()];
+        }
+        let mut machines: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, host) in self.hosts.iter().enumerate() {
+            machines.entry(&host.machine.boot_id).or_default().push(number);
+        }
+        machines.into_values().collect()
+    }
+
+    /// What has to be held from now on: not what is others' and only read.
+    fn shared_things(&self, groups: &BTreeMap<String, Vec<Vec<usize>>>) -> Vec<SharedThing> {
+        let held =
+            self.plan.targets.iter().filter(|(_, spec)| !matches!(spec, TargetSpec::Block(b) if b.existing));
+        let of = |(target, spec): (&String, &TargetSpec)| -> Vec<SharedThing> {
+            let paths = paths_of_job(target, spec, 0);
+            let paths = paths.iter().map(|p| p.display().to_string());
+            let groups = groups.get(target).into_iter().flatten();
+            paths.flat_map(|p| groups.clone().map(move |g| SharedThing::new(&p, g.clone()))).collect()
+        };
+        held.flat_map(of).collect()
     }
 
     /// What the agents have of their own and in common, before anything of it is touched.
@@ -222,7 +250,9 @@ impl FleetCrew {
         match order.clock {
             Clock::Virtual { .. } => earliest_ns,
             Clock::Real => {
-                let lead = LEAD + LEAD_OF_EACH * self.roll.len() as u32;
+                // The way to the farthest: half of an echo's, with as much again for the order's own delays.
+                let far = Duration::from_nanos(self.link().longest_way_ns().saturating_mul(2));
+                let lead = LEAD + LEAD_OF_EACH * self.roll.len() as u32 + far;
                 let told_ns = monotonic_ns().saturating_sub(order.epoch_ns) + lead.as_nanos() as u64;
                 told_ns.max(earliest_ns).next_multiple_of(order.grid_ns)
             }
@@ -232,7 +262,9 @@ impl FleetCrew {
     /// What comes of the stage is kept from now on.
     fn open_stage(&self, order: &StageOrder<'_>, at_ns: u64, workers: &[Enlisted]) {
         let mut inside = self.link().lock();
+        let at_work: BTreeSet<u32> = workers.iter().map(|w| w.id.agent).collect();
         let in_lockstep = matches!(order.clock, Clock::Virtual { .. });
+        let ready = inside.unsaid.drain(..).map(Arrival::Said).collect();
         inside.stage = Some(known::StageUnderway {
             index: order.index,
             grid_ns: order.grid_ns,
@@ -242,19 +274,21 @@ impl FleetCrew {
             aborted: None,
             ends_ns: lower::planned_ns(order.stage).map(|planned| at_ns.saturating_add(planned)),
             stopped: None,
+            told_ahead: false,
             may_block: order
                 .stage
                 .workloads
                 .iter()
                 .any(|w| self.plan.target_of(w).is_ok_and(|(_, t)| t.is_on_files())),
             epoch_ns: order.epoch_ns,
-            ready: Default::default(),
+            ready,
         });
         for (number, agent) in (0u32..).zip(&mut inside.agents) {
             agent.part = None;
             if agent.lost.is_none() {
                 let its = workers.iter().filter(|w| w.id.agent == number).map(|w| w.id.worker).collect();
-                agent.part = Some(StagePart::new(Incoming::new(number), its, at_ns));
+                let part = StagePart::new(Incoming::new(number), its, at_ns);
+                agent.part = Some(part.among(at_work.len()));
             }
         }
     }
@@ -290,14 +324,13 @@ impl Crew for FleetCrew {
         let told: BTreeMap<_, _> = claims.iter().map(|(name, reach)| (name.clone(), reach.told())).collect();
         let seats: Vec<Seat> = self.roll.iter().map(Seat::from).collect();
         let Common { apart, shared } = self.compare_ground()?;
+        let groups: BTreeMap<String, Vec<Vec<usize>>> =
+            shared.iter().map(|(target, kind)| (target.clone(), self.who_could_hold(*kind))).collect();
+        self.link().lock().shared = self.shared_things(&groups);
         let job = |n: usize| {
             let (roll, claims) = (seats.clone(), told.clone());
-            // One of each machine holds what is shared, for all agents there.
-            let boot = |h: &AgentHost| h.machine.boot_id.clone();
-            let first_there = !self.hosts[..n].iter().any(|h| boot(h) == boot(&self.hosts[n]));
-            // A lock on a file may be one for all machines.
-            let holds = |kind| if kind == SeenKind::Device { first_there } else { n == 0 };
-            let shared = shared.iter().map(|(target, kind)| (target.clone(), holds(*kind))).collect();
+            let holds = |of: &Vec<Vec<usize>>| of.iter().any(|group| group.first() == Some(&n));
+            let shared = groups.iter().map(|(target, of)| (target.clone(), holds(of))).collect();
             Assignment::Muster { roll, seat: n as u32, claims, apart: apart.clone(), shared }
         };
         let mustered = self.all("reaching the storage", job, &mut |_| {})?;
@@ -364,6 +397,8 @@ impl Crew for FleetCrew {
                 "Look at them with: plimsoll fleet status, and run again",
             ));
         }
+        // Who was lost until here was lost before there is load.
+        self.link().await_holds(&self.interrupt)?;
         let at_ns = self.start_ns(order, earliest_ns);
         self.open_stage(order, at_ns, &workers);
         let jobs = ready.iter().map(|n| (*n, Assignment::Go { at_ns })).collect();

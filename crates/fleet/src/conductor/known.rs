@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use plimsoll_crew::Arrival;
-use plimsoll_engine::Output;
+use plimsoll_crew::{Arrival, FromAgent};
 use plimsoll_model::{Event, Sample};
 
+use super::holds::{SharedThing, Watched};
 use super::roll_call::Present;
 use crate::clock::{ClockFit, Echo};
 use crate::error::AgentRefusal;
-use crate::frame::incoming::Incoming;
+use crate::frame::incoming::{Incoming, WAITING_OF_ALL};
 use crate::frame::record;
 use crate::wire::order::ClockAhead;
 use crate::wire::pieces::Joiner;
@@ -22,6 +22,9 @@ pub const LONGEST_TELL: usize = 16 << 20;
 /// Memory of an agent's outputs that wait for the collector: what is beyond waits as it came. (A choice: slices of a few dozen threads,
 /// and little for a conductor of many agents.)
 const UNTAKEN: usize = 16 << 20;
+/// The same of all agents together: each may have its part of it, and one output in any case. (A choice: what a conductor of a thousand
+/// agents can spare.)
+pub const UNTAKEN_OF_ALL: usize = 128 << 20;
 
 /// An agent of the run.
 #[derive(Debug)]
@@ -54,6 +57,10 @@ pub struct KnownAgent {
     /// Questions for the time that are open.
     pub probes: Vec<u64>,
     pub echoes: Vec<Echo>,
+    /// Shared devices and images that it says it holds for all.
+    pub holds: BTreeSet<String>,
+    /// In its words: one of them is somebody else's by now.
+    pub taken: Option<String>,
     /// Its part of the stage.
     pub part: Option<StagePart>,
     pub heeded: Instant,
@@ -71,6 +78,8 @@ pub struct StagePart {
     weights: VecDeque<usize>,
     /// Of all of them.
     pub weight: usize,
+    /// So much is enough.
+    most: usize,
     /// Its workers: nobody else measured anything there.
     pub workers: BTreeSet<u16>,
     /// End of the last slice that came.
@@ -101,6 +110,8 @@ impl KnownAgent {
             watched_ahead_ns: 0,
             probes: Vec::new(),
             echoes: Vec::new(),
+            holds: BTreeSet::new(),
+            taken: None,
             part: None,
             heeded: now,
         }
@@ -131,15 +142,22 @@ impl StagePart {
             given: 0,
             weights: VecDeque::new(),
             weight: 0,
+            most: UNTAKEN,
             workers,
             seen_until_ns,
             progress: Instant::now(),
         }
     }
 
+    /// As one of so many.
+    pub fn among(self, agents: usize) -> Self {
+        let most = UNTAKEN.min(UNTAKEN_OF_ALL / agents.max(1));
+        Self { most, incoming: self.incoming.among(agents), ..self }
+    }
+
     /// An output goes to the collector.
-    pub fn gives(&mut self, output: &Output) {
-        let weight = record::weight(output);
+    pub fn gives(&mut self, came: &FromAgent) {
+        let weight = record::weight(came);
         self.weights.push_back(weight);
         self.weight += weight;
         self.given += 1;
@@ -153,7 +171,7 @@ impl StagePart {
 
     /// Enough of it waits for the collector: the rest stays as it came.
     pub fn is_full(&self) -> bool {
-        self.weight >= UNTAKEN
+        self.weight >= self.most
     }
 
     /// For how long nothing came of its stream, though all that did has been taken.
@@ -182,6 +200,8 @@ pub struct StageUnderway {
     /// It is of devices or files: a call of the system that flushes what was written may not come back for minutes, and nothing shows that
     /// it goes on. Only who was told to cancel has to end.
     pub may_block: bool,
+    /// It was told that agents are ahead of what is taken here.
+    pub told_ahead: bool,
     /// What has come, and was not taken yet.
     pub ready: VecDeque<Arrival>,
 }
@@ -204,11 +224,19 @@ impl StageUnderway {
 /// All of it.
 #[derive(Default)]
 pub struct Inside {
+    /// When a clock answered last.
+    pub echoed: Option<Instant>,
     pub agents: Vec<KnownAgent>,
     pub stage: Option<StageUnderway>,
     pub sink: Option<Box<dyn FnMut(Sample) + Send>>,
     pub next_task: u64,
     pub said: u64,
+    /// What agents share, and who keeps others away from it.
+    pub shared: Vec<SharedThing>,
+    /// What is to be told, and came while there was no stage.
+    pub unsaid: Vec<String>,
+    /// In words: nobody does any more, and the run ends.
+    pub unheld: Option<String>,
     /// One of our threads has died: nothing can be conducted any more, in words.
     pub dead: Option<String>,
 }
@@ -231,6 +259,41 @@ impl Inside {
     pub fn asks_for_time(&mut self, name: &str, asked_ns: u64) {
         if let Some(number) = self.number_of(name) {
             self.agents[number].probes.push(asked_ns);
+        }
+    }
+
+    /// Whether somebody holds what agents share. `patience`: after so long agents without a conductor end by themselves.
+    pub fn look_at_holds(&mut self, patience: Duration) {
+        if self.unheld.is_some() {
+            return;
+        }
+        for thing in &mut self.shared {
+            let arrival = match thing.look(&self.agents, patience) {
+                None => continue,
+                Some(Watched::TakenOver(text)) => Arrival::Said(text),
+                Some(Watched::Unheld(text)) => {
+                    self.unheld.get_or_insert_with(|| text.clone());
+                    Arrival::Unheld(text)
+                }
+            };
+            match (&mut self.stage, arrival) {
+                (Some(stage), arrival) => stage.ready.push_back(arrival),
+                (None, Arrival::Said(text)) => self.unsaid.push(text),
+                _ => {}
+            }
+        }
+    }
+
+    /// Frames of an agent stay with it, for want of room here: told once a stage, as nothing is lost by it.
+    pub fn is_ahead(&mut self, number: usize) {
+        let (Some(stage), agent) = (&mut self.stage, &self.agents[number]) else { return };
+        if !std::mem::replace(&mut stage.told_ahead, true) {
+            stage.ready.push_back(Arrival::Said(format!(
+                "agent {} is ahead of what this machine takes: frames of all agents wait here in {} MiB, agents keep what is beyond, \
+                 and are asked for it again",
+                agent.name,
+                WAITING_OF_ALL >> 20
+            )));
         }
     }
 

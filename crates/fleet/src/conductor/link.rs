@@ -9,6 +9,7 @@ use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Bus, Identity};
 use plimsoll_crew::CrewError;
 use plimsoll_engine::ring::monotonic_ns;
+use plimsoll_setup::{Interrupt, SetupError};
 
 use super::known::{Inside, KnownAgent};
 use super::listen;
@@ -24,8 +25,13 @@ use crate::wire::seal::Envelope;
 pub const ORDER_LIFE: Duration = Duration::from_secs(15);
 /// Between two questions for the time.
 const BETWEEN_PROBES: Duration = Duration::from_millis(3);
-/// Clocks that do not answer are no use.
+/// So long the last answers may be on their way: round the world and back, over a line that is slow as well.
+const LAST_ECHO: Duration = Duration::from_secs(1);
+/// Clocks that do not answer are no use: all are given up when none has answered for so long. (Where agents may be silent for longer, so
+/// may their clocks.)
 const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// However many there are, and however slowly they answer.
+const CLOCKS_AT_MOST: Duration = Duration::from_secs(120);
 /// Whether there is something to do is looked at so often.
 const TICK: Duration = Duration::from_millis(20);
 /// Clocks are compared again so often.
@@ -89,6 +95,11 @@ impl OpenLink {
         })?);
         Ok(Self { link, threads })
     }
+}
+
+/// Nothing more is put on what nobody holds.
+pub fn unheld(why: &str) -> CrewError {
+    CrewError::input(why, "Find out who uses it by now (lsblk, fuser -v), and run again")
 }
 
 impl Drop for OpenLink {
@@ -177,6 +188,23 @@ impl Link {
         }
     }
 
+    /// Waits until somebody holds what the agents share, or until it is known that nobody will.
+    pub fn await_holds(&self, interrupt: &Interrupt) -> Result<(), CrewError> {
+        let mut inside = self.lock();
+        loop {
+            if let Some(why) = &inside.unheld {
+                return Err(unheld(why));
+            }
+            if inside.shared.iter().all(|s| s.is_held(&inside.agents)) {
+                return Ok(());
+            }
+            if interrupt.is_requested() {
+                return Err(SetupError::Interrupted.into());
+            }
+            inside = self.wait(inside, TICK);
+        }
+    }
+
     /// Lets go of all who were hired. Said twice: it is not answered, and who does not hear it ends by itself later.
     pub fn dismiss(&self) {
         let mut inside = self.lock();
@@ -189,13 +217,17 @@ impl Link {
     }
 
     fn tick_on(&self) {
-        let mut clocks = Instant::now();
+        let (mut asked, mut open) = (Instant::now(), false);
         while self.is_open() {
             std::thread::sleep(TICK);
             self.tick();
-            if clocks.elapsed() >= CLOCKS_EVERY {
-                self.compare_clocks();
-                clocks = Instant::now();
+            if open && (self.clocks_have_answered() || asked.elapsed() >= LAST_ECHO) {
+                self.weigh_echoes();
+                open = false;
+            }
+            if !open && asked.elapsed() >= CLOCKS_EVERY {
+                self.ask_clocks(|_| true);
+                (asked, open) = (Instant::now(), true);
             }
         }
     }
@@ -207,6 +239,7 @@ impl Link {
         let more = Duration::from_millis(inside.agents.len() as u64);
         let cancelled = inside.stage.as_ref().and_then(|s| s.aborted);
         let over_for = inside.stage.as_ref().and_then(|s| s.over_for()).unwrap_or_default();
+        inside.look_at_holds(self.patience);
         for number in 0..inside.agents.len() {
             let agent = &inside.agents[number];
             if !agent.is_hired || agent.lost.is_some() {
@@ -246,11 +279,11 @@ impl Link {
         }
     }
 
-    /// Finds out what each agent's clock is ahead of ours: a few questions each. Whose clock did not answer is none the wiser.
-    pub fn compare_clocks(&self) {
+    /// A few questions to each agent's clock.
+    fn ask_clocks(&self, wanted: fn(&KnownAgent) -> bool) {
         let names: Vec<String> = {
             let mut inside = self.lock();
-            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none());
+            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none() && wanted(a));
             there.map(|a| (a.echoes.clear(), a.probes.clear(), a.name.clone()).2).collect()
         };
         for _ in 0..PROBES {
@@ -261,8 +294,15 @@ impl Link {
             }
             std::thread::sleep(BETWEEN_PROBES);
         }
-        // Those on their way still arrive.
-        std::thread::sleep(BETWEEN_PROBES * 4);
+    }
+
+    /// Nothing is on its way any more.
+    fn clocks_have_answered(&self) -> bool {
+        self.lock().agents.iter().all(|a| a.lost.is_some() || a.probes.is_empty())
+    }
+
+    /// What each agent's clock is ahead of ours, as its answers have it. Whose clock did not answer is none the wiser.
+    fn weigh_echoes(&self) {
         for agent in &mut self.lock().agents {
             agent.probes.clear();
             let echoes = std::mem::take(&mut agent.echoes);
@@ -272,14 +312,31 @@ impl Link {
         }
     }
 
+    /// How long a message is on its way to whoever is farthest, nanoseconds at most, as the echoes of their clocks have it.
+    pub fn longest_way_ns(&self) -> u64 {
+        let now_ns = monotonic_ns();
+        let inside = self.lock();
+        let there = inside.agents.iter().filter(|a| a.lost.is_none());
+        there.filter_map(|a| a.fit.at(now_ns)).map(|clock| clock.bound_ns).max().unwrap_or(0)
+    }
+
     /// Before a run: an error names whose clock does not answer.
     pub fn know_clocks(&self) -> Result<(), CrewError> {
-        let until = Instant::now() + CLOCK_PATIENCE;
+        let begun = Instant::now();
+        let patience = CLOCK_PATIENCE.max(self.patience);
+        let silent = |since: Instant| self.lock().echoed.map_or(since, |at| at.max(since)).elapsed();
         loop {
-            self.compare_clocks();
+            // Those that are known are not asked again: a thousand on a busy machine would answer yesterday's questions for ever.
+            self.ask_clocks(|a| !a.fit.is_known());
+            let asked = Instant::now();
+            while !self.clocks_have_answered() && silent(asked) < LAST_ECHO {
+                std::thread::sleep(BETWEEN_PROBES);
+            }
+            self.weigh_echoes();
             let inside = self.lock();
             let Some(unknown) = inside.agents.iter().find(|a| !a.fit.is_known()) else { return Ok(()) };
-            if Instant::now() >= until {
+            let since = inside.echoed.map_or(begun, |at| at.max(begun));
+            if since.elapsed() >= patience || begun.elapsed() >= CLOCKS_AT_MOST {
                 return Err(CrewError::input(
                     format!("agent {}: its clock does not answer", unknown.name),
                     "Look whether it still runs, and run again",

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::agent_of;
 use plimsoll_bus::{BusError, Message, Subscription};
-use plimsoll_crew::{Arrival, CrewError, WINDOW};
-use plimsoll_engine::Output;
+use plimsoll_crew::{Arrival, CrewError, FromAgent, WINDOW};
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::{Event, Sample};
 
@@ -181,6 +180,10 @@ fn is_here(inside: &mut Inside, number: usize, here: &Here, is_ours: bool) {
     let agent = &mut inside.agents[number];
     let was_ours = agent.is_hired && agent.state != State::Free;
     agent.state = here.state;
+    if is_ours {
+        agent.holds = here.holds.iter().cloned().collect();
+        agent.taken = agent.taken.take().or_else(|| here.taken.clone());
+    }
     agent.about_ahead_ns = i128::from(here.monotonic_ns) - i128::from(monotonic_ns());
     if was_ours && is_ours && here.state == State::Deserted {
         inside.lose(number, "it did not hear of us for too long, and stopped".into());
@@ -204,14 +207,18 @@ fn measured(link: &Link, message: Message) {
     agent.heard = Instant::now();
     let KnownAgent { part: Some(part), .. } = agent else { return };
     if part.is_full() && head.number.saturating_sub(part.incoming.in_order()) > AHEAD {
-        return;
+        return inside.is_ahead(number);
     }
-    let had = part.incoming.wanted().1;
+    let (had, left) = (part.incoming.wanted().1, part.incoming.left());
     part.incoming.accept(head.number, content);
+    let is_ahead = part.incoming.left() > left;
     if part.incoming.wanted().1 > had {
         part.progress = Instant::now();
     }
     hand_over(&mut inside, number);
+    if is_ahead {
+        inside.is_ahead(number);
+    }
     drop(inside);
     link.news.notify_all();
 }
@@ -229,8 +236,8 @@ pub fn hand_over(inside: &mut Inside, number: usize) {
     let mut broken = None;
     while broken.is_none() && !part.is_full() {
         part.incoming.not_after(latest_ns(part, stage));
-        let Some(output) = part.incoming.next_output() else { break };
-        broken = take(part, stage, output).err();
+        let Some(came) = part.incoming.next_output() else { break };
+        broken = take(part, stage, came).err();
     }
     if part.incoming.end().is_some() && !had_ended {
         part.progress = Instant::now();
@@ -251,22 +258,19 @@ fn latest_ns(part: &StagePart, stage: &StageUnderway) -> u64 {
 }
 
 /// An output for the collector, if its worker can have handed it over by now; in words why not.
-fn take(part: &mut StagePart, stage: &mut StageUnderway, output: Output) -> Result<(), String> {
-    let worker = match &output {
-        Output::Interval { worker, .. } => worker.worker,
-        Output::Trace(chunk) => chunk.worker.worker,
-    };
+fn take(part: &mut StagePart, stage: &mut StageUnderway, came: FromAgent) -> Result<(), String> {
+    let worker = came.worker().worker;
     if !part.workers.contains(&worker) {
         return Err(format!("it has no worker {worker}"));
     }
-    if let Output::Interval { interval, .. } = &output {
+    if let FromAgent::Interval { interval, .. } = &came {
         let end_ns = interval.index.checked_add(1).and_then(|n| n.checked_mul(stage.grid_ns));
         let end_ns = end_ns.filter(|end| *end <= latest_ns(part, stage));
         let end_ns = end_ns.ok_or_else(|| format!("slice {} has not been yet", interval.index))?;
         part.seen_until_ns = part.seen_until_ns.max(end_ns);
     }
-    part.gives(&output);
-    stage.ready.push_back(Arrival::Output(output));
+    part.gives(&came);
+    stage.ready.push_back(Arrival::FromAgent(came));
     Ok(())
 }
 
@@ -284,5 +288,7 @@ fn echoed(link: &Link, message: Message) {
         return;
     }
     agent.probes.swap_remove(at);
+    inside.echoed = Some(Instant::now());
+    let agent = &mut inside.agents[number];
     agent.echoes.push(Echo { asked_ns, heard_ns, answered_ns, had_ns });
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_crew::{Arrival, Enlisted, Load, StageOrder};
-use plimsoll_engine::{Output, WorkerEnd};
+use plimsoll_crew::{Arrival, Enlisted, FromAgent, Load, StageOrder};
+use plimsoll_engine::WorkerEnd;
 
 use super::known::{Inside, KnownAgent};
 use super::link::Link;
@@ -84,11 +84,9 @@ impl Load for FleetLoad {
         }
     }
 
-    fn recycle(&mut self, output: Output) {
-        let agent = match &output {
-            Output::Interval { worker, .. } => worker.agent,
-            Output::Trace(chunk) => chunk.worker.agent,
-        } as usize;
+    fn recycle(&mut self, taken: Arrival) {
+        let Arrival::FromAgent(taken) = taken else { return };
+        let agent = taken.worker().agent as usize;
         let mut inside = self.link.lock();
         let in_lockstep = inside.stage.as_ref().is_some_and(|s| s.in_lockstep);
         let Some(known) = inside.agents.get_mut(agent) else { return };
@@ -98,7 +96,7 @@ impl Load for FleetLoad {
         let has_lost_it = known.lost.is_some();
         hand_over(&mut inside, agent);
         // Its worker waits for this one.
-        if in_lockstep && !has_lost_it && matches!(output, Output::Interval { .. }) {
+        if in_lockstep && !has_lost_it && matches!(taken, FromAgent::Interval { .. }) {
             self.link.heed(&mut inside, agent);
         }
     }
@@ -138,9 +136,7 @@ impl Drop for FleetLoad {
             && Instant::now() < until
         {
             // What is behind it comes only then.
-            if let Arrival::Output(output) = arrival {
-                self.recycle(output);
-            }
+            self.recycle(arrival);
         }
     }
 }

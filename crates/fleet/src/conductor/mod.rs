@@ -8,6 +8,7 @@ mod crew;
 mod entrust;
 mod errands;
 mod ground;
+mod holds;
 mod known;
 #[cfg(test)]
 mod liars;

@@ -14,7 +14,7 @@ use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::{AgentHost, Event, Finding, Level, Plan};
 use plimsoll_run::ceiling::Calibration;
-use plimsoll_run::{AgentFetched, Ask, Recruit};
+use plimsoll_run::{AgentFetched, Ask, CleanUpCrew, Recruit};
 use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
@@ -34,6 +34,9 @@ use crate::wire::tell::WorkDone;
 const LISTEN: Duration = Duration::from_millis(1200);
 /// Of a number of agents that is asked for, the last may still be on its way.
 const LISTEN_FOR_ALL: Duration = Duration::from_secs(3);
+
+/// An agent that has cleaned up has nothing to do but to close its files.
+const LETS_GO: Duration = Duration::from_secs(10);
 
 /// Agents that a cleanup takes: the one that works, and those in its place.
 const CLEANERS: usize = 3;
@@ -246,6 +249,37 @@ impl Recruit for Fleet {
     fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
         let line = SpokenLine { bus: &self.bus, subjects: &self.subjects, identity: &self.identity };
         collect::fetch_kept(&line, ask)
+    }
+
+    fn clean_up_crew(
+        &self,
+        run: &str,
+        plan: &Plan,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Box<dyn CleanUpCrew>>, SetupError> {
+        Ok(Some(Box::new(self.cleaners(run, plan, interrupt)?)))
+    }
+}
+
+impl CleanUpCrew for Cleaners {
+    fn errands(&self, mark: &str) -> Box<dyn Errands> {
+        Self::errands(self, mark)
+    }
+
+    fn let_go(self: Box<Self>) {
+        let link = &self.open.link;
+        link.dismiss();
+        let names: Vec<String> = link.lock().agents.iter().map(|a| a.name.clone()).collect();
+        let is_free = |there: &[Present], name: &String| there.iter().any(|p| p.name == *name && p.is_free());
+        let enough = |there: &[Present]| names.iter().all(|name| is_free(there, name));
+        // Who is not free by then is told of by whoever wants it next.
+        let until = Instant::now() + LETS_GO;
+        while Instant::now() < until {
+            match roll_call(link.bus.as_ref(), &link.subjects, LISTEN, &enough) {
+                Ok(there) if !enough(&there) => {}
+                _ => return,
+            }
+        }
     }
 }
 

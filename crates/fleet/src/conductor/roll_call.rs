@@ -98,6 +98,8 @@ impl Present {
             state: if run.is_some() { State::Running } else { State::Free },
             monotonic_ns: 0,
             last_order: 0,
+            holds: Vec::new(),
+            taken: None,
             sealing: None,
         };
         let run = run.map(str::to_owned);

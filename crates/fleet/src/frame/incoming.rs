@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use plimsoll_crew::Inbox;
-use plimsoll_engine::{Output, WorkerEnd};
+use plimsoll_crew::{FromAgent, Inbox};
+use plimsoll_engine::WorkerEnd;
 use plimsoll_model::OpKind;
 
 use super::hash::StreamHash;
@@ -13,6 +13,9 @@ use super::record::{self, StreamRecord};
 /// Content that may wait for frames ahead of it. What comes beyond is not kept: it is asked for again. (A choice: what a fast agent
 /// measures in seconds, and little memory for a conductor of many.)
 const WAITING: usize = 64 << 20;
+/// The same of all agents of a run together: each may have its part of it, and the next frame in any case. (A choice: a conductor of a
+/// thousand agents has frames of some seconds of each.)
+pub const WAITING_OF_ALL: usize = 128 << 20;
 
 /// No worker did more of anything: sums of many fit.
 const MOST_TOLD: u64 = 1 << 48;
@@ -24,6 +27,10 @@ pub struct Incoming {
     inbox: Inbox<Vec<u8>>,
     /// Of what waits in it.
     waiting_bytes: usize,
+    /// So much may.
+    most_bytes: usize,
+    /// Frames that were left with their agent for that.
+    left: u64,
     /// Frames from here on are not known to have been sent.
     highest: u64,
     /// Of the stream, from where records were not taken out yet.
@@ -48,6 +55,8 @@ impl Incoming {
             agent,
             inbox: Inbox::default(),
             waiting_bytes: 0,
+            most_bytes: WAITING,
+            left: 0,
             highest: 0,
             buffer: Vec::new(),
             used: 0,
@@ -60,10 +69,19 @@ impl Incoming {
         }
     }
 
+    /// As one of so many whose frames wait here.
+    pub fn among(self, agents: usize) -> Self {
+        Self { most_bytes: WAITING.min(WAITING_OF_ALL / agents.max(1)), ..self }
+    }
+
     /// A frame has come, perhaps not for the first time. What is in order now is given out by [`Self::next_output`], as it is wanted: a frame
     /// waits in as many bytes as it was sent in, and what is made of it may be a thousand times that.
     pub fn accept(&mut self, number: u64, content: Vec<u8>) {
-        if self.is_over() || (number > self.inbox.next() && self.waiting_bytes + content.len() > WAITING) {
+        if self.is_over() {
+            return;
+        }
+        if number > self.inbox.next() && self.waiting_bytes + content.len() > self.most_bytes {
+            self.left += 1;
             return;
         }
         let bytes = content.len();
@@ -79,7 +97,7 @@ impl Incoming {
     }
 
     /// The next output in order, if all of it is there.
-    pub fn next_output(&mut self) -> Option<Output> {
+    pub fn next_output(&mut self) -> Option<FromAgent> {
         while !self.is_over() {
             match record::take(&self.buffer[self.used..], self.agent) {
                 Ok(Some((record, length))) => {
@@ -102,11 +120,11 @@ impl Incoming {
         None
     }
 
-    fn took(&mut self, record: StreamRecord, at: Range<usize>) -> Option<Output> {
+    fn took(&mut self, record: StreamRecord, at: Range<usize>) -> Option<FromAgent> {
         match record {
-            StreamRecord::Output(output) => {
+            StreamRecord::FromAgent(output) => {
                 self.hash.update(&self.buffer[at]);
-                if let Output::Interval { worker, interval } = &output {
+                if let FromAgent::Interval { worker, interval } = &output {
                     // Parts are no ops of their own.
                     let ops = interval.series.iter().filter(|s| s.id.kind != OpKind::UploadPart);
                     let begun = self.begun.entry(worker.worker).or_default();
@@ -175,6 +193,11 @@ impl Incoming {
         (self.inbox.missing(), self.highest)
     }
 
+    /// How many times a frame was left with its agent, for want of room here.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// How many frames are in order, from the first, and were given out.
     pub fn in_order(&self) -> u64 {
         self.inbox.next()
@@ -226,6 +249,25 @@ mod tests {
         assert_eq!(incoming.wanted(), (vec![0], kept + 1));
     }
 
+    #[test]
+    fn of_many_agents_each_waits_in_its_part_of_the_room() {
+        for agents in [1, 2, 1000, 100_000] {
+            let mut incoming = Incoming::new(0).among(agents);
+            for number in 1..=100 {
+                incoming.accept(number, vec![0; 8 << 10]);
+            }
+            assert!(incoming.waiting_bytes * agents <= WAITING_OF_ALL, "{agents}");
+            let kept = (incoming.waiting_bytes >> 13) as u64;
+            assert_eq!(
+                (incoming.wanted(), incoming.left()),
+                ((vec![0; usize::from(kept > 0)], kept + u64::from(kept > 0)), 100 - kept)
+            );
+            // The next one comes in whatever waits behind it.
+            incoming.accept(0, vec![0; 8 << 10]);
+            assert!(incoming.wanted().0.is_empty() && incoming.left() == 100 - kept);
+        }
+    }
+
     /// Of a few bytes each, and megabytes once they are dense: they stay as they came until somebody wants one.
     #[test]
     fn frames_wait_as_they_came_and_none_is_lost() {
@@ -233,7 +275,7 @@ mod tests {
         for index in 0..3 {
             let interval = Box::new(Interval::empty(index));
             put_output(
-                &Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval },
+                &plimsoll_engine::Output::Interval { worker: WorkerId { agent: 0, worker: 0 }, interval },
                 &mut content,
             );
         }
@@ -247,10 +289,10 @@ mod tests {
         // All of them came: none is asked for again.
         assert_eq!(incoming.wanted(), (vec![], frames.len() as u64));
         let first = incoming.next_output();
-        assert!(matches!(first, Some(Output::Interval { interval, .. }) if interval.index == 0));
+        assert!(matches!(first, Some(FromAgent::Interval { interval, .. }) if interval.index == 0));
         assert!(incoming.waiting_bytes > 0, "what is behind it waits still");
         let rest: Vec<u64> = std::iter::from_fn(|| incoming.next_output())
-            .map(|o| if let Output::Interval { interval, .. } = o { interval.index } else { 99 })
+            .map(|o| if let FromAgent::Interval { interval, .. } = o { interval.index } else { 99 })
             .collect();
         assert_eq!((rest, incoming.waiting_bytes), (vec![1, 2], 0));
         assert_eq!((incoming.in_order(), incoming.broken()), (frames.len() as u64, None));

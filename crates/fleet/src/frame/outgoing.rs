@@ -16,6 +16,9 @@ use crate::wire::ends::EndTold;
 const EVERY: Duration = Duration::from_millis(250);
 /// What was sent so lately is not sent again: it may be on its way.
 const ON_THE_WAY: Duration = Duration::from_millis(40);
+/// And so much of it at once, the first ones first: a conductor that has no room for more would get all of it each time that it asks. (A
+/// choice: it asks many times a second.)
+const AGAIN: usize = 4 << 20;
 
 /// One stage's stream.
 #[derive(Debug)]
@@ -114,7 +117,13 @@ impl Outgoing {
         let now = Instant::now();
         let wanted = |n: u64| n >= from || missing.contains(&n);
         let due = |k: &Kept| k.sent.is_none_or(|at| now.duration_since(at) >= ON_THE_WAY);
+        let mut bytes = 0;
         let again = self.kept.iter_mut().filter(|(n, k)| wanted(**n) && due(k));
+        let again = again.take_while(|(_, k)| {
+            let is_room = bytes < AGAIN;
+            bytes += k.message.len();
+            is_room
+        });
         again.map(|(_, k)| (k.sent = Some(now), k.message.clone()).1).collect()
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_engine::Output;
+use plimsoll_crew::FromAgent;
 use plimsoll_store::StoreError;
 use plimsoll_store::frame::{FrameReader, FrameWriter};
 use serde::{Deserialize, Serialize};
@@ -71,9 +71,9 @@ impl OwnReader {
 }
 
 /// What is in the own record of an agent: by stage, all that its workers handed over, with the number that the agent had.
-pub fn read_own_record(path: &Path, agent: u32) -> Result<BTreeMap<u32, Vec<Output>>, StoreError> {
+pub fn read_own_record(path: &Path, agent: u32) -> Result<BTreeMap<u32, Vec<FromAgent>>, StoreError> {
     let mut frames = OwnReader::open(path)?;
-    let mut stages: BTreeMap<u32, (Incoming, Vec<Output>)> = BTreeMap::new();
+    let mut stages: BTreeMap<u32, (Incoming, Vec<FromAgent>)> = BTreeMap::new();
     while let Some(frame) = frames.next()? {
         let (incoming, outputs) =
             stages.entry(frame.stage).or_insert_with(|| (Incoming::new(agent), Vec::new()));

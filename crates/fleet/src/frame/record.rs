@@ -1,13 +1,13 @@
 //! Records of a stage's stream: a tag, a length, and what it is. Histograms travel as their non-empty buckets, as they lie on disk.
 
+use plimsoll_crew::FromAgent;
 use plimsoll_engine::{Output, TraceChunk};
-use plimsoll_model::histogram::BYTES;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::trace::OpRecord;
-use plimsoll_model::{Histogram, Interval, OpKind, Outcome, Series, SeriesId, WorkerId};
+use plimsoll_model::{Interval, OpKind, Outcome, SeriesId, WorkerId};
 use plimsoll_store::sparse::SparseHistogram;
 use plimsoll_store::varint::{Cursor, put_u64};
-use plimsoll_store::{StoreError, codec};
+use plimsoll_store::{SparseInterval, SparseSeries, StoreError, codec};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::ends::EndTold;
@@ -41,7 +41,7 @@ pub struct EndOfStream {
 #[derive(Debug)]
 pub enum StreamRecord {
     /// Of a worker of the agent of this number.
-    Output(Output),
+    FromAgent(FromAgent),
     /// Nothing comes after it.
     End(EndOfStream),
 }
@@ -105,14 +105,14 @@ fn decode(tag: u8, body: &[u8], agent: u32) -> Result<StreamRecord, StoreError> 
             let worker = worker(&mut c, agent)?;
             let sparse: Interval<SparseHistogram> = codec::decode(&mut c)?;
             can_be(&sparse)?;
-            let interval = Box::new(dense(&sparse));
-            Ok(StreamRecord::Output(Output::Interval { worker, interval }))
+            let interval = Box::new(sparse);
+            Ok(StreamRecord::FromAgent(FromAgent::Interval { worker, interval }))
         }
         TRACE => {
             let worker = worker(&mut c, agent)?;
             let count = c.count("number of ops")?;
             let records = (0..count).map(|_| op(&mut c, worker)).collect::<Result<_, _>>()?;
-            Ok(StreamRecord::Output(Output::Trace(TraceChunk { worker, records })))
+            Ok(StreamRecord::FromAgent(FromAgent::Trace(TraceChunk { worker, records })))
         }
         END => serde_json::from_slice(body)
             .map(StreamRecord::End)
@@ -154,39 +154,21 @@ fn of_workload(id: SeriesId) -> (u32, u16) {
     (id.stage, id.workload)
 }
 
-/// Memory that an output takes while it waits, about: of a few bytes on the wire, histograms become megabytes.
-pub fn weight(output: &Output) -> usize {
-    let series = |s: &Series| {
+/// Memory that it takes while it waits, about.
+pub fn weight(came: &FromAgent) -> usize {
+    let series = |s: &SparseSeries| {
         let optional = [&s.service, &s.first_byte, &s.submission, &s.throttled];
-        let histograms = 1 + optional.into_iter().flatten().count();
-        histograms * BYTES as usize + s.endpoints.len() * size_of::<EndpointCounts>()
+        let times = std::iter::once(&s.response).chain(optional.into_iter().flatten());
+        let buckets: usize = times.map(|h| h.buckets().len()).sum();
+        size_of::<SparseSeries>()
+            + buckets * size_of::<(u64, u64)>()
+            + s.endpoints.len() * size_of::<EndpointCounts>()
     };
-    let of = match output {
-        Output::Interval { interval, .. } => interval.series.iter().map(series).sum(),
-        Output::Trace(chunk) => chunk.records.len() * size_of::<OpRecord>(),
+    let of = match came {
+        FromAgent::Interval { interval, .. } => interval.series.iter().map(series).sum(),
+        FromAgent::Trace(chunk) => chunk.records.len() * size_of::<OpRecord>(),
     };
-    of + size_of::<Output>() + size_of::<Interval>()
-}
-
-fn dense(sparse: &Interval<SparseHistogram>) -> Interval {
-    struct Dense(Histogram);
-    impl From<&SparseHistogram> for Dense {
-        fn from(s: &SparseHistogram) -> Self {
-            Self(s.to_dense())
-        }
-    }
-    let form: Interval<Dense> = sparse.to_form();
-    let series = form.series.into_iter().map(|s| Series {
-        id: s.id,
-        counts: s.counts,
-        response: s.response.0,
-        service: s.service.map(|h| h.0),
-        first_byte: s.first_byte.map(|h| h.0),
-        submission: s.submission.map(|h| h.0),
-        throttled: s.throttled.map(|h| h.0),
-        endpoints: s.endpoints,
-    });
-    Interval { index: form.index, series: series.collect(), client: form.client }
+    of + size_of::<FromAgent>() + size_of::<SparseInterval>()
 }
 
 fn worker(c: &mut Cursor<'_>, agent: u32) -> Result<WorkerId, StoreError> {
@@ -223,6 +205,7 @@ fn op(c: &mut Cursor<'_>, worker: WorkerId) -> Result<OpRecord, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::Series;
     use plimsoll_model::interval::{ClientCounts, SeriesShape};
     use proptest::prelude::*;
 
@@ -251,12 +234,12 @@ mod tests {
             put_output(&output, &mut bytes);
             let (back, length) = take(&bytes, 2).unwrap().unwrap();
             prop_assert_eq!(length, bytes.len());
-            let (StreamRecord::Output(Output::Interval { worker, interval }), Output::Interval { worker: w, interval: i }) =
+            let (StreamRecord::FromAgent(FromAgent::Interval { worker, interval }), Output::Interval { worker: w, interval: i }) =
                 (back, output)
             else {
                 panic!("a slice is a slice")
             };
-            prop_assert_eq!((worker, interval), (w, i));
+            prop_assert_eq!((worker, *interval), (w, i.to_form()));
             prop_assert!(take(&bytes[..bytes.len() - 1], 2).unwrap().is_none());
         }
 
@@ -316,7 +299,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         put_output(&Output::Trace(TraceChunk { worker, records: vec![record; 3] }), &mut bytes);
-        let Some((StreamRecord::Output(Output::Trace(chunk)), _)) = take(&bytes, 0).unwrap() else {
+        let Some((StreamRecord::FromAgent(FromAgent::Trace(chunk)), _)) = take(&bytes, 0).unwrap() else {
             panic!("a trace")
         };
         assert_eq!(chunk.records, [record; 3]);

@@ -84,6 +84,12 @@ pub struct Here {
     pub monotonic_ns: u64,
     /// The last order that it accepted: the next one has a higher number.
     pub last_order: u64,
+    /// Shared devices and images that it holds at present for all agents of its run, by the plan's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<String>,
+    /// In words: one of them is somebody else's by now, and its own load has been cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<String>,
     /// To which secrets for it may be sealed; absent: it takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing: Option<SealingTold>,

@@ -1,6 +1,9 @@
 //! A fleet in this process: agents and their conductor on one network.
 #![allow(dead_code, reason = "each of the tests uses a part of it")]
 
+#[path = "../../../run/tests/support/plans.rs"]
+pub mod plans;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -8,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Identity, MemoryBus, Weather};
-use plimsoll_engine::Output;
+use plimsoll_crew::FromAgent;
 use plimsoll_fleet::{
     AgentOptions, Bounds, Choice, Fleet, FleetAgent, FleetOptions, Present, read_own_record, roll_call,
 };
@@ -16,23 +19,6 @@ use plimsoll_model::{Event, Interval, Plan};
 use plimsoll_run::{CrewChoice, Finished, Options, Recruit, RunError, execute};
 use plimsoll_setup::Interrupt;
 use plimsoll_store::{Record, RunDir, StreamReader};
-
-/// Each op takes 20 ms, with a spread: 1,200 a second.
-pub const PLAN: &str = r#"
-version = 1
-seed = 7
-[targets.s]
-kind = "sim"
-base = "20ms"
-spread = 0.3
-[[stage]]
-warmup = "1s"
-[[stage.workload]]
-name = "w"
-mix = { get = 1 }
-concurrency = 24
-stop = { duration = "5s" }
-"#;
 
 pub fn plan(text: &str) -> Plan {
     Plan::from_toml(text).unwrap()
@@ -43,7 +29,14 @@ pub fn options(root: &Path) -> Options {
 }
 
 pub fn bad_weather(seed: u64) -> Weather {
-    Weather { seed, lost: 0.15, doubled: 0.15, delayed: 0.4, delay: Duration::from_millis(15) }
+    Weather {
+        seed,
+        lost: 0.15,
+        doubled: 0.15,
+        delayed: 0.4,
+        delay: Duration::from_millis(15),
+        ..Weather::default()
+    }
 }
 
 pub struct FleetHere {
@@ -244,11 +237,11 @@ fn slices_of(dirs: &[PathBuf], number: u32, first: &BTreeMap<u32, u64>) -> Vec<(
     let mut slices: BTreeMap<u64, Interval> = BTreeMap::new();
     for dir in dirs {
         let stages = read_own_record(&dir.join("frames"), number).unwrap();
-        let of_stage = |(stage, outputs): (u32, Vec<Output>)| outputs.into_iter().map(move |o| (stage, o));
+        let of_stage = |(stage, outputs): (u32, Vec<FromAgent>)| outputs.into_iter().map(move |o| (stage, o));
         for (stage, output) in stages.into_iter().flat_map(of_stage) {
-            let Output::Interval { interval, .. } = output else { continue };
+            let FromAgent::Interval { interval, .. } = output else { continue };
             let index = interval.index.max(first.get(&stage).copied().unwrap_or(0));
-            slices.entry(index).or_insert_with(|| Interval::empty(index)).merge(&interval);
+            slices.entry(index).or_insert_with(|| Interval::empty(index)).merge(&interval.to_form());
         }
     }
     slices.into_iter().collect()

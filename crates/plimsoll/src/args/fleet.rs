@@ -36,6 +36,9 @@ pub struct FleetArgs {
     #[arg(long, value_name = "WHAT", global = true, help_heading = FLEET, hide_possible_values = true,
           value_parser = values::named::<AgentLoss>(["invalid", "continue", "stop"]))]
     pub on_agent_loss: Option<AgentLoss>,
+    /// Once there is load, leave it to itself: it goes on without this command and its terminal (`plimsoll fleet wait`, `status`, `stop`)
+    #[arg(long, global = true, help_heading = FLEET)]
+    pub detach: bool,
     /// Send this machine's credentials of the storage to the agents, sealed to each, for this run
     /// [default: each agent uses its own]
     #[arg(long, global = true, help_heading = FLEET)]
@@ -73,6 +76,7 @@ impl FleetArgs {
             .or(self.shared.then_some("--shared"))
             .or(self.deadman.is_some().then_some("--deadman"))
             .or(self.on_agent_loss.is_some().then_some("--on-agent-loss"))
+            .or(self.detach.then_some("--detach"))
             .or(self.send_credentials.then_some("--send-credentials"))
             .or(self.claim_by.is_some().then_some("--claim-by"))
     }

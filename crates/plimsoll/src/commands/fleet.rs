@@ -16,6 +16,9 @@ Examples:
   plimsoll fleet up --nats tls://broker.example.net --creds bench.creds
   plimsoll fleet status
   plimsoll fleet wait 8
+  plimsoll object get --fleet --detach --endpoint https://s3.example.net --bucket bench --duration 12h
+  plimsoll fleet wait
+  plimsoll fleet stop
   plimsoll fleet token --for 1h
   plimsoll fleet collect last
   plimsoll fleet slurm --nodes 8 -- file /scratch --size 1TiB > job.sh
@@ -33,8 +36,10 @@ pub enum FleetCommand {
     Status(StatusArgs),
     /// Fetch what agents kept of a run that lost them, or its conductor, and judge it
     Collect(CollectArgs),
-    /// Wait until so many agents are there and free
+    /// Wait until so many agents are there and free, or for the result of what goes on in the background (--detach)
     Wait(WaitArgs),
+    /// End what goes on in the background (--detach), in order: its result is written
+    Stop(StopArgs),
     /// Print a batch script for Slurm: an agent on each node, of which the first one conducts
     Slurm(SlurmArgs),
     /// Print a manifest for Kubernetes: an agent on each of so many nodes
@@ -126,12 +131,21 @@ impl AgentBounds {
 pub struct WaitArgs {
     #[command(flatten)]
     pub fleet: NameArgs,
-    /// Number of agents
+    /// Number of agents; without it, a measurement with --detach is waited for: its result is printed, and its exit code given
     #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: u32,
-    /// How long to wait for them
-    #[arg(long, value_name = "TIME", default_value = "5min")]
-    pub within: Span,
+    pub count: Option<u32>,
+    /// How long to wait [default: 5min for agents, until its end for a measurement]
+    #[arg(long, value_name = "TIME")]
+    pub within: Option<Span>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StopArgs {
+    #[command(flatten)]
+    pub fleet: NameArgs,
+    /// The run that is meant, by its id; another one is not stopped
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -14,7 +14,7 @@ use plimsoll_bus::token::in_words;
 use plimsoll_fleet::Choice;
 
 use super::fleet::{DownArgs, FleetCommand, KeepArgs, TokenArgs, UpArgs};
-use super::{fleet_collect, fleet_status, fleet_tally, launchers};
+use super::{fleet_collect, fleet_detached, fleet_status, fleet_tally, launchers};
 use crate::fault::{Exit, Fault, sentence};
 use crate::launch::ssh;
 use crate::output;
@@ -45,6 +45,7 @@ pub fn fleet(c: &FleetCommand, wanted: Option<&Choice>) -> Result<Exit, Fault> {
         FleetCommand::Collect(a) => fleet_collect::collect(a),
         FleetCommand::Tally(a) => fleet_tally::tally(a),
         FleetCommand::Wait(a) => fleet_status::wait(a),
+        FleetCommand::Stop(a) => fleet_detached::stop(a),
         FleetCommand::Slurm(a) => launchers::slurm(a),
         FleetCommand::Manifest(a) => launchers::manifest(a, wanted),
         FleetCommand::Token(a) => token(a),
@@ -141,7 +142,7 @@ fn start_keeper(a: &UpArgs) -> Result<Child, Fault> {
 }
 
 /// A closed terminal is no reason to end.
-fn own_session() -> std::io::Result<()> {
+pub fn own_session() -> std::io::Result<()> {
     // SAFETY: the call has no arguments and changes this process only.
     if unsafe { libc::setsid() } < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }

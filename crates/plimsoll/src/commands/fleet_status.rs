@@ -15,12 +15,15 @@ use plimsoll_report::table::Table;
 use serde_json::{Value, json};
 
 use super::fleet::{StatusArgs, WaitArgs};
+use super::fleet_detached;
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::signals::{self, ProcessRole};
 
 /// How long agents may take to answer; those that are connected are waited for no longer than they need.
 const LISTEN: Duration = Duration::from_secs(3);
+/// How long agents are waited for, where nothing was said.
+const FOR_AGENTS: Duration = Duration::from_secs(300);
 /// Of the table of agents, in columns.
 const WIDTH: usize = 110;
 
@@ -35,21 +38,30 @@ struct Member {
 }
 
 pub fn status(a: &StatusArgs) -> Result<Exit, Fault> {
-    let fleet = Home::of(&a.fleet.name)?.open()?;
+    let home = Home::of(&a.fleet.name)?;
+    let fleet = home.open()?;
     let members = members(&fleet)?;
-    let text = if a.json { as_json(&fleet, &members) } else { as_text(&fleet, &members) };
+    let text = if a.json { as_json(&home, &fleet, &members) } else { as_text(&home, &fleet, &members) };
     output::print(&text)?;
     Ok(Exit::Valid)
 }
 
-/// Until so many are there and free; who is there is told whenever that changes.
+/// Until so many are there and free, or until what goes on in the background has ended.
 pub fn wait(a: &WaitArgs) -> Result<Exit, Fault> {
+    let within = a.within.map(|span| span.0);
+    match a.count {
+        Some(count) => wait_for(&a.fleet.name, count as usize, within.unwrap_or(FOR_AGENTS)),
+        None => fleet_detached::wait(&a.fleet.name, within),
+    }
+}
+
+/// Who is there is told whenever that changes.
+fn wait_for(name: &str, wanted: usize, within: Duration) -> Result<Exit, Fault> {
     signals::install(ProcessRole::Server);
-    let fleet = Home::of(&a.fleet.name)?.open()?;
+    let fleet = Home::of(name)?.open()?;
     let bus = fleet.connect("plimsoll fleet wait")?;
     let subjects = Subjects::of(fleet.name())?;
-    let until = Instant::now() + a.within.0;
-    let wanted = a.count as usize;
+    let until = Instant::now() + within;
     let free = |all: &[Present]| all.iter().filter(|p| p.is_free() && p.is_foreign().is_none()).count();
     let mut told = None;
     loop {
@@ -118,7 +130,7 @@ impl Member {
     }
 }
 
-fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
+fn as_json(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
     let agent = |m: &Member| {
         let (client, says) = (&m.seen.client, &m.says);
         json!({
@@ -144,12 +156,13 @@ fn as_json(fleet: &OpenFleet, members: &[Member]) -> String {
         "addresses": fleet.note.addresses,
         "token_expires_unix_s": fleet.note.door_expires_s,
         "in_use_by": fleet.holder(),
+        "detached": fleet_detached::as_json(home),
         "agents": members.iter().map(agent).collect::<Vec<_>>(),
     });
     format!("{all:#}\n")
 }
 
-fn as_text(fleet: &OpenFleet, members: &[Member]) -> String {
+fn as_text(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
     let left = Duration::from_secs(fleet.note.door_expires_s.saturating_sub(now_s()));
     let token = if left.is_zero() { "expired".to_owned() } else { format!("holds for {}", in_words(left)) };
     let here = members.iter().filter(|m| m.is_here()).count();
@@ -159,6 +172,7 @@ fn as_text(fleet: &OpenFleet, members: &[Member]) -> String {
         members.len(),
         fleet.holder().map_or("not in use".to_owned(), |who| format!("in use by {who}")),
     );
+    out.push_str(&fleet_detached::line(home));
     if let Some(guest) = &fleet.note.guest {
         let plain = if guest.trust == Trust::Plain { ", and nothing is encrypted" } else { "" };
         out.push_str(&format!(

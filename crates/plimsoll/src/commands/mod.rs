@@ -15,6 +15,7 @@ pub mod file;
 pub mod fio;
 pub mod fleet;
 pub mod fleet_collect;
+mod fleet_detached;
 pub mod fleet_exec;
 mod fleet_status;
 mod fleet_tally;

@@ -302,6 +302,37 @@ mod tests {
         assert!(came.len() == 50 && most.into_inner() <= AT_ONCE);
     }
 
+    /// A file of the note's name is anybody's where no fleet's directory is, and where one is, beside it.
+    #[test]
+    fn a_file_of_the_notes_name_that_is_somebody_elses_is_left_as_it_is() {
+        let base = tempfile::tempdir().unwrap();
+        let fleets = base.path().join("plimsoll/fleets");
+        let theirs =
+            [fleets.join("theirs/launched.json"), fleets.join("launched.json"), fleets.join("link.json")];
+        std::fs::create_dir_all(fleets.join("theirs")).unwrap();
+        theirs.iter().for_each(|file| std::fs::write(file, "mine").unwrap());
+        let are_as_they_were =
+            || theirs.iter().all(|file| std::fs::read_to_string(file).is_ok_and(|text| text == "mine"));
+        // In a directory that no keeper made.
+        let home = Home::below(base.path(), "theirs").unwrap();
+        for refused in [Launched::default().keep(&home), home.forget_launched().map_err(Fault::from)] {
+            let e = refused.unwrap_err();
+            assert!(e.what.contains("is not the directory of a fleet") && e.exit == Exit::Input, "{e:?}");
+        }
+        assert!(end(&home, "{\"started\":[]}").is_err() && home.launched().is_none());
+        assert!(are_as_they_were() && std::fs::read_dir(fleets.join("theirs")).unwrap().count() == 1);
+        // Beside a fleet's, and behind a link under the name in it.
+        let home = Home::below(base.path(), "ours").unwrap();
+        Launched::default().keep(&home).unwrap();
+        std::fs::remove_file(home.dir().join("launched.json")).unwrap();
+        std::os::unix::fs::symlink(&theirs[2], home.dir().join("launched.json")).unwrap();
+        assert_eq!(home.launched(), None, "what is behind a link is not read for ours");
+        Launched::default().keep(&home).unwrap();
+        assert_eq!(home.launched().as_deref(), Some("{\"started\":[]}"));
+        home.forget_launched().unwrap();
+        assert!(!home.dir().exists() && are_as_they_were());
+    }
+
     #[test]
     fn a_host_is_never_taken_for_a_flag() {
         let ssh = Ssh { config: Some("c".into()), sockets: "/nowhere/plimsoll-test".into() };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use plimsoll_engine::Output;
+use plimsoll_crew::FromAgent;
 use plimsoll_store::{Mark, Record, RunDir, SparseInterval, StoreError, StreamReader, StreamWriter};
 
 use super::{KILLED, Lacking, header_of};
@@ -72,8 +72,8 @@ impl Fetching {
     }
 
     /// An output of a stage, in its order. Ops are traced live or not at all.
-    pub fn take(&mut self, stage: u32, output: Output, latest: u64) -> Result<(), StoreError> {
-        let Output::Interval { worker, interval } = output else { return Ok(()) };
+    pub fn take(&mut self, stage: u32, came: FromAgent, latest: u64) -> Result<(), StoreError> {
+        let FromAgent::Interval { worker, interval } = came else { return Ok(()) };
         let (Some(grid), Some(workers)) = (self.grids.get_mut(&stage), self.workers.get(&stage)) else {
             return Ok(());
         };
@@ -90,9 +90,10 @@ impl Fetching {
     fn store(&mut self, stage: u32) -> Result<(), StoreError> {
         let Some(grid) = self.grids.get_mut(&stage) else { return Ok(()) };
         while let Some(parts) = grid.take_complete() {
-            let slice = grid.joined(parts);
-            self.writer.interval(stage, &slice)?;
-            grid.recycle(slice);
+            // All of it is of one agent.
+            for (_, slice) in parts {
+                self.writer.sparse(stage, &slice)?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Interval;
+use plimsoll_store::SparseInterval;
 
 /// How many slices the watermark is behind the newest at most: 2 s of a grid of 100 ms (a choice: a display that is later is no live
 /// one). Living workers hand over empty slices, too; one that is further behind is late: without a processor, or in a system call
@@ -21,49 +22,23 @@ pub struct GridMerge {
     /// The slice in which the stage starts: what a worker counted while it waited for the start line is of it.
     first: u64,
     newest: u64,
-    /// By slice and agent.
-    pending: BTreeMap<(u64, u32), Interval>,
-    /// The one agent that there is: its part of a slice is the whole. `None` with several.
-    alone: Option<u32>,
-    /// By agent, and (`None`) of all together.
-    spare: Spare,
-}
-
-/// Emptied slices keep their series, and what is recorded of an agent must not have another's: each has slices of its own.
-type Spare = BTreeMap<Option<u32>, Vec<Interval>>;
-
-/// How many slices of each agent wait to be filled again at most.
-const SPARES: usize = 4;
-
-fn take_spare(spare: &mut Spare, of: Option<u32>, index: u64) -> Interval {
-    let mut empty = spare.get_mut(&of).and_then(Vec::pop).unwrap_or_else(|| Interval::empty(index));
-    empty.reset(index);
-    empty
+    /// By slice and agent, as it is stored: dense, a thousand agents' slices of two seconds have gigabytes.
+    pending: BTreeMap<(u64, u32), SparseInterval>,
 }
 
 impl GridMerge {
     /// The agent of each worker, and the slice in which they start.
     pub fn new(agents: Vec<u32>, first: u64) -> Self {
-        let alone = agents.first().copied().filter(|first| agents.iter().all(|a| a == first));
-        Self {
-            next: vec![Some(first); agents.len()],
-            agents,
-            first,
-            newest: first,
-            pending: BTreeMap::new(),
-            alone,
-            spare: Spare::new(),
-        }
+        Self { next: vec![Some(first); agents.len()], agents, first, newest: first, pending: BTreeMap::new() }
     }
 
     /// A worker hands over its slice; each worker's slices come in order.
-    pub fn offer(&mut self, worker: usize, interval: &Interval) {
+    pub fn offer(&mut self, worker: usize, interval: &SparseInterval) {
         let agent = self.agents[worker];
         self.next[worker] = Some(interval.index + 1);
         self.newest = self.newest.max(interval.index);
         let index = interval.index.max(self.first);
-        let spare = &mut self.spare;
-        let empty = || take_spare(spare, Some(agent), index);
+        let empty = || SparseInterval::empty(index);
         self.pending.entry((index, agent)).or_insert_with(empty).merge(interval);
     }
 
@@ -77,9 +52,9 @@ impl GridMerge {
         self.next[worker]
     }
 
-    /// The earliest slice, if it is complete, by agent: later than the one before, or a part of one that was given out already. Join
-    /// the parts with [`Self::joined`], and give the whole back with [`Self::recycle`].
-    pub fn take_complete(&mut self) -> Option<Vec<(u32, Interval)>> {
+    /// The earliest slice, if it is complete, by agent: later than the one before, or a part of one that was given out already. The
+    /// parts are joined by [`joined`].
+    pub fn take_complete(&mut self) -> Option<Vec<(u32, SparseInterval)>> {
         let slowest = self.next.iter().flatten().min().copied().unwrap_or(u64::MAX);
         let complete_before = slowest.max(self.watermark());
         let ((index, _), _) = self.pending.first_key_value()?;
@@ -95,20 +70,6 @@ impl GridMerge {
         Some(parts)
     }
 
-    /// All agents' parts of one slice as one.
-    pub fn joined(&mut self, mut parts: Vec<(u32, Interval)>) -> Interval {
-        if self.alone.is_some() {
-            return parts.pop().expect("a slice has a part at least").1;
-        }
-        let index = parts.first().expect("a slice has a part at least").1.index;
-        let mut whole = take_spare(&mut self.spare, None, index);
-        for (agent, part) in parts {
-            whole.merge(&part);
-            self.keep(Some(agent), part);
-        }
-        whole
-    }
-
     /// Slices before it wait for nobody.
     fn watermark(&self) -> u64 {
         self.newest.saturating_sub(LAG)
@@ -119,18 +80,14 @@ impl GridMerge {
         let mark = self.watermark();
         self.next.iter().flatten().filter(|next| **next < mark).count()
     }
+}
 
-    /// Keeps a whole slice's memory (megabytes of histograms) for a later one.
-    pub fn recycle(&mut self, whole: Interval) {
-        self.keep(self.alone, whole);
-    }
-
-    fn keep(&mut self, of: Option<u32>, interval: Interval) {
-        let spare = self.spare.entry(of).or_default();
-        if spare.len() < SPARES {
-            spare.push(interval);
-        }
-    }
+/// All agents' parts of one slice as one.
+pub fn joined(parts: Vec<(u32, SparseInterval)>) -> Interval {
+    let mut parts = parts.into_iter().map(|(_, part)| part);
+    let mut whole = parts.next().expect("a slice has a part at least");
+    parts.for_each(|part| whole.merge(&part));
+    whole.to_form()
 }
 
 #[cfg(test)]
@@ -140,20 +97,20 @@ mod tests {
     use plimsoll_model::{OpKind, Series, SeriesId};
     use proptest::prelude::*;
 
-    fn slice(index: u64, ok: u64) -> Interval {
+    fn slice(index: u64, ok: u64) -> SparseInterval {
         let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Null };
         let mut s = Series::new(id, SeriesShape::default());
         s.counts.outcomes[0] = ok;
         s.response.record(ok + 1);
-        Interval { index, series: vec![s], client: ClientCounts { workers: 1, ..ClientCounts::default() } }
+        let client = ClientCounts { workers: 1, ..ClientCounts::default() };
+        Interval { index, series: vec![s], client }.to_form()
     }
 
     fn drain(g: &mut GridMerge) -> Vec<(u64, u64, u32)> {
         let mut out = Vec::new();
         while let Some(parts) = g.take_complete() {
-            let i = g.joined(parts);
+            let i = joined(parts);
             out.push((i.index, i.series[0].ok(), i.client.workers));
-            g.recycle(i);
         }
         out
     }
@@ -223,7 +180,7 @@ mod tests {
         let parts = g.take_complete().unwrap();
         let by_agent: Vec<_> = parts.iter().map(|(a, i)| (*a, i.series[0].ok(), i.client.workers)).collect();
         assert_eq!(by_agent, [(0, 3, 2), (1, 4, 1)]);
-        let whole = g.joined(parts);
+        let whole = joined(parts);
         assert_eq!((whole.series[0].ok(), whole.client.workers), (7, 3));
     }
 

@@ -7,18 +7,18 @@ pub(crate) mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use grid::GridMerge;
+use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
-use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, Load, StageOrder};
-use plimsoll_engine::{Clock, Output, WorkerEnd};
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load, StageOrder};
+use plimsoll_engine::{Clock, Output, TraceChunk, WorkerEnd};
 use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{AgentLoss, Stage};
-use plimsoll_model::{Finding, Interval, Series};
+use plimsoll_model::{Finding, Interval, Series, WorkerId};
 use plimsoll_setup::Interrupt;
-use plimsoll_store::Mark;
+use plimsoll_store::{Mark, SparseInterval};
 
 use crate::error::RunError;
 use crate::remark::clock_time;
@@ -69,6 +69,8 @@ pub struct StageEnd {
     pub interrupted: bool,
     /// An agent was lost, and the run is to end at that, or it was the last.
     pub ended_by_loss: bool,
+    /// Nobody kept others away any more from what the load was on: the run ends, for this reason.
+    pub unheld: Option<String>,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -113,6 +115,8 @@ struct Collector<'a> {
     /// Agents that were lost, and the end of the last slice that came from all workers of each.
     lost: BTreeMap<u32, u64>,
     ended_by_loss: bool,
+    /// In words: nobody kept others away any more from what the load was on.
+    unheld: Option<String>,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -151,6 +155,7 @@ impl<'a> Collector<'a> {
             merge: GridMerge::new(workers.iter().map(|w| w.id.agent).collect(), first_slice),
             lost: BTreeMap::new(),
             ended_by_loss: false,
+            unheld: None,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -180,25 +185,41 @@ impl<'a> Collector<'a> {
     ) -> Result<Vec<WorkerEnd>, RunError> {
         while let Some(arrival) = load.next(Duration::from_millis(50)) {
             match &arrival {
-                Arrival::Output(output) => self.take(output, sinks),
+                Arrival::Output(Output::Interval { worker, interval }) => {
+                    self.take_slice(*worker, &interval.to_form());
+                }
+                Arrival::FromAgent(FromAgent::Interval { worker, interval }) => {
+                    self.take_slice(*worker, interval)
+                }
+                Arrival::Output(Output::Trace(chunk)) | Arrival::FromAgent(FromAgent::Trace(chunk)) => {
+                    self.take_trace(chunk, sinks)
+                }
                 Arrival::Lost { agent, seen_until_ns, why } => {
                     self.lost(*agent, *seen_until_ns, why, sinks)?
+                }
+                Arrival::Said(text) => self.note(text, sinks)?,
+                Arrival::Unheld(why) => {
+                    self.note(&format!("{why}: the run ends"), sinks)?;
+                    self.unheld.get_or_insert_with(|| why.clone());
                 }
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss;
+            let is_enough = !go_on || self.ended_by_loss || self.unheld.is_some();
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
                 self.cut = self.cut.min(self.next_slice);
                 self.stopped_early = true;
             }
+            // Each op of it may be a loss for somebody.
+            if self.unheld.is_some() && !self.stopping.is_some_and(|(_, aborted)| aborted) {
+                load.abort();
+                self.stopping = Some((Instant::now(), true));
+            }
             self.obey(sinks, load.as_mut());
             // Only now: simulated workers wait for it, and so a stop comes at the slice that asked for it.
-            if let Arrival::Output(output) = arrival {
-                load.recycle(output);
-            }
+            load.recycle(arrival);
             self.show(sinks);
         }
         let ends = load.join();
@@ -208,21 +229,18 @@ impl<'a> Collector<'a> {
         Ok(ends)
     }
 
-    fn take(&mut self, output: &Output, sinks: &mut Sinks<'_>) {
-        match output {
-            Output::Interval { worker, interval } => {
-                let at = self
-                    .workers
-                    .binary_search_by_key(worker, |w| w.id)
-                    .expect("a slice is of a worker of this stage");
-                self.merge.offer(at, interval);
-            }
-            Output::Trace(chunk) => {
-                if let Some((writer, names)) = &mut sinks.trace {
-                    for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
-                        writer.record(record, *names);
-                    }
-                }
+    fn take_slice(&mut self, worker: WorkerId, slice: &SparseInterval) {
+        let at = self
+            .workers
+            .binary_search_by_key(&worker, |w| w.id)
+            .expect("a slice is of a worker of this stage");
+        self.merge.offer(at, slice);
+    }
+
+    fn take_trace(&mut self, chunk: &TraceChunk, sinks: &mut Sinks<'_>) {
+        if let Some((writer, names)) = &mut sinks.trace {
+            for record in chunk.records.iter().filter(|r| self.is_measured(r.done_ns)) {
+                writer.record(record, *names);
             }
         }
     }
@@ -262,6 +280,17 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
+    /// On the time axis, and for whoever watches.
+    fn note(&self, text: &str, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+        let at_ns = match self.s.order.clock {
+            Clock::Real => self.now_ns(),
+            Clock::Virtual { .. } => self.next_slice * self.s.order.grid_ns,
+        };
+        sinks.streams.mark(&Mark::Note { at_ns, text: text.to_owned() })?;
+        (sinks.events)(Event::Message(text.to_owned()));
+        Ok(())
+    }
+
     /// Nobody is left of those who had a part in the load; and who is lost is lost to all of the run.
     fn is_all_lost(&self) -> bool {
         !self.lost.is_empty() && self.workers.iter().all(|w| self.lost.contains_key(&w.id.agent))
@@ -286,7 +315,7 @@ impl<'a> Collector<'a> {
                     self.clients[*agent as usize].merge(&part.client);
                 }
             }
-            let slice = self.merge.joined(parts);
+            let slice = joined(parts);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -315,7 +344,6 @@ impl<'a> Collector<'a> {
                 let event = if r.is_progress { Event::Doing } else { Event::Message };
                 (sinks.events)(event(self.on_the_wall(r, end_ns)));
             }
-            self.merge.recycle(slice);
         }
         Ok(go_on)
     }
@@ -345,7 +373,6 @@ impl<'a> Collector<'a> {
         }
         self.put(slice.index, counts);
         self.behind += counts;
-        self.merge.recycle(slice);
     }
 
     /// The remark with the time of day of what it is about, where that has one. It is told and not recorded: a simulated run is the same
@@ -463,9 +490,10 @@ impl<'a> Collector<'a> {
 
     /// The marks of the end, and what the controller gets.
     fn finish(mut self, ends: Vec<WorkerEnd>, sinks: &mut Sinks<'_>) -> Result<StageEnd, RunError> {
-        let early = match (self.ended_by_loss, self.stopped_early) {
-            (true, _) => Some("agent_lost"),
-            (_, true) => Some("controller"),
+        let early = match (&self.unheld, self.ended_by_loss, self.stopped_early) {
+            (Some(_), _, _) => Some("unheld"),
+            (_, true, _) => Some("agent_lost"),
+            (_, _, true) => Some("controller"),
             _ => None,
         };
         let (stop_ns, reason) = report::stop_of(&ends, early);
@@ -535,6 +563,7 @@ impl<'a> Collector<'a> {
             observation,
             interrupted: self.interrupted,
             ended_by_loss,
+            unheld: self.unheld,
             end_ns,
             facts,
             ring,

@@ -18,6 +18,7 @@ use super::room::{
     check_room, check_space, extend, in_device_tree, known_size, lies_in_memory, missing_directory,
     open_direct,
 };
+use super::standby::SharedHold;
 use super::{cache, record};
 use crate::error::SetupError;
 use crate::safety::marker::{self, Maker};
@@ -60,6 +61,11 @@ impl Ground {
         self.among.shared = targets;
     }
 
+    /// What of them is held here at present.
+    pub fn shared_hold(&self) -> Arc<SharedHold> {
+        self.holds.shared()
+    }
+
     /// Whether all agents have this target.
     pub fn is_shared(&self, target: &str) -> bool {
         self.among.shared.contains_key(target)
@@ -82,6 +88,7 @@ impl Ground {
             if let Some(job) = self.make_ready(need, journal)? {
                 jobs.push(job);
             }
+            self.holds.share(need);
         }
         check_space(&jobs, &needs, &self.holds)?;
         let laid_out: BTreeSet<PathBuf> = jobs.iter().map(|j| j.path.clone()).collect();

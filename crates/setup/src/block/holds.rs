@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::need::Need;
+use super::need::{HeldBy, Need};
+use super::standby::{SharedHold, Standby};
 use crate::error::SetupError;
 use crate::safety::{self, FileFate, HeldFile, Permit, handle, held};
 
@@ -14,6 +16,7 @@ pub(super) struct Holds {
     devices: BTreeMap<PathBuf, Permit>,
     files: BTreeMap<PathBuf, HeldFile>,
     directories: BTreeMap<PathBuf, File>,
+    standby: Standby,
 }
 
 impl Holds {
@@ -32,7 +35,7 @@ impl Holds {
             self.devices.remove(&need.path);
             let permit = if need.existing && !need.writes {
                 safety::permit_to_look(&need.path)?
-            } else if need.held_by_another {
+            } else if need.held_by == HeldBy::Another {
                 safety::permit_beside(&need.path, need.writes, need.destroy_data.as_deref())?
             } else {
                 safety::permit(&need.path, need.writes, need.destroy_data.as_deref())?
@@ -40,6 +43,27 @@ impl Holds {
             self.devices.insert(need.path.clone(), permit);
         }
         Ok(())
+    }
+
+    /// What of a shared device or image that was judged is held here, from now on looked after: whoever does not hold it takes it over
+    /// when its holder is gone. Not before all agents have what they are to have: none takes it from the one who is to hold it.
+    pub fn share(&mut self, need: &Need) {
+        let (device, file) = (self.devices.get(&need.path), self.files.get(&need.path));
+        let Some(judged) = device.map(|p| &p.file).or(file.map(|h| &h.file)) else { return };
+        match need.held_by {
+            // What is others' and only read is nobody's to hold.
+            _ if need.existing && !need.writes => {}
+            HeldBy::Us => {}
+            HeldBy::UsForAll => self.standby.holds(&need.path, judged),
+            HeldBy::Another => {
+                self.standby.stands_by(&need.path, judged, device.map(|p| &p.device), need.writes);
+            }
+        }
+    }
+
+    /// See [`SharedHold`].
+    pub fn shared(&self) -> Arc<SharedHold> {
+        self.standby.hold()
     }
 
     /// Judges a file, and makes it where it is missing and written to. `run` is the run's mark.
@@ -51,7 +75,9 @@ impl Holds {
         self.files.remove(&need.path);
         let held = safety::prepare_file(&need.path, writes, need.destroy_data.as_deref(), run)?;
         // Under two names of one plan, it is held once. What is others' and only read is not held: a lock could be in their way.
-        if !need.existing && !need.held_by_another && !self.files.values().any(|h| same(&h.file, &held.file))
+        if !need.existing
+            && need.held_by != HeldBy::Another
+            && !self.files.values().any(|h| same(&h.file, &held.file))
         {
             held::lock(&held.file, &need.path.display().to_string())?;
         }
@@ -94,7 +120,7 @@ impl Holds {
     }
 }
 
-fn same(a: &File, b: &File) -> bool {
+pub(super) fn same(a: &File, b: &File) -> bool {
     matches!((a.metadata(), b.metadata()), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 

@@ -13,6 +13,7 @@ mod need;
 mod range;
 pub mod record;
 mod room;
+mod standby;
 
 pub use align::{Alignment, alignment_of, check_alignment};
 pub use cache::{Dropped, drop_all_caches, drop_cache};
@@ -21,3 +22,4 @@ pub use layout::{ContentSample, LayoutJob, layout_workers, sample_content, unwri
 pub use names::{first_object, paths_of_job};
 pub use range::{range_of, range_unit};
 pub use room::{free_bytes, known_size};
+pub use standby::SharedHold;

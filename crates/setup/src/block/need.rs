@@ -31,8 +31,7 @@ pub(super) struct Need {
     pub verify: bool,
     /// In use by others, perhaps, and only read: it is not locked.
     pub existing: bool,
-    /// Others of the run work on it, too, and one of them on this machine holds it for all.
-    pub held_by_another: bool,
+    pub held_by: HeldBy,
     /// A set of files may have a directory of its own made for it.
     pub own_directory: bool,
     pub destroy_data: Option<String>,
@@ -40,6 +39,17 @@ pub(super) struct Need {
     pub units: Vec<(&'static str, u64)>,
     pub data: plimsoll_model::plan::DataSpec,
     pub seed: u64,
+}
+
+/// Who keeps others away from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldBy {
+    /// This run alone works on it, from here.
+    Us,
+    /// Others of the run work on it, too: we do for them.
+    UsForAll,
+    /// One of them does, for us.
+    Another,
 }
 
 /// Merges what the workloads of a stage do to each path.
@@ -67,7 +77,7 @@ pub(super) fn needs_of(
                 let mut need = need(data_seed(w), w, target, path, object_of(&paths[0], i));
                 if let (Some(seat), Some(holds)) = (among.seat, among.shared.get(name)) {
                     need.in_range(seat, w);
-                    need.held_by_another = !holds;
+                    need.held_by = if *holds { HeldBy::UsForAll } else { HeldBy::Another };
                 }
                 match needs.get_mut(path) {
                     None => drop(needs.insert(path.clone(), need)),
@@ -127,7 +137,7 @@ fn need(seed: u64, w: &Workload, target: &TargetSpec, path: &Path, object: u64) 
         fresh: options.fresh,
         verify: w.verify,
         existing: matches!(target, TargetSpec::Block(b) if b.existing),
-        held_by_another: false,
+        held_by: HeldBy::Us,
         own_directory: matches!(target, TargetSpec::Files(_)),
         destroy_data,
         units,

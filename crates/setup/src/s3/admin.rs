@@ -25,7 +25,11 @@ use crate::objects::{
 /// The engine's blocking client as an [`ObjectStore`], the headers that uploads carry beside those of S3 itself, and the keys, which are
 /// renewed for as long as somebody has them.
 #[derive(Debug)]
-pub struct AdminStore(RefCell<Admin>, Option<String>, #[expect(dead_code, reason = "held")] Option<Arc<HeldKeys>>);
+pub struct AdminStore(
+    RefCell<Admin>,
+    Option<String>,
+    #[expect(dead_code, reason = "held")] Option<Arc<HeldKeys>>,
+);
 
 impl AdminStore {
     /// At the first endpoint. An error where none is named, or TLS cannot be set up.

@@ -78,7 +78,7 @@ fn judged(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permi
 
 /// What is held by somebody in the kernel (a mount, a RAID, device mapper) or by another program that asked
 /// for it exclusively cannot be opened with O_EXCL.
-fn claim_device(judged: &File, shown: &str) -> Result<File, TargetRefusal> {
+pub(crate) fn claim_device(judged: &File, shown: &str) -> Result<File, TargetRefusal> {
     open_device(judged, shown, libc::O_EXCL)
 }
 

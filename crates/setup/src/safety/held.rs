@@ -45,6 +45,14 @@ pub fn lock(file: &File, shown: &str) -> Result<(), TargetRefusal> {
     }
 }
 
+/// The same without waiting, for whoever asks again: whether it is locked by this handle now.
+pub fn is_locked_now(file: &File) -> bool {
+    !matches!(
+        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive),
+        Err(rustix::io::Errno::WOULDBLOCK)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
