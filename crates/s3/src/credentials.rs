@@ -201,7 +201,12 @@ impl Chain<'_> {
         if let Some(found) = self.of_container()? {
             return Ok(found);
         }
-        self.of_instance(false)?.ok_or_else(missing)
+        match self.of_instance(false) {
+            Ok(found) => found.ok_or_else(missing),
+            // Elsewhere something else may answer under that address: what is missing is keys, not a metadata service.
+            Err(_) if !self.is_surely_of_ec2() => Err(missing()),
+            Err(e) => Err(e),
+        }
     }
 }
 

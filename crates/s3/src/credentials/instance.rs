@@ -110,6 +110,14 @@ impl Chain<'_> {
         }
     }
 
+    /// The user names a metadata service, or the machine says whose it is.
+    pub(super) fn is_surely_of_ec2(&self) -> bool {
+        let named = self.sources.env("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some()
+            || self.settings.get("ec2_metadata_service_endpoint").is_some_and(|v| !v.is_empty());
+        let vendor = self.sources.read(Path::new("/sys/class/dmi/id/sys_vendor"));
+        named || vendor.is_ok_and(|v| v.trim() == "Amazon EC2")
+    }
+
     /// A second for connecting and one for the answer, as the SDKs have it, or what the user set.
     fn metadata_limit(&self) -> Duration {
         let set = self.sources.env("AWS_METADATA_SERVICE_TIMEOUT").and_then(|t| t.parse::<u64>().ok());

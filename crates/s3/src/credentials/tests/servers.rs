@@ -289,6 +289,10 @@ fn an_instances_trouble_is_told_with_what_to_do() {
         let said = refused(&w, None);
         assert!(said.0.contains(what) && said.1.contains(remedy), "{what}: {said:?}");
     }
+    // Whatever it is that answers under this address on a machine that does not say that it is Amazon's.
+    let mut w = instance("", |_| Some((403, String::new())));
+    w.files.remove("/sys/class/dmi/id/sys_vendor");
+    assert!(refused(&w, None).0.contains("no credentials") && !w.asked.borrow().is_empty());
     // No role is attached: as if it were not there.
     let without: Answers = |r| Some(if r.method == "PUT" { (200, "t".into()) } else { (404, String::new()) });
     assert!(refused(&instance("Amazon EC2", without), None).0.contains("no credentials"));
