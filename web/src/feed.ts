@@ -63,7 +63,7 @@ export interface Environment {
   plimsoll_version: string; commit: string; kernel: string; host: string; cpu_model: string; cpu_count: number;
   memory_bytes: number; nics: Record<string, number | null>; boot_id: string; started_at: string;
   ring: string; seed: number; servers: Record<string, string>; notes: Record<string, string>;
-  ceiling: Record<string, number>; devices: Record<string, Record<string, string>>;
+  identity?: Record<string, string>; ceiling: Record<string, number>; devices: Record<string, Record<string, string>>;
 }
 
 /** One statement; `text` is its sentence in the verdict. */

@@ -337,6 +337,7 @@ function provenanceBody(run: Run): (Node | null)[] {
     ["Network", Object.entries(e.nics).map(([n, mbit]) => (mbit === null ? n : `${n} ${mbit >= 1000 ? `${mbit / 1000} Gbit/s` : `${mbit} Mbit/s`}`)).join(", ")],
     ["Ring", e.ring], ["Seed", String(e.seed)], ["Boot", e.boot_id],
     ["Seal", run.seal ? `${run.seal.files} raw files, ${bytes(run.seal.bytes)}; XXH3-128 of the series ${run.seal.xxh3}` : "none: the run did not end in order"],
+    ...Object.entries(e.identity ?? {}).map(([k, v]): [string, string] => [`Machine: ${k.replaceAll("_", " ")}`, v]),
     ...Object.entries(e.servers).map(([k, v]): [string, string] => [`Server ${k}`, v]),
     ...Object.entries(e.notes).map(([k, v]): [string, string] => [k, v]),
     ...Object.entries(e.ceiling).map(([k, v]): [string, string] => [`Ceiling ${k}`, significant(v, 4)]),

@@ -35,11 +35,12 @@ fn config(endpoint: &str, has: impl Fn(&str) -> bool) -> Result<TargetConfig, Fa
     let setup = Setup {
         endpoints: vec![Endpoint::parse(endpoint)?],
         redirects: Vec::new(),
-        credentials: Credentials {
+        keys_in_use: Credentials {
             access_key: "canned".into(),
             secret_key: "secret".into(),
             session_token: None,
-        },
+        }
+        .into(),
         region: "us-east-1".into(),
         target: target(
             has("insecure"),

@@ -8,17 +8,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_model::Outcome;
+use plimsoll_s3::Endpoint;
 use plimsoll_s3::classify::{Asked, classify, explain};
 use plimsoll_s3::head::{Action, Body, HEAD_CAPACITY, HeadOptions, Heads, PayloadHash};
 use plimsoll_s3::sign::sha256_hex;
 use plimsoll_s3::xml::{self, DocumentError, ErrorDocument};
-use plimsoll_s3::{Credentials, Endpoint};
 
 mod cleaning;
 mod connection;
+mod web;
 
 pub use cleaning::{DeleteItem, KeepsVersions, Kept, MAX_DELETE_KEYS};
+pub use web::fetch;
 
+use crate::target::s3::LiveKeys;
+use crate::target::s3::renewal::{HeadRecipe, HeadsInbox};
 use cleaning::Listing;
 use connection::{Answer, Connection};
 
@@ -28,7 +32,7 @@ pub struct AdminSetup {
     /// The server that is asked.
     pub endpoint: Endpoint,
     /// What requests are signed with.
-    pub credentials: Credentials,
+    pub keys: LiveKeys,
     /// What they are signed for, and where a bucket is made.
     pub region: String,
     /// Of all requests.
@@ -103,7 +107,8 @@ impl AdminError {
 #[derive(Debug)]
 pub struct Admin {
     setup: AdminSetup,
-    heads: Heads,
+    heads: Vec<Heads>,
+    new_heads: HeadsInbox,
     connection: Connection,
     head: Vec<u8>,
     server: Option<String>,
@@ -134,11 +139,13 @@ impl Admin {
             put_headers: setup.put_headers.clone(),
             ..HeadOptions::default()
         };
-        let heads = Heads::new(&setup.endpoint, setup.credentials.clone(), &setup.region, &options)
-            .map_err(|e| other(e.to_string()))?;
+        let endpoints = vec![setup.endpoint.clone()];
+        let recipe = HeadRecipe { endpoints, region: setup.region.clone(), options };
+        let (heads, new_heads) = setup.keys.subscribe(recipe).map_err(|e| other(e.to_string()))?;
         let connection = Connection::new(&setup).map_err(other)?;
         Ok(Self {
             heads,
+            new_heads,
             connection,
             head: Vec::with_capacity(HEAD_CAPACITY),
             server: None,
@@ -285,7 +292,8 @@ impl Admin {
         for attempt in 1.. {
             self.head.clear();
             let described = Body::new(body.len() as u64, PayloadHash::Sha256(&hash));
-            self.heads.write(&mut self.head, action, key.as_bytes(), &described, unix_s());
+            self.new_heads.fetch(&mut self.heads);
+            self.heads[0].write(&mut self.head, action, key.as_bytes(), &described, unix_s());
             let is_head = matches!(action, Action::HeadObject | Action::HeadBucket);
             let result = self.connection.exchange(&self.head, body, is_head);
             let wanted = !self.connection.is_unwanted();
@@ -327,7 +335,7 @@ impl Admin {
             endpoint: &endpoint,
             bucket: &self.setup.bucket,
             region: &self.setup.region,
-            access_key: &self.setup.credentials.access_key,
+            access_key: &self.setup.keys.get().access_key,
             now_unix_s: unix_s(),
         };
         let explained = explain(&a.head, &e, &asked);

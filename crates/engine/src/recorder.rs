@@ -349,12 +349,14 @@ impl Recorder {
     }
 
     /// Hands the slice over when its edge has come, or at the end, and goes on in an empty one.
-    /// `times` reads the thread's times; it is called once a slice.
+    /// `times` reads the thread's times; it is called once a slice. Tells whether it was.
     #[inline]
-    pub(crate) fn turn(&mut self, now_ns: u64, at_end: bool, times: impl FnOnce() -> ThreadTimes) {
-        if now_ns >= self.edge_ns() || at_end {
+    pub(crate) fn turn(&mut self, now_ns: u64, at_end: bool, times: impl FnOnce() -> ThreadTimes) -> bool {
+        let ends = now_ns >= self.edge_ns() || at_end;
+        if ends {
             self.hand_over(now_ns, times());
         }
+        ends
     }
 
     fn hand_over(&mut self, now_ns: u64, times: ThreadTimes) {

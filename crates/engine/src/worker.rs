@@ -451,7 +451,9 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         if self.aborting_since_ns.is_none() && self.control.abort.load(Relaxed) {
             self.abort();
         }
-        self.recorder.turn(self.now_ns, false, || self.clock.read());
+        if self.recorder.turn(self.now_ns, false, || self.clock.read()) {
+            self.target.between_slices();
+        }
     }
 
     /// Reads the virtual clock.

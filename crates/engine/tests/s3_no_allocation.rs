@@ -97,7 +97,8 @@ fn config(url: &str) -> TargetConfig {
     let setup = Setup {
         endpoints: vec![Endpoint::parse(url).unwrap()],
         redirects: Vec::new(),
-        credentials: Credentials { access_key: "a".into(), secret_key: "s".into(), session_token: None },
+        keys_in_use: Credentials { access_key: "a".into(), secret_key: "s".into(), session_token: None }
+            .into(),
         region: "us-east-1".into(),
         target: target(),
         keys: KeyNames { prefix: "p/".into(), prefixes: 3, dataset: None, existing: None },

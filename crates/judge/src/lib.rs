@@ -17,6 +17,7 @@ mod closed;
 mod cost;
 mod cycles;
 pub mod exit;
+mod expired;
 mod holds;
 mod imported;
 mod law;

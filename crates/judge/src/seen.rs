@@ -20,7 +20,7 @@ use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
 use super::reads::judge_reads;
 use super::roll::{all_lost, start_skew_ns};
-use super::{law, unchecked};
+use super::{expired, law, unchecked};
 
 /// The findings on one stage's window, and what the checks looked at. `limiter_known`: see [`StageSeen::limiter_known`].
 pub fn judge_stage(
@@ -38,6 +38,7 @@ pub fn judge_stage(
     add_failures(stage, &mut findings);
     findings.extend(stage.report.findings.iter().cloned());
     findings.extend(unchecked::findings(data, stage));
+    findings.extend(expired::findings(data, stage));
     findings.extend(all_lost(stage));
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);

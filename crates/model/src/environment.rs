@@ -125,6 +125,10 @@ pub struct HostFacts {
     pub cpu_quota_cores: Option<f64>,
     /// Interfaces that are up, with speed in Mbit/s where the kernel knows it.
     pub nics: BTreeMap<String, Option<u64>>,
+    /// Whose machine it is, and which kind of theirs: `cloud`, `instance_type`, `region`, `zone`, `instance_id`, `maker`, `disk N`; no number of
+    /// an account is among them. Empty: nobody asked, or nobody said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub identity: BTreeMap<String, String>,
     /// The kernel's, new at each boot: monotonic times of one boot can be compared.
     pub boot_id: String,
     /// Ceiling of this machine as a load generator, when it was calibrated: name to value.

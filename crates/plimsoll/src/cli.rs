@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-use crate::args::{AboutArgs, FleetArgs, OutputArgs};
+use crate::args::{AboutArgs, FleetArgs, IdentityArgs, OutputArgs};
 use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
@@ -59,6 +59,8 @@ pub struct Cli {
     pub command: Command,
     #[command(flatten)]
     pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub identity: IdentityArgs,
 }
 
 #[derive(Debug, Clone, Subcommand)]

@@ -8,11 +8,12 @@ use crate::commands::{
     mark, net_exec, runs_exec, scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
-use crate::measure::{planned, resume};
+use crate::measure::{note_identity, planned, resume};
 use crate::{detach, fleet_use};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
+    note_identity(cli.identity);
     if let Some(exit) = detach::part()? {
         return Ok(exit);
     }

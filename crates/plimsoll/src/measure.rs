@@ -1,5 +1,6 @@
 //! A plan is run, watched and shown: what every measuring command does in the end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_model::{Event, Plan};
@@ -7,7 +8,7 @@ use plimsoll_run::{Finished, Options, RunError};
 use plimsoll_setup::SetupError;
 use plimsoll_store::RunDir;
 
-use crate::args::OutputArgs;
+use crate::args::{IdentityArgs, OutputArgs};
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
 use crate::{ceiling, detach, dry_run, fleet_use, out_file, output, rerun, runs_dir, signals};
@@ -82,6 +83,19 @@ fn place_for(out: &OutputArgs) -> Result<(), Fault> {
     out.html.as_deref().map_or(Ok(()), |file| out_file::check(std::path::Path::new(file)))
 }
 
+/// The machine is not to say whose it is.
+static NO_IDENTITY: AtomicBool = AtomicBool::new(false);
+
+/// What the command line says of that.
+pub fn note_identity(args: IdentityArgs) {
+    NO_IDENTITY.store(args.no_identity, Ordering::Relaxed);
+}
+
+/// Whether it is found out which machine this is.
+pub fn is_identified() -> bool {
+    !NO_IDENTITY.load(Ordering::Relaxed)
+}
+
 /// What a run is told; with the fleet, where one is used.
 pub fn options(out: &OutputArgs, rerun: String) -> Result<Options, Fault> {
     Ok(Options {
@@ -91,6 +105,7 @@ pub fn options(out: &OutputArgs, rerun: String) -> Result<Options, Fault> {
         interrupt: signals::interrupt(),
         crew: fleet_use::crew()?,
         claim_by: fleet_use::claim_by(),
+        identity: is_identified(),
         ..Options::default()
     })
 }

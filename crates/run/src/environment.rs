@@ -38,6 +38,7 @@ pub fn machine() -> HostFacts {
         cpu_quota_cores: tightest(&groups),
         nics: nics(),
         boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
+        identity: BTreeMap::new(),
         ceiling: BTreeMap::new(),
     }
 }

@@ -184,6 +184,9 @@ fn begin(
     run.write_plan(plan)?;
     let mut environment = crate::environment::capture(plan, &options.commit);
     environment.machine.ceiling.clone_from(&options.ceiling);
+    if options.identity {
+        environment.machine.identity = plimsoll_setup::identity::identity();
+    }
     let rerun = if options.rerun.is_empty() {
         format!("plimsoll run {}/plan.toml", run.path().display())
     } else {

@@ -104,6 +104,8 @@ pub struct Options {
     pub stop_after: Option<std::time::Duration>,
     /// Ceilings of this machine, when it was calibrated: joined to the environment.
     pub ceiling: std::collections::BTreeMap<String, f64>,
+    /// Find out whose machine this is: of its own tables, then of the provider (a second at the most).
+    pub identity: bool,
 }
 
 impl Default for Options {
@@ -119,6 +121,7 @@ impl Default for Options {
             claim_by: ClaimBy::default(),
             stop_after: None,
             ceiling: crate::ceiling::ceiling(),
+            identity: false,
         }
     }
 }

@@ -257,6 +257,10 @@ impl Session {
                 let claimed = claim(&plan, name, s3, run, &mut journal, events)?;
                 drop(journal);
                 self.describe_s3(name, &claimed);
+                let load = plan.stages.iter().filter_map(lower::planned_ns).fold(0, u64::saturating_add);
+                let held = claimed.access().held.as_ref();
+                let short = held.and_then(|h| h.too_short_for(Duration::from_nanos(load)));
+                short.map(Event::Message).into_iter().for_each(&mut *events);
                 self.claims.insert(name.clone(), claimed);
             }
         }
@@ -270,6 +274,9 @@ impl Session {
         let signing = serde_json::to_value(claim.access().target.signing).unwrap_or_default();
         let signing = signing.as_str().unwrap_or_default().to_owned();
         self.environment.notes.insert("payload signing".into(), signing);
+        if let Some(text) = claim.access().keys_in_words() {
+            self.environment.notes.insert("credentials".into(), text);
+        }
         if let Some(area) = claim.area()
             && let Some(text) = area.versioning.words(&area.bucket)
         {

@@ -1,19 +1,34 @@
-//! Where credentials and region come from, in the order of the AWS tools. The outside world (environment, files,
-//! programs) is injected, so that each way can be tested.
+//! Where credentials and region come from, in the order of the AWS tools. The outside world (environment, files, programs, servers, the
+//! clock) is injected, so that each way can be tested.
 //!
-//! Keys: an explicitly named profile; else the environment's; else the profile that AWS_PROFILE names, or `default`.
-//! A profile is read from the credentials file, then from the configuration file, then by running its
-//! `credential_process`. Region and endpoint: the environment first, also before an explicitly named profile.
+//! Keys: an explicitly named profile and nothing else; else the environment's; else a web identity of the environment; else the profile
+//! that AWS_PROFILE names, or `default`; else those of the container (ECS, EKS); else those of the instance (EC2).
+//! A profile is a role to be assumed (`assume.rs`), a session of SSO, keys (in the credentials file, then the configuration file), or a
+//! program (`credential_process`). Region and endpoint: the environment first, also before an explicitly named profile.
 //! A file that is not there is an empty one, wherever its name came from. Sources: AWS CLI, "Configuration and
-//! credential file settings"; AWS SDKs and Tools, "Service-specific endpoints"; botocore's session and credentials.
+//! credential file settings"; AWS SDKs and Tools Reference Guide, "Standardized credential providers" and "Service-specific endpoints".
 
-use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
 
 use crate::sign::Credentials;
 
+mod answers;
+mod assume;
+mod container;
+mod files;
 mod ini;
+mod instance;
+mod profile;
+mod sso;
+mod web;
+
+pub use answers::date_of;
+pub use web::{WEB_MOST_BYTES, WebAnswer, WebRequest, WebTrouble};
+
+use files::{Files, Service, Settings, endpoint_of};
 
 /// The outside world.
 pub trait Sources {
@@ -23,6 +38,26 @@ pub trait Sources {
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Runs a command line and gives its standard output.
     fn run(&self, command: &str) -> io::Result<Vec<u8>>;
+    /// Asks a server, once: no proxy, no redirect, an answer of at most [`WEB_MOST_BYTES`].
+    fn web(&self, request: &WebRequest) -> Result<WebAnswer, WebTrouble>;
+    /// All addresses of a name.
+    fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+    /// The clock, Unix seconds.
+    fn now_unix_s(&self) -> u64;
+    /// Waits before something is tried again.
+    fn pause(&self, time: Duration);
+}
+
+/// Whether there will be other keys when these have expired, by asking again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Renewal {
+    /// These are all: they were put where they are by somebody.
+    #[default]
+    Never,
+    /// Whoever gave them gives new ones.
+    Always,
+    /// So far: what they are asked with expires itself then, Unix seconds.
+    Until(u64),
 }
 
 /// What was found, and where (for provenance; never the secret).
@@ -30,15 +65,19 @@ pub trait Sources {
 pub struct Resolved {
     /// What requests are signed with.
     pub credentials: Credentials,
-    /// `environment`, `profile NAME (PATH)` or `credential_process of profile NAME`.
+    /// `environment`, `profile NAME (PATH)`, `role NAME by web identity`: in words.
     pub source: String,
     /// From AWS_REGION, AWS_DEFAULT_REGION or the profile.
     pub region: Option<String>,
     /// From AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the `[services]` section that the profile names, or its endpoint_url.
     pub endpoint_url: Option<String>,
+    /// When the keys are refused from, Unix seconds; none: nobody said that they expire.
+    pub expires_unix_s: Option<u64>,
+    /// What comes after that.
+    pub renewal: Renewal,
 }
 
-/// Why there are no usable keys, with the remedy in it or to be added (see [`Self::names_remedy`]).
+/// Why there are no usable keys, with the remedy in it or to be added (see [`Self::problem_and_remedy`]).
 #[allow(missing_docs, reason = "each message says what is the matter, and has all fields in it")]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
@@ -63,26 +102,53 @@ pub enum CredentialsError {
     Unprintable { what: &'static str, origin: String },
     #[error("profile '{profile}': {problem}")]
     Profile { profile: String, problem: String },
+    /// Somebody was asked for keys, or was to be asked; the remedy is empty where there is none.
+    #[error("{what}")]
+    Asked { what: String, remedy: String },
 }
 
 impl CredentialsError {
-    /// Its text is `problem: remedy`.
-    pub fn names_remedy(&self) -> bool {
-        matches!(
-            self,
-            Self::Missing { .. } | Self::Half { .. } | Self::NoProfile { .. } | Self::Unprintable { .. }
-        )
+    /// What is the matter, and what to do about it (empty: nothing better than what is said). No full stop at the end of either.
+    pub fn problem_and_remedy(&self) -> (String, String) {
+        let text = self.to_string();
+        match self {
+            Self::Asked { what, remedy } => (what.clone(), remedy.clone()),
+            Self::Missing { .. } | Self::Half { .. } | Self::NoProfile { .. } | Self::Unprintable { .. } => {
+                let (problem, remedy) = text.split_once(": ").unwrap_or((&text, ""));
+                (problem.to_owned(), remedy.to_owned())
+            }
+            _ => (text, String::new()),
+        }
+    }
+
+    fn asked(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Asked { what: what.into(), remedy: remedy.into() }
     }
 }
 
-/// Settings of one profile, from both files.
-type Settings = BTreeMap<String, String>;
+/// Keys, and until when they are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Keys {
+    credentials: Credentials,
+    expires_unix_s: Option<u64>,
+}
 
-struct Files {
-    credentials_path: PathBuf,
-    config_path: PathBuf,
-    credentials: ini::Sections,
-    config: ini::Sections,
+/// Keys, with where they are from and what comes after them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FoundKeys {
+    keys: Keys,
+    source: String,
+    renewal: Renewal,
+}
+
+/// What all ways to keys look at.
+struct Chain<'a> {
+    sources: &'a dyn Sources,
+    files: &'a Files,
+    /// Of the environment or of the profile that was chosen: for STS.
+    region: Option<String>,
+    /// Settings of the profile that was chosen.
+    settings: &'a Settings,
 }
 
 /// Finds credentials, region and endpoint. `profile`: the one that the user named explicitly.
@@ -90,26 +156,58 @@ pub fn resolve(sources: &dyn Sources, profile: Option<&str>) -> Result<Resolved,
     let explicit = profile.is_some();
     let name = profile_name(sources, profile);
     let from_env = if explicit { None } else { environment(sources)? };
-    let files = read_files(sources);
-    let files = match (files, &from_env) {
-        // Keys of the environment do not need the files: a broken one must not stand in the way.
-        (Err(_), Some(_)) => None,
-        (Err(e), None) => return Err(e),
-        (Ok(f), _) => Some(f),
+    let identity = if explicit || from_env.is_some() { None } else { assume::identity_of_env(sources)? };
+    // What the environment has does not need the files: a broken one must not stand in the way.
+    let files = match Files::read(sources) {
+        Err(_) if from_env.is_some() || identity.is_some() => Files::default(),
+        read => read?,
     };
-    let settings = files.as_ref().map(|f| f.settings(&name)).unwrap_or_default();
+    let settings = files.settings(&name);
     let region = sources
         .env("AWS_REGION")
         .or_else(|| sources.env("AWS_DEFAULT_REGION"))
         .or_else(|| settings.get("region").cloned());
-    let endpoint_url = endpoint_of(sources, files.as_ref(), &settings);
-    let (credentials, source) = match (from_env, files) {
-        (Some(c), _) => (c, "environment".to_owned()),
-        (None, Some(f)) => f.credentials_of(sources, &name, explicit, &settings)?,
-        (None, None) => unreachable!("without environment keys the files were read or their error returned"),
+    let endpoint_url = endpoint_of(Service::S3, sources, Some(&files), &settings);
+    let chain = Chain { sources, files: &files, region: region.clone(), settings: &settings };
+    let found = match (from_env, identity) {
+        (Some(found), _) => found,
+        (None, Some(identity)) => chain.by_web_identity(&identity)?,
+        (None, None) => chain.after_environment(&name, explicit)?,
     };
-    printable(&credentials, &source)?;
-    Ok(Resolved { credentials, source, region, endpoint_url })
+    printable(&found.keys.credentials, &found.source)?;
+    let FoundKeys { keys: Keys { credentials, expires_unix_s }, source, renewal } = found;
+    if let Some(at) = expires_unix_s.filter(|at| *at <= sources.now_unix_s()) {
+        let what = format!("the credentials (from {source}) expired at {}", date_of(at));
+        return Err(CredentialsError::asked(what, "Get new ones, or check this machine's clock"));
+    }
+    Ok(Resolved { credentials, source, region, endpoint_url, expires_unix_s, renewal })
+}
+
+impl Chain<'_> {
+    fn after_environment(&self, profile: &str, explicit: bool) -> Result<FoundKeys, CredentialsError> {
+        let missing = || CredentialsError::Missing {
+            profile: profile.to_owned(),
+            path: self.files.credentials_path.display().to_string(),
+        };
+        if let Some(found) = self.by_profile(profile)? {
+            return Ok(found);
+        }
+        if !self.files.knows(profile) && (explicit || profile != "default") {
+            return Err(self.files.no_profile(profile));
+        }
+        if explicit {
+            return Err(missing());
+        }
+        if let Some(found) = self.of_container()? {
+            return Ok(found);
+        }
+        match self.of_instance(false) {
+            Ok(found) => found.ok_or_else(missing),
+            // Elsewhere something else may answer under that address: what is missing is keys, not a metadata service.
+            Err(_) if !self.is_surely_of_ec2() => Err(missing()),
+            Err(e) => Err(e),
+        }
+    }
 }
 
 /// Keys and tokens are printable ASCII without spaces: a line end among them (of a file that was read whole) would be one on
@@ -120,10 +218,15 @@ fn printable(c: &Credentials, origin: &str) -> Result<(), CredentialsError> {
         ("secret key", Some(&c.secret_key)),
         ("session token", c.session_token.as_ref()),
     ];
-    match parts.iter().find(|(_, v)| v.is_some_and(|v| !v.bytes().all(|b| b.is_ascii_graphic()))) {
+    match parts.iter().find(|(_, v)| v.is_some_and(|v| !is_sendable(v))) {
         Some(&(what, _)) => Err(CredentialsError::Unprintable { what, origin: origin.to_owned() }),
         None => Ok(()),
     }
+}
+
+/// One header line on the wire.
+fn is_sendable(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// The endpoint that is configured, without a look at credentials. An explicitly named profile must exist.
@@ -131,16 +234,16 @@ pub fn endpoint_url(
     sources: &dyn Sources,
     profile: Option<&str>,
 ) -> Result<Option<String>, CredentialsError> {
-    let from_env = endpoint_of(sources, None, &Settings::new());
+    let from_env = endpoint_of(Service::S3, sources, None, &Settings::new());
     if from_env.is_some() {
         return Ok(from_env);
     }
     let name = profile_name(sources, profile);
-    let files = read_files(sources)?;
+    let files = Files::read(sources)?;
     if profile.is_some() && !files.knows(&name) {
         return Err(files.no_profile(&name));
     }
-    Ok(endpoint_of(sources, Some(&files), &files.settings(&name)))
+    Ok(endpoint_of(Service::S3, sources, Some(&files), &files.settings(&name)))
 }
 
 fn profile_name(sources: &dyn Sources, explicit: Option<&str>) -> String {
@@ -151,190 +254,23 @@ fn profile_name(sources: &dyn Sources, explicit: Option<&str>) -> String {
         .unwrap_or_else(|| "default".into())
 }
 
-/// S3's own endpoint before the general one, and the environment before the files.
-fn endpoint_of(sources: &dyn Sources, files: Option<&Files>, settings: &Settings) -> Option<String> {
-    let ignored = |v: Option<String>| v.is_some_and(|v| v.eq_ignore_ascii_case("true"));
-    if ignored(sources.env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
-        || ignored(settings.get("ignore_configured_endpoint_urls").cloned())
-    {
-        return None;
-    }
-    let of_service = || {
-        let section = files?.config.get(&format!("services {}", settings.get("services")?))?;
-        section.get("s3.endpoint_url").cloned()
-    };
-    sources
-        .env("AWS_ENDPOINT_URL_S3")
-        .or_else(|| sources.env("AWS_ENDPOINT_URL"))
-        .or_else(of_service)
-        .or_else(|| settings.get("endpoint_url").cloned())
-        .filter(|url| !url.is_empty())
-}
-
-fn environment(sources: &dyn Sources) -> Result<Option<Credentials>, CredentialsError> {
+/// Keys of the environment. `aws configure export-credentials --format env` says there when they expire, too.
+fn environment(sources: &dyn Sources) -> Result<Option<FoundKeys>, CredentialsError> {
     const ID: &str = "AWS_ACCESS_KEY_ID";
     const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
-    match (sources.env(ID), sources.env(SECRET)) {
-        (Some(access_key), Some(secret_key)) => Ok(Some(Credentials {
+    let credentials = match (sources.env(ID), sources.env(SECRET)) {
+        (Some(access_key), Some(secret_key)) => Credentials {
             access_key,
             secret_key,
             session_token: sources.env("AWS_SESSION_TOKEN").or_else(|| sources.env("AWS_SECURITY_TOKEN")),
-        })),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(CredentialsError::Half { set: ID, unset: SECRET }),
-        (None, Some(_)) => Err(CredentialsError::Half { set: SECRET, unset: ID }),
-    }
-}
-
-fn read_files(sources: &dyn Sources) -> Result<Files, CredentialsError> {
-    let home = sources.env("HOME").unwrap_or_else(|| "/".into());
-    let place = |variable: &str, file: &str| -> PathBuf {
-        match sources.env(variable) {
-            Some(p) => {
-                let path = p.strip_prefix("~/").map(|rest| Path::new(&home).join(rest));
-                path.unwrap_or_else(|| PathBuf::from(p))
-            }
-            None => Path::new(&home).join(".aws").join(file),
-        }
+        },
+        (None, None) => return Ok(None),
+        (Some(_), None) => return Err(CredentialsError::Half { set: ID, unset: SECRET }),
+        (None, Some(_)) => return Err(CredentialsError::Half { set: SECRET, unset: ID }),
     };
-    let load = |path: &PathBuf| -> Result<ini::Sections, CredentialsError> {
-        match sources.read(path) {
-            Ok(text) => ini::parse(&text).map_err(|(line, problem)| CredentialsError::Syntax {
-                path: path.display().to_string(),
-                line,
-                problem: problem.into(),
-            }),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ini::Sections::new()),
-            Err(e) => {
-                Err(CredentialsError::Read { path: path.display().to_string(), problem: e.to_string() })
-            }
-        }
-    };
-    let credentials_at = place("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    let config_at = place("AWS_CONFIG_FILE", "config");
-    Ok(Files {
-        credentials: load(&credentials_at)?,
-        config: load(&config_at)?,
-        credentials_path: credentials_at,
-        config_path: config_at,
-    })
-}
-
-impl Files {
-    fn config_section(&self, profile: &str) -> Option<&Settings> {
-        // In the configuration file profiles are `[profile NAME]`, but for `[default]`.
-        self.config
-            .get(&format!("profile {profile}"))
-            .or_else(|| if profile == "default" { self.config.get("default") } else { None })
-    }
-
-    fn knows(&self, profile: &str) -> bool {
-        self.credentials.contains_key(profile) || self.config_section(profile).is_some()
-    }
-
-    fn no_profile(&self, profile: &str) -> CredentialsError {
-        CredentialsError::NoProfile {
-            profile: profile.to_owned(),
-            credentials: self.credentials_path.display().to_string(),
-            config: self.config_path.display().to_string(),
-        }
-    }
-
-    /// The profile's settings; those of the credentials file win.
-    fn settings(&self, profile: &str) -> Settings {
-        let mut s = self.config_section(profile).cloned().unwrap_or_default();
-        s.extend(self.credentials.get(profile).cloned().unwrap_or_default());
-        s
-    }
-
-    fn credentials_of(
-        &self,
-        sources: &dyn Sources,
-        profile: &str,
-        explicit: bool,
-        settings: &Settings,
-    ) -> Result<(Credentials, String), CredentialsError> {
-        let problem = |problem: String| CredentialsError::Profile { profile: profile.to_owned(), problem };
-        let get = |k: &str| settings.get(k).filter(|v| !v.is_empty()).cloned();
-        match (get("aws_access_key_id"), get("aws_secret_access_key")) {
-            (Some(access_key), Some(secret_key)) => {
-                let c = Credentials { access_key, secret_key, session_token: get("aws_session_token") };
-                let has = |s: Option<&Settings>| s.is_some_and(|s| s.contains_key("aws_access_key_id"));
-                let path = if has(self.credentials.get(profile)) {
-                    &self.credentials_path
-                } else {
-                    &self.config_path
-                };
-                return Ok((c, format!("profile {profile} ({})", path.display())));
-            }
-            (None, None) => {}
-            (Some(_), None) => return Err(problem("aws_secret_access_key is missing".into())),
-            (None, Some(_)) => return Err(problem("aws_access_key_id is missing".into())),
-        }
-        if let Some(command) = get("credential_process") {
-            let output = sources
-                .run(&command)
-                .map_err(|e| problem(format!("credential_process could not be run: {e}")))?;
-            let c = parse_process_output(&output).map_err(|p| problem(format!("credential_process {p}")))?;
-            return Ok((c, format!("credential_process of profile {profile}")));
-        }
-        for unsupported in ["sso_session", "sso_start_url", "role_arn", "web_identity_token_file"] {
-            if settings.contains_key(unsupported) {
-                return Err(problem(format!(
-                    "{unsupported} is not supported here; add the line 'credential_process = aws configure export-credentials --profile {profile}' to a profile of its own and use that"
-                )));
-            }
-        }
-        if !self.knows(profile) && (explicit || profile != "default") {
-            return Err(self.no_profile(profile));
-        }
-        Err(CredentialsError::Missing {
-            profile: profile.to_owned(),
-            path: self.credentials_path.display().to_string(),
-        })
-    }
-}
-
-/// The JSON of a `credential_process`: version 1, key, secret, perhaps a token.
-fn parse_process_output(output: &[u8]) -> Result<Credentials, String> {
-    let v: serde_json::Value = serde_json::from_slice(output)
-        .map_err(|e| format!("did not print JSON (line {}, column {})", e.line(), e.column()))?;
-    if v["Version"].as_u64() != Some(1) {
-        return Err("did not print Version 1".into());
-    }
-    let text = |name: &str| v[name].as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-    Ok(Credentials {
-        access_key: text("AccessKeyId").ok_or("printed no AccessKeyId")?,
-        secret_key: text("SecretAccessKey").ok_or("printed no SecretAccessKey")?,
-        session_token: text("SessionToken"),
-    })
-}
-
-/// The process's own environment and file system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct System;
-
-impl Sources for System {
-    fn env(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok().filter(|v| !v.is_empty())
-    }
-
-    fn read(&self, path: &Path) -> io::Result<String> {
-        std::fs::read_to_string(path)
-    }
-
-    fn run(&self, command: &str) -> io::Result<Vec<u8>> {
-        let out = std::process::Command::new("sh")
-            .args(["-c", command])
-            .stdin(std::process::Stdio::null())
-            .stderr(std::process::Stdio::inherit())
-            .output()?;
-        if out.status.success() {
-            Ok(out.stdout)
-        } else {
-            Err(io::Error::other(format!("it ended with {}", out.status)))
-        }
-    }
+    let expires_unix_s = sources.env("AWS_CREDENTIAL_EXPIRATION").and_then(|t| answers::unix_s(&t));
+    let keys = Keys { credentials, expires_unix_s };
+    Ok(Some(FoundKeys { keys, source: "environment".to_owned(), renewal: Renewal::Never }))
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl Signer {
         let day = unix_s / 86_400;
         if day != self.day {
             self.day = day;
-            self.key = signing_key(&self.credentials.secret_key, &self.date[..8], &self.region);
+            self.key = signing_key(&self.credentials.secret_key, &self.date[..8], &self.region, "s3");
             self.scope.clear();
             self.scope.extend_from_slice(&self.date[..8]);
             self.scope.push(b'/');
@@ -183,12 +183,65 @@ impl Signer {
     }
 }
 
-fn signing_key(secret: &str, day: &[u8], region: &str) -> hmac::Key {
+fn signing_key(secret: &str, day: &[u8], region: &str, service: &str) -> hmac::Key {
     let mut key = hmac::Key::new(hmac::HMAC_SHA256, [b"AWS4", secret.as_bytes()].concat().as_slice());
-    for part in [day, region.as_bytes(), b"s3", b"aws4_request"] {
+    for part in [day, region.as_bytes(), service.as_bytes(), b"aws4_request"] {
         key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&key, part).as_ref());
     }
     key
+}
+
+/// Where a form is posted to, as its signature has it.
+#[derive(Debug, Clone, Copy)]
+pub struct PostScope<'a> {
+    /// That it is signed for.
+    pub region: &'a str,
+    /// `sts`.
+    pub service: &'a str,
+    /// As in the `Host` header.
+    pub host: &'a str,
+    /// Without a query.
+    pub path: &'a str,
+}
+
+/// The headers that sign a POST of another service than S3, beside `content-type` and `host`. Not for the hot path.
+pub fn sign_post(
+    credentials: &Credentials,
+    scope: PostScope<'_>,
+    content_type: &str,
+    body: &[u8],
+    unix_s: u64,
+) -> Vec<(&'static str, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let date = text(&amz_date(unix_s));
+    let mut headers = vec![("x-amz-date", date.clone())];
+    headers.extend(credentials.session_token.iter().map(|t| ("x-amz-security-token", t.clone())));
+    let mut canonical = format!("POST\n{}\n\ncontent-type:{content_type}\nhost:{}\n", scope.path, scope.host);
+    let mut names = "content-type;host".to_owned();
+    for (name, value) in &headers {
+        canonical.push_str(&format!("{name}:{value}\n"));
+        names.push(';');
+        names.push_str(name);
+    }
+    canonical.push_str(&format!("\n{names}\n{}", text(&sha256_hex(body))));
+    let within = format!("{}/{}/{}/aws4_request", &date[..8], scope.region, scope.service);
+    let hash = text(&sha256_hex(canonical.as_bytes()));
+    let to_sign = format!("AWS4-HMAC-SHA256\n{date}\n{within}\n{hash}");
+    let key = signing_key(&credentials.secret_key, &date.as_bytes()[..8], scope.region, scope.service);
+    let mut signature = [0; 32];
+    signature.copy_from_slice(hmac::sign(&key, to_sign.as_bytes()).as_ref());
+    let signature = text(&hex32(&signature));
+    let id = &credentials.access_key;
+    let value =
+        format!("AWS4-HMAC-SHA256 Credential={id}/{within}, SignedHeaders={names}, Signature={signature}");
+    headers.push(("authorization", value));
+    headers
+}
+
+/// SHA-1 in lower-case hex: the name of a file in the AWS tools' cache, and nothing that has to be safe.
+pub fn sha1_hex(data: &[u8]) -> String {
+    let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, data);
+    hash.as_ref().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]

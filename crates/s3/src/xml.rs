@@ -31,7 +31,10 @@ fn bad(why: impl Into<String>) -> XmlError {
 
 /// Walks a document. At the end of each element `visit` gets its path (`ListBucketResult/Contents/Key`) and its
 /// own text (empty for elements that only hold others).
-fn walk(document: &[u8], mut visit: impl FnMut(&str, &str) -> Result<(), XmlError>) -> Result<(), XmlError> {
+pub(crate) fn walk(
+    document: &[u8],
+    mut visit: impl FnMut(&str, &str) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
     if document.len() > MAX_DOCUMENT_BYTES {
         return Err(bad(format!("it is longer than {MAX_DOCUMENT_BYTES} bytes")));
     }

@@ -9,6 +9,7 @@
 pub mod block;
 mod cleanup;
 mod error;
+pub mod identity;
 pub mod interrupt;
 pub mod objects;
 pub mod removal;

@@ -1,8 +1,10 @@
 //! Workers that are ready, and wait to be told when to start.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_engine::{ArmedStage, WorkerEnd};
+use plimsoll_setup::s3::HeldKeys;
 
 use super::load::LocalLoad;
 use crate::error::CrewError;
@@ -14,15 +16,17 @@ pub struct LocalArmed {
     /// Absent: this agent has no part of the stage.
     stage: Option<ArmedStage>,
     workers: Vec<Enlisted>,
+    /// What their requests are signed with.
+    keys: Vec<Arc<HeldKeys>>,
 }
 
 impl LocalArmed {
-    pub(super) fn new(stage: ArmedStage, workers: Vec<Enlisted>) -> Self {
-        Self { stage: Some(stage), workers }
+    pub(super) fn new(stage: ArmedStage, workers: Vec<Enlisted>, keys: Vec<Arc<HeldKeys>>) -> Self {
+        Self { stage: Some(stage), workers, keys }
     }
 
     pub(super) fn without_workers() -> Self {
-        Self { stage: None, workers: Vec::new() }
+        Self { stage: None, workers: Vec::new(), keys: Vec::new() }
     }
 
     /// All of them, in order.
@@ -38,7 +42,7 @@ impl LocalArmed {
     /// Starts them at a time since the run's start, an edge of the grid, or as early as they can where that is later.
     pub fn go(self, at_ns: u64) -> Result<Box<dyn Load>, CrewError> {
         match self.stage {
-            Some(stage) => Ok(Box::new(LocalLoad::new(stage.go(at_ns)?, self.workers))),
+            Some(stage) => Ok(Box::new(LocalLoad::new(stage.go(at_ns)?, self.workers, self.keys))),
             None => Ok(Box::new(NoLoad { started_ns: at_ns })),
         }
     }

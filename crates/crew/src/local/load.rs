@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_engine::{Next, RunningStage, SliceGrid, WorkerEnd};
+use plimsoll_setup::s3::{EXPIRED_KEYS, HeldKeys};
 
 use crate::order::{Arrival, Enlisted, Load};
 
@@ -11,11 +12,13 @@ use crate::order::{Arrival, Enlisted, Load};
 pub struct LocalLoad {
     running: RunningStage,
     workers: Vec<Enlisted>,
+    /// What its requests are signed with.
+    keys: Vec<Arc<HeldKeys>>,
 }
 
 impl LocalLoad {
-    pub fn new(running: RunningStage, workers: Vec<Enlisted>) -> Self {
-        Self { running, workers }
+    pub fn new(running: RunningStage, workers: Vec<Enlisted>, keys: Vec<Arc<HeldKeys>>) -> Self {
+        Self { running, workers, keys }
     }
 }
 
@@ -55,6 +58,10 @@ impl Load for LocalLoad {
     }
 
     fn join(self: Box<Self>) -> Vec<WorkerEnd> {
-        self.running.join()
+        let mut ends = self.running.join();
+        for text in self.keys.iter().filter_map(|k| k.expired()) {
+            ends.iter_mut().for_each(|e| e.notes.push((EXPIRED_KEYS.into(), text.clone())));
+        }
+        ends
     }
 }

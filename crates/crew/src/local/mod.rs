@@ -6,18 +6,18 @@ mod load;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_engine::{DataSeed, Pacer, StopRule, TargetConfig, WorkerSpec, arm_unless};
 use plimsoll_lower::{self as lower, Agent};
 use plimsoll_model::environment::LOCAL_AGENT;
 use plimsoll_model::event::{Counted, Event};
 use plimsoll_model::plan::{OnThrottle, Stage, TargetSpec, Workload};
-use plimsoll_model::{AgentHost, Finding, Plan, Sample};
+use plimsoll_model::{AgentHost, Finding, Level, Plan, Sample};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::block::{Ground, LayoutJob, SharedHold, layout_workers};
 use plimsoll_setup::removal;
-use plimsoll_setup::s3::Reach;
+use plimsoll_setup::s3::{HeldKeys, Reach};
 use plimsoll_setup::safety::marker::Content;
 use plimsoll_store::Journal;
 
@@ -111,7 +111,31 @@ impl LocalCrew {
         }
         let enlisted = Enlisted::all(&workers);
         let armed = arm_unless(order.spec(workers), &|| self.interrupt.is_requested())?;
-        Ok(LocalArmed::new(armed, enlisted))
+        Ok(LocalArmed::new(armed, enlisted, self.keys().cloned().collect()))
+    }
+
+    /// Keys of the storage, as far as there is something to be known of them.
+    fn keys(&self) -> impl Iterator<Item = &Arc<HeldKeys>> {
+        self.targets.values().filter_map(|ready| match ready {
+            Ready::S3(s3) => s3.reach.access.held.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// Keys that expire in the middle of a stage, and that nobody renews.
+    fn short_keys(&self, stage: &Stage, tell: &mut dyn FnMut(Event)) -> Vec<Finding> {
+        let Some(planned_ns) = lower::planned_ns(stage) else { return Vec::new() };
+        let mut texts: Vec<String> =
+            self.keys().filter_map(|k| k.too_short_for(Duration::from_nanos(planned_ns))).collect();
+        texts.dedup();
+        let found = |text: String| {
+            // The one agent's keys are its conductor's, who told of them before.
+            if self.roll.len() > 1 {
+                tell(Event::Message(text.clone()));
+            }
+            Finding::new("Q18", "credentials_expire", Level::Qualified, format!("Before the load: {text}."))
+        };
+        texts.into_iter().map(found).collect()
     }
 
     fn s3(&self, w: &Workload) -> Result<&S3Ready, CrewError> {
@@ -212,8 +236,9 @@ impl Crew for LocalCrew {
 
     fn make_ready(&mut self, stage: &Stage, tell: &mut dyn FnMut(Event)) -> Result<Vec<Finding>, CrewError> {
         crate::memory::check_part(&self.plan, stage, self.roll.len() as u64)?;
+        let found = self.short_keys(stage, tell);
         if !self.targets.values().any(|t| matches!(t, Ready::Files(_))) {
-            return Ok(Vec::new());
+            return Ok(found);
         }
         let (seed, interrupt) = (self.plan.seed, &self.interrupt);
         let mut layout = |jobs: &[LayoutJob]| -> Result<(), CrewError> {
@@ -226,7 +251,8 @@ impl Crew for LocalCrew {
         };
         let seeds = |w: &Workload| lower::data_seed(seed, w);
         let mut journal = Journal::locked(&self.journal);
-        self.ground.prepare(&self.plan, stage, &seeds, &mut journal, &mut layout)
+        let more = self.ground.prepare(&self.plan, stage, &seeds, &mut journal, &mut layout)?;
+        Ok(found.into_iter().chain(more).collect())
     }
 
     fn fill(&mut self, f: &Fill<'_>, tell: &mut dyn FnMut(Event)) -> Result<(), CrewError> {

@@ -59,7 +59,7 @@ impl S3Ready {
         let setup = Setup {
             endpoints: self.reach.access.endpoints.clone(),
             redirects: self.reach.access.redirects.clone(),
-            credentials: self.reach.access.credentials.clone(),
+            keys_in_use: self.reach.access.keys.clone(),
             region: self.reach.access.region.clone(),
             target: self.reach.access.target.clone(),
             keys: key_names(&self.reach.prefix, w, found),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll_model::plan::TlsSpec;
 use plimsoll_model::units::Span;
+use plimsoll_s3::Endpoint;
 use plimsoll_s3::response::{ResponseEvent, ResponseHead, ResponseParser};
 use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -41,13 +43,15 @@ pub(super) struct Lost {
     /// The connection had been made: it broke, rather than never being there.
     pub was_open: bool,
     pub message: String,
+    /// A connection was made, whatever came of it.
+    pub connected: bool,
     /// What to do about it; may be empty.
     pub remedy: &'static str,
 }
 
 impl Lost {
     fn unreached(message: String, remedy: &'static str) -> Self {
-        Self { was_open: false, message, remedy }
+        Self { was_open: false, connected: false, message, remedy }
     }
 }
 
@@ -91,6 +95,8 @@ pub(super) struct Connection {
     stream: Option<Stream>,
     parser: ResponseParser,
     buffer: Vec<u8>,
+    /// The longest answer that is taken.
+    most_bytes: usize,
 }
 
 impl std::fmt::Debug for Connection {
@@ -101,19 +107,26 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     pub fn new(setup: &AdminSetup) -> Result<Self, String> {
-        let e = &setup.endpoint;
         let bucket = setup.virtual_host.then_some(setup.bucket.as_str());
-        let tls = if e.tls {
-            Some((tls::client_config(&setup.tls)?, tls::server_name(&e.host, bucket)?))
-        } else {
-            None
-        };
+        Self::to(&setup.endpoint, bucket, &setup.tls, (setup.timeout, MAX_DOCUMENT_BYTES))
+    }
+
+    /// To a server of which no more is known; `limits`: for connecting and then for the answer, and the most bytes of that.
+    pub fn to(
+        e: &Endpoint,
+        bucket: Option<&str>,
+        tls: &TlsSpec,
+        (timeout, most_bytes): (Duration, usize),
+    ) -> Result<Self, String> {
+        let tls =
+            if e.tls { Some((tls::client_config(tls)?, tls::server_name(&e.host, bucket)?)) } else { None };
         Ok(Self {
             host: bucket.map_or_else(|| e.host.clone(), |b| format!("{b}.{}", e.host)),
             port: e.port,
             shown: e.to_string(),
             tls,
-            timeout: setup.timeout,
+            timeout,
+            most_bytes,
             enough: None,
             stream: None,
             parser: ResponseParser::new(),
@@ -185,7 +198,7 @@ impl Connection {
                     ResponseEvent::NeedMore => break,
                     ResponseEvent::Continue | ResponseEvent::Head => {}
                     ResponseEvent::Body { len } => {
-                        if body.len() + len > MAX_DOCUMENT_BYTES {
+                        if body.len() + len > self.most_bytes {
                             return Err(io::Error::other(
                                 "the answer is longer than expected for a set-up request",
                             ));
@@ -282,7 +295,7 @@ fn is_set(flag: &Option<Arc<AtomicBool>>) -> bool {
 
 /// A connection that was there and broke.
 fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
-    match e.kind() {
+    let lost = match e.kind() {
         io::ErrorKind::TimedOut if e.to_string() == UNWANTED => {
             Lost::unreached(format!("no longer waiting for an answer from {shown}"), "")
         }
@@ -299,10 +312,12 @@ fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
         io::ErrorKind::InvalidData => tls_trouble(shown, e),
         _ => Lost {
             was_open: true,
+            connected: true,
             message: format!("the connection to {shown} broke: {e}"),
             remedy: "Check that it is an S3 server, and look at its log",
         },
-    }
+    };
+    Lost { connected: true, ..lost }
 }
 
 fn tls_trouble(shown: &str, e: &io::Error) -> Lost {

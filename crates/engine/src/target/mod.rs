@@ -99,6 +99,10 @@ pub trait Target<R: Ring> {
     /// Does what time itself brings. What it leads to comes as completions.
     fn wake(&mut self, _cx: &mut Context<'_, R>) {}
 
+    /// A slice of the grid has ended, and the next begins: ten times a second, between ops. What is kept up to date without an op having
+    /// to look for it.
+    fn between_slices(&mut self) {}
+
     /// After the last op: let go of what was left in flight (idle watches), so that the ring is empty.
     fn close(&mut self, _cx: &mut Context<'_, R>) {}
 

@@ -90,7 +90,7 @@ impl Desk {
             voice: Arc::new(Voice::new(bus, subjects, &options.name, &session)),
             joiner: Joiner::default(),
             guard: Guard::new(&options.conductor, &session),
-            machine: this_machine(),
+            machine: this_machine(&options),
             said_here: None,
             engaged: None,
             delivery: None,
@@ -258,7 +258,7 @@ impl Desk {
         if engaged.thread.is_finished() {
             tell(format!("done with run {}", engaged.with.run));
             // It may have been calibrated.
-            self.machine = this_machine();
+            self.machine = this_machine(&self.options);
             self.engaged = None;
             self.at_work.store(false, Ordering::Release);
             self.guard.works_for(None);
@@ -290,8 +290,9 @@ impl Desk {
 }
 
 /// With the ceiling that it was found to have.
-fn this_machine() -> HostFacts {
-    HostFacts { ceiling: plimsoll_run::ceiling::ceiling(), ..plimsoll_run::machine() }
+fn this_machine(options: &AgentOptions) -> HostFacts {
+    let (identity, ceiling) = (options.identity.clone(), plimsoll_run::ceiling::ceiling());
+    HostFacts { identity, ceiling, ..plimsoll_run::machine() }
 }
 
 impl Engaged {

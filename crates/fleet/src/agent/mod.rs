@@ -54,6 +54,8 @@ pub struct AgentOptions {
     pub takes_keys_by: Option<Secret>,
     /// How its machine's ceiling is measured, where the program can: with this length of each measurement, and a place for its runs.
     pub calibrate: Option<Calibrate>,
+    /// Whose machine it is on, as that was found out; empty: it was not.
+    pub identity: BTreeMap<String, String>,
     /// For tests: what its clock is ahead of this machine's.
     pub clock_ahead_ns: i64,
     /// For tests: after so long it is ahead by so many nanoseconds more.

@@ -193,6 +193,7 @@ mod tests {
             conductor: "K".into(),
             keep,
             takes_keys_by: None,
+            identity: Default::default(),
             calibrate: None,
             clock_ahead_ns: 0,
             clock_jump: None,

@@ -412,6 +412,7 @@ fn a_run_whose_name_is_a_path_makes_no_file_anywhere() {
         labels: Default::default(),
         runs: dir.path().join("deep/er/runs"),
         bounds: Bounds::default(),
+        identity: Default::default(),
         calibrate: None,
         conductor: conductor.public(),
         keep: Default::default(),

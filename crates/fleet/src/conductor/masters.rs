@@ -39,6 +39,7 @@ impl Scene {
             runs: runs.to_owned(),
             bounds,
             calibrate,
+            identity: Default::default(),
             conductor: conductor.public(),
             keep: Default::default(),
             takes_keys_by: None,

@@ -18,6 +18,8 @@ struct KeysTold {
     access_key: String,
     secret_key: String,
     session_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_unix_s: Option<u64>,
 }
 
 impl std::fmt::Debug for Entrusted {
@@ -38,11 +40,12 @@ impl Entrusted {
                 continue;
             }
             let found = GivenKeys::of_here(s3)?;
-            let (access_key, secret_key, session_token) = found.parts();
+            let (access_key, secret_key, session_token, expires_unix_s) = found.parts();
             let keys = KeysTold {
                 access_key: access_key.to_owned(),
                 secret_key: secret_key.to_owned(),
                 session_token: session_token.map(str::to_owned),
+                expires_unix_s,
             };
             all.insert(name.clone(), keys);
         }
@@ -66,8 +69,8 @@ impl Entrusted {
 
     /// The keys of a target.
     pub fn keys(&self, target: &str) -> Option<GivenKeys> {
-        let KeysTold { access_key, secret_key, session_token } = self.0.get(target)?;
-        Some(GivenKeys::new(access_key, secret_key, session_token.as_deref()))
+        let KeysTold { access_key, secret_key, session_token, expires_unix_s } = self.0.get(target)?;
+        Some(GivenKeys::new(access_key, secret_key, session_token.as_deref(), *expires_unix_s))
     }
 }
 
@@ -86,6 +89,7 @@ mod tests {
             access_key: "AKIA".into(),
             secret_key: "hunter2".into(),
             session_token: Some("t".into()),
+            expires_unix_s: None,
         };
         let entrusted = Entrusted([("s3".to_owned(), keys)].into());
         let (one, two) = (SealingKey::random().unwrap(), SealingKey::random().unwrap());

@@ -113,6 +113,7 @@ impl FleetHere {
             conductor: self.identity().public(),
             keep: Default::default(),
             takes_keys_by: None,
+            identity: Default::default(),
             calibrate: None,
             clock_ahead_ns,
             clock_jump: None,

@@ -49,6 +49,14 @@ pub struct FleetArgs {
     pub claim_by: Option<ClaimBy>,
 }
 
+/// What a result says of the machine.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct IdentityArgs {
+    /// Do not find out whose machine this is and of which kind (by its DMI tables, and the metadata service of its cloud)
+    #[arg(long, global = true, env = "PLIMSOLL_NO_IDENTITY", value_parser = clap::builder::FalseyValueParser::new(), help_heading = "Global")]
+    pub no_identity: bool,
+}
+
 fn claim_by(text: &str) -> Result<ClaimBy, String> {
     match text {
         "auto" => Ok(ClaimBy::Auto),

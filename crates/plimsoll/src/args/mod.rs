@@ -12,7 +12,7 @@ pub mod storage;
 pub use block::{BlockArgs, BlockPattern};
 pub use context::ArgsContext;
 pub use cost::CostArgs;
-pub use fleet::FleetArgs;
+pub use fleet::{FleetArgs, IdentityArgs};
 pub use load::LoadArgs;
 pub use prepared::PreparedArgs;
 pub use run::{AboutArgs, OutputArgs, RunArgs};

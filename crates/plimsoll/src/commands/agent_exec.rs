@@ -21,6 +21,7 @@ use plimsoll_setup::Interrupt;
 
 use super::agent::AgentCommand;
 use crate::fault::{Exit, Fault};
+use crate::measure::is_identified;
 use crate::signals::{self, ProcessRole};
 use crate::{launch, output, runs_dir};
 
@@ -141,6 +142,7 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
         keep: c.keep_records,
         takes_keys_by: (!c.refuse_credentials).then(|| token.secret.clone()),
         calibrate: Some(calibrate),
+        identity: if is_identified() { plimsoll_setup::identity::identity() } else { BTreeMap::new() },
         clock_ahead_ns: c.clock_ahead,
         clock_jump: c.clock_jump.zip(c.clock_jump_after).map(|(by, after)| (after.0, by)),
     };

@@ -55,8 +55,8 @@ Examples:
   plimsoll object put --endpoint embedded --tier vultr-standard --size 1MB \\
       --expect 'put.ops_per_s >= 590 +-1%'
 
-Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or from the AWS \
-profile files, never from the command line. Sizes: 1 KB is 1000 bytes, 1 KiB is 1024.";
+Credentials come from where the AWS tools look: the environment, a web identity, the profile (keys, roles, SSO), \
+the container or the instance; never from the command line. Temporary ones are renewed during the run. Sizes: 1 KB is 1000 bytes, 1 KiB is 1024.";
 
 const GET_EXAMPLES: &str = "\
 Examples:

@@ -48,6 +48,7 @@ fn environment() -> Environment {
             cpu_quota_cores: None,
             nics: BTreeMap::from([("eth0".into(), Some(10_000))]),
             boot_id: "5c0f1b6a-46b7-4ffa-9e2d-6b2744dda3a1".into(),
+            identity: BTreeMap::new(),
             ceiling: BTreeMap::from([("get_4KiB_ops_per_s".into(), 66_800.0)]),
         },
         started_at: "2026-02-14T09:30:00Z".into(),

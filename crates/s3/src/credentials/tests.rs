@@ -1,13 +1,28 @@
 //! Each way to credentials, and what is said when there is none.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use super::*;
+
+mod servers;
+
+/// What a server answers to a request: status and body. `None`: it takes the connection, and says nothing.
+type Answers = fn(&WebRequest) -> Option<(u16, String)>;
 
 #[derive(Default)]
 struct World {
     env: BTreeMap<&'static str, &'static str>,
     files: BTreeMap<&'static str, &'static str>,
     output: Option<&'static str>,
+    /// By URL of the server; others are not there.
+    servers: BTreeMap<&'static str, Answers>,
+    asked: RefCell<Vec<WebRequest>>,
+    names: BTreeMap<&'static str, &'static str>,
 }
+
+/// 2026-11-23, 16:00:00 UTC.
+const NOW: u64 = 1_795_449_600;
 
 impl Sources for World {
     fn env(&self, name: &str) -> Option<String> {
@@ -23,6 +38,25 @@ impl Sources for World {
             .map(|o| o.as_bytes().to_vec())
             .ok_or_else(|| io::Error::other("it ended with exit status: 1"))
     }
+    fn web(&self, request: &WebRequest) -> Result<WebAnswer, WebTrouble> {
+        self.asked.borrow_mut().push(request.clone());
+        let url = request.endpoint.to_string();
+        let Some(answers) = self.servers.get(url.as_str()) else {
+            return Err(WebTrouble { connected: false, what: format!("cannot connect to {url}") });
+        };
+        match answers(request) {
+            Some((status, body)) => Ok(WebAnswer { status, body: body.into_bytes() }),
+            None => Err(WebTrouble { connected: true, what: format!("{url} did not answer within 1s") }),
+        }
+    }
+    fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let ip = self.names.get(host).ok_or(io::ErrorKind::NotFound)?;
+        Ok(vec![ip.parse().unwrap()])
+    }
+    fn now_unix_s(&self) -> u64 {
+        NOW
+    }
+    fn pause(&self, _time: Duration) {}
 }
 
 const FILES: [(&str, &str); 2] = [
@@ -139,7 +173,7 @@ fn what_is_missing_is_said() {
     let text = |w: &World, p: Option<&str>| resolve(w, p).unwrap_err().to_string();
     assert!(text(&world(&[]), Some("nope")).contains("no profile 'nope'"));
     assert!(text(&world(&[]), Some("half")).contains("aws_secret_access_key is missing"));
-    assert!(text(&world(&[]), Some("sso")).contains("export-credentials"));
+    assert!(text(&world(&[]), Some("sso")).contains("no [sso-session a]"));
     assert!(text(&world(&[("AWS_ACCESS_KEY_ID", "x")]), None).contains("AWS_SECRET_ACCESS_KEY is not"));
     let mut w = world(&[]);
     w.files.clear();

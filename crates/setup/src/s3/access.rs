@@ -1,11 +1,16 @@
 //! How an S3 target is reached: endpoints, credentials, region.
 
+use std::sync::Arc;
+
+use plimsoll_engine::target::s3::LiveKeys;
 use plimsoll_model::plan::{S3Target, is_secret_header};
 use plimsoll_model::text::keep_secret;
-use plimsoll_s3::credentials::{Resolved, System, endpoint_url, resolve};
+use plimsoll_s3::credentials::endpoint_url;
 use plimsoll_s3::{Credentials, Endpoint};
 
 use super::asked;
+use super::held::HeldKeys;
+use super::outside::System;
 use crate::error::SetupError;
 use crate::server::ReadyLine;
 
@@ -20,47 +25,56 @@ pub struct Access {
     /// Where redirects may lead beside those.
     pub redirects: Vec<Endpoint>,
     /// For the endpoints and the redirects alike.
-    pub credentials: Credentials,
+    pub keys: LiveKeys,
+    /// Where these are from, and how long they last; none of a server of our own.
+    pub held: Option<Arc<HeldKeys>>,
     /// What requests are signed for.
     pub region: String,
     /// As the plan has it, with the customer's key among its headers.
     pub target: S3Target,
 }
 
+impl Access {
+    /// What a report says of the keys; none where they are such as do not expire.
+    pub fn keys_in_words(&self) -> Option<String> {
+        self.held.as_ref().filter(|h| h.expires_unix_s().is_some()).map(|h| h.in_words())
+    }
+}
+
 /// Keys for a target that somebody sent, to be used instead of what this machine has.
 #[derive(Debug, Clone)]
-pub struct GivenKeys(Credentials);
+pub struct GivenKeys {
+    credentials: Credentials,
+    expires_unix_s: Option<u64>,
+}
 
 impl GivenKeys {
-    /// Access key, secret key, and the token of temporary ones.
-    pub fn new(access_key: &str, secret_key: &str, session_token: Option<&str>) -> Self {
-        Self(Credentials {
+    /// Access key, secret key, and of temporary ones the token and when they expire (Unix seconds).
+    pub fn new(
+        access_key: &str,
+        secret_key: &str,
+        session_token: Option<&str>,
+        expires_unix_s: Option<u64>,
+    ) -> Self {
+        let credentials = Credentials {
             access_key: access_key.to_owned(),
             secret_key: secret_key.to_owned(),
             session_token: session_token.map(str::to_owned),
-        })
+        };
+        Self { credentials, expires_unix_s }
     }
 
     /// What this machine would use for a target.
     pub fn of_here(target: &S3Target) -> Result<Self, SetupError> {
-        Ok(Self(found_here(target)?.credentials))
+        let held = HeldKeys::found_here(target.profile.as_deref())?;
+        Ok(Self { credentials: (*held.live().get()).clone(), expires_unix_s: held.expires_unix_s() })
     }
 
     /// As they were given to [`Self::new`].
-    pub fn parts(&self) -> (&str, &str, Option<&str>) {
-        (&self.0.access_key, &self.0.secret_key, self.0.session_token.as_deref())
+    pub fn parts(&self) -> (&str, &str, Option<&str>, Option<u64>) {
+        let c = &self.credentials;
+        (&c.access_key, &c.secret_key, c.session_token.as_deref(), self.expires_unix_s)
     }
-}
-
-/// From where the AWS tools look.
-fn found_here(target: &S3Target) -> Result<Resolved, SetupError> {
-    resolve(&System, target.profile.as_deref()).map_err(|e| {
-        let text = e.to_string();
-        match text.split_once(": ").filter(|_| e.names_remedy()) {
-            Some((problem, remedy)) => SetupError::input(problem, capital(remedy)),
-            None => SetupError::input(text, "A secret is never taken from the command line or the plan"),
-        }
-    })
 }
 
 /// Credentials from the server that we started, else from where the AWS tools look.
@@ -83,31 +97,27 @@ pub fn access_with(
             session_token: None,
         };
         let region = target.region.clone().unwrap_or_else(|| DEFAULT_REGION.into());
-        return Ok(Access { endpoints: endpoint, redirects: Vec::new(), credentials, region, target: wire });
+        let keys = LiveKeys::from(credentials);
+        let redirects = Vec::new();
+        return Ok(Access { endpoints: endpoint, redirects, keys, held: None, region, target: wire });
     }
     wire.put_headers.iter().filter(|(n, _)| is_secret_header(n)).for_each(|(_, key)| keep_secret(key));
     let found = match given {
-        Some(GivenKeys(credentials)) => Resolved {
-            credentials: credentials.clone(),
-            source: "sent by the conductor".into(),
-            region: None,
-            endpoint_url: None,
-        },
-        None => found_here(target)?,
+        Some(GivenKeys { credentials, expires_unix_s }) => {
+            HeldKeys::given(credentials.clone(), *expires_unix_s)
+        }
+        None => HeldKeys::found_here(target.profile.as_deref())?,
     };
-    // A server may repeat what it was sent.
-    keep_secret(&found.credentials.secret_key);
-    if let Some(token) = found.credentials.session_token.as_deref() {
-        keep_secret(token);
-    }
     let endpoints = match (&target.endpoints[..], &found.endpoint_url) {
         ([], Some(url)) => parse_endpoints(std::slice::from_ref(url))?,
         ([], None) => return Err(no_endpoint()),
         (list, _) => parse_endpoints(list)?,
     };
-    let region = target.region.clone().or(found.region).unwrap_or_else(|| DEFAULT_REGION.into());
+    let region =
+        target.region.clone().or_else(|| found.region.clone()).unwrap_or_else(|| DEFAULT_REGION.into());
     let redirects = parse_endpoints(&target.redirects_to)?;
-    Ok(Access { endpoints, redirects, credentials: found.credentials, region, target: wire })
+    let keys = found.live().clone();
+    Ok(Access { endpoints, redirects, keys, held: Some(found), region, target: wire })
 }
 
 /// Where a target is, without the keys for it: of the plan, or else of the environment or profile.
@@ -126,7 +136,7 @@ fn no_endpoint() -> SetupError {
 }
 
 /// A sentence's beginning.
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }

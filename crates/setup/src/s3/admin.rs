@@ -16,14 +16,20 @@ use plimsoll_s3::xml::{ListPage, ListedVersion};
 use super::access::Access;
 use super::asked;
 use super::bucket::Bucket;
+use super::held::HeldKeys;
 use crate::error::SetupError;
 use crate::objects::{
     self, Held, Item, ItemPage, KeyPage, ObjectStore, StoreFault, Told, Upload, Versioning,
 };
 
-/// The engine's blocking client as an [`ObjectStore`], and the headers that uploads carry beside those of S3 itself.
+/// The engine's blocking client as an [`ObjectStore`], the headers that uploads carry beside those of S3 itself, and the keys, which are
+/// renewed for as long as somebody has them.
 #[derive(Debug)]
-pub struct AdminStore(RefCell<Admin>, Option<String>);
+pub struct AdminStore(
+    RefCell<Admin>,
+    Option<String>,
+    #[expect(dead_code, reason = "held")] Option<Arc<HeldKeys>>,
+);
 
 impl AdminStore {
     /// At the first endpoint. An error where none is named, or TLS cannot be set up.
@@ -39,7 +45,7 @@ impl AdminStore {
     pub fn of(access: &Access, endpoint: &Endpoint) -> Result<Self, SetupError> {
         let setup = AdminSetup {
             endpoint: endpoint.clone(),
-            credentials: access.credentials.clone(),
+            keys: access.keys.clone(),
             region: access.region.clone(),
             bucket: access.target.bucket.clone(),
             virtual_host: access.target.addressing == Addressing::VirtualHost,
@@ -49,7 +55,7 @@ impl AdminStore {
         };
         let admin =
             Admin::new(setup).map_err(|e| SetupError::input(e.message, "Correct the plan's target"))?;
-        Ok(Self(RefCell::new(admin), asked::named(&access.target)))
+        Ok(Self(RefCell::new(admin), asked::named(&access.target), access.held.clone()))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use plimsoll_engine::target::s3::LiveKeys;
 use plimsoll_model::plan::S3Target;
 use plimsoll_s3::xml::ListPage;
 use plimsoll_s3::{Credentials, Endpoint};
@@ -105,7 +106,8 @@ pub(super) fn without_keys(target: &S3Target) -> Result<Access, SetupError> {
     let redirects = access::parse_endpoints(&target.redirects_to)?;
     let nobody = Credentials { access_key: String::new(), secret_key: String::new(), session_token: None };
     let region = target.region.clone().unwrap_or_default();
-    Ok(Access { endpoints, redirects, credentials: nobody, region, target: target.clone() })
+    let (keys, held) = (LiveKeys::from(nobody), None);
+    Ok(Access { endpoints, redirects, keys, held, region, target: target.clone() })
 }
 
 /// Why this machine cannot ask a target, in words; none: it can try.

@@ -72,7 +72,7 @@ impl Reach {
             prefix: self.prefix.clone(),
             is_here: self.is_here,
             made_keys: self.is_own_server.then(|| {
-                let keys = &self.access.credentials;
+                let keys = self.access.keys.get();
                 (keys.access_key.clone(), keys.secret_key.clone())
             }),
         }

@@ -5,6 +5,8 @@ mod admin;
 mod asked;
 mod bucket;
 mod connect;
+mod held;
+mod outside;
 
 pub use access::{Access, GivenKeys, configured_endpoint};
 pub use admin::AdminStore;
@@ -12,4 +14,6 @@ pub use bucket::{Bucket, ClaimBy, Errands};
 pub use connect::{
     BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, bucket_for, claim, embedded_admin,
 };
+pub use held::{EXPIRED_KEYS, HeldKeys};
+pub(crate) use outside::System;
 pub use plimsoll_s3::xml::{ListPage, ListedObject};

@@ -126,6 +126,8 @@ impl DeviceInfo {
         put("model", self.model.clone());
         put("serial", self.serial.clone());
         put("by_id", self.by_id.join(" "));
+        let volume = crate::identity::volume_of(&self.name, &self.model, &self.serial, &self.by_id);
+        put("volume", volume.unwrap_or_default());
         put("scheduler", self.scheduler.clone());
         put("rotational", self.rotational.to_string());
         put("partition_of", self.partition_of.clone().unwrap_or_default());

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use plimsoll_model::plan::{Addressing, OnThrottle, PayloadSigning, S3Target};
 use plimsoll_s3::head::{HeadOptions, Heads};
-use plimsoll_s3::{CrcKind, Credentials, Endpoint};
+use plimsoll_s3::{CrcKind, Endpoint};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
 use super::content::ObjectContent;
 use super::keys::KeyNames;
+use super::renewal::{HeadRecipe, LiveKeys};
 use super::tls;
 
 /// What a target is made of.
@@ -22,7 +23,7 @@ pub struct Setup {
     /// Servers that redirects may lead to.
     pub redirects: Vec<Endpoint>,
     /// What requests are signed with.
-    pub credentials: Credentials,
+    pub keys_in_use: LiveKeys,
     /// What they are signed for.
     pub region: String,
     /// As the plan has it.
@@ -90,7 +91,7 @@ pub struct Config {
     /// Where redirects may lead beside those.
     pub redirects: Vec<ResolvedEndpoint>,
     /// What requests are signed with.
-    pub credentials: Credentials,
+    pub keys_in_use: LiveKeys,
     /// What they are signed for.
     pub region: String,
     /// What the heads of all requests have in common.
@@ -117,7 +118,7 @@ pub const MAX_PARTS: u64 = 10_000;
 impl Config {
     /// Resolves names, reads certificates, checks headers. The error is a sentence with the remedy.
     pub fn new(setup: Setup) -> Result<Self, String> {
-        let Setup { endpoints, redirects, credentials, region, target, keys, content, object } = setup;
+        let Setup { endpoints, redirects, keys_in_use, region, target, keys, content, object } = setup;
         if endpoints.is_empty() {
             return Err("no endpoint: give one with --endpoint".into());
         }
@@ -147,12 +148,13 @@ impl Config {
             expect_continue: target.expect_continue,
         };
         // Bad headers are told now, not by the first worker.
-        Heads::new(&servers[0].endpoint, credentials.clone(), &region, &heads).map_err(|e| e.to_string())?;
+        let keys_now = keys_in_use.get();
+        Heads::new(&servers[0].endpoint, (*keys_now).clone(), &region, &heads).map_err(|e| e.to_string())?;
         let timeout_ns = u64::try_from(target.timeout.0.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             servers,
             redirects,
-            credentials,
+            keys_in_use,
             region,
             heads,
             keys,
@@ -163,6 +165,14 @@ impl Config {
             timeout_ns,
             checksum,
         })
+    }
+}
+
+impl Config {
+    /// Of the heads of one worker: for its endpoints, then for those that redirects may lead to.
+    pub(super) fn head_recipe(&self) -> HeadRecipe {
+        let all = self.servers.iter().chain(&self.redirects).map(|s| s.endpoint.clone());
+        HeadRecipe { endpoints: all.collect(), region: self.region.clone(), options: self.heads.clone() }
     }
 }
 

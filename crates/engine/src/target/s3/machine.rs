@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_model::{Op, OpKind, Outcome};
+use plimsoll_s3::Heads;
 use plimsoll_s3::response::Text;
-use plimsoll_s3::{Endpoint, Heads};
 
 use super::config::{Config, ResolvedEndpoint};
 use super::conn::Conn;
@@ -17,6 +17,7 @@ use super::gone::Gone;
 use super::judge::{judge, upload_id};
 use super::lane::Lane;
 use super::redirect::Places;
+use super::renewal::HeadsInbox;
 use super::request::{Call, PartDone, Upload, Writer};
 use super::waits::{ABORT_NS, CONTINUE_NS};
 use crate::ring::Ring;
@@ -75,6 +76,10 @@ pub(super) struct Machine {
     pub(super) config: Arc<Config>,
     pub(super) servers: Vec<ResolvedEndpoint>,
     pub(super) heads: Vec<Heads>,
+    /// With new keys, if these were renewed.
+    new_heads: HeadsInbox,
+    /// How often that was.
+    pub renewals: u64,
     writer: Writer,
     pub(super) slots: Vec<Slot>,
     /// `lanes_per_slot` lanes of each slot, one slot after another.
@@ -114,7 +119,8 @@ impl Machine {
         }
         let servers: Vec<ResolvedEndpoint> =
             config.servers.iter().chain(&config.redirects).cloned().collect();
-        let heads = servers.iter().map(|s| new_heads(&config, &s.endpoint)).collect::<Result<Vec<_>, _>>()?;
+        let (heads, new_heads) =
+            config.keys_in_use.subscribe(config.head_recipe()).map_err(|e| e.to_string())?;
         let lanes_per_slot =
             if config.object.multipart { config.object.part_concurrency.max(1) as usize } else { 1 };
         let count = slots as usize * lanes_per_slot;
@@ -133,6 +139,8 @@ impl Machine {
             redirected: vec![0; servers.len() * servers.len()],
             servers,
             heads,
+            new_heads,
+            renewals: 0,
             writer: Writer::new(&config, verify),
             slots: (0..slots).map(|_| Slot::new(max_parts)).collect(),
             lanes: (0..count).map(|_| Lane::new((tls, reads), config.heads.close, room)).collect(),
@@ -233,6 +241,13 @@ impl Machine {
     /// Uploads with a checksum that the server said nothing of.
     pub fn unconfirmed_uploads(&self) -> u64 {
         self.lanes.iter().map(|l| l.unconfirmed).sum()
+    }
+
+    /// Between slices: requests that are written from now on have the keys of now.
+    pub fn take_new_keys(&mut self) {
+        if self.new_heads.fetch(&mut self.heads) {
+            self.renewals += 1;
+        }
     }
 
     /// Closes all connections; nothing may be in flight.
@@ -529,10 +544,6 @@ impl Machine {
             *name = lane.parser.head().server;
         }
     }
-}
-
-pub(super) fn new_heads(config: &Config, endpoint: &Endpoint) -> Result<Heads, String> {
-    Heads::new(endpoint, config.credentials.clone(), &config.region, &config.heads).map_err(|e| e.to_string())
 }
 
 impl Slot {

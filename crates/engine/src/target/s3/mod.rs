@@ -14,6 +14,7 @@ mod lane;
 mod machine;
 mod outgoing;
 mod redirect;
+pub mod renewal;
 mod request;
 pub mod tls;
 mod waits;
@@ -24,6 +25,7 @@ pub use config::{ClientOptions, Config, ResolvedEndpoint, Setup};
 pub use content::{Layout, ObjectContent};
 pub use keys::KeyNames;
 pub use lane::bytes_of as connection_bytes;
+pub use renewal::LiveKeys;
 pub use worker::{REDIRECTED, S3Worker};
 
 #[cfg(test)]

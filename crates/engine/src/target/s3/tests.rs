@@ -140,11 +140,12 @@ impl Case {
         Config::new(Setup {
             endpoints: self.target.endpoints.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
             redirects: self.target.redirects_to.iter().map(|u| Endpoint::parse(u).unwrap()).collect(),
-            credentials: Credentials {
+            keys_in_use: Credentials {
                 access_key: "AK".into(),
                 secret_key: "SK".into(),
                 session_token: Some("TOKEN".into()),
-            },
+            }
+            .into(),
             region: "us-east-1".into(),
             target: self.target.clone(),
             keys: KeyNames { prefix: "run/".into(), prefixes: 1, dataset: None, existing: None },

@@ -104,6 +104,10 @@ impl<R: Ring> Target<R> for S3Worker {
         self.machine.wake(cx.ring, cx.now_ns);
     }
 
+    fn between_slices(&mut self) {
+        self.machine.take_new_keys();
+    }
+
     fn close(&mut self, cx: &mut Context<'_, R>) {
         self.machine.close(cx.ring);
     }
@@ -128,6 +132,9 @@ impl<R: Ring> Target<R> for S3Worker {
                 format!("discarded in the kernel ({percent:.0} %), the rest copied to the client")
             };
             notes.push(("received bodies".into(), how));
+        }
+        if self.machine.renewals > 0 {
+            notes.push(("credentials".into(), "renewed while the load was on".into()));
         }
         let signing = format!("{:?}", self.machine.config().signing).to_lowercase();
         notes.push(("payload signing".into(), signing));

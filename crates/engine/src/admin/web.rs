@@ -1,0 +1,35 @@
+//! One request to a server that is not the storage: who gives keys, or says which machine this is. Bounded in time and bytes; no proxy is
+//! asked, no redirect followed, and a connection is used once.
+
+use plimsoll_model::plan::TlsSpec;
+use plimsoll_s3::credentials::{WEB_MOST_BYTES, WebAnswer, WebRequest, WebTrouble};
+
+use super::connection::Connection;
+
+/// Asks, and waits for the whole answer. `ca_file`: who is trusted for https, in place of the system's roots.
+pub fn fetch(request: &WebRequest, ca_file: Option<&str>) -> Result<WebAnswer, WebTrouble> {
+    let unsent = |what: String| WebTrouble { connected: false, what };
+    let WebRequest { method, endpoint, path, headers, body, limit } = request;
+    let host = endpoint.host_header(None);
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nhost:{host}\r\nuser-agent:plimsoll/{}\r\nconnection:close\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (name, value) in headers {
+        if value.bytes().any(|b| b.is_ascii_control()) {
+            return Err(unsent(format!(
+                "the header {name} for {endpoint} holds a character that cannot be sent"
+            )));
+        }
+        head.push_str(&format!("{name}:{value}\r\n"));
+    }
+    if *method != "GET" {
+        head.push_str(&format!("content-length:{}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
+    let tls = TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() };
+    let mut connection = Connection::to(endpoint, None, &tls, (*limit, WEB_MOST_BYTES)).map_err(unsent)?;
+    let answer = connection.exchange(head.as_bytes(), body.as_bytes(), false);
+    let answer = answer.map_err(|lost| WebTrouble { connected: lost.connected, what: lost.message })?;
+    Ok(WebAnswer { status: answer.head.status, body: answer.body })
+}
