@@ -184,7 +184,8 @@ mod tests {
             ("{a b}", "row: column"),
             ("'fast'", "no number"),
             ("3 widgets", "no unit"),
-            ("1 2", "not understood"),
+            ("1 2", "no unit"),
+            ("1 )", "not understood"),
         ] {
             let e = value(formula).unwrap_err();
             assert!(e.contains(word), "{formula}: {e}");

@@ -4,7 +4,7 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, calibrate, check_exec, compare_exec, cycle, fleet_exec, mark, net_exec, runs_exec,
+    agent_exec, audit, calibrate, check_exec, compare_exec, cycle, fleet_exec, mark, net_exec, runs_exec,
     scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
@@ -39,6 +39,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Analyze(c) => runs_exec::analyze(c),
         Command::Compare(c) => compare_exec::compare(c),
         Command::Scale(c) => scale_exec::scale(c),
+        Command::Audit(c) => audit::audit(c),
         Command::Target(c) => target_exec::target(c),
         Command::Fleet(c) => fleet_exec::fleet(c, cli.fleet.agents.as_ref()),
         Command::Agent(c) => agent_exec::agent(c),

@@ -151,7 +151,9 @@ pub fn sound(rows: &[MeasuredRow], dice: &mut Dice) -> DrawnTable {
         // What stands together was measured together, mostly.
         rows.iter().cycle().skip(start).take(count).collect()
     } else {
-        (0..count).map(|_| dice.pick(rows)).collect()
+        // No row twice: a published table has none.
+        let mut all: Vec<&MeasuredRow> = rows.iter().collect();
+        (0..count).map(|_| all.swap_remove(dice.below(all.len()))).collect()
     };
     if dice.chance(0.5) {
         chosen.sort_by(|a, b| a.op.cmp(&b.op).then(a.figures[0].total_cmp(&b.figures[0])));
@@ -205,7 +207,9 @@ impl DrawnTable {
     fn one_time_unit(&mut self) {
         let times: Vec<usize> =
             (0..self.columns.len()).filter(|i| self.columns[*i].kind.units() == TIME_UNITS).collect();
-        let Some(first) = times.first().map(|i| (self.columns[*i].unit, self.columns[*i].scale)) else { return };
+        let Some(first) = times.first().map(|i| (self.columns[*i].unit, self.columns[*i].scale)) else {
+            return;
+        };
         for i in times {
             let c = &mut self.columns[i];
             let by = c.scale / first.1;
@@ -247,11 +251,12 @@ impl DrawnTable {
             });
             let told = self.told_concurrency.map(|c| (c, c)).or_else(|| self.said(Kind::Concurrency, r));
             let flight = self.said(Kind::Ops, r).zip(self.said(Kind::Mean, r)).zip(told);
-            let little =
-                flight.is_some_and(|((o, l), c)| o.1 * l.1 / 1e9 < 0.85 * c.0 || o.0 * l.0 / 1e9 > 1.15 * c.1);
+            let little = flight
+                .is_some_and(|((o, l), c)| o.1 * l.1 / 1e9 < 0.85 * c.0 || o.0 * l.0 / 1e9 > 1.15 * c.1);
             let seen: Vec<(f64, f64)> = order.iter().filter_map(|k| self.said(*k, r)).collect();
             let falls = seen.windows(2).any(|w| w[1].1 < w[0].0);
-            let above_max = self.said(Kind::Mean, r).zip(self.said(Kind::Max, r)).is_some_and(|(m, x)| x.1 < m.0);
+            let above_max =
+                self.said(Kind::Mean, r).zip(self.said(Kind::Max, r)).is_some_and(|(m, x)| x.1 < m.0);
             bytes || little || falls || above_max
         })
     }
@@ -380,12 +385,20 @@ impl DrawnTable {
 
 impl Column {
     fn heading(&self) -> String {
-        if self.unit.is_empty() || self.unit_in_cells { self.name.to_owned() } else { format!("{} ({})", self.name, self.unit) }
+        if self.unit.is_empty() || self.unit_in_cells {
+            self.name.to_owned()
+        } else {
+            format!("{} ({})", self.name, self.unit)
+        }
     }
 
     fn cell(&self, row: usize, locale: Locale) -> String {
         let number = self.cells[row].text(locale);
-        let unit = if self.unit_in_cells && !self.unit.is_empty() { format!(" {}", self.unit) } else { String::new() };
+        let unit = if self.unit_in_cells && !self.unit.is_empty() {
+            format!(" {}", self.unit)
+        } else {
+            String::new()
+        };
         format!("{}{number}{unit}", self.mark)
     }
 }

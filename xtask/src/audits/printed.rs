@@ -135,8 +135,9 @@ impl Number {
     pub fn transposed(&self, dice: &mut Dice) -> Option<Self> {
         let step = 10_f64.powi(self.last);
         let digits: Vec<char> = format!("{:.0}", self.value / step).chars().collect();
-        let places: Vec<usize> =
-            (1..digits.len()).filter(|i| digits[i - 1] != digits[*i] && (*i > 1 || digits[*i] != '0')).collect();
+        let places: Vec<usize> = (1..digits.len())
+            .filter(|i| digits[i - 1] != digits[*i] && (*i > 1 || digits[*i] != '0'))
+            .collect();
         if places.is_empty() {
             return None;
         }
