@@ -10,6 +10,8 @@ const MISSING: &[&str] = &[
 
 /// A number that is called about or approximate may be off by as much as its zeros, but not by more than this share.
 const MOST_APPROXIMATE: f64 = 0.05;
+/// And by this share whatever its digits say.
+const LEAST_APPROXIMATE: f64 = 0.01;
 
 /// A number as printed; what its last digit is worth depends on its column ([`PrintedNumber::bounds`]).
 #[derive(Debug, Clone, PartialEq)]
@@ -45,9 +47,17 @@ impl PrintedNumber {
         if self.is_about {
             let zeros = self.whole_digits.saturating_sub(self.digits);
             let by_zeros = self.step * 10_f64.powi(zeros as i32) / 2.0;
-            half = half.max(by_zeros.min(MOST_APPROXIMATE * self.value.abs()));
+            half = half
+                .max(by_zeros.min(MOST_APPROXIMATE * self.value.abs()))
+                .max(LEAST_APPROXIMATE * self.value.abs());
         }
         (self.value - half, self.value + half)
+    }
+
+    /// Digits without any zeros at either end.
+    pub fn bare_digits(&self) -> usize {
+        let all = format!("{:.0}", (self.value / self.step).abs());
+        all.trim_matches('0').len()
     }
 
     /// By itself, without a column.
@@ -267,9 +277,9 @@ mod tests {
             ("12\u{a0}345,6", 12345.6, 12345.55, 12345.65, ""),
             ("12 345 ms", 12345.0, 12344.5, 12345.5, "ms"),
             ("1'234", 1234.0, 1233.5, 1234.5, ""),
-            ("~391K", 391.0, 390.5, 391.5, "K"),
+            ("~391K", 391.0, 387.09, 394.91, "K"),
             ("\u{2248}10,000", 10000.0, 9500.0, 10500.0, ""),
-            ("\u{2248}750", 750.0, 745.0, 755.0, ""),
+            ("\u{2248}750", 750.0, 742.5, 757.5, ""),
             ("2.7-3.2", 2.95, 2.65, 3.25, ""),
             ("320 \u{2013} 420 ms", 370.0, 319.5, 420.5, "ms"),
             ("3,459 \u{b1} 5 op/s", 3459.0, 3454.0, 3464.0, "op/s"),

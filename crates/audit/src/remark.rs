@@ -80,6 +80,9 @@ pub(crate) fn short(value: f64) -> String {
 /// How far the printed is from the expected, signed.
 pub(crate) fn percent_off(printed: f64, expected: f64) -> String {
     let off = 100.0 * (printed / expected - 1.0);
+    if off.abs() < 0.1 {
+        return format!("{off:+.2} %");
+    }
     if off.abs() >= 1000.0 { format!("x {}", short(printed / expected)) } else { format!("{off:+.1} %") }
 }
 

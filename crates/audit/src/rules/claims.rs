@@ -114,6 +114,10 @@ fn why(claim: &ClaimFact, value: Quantity, printed: Quantity, unit: &NamedUnit) 
             out.push(format!("it is {name}, called {}", unit.name));
         } else if let Some(p) = power {
             out.push(format!("off by a factor of {}", short(10_f64.powi(p.abs()))));
+        } else if value.value > printed.value
+            && value.value < printed.value + 1.99 * (printed.high - printed.value)
+        {
+            out.push("cut off, where it should be rounded".into());
         }
     }
     if !claim.basis.is_empty() {
@@ -130,9 +134,9 @@ fn cell(views: &[TableView<'_>], row: &str, column: &str, rank: bool) -> Result<
             continue;
         };
         let is_row = |r: &usize| {
-            view.name(*r) == row
-                || view.labels(*r).join(" ") == row
-                || view.labels(*r).iter().any(|l| l == row)
+            let mut labels = view.labels(*r);
+            labels.extend(view.size(*r).map(|s| s.text));
+            view.name(*r) == row || labels.join(" ") == row || labels.iter().any(|l| l == row)
         };
         let rows: Vec<usize> = (0..view.table.rows.len()).filter(is_row).collect();
         match rows.as_slice() {

@@ -69,6 +69,8 @@ fn of_series(view: &TableView<'_>, ops: &ReadColumn, mean: &ReadColumn, report: 
         .collect();
     let ratios = || rows.iter().zip(&told).filter_map(|(r, t)| Some(r.value / nearest(t, r.value)?));
     let usual = median(ratios().collect()).unwrap_or(1.0);
+    let common = median(rows.iter().map(|r| r.value).collect()).unwrap_or(1.0);
+    let is_same = told.iter().all(|t| *t == told[0]);
     let is_common = off.len() >= 2 && 4 * off.len() >= 3 * known;
     if is_common {
         let of_all: Vec<(&FlightRow<'_>, &[f64])> =
@@ -79,7 +81,8 @@ fn of_series(view: &TableView<'_>, ops: &ReadColumn, mean: &ReadColumn, report: 
         let r = &rows[i];
         let n = nearest(&told[i], r.value).unwrap_or(r.value);
         // What is common was told once; a row that is off from the others has a cause of its own.
-        let strays = gap((r.low, r.high), (usual * n * (1.0 - CLIENT), usual * n * (1.0 + CLIENT))) > DIGITS;
+        let middle = if is_same { common } else { usual * n };
+        let strays = gap((r.low, r.high), (middle * (1.0 - CLIENT), middle * (1.0 + CLIENT))) > DIGITS;
         if is_common && !strays {
             continue;
         }

@@ -110,6 +110,7 @@ fn monotone(view: &TableView<'_>, report: &mut AuditReport) {
             let name = format!("{}\u{1}{flight}", name.join(", "));
             groups.entry(name).or_default().push((size.bytes(), size.text, cell, row));
         }
+        let mut told = Vec::new();
         for (name, mut rows) in groups {
             rows.sort_by(|a, b| a.0.total_cmp(&b.0));
             // The same size twice is no series over sizes.
@@ -123,14 +124,17 @@ fn monotone(view: &TableView<'_>, report: &mut AuditReport) {
                 continue;
             }
             let list = rises.iter().map(|w| {
-                format!("{} at {}, {} at {}", w[0].2.number.text, w[0].1, w[1].2.number.text, w[1].1)
+                format!("{} at {} and {} at {}", w[0].2.number.text, w[0].1, w[1].2.number.text, w[1].1)
             });
             let name = name.split('\u{1}').next().unwrap_or_default().to_owned();
-            let name = if name.is_empty() { "the table as a whole".to_owned() } else { name };
+            let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            told.push(format!("{name}{}", list.collect::<Vec<_>>().join(", ")));
+        }
+        if !told.is_empty() {
             report.remarks.push(of_table(
                 "monotone",
-                &name,
-                list.collect::<Vec<_>>().join("; "),
+                &ops.name,
+                told.join("; "),
                 "larger ones are not more a second".into(),
                 "the rows were measured at other times or loads, or what limits the small ones is not the storage".into(),
             ));

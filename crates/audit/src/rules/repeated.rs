@@ -13,12 +13,13 @@ const DIGITS: usize = 4;
 const PLATEAU: f64 = 0.005;
 
 pub(super) fn check(view: &TableView<'_>, report: &mut AuditReport) {
-    let roles = [ColumnRole::Ops, ColumnRole::Rate];
-    for column in roles.into_iter().flat_map(|r| view.of_role(r)) {
+    // Where operations stand, throughput says the same again; and what is limited in bytes repeats them over sizes.
+    let ops = view.of_role(ColumnRole::Ops);
+    for column in if ops.is_empty() { view.of_role(ColumnRole::Rate) } else { ops } {
         let cells: Vec<_> =
             column.cells.iter().enumerate().filter_map(|(r, c)| Some((r, c.as_ref()?))).collect();
         let mut seen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let counted = cells.iter().filter(|(_, c)| c.number.digits >= DIGITS && c.is_own);
+        let counted = cells.iter().filter(|(_, c)| c.number.bare_digits() >= DIGITS && c.is_own);
         counted.for_each(|(r, c)| seen.entry(c.number.text.as_str()).or_default().push(*r));
         report.checked("repeated", seen.len());
         let mut told = Vec::new();
@@ -28,7 +29,10 @@ pub(super) fn check(view: &TableView<'_>, report: &mut AuditReport) {
                 .iter()
                 .filter(|(r, c)| !rows.contains(r) && (c.value() / value - 1.0).abs() <= PLATEAU)
                 .count();
-            if near > 0 || is_cap(view, column.role, value) {
+            // At the same size the same limit gives the same figure.
+            let sizes = (view.size(rows[0]), view.size(rows[1]));
+            let is_one_size = matches!(sizes, (Some(a), Some(b)) if a.bytes() == b.bytes());
+            if is_one_size || near > 0 || is_cap(view, column.role, value) {
                 continue;
             }
             let lines = rows.iter().map(|r| format!("line {} ({})", view.table.rows[*r].line, view.name(*r)));

@@ -107,7 +107,9 @@ impl<'a> TableView<'a> {
 
     /// What a person calls the row.
     pub fn name(&self, row: usize) -> String {
-        let mut words = vec![self.table.rows[row].title.clone()];
+        let title = &self.table.rows[row].title;
+        let is_one = self.table.rows.iter().all(|r| r.title == *title);
+        let mut words = if is_one { Vec::new() } else { vec![title.clone()] };
         words.extend(self.labels(row));
         if self.columns.iter().any(|c| c.role == ColumnRole::Size) {
             words.extend(self.size(row).map(|s| s.text));
