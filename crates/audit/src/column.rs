@@ -289,8 +289,12 @@ fn role_of_map(name: &str) -> Option<ColumnRole> {
 /// Roles of the map, for messages.
 const MAP_ROLES: &str = "label, other, size, concurrency, jobs, nodes, ops, throughput, mean, min, max, p50 (p99, ...), percent, throughput change, latency change";
 
-/// All columns of a table.
-pub(crate) fn read_columns(table: &PrintedTable, facts: &AuditFacts) -> Result<Vec<ReadColumn>, AuditError> {
+/// All columns of a table; `otherwise` stands before decimals where neither the map nor the table tells.
+pub(crate) fn read_columns(
+    table: &PrintedTable,
+    facts: &AuditFacts,
+    otherwise: Mark,
+) -> Result<Vec<ReadColumn>, AuditError> {
     let mut named = Vec::new();
     for (index, name) in table.header.iter().enumerate() {
         let fact = facts.columns.get(name);
@@ -307,7 +311,7 @@ pub(crate) fn read_columns(table: &PrintedTable, facts: &AuditFacts) -> Result<V
     let numeric: Vec<usize> = named.iter().filter(|n| is_numeric(n.2)).map(|n| n.0).collect();
     let mark = match facts.decimal {
         Some(mark) => mark.into(),
-        None => mark_of(cells_of(table, &numeric))?,
+        None => mark_of(cells_of(table, &numeric))?.unwrap_or(otherwise),
     };
     let read = |(index, name, role, unit, of, is_per_node): (
         usize,

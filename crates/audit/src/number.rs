@@ -235,8 +235,8 @@ impl PrintedNumber {
     }
 }
 
-/// One mark for a table: cells that contradict each other are bad input, not a guess.
-pub(crate) fn mark_of<'a>(cells: impl Iterator<Item = (Place, &'a str)>) -> Result<Mark, AuditError> {
+/// One mark for a table, none where nothing tells (`1.234`); cells that contradict each other are bad input, not a guess.
+pub(crate) fn mark_of<'a>(cells: impl Iterator<Item = (Place, &'a str)>) -> Result<Option<Mark>, AuditError> {
     let mut seen: [Option<(Place, &str)>; 2] = [None, None];
     for (place, cell) in cells {
         if let Some(mark) = evidence(cell) {
@@ -249,8 +249,9 @@ pub(crate) fn mark_of<'a>(cells: impl Iterator<Item = (Place, &'a str)>) -> Resu
             format!("'{comma}' has a comma before its decimals, and '{point}' in the same table a point"),
             "Correct one of them, or say which it is in the map: decimal = \",\".",
         )),
-        (None, Some(_)) => Ok(Mark::Comma),
-        _ => Ok(Mark::Point),
+        (None, Some(_)) => Ok(Some(Mark::Comma)),
+        (Some(_), None) => Ok(Some(Mark::Point)),
+        (None, None) => Ok(None),
     }
 }
 
@@ -309,8 +310,8 @@ mod tests {
     fn a_table_has_one_mark() {
         let at = |line| Place { line, column: "IOPS".into() };
         let mark = |cells: &[&'static str]| mark_of(cells.iter().enumerate().map(|(i, c)| (at(i), *c)));
-        assert_eq!(mark(&["1,234", "5.678"]), Ok(Mark::Point));
-        assert_eq!(mark(&["1.234", "5,6"]), Ok(Mark::Comma));
+        assert_eq!(mark(&["1,234", "5.678"]), Ok(Some(Mark::Point)));
+        assert_eq!(mark(&["1.234", "5,6"]), Ok(Some(Mark::Comma)));
         let e = mark(&["1.5", "5,6"]).unwrap_err();
         assert!(e.to_string().contains("line 1") && e.problem.contains("'5,6'"), "{e}");
     }

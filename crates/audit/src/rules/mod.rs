@@ -12,13 +12,29 @@ mod traffic;
 mod view;
 
 use crate::facts::AuditFacts;
+use crate::number::Mark;
 use crate::remark::{AuditRemark, AuditReport};
 use crate::table::{PrintedTable, joined};
 use crate::{AuditError, column};
 use view::TableView;
 
-/// Everything that can be held against something else.
+/// Everything that can be held against something else. `1.234` alone may be either number: where no cell of a table tells, points are
+/// before decimals, unless the table fits itself better the other way.
 pub(crate) fn all(tables: &[PrintedTable], facts: &AuditFacts) -> Result<AuditReport, AuditError> {
+    let report = under(tables, facts, Mark::Point)?;
+    if report.remarks.is_empty() || facts.decimal.is_some() {
+        return Ok(report);
+    }
+    match under(tables, facts, Mark::Comma) {
+        Ok(mut other) if other.remarks.len() < report.remarks.len() => {
+            other.notes.push("Commas are taken to stand before decimals, points between thousands.".into());
+            Ok(other)
+        }
+        _ => Ok(report),
+    }
+}
+
+fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result<AuditReport, AuditError> {
     let mut report = AuditReport {
         tables: tables.len(),
         rows: tables.iter().map(|t| t.rows.len()).sum(),
@@ -27,7 +43,7 @@ pub(crate) fn all(tables: &[PrintedTable], facts: &AuditFacts) -> Result<AuditRe
     let joined = joined(tables);
     let mut views = Vec::new();
     for table in &joined {
-        views.push(TableView { table, columns: column::read_columns(table, facts)?, facts });
+        views.push(TableView { table, columns: column::read_columns(table, facts, otherwise)?, facts });
     }
     for name in facts.columns.keys() {
         if !tables.is_empty() && !tables.iter().any(|t| t.header.contains(name)) {

@@ -8,7 +8,7 @@ use crate::column::{ColumnRole, ReadCell, ReadColumn};
 use crate::remark::{AuditReport, short};
 
 /// Rates differ by as much from run to run.
-const NOISE: f64 = 1.10;
+const NOISE: f64 = 1.25;
 
 pub(super) fn check(view: &TableView<'_>, report: &mut AuditReport) {
     percentiles(view, report);
