@@ -106,7 +106,7 @@ fn disks_of_clouds() {
     finds(&r, "cliff", &["162", "43 MB/s", "74 MB/s", "means over a cliff"]);
     finds(&r, "cliff", &["write 5 good runs", "read 4 good runs", "inside of run 5, after its write phase"]);
     finds(&r, "burst", &["gp2", "3 h"]);
-    for sound in ["2 times", "75 %", "95 %", "90 %", "125 MB/s"] {
+    for sound in ["gp2 has 2 times", "75 %", "95 %", "90 %", "125 MB/s"] {
         passes(&r, sound);
     }
 }
