@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::args::{AboutArgs, FleetArgs, IdentityArgs, OutputArgs};
 use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
+use crate::commands::audit::AuditCommand;
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
@@ -40,7 +41,8 @@ Exit codes:
   1    a bug in plimsoll
   2    bad input or environment; nothing was measured
   3    measured, but the answer is invalid (or too many ops failed)
-  4    an --expect was not met; check: the storage is slower, or ops fail
+  4    an --expect was not met; check: the storage is slower, or ops fail;
+       audit: there are remarks
   5    undetermined: the data does not support an answer
   6    valid, but something that the run created still exists (plimsoll
        cleanup), or its report could not be written (plimsoll report)
@@ -116,6 +118,8 @@ pub enum Command {
     Cost(CostCommand),
     /// Measure how throughput scales with the number of nodes
     Scale(ScaleCommand),
+    /// Check a table that someone else published for inconsistencies
+    Audit(AuditCommand),
     /// Start a server to measure against
     #[command(subcommand)]
     Target(TargetCommand),

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod agent_exec;
+pub mod audit;
 pub mod block;
 pub mod calibrate;
 pub mod campaign;

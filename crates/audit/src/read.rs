@@ -1,0 +1,190 @@
+//! CSV and Markdown to tables.
+
+use plimsoll_model::text::clean;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use crate::AuditError;
+use crate::table::{PrintedTable, TableRow};
+
+/// A table of more is no table that somebody published, and is not held in memory.
+const MOST_ROWS: usize = 100_000;
+/// Cells of one row.
+const MOST_COLUMNS: usize = 1_000;
+
+fn tidy(text: &str) -> String {
+    clean(text.trim()).into_owned()
+}
+
+/// One table from CSV; separated by semicolons or tabs where the first line has more of those than commas.
+///
+/// # Errors
+/// Where the text is no CSV, has rows that are longer or shorter than the header, or no rows at all.
+pub fn read_csv(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let first = text.lines().next().unwrap_or_default();
+    let count = |c: char| first.matches(c).count();
+    let separator = [';', '\t', ','].into_iter().max_by_key(|c| count(*c)).unwrap_or(',');
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator as u8)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let wrong = |e: &csv::Error| {
+        let place = e.position().map_or("the table".to_owned(), |p| format!("line {}", p.line()));
+        let problem = match e.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("{len} cells, but the header has {expected_len}")
+            }
+            _ => clean(&e.to_string()).into_owned(),
+        };
+        AuditError::new(
+            place,
+            problem,
+            "Give each row a cell for each column; quote cells that hold the separator.",
+        )
+    };
+    let header: Vec<String> = reader.headers().map_err(|e| wrong(&e))?.iter().map(tidy).collect();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|e| wrong(&e))?;
+        let line = record.position().map_or(0, |p| p.line() as usize);
+        rows.push(TableRow { line, title: String::new(), cells: record.iter().map(tidy).collect() });
+        if rows.len() > MOST_ROWS {
+            return Err(too_long());
+        }
+    }
+    whole(vec![PrintedTable { header, rows }])
+}
+
+fn too_long() -> AuditError {
+    AuditError::new(
+        "the table",
+        format!("it has more than {MOST_ROWS} rows"),
+        "Give the part that was published.",
+    )
+}
+
+/// All tables of a Markdown text, each with the heading above it.
+///
+/// # Errors
+/// Where there is no table, or one without rows.
+pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
+    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+    let line_of = |at: usize| starts.partition_point(|s| *s <= at);
+    let mut tables = Vec::new();
+    let mut table: Option<PrintedTable> = None;
+    let (mut title, mut cell, mut row): (String, Option<String>, Vec<String>) = Default::default();
+    let mut in_heading = false;
+    for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { .. }) => {
+                in_heading = true;
+                title.clear();
+            }
+            Event::End(TagEnd::Heading(_)) => in_heading = false,
+            Event::Start(Tag::Table(_)) => {
+                table = Some(PrintedTable { header: Vec::new(), rows: Vec::new() });
+            }
+            Event::End(TagEnd::Table) => tables.extend(table.take()),
+            Event::Start(Tag::TableCell) => cell = Some(String::new()),
+            Event::End(TagEnd::TableCell) => row.extend(cell.take().map(|c| tidy(&c))),
+            Event::End(TagEnd::TableHead) => {
+                if let Some(t) = &mut table {
+                    t.header = std::mem::take(&mut row);
+                }
+            }
+            Event::End(TagEnd::TableRow) => {
+                if let Some(t) = &mut table {
+                    let cells = std::mem::take(&mut row);
+                    t.rows.push(TableRow { line: line_of(range.start), title: tidy(&title), cells });
+                    if t.rows.len() > MOST_ROWS {
+                        return Err(too_long());
+                    }
+                }
+            }
+            Event::Text(said) | Event::Code(said) => match &mut cell {
+                Some(cell) => cell.push_str(&said),
+                None if in_heading => title.push_str(&said),
+                None => {}
+            },
+            Event::SoftBreak | Event::HardBreak | Event::Html(_) | Event::InlineHtml(_) => {
+                if let Some(cell) = &mut cell {
+                    cell.push(' ');
+                }
+            }
+            _ => {}
+        }
+    }
+    if tables.is_empty() {
+        return Err(AuditError::new(
+            "the text",
+            "it has no table",
+            "A table begins with a line `| a | b |` and a line `|---|---|` below it.",
+        ));
+    }
+    whole(tables)
+}
+
+/// Nothing that is too wide, nameless or empty.
+fn whole(tables: Vec<PrintedTable>) -> Result<Vec<PrintedTable>, AuditError> {
+    for t in &tables {
+        let name = format!(
+            "the table with the columns {}",
+            t.header.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+        );
+        if t.rows.is_empty() {
+            return Err(AuditError::new(name, "it has no rows", "Give a header and at least one row."));
+        }
+        if t.header.len() > MOST_COLUMNS {
+            return Err(AuditError::new(name, format!("it has {} columns", t.header.len()), "Give fewer."));
+        }
+        let mut names = t.header.clone();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|w| w[0] == w[1] && !w[0].is_empty()) {
+            return Err(AuditError::new(
+                name,
+                format!("two columns are called '{}'", twice[0]),
+                "Give each its own name, for example with the operation in front: 'PUT MiB/s', 'GET MiB/s'.",
+            ));
+        }
+    }
+    Ok(tables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_tables_have_their_headings_and_lines() {
+        let text = "# A\n\ntext\n\n## Standard *Tier*\n\n| Op | MB/s |\n|---|---|\n| PUT | 1.8 |\n| GET | `2` |\n\n## B\n\n| x |\n|---|\n| 1 |\n";
+        let tables = read_markdown(text).unwrap();
+        assert_eq!(tables.len(), 2);
+        assert_eq!(
+            (tables[0].rows[0].title.as_str(), tables[0].rows[0].line, tables[0].rows[1].line),
+            ("Standard Tier", 9, 10)
+        );
+        assert_eq!(tables[0].rows[1].cells, ["GET", "2"]);
+        assert_eq!(tables[1].rows[0].title, "B");
+    }
+
+    #[test]
+    fn csv_is_read_with_its_separator_and_says_where_it_is_broken() {
+        let table = &read_csv("\u{feff}op;MB/s\nPUT;1,5\n").unwrap()[0];
+        assert_eq!(
+            (table.header.clone(), table.rows[0].cells.clone()),
+            (vec!["op".into(), "MB/s".into()], vec!["PUT".into(), "1,5".into()])
+        );
+        let e = read_csv("a,b\n1,2\n3\n").unwrap_err();
+        assert_eq!(e.to_string(), "line 3: 1 cells, but the header has 2");
+        assert!(read_csv("a,b\n").unwrap_err().to_string().contains("no rows"));
+        assert!(read_csv("a,a\n1,2\n").unwrap_err().to_string().contains("two columns are called 'a'"));
+        assert!(read_markdown("no table").unwrap_err().remedy.contains("|---|"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "(?s).{0,200}") {
+            let _ = (read_csv(&text), read_markdown(&text));
+        }
+    }
+}

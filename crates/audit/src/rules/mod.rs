@@ -1,0 +1,98 @@
+//! The rules, each in a file of its own, and in which order they are told.
+
+mod bytes;
+mod caps;
+mod claims;
+mod cliff;
+mod little;
+mod order;
+mod repeated;
+mod slip;
+mod traffic;
+mod view;
+
+use crate::facts::AuditFacts;
+use crate::number::Mark;
+use crate::remark::{AuditRemark, AuditReport};
+use crate::table::{PrintedTable, joined};
+use crate::{AuditError, column};
+use view::TableView;
+
+/// Everything that can be held against something else. `1.234` alone may be either number: where no cell of a table tells, points are
+/// before decimals, unless the table fits itself better the other way.
+pub(crate) fn all(tables: &[PrintedTable], facts: &AuditFacts) -> Result<AuditReport, AuditError> {
+    let report = under(tables, facts, Mark::Point)?;
+    if report.remarks.is_empty() || facts.decimal.is_some() {
+        return Ok(report);
+    }
+    match under(tables, facts, Mark::Comma) {
+        Ok(mut other) if other.remarks.len() < report.remarks.len() => {
+            other.notes.push("Commas are taken to stand before decimals, points between thousands.".into());
+            Ok(other)
+        }
+        _ => Ok(report),
+    }
+}
+
+fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result<AuditReport, AuditError> {
+    let mut report = AuditReport {
+        tables: tables.len(),
+        rows: tables.iter().map(|t| t.rows.len()).sum(),
+        ..AuditReport::default()
+    };
+    let joined = joined(tables);
+    let mut views = Vec::new();
+    for table in &joined {
+        views.push(TableView { table, columns: column::read_columns(table, facts, otherwise)?, facts });
+    }
+    for name in facts.columns.keys() {
+        if !tables.is_empty() && !tables.iter().any(|t| t.header.contains(name)) {
+            let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
+            return Err(AuditError::new(
+                format!("map, [columns] '{name}'"),
+                "no table has such a column",
+                format!("Columns are: {}.", there.join(", ")),
+            ));
+        }
+    }
+    for view in &views {
+        bytes::check(view, &mut report);
+        little::check(view, &mut report)?;
+        order::check(view, &mut report);
+        repeated::check(view, &mut report);
+    }
+    caps::check(&views, facts, &mut report)?;
+    traffic::check(facts, &mut report)?;
+    cliff::check(facts, &mut report)?;
+    claims::check(&views, facts, &mut report)?;
+    if report.checks.iter().all(|c| c.checked == 0) {
+        let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
+        return Err(AuditError::new(
+            "the table",
+            format!("nothing in it can be held against anything else; its columns are: {}", there.join(", ")),
+            "Say what the columns are, or what holds for all rows, in the map: [columns], [given] concurrency, size.",
+        ));
+    }
+    // Of the whole first, then line by line.
+    report.remarks.sort_by_key(|r| r.line.unwrap_or(0));
+    Ok(report)
+}
+
+/// Of a table as a whole.
+fn of_table(
+    rule: &'static str,
+    what: &str,
+    printed: String,
+    expected: String,
+    explanation: String,
+) -> AuditRemark {
+    AuditRemark {
+        table: String::new(),
+        line: None,
+        row: what.to_owned(),
+        rule,
+        printed,
+        expected,
+        explanation,
+    }
+}

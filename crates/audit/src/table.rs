@@ -1,0 +1,65 @@
+//! A table as it is printed: names of columns, and cells, each with the line it is on.
+
+use std::fmt;
+
+/// Where something stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub line: usize,
+    pub column: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column '{}'", self.line, self.column)
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableRow {
+    /// In the file, from 1.
+    pub line: usize,
+    /// The heading above its table.
+    pub title: String,
+    pub cells: Vec<String>,
+}
+
+/// A table, its text clean and otherwise as it is printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrintedTable {
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<TableRow>,
+}
+
+impl PrintedTable {
+    /// Rows below the header.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn place(&self, row: usize, column: usize) -> Place {
+        Place { line: self.rows[row].line, column: self.header[column].clone() }
+    }
+
+    pub(crate) fn cell(&self, row: usize, column: usize) -> &str {
+        self.rows[row].cells.get(column).map_or("", String::as_str)
+    }
+}
+
+/// The same as above, in a cell that was merged with the one above it.
+pub(crate) fn is_as_above(cell: &str) -> bool {
+    matches!(cell.trim(), "" | "\"" | "''" | "\u{3003}" | "^" | "^^")
+}
+
+/// Tables with the same header are one, whose rows know their headings: what stands in all of them is then one cause, told once.
+pub(crate) fn joined(tables: &[PrintedTable]) -> Vec<PrintedTable> {
+    let mut out: Vec<PrintedTable> = Vec::new();
+    for table in tables {
+        match out.iter_mut().find(|t| t.header == table.header) {
+            Some(t) => t.rows.extend(table.rows.iter().cloned()),
+            None => out.push(table.clone()),
+        }
+    }
+    out
+}
