@@ -14,7 +14,7 @@ use plimsoll_s3::Endpoint;
 use plimsoll_s3::credentials::{Sources, WebAnswer, WebRequest, WebTrouble};
 use serde_json::Value;
 
-use crate::s3::System;
+use crate::s3::ThisMachine;
 
 /// For all that is asked, together.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -77,8 +77,8 @@ type Ask = fn(&WebRequest) -> Result<WebAnswer, WebTrouble>;
 
 /// Of this machine.
 pub fn identity() -> MachineFacts {
-    let ask: Ask = |request| System.web(request);
-    identify(&System, ask)
+    let ask: Ask = |request| ThisMachine.web(request);
+    identify(&ThisMachine, ask)
 }
 
 fn identify(sources: &dyn Sources, ask: Ask) -> MachineFacts {
