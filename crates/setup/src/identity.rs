@@ -14,7 +14,7 @@ use plimsoll_s3::Endpoint;
 use plimsoll_s3::credentials::{Sources, WebAnswer, WebRequest, WebTrouble};
 use serde_json::Value;
 
-use crate::s3::System;
+use crate::s3::ThisMachine;
 
 /// For all that is asked, together.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const MOST_CHARS: usize = 128;
 const MOST_DISKS: usize = 32;
 
 /// What is known of a machine: `cloud`, `instance_type`, `region`, `zone`, `instance_id`, `maker`, `disk N`.
-pub type Facts = BTreeMap<String, String>;
+pub type MachineFacts = BTreeMap<String, String>;
 
 /// Who has a metadata service that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,18 +76,18 @@ impl Provider {
 type Ask = fn(&WebRequest) -> Result<WebAnswer, WebTrouble>;
 
 /// Of this machine.
-pub fn identity() -> Facts {
-    let ask: Ask = |request| System.web(request);
-    identify(&System, ask)
+pub fn identity() -> MachineFacts {
+    let ask: Ask = |request| ThisMachine.web(request);
+    identify(&ThisMachine, ask)
 }
 
-fn identify(sources: &dyn Sources, ask: Ask) -> Facts {
+fn identify(sources: &dyn Sources, ask: Ask) -> MachineFacts {
     let dmi = |name: &str| {
         let text = sources.read(Path::new(&format!("/sys/class/dmi/id/{name}"))).ok();
         text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty())
     };
     let (vendor, product) = (dmi("sys_vendor"), dmi("product_name"));
-    let mut facts = Facts::new();
+    let mut facts = MachineFacts::new();
     let maker: Vec<&str> = vendor.iter().chain(&product).map(String::as_str).collect();
     put(&mut facts, "maker", &maker.join(" "));
     let (vendor, product) = (vendor.unwrap_or_default(), product.unwrap_or_default());
@@ -118,7 +118,7 @@ fn identify(sources: &dyn Sources, ask: Ask) -> Facts {
     facts
 }
 
-fn maker_unknown(facts: &Facts) -> bool {
+fn maker_unknown(facts: &MachineFacts) -> bool {
     !facts.contains_key("maker")
 }
 
@@ -140,7 +140,7 @@ fn base(sources: &dyn Sources, provider: Provider, may_be: bool) -> Option<Endpo
 }
 
 /// Who is not there does not answer, and nobody waits for him longer than for all together.
-fn first_to_answer(bases: Vec<(Provider, Endpoint)>, ask: Ask) -> Facts {
+fn first_to_answer(bases: Vec<(Provider, Endpoint)>, ask: Ask) -> MachineFacts {
     let until = Instant::now() + LIMIT;
     let (answers, come) = sync_channel(ALL.len());
     for (provider, base) in bases {
@@ -159,10 +159,10 @@ fn first_to_answer(bases: Vec<(Provider, Endpoint)>, ask: Ask) -> Facts {
             return facts;
         }
     }
-    Facts::new()
+    MachineFacts::new()
 }
 
-fn asked(provider: Provider, base: &Endpoint, left: &dyn Fn() -> Duration, ask: Ask) -> Option<Facts> {
+fn asked(provider: Provider, base: &Endpoint, left: &dyn Fn() -> Duration, ask: Ask) -> Option<MachineFacts> {
     let get = |path: &str, header: Option<(&'static str, String)>| -> Option<Vec<u8>> {
         let mut request = WebRequest::new("GET", base, path, left());
         request.headers.extend(header);
@@ -205,8 +205,8 @@ fn asked(provider: Provider, base: &Endpoint, left: &dyn Fn() -> Duration, ask: 
 }
 
 /// Texts and numbers under these names.
-fn picked(said: &Value, wanted: &[(&str, &str)]) -> Facts {
-    let mut facts = Facts::new();
+fn picked(said: &Value, wanted: &[(&str, &str)]) -> MachineFacts {
+    let mut facts = MachineFacts::new();
     for (name, pointer) in wanted {
         match said.pointer(pointer) {
             Some(Value::String(text)) => put(&mut facts, name, text),
@@ -218,7 +218,7 @@ fn picked(said: &Value, wanted: &[(&str, &str)]) -> Facts {
 }
 
 /// Without the account's number, and the addresses.
-fn of_aws(said: &Value) -> Facts {
+fn of_aws(said: &Value) -> MachineFacts {
     picked(
         said,
         &[
@@ -232,7 +232,7 @@ fn of_aws(said: &Value) -> Facts {
 }
 
 /// Without subscription, group, tags and names.
-fn of_azure(said: &Value) -> Facts {
+fn of_azure(said: &Value) -> MachineFacts {
     let mut facts = picked(
         said,
         &[
@@ -253,12 +253,12 @@ fn of_azure(said: &Value) -> Facts {
 }
 
 /// Types and zones come with the project's number before them: it is left out.
-fn of_gce(said: &Value) -> Facts {
+fn of_gce(said: &Value) -> MachineFacts {
     let last = |pointer: &str| {
         let text = said.pointer(pointer).and_then(Value::as_str)?;
         Some(text.rsplit('/').next().unwrap_or_default().to_owned())
     };
-    let mut facts = Facts::new();
+    let mut facts = MachineFacts::new();
     for (name, value) in [("instance_type", last("/machineType")), ("zone", last("/zone"))] {
         put(&mut facts, name, &value.unwrap_or_default());
     }
@@ -279,8 +279,8 @@ fn of_gce(said: &Value) -> Facts {
 }
 
 /// Its three lines of YAML.
-fn of_hetzner(said: &str) -> Facts {
-    let mut facts = Facts::new();
+fn of_hetzner(said: &str) -> MachineFacts {
+    let mut facts = MachineFacts::new();
     for line in said.lines() {
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim().trim_matches(['"', '\'']);
@@ -295,7 +295,7 @@ fn of_hetzner(said: &str) -> Facts {
 }
 
 /// Firmware and services say what they like.
-fn put(facts: &mut Facts, name: &str, value: &str) {
+fn put(facts: &mut MachineFacts, name: &str, value: &str) {
     let short: String = value.trim().chars().take(MOST_CHARS).collect();
     if !short.is_empty() && name.len() <= MOST_CHARS {
         facts.insert(clean(name).into_owned(), clean(&short).into_owned());
@@ -379,7 +379,7 @@ mod tests {
         panic!("nobody is to be asked")
     }
 
-    fn of(facts: &Facts, names: &[&str]) -> Vec<String> {
+    fn of(facts: &MachineFacts, names: &[&str]) -> Vec<String> {
         names.iter().map(|n| facts.get(*n).cloned().unwrap_or_default()).collect()
     }
 
@@ -472,7 +472,7 @@ mod tests {
             _ => ok("{}"),
         };
         assert_eq!(of(&identify(&Machine(&[]), vultr), &["cloud", "region"]), ["vultr", "AMS"]);
-        assert_eq!(identify(&Machine(&[]), nobody), Facts::new());
+        assert_eq!(identify(&Machine(&[]), nobody), MachineFacts::new());
         let long: Ask = |r| match r.path.as_str() {
             "/v1.json" => ok(&format!("{{\"instance-v2-id\":\"\\u001b{}\"}}", "x".repeat(10_000))),
             _ => nobody(r),
@@ -488,7 +488,7 @@ mod tests {
             nobody(r)
         };
         // It would be ten minutes: that it comes back at all is the test.
-        assert_eq!(identify(&Machine(&[]), hangs), Facts::new());
+        assert_eq!(identify(&Machine(&[]), hangs), MachineFacts::new());
     }
 
     #[test]

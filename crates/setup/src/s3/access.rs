@@ -10,7 +10,7 @@ use plimsoll_s3::{Credentials, Endpoint};
 
 use super::asked;
 use super::held::HeldKeys;
-use super::outside::System;
+use super::outside::ThisMachine;
 use crate::error::SetupError;
 use crate::server::ReadyLine;
 
@@ -143,7 +143,7 @@ pub(super) fn capital(text: &str) -> String {
 
 /// The endpoint where the command line names none: of the environment, or of the profile.
 pub fn configured_endpoint(profile: Option<&str>) -> Result<Option<String>, SetupError> {
-    endpoint_url(&System, profile)
+    endpoint_url(&ThisMachine, profile)
         .map_err(|e| SetupError::input(e.to_string(), "Correct it, or give the endpoint with --endpoint"))
 }
 

@@ -14,7 +14,7 @@ use plimsoll_model::text::keep_secret;
 use plimsoll_s3::Credentials;
 use plimsoll_s3::credentials::{Renewal, Resolved, date_of, resolve};
 
-use super::outside::System;
+use super::outside::ThisMachine;
 use crate::error::SetupError;
 
 /// How long ahead keys are renewed: so much at the least, and at the most twice that.
@@ -201,7 +201,7 @@ impl HeldKeys {
 }
 
 fn look(profile: Option<&str>) -> Result<Resolved, SetupError> {
-    resolve(&System, profile).map_err(|e| {
+    resolve(&ThisMachine, profile).map_err(|e| {
         let (problem, remedy) = e.problem_and_remedy();
         match remedy.is_empty() {
             false => SetupError::input(problem, super::access::capital(&remedy)),

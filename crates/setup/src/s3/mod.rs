@@ -15,5 +15,5 @@ pub use connect::{
     BucketClaim, CANNED, EMBEDDED, ForRun, Reach, ReachTold, admin_for, bucket_for, claim, embedded_admin,
 };
 pub use held::{EXPIRED_KEYS, HeldKeys};
-pub(crate) use outside::System;
+pub(crate) use outside::ThisMachine;
 pub use plimsoll_s3::xml::{ListPage, ListedObject};

@@ -14,9 +14,9 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// This machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct System;
+pub struct ThisMachine;
 
-impl Sources for System {
+impl Sources for ThisMachine {
     fn env(&self, name: &str) -> Option<String> {
         std::env::var(name).ok().filter(|v| !v.is_empty())
     }
