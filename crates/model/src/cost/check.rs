@@ -131,7 +131,7 @@ impl CapacityPrice {
     fn check(&self, place: &str) -> Result<(), PriceProblem> {
         let by_price = self.price.is_some() && self.per.is_some_and(|p| p.0 > 0);
         let half = self.price.is_some() != self.per.is_some();
-        if half || by_price == !self.steps.is_empty() {
+        if half || by_price != self.steps.is_empty() {
             return Err(wrong(
                 place,
                 "needs either price and per, or steps",
