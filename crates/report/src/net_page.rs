@@ -54,17 +54,22 @@ pub fn text(raw: &str) -> String {
 
 /// Of pairs, and of each stage in which several hosts send to several. Nothing where there are two hosts only.
 fn heat_maps(record: &NetRecord) -> String {
-    let pairs = record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes).collect();
+    let pairs: Vec<&NetLane> =
+        record.stages.iter().filter(|s| s.pattern == "pairs").flat_map(|s| &s.lanes).collect();
     let how = format!("one direction, {}", net::pairs_at_once(record));
     let meshes = record.stages.iter().filter(|s| matches!(s.pattern.as_str(), "all-to-all" | "east-west"));
     let mesh = |s: &NetStage| {
-        heat_map(record, &s.lanes.iter().collect(), &format!("{}, all lanes at the same time", s.title))
+        heat_map(
+            record,
+            &s.lanes.iter().collect::<Vec<_>>(),
+            &format!("{}, all lanes at the same time", s.title),
+        )
     };
     heat_map(record, &pairs, &how) + &meshes.map(mesh).collect::<String>()
 }
 
 /// What each lane carried: senders are rows. `how`: beside what else.
-fn heat_map(record: &NetRecord, lanes: &Vec<&NetLane>, how: &str) -> String {
+fn heat_map(record: &NetRecord, lanes: &[&NetLane], how: &str) -> String {
     let rate = |from: usize, to: usize| {
         let lane = lanes.iter().find(|l| (l.from, l.to) == (from, to))?;
         Some(lane.bytes_per_s?.value * 8e-9)
