@@ -151,7 +151,7 @@ fn of_digits(digits: &str) -> Option<Mark> {
 }
 
 /// Reads one number at the beginning of a text.
-fn one<'a>(text: &'a str, mark: Mark) -> Option<(PrintedNumber, &'a str)> {
+fn one(text: &str, mark: Mark) -> Option<(PrintedNumber, &str)> {
     let (digits, rest) = split(text)?;
     let (decimal, group) = if mark == Mark::Comma { (',', '.') } else { ('.', ',') };
     let plain: String = digits.chars().filter(|c| *c != group).collect();

@@ -84,7 +84,7 @@ mod tests {
     fn what_is_narrow_takes_no_more_and_what_is_wide_as_many_as_it_needs() {
         let narrow = vec![100.0, 100.1, 99.9, 100.0, 100.05];
         let wide = vec![100.0, 110.0, 90.0, 105.0, 95.0];
-        assert_eq!(wanted(&rule(Some(0.03)), &[narrow.clone()], 5), 5);
+        assert_eq!(wanted(&rule(Some(0.03)), std::slice::from_ref(&narrow), 5), 5);
         // (2.776 x 7.906 / 1.5)^2 = 214.1
         assert_eq!(wanted(&rule(Some(0.03)), &[narrow, wide.clone()], 5), 215);
         let few = Repeats { at_most: 12, ..rule(Some(0.03)) };

@@ -133,12 +133,12 @@ fn draw_column(kind: Kind, values: &[f64], dice: &mut Dice) -> Column {
     let number = |v: &f64| if nominal { Number::exact(*v) } else { Number::of(*v, rounding) };
     Column {
         kind,
-        name: *dice.pick(kind.names()),
+        name: dice.pick::<&str>(kind.names()),
         unit,
         scale,
         rounding,
         unit_in_cells: kind == Kind::Size && dice.chance(0.7) || dice.chance(0.15),
-        mark: if !nominal && dice.chance(0.07) { *dice.pick(&["~", "\u{2248}"]) } else { "" },
+        mark: if !nominal && dice.chance(0.07) { dice.pick::<&str>(&["~", "\u{2248}"]) } else { "" },
         cells: values.iter().map(number).collect(),
     }
 }

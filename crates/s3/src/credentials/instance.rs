@@ -143,7 +143,7 @@ impl Chain<'_> {
                 Ok(Token::Given(token))
             }
             200 => Err(garbage(endpoint, "gave no token".into())),
-            403 | 404 | 405 if version_1 => Ok(Token::NotNeeded),
+            403..=405 if version_1 => Ok(Token::NotNeeded),
             403 => Err(CredentialsError::asked(
                 format!("{WHO} at {endpoint} refuses (HTTP 403): it is switched off for this instance"),
                 "Switch it on, or set AWS_EC2_METADATA_DISABLED=true and give other credentials",
