@@ -39,6 +39,7 @@ def main():
         place = Path(place)
         runs, file = place / "runs", place / "kills.toml"
         sizes = ", ".join(f'"{n}KiB"' for n in range(4, 44, 4))
+        runs.mkdir()
         file.write_text(
             'version = 1\nname = "kills"\nrepeat = { at_least = 4 }\n'
             + "".join(f'[[subject]]\nname = "s{i}"\ntarget = {{ kind = "null" }}\n' for i in range(5))

@@ -16,7 +16,7 @@ def campaign(tmp_path, subjects, head="", workloads=None, name="t"):
     text = f'version = 1\nname = "{name}"\n{head}\n'
     for subject, lines in subjects.items():
         text += f'[[subject]]\nname = "{subject}"\n{lines}\n'
-    text += workloads or '[[workload]]\nname = "put"\nmix = { put = 1 }\nsizes = ["4KiB", "1MiB"]\nconcurrency = [4]\nduration = "20s"\nwarmup = "1s"\n'
+    text += workloads or '[[workload]]\nname = "put"\nmix = { put = 1 }\nsizes = ["4KiB", "1MiB"]\nconcurrency = [4]\nduration = "10s"\nwarmup = "1s"\n'
     file = tmp_path / "c.toml"
     file.write_text(text)
     return file
@@ -45,16 +45,16 @@ def done(runs, name="t"):
 def test_a_matrix_on_the_virtual_clock_and_its_table(plimsoll, runs, tmp_path):
     caps = "ops = { sustained_per_s = 200, capacity = 1 }"
     slow = SIM.replace("spread = 0.1", caps)
-    file = campaign(tmp_path, {"fast": SIM + '\nlabels = { tier = "fast" }', "slow": slow + '\npromised = { ops_per_s = "200/s" }'})
+    file = campaign(tmp_path, {"fast": SIM + '\nlabels = { tier = "fast" }', "slow": slow + '\npromised = { ops_per_s = "200/s" }'}, "repeat = { at_least = 2 }")
     plan = plimsoll("campaign", "run", file, "--dry-run", check=True)
-    assert "4 cells" in plan.out and "12 runs to go" in plan.out
+    assert "4 cells" in plan.out and "8 runs to go" in plan.out
     assert not runs.exists()
-    result = plimsoll("campaign", "run", file, "--json", check=True)
+    result = plimsoll("campaign", "run", file, "--json", timeout=300, check=True)
     rows = {(r["subject"], r["workload"]): r for r in json.loads(result.out)["rows"]}
     assert set(rows) == {(s, f"put {n}") for s in ("fast", "slow") for n in ("4KiB", "1MiB")}
     for (subject, _), row in rows.items():
         rate = row["ops_per_s"]
-        assert row["interval_of"] == "runs" and len(row["runs"]) == 3 and not row["void"], row
+        assert row["interval_of"] == "runs" and len(row["runs"]) == 2 and not row["void"], row
         if subject == "slow":
             assert abs(rate["value"] - 200) < 2 and row["promised"]["ops_per_s"] == "200/s"
         else:
@@ -62,12 +62,12 @@ def test_a_matrix_on_the_virtual_clock_and_its_table(plimsoll, runs, tmp_path):
     # Each run is one as any other, and says which cell it is of.
     shown = json.loads(plimsoll("runs", "list", "--json", check=True).out)
     labels = [r["labels"] for r in shown]
-    assert len(labels) == 12 and all(x["campaign"] == "t" for x in labels)
+    assert len(labels) == 8 and all(x["campaign"] == "t" for x in labels)
     assert {x["tier"] for x in labels if x["subject"] == "fast"} == {"fast"}
     # A line for each run, on stderr.
-    assert len(re.findall(r"^plimsoll: \d+/12  (fast|slow), put", result.err, re.M)) == 12, result.err
+    assert len(re.findall(r"^plimsoll: \d+/8  (fast|slow), put", result.err, re.M)) == 8, result.err
     table = plimsoll("campaign", "status", file, check=True).out
-    assert "12 runs done, 0 to go" in table and "200/s" in table, table
+    assert "8 runs done, 0 to go" in table and "200/s" in table, table
     again = plimsoll("campaign", "run", file)
     assert again.code == 2 and "was begun here before" in again.err and "another name" in again.err
 
@@ -139,7 +139,7 @@ def test_an_edit_is_named_and_what_is_unchanged_is_kept(plimsoll, runs, tmp_path
 def test_budgets_and_subjects_that_are_gone(plimsoll, runs, tmp_path):
     small = campaign(tmp_path, {"a": NULL}, 'repeat = { at_least = 1 }\nbudget = { time = "10s" }')
     told = plimsoll("campaign", "run", small, "--dry-run")
-    assert told.code == 2 and "too small to measure each cell once: that takes 42 s" in told.err, told.err
+    assert told.code == 2 and "too small to measure each cell once: that takes 22 s" in told.err, told.err
     gone = 'target = { kind = "s3", endpoints = ["http://127.0.0.1:9"], bucket = "x" }'
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
     file = campaign(tmp_path, {"gone": gone, "a": SIM}, "repeat = { at_least = 1 }")

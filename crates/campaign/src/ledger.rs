@@ -315,12 +315,8 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
                 }
                 out.push(entry);
             }
-            Err(e) => {
-                if let Some(torn) = torn {
-                    return Err(torn);
-                }
-                torn = Some((i + 1, format!("it is no entry: {e}")));
-            }
+            // Who took it up may have been killed in the line that says so: several can be torn in a row.
+            Err(e) => torn = torn.or_else(|| Some((i + 1, format!("it is no entry: {e}")))),
         }
     }
     match out.first() {

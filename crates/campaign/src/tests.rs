@@ -488,6 +488,7 @@ fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
     let ended = line(&LedgerEntry::Ended { how: "complete".into(), at: String::new() });
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent")).unwrap().len(), 2);
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{opened}")).unwrap().len(), 3);
+    assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{{\"en\n{opened}")).unwrap().len(), 3);
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{ended}")).unwrap_err().0, 3);
     assert!(entries(&begun.replace("ledger/1", "ledger/9")).unwrap_err().1.contains("not a format"));
     assert!(entries(&ended).is_err());
@@ -547,15 +548,4 @@ proptest! {
         let (made, counted) = (o.begun.values().sum::<u32>(), state.done_runs());
         prop_assert!(made - counted <= killed, "{} made, {} count, {} kills", made, counted, killed);
     }
-}
-
-#[test]
-fn zz_write_schema() {
-    let mut schema = schemars::schema_for!(CampaignFile);
-    schema.insert("title".into(), "Plimsoll campaign, version 1 (written as TOML)".into());
-    std::fs::write("/tmp/k-campaign.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n")
-        .unwrap();
-    let mut schema = schemars::schema_for!(plimsoll_model::Plan);
-    schema.insert("title".into(), "Plimsoll plan, version 1 (written as TOML)".into());
-    std::fs::write("/tmp/k-plan.schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
 }

@@ -174,12 +174,16 @@ pub fn status(c: &Campaigned) -> String {
     let asked = format!("{} of payload, {} ops", about_size(s.bytes), number::count(s.requests));
     let _ = writeln!(out, "  spent: {}, about {asked}", span(s.time_s));
     out.extend(budget(c).map(|b| format!("  {b}\n")));
-    for (n, what) in [
-        (state.set_aside, "runs set aside: the file has their cells otherwise by now"),
-        (state.dropped, "runs were cut short, and do not count"),
+    for (n, one, many) in [
+        (
+            state.set_aside,
+            "run is set aside: the file has its cell otherwise by now",
+            "runs are set aside: the file has their cells otherwise by now",
+        ),
+        (state.dropped, "run was cut short, and does not count", "runs were cut short, and do not count"),
     ] {
         if n > 0 {
-            let _ = writeln!(out, "  {n} {what}");
+            let _ = writeln!(out, "  {n} {}", if n == 1 { one } else { many });
         }
     }
     let failed = c.cells.iter().zip(&state.cells).filter_map(|(cell, s)| Some((cell, s.failed.as_ref()?)));
