@@ -334,7 +334,7 @@ pub(crate) fn read_columns(
 fn cells_of<'a>(
     table: &'a PrintedTable,
     columns: &[usize],
-) -> impl Iterator<Item = (crate::table::Place, &'a str)> {
+) -> impl Iterator<Item = (crate::table::CellPlace, &'a str)> {
     let columns = columns.to_vec();
     (0..table.rows.len())
         .flat_map(move |r| columns.clone().into_iter().map(move |c| (table.place(r, c), table.cell(r, c))))

@@ -217,7 +217,7 @@ pub(crate) struct ClaimFact {
     pub formula: String,
     pub printed: String,
     #[serde(default)]
-    pub is: Comparison,
+    pub is: ClaimedRelation,
     /// Where prices or other numbers of the formula are from, with a date.
     #[serde(default)]
     pub basis: String,
@@ -226,7 +226,7 @@ pub(crate) struct ClaimFact {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub(crate) enum Comparison {
+pub(crate) enum ClaimedRelation {
     #[default]
     #[serde(rename = "equal")]
     Equal,

@@ -1,7 +1,7 @@
 //! Numbers as people print them: `1,234.5`, `1.234,5`, `~391K`, `\u{2248}10,000`, `2.7-3.2`, with spaces of any width, and a unit behind them.
 
 use crate::AuditError;
-use crate::table::Place;
+use crate::table::CellPlace;
 
 /// What stands for a number that is not there.
 const MISSING: &[&str] = &[
@@ -236,8 +236,10 @@ impl PrintedNumber {
 }
 
 /// One mark for a table, none where nothing tells (`1.234`); cells that contradict each other are bad input, not a guess.
-pub(crate) fn mark_of<'a>(cells: impl Iterator<Item = (Place, &'a str)>) -> Result<Option<Mark>, AuditError> {
-    let mut seen: [Option<(Place, &str)>; 2] = [None, None];
+pub(crate) fn mark_of<'a>(
+    cells: impl Iterator<Item = (CellPlace, &'a str)>,
+) -> Result<Option<Mark>, AuditError> {
+    let mut seen: [Option<(CellPlace, &str)>; 2] = [None, None];
     for (place, cell) in cells {
         if let Some(mark) = evidence(cell) {
             seen[usize::from(mark == Mark::Comma)].get_or_insert((place, cell));
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_table_has_one_mark() {
-        let at = |line| Place { line, column: "IOPS".into() };
+        let at = |line| CellPlace { line, column: "IOPS".into() };
         let mark = |cells: &[&'static str]| mark_of(cells.iter().enumerate().map(|(i, c)| (at(i), *c)));
         assert_eq!(mark(&["1,234", "5.67"]), Ok(Some(Mark::Point)));
         // Each of them could be either: the rest of the table says it.

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CellPlace {
     pub line: usize,
     pub column: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CellPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column '{}'", self.line, self.column)
     }
@@ -38,8 +38,8 @@ impl PrintedTable {
         self.rows.len()
     }
 
-    pub(crate) fn place(&self, row: usize, column: usize) -> Place {
-        Place { line: self.rows[row].line, column: self.header[column].clone() }
+    pub(crate) fn place(&self, row: usize, column: usize) -> CellPlace {
+        CellPlace { line: self.rows[row].line, column: self.header[column].clone() }
     }
 
     pub(crate) fn cell(&self, row: usize, column: usize) -> &str {

@@ -5,7 +5,7 @@ use super::slip::ten;
 use super::view::TableView;
 use crate::AuditError;
 use crate::column::{ColumnRole, ReadCell, ReadColumn};
-use crate::facts::{AuditFacts, ClaimFact, Comparison};
+use crate::facts::{AuditFacts, ClaimFact, ClaimedRelation};
 use crate::formula::evaluate;
 use crate::quantity::Quantity;
 use crate::remark::{AuditReport, percent_off, short};
@@ -63,9 +63,9 @@ fn of_claim(
     let printed = Quantity { dimension: value.dimension, ..printed };
     let slack = 1e-9 * printed.value.abs();
     let holds = match claim.is {
-        Comparison::Equal => value.meets(printed),
-        Comparison::AtMost => value.low <= printed.value + slack,
-        Comparison::AtLeast => value.high >= printed.value - slack,
+        ClaimedRelation::Equal => value.meets(printed),
+        ClaimedRelation::AtMost => value.low <= printed.value + slack,
+        ClaimedRelation::AtLeast => value.high >= printed.value - slack,
     };
     if holds {
         return Ok(());
@@ -82,9 +82,9 @@ fn of_claim(
 
 fn said(claim: &ClaimFact) -> String {
     match claim.is {
-        Comparison::Equal => claim.printed.clone(),
-        Comparison::AtMost => format!("at most {}", claim.printed),
-        Comparison::AtLeast => format!("at least {}", claim.printed),
+        ClaimedRelation::Equal => claim.printed.clone(),
+        ClaimedRelation::AtMost => format!("at most {}", claim.printed),
+        ClaimedRelation::AtLeast => format!("at least {}", claim.printed),
     }
 }
 
@@ -104,7 +104,7 @@ fn why(claim: &ClaimFact, value: Quantity, printed: Quantity, unit: &NamedUnit) 
     let mut out = Vec::new();
     if !claim.explanation.is_empty() {
         out.push(claim.explanation.clone());
-    } else if claim.is == Comparison::Equal {
+    } else if claim.is == ClaimedRelation::Equal {
         let raw = (printed.low / unit.scale, printed.high / unit.scale);
         let rate = RATES.iter().filter(|_| value.dimension == Dimension::BYTES_PER_S).find(|(_, s)| {
             (s / unit.scale - 1.0).abs() > 1e-9 && raw.0 * s <= value.high && raw.1 * s >= value.low
