@@ -24,6 +24,8 @@ pub mod stop;
 mod template;
 
 #[cfg(test)]
+mod result_tests;
+#[cfg(test)]
 mod tests;
 
 pub use cells::{CampaignCell, CellWork, FileCell};

@@ -45,8 +45,13 @@ pub enum ReadError {
 }
 
 /// Reads a campaign: `text` of its file, `beside` which paths of runs brought along are looked for, and the directory of runs. Nothing
-/// is made or changed.
-pub fn read_campaign(text: &str, beside: &Path, runs: &Path) -> Result<Campaigned, ReadError> {
+/// is made or changed. `exit_of`: the exit code of a run that was brought along, by its summary.
+pub fn read_campaign(
+    text: &str,
+    beside: &Path,
+    runs: &Path,
+    exit_of: impl Fn(&RunSummary) -> u8,
+) -> Result<Campaigned, ReadError> {
     let file = CampaignFile::from_toml(text)?;
     let cells = cells::expand(&file)?;
     let dir = CampaignDir::of(runs, &file.name);
@@ -56,7 +61,7 @@ pub fn read_campaign(text: &str, beside: &Path, runs: &Path) -> Result<Campaigne
     let mut strangers = Vec::new();
     for subject in file.subjects.iter().filter(|s| s.is_brought()) {
         let read: Result<Vec<_>, ReadError> =
-            subject.runs.iter().map(|r| brought_run(&subject.name, r, beside, runs)).collect();
+            subject.runs.iter().map(|r| brought_run(&subject.name, r, beside, runs, &exit_of)).collect();
         let (merged, others) = brought::merged(&cells, &subject.name, &read?);
         merged.into_iter().for_each(|(i, runs)| state.bring(i, runs));
         strangers.extend(others);
@@ -70,6 +75,7 @@ fn brought_run(
     name: &str,
     beside: &Path,
     runs: &Path,
+    exit_of: impl Fn(&RunSummary) -> u8,
 ) -> Result<(String, RunSummary, u8), ReadError> {
     let direct = beside.join(name);
     let found = if direct.is_dir() { RunDir::open(&direct) } else { RunDir::find(runs, name) };
@@ -81,7 +87,7 @@ fn brought_run(
             "Give the path of a run directory that ended, from where the campaign's file is.",
         )
     })?;
-    let exit = if summary.answered { 0 } else { 3 };
+    let exit = exit_of(&summary);
     Ok((name.to_owned(), summary, exit))
 }
 

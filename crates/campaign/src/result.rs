@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
-use plimsoll_model::summary::{LimitSummary, WorkloadSummary};
+use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,9 @@ pub struct CellRun {
     /// What it made and could not remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
+    /// The tool that measured it, with its version, where that was not this program: `fio 3.33`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
 }
 
 /// What one line of a run says.
@@ -64,6 +67,9 @@ pub struct CellFigure {
     /// Share of attempts that were refused (429, 503), 0 to 1.
     #[serde(default)]
     pub refused: f64,
+    /// Of a limit: seconds for which its rates were seen, where no burst above them was seen to end: they may be a longer burst's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_for_s: Option<f64>,
 }
 
 impl CellRun {
@@ -82,6 +88,7 @@ impl CellRun {
             figures: figures(summary),
             bound,
             void,
+            tool: summary.environment.imported.as_ref().map(|from| from.who()),
             ..Self::default()
         }
     }
@@ -111,13 +118,18 @@ fn sustained(summary: &RunSummary, w: &WorkloadSummary) -> Option<CellFigure> {
     let alone = summary.workloads.len() == 1 && !w.valid;
     let steps = summary.findings.iter().filter(|f| f.level == Level::Invalid).all(|f| f.code == "V04");
     let limit = summary.limits.iter().find(|l| alone && steps && l.op_class == w.op)?;
-    let bucket = limit.ops_per_s.as_ref().filter(|b| b.proved && b.burst.is_some())?;
-    let ops = bucket.sustained?;
+    let after_burst = |b: &Option<BucketSummary>| cap_of(b.as_ref().filter(|b| b.burst.is_some()));
+    let size = (w.size_bytes > 0).then_some(w.size_bytes as f64);
+    let (ops, bytes) = match (after_burst(&limit.ops_per_s), after_burst(&limit.bytes_per_s)) {
+        (Some(ops), _) => (Some(ops), size.map(|n| ops.scaled(n))),
+        (None, Some(bytes)) => (size.map(|n| bytes.scaled(1.0 / n)), Some(bytes)),
+        (None, None) => return None,
+    };
     Some(CellFigure {
         line: format!("{} sustained", w.op),
         valid: true,
-        ops_per_s: Some(ops),
-        bytes_per_s: (w.size_bytes > 0).then(|| ops.scaled(w.size_bytes as f64)),
+        ops_per_s: ops,
+        bytes_per_s: bytes,
         // Of burst and rest together they would be of neither.
         p50_ns: None,
         p99_ns: None,
@@ -139,18 +151,27 @@ fn of_best(b: &BestConcurrency, answered: bool) -> CellFigure {
         p50_ns: b.p50_ns,
         p99_ns: b.p99_ns,
         refused: 0.0,
+        held_for_s: None,
     }
 }
 
+/// The rate of a plateau, where a limiter holds it. Any other is a speed that was seen, be it that of a burst.
+fn cap_of(bucket: Option<&BucketSummary>) -> Option<Estimate> {
+    bucket.filter(|b| b.proved)?.sustained
+}
+
 fn of_limit(l: &LimitSummary) -> CellFigure {
+    let (ops, bytes) = (cap_of(l.ops_per_s.as_ref()), cap_of(l.bytes_per_s.as_ref()));
     CellFigure {
         line: format!("{} limit", l.op_class),
         op: l.op_class.clone(),
         size_bytes: 0,
-        valid: l.binding != "undetermined",
-        ops_per_s: l.ops_per_s.as_ref().and_then(|b| b.sustained),
-        bytes_per_s: l.bytes_per_s.as_ref().and_then(|b| b.sustained),
+        // What is proved holds, also where it is open which of two limits binds.
+        valid: ops.is_some() || bytes.is_some(),
+        ops_per_s: ops,
+        bytes_per_s: bytes,
         refused: l.refused.unwrap_or_default(),
+        held_for_s: l.held_for_s(),
         ..CellFigure::default()
     }
 }
@@ -169,6 +190,7 @@ fn of_line(w: &WorkloadSummary) -> CellFigure {
         p50_ns: response.and_then(|r| r.p50),
         p99_ns: response.and_then(|r| r.p99),
         refused: if all == 0 { 0.0 } else { (of("http_429") + of("http_503")) as f64 / all as f64 },
+        held_for_s: None,
     }
 }
 
@@ -205,16 +227,27 @@ pub struct CampaignRow {
     pub ops_per_s: Option<Estimate>,
     /// Their payload.
     pub bytes_per_s: Option<Estimate>,
-    /// What both intervals are of.
-    pub interval_of: IntervalOf,
-    /// Standard deviation of op/s between runs of one instance, over all instances. Null: fewer than two runs each.
+    /// What the interval of op/s is of; of payload where there are no op/s. Null: there is none.
+    pub interval_of: Option<IntervalOf>,
+    /// Runs that op/s are of; a limit that a run proves may be on payload alone.
+    pub ops_runs: u32,
+    /// Runs that the payload is of.
+    pub bytes_runs: u32,
+    /// Width of the interval over the value, where more repeats were to make it narrower than it is. Null: it is as narrow as asked.
+    pub wider_than_asked: Option<f64>,
+    /// Standard deviation of op/s (of payload where there are none) between runs of one instance, over all instances. Null: fewer than
+    /// two runs each.
     pub sd_within: Option<f64>,
-    /// Standard deviation of op/s between the means of instances. Null: fewer than two.
+    /// Standard deviation of the same between the means of instances. Null: fewer than two.
     pub sd_between: Option<f64>,
-    /// Median over the runs.
+    /// Median over the runs of one instance. Null of several: one figure would be of none of them.
     pub p50_ns: Option<u64>,
-    /// Median over the runs.
+    /// The same at 99 %.
     pub p99_ns: Option<u64>,
+    /// Of limits, the shortest of the runs: seconds for which the rates were seen, where no burst above them was seen to end.
+    pub held_for_s: Option<f64>,
+    /// Who measured it, where that was not this program alone: `fio 3.33`, `plimsoll`.
+    pub tools: Vec<String>,
     /// The most of any run, 0 to 1.
     pub refused: f64,
     /// What the runs found to bind, where they agree; `mixed` where they do not. Null: none said.
@@ -236,6 +269,8 @@ pub struct VoidCellRun {
     pub run: String,
     /// Codes of what makes it void.
     pub codes: Vec<String>,
+    /// Its exit code; 7: what the storage gave back is not what it was given.
+    pub exit: u8,
 }
 
 /// The whole of a campaign, for whoever shows or publishes it.
@@ -247,6 +282,8 @@ pub struct CampaignResult {
     pub name: String,
     /// Of the file.
     pub question: Option<String>,
+    /// Of the file: how wide the interval of a cell may be, over its value.
+    pub until_wide: Option<f64>,
     /// In the order of the file.
     pub rows: Vec<CampaignRow>,
     /// Runs that are still to come, of all cells.
@@ -272,6 +309,7 @@ pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState
         schema: RESULT_SCHEMA.into(),
         name: file.name.clone(),
         question: file.question.clone(),
+        until_wide: file.repeat.until_wide,
         rows,
         to_go: state.to_go(),
         failed: failed.collect(),
@@ -314,11 +352,16 @@ fn row(
     let flat = || valid.iter().flatten();
     let ops: Vec<Vec<Estimate>> = series(&valid, |f| f.ops_per_s);
     let bytes: Vec<Vec<Estimate>> = series(&valid, |f| f.bytes_per_s);
-    let interval_of = match (ops.iter().filter(|v| !v.is_empty()).count(), flat().count()) {
-        (k, _) if k > 1 => IntervalOf::Instances,
-        (_, n) if n > 1 => IntervalOf::Runs,
-        _ => IntervalOf::OneRun,
+    let (ops_per_s, bytes_per_s) = (together(&file.repeat, &ops), together(&file.repeat, &bytes));
+    // A limit may be proved on payload alone.
+    let (main, rate) = if ops_per_s.is_some() { (&ops, ops_per_s) } else { (&bytes, bytes_per_s) };
+    let interval_of = interval_of(main, rate);
+    let instances_used = valid.iter().filter(|v| !v.is_empty()).count() as u32;
+    let median_of = |of: fn(&CellFigure) -> Option<u64>| {
+        median(flat().filter_map(|(_, f)| of(f))).filter(|_| instances_used == 1)
     };
+    let to_go: u32 = instances.iter().map(|i| state.cells[*i].to_go()).sum();
+    let asked = file.repeat.until_wide.filter(|_| to_go == 0 && cell.target.is_some());
     let subject = file.subjects.iter().find(|s| s.name == cell.subject);
     let void = all().filter(|r| usable(r, &line.line).is_none());
     CampaignRow {
@@ -329,26 +372,86 @@ fn row(
         op: line.op.clone(),
         size_bytes: line.size_bytes,
         promised: subject.map(|s| s.promised).unwrap_or_default(),
-        ops_per_s: together(&file.repeat, &ops),
-        bytes_per_s: together(&file.repeat, &bytes),
+        ops_per_s,
+        bytes_per_s,
         interval_of,
-        sd_within: sd_within(&ops),
-        sd_between: sd_between(&ops),
-        p50_ns: median(flat().filter_map(|(_, f)| f.p50_ns)),
-        p99_ns: median(flat().filter_map(|(_, f)| f.p99_ns)),
+        ops_runs: count(&ops),
+        bytes_runs: count(&bytes),
+        wider_than_asked: asked.zip(rate).and_then(|(asked, e)| wider(asked, e, interval_of)),
+        sd_within: sd_within(main),
+        sd_between: sd_between(main),
+        p50_ns: median_of(|f| f.p50_ns),
+        p99_ns: median_of(|f| f.p99_ns),
+        held_for_s: flat().filter_map(|(_, f)| f.held_for_s).reduce(f64::min),
+        tools: tools(all()),
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
         bound: agreed(flat().filter_map(|(r, f)| r.bound.get(&f.op).map(String::as_str))),
         runs: flat().map(|(r, _)| r.run.clone()).collect(),
-        void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone() }).collect(),
-        to_go: instances.iter().map(|i| state.cells[*i].to_go()).sum(),
-        instances: valid.iter().filter(|v| !v.is_empty()).count() as u32,
+        void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),
+        to_go,
+        instances: instances_used,
     }
 }
 
 /// The figure of this line, where it may be used.
 pub(crate) fn usable<'a>(run: &'a CellRun, line: &str) -> Option<&'a CellFigure> {
-    run.figures.iter().find(|f| f.line == line && f.valid && run.exit != 7 && f.ops_per_s.is_some())
+    run.figures.iter().find(|f| f.line == line && f.valid && run.exit != DAMAGED && rate_of(f).is_some())
 }
+
+/// The exit code of a run whose storage gave back other data than it was given: nothing of it is a figure.
+const DAMAGED: u8 = 7;
+
+/// Op/s, or payload where a limit is proved on that alone.
+fn rate_of(figure: &CellFigure) -> Option<Estimate> {
+    figure.ops_per_s.or(figure.bytes_per_s)
+}
+
+/// What decides how often a cell is measured: for each of its lines the rate of each run, in order; `None` where it is void.
+pub(crate) fn rates(runs: &[CellRun]) -> Vec<Vec<Option<f64>>> {
+    let mut lines: Vec<&str> = runs.iter().flat_map(|r| &r.figures).map(|f| f.line.as_str()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let of_line = |line: &str| {
+        let used: Vec<Option<&CellFigure>> = runs.iter().map(|r| usable(r, line)).collect();
+        // One or the other: op/s of one run and payload of the next are no series.
+        let has_ops = used.iter().flatten().any(|f| f.ops_per_s.is_some());
+        let value = |f: &CellFigure| if has_ops { f.ops_per_s } else { f.bytes_per_s }.map(|e| e.value);
+        used.into_iter().map(|f| f.and_then(value)).collect()
+    };
+    lines.into_iter().map(of_line).collect()
+}
+
+fn count(series: &[Vec<Estimate>]) -> u32 {
+    series.iter().map(Vec::len).sum::<usize>() as u32
+}
+
+/// `None` without a bounded interval: single figures of other tools have none.
+fn interval_of(series: &[Vec<Estimate>], rate: Option<Estimate>) -> Option<IntervalOf> {
+    rate.filter(|e| e.low.is_finite() && e.high.is_finite())?;
+    Some(match (series.iter().filter(|v| !v.is_empty()).count(), count(series)) {
+        (k, _) if k > 1 => IntervalOf::Instances,
+        (_, n) if n > 1 => IntervalOf::Runs,
+        _ => IntervalOf::OneRun,
+    })
+}
+
+/// Width over value, where it is more than was asked for of intervals over runs.
+fn wider(asked: f64, e: Estimate, of: Option<IntervalOf>) -> Option<f64> {
+    let is_over_runs = matches!(of, Some(IntervalOf::Runs | IntervalOf::Instances));
+    let wide = (e.high - e.low) / e.value.abs();
+    (is_over_runs && wide.is_finite() && wide > asked).then_some(wide)
+}
+
+/// Empty where all runs are ours.
+fn tools<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<String> {
+    let mut tools: Vec<&str> = runs.map(|r| r.tool.as_deref().unwrap_or(OURS)).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    if tools == [OURS] { Vec::new() } else { tools.into_iter().map(str::to_owned).collect() }
+}
+
+/// This program among the tools that measured.
+const OURS: &str = "plimsoll";
 
 fn series(
     valid: &[Vec<(&CellRun, &CellFigure)>],
@@ -393,11 +496,12 @@ fn sd_between(ops: &[Vec<Estimate>]) -> Option<f64> {
     mean_and_sd(&means).map(|(_, sd)| sd)
 }
 
-/// The upper one of an even number.
+/// Of an even number the middle between the two in the middle.
 fn median(values: impl Iterator<Item = u64>) -> Option<u64> {
     let mut all: Vec<u64> = values.collect();
     all.sort_unstable();
-    all.get(all.len() / 2).copied()
+    let upper = *all.get(all.len() / 2)?;
+    Some(if all.len() % 2 == 0 { all[all.len() / 2 - 1].midpoint(upper) } else { upper })
 }
 
 fn agreed<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -7,7 +7,7 @@ use crate::cells::CampaignCell;
 use crate::file::{CampaignFile, Repeats};
 use crate::ledger::{HookTime, LedgerEntry, UnderWay};
 use crate::order;
-use crate::result::{CellRun, usable};
+use crate::result::{CellRun, rates};
 use crate::stop;
 
 /// What was spent, over all sessions.
@@ -28,7 +28,7 @@ pub struct CellState {
     pub runs: Vec<CellRun>,
     /// Why it could not be measured when it was tried last.
     pub failed: Option<String>,
-    /// Runs that it takes, as far as is known by now. 0: it is not measured here.
+    /// Runs that it takes, void ones included, as far as is known by now. 0: it is not measured here.
     pub wanted: u32,
 }
 
@@ -140,14 +140,7 @@ impl CampaignState {
         let cell = &mut self.cells[i];
         cell.failed = None;
         cell.runs.push(run.clone());
-        let mut lines: Vec<&str> =
-            cell.runs.iter().flat_map(|r| &r.figures).map(|f| f.line.as_str()).collect();
-        lines.sort_unstable();
-        lines.dedup();
-        let value = |r: &CellRun, line: &str| Some(usable(r, line)?.ops_per_s?.value);
-        let series: Vec<Vec<f64>> =
-            lines.iter().map(|line| cell.runs.iter().filter_map(|r| value(r, line)).collect()).collect();
-        cell.wanted = stop::wanted(&self.repeats, &series, cell.runs.len() as u32);
+        cell.wanted = stop::wanted(&self.repeats, &rates(&cell.runs), cell.runs.len() as u32);
     }
 
     /// Runs of a subject that were brought along are its cells'.

@@ -390,7 +390,7 @@ mix = { put = 1 }
     let rows = result(&f, &cells, &state).rows;
     assert_eq!(rows.len(), 1);
     let (row, e) = (&rows[0], rows[0].ops_per_s.unwrap());
-    assert_eq!((row.interval_of, row.instances, row.to_go), (IntervalOf::Instances, 2, 0));
+    assert_eq!((row.interval_of, row.instances, row.to_go), (Some(IntervalOf::Instances), 2, 0));
     // Means 101 and 111: 106 ± 12.706 x 7.071 / sqrt 2.
     assert!((e.value - 106.0).abs() < 1e-9 && (e.half_width() - 63.53).abs() < 0.01, "{e:?}");
     assert!((row.sd_within.unwrap() - 2f64.sqrt()).abs() < 1e-9);
