@@ -79,7 +79,8 @@ pub enum CellOrder {
 pub struct Repeats {
     /// Runs of each cell. Default: 3.
     pub at_least: u32,
-    /// Width of the 95 % interval over the value, such as 0.03 for 3 %; with `at_least = 5` better than with 3. Absent: `at_least` it is.
+    /// Width of the 95 % interval of a cell (of each instance) over the value, such as 0.03 for 3 %; with `at_least = 5` better than with 3.
+    /// Absent: `at_least` it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_wide: Option<f64>,
     /// No cell is measured more often. Default: 10.

@@ -84,7 +84,8 @@ fn read(
 ) -> Result<(String, Campaigned), Fault> {
     let text = read_text(file, "the campaign")?;
     let beside = file.parent().unwrap_or(Path::new("."));
-    let mut c = read_campaign(&text, beside, &runs_dir::root(form.runs_dir.as_deref()))?;
+    let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
+    let mut c = read_campaign(&text, beside, &runs_dir::root(form.runs_dir.as_deref()), exit_of)?;
     if budget.is_some() {
         c.file.budget.time = budget;
     }
@@ -335,8 +336,8 @@ fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit
             );
         }
     }
-    let damaged = result.rows.iter().flat_map(|r| &r.void).any(|v| v.codes.iter().any(|c| c == "V02"));
-    let without = result.rows.iter().filter(|r| r.ops_per_s.is_none()).count();
+    let damaged = result.rows.iter().flat_map(|r| &r.void).any(|v| v.exit == Exit::Damaged as u8);
+    let without = result.rows.iter().filter(|r| r.ops_per_s.is_none() && r.bytes_per_s.is_none()).count();
     Ok(match () {
         () if damaged => Exit::Damaged,
         () if without > 0 => Exit::Invalid,

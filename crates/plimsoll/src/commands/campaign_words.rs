@@ -1,5 +1,6 @@
 //! What is said of a campaign: before it begins, run by run, and at its end.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use plimsoll_campaign::forecast::{self, Forecast};
@@ -7,11 +8,13 @@ use plimsoll_campaign::{
     CampaignCell, CampaignResult, CampaignRow, CampaignState, Campaigned, CellFigure, CellOrder, CellRun,
     IntervalOf,
 };
+use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{about_size, format_latency_ns};
 use plimsoll_report::Style;
 use plimsoll_report::number;
 use plimsoll_report::table::Table;
+use plimsoll_stats::words;
 
 /// Cells named in full before the first; of more only how many there are.
 const SHOWN: usize = 40;
@@ -24,9 +27,15 @@ pub fn plan(c: &Campaigned) -> String {
     let _ = match r.until_wide {
         Some(wide) => writeln!(
             out,
-            "each {} times or more, until its interval is {:.3} % wide, at most {} times, {}",
+            "each {} times or more, until {} is {} wide, at most {} times, {}",
             r.at_least,
-            wide * 100.0,
+            // That between instances takes more instances, and not more runs.
+            if measured.iter().any(|cell| !cell.instance.is_empty()) {
+                "the interval over the runs of each instance"
+            } else {
+                "the interval over its runs"
+            },
+            percent(wide),
             r.at_most,
             order(c.file.order)
         ),
@@ -148,11 +157,22 @@ fn figure(f: &CellFigure, is_named: bool) -> String {
     if !f.valid {
         return format!("{name}void");
     }
-    let rate = number::estimate_or_missing(f.ops_per_s.as_ref());
-    let bytes = f.bytes_per_s.map(|b| format!(", {} MiB/s", number::estimate(&b.scaled(1.0 / number::MIB))));
-    let refused =
-        if f.refused > 0.0 { format!(", {} refused", number::percent(f.refused)) } else { String::new() };
-    format!("{name}{rate} op/s{}{refused}", bytes.unwrap_or_default())
+    let mib = |b: &Estimate| format!("{} MiB/s", number::estimate(&b.scaled(1.0 / number::MIB)));
+    let ops = f.ops_per_s.as_ref().map(|e| format!("{} op/s", number::estimate(e)));
+    let bytes = f.bytes_per_s.as_ref().map(mib);
+    let mut parts: Vec<String> = ops.into_iter().chain(bytes).collect();
+    if parts.is_empty() {
+        parts.push(format!("{} op/s", number::MISSING));
+    }
+    parts.extend(f.held_for_s.map(|s| format!("held for {}", words::span(s))));
+    parts.extend((f.refused > 0.0).then(|| format!("{} refused", number::percent(f.refused))));
+    format!("{name}{}", parts.join(", "))
+}
+
+/// As it was asked for: 3 %, and not 3.0 %.
+fn percent(share: f64) -> String {
+    // Percents of a written number have an end that a binary fraction lacks.
+    format!("{} %", (share * 1e7).round() / 1e5)
 }
 
 /// How far it is, in a paragraph above the table.
@@ -209,10 +229,12 @@ pub fn table(result: &CampaignResult, is_markdown: bool) -> String {
         "limited by",
         ">runs",
         "interval",
+        "measured by",
     ];
     let mut table = Table::new(&clean(&result.name), 2, &columns);
+    let is_by_tool = result.rows.iter().any(|r| !r.tools.is_empty());
     for r in &result.rows {
-        table.push(row(r).map(|cell| clean(&cell).into_owned()).to_vec());
+        table.push(row(r, is_by_tool).map(|cell| clean(&cell).into_owned()).to_vec());
     }
     let table = table.without_empty_columns();
     let notes = notes(result);
@@ -226,19 +248,24 @@ pub fn table(result: &CampaignResult, is_markdown: bool) -> String {
     format!("{}\n{}", table.plain(width), notes.concat())
 }
 
-fn row(r: &CampaignRow) -> [String; 12] {
+/// A row of the table has a rate: of ops, or of payload alone.
+fn has_rate(r: &CampaignRow) -> bool {
+    r.ops_per_s.is_some() || r.bytes_per_s.is_some()
+}
+
+fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
     let latency = |ns: Option<u64>| ns.map(|n| format_latency_ns(n as f64)).unwrap_or_default();
-    let rate = match (&r.ops_per_s, r.void.is_empty()) {
+    let rate = match (&r.ops_per_s, r.void.is_empty() || has_rate(r)) {
         (Some(e), _) => number::estimate(e),
         (None, false) => {
             let mut codes: Vec<&str> = r.void.iter().flat_map(|v| &v.codes).map(String::as_str).collect();
             codes.sort_unstable();
             codes.dedup();
-            format!("void {}", codes.join(" "))
+            format!("void {}", codes.join(" ")).trim_end().to_owned()
         }
         (None, true) => number::MISSING.into(),
     };
-    let mib = |e: &plimsoll_model::Estimate| number::estimate(&e.scaled(1.0 / number::MIB));
+    let mib = |e: &Estimate| number::estimate(&e.scaled(1.0 / number::MIB));
     let promised = match (r.promised.ops_per_s, r.promised.bytes_per_s) {
         (None, None) => String::new(),
         (Some(o), None) => o.to_string(),
@@ -252,11 +279,17 @@ fn row(r: &CampaignRow) -> [String; 12] {
         (v, 0) => format!("{all}, {v} void"),
         (v, n) => format!("{all} of {}, {v} void", all + n as usize),
     };
-    let of = match (r.ops_per_s.is_some(), r.interval_of) {
-        (false, _) => String::new(),
-        (true, IntervalOf::Instances) => format!("{} instances", r.instances),
-        (true, IntervalOf::Runs) => "over runs".into(),
-        (true, IntervalOf::OneRun) => "within one run".into(),
+    let of = match r.interval_of {
+        None if has_rate(r) => "none".into(),
+        None => String::new(),
+        Some(IntervalOf::Instances) => format!("{} instances", r.instances),
+        Some(IntervalOf::Runs) => "over runs".into(),
+        Some(IntervalOf::OneRun) => "within one run".into(),
+    };
+    let by = match &r.tools[..] {
+        _ if !is_by_tool || (r.runs.is_empty() && r.void.is_empty()) => String::new(),
+        [] => OURS.into(),
+        tools => tools.join(", "),
     };
     [
         r.subject.clone(),
@@ -271,8 +304,12 @@ fn row(r: &CampaignRow) -> [String; 12] {
         r.bound.as_deref().map(bound).unwrap_or_default().into(),
         runs,
         of,
+        by,
     ]
 }
+
+/// This program, beside other tools that measured.
+const OURS: &str = "plimsoll";
 
 /// The op; with what the figure is of it, where it is not simply its rate.
 fn line_name(line: &str, op: &str) -> String {
@@ -292,21 +329,16 @@ fn bound(word: &str) -> &str {
 /// What a reader of the table has to know.
 fn notes(result: &CampaignResult) -> Vec<String> {
     let mut out = Vec::new();
-    let has = |of: IntervalOf| result.rows.iter().any(|r| r.ops_per_s.is_some() && r.interval_of == of);
-    if has(IntervalOf::OneRun) {
+    if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::OneRun)) {
         out.push("within one run: another run may differ by more than the interval says".to_owned());
     }
+    out.extend(tools(result));
+    if result.rows.iter().any(|r| r.instances > 1) {
+        out.push("p50 and p99 are of one instance: where there are several, `plimsoll runs show` has those of each run".into());
+    }
     for r in &result.rows {
-        if let (Some(within), Some(between), Some(e)) = (r.sd_within, r.sd_between, &r.ops_per_s) {
-            let share = |sd: f64| number::percent(sd / e.value.abs());
-            out.push(format!(
-                "{}, {}: runs on one instance differ by {} (standard deviation), instances by {}",
-                clean(&r.subject),
-                clean(&r.workload),
-                share(within),
-                share(between)
-            ));
-        }
+        let lead = format!("{}, {}", clean(&r.subject), clean(&r.workload));
+        out.extend(of_row(r, result.until_wide).into_iter().map(|note| format!("{lead}: {note}")));
     }
     if result.to_go > 0 {
         out.push(format!("{} runs are to go: figures may still change", result.to_go));
@@ -315,4 +347,60 @@ fn notes(result: &CampaignResult) -> Vec<String> {
         out.push(format!("not measured: {}: {}", clean(cell), clean(why)));
     }
     out
+}
+
+fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
+    let mut out = Vec::new();
+    let main = r.ops_per_s.as_ref().or(r.bytes_per_s.as_ref());
+    if let (Some(within), Some(between), Some(e)) = (r.sd_within, r.sd_between, main) {
+        let share = |sd: f64| number::percent(sd / e.value.abs());
+        out.push(format!(
+            "runs on one instance differ by {} (standard deviation), instances by {}",
+            share(within),
+            share(between)
+        ));
+    }
+    let line = clean(&line_name(&r.line, &r.op)).into_owned();
+    if let (Some(wide), Some(asked)) = (r.wider_than_asked, asked) {
+        out.push(match r.interval_of {
+            Some(IntervalOf::Instances) => format!(
+                "{line}: the interval between instances is {} wide; the {} that were asked for are of the runs of each instance",
+                number::percent(wide),
+                percent(asked)
+            ),
+            _ => format!(
+                "{line}: the interval is {} wide after {} valid runs, where {} were asked for",
+                number::percent(wide),
+                r.runs.len(),
+                percent(asked)
+            ),
+        });
+    }
+    if let Some(s) = r.held_for_s.filter(|_| has_rate(r)) {
+        let held = words::span(s);
+        out.push(format!(
+            "{line}: held for {held}, as long as it was seen; a burst that lasts longer is not excluded"
+        ));
+    }
+    if r.ops_runs > 0 && r.bytes_runs > 0 && r.ops_runs != r.bytes_runs {
+        let (ops, bytes) = (r.ops_runs, r.bytes_runs);
+        out.push(format!(
+            "{line}: op/s are of {ops} runs, MiB/s of {bytes}: the others have none that is proved"
+        ));
+    }
+    out
+}
+
+/// Other tools than this program measured, some or all.
+fn tools(result: &CampaignResult) -> Option<String> {
+    let rows = || result.rows.iter().filter(|r| !r.runs.is_empty() || !r.void.is_empty());
+    let of = |r: &CampaignRow| if r.tools.is_empty() { vec![OURS.to_owned()] } else { r.tools.clone() };
+    let all: BTreeSet<String> = rows().flat_map(of).collect();
+    (all.len() > 1).then(|| {
+        let all: Vec<String> = all.iter().map(|t| clean(t).into_owned()).collect();
+        format!(
+            "measured by different tools ({}): a difference may be theirs, in what they count and time as well as in what they cost",
+            all.join(", ")
+        )
+    })
 }
