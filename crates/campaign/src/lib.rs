@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod order;
 mod read;
 mod result;
+mod spread;
 mod state;
 pub mod stop;
 mod template;
@@ -41,7 +42,7 @@ pub use hook::{HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use result::{
-    CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, RESULT_SCHEMA, VoidCellRun, result,
+    CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result,
 };
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};

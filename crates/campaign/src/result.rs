@@ -8,9 +8,9 @@ use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::CampaignCell;
-use crate::file::{CampaignFile, Promised, Repeats};
+use crate::file::{CampaignFile, Promised};
+use crate::spread;
 use crate::state::CampaignState;
-use crate::stop::{mean_and_sd, over_runs};
 
 /// One run of a cell, as the ledger has it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -352,13 +352,14 @@ fn row(
     let flat = || valid.iter().flatten();
     let ops: Vec<Vec<Estimate>> = series(&valid, |f| f.ops_per_s);
     let bytes: Vec<Vec<Estimate>> = series(&valid, |f| f.bytes_per_s);
-    let (ops_per_s, bytes_per_s) = (together(&file.repeat, &ops), together(&file.repeat, &bytes));
+    let (ops_per_s, bytes_per_s) =
+        (spread::together(&file.repeat, &ops), spread::together(&file.repeat, &bytes));
     // A limit may be proved on payload alone.
     let (main, rate) = if ops_per_s.is_some() { (&ops, ops_per_s) } else { (&bytes, bytes_per_s) };
-    let interval_of = interval_of(main, rate);
+    let interval_of = spread::interval_of(main, rate);
     let instances_used = valid.iter().filter(|v| !v.is_empty()).count() as u32;
     let median_of = |of: fn(&CellFigure) -> Option<u64>| {
-        median(flat().filter_map(|(_, f)| of(f))).filter(|_| instances_used == 1)
+        spread::median(flat().filter_map(|(_, f)| of(f))).filter(|_| instances_used == 1)
     };
     let to_go: u32 = instances.iter().map(|i| state.cells[*i].to_go()).sum();
     let asked = file.repeat.until_wide.filter(|_| to_go == 0 && cell.target.is_some());
@@ -375,11 +376,11 @@ fn row(
         ops_per_s,
         bytes_per_s,
         interval_of,
-        ops_runs: count(&ops),
-        bytes_runs: count(&bytes),
-        wider_than_asked: asked.zip(rate).and_then(|(asked, e)| wider(asked, e, interval_of)),
-        sd_within: sd_within(main),
-        sd_between: sd_between(main),
+        ops_runs: spread::count(&ops),
+        bytes_runs: spread::count(&bytes),
+        wider_than_asked: asked.zip(rate).and_then(|(asked, e)| spread::wider(asked, e, interval_of)),
+        sd_within: spread::sd_within(main),
+        sd_between: spread::sd_between(main),
         p50_ns: median_of(|f| f.p50_ns),
         p99_ns: median_of(|f| f.p99_ns),
         held_for_s: flat().filter_map(|(_, f)| f.held_for_s).reduce(f64::min),
@@ -421,27 +422,6 @@ pub(crate) fn rates(runs: &[CellRun]) -> Vec<Vec<Option<f64>>> {
     lines.into_iter().map(of_line).collect()
 }
 
-fn count(series: &[Vec<Estimate>]) -> u32 {
-    series.iter().map(Vec::len).sum::<usize>() as u32
-}
-
-/// `None` without a bounded interval: single figures of other tools have none.
-fn interval_of(series: &[Vec<Estimate>], rate: Option<Estimate>) -> Option<IntervalOf> {
-    rate.filter(|e| e.low.is_finite() && e.high.is_finite())?;
-    Some(match (series.iter().filter(|v| !v.is_empty()).count(), count(series)) {
-        (k, _) if k > 1 => IntervalOf::Instances,
-        (_, n) if n > 1 => IntervalOf::Runs,
-        _ => IntervalOf::OneRun,
-    })
-}
-
-/// Width over value, where it is more than was asked for of intervals over runs.
-fn wider(asked: f64, e: Estimate, of: Option<IntervalOf>) -> Option<f64> {
-    let is_over_runs = matches!(of, Some(IntervalOf::Runs | IntervalOf::Instances));
-    let wide = (e.high - e.low) / e.value.abs();
-    (is_over_runs && wide.is_finite() && wide > asked).then_some(wide)
-}
-
 /// Empty where all runs are ours.
 fn tools<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<String> {
     let mut tools: Vec<&str> = runs.map(|r| r.tool.as_deref().unwrap_or(OURS)).collect();
@@ -451,57 +431,13 @@ fn tools<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<String> {
 }
 
 /// This program among the tools that measured.
-const OURS: &str = "plimsoll";
+pub const OURS: &str = "plimsoll";
 
 fn series(
     valid: &[Vec<(&CellRun, &CellFigure)>],
     of: impl Fn(&CellFigure) -> Option<Estimate>,
 ) -> Vec<Vec<Estimate>> {
     valid.iter().map(|v| v.iter().filter_map(|(_, f)| of(f)).collect()).collect()
-}
-
-/// Of several instances the interval between them; else that over the runs; of a single run the one within it.
-fn together(repeats: &Repeats, per_instance: &[Vec<Estimate>]) -> Option<Estimate> {
-    let filled: Vec<Vec<f64>> =
-        per_instance.iter().filter(|v| !v.is_empty()).map(|v| v.iter().map(|e| e.value).collect()).collect();
-    match &filled[..] {
-        [] => None,
-        [one] if one.len() == 1 => per_instance.iter().flatten().next().copied(),
-        [one] => over_runs(repeats, one),
-        many => {
-            let means: Vec<f64> = many.iter().map(|v| v.iter().sum::<f64>() / v.len() as f64).collect();
-            // How many instances there are nobody decided from what was seen.
-            over_runs(&Repeats { until_wide: None, ..*repeats }, &means)
-        }
-    }
-}
-
-/// Pooled over the instances.
-fn sd_within(ops: &[Vec<Estimate>]) -> Option<f64> {
-    let (mut squares, mut free) = (0.0, 0.0);
-    for v in ops {
-        let values: Vec<f64> = v.iter().map(|e| e.value).collect();
-        if let Some((_, sd)) = mean_and_sd(&values) {
-            let df = values.len() as f64 - 1.0;
-            squares += sd * sd * df;
-            free += df;
-        }
-    }
-    (free > 0.0).then(|| (squares / free).sqrt())
-}
-
-fn sd_between(ops: &[Vec<Estimate>]) -> Option<f64> {
-    let mean = |v: &Vec<Estimate>| v.iter().map(|e| e.value).sum::<f64>() / v.len() as f64;
-    let means: Vec<f64> = ops.iter().filter(|v| !v.is_empty()).map(mean).collect();
-    mean_and_sd(&means).map(|(_, sd)| sd)
-}
-
-/// Of an even number the middle between the two in the middle.
-fn median(values: impl Iterator<Item = u64>) -> Option<u64> {
-    let mut all: Vec<u64> = values.collect();
-    all.sort_unstable();
-    let upper = *all.get(all.len() / 2)?;
-    Some(if all.len() % 2 == 0 { all[all.len() / 2 - 1].midpoint(upper) } else { upper })
 }
 
 fn agreed<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use plimsoll_campaign::forecast::{self, Forecast};
 use plimsoll_campaign::{
     CampaignCell, CampaignResult, CampaignRow, CampaignState, Campaigned, CellFigure, CellOrder, CellRun,
-    IntervalOf,
+    IntervalOf, OURS,
 };
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
@@ -307,9 +307,6 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         by,
     ]
 }
-
-/// This program, beside other tools that measured.
-const OURS: &str = "plimsoll";
 
 /// The op; with what the figure is of it, where it is not simply its rate.
 fn line_name(line: &str, op: &str) -> String {
