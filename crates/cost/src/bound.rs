@@ -107,7 +107,7 @@ fn machines(
 }
 
 /// For requests that are not of the load or its objects.
-fn allowance(subject: &plimsoll_model::cost::PriceSubject, currency: &str) -> Option<CostItem> {
+pub(crate) fn allowance(subject: &plimsoll_model::cost::PriceSubject, currency: &str) -> Option<CostItem> {
     let each = |r: &plimsoll_model::cost::RequestPrice| div(r.price.0, r.per.into());
     let dearest = subject.requests.iter().max_by_key(|r| each(r))?;
     let lots = div(AROUND.into(), dearest.per.into());
@@ -129,6 +129,13 @@ struct PlanBound<'a> {
     /// Data sets that are counted: what is read is there for all that read the same.
     shared: BTreeSet<String>,
     open: Vec<String>,
+}
+
+/// At most a request for each object, and a listing for each page.
+pub(crate) fn removal(objects: Decimal) -> [Sent; 2] {
+    let none = SizeDist::Fixed(Size(0));
+    let pages = div(objects, PAGE.into()).ceil();
+    [Sent::new(OpKind::Delete, objects, none.clone()), Sent::new(OpKind::List, pages, none)]
 }
 
 fn seconds_of(span: Span) -> Decimal {
@@ -164,8 +171,7 @@ impl PlanBound<'_> {
                         self.named(w);
                         if self.deletes(w) {
                             self.open.push(format!(
-                                "'{}': objects to delete, which are made ready before each step of the search; --budget-cost knows of \
-                                 the first alone",
+                                "'{}': objects to delete, which are made ready before each step of the search",
                                 w.name
                             ));
                         }
@@ -256,12 +262,9 @@ impl PlanBound<'_> {
         format!("{target} {:?} {prefixes} {named:?} {objects}", w.size)
     }
 
-    /// At most a request for each object, and a listing for each page.
     fn removal(&mut self, objects: Decimal) {
         if objects > Decimal::ZERO && self.removes() {
-            let none = SizeDist::Fixed(Size(0));
-            self.around.push(Sent::new(OpKind::Delete, objects, none.clone()));
-            self.around.push(Sent::new(OpKind::List, div(objects, PAGE.into()).ceil(), none));
+            self.around.extend(removal(objects));
         }
     }
 
@@ -304,7 +307,7 @@ impl PlanBound<'_> {
 }
 
 /// Of a law the largest size: the bound is of the worst that is drawn.
-fn most(size: &SizeDist) -> SizeDist {
+pub(crate) fn most(size: &SizeDist) -> SizeDist {
     SizeDist::Fixed(Size(size.max_bytes()))
 }
 

@@ -98,7 +98,7 @@ fn a_month_at_a_rate_pays_for_what_was_refused_and_failed() {
     let rate = Estimate { value: 23.6, low: 20.0, high: 25.0, n_eff: 9.0 };
     let s = of_rate(&c, refused(OpKind::Put, Some(rate), 47.2, 2360, 2360));
     let f = figure(&s, "month_at_rate");
-    assert_eq!(f.amount.value, 122_403.5712);
+    assert_eq!(f.amount.value, 122_403.571_2);
     // As many attempts for each that ends well: 2 x 20 and 2 x 25.
     assert_eq!((f.amount.low, f.amount.high), (103_680.0 + 51.84, 129_600.0 + 64.8));
     assert!(
@@ -327,6 +327,25 @@ fn a_meter_reaches_its_budget_with_the_request_that_does() {
     assert_eq!(m.overshoot(1.0), None);
     m.sent(OpKind::Put, 0, &size, 200, 0);
     assert_eq!(m.overshoot(1.0).unwrap(), "0.001 USD");
+}
+
+#[test]
+fn a_meter_counts_what_is_made_ready_again_and_again() {
+    // A dollar a request. 20 objects to delete and their removal, with 32 for marks, are set aside before: 20 + 20 + 1 + 32 = 73.
+    let mut c = prices(
+        "30d",
+        "[[subjects.a.requests]]\nclass = \"A\"\nops = [\"put\", \"delete\", \"list\"]\nprice = 1\nper = 1\n",
+    );
+    c.budget = Some("1000USD".parse().unwrap());
+    let size = SizeDist::Fixed(Size(1));
+    let spent = |removes, steps| {
+        let mut m = MoneyMeter::new(&c, dec("73"), removes).unwrap();
+        (0..steps).for_each(|_| m.made_ready(&size, 20));
+        m.spent(1.0)
+    };
+    assert_eq!((spent(true, 0), spent(true, 1)), (dec("73"), dec("73")));
+    // A search makes them ready before each of its steps: 60 puts, 60 deletes, a listing, and the marks.
+    assert_eq!((spent(true, 3), spent(false, 3)), (dec("153"), dec("92")));
 }
 
 /// Prices with all that depends on use.
