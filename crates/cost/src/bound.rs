@@ -1,5 +1,7 @@
 //! What a plan costs at most, before it starts.
 
+use std::collections::BTreeSet;
+
 use plimsoll_model::OpKind;
 use plimsoll_model::cost::CostOptions;
 use plimsoll_model::plan::{ControllerSpec, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
@@ -57,6 +59,7 @@ pub fn bound(
         around: Vec::new(),
         load: Vec::new(),
         seconds: Some(Decimal::ZERO),
+        shared: BTreeSet::new(),
         open: Vec::new(),
     };
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -73,19 +76,38 @@ pub fn bound(
     let mut items = around.clone();
     items.extend(used(subject, &of.load, false, currency)?);
     let mut open = of.open;
-    match of.seconds {
-        Some(s) => {
-            let hours = div(s, Decimal::from(3600));
-            items.extend(subject.instances.iter().map(|i| fixed::instances(i, hours, currency)));
-        }
-        None if subject.instances.is_empty() => {}
-        None => open.push("the hours of the machines: how long the load takes is not known".into()),
+    if !subject.instances.is_empty() {
+        items.extend(machines(subject, of.seconds, currency, &mut open));
     }
     Ok(Bound { around: total(&around), items, open })
 }
 
+/// For the load alone, where its length is known; the rest of their hours is open in any case.
+fn machines(
+    subject: &plimsoll_model::cost::PriceSubject,
+    load_s: Option<Decimal>,
+    currency: &str,
+    open: &mut Vec<String>,
+) -> Vec<CostItem> {
+    let Some(s) = load_s else {
+        open.push("the hours of the machines: how long the load takes is not known".into());
+        return Vec::new();
+    };
+    let hours = div(s, Decimal::from(3600));
+    open.push(format!(
+        "the hours of the machines beyond the {} h of the load: data that is made ready, what is in flight at the end and its removal \
+         take as long as the storage does",
+        plain(hours.round_dp(4))
+    ));
+    let while_on = |i: &plimsoll_model::cost::InstancePrice| CostItem {
+        what: format!("{}, while the load is on", i.name),
+        ..fixed::instances(i, hours, currency)
+    };
+    subject.instances.iter().map(while_on).collect()
+}
+
 /// For requests that are not of the load or its objects.
-fn allowance(subject: &plimsoll_model::cost::PriceSubject, currency: &str) -> Option<CostItem> {
+pub(crate) fn allowance(subject: &plimsoll_model::cost::PriceSubject, currency: &str) -> Option<CostItem> {
     let each = |r: &plimsoll_model::cost::RequestPrice| div(r.price.0, r.per.into());
     let dearest = subject.requests.iter().max_by_key(|r| each(r))?;
     let lots = div(AROUND.into(), dearest.per.into());
@@ -104,7 +126,16 @@ struct PlanBound<'a> {
     load: Vec<Sent>,
     /// Of the load; none: not known.
     seconds: Option<Decimal>,
+    /// Data sets that are counted: what is read is there for all that read the same.
+    shared: BTreeSet<String>,
     open: Vec<String>,
+}
+
+/// At most a request for each object, and a listing for each page.
+pub(crate) fn removal(objects: Decimal) -> [Sent; 2] {
+    let none = SizeDist::Fixed(Size(0));
+    let pages = div(objects, PAGE.into()).ceil();
+    [Sent::new(OpKind::Delete, objects, none.clone()), Sent::new(OpKind::List, pages, none)]
 }
 
 fn seconds_of(span: Span) -> Decimal {
@@ -136,8 +167,14 @@ impl PlanBound<'_> {
             _ => {
                 for stage in c.templates() {
                     for w in &stage.workloads {
-                        self.prepare(w);
+                        self.prepare(w, 1);
                         self.named(w);
+                        if self.deletes(w) {
+                            self.open.push(format!(
+                                "'{}': objects to delete, which are made ready before each step of the search",
+                                w.name
+                            ));
+                        }
                     }
                 }
                 self.seconds = None;
@@ -152,7 +189,7 @@ impl PlanBound<'_> {
     fn stage(&mut self, place: &str, stage: &Stage, times: u64) {
         let mut longest = Some(Decimal::ZERO);
         for w in &stage.workloads {
-            self.prepare(w);
+            self.prepare(w, times);
             match ops_of(stage, w) {
                 Ok(ops) => self.add_load(w, mul(ops, times.into())),
                 Err(why) => {
@@ -174,8 +211,12 @@ impl PlanBound<'_> {
         self.plan.target_of(w).is_ok_and(|(_, t)| matches!(t, TargetSpec::S3(_)))
     }
 
-    /// Objects that have to be there first, and their removal.
-    fn prepare(&mut self, w: &Workload) {
+    fn deletes(&self, w: &Workload) -> bool {
+        self.on_bucket(w) && (self.prepared)(w).1 > 0
+    }
+
+    /// Objects that have to be there first, and their removal: what is read once, what is deleted at each of so many `times`.
+    fn prepare(&mut self, w: &Workload, times: u64) {
         if !self.on_bucket(w) {
             let target = self.plan.target_of(w).map(|(_, t)| t);
             let laid_out = match target {
@@ -192,23 +233,38 @@ impl PlanBound<'_> {
             return;
         }
         if w.existing().is_some() {
-            self.open.push(format!("'{}': listings that find the objects that are there", w.name));
+            self.open.push(format!(
+                "'{}': listings that find the objects that are there, and how large these are",
+                w.name
+            ));
             return;
         }
         let (read, deleted) = (self.prepared)(w);
-        let n = Decimal::from(read) + Decimal::from(deleted);
+        let mut n = Decimal::ZERO;
+        if read > 0 && self.shared.insert(self.data_set(w, read)) {
+            n = read.into();
+        }
+        if deleted > 0 {
+            let each = add(deleted.into(), (whole_rounds(w) - 1).into());
+            n = add(n, mul(each, times.into()));
+        }
         if n > Decimal::ZERO {
-            self.around.push(Sent::new(OpKind::Put, n, w.size.clone()));
+            self.around.push(Sent::new(OpKind::Put, n, most(&w.size)));
         }
         self.removal(n);
     }
 
-    /// At most a request for each object, and a listing for each page.
+    /// What is the same for all that read the same objects.
+    fn data_set(&self, w: &Workload, objects: u64) -> String {
+        let target = self.plan.target_of(w).map_or("", |(name, _)| name);
+        let o = w.object.as_ref();
+        let (prefixes, named) = (o.map_or(1, |o| o.prefixes.max(1)), o.and_then(|o| o.dataset.as_ref()));
+        format!("{target} {:?} {prefixes} {named:?} {objects}", w.size)
+    }
+
     fn removal(&mut self, objects: Decimal) {
         if objects > Decimal::ZERO && self.removes() {
-            let none = SizeDist::Fixed(Size(0));
-            self.around.push(Sent::new(OpKind::Delete, objects, none.clone()));
-            self.around.push(Sent::new(OpKind::List, div(objects, PAGE.into()).ceil(), none));
+            self.around.extend(removal(objects));
         }
     }
 
@@ -251,8 +307,52 @@ impl PlanBound<'_> {
 }
 
 /// Of a law the largest size: the bound is of the worst that is drawn.
-fn most(size: &SizeDist) -> SizeDist {
+pub(crate) fn most(size: &SizeDist) -> SizeDist {
     SizeDist::Fixed(Size(size.max_bytes()))
+}
+
+/// Objects to delete are made ready in whole rounds over the threads, of which there are no more than ops in flight: up to one less
+/// than this are beyond what was asked for.
+fn whole_rounds(w: &Workload) -> u64 {
+    let batches = w.mix.get(&OpKind::DeleteBatch).is_some_and(|n| *n > 0);
+    let batch = w.object.as_ref().filter(|_| batches).map_or(1, |o| u64::from(o.delete_batch.max(1)));
+    u64::from(w.in_flight().max(1)).saturating_mul(batch)
+}
+
+/// The least bytes that an op of it can take off a bound on bytes, or a pace in bytes; 0: an op that takes none.
+fn least_bytes(w: &Workload, kind: OpKind) -> u64 {
+    let of = |size: &SizeDist| match size {
+        SizeDist::Fixed(s) | SizeDist::Uniform { min: s, .. } => s.0,
+        SizeDist::Weighted(list) => list.iter().map(|(s, _)| s.0).min().unwrap_or(0),
+        SizeDist::LogNormal { .. } => 1,
+    };
+    match kind {
+        OpKind::Stat | OpKind::List | OpKind::Delete | OpKind::DeleteBatch | OpKind::Fsync => 0,
+        // No more than the object has.
+        OpKind::GetRange => {
+            let range = w.object.as_ref().and_then(|o| o.range).map_or(64 << 10, |r| r.0);
+            range.min(of(&w.size))
+        }
+        _ => of(&size_of(kind, w)),
+    }
+}
+
+/// The least of all ops that a workload may draw, or why there is none.
+fn least_of_mix(w: &Workload) -> Result<Decimal, String> {
+    if w.existing().is_some() {
+        return Err("the sizes of what is there are not known before, so neither is how many requests take so many bytes: \
+                    give --max-ops, or end it with --budget-cost"
+            .into());
+    }
+    let kinds = w.mix.iter().filter(|(_, weight)| **weight > 0);
+    let least = kinds.map(|(kind, _)| (least_bytes(w, *kind), *kind)).min();
+    match least {
+        Some((0, kind)) => Err(format!(
+            "a '{kind}' may have no bytes, so how many requests come before the bytes are sent is not known: give --max-ops, or end it \
+             with --budget-cost"
+        )),
+        other => Ok(other.map_or(1, |(bytes, _)| bytes).into()),
+    }
 }
 
 /// Not below the square root.
@@ -265,40 +365,40 @@ fn root(x: Decimal) -> Decimal {
 fn ops_of(stage: &Stage, w: &Workload) -> Result<Decimal, String> {
     let in_flight = Decimal::from(w.in_flight());
     let mut known: Vec<Decimal> = Vec::new();
+    let mut why = None;
     known.extend(w.stop.ops.map(Decimal::from));
     if let Some(bytes) = w.stop.bytes {
-        let least = match &w.size {
-            SizeDist::Fixed(s) | SizeDist::Uniform { min: s, .. } => s.0,
-            SizeDist::Weighted(list) => list.iter().map(|(s, _)| s.0).min().unwrap_or(1),
-            SizeDist::LogNormal { .. } => 1,
-        };
         // Shared out over threads or jobs: each may end within an op.
-        known.push(add(div(bytes.0.into(), least.max(1).into()).ceil(), in_flight));
+        match least_of_mix(w) {
+            Ok(least) => known.push(add(div(bytes.0.into(), least).ceil(), in_flight)),
+            Err(open) => why = Some(open),
+        }
     }
     if let Some(lasts) = w.stop.lasts() {
         let s = add(seconds_of(lasts), seconds_of(stage.warmup));
-        known.extend(paced(&w.pacing, s, &w.size).map(|n| add(n, in_flight)));
+        match paced(w, s) {
+            Ok(n) => known.extend(n.map(|n| add(n, in_flight))),
+            Err(open) => why = Some(open),
+        }
     }
     known.into_iter().min().ok_or_else(|| {
-        "a closed loop sends as many requests as the storage answers: give --max-ops or --rate, or end it with --budget-cost"
-            .to_owned()
+        why.unwrap_or_else(|| {
+            "a closed loop sends as many requests as the storage answers: give --max-ops or --rate, or end it with --budget-cost".into()
+        })
     })
 }
 
 /// Ops of an open loop in so many seconds, at most; none: a closed loop.
-fn paced(pacing: &Pacing, s: Decimal, size: &SizeDist) -> Option<Decimal> {
+fn paced(w: &Workload, s: Decimal) -> Result<Option<Decimal>, String> {
     let rate = |r: f64| decimal(r).unwrap_or(Decimal::MAX);
-    Some(match pacing {
-        Pacing::Closed => return None,
+    Ok(Some(match &w.pacing {
+        Pacing::Closed => return Ok(None),
         Pacing::Constant(r) | Pacing::Capped(r) => mul(rate(r.0), s).ceil(),
         Pacing::Poisson(r) => {
             let mean = mul(rate(r.0), s);
             add(mean, mul(Decimal::from(6), root(mean))).ceil()
         }
-        Pacing::Bytes(r) => {
-            let SizeDist::Fixed(each) = size else { return None };
-            div(mul(rate(r.0), s), each.0.max(1).into()).ceil()
-        }
+        Pacing::Bytes(r) => div(mul(rate(r.0), s), least_of_mix(w)?).ceil(),
         Pacing::Ramp { from, to, .. } => mul(rate(from.0.max(to.0)), s).ceil(),
-    })
+    }))
 }

@@ -4,7 +4,7 @@ use plimsoll_model::cost::{CostFigure, CostOptions, CostSummary, PriceProblem, P
 use plimsoll_model::plan::SizeDist;
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::units::Size;
-use plimsoll_model::{Estimate, OpKind};
+use plimsoll_model::{Estimate, OpKind, Outcome};
 use rust_decimal::Decimal;
 
 use crate::number::{add, amount, decimal, div, mul, plain};
@@ -139,7 +139,7 @@ impl Of<'_> {
         .collect()
     }
 
-    /// A month of the rate that was measured, without a pause: the most that this load costs.
+    /// A month of the rate that was measured, without a pause: what was refused or failed is paid, too, and comes as often as it did.
     fn at_rate(
         &self,
         fixed: Option<&[CostItem]>,
@@ -154,6 +154,9 @@ impl Of<'_> {
         // A sum of workloads of several kinds: its parts have their own.
         if !usage_is_priced || w.together > 0 {
             return Ok(None);
+        }
+        if rate.value <= 0.0 {
+            return Err(format!("a month at the rate of '{}': nothing of it ended well", w.label()));
         }
         let currency = &self.c.currency;
         let month_s = decimal(self.c.month.0.as_secs_f64()).unwrap_or(Decimal::MAX);
@@ -170,7 +173,12 @@ impl Of<'_> {
         let sum = |items: Vec<CostItem>| amount(add(total(&items), month));
         let Some(items) = at(rate.value)? else { return Ok(None) };
         let arithmetic = written(&[fixed, &items].concat(), currency);
-        let formula = format!("{} op/s x {} s; {arithmetic}", rate.value, plain(month_s));
+        let tried = kinds.iter().filter(|k| !k.is_part).fold(Decimal::ZERO, |sum, k| add(sum, k.requests));
+        let tried = match plain(tried.round_dp(4)) {
+            one if one == "1" => String::new(),
+            more => format!(", {more} attempts for each,"),
+        };
+        let formula = format!("{} op/s{tried} x {} s; {arithmetic}", rate.value, plain(month_s));
         Ok(Some(CostFigure {
             name: "month_at_rate".into(),
             workload: Some(w.label()),
@@ -197,46 +205,79 @@ impl Of<'_> {
     }
 }
 
-/// A kind's share of a line's ops, and the bytes of each.
+/// What comes with each op of a line that ends well, of one kind.
 struct KindShare {
     kind: OpKind,
-    share: Decimal,
+    /// Begun, however they end.
+    requests: Decimal,
+    /// Of those that end well.
+    bytes: Decimal,
     size: SizeDist,
-    bytes_each: Decimal,
+    /// Of an upload, which is the op.
+    is_part: bool,
 }
 
 impl KindShare {
     fn sent(&self, n: Decimal) -> Sent {
-        let ops = mul(n, self.share);
-        Sent { kind: self.kind, bytes: mul(ops, self.bytes_each), ops, size: self.size.clone() }
+        Sent {
+            kind: self.kind,
+            ops: mul(n, self.requests),
+            bytes: mul(n, self.bytes),
+            size: self.size.clone(),
+        }
     }
 }
 
-/// What the ops of a line are: of one kind, or of a mix as the lines of its kinds were measured.
+/// What the ops of a line are: of one kind, or of a mix as the lines of its kinds were measured; with the parts of uploads.
 fn kinds_of(w: &WorkloadSummary, all: &[WorkloadSummary]) -> Option<Vec<KindShare>> {
-    if let Some(kind) = OpKind::parse(&w.op) {
-        return Some(vec![kind_share(kind, w, Decimal::ONE)]);
-    }
-    let parts: Vec<(OpKind, &WorkloadSummary, Decimal)> = all
-        .iter()
-        .filter(|p| p.name == w.name && w.mix.contains_key(&p.op))
-        .filter_map(|p| Some((OpKind::parse(&p.op)?, p, decimal(p.ops_per_s?.value)?)))
-        .collect();
-    let sum = parts.iter().fold(Decimal::ZERO, |sum, (_, _, rate)| add(sum, *rate));
-    if parts.is_empty() || sum.is_zero() {
+    let one = OpKind::parse(&w.op);
+    let mut lines: Vec<(OpKind, &WorkloadSummary)> = match one {
+        Some(kind) => vec![(kind, w)],
+        None => {
+            let of_mix = all.iter().filter(|p| p.name == w.name && w.mix.contains_key(&p.op));
+            of_mix.filter_map(|p| Some((OpKind::parse(&p.op)?, p))).collect()
+        }
+    };
+    let rate = |p: &WorkloadSummary| p.ops_per_s.and_then(|r| decimal(r.value)).unwrap_or(Decimal::ZERO);
+    let sum = lines.iter().fold(Decimal::ZERO, |sum, (_, p)| add(sum, rate(p)));
+    if sum <= Decimal::ZERO {
         return None;
     }
-    Some(parts.into_iter().map(|(kind, p, rate)| kind_share(kind, p, div(rate, sum))).collect())
+    if lines.iter().any(|(kind, _)| *kind == OpKind::Multipart) {
+        let part = OpKind::UploadPart;
+        lines.extend(all.iter().filter(|p| p.name == w.name && p.op == part.name()).map(|p| (part, p)));
+    }
+    let of_line = |(kind, p): (OpKind, &WorkloadSummary)| {
+        let ok = div(rate(p), sum);
+        let is_part = kind == OpKind::UploadPart && one != Some(kind);
+        let size = law_of(p);
+        KindShare { kind, requests: attempts(p, ok, sum), bytes: mul(ok, bytes_each(p)), size, is_part }
+    };
+    Some(lines.into_iter().map(of_line).collect())
 }
 
-fn kind_share(kind: OpKind, w: &WorkloadSummary, share: Decimal) -> KindShare {
-    // The line's law of sizes is kept as the plan wrote it.
-    let size = match &w.size {
+/// `ok` that end well, and the refused and failed ones beside them; of rates that add up to `sum`.
+fn attempts(p: &WorkloadSummary, ok: Decimal, sum: Decimal) -> Decimal {
+    let counts = |name: &str| name != Outcome::Ok.name() && name != Outcome::Cancelled.name();
+    if !p.outcomes.iter().any(|(name, n)| *n > 0 && counts(name)) {
+        // The two rates may differ all the same: of repeats one is a mean of another sort.
+        return ok;
+    }
+    decimal(p.attempts_per_s).map_or(ok, |tried| div(tried, sum)).max(ok)
+}
+
+/// The line's law of sizes is kept as the plan wrote it.
+fn law_of(w: &WorkloadSummary) -> SizeDist {
+    match &w.size {
         _ if w.size_bytes == 0 => SizeDist::Fixed(Size(0)),
         serde_json::Value::String(_) => SizeDist::Fixed(Size(w.size_bytes)),
         law => serde_json::from_value(law.clone()).unwrap_or(SizeDist::Fixed(Size(w.size_bytes))),
-    };
+    }
+}
+
+/// Of an op that ends well.
+fn bytes_each(w: &WorkloadSummary) -> Decimal {
     let measured = w.ops_per_s.zip(w.bytes_per_s).filter(|(ops, _)| ops.value > 0.0);
     let each = measured.and_then(|(ops, bytes)| Some(div(decimal(bytes.value)?, decimal(ops.value)?)));
-    KindShare { kind, share, size, bytes_each: each.unwrap_or(w.size_bytes.into()) }
+    each.unwrap_or(w.size_bytes.into())
 }

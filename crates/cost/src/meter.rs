@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::OpKind;
-use plimsoll_model::cost::CostOptions;
+use plimsoll_model::cost::{CostOptions, PriceSubject};
 use plimsoll_model::plan::SizeDist;
 use rust_decimal::Decimal;
 
+use crate::bound::{allowance, most, removal};
 use crate::number::{add, plain};
 use crate::{Sent, fixed, total, used};
 
@@ -21,6 +22,8 @@ pub struct MoneyMeter {
     sent: BTreeMap<(OpKind, u64), Sent>,
     /// Objects that were written are removed, each with a request at most.
     removes: bool,
+    /// Objects that were put there to be read or deleted.
+    ready: BTreeMap<String, Sent>,
 }
 
 impl MoneyMeter {
@@ -28,7 +31,17 @@ impl MoneyMeter {
     /// it writes to a bucket.
     pub fn new(cost: &CostOptions, around: Decimal, removes: bool) -> Option<Self> {
         let budget = cost.budget.as_ref()?.amount.0;
-        Some(Self { cost: cost.clone(), budget, around, sent: BTreeMap::new(), removes })
+        let (sent, ready) = (BTreeMap::new(), BTreeMap::new());
+        Some(Self { cost: cost.clone(), budget, around, sent, removes, ready })
+    }
+
+    /// Objects were put there before a stage: of these `around` has a part, of a search that of its first step.
+    pub fn made_ready(&mut self, size: &SizeDist, objects: u64) {
+        let none = || Sent::new(OpKind::Put, Decimal::ZERO, most(size));
+        let entry = self.ready.entry(format!("{size:?}")).or_insert_with(none);
+        let more = Sent::new(OpKind::Put, objects.into(), most(size));
+        entry.ops = add(entry.ops, more.ops);
+        entry.bytes = add(entry.bytes, more.bytes);
     }
 
     /// More ops of a kind were sent. `law`: a number for the law of sizes, the same for the same.
@@ -66,7 +79,22 @@ impl MoneyMeter {
         let hours = fixed::hours(seconds);
         let machines: Vec<_> =
             subject.instances.iter().map(|i| fixed::instances(i, hours, &self.cost.currency)).collect();
-        add(add(total(&items), total(&machines)), self.around)
+        add(add(total(&items), total(&machines)), self.around.max(self.around_so_far(subject)))
+    }
+
+    /// What was made ready, its removal and the run's marks, as [`crate::bound`] counts them.
+    fn around_so_far(&self, subject: &PriceSubject) -> Decimal {
+        if self.ready.is_empty() {
+            return Decimal::ZERO;
+        }
+        let mut sent: Vec<Sent> = self.ready.values().cloned().collect();
+        let objects = sent.iter().fold(Decimal::ZERO, |sum, s| add(sum, s.ops));
+        if self.removes {
+            sent.extend(removal(objects));
+        }
+        let items = used(subject, &sent, false, &self.cost.currency).unwrap_or_default();
+        allowance(subject, &self.cost.currency)
+            .map_or(total(&items), |marks| add(total(&items), marks.amount))
     }
 
     /// Whether the budget is used up; then in words, with what was spent.

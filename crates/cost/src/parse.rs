@@ -25,6 +25,10 @@ pub fn parse(text: &str) -> Result<PriceFile, PricesError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use plimsoll_model::cost::PriceSubject;
+
     use super::*;
 
     const SOUND: &str = "version = 1\ncurrency = \"USD\"\nmonth = \"30d\"\n[subjects.a]\ndate = \"2018-07-01\"\nregion = \"r\"\nsource = \"s\"\n";
@@ -38,6 +42,33 @@ mod tests {
         let file = parse(include_str!("../../../prices/examples.toml")).unwrap();
         assert!(file.subjects.len() > 4);
         assert!(file.subjects.values().all(|s| !s.source.is_empty()));
+    }
+
+    /// Names of all keys of a table and of those in it.
+    fn keys_of(value: &serde_json::Value, keys: &mut BTreeSet<String>) {
+        match value {
+            serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+                keys.insert(key.clone());
+                keys_of(value, keys);
+            }),
+            serde_json::Value::Array(list) => list.iter().for_each(|value| keys_of(value, keys)),
+            _ => {}
+        }
+    }
+
+    /// The README promises it.
+    #[test]
+    fn the_examples_have_every_key() {
+        let examples: toml::Value = toml::from_str(include_str!("../../../prices/examples.toml")).unwrap();
+        let mut written = BTreeSet::new();
+        keys_of(&serde_json::to_value(examples).unwrap(), &mut written);
+        let schema = serde_json::to_value(schemars::schema_for!(PriceSubject)).unwrap();
+        let tables = schema["$defs"].as_object().unwrap().values().chain([&schema]);
+        let known: Vec<&String> =
+            tables.filter_map(|t| t["properties"].as_object()).flat_map(|t| t.keys()).collect();
+        assert!(known.len() > 20, "{known:?}");
+        let missing: Vec<_> = known.into_iter().filter(|key| !written.contains(*key)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]

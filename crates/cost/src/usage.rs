@@ -36,7 +36,7 @@ pub fn size_of(kind: OpKind, w: &Workload) -> SizeDist {
     match kind {
         OpKind::GetRange => object.and_then(|o| o.range).map_or_else(|| w.size.clone(), SizeDist::Fixed),
         OpKind::UploadPart => object.map_or_else(|| w.size.clone(), |o| SizeDist::Fixed(o.part_size)),
-        OpKind::Write => {
+        OpKind::Write | OpKind::Trim => {
             w.block.as_ref().and_then(|b| b.write_size.clone()).unwrap_or_else(|| w.size.clone())
         }
         _ => w.size.clone(),

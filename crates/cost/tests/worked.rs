@@ -80,6 +80,69 @@ fn the_worst_month_of_an_azure_standard_disk() {
 }
 
 #[test]
+fn a_month_at_a_rate_pays_for_what_was_refused_and_failed() {
+    // 23.6 puts a second end well of 47.2 that are tried. At a dollar for 1,000 requests:
+    //   47.2/s x 2,592,000 s = 122,342,400 requests / 1,000 = 122,342.4 USD; the 23.6 alone would be half of it.
+    // Of 1 KB at a dollar for 1 GB, of those that ended well: 23.6 x 2,592,000 x 1 KB = 61.1712 GB.
+    let c = prices(
+        "30d",
+        "ingress = { price = 1, per = \"1GB\" }\n[[subjects.a.requests]]\nclass = \"A\"\nops = [\"put\", \"get\"]\nprice = 1\nper = 1000\n",
+    );
+    let refused = |op, rate: Option<Estimate>, attempts_per_s, ok, not| WorkloadSummary {
+        attempts_per_s,
+        ops_per_s: rate,
+        bytes_per_s: rate.map(|r| r.scaled(1000.0)),
+        outcomes: [("ok".to_owned(), ok), ("throttled".to_owned(), not)].into(),
+        ..line(op, Estimate::exact(0.0), 1000)
+    };
+    let rate = Estimate { value: 23.6, low: 20.0, high: 25.0, n_eff: 9.0 };
+    let s = of_rate(&c, refused(OpKind::Put, Some(rate), 47.2, 2360, 2360));
+    let f = figure(&s, "month_at_rate");
+    assert_eq!(f.amount.value, 122_403.571_2);
+    // As many attempts for each that ends well: 2 x 20 and 2 x 25.
+    assert_eq!((f.amount.low, f.amount.high), (103_680.0 + 51.84, 129_600.0 + 64.8));
+    assert!(
+        f.formula.starts_with("23.6 op/s, 2 attempts for each, x 2592000 s; A: 122342400 requests"),
+        "{}",
+        f.formula
+    );
+    // Of a mix, a kind that was only ever refused is paid for as often as it was tried: 10 gets and 5 puts a second.
+    let kinds = [
+        refused(OpKind::Get, Some(Estimate::exact(10.0)), 10.0, 100, 0),
+        refused(OpKind::Put, None, 5.0, 0, 50),
+    ];
+    let whole = WorkloadSummary {
+        op: "total".into(),
+        mix: [("get".to_owned(), 2.0), ("put".to_owned(), 1.0)].into(),
+        ..refused(OpKind::Get, Some(Estimate::exact(10.0)), 15.0, 100, 50)
+    };
+    let all = [&kinds[..], &[whole]].concat();
+    let s = summary(&c, &RunSeen { workloads: &all, ..RunSeen::default() }).unwrap();
+    let f = s.figures.iter().find(|f| f.workload.as_deref().is_some_and(|w| !w.contains("get"))).unwrap();
+    assert_eq!(f.amount.value, 38_880.0, "{f:#?}");
+    // Cancelled ones ended with the run.
+    let mut cut = refused(OpKind::Put, Some(Estimate::exact(10.0)), 11.0, 100, 0);
+    cut.outcomes.insert("cancelled".into(), 10);
+    assert_eq!(figure(&of_rate(&c, cut), "month_at_rate").amount.value, 25_920.0 + 25.92);
+}
+
+#[test]
+fn the_month_of_an_upload_in_parts_has_its_parts() {
+    // One upload a second of 2 parts of 8 MB: 2 requests and 2 parts, 4 x 2,592,000 / 1,000 = 10,368 USD; 41,472 GB come in.
+    let c = prices(
+        "30d",
+        "ingress = { price = 1, per = \"1GB\" }\n[[subjects.a.requests]]\nclass = \"A\"\nops = [\"multipart\", \"upload-part\"]\nprice = 1\nper = 1000\n",
+    );
+    let all = [
+        line(OpKind::Multipart, Estimate::exact(1.0), 16_000_000),
+        line(OpKind::UploadPart, Estimate::exact(2.0), 8_000_000),
+    ];
+    let s = summary(&c, &RunSeen { workloads: &all, ..RunSeen::default() }).unwrap();
+    let f = s.figures.iter().find(|f| f.name == "month_at_rate" && f.formula.starts_with("1 op/s")).unwrap();
+    assert_eq!(f.amount.value, 10_368.0 + 41_472.0, "{f:#?}");
+}
+
+#[test]
 fn an_op_of_more_than_a_unit_is_several_transactions() {
     // 1 MiB is four units of 256 KiB, 257 KiB are two, 4 KiB are one.
     let c = examples("azure-standard-256");
@@ -264,6 +327,25 @@ fn a_meter_reaches_its_budget_with_the_request_that_does() {
     assert_eq!(m.overshoot(1.0), None);
     m.sent(OpKind::Put, 0, &size, 200, 0);
     assert_eq!(m.overshoot(1.0).unwrap(), "0.001 USD");
+}
+
+#[test]
+fn a_meter_counts_what_is_made_ready_again_and_again() {
+    // A dollar a request. 20 objects to delete and their removal, with 32 for marks, are set aside before: 20 + 20 + 1 + 32 = 73.
+    let mut c = prices(
+        "30d",
+        "[[subjects.a.requests]]\nclass = \"A\"\nops = [\"put\", \"delete\", \"list\"]\nprice = 1\nper = 1\n",
+    );
+    c.budget = Some("1000USD".parse().unwrap());
+    let size = SizeDist::Fixed(Size(1));
+    let spent = |removes, steps| {
+        let mut m = MoneyMeter::new(&c, dec("73"), removes).unwrap();
+        (0..steps).for_each(|_| m.made_ready(&size, 20));
+        m.spent(1.0)
+    };
+    assert_eq!((spent(true, 0), spent(true, 1)), (dec("73"), dec("73")));
+    // A search makes them ready before each of its steps: 60 puts, 60 deletes, a listing, and the marks.
+    assert_eq!((spent(true, 3), spent(false, 3)), (dec("153"), dec("92")));
 }
 
 /// Prices with all that depends on use.

@@ -62,7 +62,11 @@ fn the_record_is_what_the_agents_recorded_bit_for_bit_whatever_the_weather() {
 fn an_agent_too_many_has_nothing_to_do_and_does_not_disturb() {
     let fleet = FleetHere::new(Weather::default()).agent("a").agent("b").agent("c");
     let narrow = PLAN.replace("concurrency = 24", "concurrency = 2");
-    let finished = fleet.run(&narrow).finished();
+    let ran = fleet.run(&narrow);
+    let told: Vec<_> =
+        ran.messages().into_iter().filter(|t| t.contains("one agent is with nothing to do")).collect();
+    assert!(told.len() == 1 && told[0].ends_with(": c"), "{told:?}");
+    let finished = ran.finished();
     assert!(finished.summary.valid, "{:?}", finished.summary.findings);
     let slices = |name| support::stored(&finished.path, name).len();
     assert!(slices("a") > 50 && slices("b") > 50 && slices("c") == 0);

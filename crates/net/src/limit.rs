@@ -176,15 +176,15 @@ pub fn limits(lane: &NetLane, seen: &BesideLane<'_>) -> Vec<NetLimit> {
 
 /// Where neither hosts nor windows explain a rate: the path, if the data says so.
 fn path_or_nothing(lane: &NetLane, core: f64) -> NetLimit {
-    let grows = lane.idle.zip(lane.loaded).map(|(idle, loaded)| {
+    let waits = lane.idle.zip(lane.loaded).map(|(idle, loaded)| {
         format!(
-            "; the round trip of small messages grows from {} to {} us (median)",
+            "; the round trip of small messages is {} us without load, and {} us under it (median)",
             idle.p50_us, loaded.p50_us
         )
     });
     let lost =
         lane.retransmitted_share.map_or(String::new(), |s| format!("; {:.2} % were sent again", 100.0 * s));
-    let evidence = format!("{}{lost}", grows.unwrap_or_default());
+    let evidence = format!("{}{lost}", waits.unwrap_or_default());
     match lane.busy_share {
         Some(busy) if busy >= BUSY && core < CORE_FREE => {
             let lossy = lane.retransmitted_share.is_some_and(|s| s > LOSSY);

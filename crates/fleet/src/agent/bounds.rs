@@ -32,6 +32,12 @@ pub struct Bounds {
     pub network_only: bool,
 }
 
+/// What a person would allow: not the directory of ours that is still to be made, but the one that it is made in.
+fn allowable(path: &Path) -> &Path {
+    let made_in = path.parent().filter(|p| !path.exists() && p.is_dir() && p.parent().is_some());
+    made_in.unwrap_or(path)
+}
+
 impl Bounds {
     /// Refuses a plan that is outside, before anything of it is touched.
     pub fn check(&self, plan: &Plan) -> Result<(), AgentRefusal> {
@@ -100,7 +106,7 @@ impl Bounds {
         }
         Err(AgentRefusal::new(
             format!("it does not let files be made in {}", path.display()),
-            format!("Start it with --allow-dir {}", path.display()),
+            format!("Start it with --allow-dir {}", allowable(path).display()),
         ))
     }
 
@@ -178,6 +184,17 @@ mod tests {
 
     fn files(dir: &Path) -> Plan {
         plan(&format!("kind = \"files\"\ndirectory = \"{}\"\nfile_size = \"1MiB\"", dir.display()))
+    }
+
+    #[test]
+    fn the_directory_to_allow_is_one_that_a_person_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = dir.path().join("plimsoll-file");
+        let why = Bounds::default().dir(&ours).unwrap_err();
+        assert!(why.remedy.ends_with(&format!("--allow-dir {}", dir.path().display())), "{}", why.remedy);
+        let gone = dir.path().join("a/b");
+        assert!(Bounds::default().dir(&gone).unwrap_err().remedy.ends_with(&gone.display().to_string()));
+        assert_eq!(allowable(Path::new("/none-of-ours")), Path::new("/none-of-ours"));
     }
 
     #[test]

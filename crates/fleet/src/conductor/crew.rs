@@ -51,6 +51,8 @@ pub struct FleetCrew {
     findings: Vec<Finding>,
     /// There was load: who is lost from then on is lost to the others' stages, too.
     has_started: bool,
+    /// Agents of which it was told that they have nothing to do.
+    idle: BTreeSet<u32>,
 }
 
 impl FleetCrew {
@@ -71,6 +73,7 @@ impl FleetCrew {
             remarks,
             interrupt,
             has_started: false,
+            idle: BTreeSet::new(),
             findings: Vec::new(),
         }
     }
@@ -259,6 +262,27 @@ impl FleetCrew {
         }
     }
 
+    /// Whoever has no part in a load, though it is for all, stands idle without a word otherwise.
+    fn tell_idle(&mut self, stage: &Stage, workers: &[Enlisted]) {
+        if stage.workloads.iter().any(|w| w.machines.is_some()) {
+            return;
+        }
+        let at_work: BTreeSet<u32> = workers.iter().map(|w| w.id.agent).collect();
+        let mut inside = self.open.link.lock();
+        let there = (0u32..).zip(&inside.agents).filter(|(_, a)| a.lost.is_none());
+        let idle: Vec<u32> = there.map(|(n, _)| n).filter(|n| !at_work.contains(n)).collect();
+        let new: Vec<u32> = idle.into_iter().filter(|n| self.idle.insert(*n)).collect();
+        if !new.is_empty() {
+            let names: Vec<&str> = new.iter().map(|n| self.roll[*n as usize].name.as_str()).collect();
+            inside.unsaid.push(format!(
+                "{} with nothing to do: the load has fewer ops in flight than there are agents; give it more (--concurrency, --threads), or \
+                 take fewer agents (--agents): {}",
+                if new.len() == 1 { "one agent is".to_owned() } else { format!("{} agents are", new.len()) },
+                names.join(", ")
+            ));
+        }
+    }
+
     /// What comes of the stage is kept from now on.
     fn open_stage(&self, order: &StageOrder<'_>, at_ns: u64, workers: &[Enlisted]) {
         let mut inside = self.link().lock();
@@ -400,6 +424,7 @@ impl Crew for FleetCrew {
         // Who was lost until here was lost before there is load.
         self.link().await_holds(&self.interrupt)?;
         let at_ns = self.start_ns(order, earliest_ns);
+        self.tell_idle(order.stage, &workers);
         self.open_stage(order, at_ns, &workers);
         let jobs = ready.iter().map(|n| (*n, Assignment::Go { at_ns })).collect();
         let mut quiet = |_| {};

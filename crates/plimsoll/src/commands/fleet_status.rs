@@ -22,6 +22,8 @@ use crate::signals::{self, ProcessRole};
 
 /// How long agents may take to answer; those that are connected are waited for no longer than they need.
 const LISTEN: Duration = Duration::from_secs(3);
+/// And no shorter: they say that they are there twice a second.
+const ANSWER: Duration = Duration::from_secs(1);
 /// How long agents are waited for, where nothing was said.
 const FOR_AGENTS: Duration = Duration::from_secs(300);
 /// Of the table of agents, in columns.
@@ -66,7 +68,9 @@ fn wait_for(name: &str, wanted: usize, within: Duration) -> Result<Exit, Fault> 
     let mut told = None;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let here = roll_call(&bus, &subjects, left.min(LISTEN), &|all| free(all) >= wanted)?;
+        // Who was asked a moment ago has not answered yet: that is not to be nobody.
+        let listen = left.clamp(ANSWER, LISTEN);
+        let here = roll_call(&bus, &subjects, listen, &|all| free(all) >= wanted)?;
         if free(&here) >= wanted {
             output::tell(format_args!("plimsoll: {wanted} agents are there: {}", names(&here)));
             return Ok(Exit::Valid);
@@ -170,7 +174,7 @@ fn as_text(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
         "fleet {}: {here} of {} agents connected; {}; token {token}\n",
         fleet.name(),
         members.len(),
-        fleet.holder().map_or("not in use".to_owned(), |who| format!("in use by {who}")),
+        fleet.holder().map_or_else(|| unheld(members), |who| format!("in use by {who}")),
     );
     out.push_str(&fleet_detached::line(home));
     if let Some(guest) = &fleet.note.guest {
@@ -184,6 +188,32 @@ fn as_text(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
         out.push_str(&table(members));
     }
     out
+}
+
+/// Nobody holds the fleet; agents may work for one that has died.
+fn unheld(members: &[Member]) -> String {
+    let busy = members.iter().filter_map(|m| m.says.as_ref()).filter(|p| !p.is_free()).count();
+    if busy == 0 {
+        return "not in use".to_owned();
+    }
+    let who = if busy == 1 { "1 agent is".to_owned() } else { format!("{busy} agents are") };
+    format!(
+        "whoever used it is gone, and {who} still at work: each ends by itself once it has heard nothing for its --deadman"
+    )
+}
+
+/// A round trip as the broker has it, in Go's words (`45.966642ms`), in ours.
+fn round_trip(go: &str) -> String {
+    let unit = go.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let ns = match unit {
+        "ns" => 1.0,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return clean(go).into_owned(),
+    };
+    let number = go[..go.len() - unit.len()].parse::<f64>();
+    number.map_or_else(|_| clean(go).into_owned(), |n| format_latency_ns(n * ns))
 }
 
 fn table(members: &[Member]) -> String {
@@ -206,7 +236,7 @@ fn table(members: &[Member]) -> String {
         let (ip, rtt) = m.seen.client.as_ref().map(|c| (c.ip.clone(), c.rtt.clone())).unwrap_or_default();
         let mut row = vec![m.seen.name.clone(), m.state()];
         row.extend(m.says.as_ref().map_or_else(|| vec![String::new(); 8], |says| facts(says, m.clock)));
-        row.extend([ip, rtt]);
+        row.extend([ip, round_trip(&rtt)]);
         table.push(row);
     }
     table.without_empty_columns().plain(WIDTH)
@@ -255,6 +285,14 @@ fn ceiling(machine: &HostFacts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn round_trips_are_told_as_other_times_are() {
+        assert_eq!(round_trip("472\u{b5}s"), format_latency_ns(472e3));
+        assert_eq!(round_trip("45.966642ms"), format_latency_ns(45.966_642e6));
+        assert_eq!(round_trip("1m2.5s"), "1m2.5s");
+        assert_eq!(round_trip(""), "");
+    }
 
     #[test]
     fn a_machine_is_told_by_what_bounds_it() {

@@ -71,6 +71,9 @@ impl Session {
                 }
                 let fill = Fill { what: &p.what, workload: w, first: p.first, count: p.count };
                 self.crew.fill(&fill, events)?;
+                if let Some(spent) = &mut self.spent {
+                    spent.made_ready(&w.size, p.count);
+                }
                 if let Some((prefix, manifest)) = p.manifest
                     && let Some(claim) = self.claims.get(&name)
                 {
