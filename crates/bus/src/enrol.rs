@@ -23,6 +23,8 @@ pub const NONCE_BYTES: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A question without an answer is asked again.
 const AGAIN: Duration = Duration::from_secs(5);
+/// And one whose answer was to come again: so often. (The keeper waits for its broker for some seconds each time.)
+const COME_AGAIN: u32 = 4;
 
 /// "Let this key in, under this name."
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +52,9 @@ pub struct Answer {
     pub nonce: String,
     /// Why not; none where the key is let in.
     pub refused: Option<String>,
+    /// It is not for good: the broker was too busy, or could not read its configuration just then. (An older keeper never says so.)
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 impl Question {
@@ -182,7 +187,7 @@ fn ask(
 ) -> Result<(), BusError> {
     let newcomer = newcomer(&token.secret)?;
     let until = Instant::now() + PATIENCE;
-    let mut tried = 0;
+    let (mut tried, mut sent_away) = (0, 0);
     // An answer to any of them counts: one that comes late is as good.
     let mut nonces = Vec::new();
     loop {
@@ -191,13 +196,24 @@ fn ask(
         let asked = NatsBus::connect(broker, &newcomer, &format!("newcomer {name}"))
             .and_then(|door| ask_once(&door, token, subjects, identity, name, &mut nonces));
         match asked {
+            // A thousand at once, and the broker did not take all of them in time.
+            Ok(Some(_)) if sent_away < COME_AGAIN && Instant::now() < until => sent_away += 1,
+            Ok(Some(why)) => return Err(refused(token, name, &why)),
+            Ok(None) => return Ok(()),
             // A keeper or a broker with a crowd at its door is slow; one that was never there does not come.
             Err(BusError::Busy | BusError::Closed) if Instant::now() < until => {}
             Err(BusError::Unreachable { .. }) if tried > 1 && Instant::now() < until => {}
             Err(BusError::Busy | BusError::Closed) => return Err(no_keeper(token)),
-            outcome => return outcome,
+            Err(e) => return Err(e),
         }
     }
+}
+
+fn refused(token: &Token, name: &str, why: &str) -> BusError {
+    BusError::refused(
+        format!("fleet {} does not take {name} in: {why}", token.fleet),
+        "Change that, and join again",
+    )
 }
 
 fn no_keeper(token: &Token) -> BusError {
@@ -207,7 +223,7 @@ fn no_keeper(token: &Token) -> BusError {
     )
 }
 
-/// Asks, and waits for the answer for a while; [`BusError::Busy`]: none came.
+/// Asks, and waits for the answer for a while; [`BusError::Busy`]: none came. Gives why it is to be asked again, if it is.
 fn ask_once(
     door: &NatsBus,
     token: &Token,
@@ -215,19 +231,18 @@ fn ask_once(
     identity: &Identity,
     name: &str,
     nonces: &mut Vec<String>,
-) -> Result<(), BusError> {
+) -> Result<Option<String>, BusError> {
     let answers = door.subscribe(&subjects.enrolled(&identity.public()))?;
     let question = Question::new(&token.fleet, &token.secret, identity, name)?;
     // Plain texts and a number: nothing in them can fail.
     let text = serde_json::to_vec(&question).expect("a question is plain data");
     door.publish(&subjects.enrol(), &text)?;
     nonces.push(question.nonce);
-    match heard(&answers, nonces).ok_or(BusError::Busy)?.refused {
-        None => Ok(()),
-        Some(why) => Err(BusError::refused(
-            format!("fleet {} does not take {name} in: {why}", token.fleet),
-            "Change that, and join again",
-        )),
+    let answer = heard(&answers, nonces).ok_or(BusError::Busy)?;
+    match answer.refused {
+        None => Ok(None),
+        Some(why) if answer.again => Ok(Some(why)),
+        Some(why) => Err(refused(token, name, &why)),
     }
 }
 

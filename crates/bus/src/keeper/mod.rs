@@ -52,6 +52,8 @@ const TOGETHER: Duration = Duration::from_millis(300);
 const MOST_TOGETHER: usize = 4_096;
 /// How long agents may take to hear that the fleet is over.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Of whoever the broker did not read into its configuration.
+const NOT_TAKEN: &str = "the fleet's broker does not take it in: join again";
 /// How long the broker may take to read its configuration.
 const RELOAD: Duration = Duration::from_secs(6);
 /// A broker that dies more often in a row than this stays dead.
@@ -315,20 +317,25 @@ impl Keeper {
         let questions: Vec<Question> = questions.filter(|q| is_user_key(&q.key)).collect();
         let before = self.roster.agents.clone();
         let own = self.own_keys()?;
+        let mut again = false;
         let mut outcomes: Vec<_> = questions.iter().map(|q| self.admit(q, &own)).collect();
         if self.roster.agents != before {
             if !self.reload()? {
                 // Nobody new is in; and a broker that is started again finds what holds.
                 self.roster.agents = before;
                 self.write_config()?;
-                let refused = || Err("the fleet's broker does not take it in: join again".to_owned());
+                again = true;
+                let refused = || Err(NOT_TAKEN.to_owned());
                 outcomes.iter_mut().filter(|o| o.is_ok()).for_each(|o| *o = refused());
             }
             self.home.write_json("roster.json", &self.roster)?;
         }
         let Some(own) = &self.own else { return Ok(()) };
         for (question, outcome) in questions.iter().zip(outcomes) {
-            let answer = Answer { version: VERSION, nonce: question.nonce.clone(), refused: outcome.err() };
+            let nonce = question.nonce.clone();
+            let refused = outcome.err();
+            let again = again && refused.as_deref() == Some(NOT_TAKEN);
+            let answer = Answer { version: VERSION, nonce, refused, again };
             // Plain texts: nothing in them can fail.
             let text = serde_json::to_vec(&answer).expect("an answer is plain data");
             // Who does not hear it asks again.
