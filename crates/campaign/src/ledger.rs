@@ -22,6 +22,8 @@ const LEDGER: &str = "ledger.jsonl";
 const COPY: &str = "campaign.toml";
 const LOCK: &str = "lock";
 const HOOKS: &str = "hooks.log";
+const SHOWN: &str = "shown";
+const HOOK_NOTE: &str = "hook.json";
 
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,7 +89,8 @@ pub enum LedgerEntry {
         /// RFC 3339.
         at: String,
     },
-    /// A command of a subject's was run.
+    /// A command before a subject's cells was run, or all of those after them were. The first of a subject, which took nothing, is from before any
+    /// of them began.
     Hook {
         /// Whose.
         subject: String,
@@ -218,6 +221,11 @@ impl CampaignDir {
         self.path.join(HOOKS)
     }
 
+    /// The command of a subject that runs now, or that outlived whoever began it.
+    pub fn hook_note(&self) -> PathBuf {
+        self.path.join(HOOK_NOTE)
+    }
+
     /// All entries. Lines that a kill tore are passed over.
     pub fn read(&self) -> Result<Vec<LedgerEntry>, LedgerError> {
         let path = self.path.join(LEDGER);
@@ -232,6 +240,19 @@ impl CampaignDir {
     /// The text of the file as it was taken last.
     pub fn copy(&self) -> Option<String> {
         fs::read_to_string(self.path.join(COPY)).ok()
+    }
+
+    /// Of the commands and devices that were shown last, a hash.
+    pub(crate) fn shown(&self) -> Option<String> {
+        fs::read_to_string(self.path.join(SHOWN)).ok()
+    }
+
+    /// These were shown.
+    pub(crate) fn keep_shown(&self, hash: &str) -> Result<(), LedgerError> {
+        let path = self.path.join(SHOWN);
+        let mut options = own(&path);
+        let write = options.truncate(true).open(&path).and_then(|mut f| f.write_all(hash.as_bytes()));
+        write.map_err(|problem| LedgerError::Io { path, problem })
     }
 
     /// Takes the campaign for this process: refused where another has it. Makes the directory.

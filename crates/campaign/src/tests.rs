@@ -149,6 +149,7 @@ impl CampaignCarrier for Sim {
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
         let mut o = self.0.borrow_mut();
         o.log.push(format!("{} {}", subject.name, when.name()));
+        o.step_kills();
         let is_failing = o.failing.iter().any(|f| f == command);
         (1.0, is_failing.then(|| "failed".to_owned()))
     }
@@ -324,6 +325,35 @@ fn a_command_that_leaves_something_in_the_way_ends_the_session() {
     assert!(!outside.borrow().begun.keys().any(|k| k.starts_with("b/")));
     outside.borrow_mut().failing.clear();
     assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
+}
+
+/// Killed in any of the commands: what comes after the subject is due, and all of it.
+#[test]
+fn what_comes_after_a_subject_is_due_wherever_a_kill_comes() {
+    let text =
+        text("as-written", "{ at_least = 1 }", "").replace("[\"off a\"]", "[\"off a\", \"off a too\"]");
+    let f = CampaignFile::from_toml(&text).unwrap();
+    let cells = expand(&f).unwrap();
+    let mut killed_in = [0; 3];
+    for n in 0.. {
+        let outside = Rc::new(RefCell::new(Outside { kill_in: Some(n), ..Outside::default() }));
+        if session(&f, &outside).0.is_ok() {
+            break;
+        }
+        let o = outside.borrow();
+        let hooks = o.log.iter().filter(|l| l.starts_with("a ")).count();
+        if hooks == 0 || o.log.iter().any(|l| l.starts_with("b/")) {
+            continue;
+        }
+        killed_in[hooks - 1] += 1;
+        let whole = String::from_utf8_lossy(&o.ledger).into_owned();
+        let known = entries(&whole).unwrap();
+        let is_closed = known.iter().any(|e| matches!(e, LedgerEntry::Hook { when: HookTime::After, .. }));
+        let state = CampaignState::of(&f, &cells, &known);
+        assert_eq!(state.open_subject.is_some(), !is_closed, "step {n}: {:?}", o.log);
+        assert!(!is_closed || hooks == 3, "step {n}: {:?}", o.log);
+    }
+    assert!(killed_in.iter().all(|n| *n > 0), "{killed_in:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_campaign::ledger::{now, text_hash};
 use plimsoll_campaign::{
-    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookOf,
-    HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
+    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
+    HookOf, HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
 use plimsoll_model::text::clean;
@@ -33,6 +33,7 @@ pub struct Carrier {
     hash: String,
     is_edit_told: bool,
     hooks_log: PathBuf,
+    hook_note: PathBuf,
     hook_limits: Vec<(String, Duration)>,
     out: OutputArgs,
     root: PathBuf,
@@ -47,6 +48,7 @@ impl Carrier {
             hash: text_hash(text),
             is_edit_told: false,
             hooks_log: c.dir.hooks_log(),
+            hook_note: c.dir.hook_note(),
             hook_limits: c.file.subjects.iter().map(|s| (s.name.clone(), s.hook_limit.0)).collect(),
             root: runs_dir::root(out.runs_dir.as_deref()),
             out,
@@ -242,8 +244,8 @@ impl CampaignCarrier for Carrier {
         let began = Instant::now();
         // What comes after a subject is done even where somebody wants an end: once asked for, only its limit ends it.
         let is_before = when == HookTime::Before;
-        let done =
-            run_hook(command, of, limit, &self.hooks_log, || is_before && signals::was_asked_to_stop());
+        let files = HookFiles { log: &self.hooks_log, note: &self.hook_note };
+        let done = run_hook(command, of, limit, files, || is_before && signals::was_asked_to_stop());
         (began.elapsed().as_secs_f64(), done.err().map(|p| clean(&p).into_owned()))
     }
 
