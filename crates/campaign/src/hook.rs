@@ -1,7 +1,7 @@
 //! Runs a command of a subject's: in a process group of its own, with a time limit, and ended with all that it started. Before it begins a
 //! note of it is on the disk, by which a later session finds it where whoever began it is killed.
 
-use std::fs::{self, File, OpenOptions};
+use fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -200,7 +200,7 @@ mod tests {
 
     fn is_gone(pid: u32) -> bool {
         // Where nobody reaps it, an orphan stays as a zombie.
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let command = format!("sleep 1000 & echo $! > {}; wait", pid.display());
         let problem = run(&command, Duration::from_millis(500), false).unwrap_err();
         assert!(problem.contains("took longer than 0.5 s"), "{problem}");
-        let pid: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let pid: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
         wait_for(|| is_gone(pid));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let command = "head -c 40000000 /dev/zero | tr '\\0' x; echo the end; exit 3";
         let problem = run_in(dir.path(), command, Duration::from_secs(300), false).unwrap_err();
         assert!(problem.ends_with("the end") && problem.len() < 3000, "{}", problem.len());
-        let len = std::fs::metadata(dir.path().join("hooks.log")).unwrap().len();
+        let len = fs::metadata(dir.path().join("hooks.log")).unwrap().len();
         assert!(len > MOST_SAID && len < MOST_SAID + 8000, "{len}");
     }
 
@@ -248,8 +248,8 @@ mod tests {
         let log = dir.path().join("hooks.log");
         File::create(&log).unwrap().set_len(MOST_LOG + 1).unwrap();
         assert_eq!(run_in(dir.path(), "echo hi", Duration::from_secs(60), false), Ok(()));
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "# s before: echo hi\nhi\n");
-        assert_eq!(std::fs::metadata(dir.path().join("hooks.log.old")).unwrap().len(), MOST_LOG + 1);
+        assert_eq!(fs::read_to_string(&log).unwrap(), "# s before: echo hi\nhi\n");
+        assert_eq!(fs::metadata(dir.path().join("hooks.log.old")).unwrap().len(), MOST_LOG + 1);
     }
 
     /// Its conductor is gone, and it still runs: found by its note, and ended with all that it started before anything runs beside it.
@@ -262,13 +262,13 @@ mod tests {
         // Stands for the conductor that is no more: it only reaps what the test ends.
         let conductor = std::thread::spawn(move || run_in(&at, &went, Duration::from_secs(600), false));
         wait_for(|| pid.exists());
-        let started: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-        let text = std::fs::read_to_string(&note).unwrap();
+        let started: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let text = fs::read_to_string(&note).unwrap();
 
         // Of another campaign, of another start of the machine, or with its number given again: not touched.
         let is_left_alone = |text: String| {
             let other = dir.path().join("other.json");
-            std::fs::write(&other, text).unwrap();
+            fs::write(&other, text).unwrap();
             assert_eq!(end_left_hook(&other, "c"), Ok(None));
             assert!(!other.exists() && !is_gone(started));
         };
@@ -282,9 +282,9 @@ mod tests {
         is_left_alone(with("boot_id", "another".into()));
         is_left_alone(with("campaign", "d".into()));
         is_left_alone("{".into());
-        std::fs::write(&note, &text).unwrap();
+        fs::write(&note, &text).unwrap();
         assert_eq!(end_left_hook(&note, "d"), Ok(None), "its environment says whose it is");
-        std::fs::write(&note, &text).unwrap();
+        fs::write(&note, &text).unwrap();
 
         let said = end_left_hook(&note, "c").unwrap().unwrap();
         assert!(said.contains("subject 's'") && said.contains("was ended"), "{said}");

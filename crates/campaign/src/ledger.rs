@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -330,6 +331,9 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         match serde_json::from_str::<LedgerEntry>(line) {
             Ok(entry) => {
+                if let Some(run) = run_of(&entry).filter(|run| !is_run_name(run)) {
+                    return Err((i + 1, format!("'{}' names no run", clean(run))));
+                }
                 let is_taken_up = matches!(entry, LedgerEntry::Opened { .. } | LedgerEntry::Begun { .. });
                 if let Some(torn) = torn.take().filter(|_| !is_taken_up) {
                     return Err(torn);
@@ -347,6 +351,22 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
         Some(LedgerEntry::Begun { .. }) | None => Ok(out),
         Some(_) => Err((1, "it does not begin as a ledger does".into())),
     }
+}
+
+/// The directory that an entry names: of a run that is looked at, cleaned up or shown by it.
+fn run_of(entry: &LedgerEntry) -> Option<&str> {
+    match entry {
+        LedgerEntry::Under(under) => Some(&under.run),
+        LedgerEntry::Dropped { run, .. } => Some(run),
+        // What ended without a name has no directory.
+        LedgerEntry::Done { run, .. } => Some(run.run.as_str()).filter(|run| !run.is_empty()),
+        _ => None,
+    }
+}
+
+/// A directory right among the runs, and no other: of what names of runs are made of.
+fn is_run_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// The wall clock, RFC 3339.

@@ -212,6 +212,15 @@ impl CampaignCarrier for Carrier {
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
         let path = self.root.join(&under.run);
         let Ok(dir) = RunDir::open(&path) else { return LeftRun::Cut("it had not begun".into()) };
+        // A name is no proof: nothing of another run counts here, or is cleaned up.
+        match dir.plan() {
+            Ok(plan) if under.is_of(&plan.labels, &self.name) => {}
+            Ok(_) => {
+                return LeftRun::Cut("the run of that name is of something else, and was not touched".into());
+            }
+            // Killed before its plan was written it had made nothing.
+            Err(_) => return LeftRun::Cut("it has no plan that can be read, and was not touched".into()),
+        }
         let is_done = dir.sealed().ok().flatten().is_some_and(|s| s.end == "done");
         if is_done
             && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
