@@ -1,7 +1,7 @@
 //! Runs a command of a subject's: in a process group of its own, with a time limit, and ended with all that it started. Before it begins a
 //! note of it is on the disk, by which a later session finds it where whoever began it is killed.
 
-use fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
