@@ -115,6 +115,9 @@ def test_commands_are_shown_first_and_end_with_all_that_they_started(plimsoll, r
     assert done(runs) == {"a//put 4KiB": 1, "a//put 1MiB": 1}
     wait_until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), 30, "the end of what it started")
     file.write_text(file.read_text().replace("sleep 1000 &", "sleep 0 &"))
+    # Whoever allows everything in advance has not seen this one.
+    unseen = plimsoll("campaign", "resume", file, "-q", "--allow-hooks", "--accept-changes")
+    assert unseen.code == 2 and "b, before, at most 1s: sleep 0 &" in unseen.err and "same command again" in unseen.err, unseen.err
     edited = plimsoll("campaign", "resume", file, "--allow-hooks")
     assert edited.code == 2 and "subject 'b'.before" in edited.err, edited.err
     plimsoll("campaign", "resume", file, "--allow-hooks", "--accept-changes", check=True)

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::check::{CampaignError, wrong};
 use crate::file::{CampaignFile, CampaignLoad, Subject};
+use crate::ledger::UnderWay;
 
 /// Labels that a campaign gives its runs, beside those of the file.
 pub const OWN_LABELS: [&str; 5] = ["campaign", "subject", "workload", "instance", "repeat"];
@@ -67,12 +68,23 @@ pub struct FileCell {
 
 /// All cells, in the order of the file: subjects, their instances, then workloads.
 pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
-    let many = count(file);
+    let (many, bytes) = count(file);
     if many > MOST_CELLS {
         return Err(wrong(
             "workload",
             format!("{many} cells are more than {MOST_CELLS}"),
             "Split the campaign.",
+        ));
+    }
+    if bytes > MOST_BYTES {
+        return Err(wrong(
+            "the campaign",
+            format!(
+                "labels, options, targets, commands, mixes and sizes, once for each of {many} cells, come to {} MiB, more than {} MiB",
+                bytes >> 20,
+                MOST_BYTES >> 20
+            ),
+            "Shorten what is long, or split the campaign.",
         ));
     }
     let mut out = Vec::new();
@@ -95,20 +107,43 @@ pub fn expand(file: &CampaignFile) -> Result<Vec<CampaignCell>, CampaignError> {
 /// More cells than this are a mistake in the file, not a matrix.
 const MOST_CELLS: usize = 10_000;
 
-/// Cells, before any is made.
-fn count(file: &CampaignFile) -> usize {
-    let of = |s: &Subject, w: &CampaignLoad| {
-        s.instances
-            .len()
-            .max(1)
-            .saturating_mul(w.sizes.len().max(1))
-            .saturating_mul(w.concurrency.len().max(1))
-    };
-    let all = file
-        .subjects
+/// What the file says of a cell, over all cells: a file that is small and has something long in all of them comes to more memory than
+/// there is.
+const MOST_BYTES: usize = 128 << 20;
+
+/// Cells, and about how many bytes of the file they repeat, before any is made.
+fn count(file: &CampaignFile) -> (usize, usize) {
+    let common = text_len(&(&file.labels, &file.options));
+    let loads: Vec<(&CampaignLoad, usize, usize)> = file
+        .workloads
         .iter()
-        .flat_map(|s| file.workloads.iter().filter(|w| is_for(w, s)).map(move |w| of(s, w)));
-    all.fold(0, usize::saturating_add)
+        .map(|w| {
+            // Each cell has one of its sizes, and one of its concurrencies.
+            let rest = CampaignLoad { sizes: Vec::new(), concurrency: Vec::new(), ..w.clone() };
+            (w, text_len(&rest), text_len(&w.sizes))
+        })
+        .collect();
+    let (mut cells, mut bytes) = (0usize, 0usize);
+    for s in &file.subjects {
+        let own = common + text_len(&(&s.name, &s.labels, &s.before, &s.after));
+        let instances = s.instances.len().max(1);
+        let targets: usize = text_len(&s.target) + s.instances.iter().map(text_len).sum::<usize>();
+        for (w, rest, sizes) in loads.iter().filter(|(w, ..)| is_for(w, s)) {
+            let depths = w.concurrency.len().max(1);
+            let each = depths.saturating_mul(w.sizes.len().max(1));
+            let of_cells = each.saturating_mul(own + rest).saturating_add(depths.saturating_mul(*sizes));
+            cells = cells.saturating_add(instances.saturating_mul(each));
+            bytes = bytes
+                .saturating_add(instances.saturating_mul(of_cells))
+                .saturating_add(each.saturating_mul(targets));
+        }
+    }
+    (cells, bytes)
+}
+
+/// About what it takes, as the file has it.
+fn text_len(what: &impl serde::Serialize) -> usize {
+    serde_json::to_string(what).map_or(usize::MAX >> 8, |text| text.len())
 }
 
 fn is_for(load: &CampaignLoad, subject: &Subject) -> bool {
@@ -276,6 +311,22 @@ fn line_name(load: &CampaignLoad) -> String {
     match &ops[..] {
         [one] => one.name().to_owned(),
         _ => "mixed".to_owned(),
+    }
+}
+
+impl UnderWay {
+    /// Whether labels of a run are those of this run of this campaign: a directory of its name may be anybody's.
+    pub fn is_of(&self, labels: &BTreeMap<String, String>, campaign: &str) -> bool {
+        let repeat = (u64::from(self.repeat) + 1).to_string();
+        // No part of a key has a slash in it.
+        let parts: Vec<&str> = self.cell.split('/').collect();
+        let [subject, instance, workload] = parts[..] else { return false };
+        // What has no instance has no label for it from the campaign.
+        let own = [campaign, subject, workload, instance, &repeat];
+        OWN_LABELS
+            .iter()
+            .zip(own)
+            .all(|(name, value)| value.is_empty() || labels.get(*name).is_some_and(|own| own == value))
     }
 }
 

@@ -14,6 +14,11 @@ pub const FILL_IN: &str = "FILL-IN";
 /// More runs of a cell than this are a mistake, too.
 const MOST_REPEATS: u32 = 1_000;
 
+/// A longer file is none that somebody wrote.
+const MOST_TEXT: usize = 4 << 20;
+/// Of subjects, of workloads, of instances of one subject.
+const MOST_NAMES: usize = 2_000;
+
 /// Why a campaign file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
@@ -37,6 +42,9 @@ pub(crate) fn wrong(
 impl CampaignFile {
     /// Parses and checks, the plans of all cells included.
     pub fn from_toml(text: &str) -> Result<Self, CampaignError> {
+        if text.len() > MOST_TEXT {
+            return Err(wrong("the campaign", "its file is longer than 4 MiB", "Split the campaign."));
+        }
         // Before anything else: a place to be filled in breaks rules that whoever has not come to it yet cannot know.
         filled_in(text)?;
         let file: Self = toml::from_str(text).map_err(|e| {
@@ -68,6 +76,13 @@ impl CampaignFile {
                 "name",
                 format!("'{}' cannot name a directory", self.name),
                 "Use letters, digits, - and _ (100 at most): the ledger's directory has this name.",
+            ));
+        }
+        if self.options.trace.is_some() {
+            return Err(wrong(
+                "options.trace",
+                "one file of requests is no place for every run of a campaign: every run after the first would find it there",
+                "Leave it out. To trace one cell, write it into a copy of the plan.toml in the directory of its run, and `plimsoll run` that.",
             ));
         }
         self.check_repeats()?;
@@ -164,6 +179,9 @@ fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), 
                 "there are two of this name",
                 "Names tell them apart: choose another for one of them.",
             ));
+        }
+        if seen.len() > MOST_NAMES {
+            return Err(wrong(what, format!("there are more than {MOST_NAMES}"), "Split the campaign."));
         }
     }
     if seen.is_empty() {

@@ -234,25 +234,31 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         }
         self.on = Some(name.clone());
         let subject = self.subject(&name);
-        if subject.before.is_empty() && !subject.after.is_empty() {
-            // What comes after it is due, also after a kill.
-            let at = self.carrier.now();
-            self.note(LedgerEntry::Hook {
-                subject: name.clone(),
-                when: HookTime::Before,
-                took_s: 0.0,
-                problem: None,
-                at,
-            })?;
+        if !subject.before.is_empty() || !subject.after.is_empty() {
+            // Before the first of them begins: killed in it, what comes after the subject is due all the same.
+            self.note_hook(&name, HookTime::Before, 0.0, None)?;
         }
         for command in &subject.before {
-            if let Some(problem) = self.hook(subject, HookTime::Before, command)? {
+            let (took_s, problem) = self.hook(subject, HookTime::Before, command);
+            self.note_hook(&name, HookTime::Before, took_s, problem.clone())?;
+            if let Some(problem) = problem {
                 self.on = None;
                 avoided.subjects.insert(name.clone(), format!("its command '{command}' {problem}"));
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    fn note_hook(
+        &mut self,
+        subject: &str,
+        when: HookTime,
+        took_s: f64,
+        problem: Option<String>,
+    ) -> Result<(), LedgerError> {
+        let (subject, at) = (subject.to_owned(), self.carrier.now());
+        self.note(LedgerEntry::Hook { subject, when, took_s, problem, at })
     }
 
     fn subject(&self, name: &str) -> &'a Subject {
@@ -265,38 +271,35 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         self.on = None;
         let Some(open) = self.state.open_subject.clone() else { return Ok(None) };
         let Some(subject) = self.file.subjects.iter().find(|s| s.name == open) else { return Ok(None) };
+        let (mut all_s, mut failed) = (0.0, None);
         for command in &subject.after {
-            if let Some(problem) = self.hook(subject, HookTime::After, command)? {
-                self.is_stuck = true;
-                return Ok(Some(format!(
-                    "subject '{open}': its command '{command}' {problem}. What is left of it may be in the way of other subjects: put it \
-                     right, then go on with `plimsoll campaign resume`"
-                )));
+            let (took_s, problem) = self.hook(subject, HookTime::After, command);
+            all_s += took_s;
+            if let Some(problem) = problem {
+                failed = Some((command, problem));
+                break;
             }
         }
-        Ok(None)
+        if !subject.after.is_empty() {
+            // One entry for all of them: until the last has ended, all are due.
+            self.note_hook(&open, HookTime::After, all_s, failed.as_ref().map(|(_, p)| p.clone()))?;
+        }
+        self.is_stuck |= failed.is_some();
+        Ok(failed.map(|(command, problem)| {
+            format!(
+                "subject '{open}': its command '{command}' {problem}. What is left of it may be in the way of other subjects: put it \
+                 right, then go on with `plimsoll campaign resume`"
+            )
+        }))
     }
 
-    fn hook(
-        &mut self,
-        subject: &Subject,
-        when: HookTime,
-        command: &str,
-    ) -> Result<Option<String>, LedgerError> {
+    fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
         self.carrier.tell(&CampaignTold::Hook(subject, when, command));
         let (took_s, problem) = self.carrier.hook(subject, when, command);
         if let Some(problem) = &problem {
             self.carrier.tell(&CampaignTold::Failed(&subject.name, &format!("'{command}' {problem}")));
         }
-        let at = self.carrier.now();
-        self.note(LedgerEntry::Hook {
-            subject: subject.name.clone(),
-            when,
-            took_s,
-            problem: problem.clone(),
-            at,
-        })?;
-        Ok(problem)
+        (took_s, problem)
     }
 
     /// One run of a cell, recorded before it begins and when it has ended.

@@ -1,7 +1,8 @@
-//! Runs a command of a subject's: in a process group of its own, with a time limit, and ended with all that it started.
+//! Runs a command of a subject's: in a process group of its own, with a time limit, and ended with all that it started. Before it begins a
+//! note of it is on the disk, by which a later session finds it where whoever began it is killed.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -10,11 +11,26 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Asked to end, a group has this long before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+use crate::left_hook::{GRACE, HookNote, LOOK_EVERY};
+
+/// Waits for a line before it becomes the command: where whoever began it is killed before the note is on the disk, it reads an end
+/// instead, and nothing is run.
+const WAITS: &str = "read -r go || exit 125; exec sh -c \"$1\" </dev/null";
 /// Of what a command that failed said, the last so many bytes are shown.
 const SHOWN: u64 = 2000;
+/// Of what one command says so much is kept, and the last that it said.
+const MOST_SAID: u64 = 16 << 20;
+/// A log that is longer is put aside when the next command begins, in place of the one before.
+const MOST_LOG: u64 = 64 << 20;
+
+/// Where a command's traces are.
+#[derive(Debug, Clone, Copy)]
+pub struct HookFiles<'a> {
+    /// What commands said; this one's comes to its end.
+    pub log: &'a Path,
+    /// The note of the command that runs. Gone when it has ended.
+    pub note: &'a Path,
+}
 
 /// What a command is told, beside the environment of this process.
 #[derive(Debug, Clone, Copy)]
@@ -27,42 +43,60 @@ pub struct HookOf<'a> {
     pub when: &'a str,
 }
 
-/// Runs `sh -c command`; what it says goes to the end of `log`. Gives why it does not count as done: it failed, it took longer than
-/// `limit`, or `is_ended` says that somebody wants an end. In the last two cases its whole process group is ended.
+/// Runs `sh -c command`. Gives why it does not count as done: it failed, it took longer than `limit`, or `is_ended` says that somebody
+/// wants an end. In the last two cases its whole process group is ended.
 pub fn run_hook(
     command: &str,
     of: HookOf<'_>,
     limit: Duration,
-    log: &Path,
+    files: HookFiles<'_>,
     is_ended: impl Fn() -> bool,
 ) -> Result<(), String> {
     let cannot = |e: io::Error| format!("could not be started: {e}");
-    let mut options = OpenOptions::new();
-    let mut said = options.create(true).append(true).read(true).mode(0o600).open(log).map_err(cannot)?;
-    writeln!(said, "# {} {}: {command}", of.subject, of.when).map_err(cannot)?;
-    let from = said.metadata().map_err(cannot)?.len();
+    let mut said = HookLog::open(files.log).map_err(cannot)?;
+    said.begin(&format!("# {} {}: {command}", of.subject, of.when)).map_err(cannot)?;
     let mut child = Command::new("sh")
-        .args(["-c", command])
+        .args(["-c", WAITS, "sh", command])
         .env("PLIMSOLL_CAMPAIGN", of.campaign)
         .env("PLIMSOLL_SUBJECT", of.subject)
         .env("PLIMSOLL_HOOK", of.when)
-        .stdin(Stdio::null())
-        .stdout(said.try_clone().map_err(cannot)?)
-        .stderr(said.try_clone().map_err(cannot)?)
+        .stdin(Stdio::piped())
+        .stdout(said.file.try_clone().map_err(cannot)?)
+        .stderr(said.file.try_clone().map_err(cannot)?)
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
-    let problem = watch(&mut child, limit, is_ended)?;
+    let noted = HookNote::of(of.campaign, of.subject, command, child.id()).write(files.note);
+    let go = child.stdin.take();
+    if let Err(e) = noted {
+        // It reads an end, and runs nothing.
+        drop(go);
+        let _ = child.wait();
+        return Err(cannot(e));
+    }
+    // One that does not take it has ended, which is seen below.
+    let _ = go.map(|mut go| go.write_all(b"go\n"));
+    let problem = watch(&mut child, limit, &mut said, is_ended)?;
+    let _ = fs::remove_file(files.note);
     let Some(problem) = problem else { return Ok(()) };
-    let tail = tail(log, from);
-    Err(if tail.is_empty() { problem } else { format!("{problem}; it said: {tail}") })
+    let tail = said.tail().unwrap_or_default();
+    let tail = String::from_utf8_lossy(&tail);
+    Err(if tail.trim().is_empty() { problem } else { format!("{problem}; it said: {}", tail.trim()) })
 }
 
 /// Waits for it. Why it does not count as done, where it does not.
-fn watch(child: &mut Child, limit: Duration, is_ended: impl Fn() -> bool) -> Result<Option<String>, String> {
+fn watch(
+    child: &mut Child,
+    limit: Duration,
+    said: &mut HookLog,
+    is_ended: impl Fn() -> bool,
+) -> Result<Option<String>, String> {
     let began = Instant::now();
     loop {
-        match child.try_wait().map_err(|e| format!("cannot be waited for: {e}"))? {
+        let status = child.try_wait().map_err(|e| format!("cannot be waited for: {e}"))?;
+        // After the last look at it, so that all that it said is there.
+        said.shorten();
+        match status {
             Some(status) if status.success() => return Ok(None),
             Some(status) => {
                 return Ok(Some(match (status.code(), status.signal()) {
@@ -73,6 +107,7 @@ fn watch(child: &mut Child, limit: Duration, is_ended: impl Fn() -> bool) -> Res
             }
             None if began.elapsed() >= limit => {
                 end_group(child);
+                said.shorten();
                 return Ok(Some(format!("took longer than {} s, and was ended", limit.as_secs_f64())));
             }
             None if is_ended() => {
@@ -81,6 +116,52 @@ fn watch(child: &mut Child, limit: Duration, is_ended: impl Fn() -> bool) -> Res
             }
             None => std::thread::sleep(LOOK_EVERY),
         }
+    }
+}
+
+/// What commands said. They write into the file itself, not through this process: what one leaves running on purpose keeps its output when
+/// this process ends.
+struct HookLog {
+    file: File,
+    /// Where this command's begins.
+    from: u64,
+}
+
+impl HookLog {
+    fn open(path: &Path) -> io::Result<Self> {
+        if fs::metadata(path).is_ok_and(|m| m.len() > MOST_LOG) {
+            fs::rename(path, path.with_extension("log.old"))?;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).read(true).mode(0o600).open(path)?;
+        Ok(Self { file, from: 0 })
+    }
+
+    fn begin(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.file, "{line}")?;
+        self.from = self.file.metadata()?.len();
+        Ok(())
+    }
+
+    /// What is beyond the bound goes, but for the last of it. Who writes at the end of a file goes on at its new end.
+    fn shorten(&mut self) {
+        let cut = self.from + MOST_SAID;
+        let is_long = self.file.metadata().is_ok_and(|m| m.len() > cut + 2 * SHOWN);
+        if is_long && let Ok(last) = self.tail() {
+            // A log that cannot be shortened is no reason to end a campaign.
+            let _ = self.file.set_len(cut);
+            let _ = self.file.write_all(b"\n# more than 16 MiB; the last of it:\n");
+            let _ = self.file.write_all(&last);
+        }
+    }
+
+    /// The last that this command said.
+    fn tail(&mut self) -> io::Result<Vec<u8>> {
+        let len = self.file.metadata()?.len();
+        self.file.seek(SeekFrom::Start(self.from.max(len.saturating_sub(SHOWN))))?;
+        let mut out = Vec::new();
+        (&mut self.file).take(SHOWN).read_to_end(&mut out)?;
+        Ok(out)
     }
 }
 
@@ -100,21 +181,35 @@ fn end_group(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn tail(log: &Path, from: u64) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let from = from.max((text.len() as u64).saturating_sub(SHOWN)) as usize;
-    String::from_utf8_lossy(text.get(from..).unwrap_or_default()).trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::left_hook::end_left_hook;
 
     const OF: HookOf<'_> = HookOf { campaign: "c", subject: "s", when: "before" };
 
     fn run(command: &str, limit: Duration, is_ended: bool) -> Result<(), String> {
         let dir = tempfile::tempdir().unwrap();
-        run_hook(command, OF, limit, &dir.path().join("log"), || is_ended)
+        run_in(dir.path(), command, limit, is_ended)
+    }
+
+    fn run_in(dir: &Path, command: &str, limit: Duration, is_ended: bool) -> Result<(), String> {
+        let (log, note) = (dir.join("hooks.log"), dir.join("hook.json"));
+        run_hook(command, OF, limit, HookFiles { log: &log, note: &note }, || is_ended)
+    }
+
+    fn is_gone(pid: u32) -> bool {
+        // Where nobody reaps it, an orphan stays as a zombie.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    }
+
+    fn wait_for(what: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !what() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        assert!(what());
     }
 
     #[test]
@@ -132,17 +227,84 @@ mod tests {
         let command = format!("sleep 1000 & echo $! > {}; wait", pid.display());
         let problem = run(&command, Duration::from_millis(500), false).unwrap_err();
         assert!(problem.contains("took longer than 0.5 s"), "{problem}");
-        let pid: i32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-        let gone = || {
-            // Where nobody reaps it, an orphan stays as a zombie.
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            stat.is_empty() || stat.contains(") Z ")
+        let pid: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        wait_for(|| is_gone(pid));
+    }
+
+    /// 40 MB of output, and the log keeps 16 MiB with the last of it; what is shown is the last.
+    #[test]
+    fn of_what_is_said_a_bounded_part_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let command = "head -c 40000000 /dev/zero | tr '\\0' x; echo the end; exit 3";
+        let problem = run_in(dir.path(), command, Duration::from_secs(300), false).unwrap_err();
+        assert!(problem.ends_with("the end") && problem.len() < 3000, "{}", problem.len());
+        let len = fs::metadata(dir.path().join("hooks.log")).unwrap().len();
+        assert!(len > MOST_SAID && len < MOST_SAID + 8000, "{len}");
+    }
+
+    #[test]
+    fn a_long_log_is_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("hooks.log");
+        File::create(&log).unwrap().set_len(MOST_LOG + 1).unwrap();
+        assert_eq!(run_in(dir.path(), "echo hi", Duration::from_secs(60), false), Ok(()));
+        assert_eq!(fs::read_to_string(&log).unwrap(), "# s before: echo hi\nhi\n");
+        assert_eq!(fs::metadata(dir.path().join("hooks.log.old")).unwrap().len(), MOST_LOG + 1);
+    }
+
+    /// Its conductor is gone, and it still runs: found by its note, and ended with all that it started before anything runs beside it.
+    #[test]
+    fn what_outlived_its_conductor_is_found_and_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let (note, pid) = (dir.path().join("hook.json"), dir.path().join("pid"));
+        let command = format!("sleep 1000 & echo $! > {}.new; mv {0}.new {0}; wait", pid.display());
+        let (at, went) = (dir.path().to_owned(), command.clone());
+        // Stands for the conductor that is no more: it only reaps what the test ends.
+        let conductor = std::thread::spawn(move || run_in(&at, &went, Duration::from_secs(600), false));
+        wait_for(|| pid.exists());
+        let started: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let text = fs::read_to_string(&note).unwrap();
+
+        // Of another campaign, of another start of the machine, or with its number given again: not touched.
+        let is_left_alone = |text: String| {
+            let other = dir.path().join("other.json");
+            fs::write(&other, text).unwrap();
+            assert_eq!(end_left_hook(&other, "c"), Ok(None));
+            assert!(!other.exists() && !is_gone(started));
         };
-        let began = Instant::now();
-        while !gone() && began.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(LOOK_EVERY);
-        }
-        assert!(gone());
+        let v: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let with = |key: &str, value: serde_json::Value| {
+            let mut v = v.clone();
+            v[key] = value;
+            v.to_string()
+        };
+        is_left_alone(with("start_ticks", (v["start_ticks"].as_u64().unwrap() + 1).into()));
+        is_left_alone(with("boot_id", "another".into()));
+        is_left_alone(with("campaign", "d".into()));
+        is_left_alone("{".into());
+        fs::write(&note, &text).unwrap();
+        assert_eq!(end_left_hook(&note, "d"), Ok(None), "its environment says whose it is");
+        fs::write(&note, &text).unwrap();
+
+        let said = end_left_hook(&note, "c").unwrap().unwrap();
+        assert!(said.contains("subject 's'") && said.contains("was ended"), "{said}");
+        wait_for(|| is_gone(started));
+        assert!(!note.exists());
+        assert!(conductor.join().unwrap().unwrap_err().contains("ended by signal"));
+        assert_eq!(end_left_hook(&note, "c"), Ok(None));
+    }
+
+    /// Killed between its start and its note, the command must never begin.
+    #[test]
+    fn what_is_not_noted_is_not_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("mark");
+        let (log, note) = (dir.path().join("hooks.log"), dir.path().join("gone/hook.json"));
+        let files = HookFiles { log: &log, note: &note };
+        let problem =
+            run_hook(&format!("touch {}", mark.display()), OF, Duration::from_secs(60), files, || false);
+        assert!(problem.unwrap_err().contains("could not be started"));
+        assert!(!mark.exists());
     }
 
     #[test]

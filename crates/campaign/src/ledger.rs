@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -22,6 +23,8 @@ const LEDGER: &str = "ledger.jsonl";
 const COPY: &str = "campaign.toml";
 const LOCK: &str = "lock";
 const HOOKS: &str = "hooks.log";
+const SHOWN: &str = "shown";
+const HOOK_NOTE: &str = "hook.json";
 
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,7 +90,8 @@ pub enum LedgerEntry {
         /// RFC 3339.
         at: String,
     },
-    /// A command of a subject's was run.
+    /// A command before a subject's cells was run, or all of those after them were. The first of a subject, which took nothing, is from before any
+    /// of them began.
     Hook {
         /// Whose.
         subject: String,
@@ -218,6 +222,11 @@ impl CampaignDir {
         self.path.join(HOOKS)
     }
 
+    /// The command of a subject that runs now, or that outlived whoever began it.
+    pub fn hook_note(&self) -> PathBuf {
+        self.path.join(HOOK_NOTE)
+    }
+
     /// All entries. Lines that a kill tore are passed over.
     pub fn read(&self) -> Result<Vec<LedgerEntry>, LedgerError> {
         let path = self.path.join(LEDGER);
@@ -232,6 +241,19 @@ impl CampaignDir {
     /// The text of the file as it was taken last.
     pub fn copy(&self) -> Option<String> {
         fs::read_to_string(self.path.join(COPY)).ok()
+    }
+
+    /// Of the commands and devices that were shown last, a hash.
+    pub(crate) fn shown(&self) -> Option<String> {
+        fs::read_to_string(self.path.join(SHOWN)).ok()
+    }
+
+    /// These were shown.
+    pub(crate) fn keep_shown(&self, hash: &str) -> Result<(), LedgerError> {
+        let path = self.path.join(SHOWN);
+        let mut options = own(&path);
+        let write = options.truncate(true).open(&path).and_then(|mut f| f.write_all(hash.as_bytes()));
+        write.map_err(|problem| LedgerError::Io { path, problem })
     }
 
     /// Takes the campaign for this process: refused where another has it. Makes the directory.
@@ -309,6 +331,9 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         match serde_json::from_str::<LedgerEntry>(line) {
             Ok(entry) => {
+                if let Some(run) = run_of(&entry).filter(|run| !is_run_name(run)) {
+                    return Err((i + 1, format!("'{}' names no run", clean(run))));
+                }
                 let is_taken_up = matches!(entry, LedgerEntry::Opened { .. } | LedgerEntry::Begun { .. });
                 if let Some(torn) = torn.take().filter(|_| !is_taken_up) {
                     return Err(torn);
@@ -326,6 +351,22 @@ pub fn entries(text: &str) -> Result<Vec<LedgerEntry>, (usize, String)> {
         Some(LedgerEntry::Begun { .. }) | None => Ok(out),
         Some(_) => Err((1, "it does not begin as a ledger does".into())),
     }
+}
+
+/// The directory that an entry names: of a run that is looked at, cleaned up or shown by it.
+fn run_of(entry: &LedgerEntry) -> Option<&str> {
+    match entry {
+        LedgerEntry::Under(under) => Some(&under.run),
+        LedgerEntry::Dropped { run, .. } => Some(run),
+        // What ended without a name has no directory.
+        LedgerEntry::Done { run, .. } => Some(run.run.as_str()).filter(|run| !run.is_empty()),
+        _ => None,
+    }
+}
+
+/// A directory right among the runs, and no other: of what names of runs are made of.
+fn is_run_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// The wall clock, RFC 3339.

@@ -16,6 +16,7 @@ mod file;
 pub mod forecast;
 mod hook;
 pub mod ledger;
+mod left_hook;
 pub mod order;
 mod read;
 mod result;
@@ -23,6 +24,7 @@ mod spread;
 mod state;
 pub mod stop;
 mod template;
+mod unseen;
 
 #[cfg(test)]
 mod result_tests;
@@ -38,11 +40,13 @@ pub use file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
     Promised, Repeats, SpeedtestOfLoad, Subject, SubjectInstance,
 };
-pub use hook::{HookOf, run_hook};
+pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+pub use left_hook::end_left_hook;
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use result::{
     CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result,
 };
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};
+pub use unseen::{note_shown, unseen_dangers};

@@ -149,6 +149,9 @@ impl CampaignCarrier for Sim {
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>) {
         let mut o = self.0.borrow_mut();
         o.log.push(format!("{} {}", subject.name, when.name()));
+        if o.step_kills() {
+            return (0.0, Some("killed".into()));
+        }
         let is_failing = o.failing.iter().any(|f| f == command);
         (1.0, is_failing.then(|| "failed".to_owned()))
     }
@@ -326,6 +329,35 @@ fn a_command_that_leaves_something_in_the_way_ends_the_session() {
     assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
 }
 
+/// Killed in any of the commands: what comes after the subject is due, and all of it.
+#[test]
+fn what_comes_after_a_subject_is_due_wherever_a_kill_comes() {
+    let text =
+        text("as-written", "{ at_least = 1 }", "").replace("[\"off a\"]", "[\"off a\", \"off a too\"]");
+    let f = CampaignFile::from_toml(&text).unwrap();
+    let cells = expand(&f).unwrap();
+    let mut killed_in = [0; 3];
+    for n in 0.. {
+        let outside = Rc::new(RefCell::new(Outside { kill_in: Some(n), ..Outside::default() }));
+        if session(&f, &outside).0.is_ok() {
+            break;
+        }
+        let o = outside.borrow();
+        let hooks = o.log.iter().filter(|l| l.starts_with("a ")).count();
+        if hooks == 0 || o.log.iter().any(|l| l.starts_with("b/")) {
+            continue;
+        }
+        killed_in[hooks - 1] += 1;
+        let whole = String::from_utf8_lossy(&o.ledger).into_owned();
+        let known = entries(&whole).unwrap();
+        let is_closed = known.iter().any(|e| matches!(e, LedgerEntry::Hook { when: HookTime::After, .. }));
+        let state = CampaignState::of(&f, &cells, &known);
+        assert_eq!(state.open_subject.is_some(), !is_closed, "step {n}: {:?}", o.log);
+        assert!(!is_closed || hooks == 3, "step {n}: {:?}", o.log);
+    }
+    assert!(killed_in.iter().all(|n| *n > 0), "{killed_in:?}");
+}
+
 #[test]
 fn no_run_is_begun_that_goes_beyond_the_budget() {
     let f =
@@ -442,6 +474,12 @@ fn mistakes_are_told_with_place_and_remedy() {
         ),
         ("on a", "FILL-IN", "line 9", "FILL-IN still stands here"),
         (
+            "order = \"random\"",
+            "options = { trace = \"/tmp/x\" }",
+            "options.trace",
+            "every run after the first",
+        ),
+        (
             "sizes = [\"4KiB\", \"1MiB\"]",
             "sizes = [\"4KiB\", \"4096\"]",
             "workload 'put'",
@@ -492,6 +530,78 @@ fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{ended}")).unwrap_err().0, 3);
     assert!(entries(&begun.replace("ledger/1", "ledger/9")).unwrap_err().1.contains("not a format"));
     assert!(entries(&ended).is_err());
+}
+
+/// A ledger may be anybody's: what it names is made, or cleaned up, beside the runs and nowhere else.
+#[test]
+fn a_run_outside_the_directory_of_runs_is_damage() {
+    let begun =
+        LedgerEntry::Begun { format: LEDGER_FORMAT.into(), name: "t".into(), fresh: 1, at: String::new() };
+    let line = |e: &LedgerEntry| serde_json::to_string(e).unwrap() + "\n";
+    let read = |run: &str| {
+        let under = UnderWay {
+            cell: "a//put".into(),
+            hash: String::new(),
+            repeat: 0,
+            run: run.into(),
+            at: String::new(),
+        };
+        entries(&(line(&begun) + &line(&LedgerEntry::Under(under))))
+    };
+    assert_eq!(read("20261123-120000-0a1b").unwrap().len(), 2);
+    for run in ["../other/20261123-120000-0a1b", "/tmp/20261123-120000-0a1b", "", ".", "..", "a b", "x\n"] {
+        let (at, problem) = read(run).unwrap_err();
+        assert!(at == 2 && problem.contains("names no run"), "{run}: {problem}");
+    }
+}
+
+/// A directory that has the name of a run under way is this campaign's only if its plan says so.
+#[test]
+fn a_run_is_known_by_the_labels_of_its_plan() {
+    let f = file("random", "{ at_least = 2 }");
+    let cell = &expand(&f).unwrap()[0];
+    let under = UnderWay {
+        cell: cell.key.clone(),
+        hash: cell.hash.clone(),
+        repeat: 1,
+        run: "20261123-120000-0a1b".into(),
+        at: String::new(),
+    };
+    let labels = cell.plan(1, 0).unwrap().labels;
+    assert!(under.is_of(&labels, "t"));
+    assert!(!under.is_of(&labels, "u") && !under.is_of(&BTreeMap::new(), "t"));
+    assert!(!under.is_of(&cell.plan(0, 0).unwrap().labels, "t"), "another repeat");
+    for other in &expand(&f).unwrap()[1..] {
+        assert!(!under.is_of(&other.plan(1, 0).unwrap().labels, "t"), "{}", other.key);
+    }
+    assert!(!UnderWay { cell: "nonsense".into(), ..under }.is_of(&labels, "t"));
+}
+
+/// What is small in the file and large once for each cell is refused before any cell is made.
+#[test]
+fn what_every_cell_would_repeat_is_bounded() {
+    let depths: Vec<String> = (1..=4900).map(|n| n.to_string()).collect();
+    let sound = text("random", "{ at_least = 2 }", "").replacen(
+        "mix = { get = 1 }",
+        &format!("mix = {{ get = 1 }}\nconcurrency = [{}]", depths.join(", ")),
+        1,
+    );
+    assert_eq!(expand(&CampaignFile::from_toml(&sound).unwrap()).unwrap().len(), 2 * 4902);
+    let large = "x".repeat(100_000);
+    for more in
+        [format!("labels = {{ note = \"{large}\" }}"), format!("options = {{ mark_at = [\"{large}\"] }}")]
+    {
+        let e = CampaignFile::from_toml(&sound.replacen("order = \"random\"", &more, 1)).unwrap_err();
+        assert!(e.problem.contains("for each of") && !e.remedy.is_empty(), "{e}");
+    }
+    let e = CampaignFile::from_toml(&sound.replacen("\"on a\"", &format!("\"{large}\""), 1)).unwrap_err();
+    assert!(e.problem.contains("for each of"), "{e}");
+    let e = CampaignFile::from_toml(&format!("{sound}# {}", large.repeat(42))).unwrap_err();
+    assert!(e.problem.contains("longer than 4 MiB"), "{e}");
+    let many: String =
+        (0..3000).map(|n| format!("[[workload]]\nname = \"w{n}\"\nmix = {{ put = 1 }}\n")).collect();
+    let e = CampaignFile::from_toml(&format!("{sound}{many}")).unwrap_err();
+    assert!(e.problem.contains("more than"), "{e}");
 }
 
 /// Templates say what is to be filled in, and hold when it is.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_campaign::ledger::{now, text_hash};
 use plimsoll_campaign::{
-    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookOf,
-    HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
+    CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
+    HookOf, HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
 use plimsoll_model::text::clean;
@@ -33,6 +33,7 @@ pub struct Carrier {
     hash: String,
     is_edit_told: bool,
     hooks_log: PathBuf,
+    hook_note: PathBuf,
     hook_limits: Vec<(String, Duration)>,
     out: OutputArgs,
     root: PathBuf,
@@ -47,6 +48,7 @@ impl Carrier {
             hash: text_hash(text),
             is_edit_told: false,
             hooks_log: c.dir.hooks_log(),
+            hook_note: c.dir.hook_note(),
             hook_limits: c.file.subjects.iter().map(|s| (s.name.clone(), s.hook_limit.0)).collect(),
             root: runs_dir::root(out.runs_dir.as_deref()),
             out,
@@ -210,6 +212,15 @@ impl CampaignCarrier for Carrier {
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
         let path = self.root.join(&under.run);
         let Ok(dir) = RunDir::open(&path) else { return LeftRun::Cut("it had not begun".into()) };
+        // A name is no proof: nothing of another run counts here, or is cleaned up.
+        match dir.plan() {
+            Ok(plan) if under.is_of(&plan.labels, &self.name) => {}
+            Ok(_) => {
+                return LeftRun::Cut("the run of that name is of something else, and was not touched".into());
+            }
+            // Killed before its plan was written it had made nothing.
+            Err(_) => return LeftRun::Cut("it has no plan that can be read, and was not touched".into()),
+        }
         let is_done = dir.sealed().ok().flatten().is_some_and(|s| s.end == "done");
         if is_done
             && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
@@ -242,8 +253,8 @@ impl CampaignCarrier for Carrier {
         let began = Instant::now();
         // What comes after a subject is done even where somebody wants an end: once asked for, only its limit ends it.
         let is_before = when == HookTime::Before;
-        let done =
-            run_hook(command, of, limit, &self.hooks_log, || is_before && signals::was_asked_to_stop());
+        let files = HookFiles { log: &self.hooks_log, note: &self.hook_note };
+        let done = run_hook(command, of, limit, files, || is_before && signals::was_asked_to_stop());
         (began.elapsed().as_secs_f64(), done.err().map(|p| clean(&p).into_owned()))
     }
 

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use plimsoll_campaign::ledger::{LEDGER_FORMAT, file_entry, now, text_hash};
 use plimsoll_campaign::{
     CampaignEnd, CampaignError, CampaignFile, CampaignLedger, CampaignResult, CampaignSession, CampaignState,
-    Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, forecast,
-    read_campaign, template,
+    Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, end_left_hook,
+    forecast, note_shown, read_campaign, template, unseen_dangers,
 };
 use plimsoll_model::text::clean;
 
@@ -120,17 +120,42 @@ fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
         return Err(Fault::input(format!("campaign '{}' was not begun here", c.file.name), remedy));
     }
     let changes = changes(&c, &text);
-    if !changes.is_empty() && !a.accept_changes {
+    let unseen = unseen_dangers(&c.dir, &c.entries, &c.file);
+    if !changes.is_empty() {
         let lines = changes.lines().join("\n    ");
-        return Err(Fault::input(
-            format!("the file is not as it was when the campaign was begun:\n    {}", clean_lines(&lines)),
-            "Put it back; or go on with --accept-changes: cells that are as they were keep their runs, the others are measured again.",
-        ));
+        let what =
+            format!("the file is not as it was when the campaign was begun:\n    {}", clean_lines(&lines));
+        if !a.accept_changes {
+            show_unseen(&c, &unseen)?;
+            return Err(Fault::input(
+                what,
+                "Put it back; or go on with --accept-changes: cells that are as they were keep their runs, the others are measured again.",
+            ));
+        }
+        // However quiet it is to be: what is taken otherwise than before is said.
+        output::tell(format_args!("plimsoll: {what}"));
     }
     tell_plan(&c, false, &a.with)?;
     allowed(&c.file, &a.with)?;
+    if !unseen.is_empty() {
+        show_unseen(&c, &unseen)?;
+        return Err(Fault::input(
+            "the file's commands, or devices whose data would be destroyed, are not those that were allowed before (shown above)",
+            "Look at them; if they are what you want, give the same command again.",
+        ));
+    }
     possible(&c)?;
     begin(&c, &text, &a.file, &a.with, true)
+}
+
+/// What --allow-hooks was not said of is shown before it is run or destroyed, and by the next command it is known to have been.
+fn show_unseen(c: &Campaigned, unseen: &[String]) -> Result<(), Fault> {
+    if unseen.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = unseen.iter().map(|d| format!("    {}\n", clean(d))).collect();
+    output::tell_whole(&format!("plimsoll: taken only with --allow-hooks:\n{}", lines.concat()));
+    Ok(note_shown(&c.dir, unseen)?)
 }
 
 /// Line ends are ours.
@@ -239,6 +264,15 @@ fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: 
     let entries = c.dir.read()?;
     if !is_resumed && !entries.is_empty() {
         return Err(already(c, path));
+    }
+    let left = end_left_hook(&c.dir.hook_note(), &c.file.name).map_err(|e| {
+        Fault::input(
+            clean(&e),
+            "End it, then give the same command again: two of them would run side by side.",
+        )
+    })?;
+    if let Some(said) = left {
+        output::tell(format_args!("plimsoll: {}", clean(&said)));
     }
     // One that is not up is told before anything is begun.
     fleet_use::fleet()?;

@@ -1,5 +1,6 @@
 //! `plimsoll run PLAN.toml`: a plan from a file, or the rest of a sweep that was killed.
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -60,9 +61,9 @@ impl RunCommand {
 /// The text of a file, or of standard input for `-`.
 pub fn read_text(path: &std::path::Path, what: &str) -> Result<String, Fault> {
     let read = if path.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin())
+        read_bounded(std::io::stdin())
     } else {
-        std::fs::read_to_string(path)
+        std::fs::File::open(path).and_then(read_bounded)
     };
     read.map_err(|e| {
         Fault::input(
@@ -70,4 +71,29 @@ pub fn read_text(path: &std::path::Path, what: &str) -> Result<String, Fault> {
             "Check the path and its permissions.",
         )
     })
+}
+
+/// A device, or a pipe without an end, is no file of ours.
+const MOST_TEXT: u64 = 16 << 20;
+
+fn read_bounded(from: impl Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    let length = from.take(MOST_TEXT + 1).read_to_string(&mut text)?;
+    if length as u64 > MOST_TEXT {
+        return Err(std::io::Error::other(format!("it is longer than {} MiB", MOST_TEXT >> 20)));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_refused_and_not_read_to_it() {
+        assert_eq!(read_bounded(&b"version = 1"[..]).unwrap(), "version = 1");
+        assert!(read_bounded(std::io::repeat(b'#')).unwrap_err().to_string().contains("longer than 16 MiB"));
+        let fault = read_text(std::path::Path::new("/dev/zero"), "the campaign").unwrap_err();
+        assert!(fault.to_string().contains("longer than 16 MiB"));
+    }
 }

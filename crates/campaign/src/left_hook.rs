@@ -1,0 +1,126 @@
+//! A command of a subject's that outlived whoever began it: known by a note that was on the disk before the command began.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// Asked to end, a group has this long before it is killed.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A command that was begun. Numbers are given again, and the note may be anybody's: start and boot tell one process from all others, and
+/// its environment says whose command it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HookNote {
+    /// Of the campaign.
+    campaign: String,
+    /// Of the subject.
+    subject: String,
+    /// For people.
+    command: String,
+    /// Its number, and its group's.
+    pid: u32,
+    /// When it began, in the kernel's ticks since the machine did.
+    start_ticks: u64,
+    /// The machine's own start.
+    boot_id: String,
+}
+
+impl HookNote {
+    /// Of a process that was just begun.
+    pub(crate) fn of(campaign: &str, subject: &str, command: &str, pid: u32) -> Self {
+        Self {
+            campaign: campaign.to_owned(),
+            subject: subject.to_owned(),
+            command: command.to_owned(),
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            boot_id: boot_id(),
+        }
+    }
+
+    /// Writes it, whole, onto the disk.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let new = path.with_extension("new");
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(self).expect("plain data is always JSON"))?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn group(&self) -> Option<Pid> {
+        i32::try_from(self.pid).ok().filter(|n| *n > 1).and_then(Pid::from_raw)
+    }
+
+    /// Whether it is still there, and a command of this campaign's.
+    fn lives(&self, campaign: &str) -> bool {
+        let said = format!("PLIMSOLL_CAMPAIGN={campaign}");
+        self.campaign == campaign
+            && self.boot_id == boot_id()
+            && start_ticks(self.pid) == Some(self.start_ticks)
+            && fs::read(format!("/proc/{}/environ", self.pid))
+                .is_ok_and(|all| all.split(|b| *b == 0).any(|v| v == said.as_bytes()))
+    }
+}
+
+/// Ends the command that a killed session of this campaign left behind, with all that it started, before anybody runs one beside it.
+/// Gives what was done, in words; `None`: there is none, or it has ended by itself. An error: it is still there.
+pub fn end_left_hook(note: &Path, campaign: &str) -> Result<Option<String>, String> {
+    let Ok(text) = fs::read(note) else { return Ok(None) };
+    // One that cannot be read is of no command: it is whole before its command begins.
+    let left = serde_json::from_slice::<HookNote>(&text).ok().filter(|n| n.lives(campaign));
+    let said = match left.as_ref().and_then(|n| Some((n, n.group()?))) {
+        None => None,
+        Some((n, group)) => {
+            end_group(group, || n.lives(campaign));
+            let what = format!("subject '{}': its command '{}' (process {})", n.subject, n.command, n.pid);
+            if n.lives(campaign) {
+                return Err(format!("{what} of a session that was killed still runs, and cannot be ended"));
+            }
+            Some(format!("{what} still ran from a session that was killed, and was ended"))
+        }
+    };
+    let _ = fs::remove_file(note);
+    Ok(said)
+}
+
+/// A group whose leader nobody here waits for: asked first, then killed. It is killed only while its leader is known to be there, or while
+/// some of it have been there all along: as long as one is left, the group's number is not given again.
+fn end_group(group: Pid, is_led: impl Fn() -> bool) {
+    if !is_led() || kill_process_group(group, Signal::TERM).is_err() {
+        return;
+    }
+    let began = Instant::now();
+    while began.elapsed() < GRACE {
+        if test_kill_process_group(group).is_err() {
+            return;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    let began = Instant::now();
+    while is_led() && began.elapsed() < GRACE {
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// `None`: gone, or waited for by nobody.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold spaces and parentheses itself.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let is_dead = fields.first() == Some(&"Z");
+    if is_dead { None } else { fields.get(19)?.parse().ok() }
+}

@@ -1,0 +1,70 @@
+//! Commands and devices of an edited file: whoever allowed those of the file as it was taken has not seen these.
+
+use crate::file::CampaignFile;
+use crate::ledger::{CampaignDir, LedgerEntry, LedgerError, text_hash};
+
+/// What the file would have run or destroyed, where that is not what it was when it was taken last and was not shown since: a line each,
+/// as [`CampaignFile::dangers`] has them. Empty: nothing that is new to whoever allows it. Of a campaign that was not begun all is new.
+pub fn unseen_dangers(dir: &CampaignDir, entries: &[LedgerEntry], file: &CampaignFile) -> Vec<String> {
+    let now = file.dangers();
+    let taken = entries.iter().rev().find_map(|e| match e {
+        LedgerEntry::File { hash, .. } => Some(hash),
+        _ => None,
+    });
+    // A copy that is not the text that was taken says nothing of what was seen.
+    let copy = dir.copy().filter(|copy| taken.is_some_and(|hash| text_hash(copy) == *hash));
+    let seen = copy.and_then(|copy| CampaignFile::from_toml(&copy).ok()).map(|old| old.dangers());
+    if seen.as_ref() == Some(&now) || dir.shown().is_some_and(|shown| shown == hash(&now)) {
+        return Vec::new();
+    }
+    now
+}
+
+/// They were shown to whoever goes on with it.
+pub fn note_shown(dir: &CampaignDir, dangers: &[String]) -> Result<(), LedgerError> {
+    dir.keep_shown(&hash(dangers))
+}
+
+fn hash(dangers: &[String]) -> String {
+    text_hash(&serde_json::to_string(dangers).expect("texts are always JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells::expand;
+    use crate::ledger::{file_entry, now};
+
+    fn text(before: &str) -> String {
+        format!(
+            "version = 1\nname = \"t\"\n[[subject]]\nname = \"a\"\nbefore = [\"{before}\"]\ntarget = {{ kind = \"null\" }}\n\
+             [[workload]]\nname = \"put\"\nmix = {{ put = 1 }}\n"
+        )
+    }
+
+    #[test]
+    fn a_command_that_was_edited_is_new_until_it_was_shown() {
+        let runs = tempfile::tempdir().unwrap();
+        let dir = CampaignDir::of(runs.path(), "t");
+        let ledger = dir.take().unwrap();
+        let old_text = text("echo on");
+        let old = CampaignFile::from_toml(&old_text).unwrap();
+        let entries = [file_entry(&old_text, &expand(&old).unwrap(), now())];
+        assert_eq!(
+            unseen_dangers(&dir, &entries, &old).len(),
+            1,
+            "without a copy nobody knows what was seen"
+        );
+        ledger.keep_copy(&old_text).unwrap();
+        assert!(unseen_dangers(&dir, &entries, &old).is_empty());
+
+        let new = CampaignFile::from_toml(&text("rm -r /data")).unwrap();
+        let unseen = unseen_dangers(&dir, &entries, &new);
+        assert!(unseen.len() == 1 && unseen[0].contains("rm -r /data"), "{unseen:?}");
+        note_shown(&dir, &unseen).unwrap();
+        assert!(unseen_dangers(&dir, &entries, &new).is_empty());
+        // Edited once more: these were not shown.
+        let newer = CampaignFile::from_toml(&text("rm -r /home")).unwrap();
+        assert_eq!(unseen_dangers(&dir, &entries, &newer), newer.dangers());
+    }
+}
