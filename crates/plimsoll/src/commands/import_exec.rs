@@ -33,8 +33,7 @@ const RETRIES: &str = "warp's client repeats refused and failed requests by itse
 pub const LABEL: &str = "imported";
 
 pub fn import(c: &ImportCommand) -> Result<Exit, Fault> {
-    // A server's signals set a mark and say nothing of a result: there is none before the file was read.
-    signals::install(signals::ProcessRole::Server);
+    signals::install(signals::ProcessRole::Reader);
     let mut dirs = Vec::new();
     for path in &c.files {
         let made = one(path, c).map_err(|f| match dirs.len() {
@@ -103,14 +102,20 @@ impl Read for Hashed {
     }
 }
 
+fn interrupted() -> Fault {
+    Fault { exit: Exit::Interrupted, ..Fault::input("interrupted", "Nothing of this file was stored.") }
+}
+
+/// Looked at wherever a file is not read: what is made of it may take longer than it does.
+fn unless_interrupted() -> Result<(), Fault> {
+    if signals::was_asked_to_stop() { Err(interrupted()) } else { Ok(()) }
+}
+
 fn one(path: &Path, c: &ImportCommand) -> Result<Vec<RunDir>, Fault> {
     let shown = clean(&path.display().to_string()).into_owned();
     let told = |e: ImportError| {
         if signals::was_asked_to_stop() {
-            return Fault {
-                exit: Exit::Interrupted,
-                ..Fault::input("interrupted", "Nothing of this file was stored.")
-            };
+            return interrupted();
         }
         Fault::input(format!("{shown}: {e}"), e.remedy)
     };
@@ -155,11 +160,13 @@ fn source(path: &Path, form: SourceForm, bytes: u64, sha256: String) -> ImportSo
 /// A new run directory, filled, sealed and judged; removed again where that fails.
 fn kept(c: &ImportCommand, fill: impl FnOnce(&RunDir) -> Result<(), Fault>) -> Result<RunDir, Fault> {
     let dir = RunDir::create(&runs_dir::root(c.output.runs_dir.as_deref()))?;
-    let sealed = |dir: &RunDir| -> Result<(), StoreError> {
+    let sealed = |dir: &RunDir| -> Result<(), Fault> {
+        unless_interrupted()?;
         dir.seal("done")?;
-        plimsoll_run::analyze(dir).map(drop)
+        plimsoll_run::analyze(dir)?;
+        unless_interrupted()
     };
-    match fill(&dir).and_then(|()| sealed(&dir).map_err(Fault::from)) {
+    match fill(&dir).and_then(|()| sealed(&dir)) {
         Ok(()) => Ok(dir),
         Err(e) => {
             let at = dir.path().display().to_string();
@@ -317,6 +324,10 @@ fn requests(
     let mut last = None;
     let again = Source::open(&mut file)?;
     warp::replay::<Broken>(again.into_reader(), survey, |what| {
+        // Between two rows there may be an hour of slices.
+        if signals::was_asked_to_stop() {
+            return Err(ImportError::new("interrupted", "Import it again.").into());
+        }
         match what {
             warp::Replayed::Begin(stage) => {
                 if let Some(before) = last.replace(stage) {
