@@ -6,7 +6,8 @@ use std::io::Read;
 use plimsoll_model::Finding;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::WorkloadSummary;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::survey::without_keys;
 use crate::checks;
@@ -40,7 +41,7 @@ struct Aggregate {
     start_time: String,
     throughput: Throughput,
     throughput_by_host: BTreeMap<String, Throughput>,
-    requests_by_client: BTreeMap<String, Vec<Segment>>,
+    requests_by_client: Clients,
     first_errors: Option<Vec<String>>,
 }
 
@@ -51,6 +52,53 @@ struct Throughput {
     bytes: f64,
     objects: f64,
     ops: f64,
+}
+
+/// The segments of all clients that say something of their times.
+#[derive(Debug, Default)]
+struct Clients(Vec<Requests>);
+
+impl<'de> Deserialize<'de> for Clients {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut out = Vec::new();
+        from.deserialize_map(OfClients(&mut out))?;
+        Ok(Self(out))
+    }
+}
+
+/// Reads the lists of clients, or one of them, into one: what says nothing is not kept, however much there is of it.
+struct OfClients<'a>(&'a mut Vec<Requests>);
+
+impl<'de> DeserializeSeed<'de> for OfClients<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OfClients<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("segments by client")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<IgnoredAny>()?.is_some() {
+            map.next_value_seed(OfClients(&mut *self.0))?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(segment) = seq.next_element::<Segment>()? {
+            // What warp merged are sums that it divides as it prints them.
+            let says = |r: &Requests| !r.skipped && r.requests > 0 && r.merged_entries <= 1;
+            self.0.extend(segment.single_sized_requests.filter(says));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -146,14 +194,7 @@ fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
     if seconds <= 0.0 {
         return;
     }
-    let all: Vec<&Requests> = a
-        .requests_by_client
-        .values()
-        .flatten()
-        .filter_map(|s| s.single_sized_requests.as_ref())
-        // What warp merged are sums that it divides as it prints them.
-        .filter(|r| !r.skipped && r.requests > 0 && r.merged_entries <= 1)
-        .collect();
+    let all = &a.requests_by_client.0;
     let name = word(op).to_lowercase();
     let size = all.iter().map(|r| r.obj_size).max().unwrap_or(0);
     let mut w = line(&name, &name, size, a.concurrency, seconds);
@@ -164,20 +205,20 @@ fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
     if a.total_errors > 0 {
         w.outcomes.insert("protocol".into(), a.total_errors);
     }
-    times(&mut w, &all);
+    times(&mut w, all);
     w.notes.push("rates are warp's: of the time in which all of its threads were at work".into());
     findings(out, &w, a);
     out.lines.push(w);
 }
 
 /// Times of several segments or clients: the mean is weighted; percentiles of one only can be told.
-fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
+fn times(w: &mut WorkloadSummary, all: &[Requests]) {
     let requests: u64 = all.iter().map(|r| r.requests).sum();
     let mean = all.iter().map(|r| r.dur_avg_millis * r.requests as f64).sum::<f64>() / requests.max(1) as f64;
     let least = all.iter().map(|r| r.fastest_millis).fold(f64::INFINITY, f64::min);
     let most = all.iter().map(|r| r.slowest_millis).fold(0.0, f64::max);
     let single = match all {
-        [one] => Some(*one),
+        [one] => Some(one),
         _ => None,
     };
     let at = |q: f64| {

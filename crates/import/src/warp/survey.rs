@@ -16,6 +16,8 @@ const MOST_ENDPOINTS: usize = 64;
 const MOST_THREADS: usize = 1 << 20;
 /// Clients that are told apart.
 const MOST_CLIENTS: usize = 10_000;
+/// Bytes of the name of a client or an endpoint: what is told apart is held.
+const MOST_NAME: usize = 1024;
 /// Longest test: a year and more is a wrong clock.
 const MOST_SPAN_NS: i64 = 366 * 86_400 * 1_000_000_000;
 
@@ -108,6 +110,7 @@ pub fn survey(reader: impl Read) -> Result<Survey, ImportError> {
         latest = latest.max(r.start_ns);
         divider.add(kind, r.start_ns, r.end_ns);
         out.count(kind, &r);
+        names(&requests)?;
         seen.add(&r, &requests);
         if r.outcome != Outcome::Ok {
             out.failed += 1;
@@ -141,6 +144,18 @@ impl Survey {
             k.ok += 1;
             k.bytes = k.bytes.saturating_add(r.bytes);
         }
+    }
+}
+
+/// Refuses what is no name.
+fn names<R: Read>(row: &Requests<R>) -> Result<(), ImportError> {
+    let long = [("client_id", row.client()), ("endpoint", row.endpoint())];
+    match long.into_iter().find(|(_, name)| name.len() > MOST_NAME) {
+        Some((column, _)) => Err(row.bad(
+            &format!("{column} has more than {MOST_NAME} bytes"),
+            "The file is damaged there, or was changed: import it as warp wrote it.",
+        )),
+        None => Ok(()),
     }
 }
 

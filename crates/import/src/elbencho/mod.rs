@@ -3,11 +3,14 @@
 //! Figures are those of "last done": all of the work over the time of the slowest thread. With `rwmix` the main columns are the
 //! writes, and the reads have columns of their own.
 
+mod phase;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use plimsoll_model::summary::WorkloadSummary;
-use serde_json::Value;
+
+use self::phase::{ASKED, Phase};
 
 use crate::document::JsonFile;
 use crate::error::ImportError;
@@ -15,85 +18,55 @@ use crate::line::{latency, line, point, word};
 use crate::rows::Rows;
 use crate::source::ImportedRun;
 
-/// Rows that are read: a file of a year of tests has fewer.
-const MOST_ROWS: usize = 100_000;
+/// Phases that are read: a file of a year of tests has fewer.
+const MOST_PHASES: usize = 20_000;
 /// Phases that a title names.
 const IN_TITLE: usize = 4;
 /// Of a command line.
 const MOST_TEXT: usize = 2000;
 const MIB: f64 = 1048576.0;
 
-/// A phase, whatever the form: value by name.
-struct Phase {
-    fields: BTreeMap<String, String>,
-    /// Bytes per second, where the form has them exactly.
-    exact_bytes: bool,
-}
-
-impl Phase {
-    fn text(&self, names: &[&str]) -> &str {
-        names.iter().find_map(|n| self.fields.get(*n)).map_or("", String::as_str)
-    }
-
-    fn number(&self, names: &[&str]) -> Option<f64> {
-        self.text(names).trim().parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
-    }
-
-    fn whole(&self, names: &[&str]) -> u32 {
-        self.number(names).map_or(0, |v| v as u32)
-    }
-}
-
 pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
     let mut rows = Rows::open(reader, b',')?;
     for needed in ["operation", "time ms [last]", "IOPS [last]", "MiB/s [last]"] {
         rows.needed(needed)?;
     }
-    let head = rows.head().to_vec();
+    let first = rows.head().first().cloned().unwrap_or_default();
+    let columns: Vec<(&'static str, usize)> =
+        ASKED.iter().filter_map(|name| Some((*name, rows.column(name)?))).collect();
     let (mut runs, mut phases) = (Runs::default(), 0);
     while rows.next()? {
         // The head again: a later version appended to the file.
-        if rows.field(0) == head[0] {
+        if rows.field(0) == first {
             continue;
         }
-        if phases >= MOST_ROWS {
+        phases += 1;
+        if phases > MOST_PHASES {
             return Err(ImportError::at(
                 rows.place(),
-                format!("there are more than {MOST_ROWS} phases"),
+                format!("there are more than {MOST_PHASES} phases"),
                 "Split the file.",
             ));
         }
-        let fields = head.iter().enumerate().map(|(i, h)| (h.clone(), rows.field(i).to_owned())).collect();
+        let fields = columns.iter().map(|(name, at)| (*name, rows.field(*at).to_owned())).collect();
         runs.add(&Phase { fields, exact_bytes: false }, "csv")?;
-        phases += 1;
     }
     Ok(runs.finish())
 }
 
 pub(crate) fn read_json(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    let documents: Vec<Value> = JsonFile::read(reader)?.all()?;
-    let phase = |d: &Value| {
-        let mut fields = BTreeMap::new();
-        flatten("", d, &mut fields);
-        Phase { fields, exact_bytes: true }
-    };
-    let mut runs = Runs::default();
-    documents.iter().try_for_each(|d| runs.add(&phase(d), "json"))?;
-    Ok(runs.finish())
-}
-
-/// `last_done.latency.IO.avg_us`; its writer makes a text of every number.
-fn flatten(path: &str, v: &Value, out: &mut BTreeMap<String, String>) {
-    match v {
-        Value::Object(all) => {
-            for (k, v) in all {
-                flatten(&if path.is_empty() { k.clone() } else { format!("{path}.{k}") }, v, out);
-            }
+    let (mut runs, mut phases) = (Runs::default(), 0);
+    JsonFile::read(reader)?.each(|p: Phase| {
+        phases += 1;
+        if phases > MOST_PHASES {
+            return Err(ImportError::new(
+                format!("there are more than {MOST_PHASES} phases"),
+                "Split the file.",
+            ));
         }
-        Value::String(s) => drop(out.insert(path.to_owned(), s.clone())),
-        Value::Array(_) | Value::Null => {}
-        other => drop(out.insert(path.to_owned(), other.to_string())),
-    }
+        runs.add(&p, "json")
+    })?;
+    Ok(runs.finish())
 }
 
 /// Phases of one command that follow each other, and do not repeat a phase, are one run.
