@@ -104,7 +104,12 @@ fn no_file_needs_memory_far_beyond_its_size() {
     assert!(held < 20 << 20, "names of clients: {} MiB", held >> 20);
 
     let warp = "{\"v\":2,\"commandline\":\"warp get\",\"total\":{},\"by_op_type\":{\"GET\":{\"requests_by_client\":{\"a\":[";
+    let kinds: String = (0..600_000).map(|i| format!("\"{i}\":{{}},")).collect();
     let lists = [
+        (
+            "kinds",
+            format!("{{\"v\":2,\"commandline\":\"\",\"total\":{{}},\"by_op_type\":{{{kinds}\"x\":{{}}}}}}"),
+        ),
         ("jobs", listed("{\"fio version\":\"fio-3.33\",\"jobs\":[", "{}", 300_000, "]}")),
         ("seconds", listed("{\"start\":{\"version\":\"iperf 3.12\"},\"intervals\":[", "{}", 2_000_000, "]}")),
         ("segments", listed(warp, "{}", 2_000_000, "]}}}}")),
