@@ -47,11 +47,10 @@ fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result
     }
     for name in facts.columns.keys() {
         if !tables.is_empty() && !tables.iter().any(|t| t.header.contains(name)) {
-            let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
             return Err(AuditError::new(
                 format!("map, [columns] '{name}'"),
                 "no table has such a column",
-                format!("Columns are: {}.", there.join(", ")),
+                format!("Columns are: {}.", names(tables)),
             ));
         }
     }
@@ -66,16 +65,26 @@ fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result
     cliff::check(facts, &mut report)?;
     claims::check(&views, facts, &mut report)?;
     if report.checks.iter().all(|c| c.checked == 0) {
-        let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
         return Err(AuditError::new(
             "the table",
-            format!("nothing in it can be held against anything else; its columns are: {}", there.join(", ")),
+            format!("nothing in it can be held against anything else; its columns are: {}", names(tables)),
             "Say what the columns are, or what holds for all rows, in the map: [columns], [given] concurrency, size.",
         ));
     }
     // Of the whole first, then line by line.
     report.remarks.sort_by_key(|r| r.line.unwrap_or(0));
     Ok(report)
+}
+
+/// What the columns are called, for a message: the first of them where there are many.
+fn names(tables: &[PrintedTable]) -> String {
+    const MOST: usize = 40;
+    let all = || tables.iter().flat_map(|t| &t.header).map(String::as_str);
+    let more = match all().count().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    all().take(MOST).collect::<Vec<_>>().join(", ") + &more
 }
 
 /// Of a table as a whole.

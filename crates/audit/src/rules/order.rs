@@ -110,9 +110,9 @@ fn monotone(view: &TableView<'_>, report: &mut AuditReport) {
     let names: Vec<String> = (0..of_rows).map(name).collect();
     for ops in series {
         let mut groups: BTreeMap<&str, Vec<(f64, String, &ReadCell, usize)>> = BTreeMap::new();
-        for row in 0..view.table.rows.len() {
+        for (row, name) in names.iter().enumerate() {
             let Some((size, cell)) = view.size(row).zip(ops.cells[row].as_ref()) else { continue };
-            groups.entry(&names[row]).or_default().push((size.bytes(), size.text, cell, row));
+            groups.entry(name).or_default().push((size.bytes(), size.text, cell, row));
         }
         let mut told = Vec::new();
         for (name, mut rows) in groups {
