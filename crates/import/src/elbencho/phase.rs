@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Branch<'_> {
             let path = if self.path.is_empty() { key } else { format!("{}.{key}", self.path) };
             let leads =
                 |n: &&str| n.strip_prefix(path.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('.'));
-            if ASKED.iter().any(|n| leads(n)) {
+            if ASKED.iter().any(leads) {
                 map.next_value_seed(Branch { path, fields: &mut *self.fields })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
