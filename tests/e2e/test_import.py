@@ -130,7 +130,8 @@ def test_warp_itself(plimsoll, minio, tmp_path):
     )
     file = Path(f"{out}.csv.zst")
     assert file.exists(), done
-    r = plimsoll("import", file, "--json", check=True)
+    r = plimsoll("import", file, "--json")
+    assert r.code in (0, 3), r  # four seconds may be too few for an answer
     printed = re.search(r"GET.*?Average: [\d.]+ \S+, ([\d.]+) obj/s", done.stdout, re.S)
     get = r.workload("get")
     assert get["concurrency"] == 4 and get["size_bytes"] == 65536
@@ -158,6 +159,18 @@ def test_what_cannot_be_read_is_told_and_leaves_nothing(plimsoll, runs, tmp_path
     told = plimsoll("import", file)
     assert told.code == 2 and said in told.err and "fix:" in told.err, told
     assert not runs.exists() or os.listdir(runs) == []
+
+
+def test_an_invalid_result_is_stored_and_said_so_by_the_exit_code(plimsoll, tmp_path):
+    file = tmp_path / "failed.json"
+    document = json.loads((FIXTURES / "fio.json").read_text())
+    document["jobs"] = [job | {"error": 5} for job in document["jobs"]]
+    file.write_text(json.dumps(document))
+    told = plimsoll("import", file, "--json")
+    assert told.code == 3 and "V01" in told.codes(), told
+    # Of several the worst.
+    assert plimsoll("import", file, FIXTURES / "iperf3.json").code == 3
+    assert len(json.loads(plimsoll("runs", "list", "--json", check=True).out)) == 3
 
 
 def test_a_file_is_one_test_however_often_it_is_imported(plimsoll):

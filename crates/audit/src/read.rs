@@ -6,10 +6,17 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use crate::AuditError;
 use crate::table::{PrintedTable, TableRow};
 
-/// A table of more is no table that somebody published, and is not held in memory.
-const MOST_ROWS: usize = 100_000;
+/// A table of more is no table that somebody published, and is not held in memory. 30,000 rows of six columns took 6 s in a build that
+/// is not optimised, on a busy machine, and time grows as the rows do.
+const MOST_ROWS: usize = 50_000;
 /// Cells of one row.
 const MOST_COLUMNS: usize = 1_000;
+/// Tables of one text.
+const MOST_TABLES: usize = 1_000;
+/// Cells of all of its tables.
+const MOST_CELLS: usize = 1_000_000;
+/// Bytes of the name of a column, and of a heading: both are repeated row by row.
+const MOST_NAME: usize = 500;
 
 fn tidy(text: &str) -> String {
     clean(text.trim()).into_owned()
@@ -42,7 +49,11 @@ pub fn read_csv(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
             "Give each row a cell for each column; quote cells that hold the separator.",
         )
     };
-    let header: Vec<String> = reader.headers().map_err(|e| wrong(&e))?.iter().map(tidy).collect();
+    let header = reader.headers().map_err(|e| wrong(&e))?;
+    if header.len() > MOST_COLUMNS {
+        return Err(too_wide(header.len()));
+    }
+    let header: Vec<String> = header.iter().map(tidy).collect();
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|e| wrong(&e))?;
@@ -51,8 +62,34 @@ pub fn read_csv(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
         if rows.len() > MOST_ROWS {
             return Err(too_long());
         }
+        if rows.len() * header.len() > MOST_CELLS {
+            return Err(too_many("cells", MOST_CELLS));
+        }
     }
     whole(vec![PrintedTable { header, rows }])
+}
+
+fn too_wide(columns: usize) -> AuditError {
+    AuditError::new(
+        "the table",
+        format!("it has {columns} columns, and at most {MOST_COLUMNS} are read"),
+        "Give fewer.",
+    )
+}
+
+fn too_many(what: &str, most: usize) -> AuditError {
+    AuditError::new(
+        "the text",
+        format!("it has more than {most} {what}"),
+        "Give the part that was published.",
+    )
+}
+
+/// What a heading is called in remarks.
+fn heading(text: &str) -> String {
+    let mut text = tidy(text);
+    text.truncate(text.floor_char_boundary(MOST_NAME));
+    text
 }
 
 fn too_long() -> AuditError {
@@ -73,7 +110,7 @@ pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
     let mut tables = Vec::new();
     let mut table: Option<PrintedTable> = None;
     let (mut title, mut cell, mut row): (String, Option<String>, Vec<String>) = Default::default();
-    let mut in_heading = false;
+    let (mut in_heading, mut cells_in_all) = (false, 0);
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { .. }) => {
@@ -82,6 +119,9 @@ pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
             }
             Event::End(TagEnd::Heading(_)) => in_heading = false,
             Event::Start(Tag::Table(_)) => {
+                if tables.len() >= MOST_TABLES {
+                    return Err(too_many("tables", MOST_TABLES));
+                }
                 table = Some(PrintedTable { header: Vec::new(), rows: Vec::new() });
             }
             Event::End(TagEnd::Table) => tables.extend(table.take()),
@@ -90,12 +130,19 @@ pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
             Event::End(TagEnd::TableHead) => {
                 if let Some(t) = &mut table {
                     t.header = std::mem::take(&mut row);
+                    if t.header.len() > MOST_COLUMNS {
+                        return Err(too_wide(t.header.len()));
+                    }
                 }
             }
             Event::End(TagEnd::TableRow) => {
                 if let Some(t) = &mut table {
                     let cells = std::mem::take(&mut row);
-                    t.rows.push(TableRow { line: line_of(range.start), title: tidy(&title), cells });
+                    cells_in_all += cells.len();
+                    if cells_in_all > MOST_CELLS {
+                        return Err(too_many("cells", MOST_CELLS));
+                    }
+                    t.rows.push(TableRow { line: line_of(range.start), title: heading(&title), cells });
                     if t.rows.len() > MOST_ROWS {
                         return Err(too_long());
                     }
@@ -124,18 +171,23 @@ pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
     whole(tables)
 }
 
+fn start(name: &str) -> &str {
+    &name[..name.floor_char_boundary(80)]
+}
+
 /// Nothing that is too wide, nameless or empty.
 fn whole(tables: Vec<PrintedTable>) -> Result<Vec<PrintedTable>, AuditError> {
     for t in &tables {
         let name = format!(
             "the table with the columns {}",
-            t.header.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+            t.header.iter().take(4).map(|n| start(n)).collect::<Vec<_>>().join(", ")
         );
         if t.rows.is_empty() {
             return Err(AuditError::new(name, "it has no rows", "Give a header and at least one row."));
         }
-        if t.header.len() > MOST_COLUMNS {
-            return Err(AuditError::new(name, format!("it has {} columns", t.header.len()), "Give fewer."));
+        if let Some(long) = t.header.iter().find(|n| n.len() > MOST_NAME) {
+            let (name, problem) = (start(long), format!("its name is longer than {MOST_NAME} bytes"));
+            return Err(AuditError::new(format!("the column '{name}'"), problem, "Give it a short name."));
         }
         let mut names = t.header.clone();
         names.sort();
@@ -179,6 +231,33 @@ mod tests {
         assert!(read_csv("a,b\n").unwrap_err().to_string().contains("no rows"));
         assert!(read_csv("a,a\n1,2\n").unwrap_err().to_string().contains("two columns are called 'a'"));
         assert!(read_markdown("no table").unwrap_err().remedy.contains("|---|"));
+    }
+
+    #[test]
+    fn more_than_anybody_published_is_refused() {
+        let one = |i: usize| format!("| a{i} | MB/s |\n|---|---|\n| {i} | {i} |\n\n");
+        let text = |n: usize| (0..n).map(one).collect::<String>();
+        assert_eq!(read_markdown(&text(MOST_TABLES)).unwrap().len(), MOST_TABLES);
+        let e = read_markdown(&text(MOST_TABLES + 1)).unwrap_err();
+        assert!(e.to_string().contains("more than 1000 tables"), "{e}");
+        let wide = |n: usize| (0..n).map(|i| format!("c{i}")).collect::<Vec<_>>();
+        let csv = |n: usize| format!("{}\n{}\n", wide(n).join(","), wide(n).join(","));
+        assert!(read_csv(&csv(MOST_COLUMNS)).is_ok());
+        assert!(read_csv(&csv(MOST_COLUMNS + 1)).unwrap_err().to_string().contains("columns"));
+        // Nor cells of all tables, each within its bounds.
+        let long = "x,".repeat(99) + "x\n";
+        let head = wide(100).join(",") + "\n";
+        let e = read_csv(&(head + &long.repeat(MOST_CELLS / 100 + 1))).unwrap_err();
+        assert!(e.to_string().contains("cells"), "{e}");
+    }
+
+    #[test]
+    fn names_and_headings_are_short() {
+        let name = "n".repeat(MOST_NAME + 1);
+        assert!(read_csv(&format!("{name},b\n1,2\n")).unwrap_err().to_string().contains("longer than"));
+        let heading = "h".repeat(100_000);
+        let t = &read_markdown(&format!("# {heading}\n\n| a |\n|---|\n| 1 |\n")).unwrap()[0];
+        assert!(t.rows[0].title.len() <= MOST_NAME, "{}", t.rows[0].title.len());
     }
 
     proptest::proptest! {

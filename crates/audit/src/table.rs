@@ -1,5 +1,7 @@
 //! A table as it is printed: names of columns, and cells, each with the line it is on.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 /// Where something stands.
@@ -43,8 +45,16 @@ impl PrintedTable {
     }
 
     pub(crate) fn cell(&self, row: usize, column: usize) -> &str {
+        #[cfg(test)]
+        LOOKS.with(|n| n.set(n.get() + 1));
         self.rows[row].cells.get(column).map_or("", String::as_str)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Cells that were looked at: a rule that looks at each of them for each row is not for tables of this size.
+    pub(crate) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// The same as above, in a cell that was merged with the one above it.
@@ -55,10 +65,14 @@ pub(crate) fn is_as_above(cell: &str) -> bool {
 /// Tables with the same header are one, whose rows know their headings: what stands in all of them is then one cause, told once.
 pub(crate) fn joined(tables: &[PrintedTable]) -> Vec<PrintedTable> {
     let mut out: Vec<PrintedTable> = Vec::new();
+    let mut places: HashMap<&[String], usize> = HashMap::new();
     for table in tables {
-        match out.iter_mut().find(|t| t.header == table.header) {
-            Some(t) => t.rows.extend(table.rows.iter().cloned()),
-            None => out.push(table.clone()),
+        match places.entry(&table.header) {
+            Entry::Occupied(at) => out[*at.get()].rows.extend(table.rows.iter().cloned()),
+            Entry::Vacant(new) => {
+                new.insert(out.len());
+                out.push(table.clone());
+            }
         }
     }
     out

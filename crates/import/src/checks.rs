@@ -6,13 +6,30 @@ use plimsoll_model::text::clean;
 use plimsoll_model::units::{format_latency_ns, format_size};
 use plimsoll_model::{Estimate, Finding};
 
-use crate::line::make_names_unique;
+use crate::error::ImportError;
+use crate::line::{make_names_unique, word};
 use crate::source::ImportedRun;
 
 /// Most that two figures of one file may differ before it is told: tools round to three digits. (A choice.)
 const ROUNDING: f64 = 0.02;
 /// More in flight than there were slots, by this share: means and rates are of slightly different times. (A choice.)
 const TOO_MANY: f64 = 0.05;
+
+/// Ops of one line: what a number of JSON holds exactly. Counts are added up wherever a run is read.
+const MOST_OPS: u64 = 1 << 53;
+
+/// Refuses counts that are none.
+pub(crate) fn countable(w: &WorkloadSummary) -> Result<(), ImportError> {
+    let of_times = [&w.latency_ns.response, &w.latency_ns.service, &w.latency_ns.submission];
+    let times = of_times.into_iter().flatten().map(|l| l.count);
+    match w.outcomes.values().copied().chain(times).find(|n| *n > MOST_OPS) {
+        Some(n) => Err(ImportError::new(
+            format!("{} has {n} operations, more than any test", word(&w.label())),
+            "The file is damaged, or was changed: import it as the tool wrote it.",
+        )),
+        None => Ok(()),
+    }
+}
 
 /// What holds for every file, whatever the tool.
 pub(crate) fn finish(run: &mut ImportedRun) {

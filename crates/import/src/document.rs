@@ -1,11 +1,51 @@
 //! JSON documents of tools, of bounded size, with text before and after them as tools leave it.
 
+use std::fmt;
 use std::io::Read;
+use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{CUT, ImportError};
 use crate::source::MOST_DOCUMENT;
+
+/// Results that are kept of one file.
+const MOST_DOCUMENTS: usize = 10_000;
+/// Items of one list: jobs of a test, seconds of another.
+const MOST_ITEMS: usize = 200_000;
+
+/// A list that is no longer than any tool writes it: an item takes far more memory than the two bytes that it may have in the file.
+pub(crate) fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    at_most::<MOST_ITEMS, D, T>(from)
+}
+
+/// As [`few`], of items that are large.
+pub(crate) fn at_most<'de, const MOST: usize, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    struct Items<const MOST: usize, T>(PhantomData<T>);
+
+    impl<'de, const MOST: usize, T: Deserialize<'de>> Visitor<'de> for Items<MOST, T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+            let mut out = Vec::new();
+            while let Some(item) = seq.next_element()? {
+                if out.len() >= MOST {
+                    return Err(A::Error::custom(format!("a list of more than {MOST} items")));
+                }
+                out.push(item);
+            }
+            Ok(out)
+        }
+    }
+    from.deserialize_seq(Items::<MOST, T>(PhantomData))
+}
 
 /// The text of a whole file, and how many bytes and lines of other text stood before its first document.
 pub(crate) struct JsonFile {
@@ -32,14 +72,32 @@ impl JsonFile {
         Ok(Self { text, start })
     }
 
-    /// The documents in turn; what is no JSON between or after them ends them, if it is not an error in the first one.
+    /// The documents; no more than any tool puts into a file.
     pub fn all<T: DeserializeOwned>(&self) -> Result<Vec<T>, ImportError> {
         let mut out = Vec::new();
+        self.each(|document| {
+            if out.len() >= MOST_DOCUMENTS {
+                return Err(ImportError::new(
+                    format!("there are more than {MOST_DOCUMENTS} results in it"),
+                    "Split the file.",
+                ));
+            }
+            out.push(document);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// The documents in turn; what is no JSON between or after them ends them, if it is not an error in the first one.
+    pub fn each<T: DeserializeOwned>(
+        &self,
+        mut take: impl FnMut(T) -> Result<(), ImportError>,
+    ) -> Result<(), ImportError> {
         let mut from = self.start;
         while from < self.text.len() {
             let mut stream = serde_json::Deserializer::from_slice(&self.text[from..]).into_iter::<T>();
             match stream.next() {
-                Some(Ok(document)) => out.push(document),
+                Some(Ok(document)) => take(document)?,
                 Some(Err(e)) => return Err(self.error(from, &e)),
                 None => break,
             }
@@ -50,7 +108,7 @@ impl JsonFile {
                 None => break,
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     fn error(&self, from: usize, e: &serde_json::Error) -> ImportError {

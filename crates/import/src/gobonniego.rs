@@ -7,7 +7,7 @@ use plimsoll_model::finding::Level;
 use plimsoll_model::{Estimate, Finding};
 use serde::Deserialize;
 
-use crate::document::JsonFile;
+use crate::document::{JsonFile, few};
 use crate::error::ImportError;
 use crate::line::{line, of_repeats, word};
 use crate::source::ImportedRun;
@@ -27,7 +27,7 @@ struct Document {
     num_readers_and_writers: u32,
     #[serde(default)]
     physical_memory_bytes: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few")]
     results: Vec<Phases>,
 }
 

@@ -8,7 +8,7 @@ use plimsoll_stats::rate;
 use serde::Deserialize;
 
 use crate::checks;
-use crate::document::JsonFile;
+use crate::document::{JsonFile, few};
 use crate::error::ImportError;
 use crate::line::{line, point, word};
 use crate::source::ImportedRun;
@@ -21,7 +21,7 @@ const LOST: f64 = 0.01;
 #[derive(Debug, Deserialize)]
 struct Document {
     start: Start,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few")]
     intervals: Vec<Second>,
     #[serde(default)]
     end: End,
@@ -64,6 +64,7 @@ struct Second {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct End {
+    #[serde(deserialize_with = "few")]
     streams: Vec<Stream>,
     sum: Option<Sum>,
     sum_sent: Option<Sum>,

@@ -131,6 +131,7 @@ impl<'a> Source<'a> {
             ));
         }
         runs.iter_mut().for_each(crate::checks::finish);
+        runs.iter().flat_map(|r| &r.lines).try_for_each(crate::checks::countable)?;
         Ok(runs)
     }
 }

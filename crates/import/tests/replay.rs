@@ -99,3 +99,35 @@ proptest! {
         prop_assert_eq!(seen_in_flight, in_flight);
     }
 }
+
+/// Requests of an hour each, one after the other: a short file that is in flight for days.
+fn hours(rows: u64) -> String {
+    let hour = 3_600_000_000_000;
+    table(&(0..rows).map(|i| (i * hour, hour, true, false)).collect::<Vec<Op>>())
+}
+
+#[test]
+fn a_short_file_is_not_made_into_slices_without_end() {
+    let text = hours(40);
+    let survey = warp::survey(text.as_bytes()).unwrap();
+    let mut given = 0u64;
+    let replayed = warp::replay::<ImportError>(text.as_bytes(), &survey, |_| {
+        given += 1;
+        Ok(())
+    });
+    let e = replayed.unwrap_err();
+    assert!(e.place.starts_with("line ") && e.problem.contains("nothing starts and nothing ends"), "{e}");
+    assert!(given <= 1_000_100, "{given}");
+}
+
+#[test]
+fn an_interrupt_ends_it_between_two_rows_too() {
+    let text = hours(3);
+    let survey = warp::survey(text.as_bytes()).unwrap();
+    let mut given = 0u64;
+    let replayed = warp::replay(text.as_bytes(), &survey, |_| {
+        given += 1;
+        if given == 10 { Err(ImportError::new("interrupted", "")) } else { Ok(()) }
+    });
+    assert_eq!((replayed.unwrap_err().problem.as_str(), given), ("interrupted", 10));
+}

@@ -42,6 +42,22 @@ impl Exit {
             _ => Self::Bug,
         }
     }
+
+    /// Of several results the worst decides, in the order of the README.
+    pub fn worse_of(self, other: Self) -> Self {
+        let badness = |e: Self| match e {
+            Self::Valid => 0,
+            Self::LeftBehind => 1,
+            Self::Undetermined => 2,
+            Self::ExpectationMissed => 3,
+            Self::Invalid => 4,
+            Self::Stopped => 5,
+            Self::Damaged => 6,
+            Self::Input | Self::Bug => 7,
+            Self::Interrupted => 8,
+        };
+        if badness(other) > badness(self) { other } else { self }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -131,6 +147,14 @@ mod tests {
             "Check the endpoint: is it an S3 server?"
         );
         assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn of_several_results_the_worst_decides() {
+        let worst_first = [130, 7, 8, 3, 4, 5, 6, 0].map(Exit::of_code);
+        for pair in worst_first.windows(2) {
+            assert_eq!((pair[0].worse_of(pair[1]), pair[1].worse_of(pair[0])), (pair[0], pair[0]));
+        }
     }
 
     #[test]

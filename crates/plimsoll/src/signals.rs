@@ -1,8 +1,9 @@
 //! Signals. The first Ctrl-C asks the run to stop, write its result and clean up; the next has it wait for nothing more, and the
 //! result is written even so; the one after that aborts. SIGTERM and SIGHUP mean the same: a closed terminal must not cost a result.
+//! What has no result to save (a file that is read) is aborted by the second.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::interrupt::Meaning;
@@ -11,12 +12,40 @@ use plimsoll_setup::interrupt::Meaning;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessRole {
     Run,
+    /// Files are read, and nothing is measured.
+    Reader,
     Server,
+}
+
+impl ProcessRole {
+    fn of_number(number: u8) -> Self {
+        [Self::Run, Self::Reader].into_iter().find(|r| *r as u8 == number).unwrap_or(Self::Server)
+    }
+
+    /// What is said as a signal comes, and whether the process ends with it; `None`: it is for whoever watches the mark.
+    fn answer(self, meaning: Meaning) -> Option<(&'static [u8], bool)> {
+        const STOP: &[u8] =
+            b"\nstopping: writing the result and cleaning up; press Ctrl-C again to stop waiting\n";
+        const REST: &[u8] = b"\nno longer waiting, and cleanup stops: the result is written; `plimsoll cleanup last` removes what the run left behind; press Ctrl-C again to abort\n";
+        const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left behind\n";
+        const READ_STOP: &[u8] =
+            b"\nstopping: nothing is kept of the file that is being read; press Ctrl-C again to abort\n";
+        const READ_ABORT: &[u8] =
+            b"\naborted: a run that was begun is still there; `plimsoll runs list` names it, `plimsoll runs rm` removes it\n";
+        match (self, meaning) {
+            (Self::Run, Meaning::Stop) => Some((STOP, false)),
+            (Self::Run, Meaning::LeaveTheRest) => Some((REST, false)),
+            (Self::Run, Meaning::Abort) => Some((ABORT, true)),
+            (Self::Reader, Meaning::Stop) => Some((READ_STOP, false)),
+            (Self::Reader, Meaning::LeaveTheRest | Meaning::Abort) => Some((READ_ABORT, true)),
+            (Self::Server, _) => None,
+        }
+    }
 }
 
 /// Of the one run of this process; there from [`install`] on, so that the handler only looks.
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
-static IS_RUN: AtomicBool = AtomicBool::new(false);
+static ROLE: AtomicU8 = AtomicU8::new(ProcessRole::Server as u8);
 
 /// What the run watches.
 pub fn interrupt() -> Interrupt {
@@ -28,23 +57,13 @@ pub fn was_asked_to_stop() -> bool {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    const STOP: &[u8] =
-        b"\nstopping: writing the result and cleaning up; press Ctrl-C again to stop waiting\n";
-    const REST: &[u8] = b"\nno longer waiting, and cleanup stops: the result is written; `plimsoll cleanup last` removes what the run left behind; press Ctrl-C again to abort\n";
-    const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left behind\n";
     let Some(meaning) = INTERRUPT.get().map(Interrupt::signal) else { return };
-    if !IS_RUN.load(Ordering::Relaxed) {
-        return;
-    }
-    let text = match meaning {
-        Meaning::Stop => STOP,
-        Meaning::LeaveTheRest => REST,
-        Meaning::Abort => ABORT,
-    };
+    let role = ProcessRole::of_number(ROLE.load(Ordering::Relaxed));
+    let Some((text, ends)) = role.answer(meaning) else { return };
     // SAFETY: write and _exit are async-signal-safe, and the text is a constant of this length.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
-        if meaning == Meaning::Abort {
+        if ends {
             libc::_exit(130);
         }
     }
@@ -52,7 +71,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 
 /// From here on SIGINT, SIGTERM and SIGHUP stop in order. A SIGHUP that is ignored (`nohup`) stays so.
 pub fn install(role: ProcessRole) {
-    IS_RUN.store(role == ProcessRole::Run, Ordering::Relaxed);
+    ROLE.store(role as u8, Ordering::Relaxed);
     INTERRUPT.get_or_init(Interrupt::default);
     // SAFETY: the handler touches atomics only and makes async-signal-safe calls; sigaction is given a zeroed
     // structure whose fields that matter are set.
@@ -76,5 +95,24 @@ pub fn keep_file_size_errors() {
     // SAFETY: ignoring a signal has no handler that could do harm.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_signal_ends_what_has_no_result_to_save() {
+        let ends = |role: ProcessRole| {
+            [Meaning::Stop, Meaning::LeaveTheRest, Meaning::Abort]
+                .map(|m| role.answer(m).map(|(_, ends)| ends))
+        };
+        assert_eq!(ends(ProcessRole::Run), [Some(false), Some(false), Some(true)]);
+        assert_eq!(ends(ProcessRole::Reader), [Some(false), Some(true), Some(true)]);
+        assert_eq!(ends(ProcessRole::Server), [None; 3]);
+        for role in [ProcessRole::Run, ProcessRole::Reader, ProcessRole::Server] {
+            assert_eq!(ProcessRole::of_number(role as u8), role);
+        }
     }
 }

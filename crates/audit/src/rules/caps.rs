@@ -196,10 +196,7 @@ fn holds(view: &TableView<'_>, row: usize, cap: &CapFact) -> bool {
             return view.table.rows[row].title == *text;
         }
         let found = view.columns.iter().find(|c| c.name == *column);
-        let own = found.map(|c| {
-            (0..=row).rev().map(|r| view.table.cell(r, c.index)).find(|t| !crate::table::is_as_above(t))
-        });
-        own.flatten().is_some_and(|t| t == text)
+        found.and_then(|c| view.text(row, c.index)).is_some_and(|t| t == text)
     })
 }
 

@@ -43,15 +43,14 @@ fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result
     let joined = joined(tables);
     let mut views = Vec::new();
     for table in &joined {
-        views.push(TableView { table, columns: column::read_columns(table, facts, otherwise)?, facts });
+        views.push(TableView::new(table, column::read_columns(table, facts, otherwise)?, facts));
     }
     for name in facts.columns.keys() {
         if !tables.is_empty() && !tables.iter().any(|t| t.header.contains(name)) {
-            let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
             return Err(AuditError::new(
                 format!("map, [columns] '{name}'"),
                 "no table has such a column",
-                format!("Columns are: {}.", there.join(", ")),
+                format!("Columns are: {}.", names(tables)),
             ));
         }
     }
@@ -66,16 +65,26 @@ fn under(tables: &[PrintedTable], facts: &AuditFacts, otherwise: Mark) -> Result
     cliff::check(facts, &mut report)?;
     claims::check(&views, facts, &mut report)?;
     if report.checks.iter().all(|c| c.checked == 0) {
-        let there: Vec<&str> = tables.iter().flat_map(|t| &t.header).map(String::as_str).collect();
         return Err(AuditError::new(
             "the table",
-            format!("nothing in it can be held against anything else; its columns are: {}", there.join(", ")),
+            format!("nothing in it can be held against anything else; its columns are: {}", names(tables)),
             "Say what the columns are, or what holds for all rows, in the map: [columns], [given] concurrency, size.",
         ));
     }
     // Of the whole first, then line by line.
     report.remarks.sort_by_key(|r| r.line.unwrap_or(0));
     Ok(report)
+}
+
+/// What the columns are called, for a message: the first of them where there are many.
+fn names(tables: &[PrintedTable]) -> String {
+    const MOST: usize = 40;
+    let all = || tables.iter().flat_map(|t| &t.header).map(String::as_str);
+    let more = match all().count().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    all().take(MOST).collect::<Vec<_>>().join(", ") + &more
 }
 
 /// Of a table as a whole.
@@ -94,5 +103,37 @@ fn of_table(
         printed,
         expected,
         explanation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::LOOKS;
+
+    /// Labels that were merged from the first row on, sizes that rise, figures that do not fit and that repeat.
+    fn long(rows: usize) -> String {
+        let row = |i: usize| {
+            let label = if i == 0 { "PUT" } else { "" };
+            format!("{label},,{} KiB,{}.25,{},{}\n", i + 1, 1000 + i / 2, 3 * i + 7, i % 9 + 1)
+        };
+        "Op,Tier,Size,op/s,MiB/s,Threads\n".to_owned() + &(0..rows).map(row).collect::<String>()
+    }
+
+    #[test]
+    fn each_cell_is_looked_at_a_few_times_however_long_a_table_is() {
+        let facts = AuditFacts::from_toml(
+            "[[cap]]\nwhen = { Op = \"PUT\" }\nops = \"800 /s\"\nthroughput = \"600 MiB/s\"\n",
+        )
+        .unwrap();
+        let looks = |rows: usize| {
+            let tables = crate::read_csv(&long(rows)).unwrap();
+            LOOKS.set(0);
+            let report = all(&tables, &facts).unwrap();
+            assert!(report.remarks.iter().any(|r| r.rule == "caps" && r.row.starts_with("PUT, ")));
+            LOOKS.get() as f64 / (6 * rows) as f64
+        };
+        let (short, long) = (looks(50), looks(1000));
+        assert!(long < short * 1.5, "{short} looks at each cell became {long}");
     }
 }

@@ -95,19 +95,23 @@ fn in_order(view: &TableView<'_>, less: &ReadColumn, more: &ReadColumn, report: 
 
 /// Operations a second do not grow with the size of what is moved, all else the same.
 fn monotone(view: &TableView<'_>, report: &mut AuditReport) {
-    for series in view.series() {
-        let Some(ops) = series.ops else { continue };
-        let mut groups: BTreeMap<String, Vec<(f64, String, &ReadCell, usize)>> = BTreeMap::new();
-        for row in 0..view.table.rows.len() {
+    if !view.columns.iter().any(|c| c.role == ColumnRole::Size) {
+        return;
+    }
+    let name = |row: usize| {
+        let flight = view.in_flight(row).iter().map(|n| short(*n)).collect::<Vec<_>>().join("/");
+        let mut name = vec![view.table.rows[row].title.clone()];
+        name.extend(view.labels(row));
+        name.retain(|n| !n.is_empty());
+        format!("{}\u{1}{flight}", name.join(", "))
+    };
+    let series: Vec<_> = view.series().into_iter().filter_map(|s| s.ops).collect();
+    let of_rows = if series.is_empty() { 0 } else { view.table.rows.len() };
+    let names: Vec<String> = (0..of_rows).map(name).collect();
+    for ops in series {
+        let mut groups: BTreeMap<&str, Vec<(f64, String, &ReadCell, usize)>> = BTreeMap::new();
+        for (row, name) in names.iter().enumerate() {
             let Some((size, cell)) = view.size(row).zip(ops.cells[row].as_ref()) else { continue };
-            if !view.columns.iter().any(|c| c.role == ColumnRole::Size) {
-                continue;
-            }
-            let flight = view.in_flight(row).iter().map(|n| short(*n)).collect::<Vec<_>>().join("/");
-            let mut name = vec![view.table.rows[row].title.clone()];
-            name.extend(view.labels(row));
-            name.retain(|n| !n.is_empty());
-            let name = format!("{}\u{1}{flight}", name.join(", "));
             groups.entry(name).or_default().push((size.bytes(), size.text, cell, row));
         }
         let mut told = Vec::new();

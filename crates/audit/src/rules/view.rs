@@ -12,6 +12,11 @@ pub(super) struct TableView<'a> {
     pub table: &'a PrintedTable,
     pub columns: Vec<ReadColumn>,
     pub facts: &'a AuditFacts,
+    /// By column and row: the row whose text holds there, itself or above, where cells were merged.
+    above: Vec<Vec<Option<u32>>>,
+    has_one_title: bool,
+    /// Of `columns`.
+    size_column: Option<usize>,
 }
 
 /// Columns of one thing that was measured.
@@ -37,6 +42,30 @@ impl PrintedSize {
 }
 
 impl<'a> TableView<'a> {
+    /// What every row asks for is looked up once.
+    pub fn new(table: &'a PrintedTable, columns: Vec<ReadColumn>, facts: &'a AuditFacts) -> Self {
+        let above = |column: usize| {
+            let mut last = None;
+            let at = |row: usize| {
+                if !is_as_above(table.cell(row, column)) {
+                    last = Some(row as u32);
+                }
+                last
+            };
+            (0..table.rows.len()).map(at).collect()
+        };
+        let above = (0..table.header.len()).map(above).collect();
+        let has_one_title = table.rows.windows(2).all(|r| r[0].title == r[1].title);
+        let size_column = columns.iter().position(|c| c.role == ColumnRole::Size);
+        Self { table, columns, facts, above, has_one_title, size_column }
+    }
+
+    /// The text of a cell, or of the one above that it was merged with.
+    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        let at = (*self.above.get(column)?.get(row)?)?;
+        Some(self.table.cell(at as usize, column))
+    }
+
     pub fn of_role(&self, role: ColumnRole) -> Vec<&ReadColumn> {
         self.columns.iter().filter(|c| c.role == role && !c.is_per_node).collect()
     }
@@ -65,8 +94,8 @@ impl<'a> TableView<'a> {
     }
 
     pub fn size(&self, row: usize) -> Option<PrintedSize> {
-        if let Some(c) = self.columns.iter().find(|c| c.role == ColumnRole::Size) {
-            let cell = c.cells[row].as_ref()?;
+        if let Some(c) = self.size_column {
+            let cell = self.columns[c].cells[row].as_ref()?;
             return Some(PrintedSize {
                 text: cell.text(),
                 count: cell.number.value,
@@ -98,20 +127,16 @@ impl<'a> TableView<'a> {
     /// Text cells of a row, those that were merged filled in.
     pub fn labels(&self, row: usize) -> Vec<String> {
         let labels = self.columns.iter().filter(|c| c.role == ColumnRole::Label);
-        let text = |c: &ReadColumn| {
-            let own = (0..=row).rev().map(|r| self.table.cell(r, c.index)).find(|t| !is_as_above(t));
-            own.unwrap_or_default().to_owned()
-        };
+        let text = |c: &ReadColumn| self.text(row, c.index).unwrap_or_default().to_owned();
         labels.map(text).filter(|t| !t.is_empty()).collect()
     }
 
     /// What a person calls the row.
     pub fn name(&self, row: usize) -> String {
         let title = &self.table.rows[row].title;
-        let is_one = self.table.rows.iter().all(|r| r.title == *title);
-        let mut words = if is_one { Vec::new() } else { vec![title.clone()] };
+        let mut words = if self.has_one_title { Vec::new() } else { vec![title.clone()] };
         words.extend(self.labels(row));
-        if self.columns.iter().any(|c| c.role == ColumnRole::Size) {
+        if self.size_column.is_some() {
             words.extend(self.size(row).map(|s| s.text));
         }
         for c in self.columns.iter().filter(|c| c.role == ColumnRole::Concurrency) {

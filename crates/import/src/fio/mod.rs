@@ -12,12 +12,12 @@ use std::io::Read;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Finding, OpKind};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use self::direction::{Direction, Units};
 use self::options::Options;
 use crate::checks;
-use crate::document::JsonFile;
+use crate::document::{JsonFile, at_most};
 use crate::error::ImportError;
 use crate::line::{line, point, word};
 use crate::source::ImportedRun;
@@ -33,10 +33,15 @@ struct Document {
     timestamp: i64,
     #[serde(default, rename = "global options")]
     global: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "jobs")]
     jobs: Vec<Job>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "jobs")]
     client_stats: Vec<Job>,
+}
+
+/// No more than fio itself can start.
+fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Job>, D::Error> {
+    at_most::<10_000, D, Job>(from)
 }
 
 #[derive(Debug, Deserialize)]

@@ -17,6 +17,10 @@ const MOST_HELD: usize = 2_000_000;
 /// Slices that are open at once: those of three hours. About 1 KB each.
 const MOST_OPEN: usize = 100_000;
 
+/// Slices that are given although nothing starts or ends in them, of all stages: 28 hours. They alone can be many more than there are
+/// rows: a row of an hour is 36,000.
+const MOST_IDLE: u64 = 1_000_000;
+
 /// What the second pass gives.
 #[derive(Debug)]
 pub enum Replayed<'a> {
@@ -85,13 +89,13 @@ pub fn replay<E: From<ImportError>>(
         latest = latest.max(at.0);
         // No later row starts before this.
         let closed = latest.saturating_sub(survey.disorder_ns) / GRID_NS;
-        open.close_before(closed, &mut take)?;
+        open.close_before(closed, &requests, &mut take)?;
     }
     if rows != survey.requests {
         let text = "it is shorter than it was a moment ago";
         return Err(ImportError::new(text, "The file was changed while it was read: import it again.").into());
     }
-    open.close_before(u64::MAX, &mut take)
+    open.close_before(u64::MAX, &requests, &mut take)
 }
 
 /// The slices that a request may still fall into, and what of them is in flight.
@@ -102,6 +106,8 @@ struct Open<'a> {
     /// By their numbers; in those between them nothing starts or ends.
     slices: BTreeMap<u64, Slice>,
     held: usize,
+    /// Slices so far in which nothing started or ended.
+    idle: u64,
     /// Requests in flight through the whole of the first slice, by stage.
     through: BTreeMap<u8, i64>,
     /// Made once for each stage: 270 KB a histogram.
@@ -110,7 +116,8 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     fn new(survey: &'a Survey) -> Self {
-        Self { survey, first: 0, slices: BTreeMap::new(), held: 0, through: BTreeMap::new(), scratch: None }
+        let (slices, through) = (BTreeMap::new(), BTreeMap::new());
+        Self { survey, first: 0, slices, held: 0, idle: 0, through, scratch: None }
     }
 
     /// Start and end of a request since the first one; `None`: it is before all that the first pass saw.
@@ -150,9 +157,10 @@ impl<'a> Open<'a> {
     }
 
     /// Gives away all slices before that number.
-    fn close_before<E>(
+    fn close_before<R: Read, E: From<ImportError>>(
         &mut self,
         number: u64,
+        requests: &Requests<R>,
         take: &mut impl FnMut(Replayed<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let empty = Slice::default();
@@ -162,6 +170,10 @@ impl<'a> Open<'a> {
             // What is in flight all the time has slices of its own; a pause has none.
             if self.through.values().any(|n| *n > 0) {
                 for index in self.first..until {
+                    self.idle += 1;
+                    if self.idle > MOST_IDLE {
+                        return Err(too_idle(requests).into());
+                    }
                     self.give_all(index, &empty, take)?;
                 }
             }
@@ -231,6 +243,14 @@ impl<'a> Open<'a> {
         }
         take(Replayed::Slice(stage, interval))
     }
+}
+
+fn too_idle<R: Read>(requests: &Requests<R>) -> ImportError {
+    let hours = MOST_IDLE * GRID_NS / 3_600_000_000_000;
+    requests.bad(
+        &format!("nothing starts and nothing ends in more than {hours} hours of the time in which requests are in flight"),
+        "A clock was set while warp ran, or the file is not of a load. Repeat the test.",
+    )
 }
 
 /// An interval with the series of a stage.

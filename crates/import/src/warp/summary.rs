@@ -6,7 +6,8 @@ use std::io::Read;
 use plimsoll_model::Finding;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::WorkloadSummary;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::survey::without_keys;
 use crate::checks;
@@ -18,6 +19,9 @@ use crate::source::ImportedRun;
 /// Of its format. The first one has the same names.
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
 
+/// Kinds of ops: warp has a dozen.
+const MOST_KINDS: usize = 1000;
+
 #[derive(Debug, Deserialize)]
 struct Document {
     v: u32,
@@ -27,8 +31,33 @@ struct Document {
     r#final: bool,
     #[serde(default)]
     warp_version: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "kinds")]
     by_op_type: BTreeMap<String, Aggregate>,
+}
+
+/// By kind of op, of which there are few.
+fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Aggregate>, D::Error> {
+    struct Kinds;
+
+    impl<'de> Visitor<'de> for Kinds {
+        type Value = BTreeMap<String, Aggregate>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("figures by kind of op")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut out = BTreeMap::new();
+            while let Some((kind, of)) = map.next_entry()? {
+                out.insert(kind, of);
+                if out.len() > MOST_KINDS {
+                    return Err(A::Error::custom(format!("more than {MOST_KINDS} kinds of ops")));
+                }
+            }
+            Ok(out)
+        }
+    }
+    from.deserialize_map(Kinds)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,7 +69,7 @@ struct Aggregate {
     start_time: String,
     throughput: Throughput,
     throughput_by_host: BTreeMap<String, Throughput>,
-    requests_by_client: BTreeMap<String, Vec<Segment>>,
+    requests_by_client: Clients,
     first_errors: Option<Vec<String>>,
 }
 
@@ -51,6 +80,53 @@ struct Throughput {
     bytes: f64,
     objects: f64,
     ops: f64,
+}
+
+/// The segments of all clients that say something of their times.
+#[derive(Debug, Default)]
+struct Clients(Vec<Requests>);
+
+impl<'de> Deserialize<'de> for Clients {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut out = Vec::new();
+        from.deserialize_map(OfClients(&mut out))?;
+        Ok(Self(out))
+    }
+}
+
+/// Reads the lists of clients, or one of them, into one: what says nothing is not kept, however much there is of it.
+struct OfClients<'a>(&'a mut Vec<Requests>);
+
+impl<'de> DeserializeSeed<'de> for OfClients<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OfClients<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("segments by client")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<IgnoredAny>()?.is_some() {
+            map.next_value_seed(OfClients(&mut *self.0))?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(segment) = seq.next_element::<Segment>()? {
+            // What warp merged are sums that it divides as it prints them.
+            let says = |r: &Requests| !r.skipped && r.requests > 0 && r.merged_entries <= 1;
+            self.0.extend(segment.single_sized_requests.filter(says));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -146,14 +222,7 @@ fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
     if seconds <= 0.0 {
         return;
     }
-    let all: Vec<&Requests> = a
-        .requests_by_client
-        .values()
-        .flatten()
-        .filter_map(|s| s.single_sized_requests.as_ref())
-        // What warp merged are sums that it divides as it prints them.
-        .filter(|r| !r.skipped && r.requests > 0 && r.merged_entries <= 1)
-        .collect();
+    let all = &a.requests_by_client.0;
     let name = word(op).to_lowercase();
     let size = all.iter().map(|r| r.obj_size).max().unwrap_or(0);
     let mut w = line(&name, &name, size, a.concurrency, seconds);
@@ -164,20 +233,20 @@ fn add(out: &mut ImportedRun, op: &str, a: &Aggregate) {
     if a.total_errors > 0 {
         w.outcomes.insert("protocol".into(), a.total_errors);
     }
-    times(&mut w, &all);
+    times(&mut w, all);
     w.notes.push("rates are warp's: of the time in which all of its threads were at work".into());
     findings(out, &w, a);
     out.lines.push(w);
 }
 
 /// Times of several segments or clients: the mean is weighted; percentiles of one only can be told.
-fn times(w: &mut WorkloadSummary, all: &[&Requests]) {
-    let requests: u64 = all.iter().map(|r| r.requests).sum();
+fn times(w: &mut WorkloadSummary, all: &[Requests]) {
+    let requests = all.iter().map(|r| r.requests).fold(0, u64::saturating_add);
     let mean = all.iter().map(|r| r.dur_avg_millis * r.requests as f64).sum::<f64>() / requests.max(1) as f64;
     let least = all.iter().map(|r| r.fastest_millis).fold(f64::INFINITY, f64::min);
     let most = all.iter().map(|r| r.slowest_millis).fold(0.0, f64::max);
     let single = match all {
-        [one] => Some(*one),
+        [one] => Some(one),
         _ => None,
     };
     let at = |q: f64| {
@@ -239,6 +308,27 @@ mod tests {
         let l = w.latency_ns.response.as_ref().unwrap();
         assert_eq!((l.mean, l.p50, l.min, l.max), (20e6, None, 1_000_000, 400_000_000));
         assert!(run.findings.is_empty(), "{:?}", run.findings);
+    }
+
+    #[test]
+    fn counts_that_no_test_comes_to_are_refused_and_do_not_wrap() {
+        let segment = format!(
+            r#"{{"single_sized_requests": {{"requests": {}, "obj_size": 1, "dur_avg_millis": 10, "fastest_millis": 1, "slowest_millis": 40}}}}"#,
+            u64::MAX
+        );
+        let of = |total: u64| {
+            format!(
+                r#"{{"v": 2, "commandline": "warp get", "final": true, "warp_version": "1.6.1", "total": {{}}, "by_op_type": {{"GET": {{
+                "total_requests": {total}, "total_errors": 7, "concurrency": 8, "throughput": {{"measure_duration_millis": 16000,
+                "bytes": 1000, "objects": 1000, "ops": 1000}}, "requests_by_client": {{"a": [{segment}], "b": [{segment}]}}}}}}}}"#
+            )
+        };
+        let run = read(of(1000).as_bytes()).unwrap().remove(0);
+        assert_eq!(run.lines[0].latency_ns.response.as_ref().unwrap().count, u64::MAX);
+        for total in [1000, u64::MAX] {
+            let e = crate::Source::open(of(total).as_bytes()).unwrap().lines().unwrap_err();
+            assert!(e.problem.contains("more than any test"), "{e}");
+        }
     }
 
     #[test]

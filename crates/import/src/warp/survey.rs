@@ -16,6 +16,10 @@ const MOST_ENDPOINTS: usize = 64;
 const MOST_THREADS: usize = 1 << 20;
 /// Clients that are told apart.
 const MOST_CLIENTS: usize = 10_000;
+/// Bytes of the name of a client or an endpoint: what is told apart is held.
+const MOST_NAME: usize = 1024;
+/// Payload of all requests of a kind: an exbibyte. What is more cannot be added up.
+const MOST_BYTES: u64 = 1 << 60;
 /// Longest test: a year and more is a wrong clock.
 const MOST_SPAN_NS: i64 = 366 * 86_400 * 1_000_000_000;
 
@@ -107,7 +111,13 @@ pub fn survey(reader: impl Read) -> Result<Survey, ImportError> {
         out.disorder_ns = out.disorder_ns.max(latest.saturating_sub(r.start_ns).max(0) as u64);
         latest = latest.max(r.start_ns);
         divider.add(kind, r.start_ns, r.end_ns);
-        out.count(kind, &r);
+        if out.count(kind, &r) > MOST_BYTES {
+            return Err(requests.bad(
+                "the objects so far are more than an exbibyte",
+                "The file is damaged, or was changed: import it as warp wrote it.",
+            ));
+        }
+        names(&requests)?;
         seen.add(&r, &requests);
         if r.outcome != Outcome::Ok {
             out.failed += 1;
@@ -132,7 +142,8 @@ pub fn survey(reader: impl Read) -> Result<Survey, ImportError> {
 }
 
 impl Survey {
-    fn count(&mut self, kind: OpKind, r: &Request) {
+    /// The bytes of this kind so far.
+    fn count(&mut self, kind: OpKind, r: &Request) -> u64 {
         let k = self.kinds.entry(kind).or_default();
         k.requests += 1;
         if r.outcome == Outcome::Ok {
@@ -141,6 +152,19 @@ impl Survey {
             k.ok += 1;
             k.bytes = k.bytes.saturating_add(r.bytes);
         }
+        k.bytes
+    }
+}
+
+/// Refuses what is no name.
+fn names<R: Read>(row: &Requests<R>) -> Result<(), ImportError> {
+    let long = [("client_id", row.client()), ("endpoint", row.endpoint())];
+    match long.into_iter().find(|(_, name)| name.len() > MOST_NAME) {
+        Some((column, _)) => Err(row.bad(
+            &format!("{column} has more than {MOST_NAME} bytes"),
+            "The file is damaged there, or was changed: import it as warp wrote it.",
+        )),
+        None => Ok(()),
     }
 }
 
@@ -199,6 +223,15 @@ pub(crate) fn without_keys(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_bytes_than_can_be_added_up_are_refused() {
+        let head = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\tcat\n";
+        let row = "1\t0\tGET\tc\t1\t54975581388800\th\tf\t\t2026-11-23T10:00:00Z\t\t2026-11-23T10:00:01Z\t1000000000\t0\n";
+        assert!(survey((head.to_owned() + &row.repeat(20_000)).as_bytes()).is_ok());
+        let e = survey((head.to_owned() + &row.repeat(21_000)).as_bytes()).unwrap_err();
+        assert!(e.place == "line 20973" && e.problem.contains("exbibyte"), "{e}");
+    }
 
     #[test]
     fn keys_of_a_command_line_are_left_out() {

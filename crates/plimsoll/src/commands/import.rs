@@ -22,8 +22,9 @@ Files are recognised by their content:
   iperf3      -J
 
 Figures that a tool printed have no interval unless the file has the data for one. A file that is damaged, or of a \
-version that is not known, is refused, and nothing is stored. Exit code 0 says that all was imported, not that its \
-figures are valid: `plimsoll analyze` says that.";
+version that is not known, is refused, and nothing is stored (exit code 2). The exit code is that of `plimsoll analyze` \
+of what was imported: 3 where the figures are invalid (fio ended with an error), of several \
+files the worst.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]

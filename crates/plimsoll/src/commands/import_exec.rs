@@ -33,9 +33,8 @@ const RETRIES: &str = "warp's client repeats refused and failed requests by itse
 pub const LABEL: &str = "imported";
 
 pub fn import(c: &ImportCommand) -> Result<Exit, Fault> {
-    // A server's signals set a mark and say nothing of a result: there is none before the file was read.
-    signals::install(signals::ProcessRole::Server);
-    let mut dirs = Vec::new();
+    signals::install(signals::ProcessRole::Reader);
+    let (mut dirs, mut exit) = (Vec::new(), Exit::Valid);
     for path in &c.files {
         let made = one(path, c).map_err(|f| match dirs.len() {
             0 => f,
@@ -44,16 +43,17 @@ pub fn import(c: &ImportCommand) -> Result<Exit, Fault> {
                 ..f
             },
         })?;
-        for dir in &made {
+        for (dir, of_run) in made {
             output::tell(format_args!("plimsoll: {} is run {}", path.display(), dir.id()));
+            exit = exit.worse_of(of_run);
+            dirs.push(dir);
         }
-        dirs.extend(made);
     }
     match &dirs[..] {
         [one] => output::print_glance(one, &c.output)?,
         several => drop(output::print_runs(several, Layout::default(), &c.output)?),
     }
-    Ok(Exit::Valid)
+    Ok(exit)
 }
 
 /// A file of another tool that is read while its hash is made.
@@ -103,14 +103,20 @@ impl Read for Hashed {
     }
 }
 
-fn one(path: &Path, c: &ImportCommand) -> Result<Vec<RunDir>, Fault> {
+fn interrupted() -> Fault {
+    Fault { exit: Exit::Interrupted, ..Fault::input("interrupted", "Nothing of this file was stored.") }
+}
+
+/// Looked at wherever a file is not read: what is made of it may take longer than it does.
+fn unless_interrupted() -> Result<(), Fault> {
+    if signals::was_asked_to_stop() { Err(interrupted()) } else { Ok(()) }
+}
+
+fn one(path: &Path, c: &ImportCommand) -> Result<Vec<KeptRun>, Fault> {
     let shown = clean(&path.display().to_string()).into_owned();
     let told = |e: ImportError| {
         if signals::was_asked_to_stop() {
-            return Fault {
-                exit: Exit::Interrupted,
-                ..Fault::input("interrupted", "Nothing of this file was stored.")
-            };
+            return interrupted();
         }
         Fault::input(format!("{shown}: {e}"), e.remedy)
     };
@@ -123,12 +129,12 @@ fn one(path: &Path, c: &ImportCommand) -> Result<Vec<RunDir>, Fault> {
         let survey = warp::survey(found.into_reader()).map_err(told)?;
         let (bytes, sha256) = file.finish().map_err(read)?;
         let from = ImportSource { form: "csv.zst".into(), ..source(path, form, bytes, sha256) };
-        let dir = kept(c, |dir| requests(dir, path, &survey, from, c).map_err(|e| e.told(&told)))?;
-        return Ok(vec![dir]);
+        let run = kept(c, |dir| requests(dir, path, &survey, from, c).map_err(|e| e.told(&told)))?;
+        return Ok(vec![run]);
     }
     let runs = found.lines().map_err(told)?;
     let (bytes, sha256) = file.finish().map_err(read)?;
-    let mut dirs: Vec<RunDir> = Vec::new();
+    let mut kept_runs: Vec<KeptRun> = Vec::new();
     for run in runs {
         let from = ImportSource {
             form: run.form.clone(),
@@ -136,15 +142,15 @@ fn one(path: &Path, c: &ImportCommand) -> Result<Vec<RunDir>, Fault> {
             ..source(path, form, bytes, sha256.clone())
         };
         match kept(c, |dir| figures(dir, path, run, from, c).map_err(Fault::from)) {
-            Ok(dir) => dirs.push(dir),
+            Ok(run) => kept_runs.push(run),
             Err(e) => {
                 // All runs of a file, or none.
-                dirs.into_iter().for_each(|d| drop(d.remove()));
+                kept_runs.into_iter().for_each(|(d, _)| drop(d.remove()));
                 return Err(e);
             }
         }
     }
-    Ok(dirs)
+    Ok(kept_runs)
 }
 
 fn source(path: &Path, form: SourceForm, bytes: u64, sha256: String) -> ImportSource {
@@ -152,15 +158,21 @@ fn source(path: &Path, form: SourceForm, bytes: u64, sha256: String) -> ImportSo
     ImportSource { tool: form.tool().into(), file, bytes, sha256, ..ImportSource::default() }
 }
 
+/// A run, and what a command that measured it would have ended with.
+type KeptRun = (RunDir, Exit);
+
 /// A new run directory, filled, sealed and judged; removed again where that fails.
-fn kept(c: &ImportCommand, fill: impl FnOnce(&RunDir) -> Result<(), Fault>) -> Result<RunDir, Fault> {
+fn kept(c: &ImportCommand, fill: impl FnOnce(&RunDir) -> Result<(), Fault>) -> Result<KeptRun, Fault> {
     let dir = RunDir::create(&runs_dir::root(c.output.runs_dir.as_deref()))?;
-    let sealed = |dir: &RunDir| -> Result<(), StoreError> {
+    let sealed = |dir: &RunDir| -> Result<Exit, Fault> {
+        unless_interrupted()?;
         dir.seal("done")?;
-        plimsoll_run::analyze(dir).map(drop)
+        let summary = plimsoll_run::analyze(dir)?;
+        unless_interrupted()?;
+        Ok(Exit::of_code(plimsoll_judge::exit_code(&summary, false)))
     };
-    match fill(&dir).and_then(|()| sealed(&dir).map_err(Fault::from)) {
-        Ok(()) => Ok(dir),
+    match fill(&dir).and_then(|()| sealed(&dir)) {
+        Ok(exit) => Ok((dir, exit)),
         Err(e) => {
             let at = dir.path().display().to_string();
             dir.remove().map_err(|left| Fault {
@@ -317,6 +329,10 @@ fn requests(
     let mut last = None;
     let again = Source::open(&mut file)?;
     warp::replay::<Broken>(again.into_reader(), survey, |what| {
+        // Between two rows there may be an hour of slices.
+        if signals::was_asked_to_stop() {
+            return Err(ImportError::new("interrupted", "Import it again.").into());
+        }
         match what {
             warp::Replayed::Begin(stage) => {
                 if let Some(before) = last.replace(stage) {

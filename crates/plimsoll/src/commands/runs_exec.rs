@@ -216,23 +216,10 @@ pub fn analyze(c: &AnalyzeCommand) -> Result<Exit, Fault> {
     let mut exit = Exit::Valid;
     for dir in &dirs {
         let summary = plimsoll_run::analyze(dir)?;
-        // Of several runs the worst decides.
-        let this = Exit::of_code(plimsoll_judge::exit_code(&summary, false));
-        exit = [exit, this].into_iter().max_by_key(|e| badness(*e)).unwrap_or(exit);
+        exit = exit.worse_of(Exit::of_code(plimsoll_judge::exit_code(&summary, false)));
     }
     output::print_runs(&dirs, Layout::default(), &c.output)?;
     Ok(exit)
-}
-
-fn badness(exit: Exit) -> u8 {
-    match exit {
-        Exit::Valid => 0,
-        Exit::LeftBehind => 1,
-        Exit::Undetermined => 2,
-        Exit::ExpectationMissed => 3,
-        Exit::Damaged => 5,
-        _ => 4,
-    }
 }
 
 /// Finishes what a killed run left, and with `--kept` what a run was told to keep.

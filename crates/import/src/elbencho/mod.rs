@@ -3,11 +3,14 @@
 //! Figures are those of "last done": all of the work over the time of the slowest thread. With `rwmix` the main columns are the
 //! writes, and the reads have columns of their own.
 
-use std::collections::BTreeMap;
+mod phase;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use plimsoll_model::summary::WorkloadSummary;
-use serde_json::Value;
+
+use self::phase::{ASKED, Phase};
 
 use crate::document::JsonFile;
 use crate::error::ImportError;
@@ -15,113 +18,128 @@ use crate::line::{latency, line, point, word};
 use crate::rows::Rows;
 use crate::source::ImportedRun;
 
-/// Rows that are read: a file of a year of tests has fewer.
-const MOST_ROWS: usize = 100_000;
+/// Phases that are read: a file of a year of tests has fewer.
+const MOST_PHASES: usize = 20_000;
+/// Phases that a title names.
+const IN_TITLE: usize = 4;
+/// Of a command line.
+const MOST_TEXT: usize = 2000;
 const MIB: f64 = 1048576.0;
-
-/// A phase, whatever the form: value by name.
-struct Phase {
-    fields: BTreeMap<String, String>,
-    /// Bytes per second, where the form has them exactly.
-    exact_bytes: bool,
-}
-
-impl Phase {
-    fn text(&self, names: &[&str]) -> &str {
-        names.iter().find_map(|n| self.fields.get(*n)).map_or("", String::as_str)
-    }
-
-    fn number(&self, names: &[&str]) -> Option<f64> {
-        self.text(names).trim().parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
-    }
-
-    fn whole(&self, names: &[&str]) -> u32 {
-        self.number(names).map_or(0, |v| v as u32)
-    }
-}
 
 pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
     let mut rows = Rows::open(reader, b',')?;
     for needed in ["operation", "time ms [last]", "IOPS [last]", "MiB/s [last]"] {
         rows.needed(needed)?;
     }
-    let head = rows.head().to_vec();
-    let mut phases = Vec::new();
+    let first = rows.head().first().cloned().unwrap_or_default();
+    let columns: Vec<(&'static str, usize)> =
+        ASKED.iter().filter_map(|name| Some((*name, rows.column(name)?))).collect();
+    let (mut runs, mut phases) = (Runs::default(), 0);
     while rows.next()? {
         // The head again: a later version appended to the file.
-        if rows.field(0) == head[0] {
+        if rows.field(0) == first {
             continue;
         }
-        if phases.len() >= MOST_ROWS {
+        phases += 1;
+        if phases > MOST_PHASES {
             return Err(ImportError::at(
                 rows.place(),
-                format!("there are more than {MOST_ROWS} phases"),
+                format!("there are more than {MOST_PHASES} phases"),
                 "Split the file.",
             ));
         }
-        let fields = head.iter().enumerate().map(|(i, h)| (h.clone(), rows.field(i).to_owned())).collect();
-        phases.push(Phase { fields, exact_bytes: false });
+        let fields = columns.iter().map(|(name, at)| (*name, rows.field(*at).to_owned())).collect();
+        runs.add(&Phase { fields, exact_bytes: false }, "csv")?;
     }
-    runs(&phases, "csv")
+    Ok(runs.finish())
 }
 
 pub(crate) fn read_json(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
-    let documents: Vec<Value> = JsonFile::read(reader)?.all()?;
-    let phase = |d: &Value| {
-        let mut fields = BTreeMap::new();
-        flatten("", d, &mut fields);
-        Phase { fields, exact_bytes: true }
-    };
-    runs(&documents.iter().map(phase).collect::<Vec<_>>(), "json")
-}
-
-/// `last_done.latency.IO.avg_us`; its writer makes a text of every number.
-fn flatten(path: &str, v: &Value, out: &mut BTreeMap<String, String>) {
-    match v {
-        Value::Object(all) => {
-            for (k, v) in all {
-                flatten(&if path.is_empty() { k.clone() } else { format!("{path}.{k}") }, v, out);
-            }
+    let (mut runs, mut phases) = (Runs::default(), 0);
+    JsonFile::read(reader)?.each(|p: Phase| {
+        phases += 1;
+        if phases > MOST_PHASES {
+            return Err(ImportError::new(
+                format!("there are more than {MOST_PHASES} phases"),
+                "Split the file.",
+            ));
         }
-        Value::String(s) => drop(out.insert(path.to_owned(), s.clone())),
-        Value::Array(_) | Value::Null => {}
-        other => drop(out.insert(path.to_owned(), other.to_string())),
-    }
+        runs.add(&p, "json")
+    })?;
+    Ok(runs.finish())
 }
 
 /// Phases of one command that follow each other, and do not repeat a phase, are one run.
-fn runs(phases: &[Phase], form: &str) -> Result<Vec<ImportedRun>, ImportError> {
-    let mut out: Vec<(String, Vec<String>, ImportedRun)> = Vec::new();
-    for p in phases {
+#[derive(Default)]
+struct Runs {
+    done: Vec<ImportedRun>,
+    open: Option<OpenRun>,
+}
+
+/// The run that the next phase may belong to.
+struct OpenRun {
+    command: String,
+    phases: BTreeSet<String>,
+    /// The first of them, for its title.
+    first: Vec<String>,
+    run: ImportedRun,
+}
+
+impl OpenRun {
+    /// It begins with this phase.
+    fn new(p: &Phase, version: &str, command: &str, form: &str) -> Self {
+        let said: String =
+            super::warp::without_keys(&command.replace('"', "")).chars().take(MOST_TEXT).collect();
+        let run = ImportedRun {
+            tool_version: word(version),
+            form: form.to_owned(),
+            started_at: started_at(p.text(&["ISO date", "iso_start_date"])),
+            facts: BTreeMap::from([("command of elbencho".to_owned(), said)]),
+            ..ImportedRun::default()
+        };
+        Self { command: command.to_owned(), phases: BTreeSet::new(), first: Vec::new(), run }
+    }
+
+    fn finish(self) -> ImportedRun {
+        let more = match self.phases.len() - self.first.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        ImportedRun { title: format!("elbencho: {}{more}", self.first.join(", ")), ..self.run }
+    }
+}
+
+impl Runs {
+    fn add(&mut self, p: &Phase, form: &str) -> Result<(), ImportError> {
         let version = p.text(&["version", "config.version"]).trim_start_matches('v');
         if !version.starts_with("3.") {
             let found = format!("elbencho '{}'", word(version));
             return Err(ImportError::version(&found, "those of elbencho 3"));
         }
-        let command = p.text(&["command", "config.command"]).to_owned();
-        let name = p.text(&["operation", "phase_type"]).to_owned();
-        let goes_on = out.last().is_some_and(|(c, names, _)| *c == command && !names.contains(&name));
+        let command = p.text(&["command", "config.command"]);
+        let name = p.text(&["operation", "phase_type"]);
+        let short = word(name);
+        let goes_on = self.open.as_ref().is_some_and(|o| o.command == command && !o.phases.contains(&short));
         if !goes_on {
-            let run = ImportedRun {
-                tool_version: word(version),
-                form: form.to_owned(),
-                title: "elbencho".into(),
-                started_at: started_at(p.text(&["ISO date", "iso_start_date"])),
-                facts: BTreeMap::from([(
-                    "command of elbencho".to_owned(),
-                    super::warp::without_keys(&command.replace('"', "")),
-                )]),
-                ..ImportedRun::default()
-            };
-            out.push((command, Vec::new(), run));
+            self.close();
         }
-        if let Some((_, names, run)) = out.last_mut() {
-            run.lines.extend(lines(p, &name));
-            run.title = format!("elbencho: {}", [&names[..], &[word(&name)]].concat().join(", "));
-            names.push(name);
+        let open = self.open.get_or_insert_with(|| OpenRun::new(p, version, command, form));
+        open.run.lines.extend(lines(p, name));
+        if open.first.len() < IN_TITLE {
+            open.first.push(short.clone());
         }
+        open.phases.insert(short);
+        Ok(())
     }
-    Ok(out.into_iter().map(|(_, _, run)| run).collect())
+
+    fn close(&mut self) {
+        self.done.extend(self.open.take().map(OpenRun::finish));
+    }
+
+    fn finish(mut self) -> Vec<ImportedRun> {
+        self.close();
+        self.done
+    }
 }
 
 fn started_at(text: &str) -> String {
@@ -217,5 +235,30 @@ fn load(p: &Phase, phase: &str) -> String {
         ("write", true) => "randwrite".into(),
         ("null", _) => word(phase).to_lowercase(),
         (op, _) => op.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "ISO date,operation,time ms [last],IOPS [last],MiB/s [last],version,command\n";
+
+    fn rows(phases: impl Iterator<Item = (String, String)>) -> String {
+        let row = |(op, command): (String, String)| {
+            format!("2026-11-23T10:00:00.123+0000,{op},10000,51200,200,3.1-2,{command}\n")
+        };
+        HEAD.to_owned() + &phases.map(row).collect::<String>()
+    }
+
+    #[test]
+    fn a_run_of_many_phases_has_a_short_title() {
+        let many = rows((0..3000).map(|i| (format!("P{i}"), "c".to_owned())));
+        let run = &read_csv(many.as_bytes()).unwrap()[0];
+        assert_eq!((run.lines.len(), run.title.as_str()), (3000, "elbencho: P0, P1, P2, P3 and 2996 more"));
+        // What is repeated begins the next run, whatever stands between.
+        let twice = rows(["A", "B", "A", "C"].map(|op| (op.to_owned(), "c".to_owned())).into_iter());
+        let titles: Vec<String> = read_csv(twice.as_bytes()).unwrap().into_iter().map(|r| r.title).collect();
+        assert_eq!(titles, ["elbencho: A, B", "elbencho: A, C"]);
     }
 }
