@@ -16,8 +16,9 @@ const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 const TOKEN_FILE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 /// ECS's own agent.
 const ECS: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2));
-/// EKS's, in both families.
-const EKS: [IpAddr; 2] = [
+/// The agents beside a container: ECS's, and EKS's in both families.
+const AGENTS: [IpAddr; 3] = [
+    ECS,
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
 ];
@@ -41,7 +42,7 @@ impl Chain<'_> {
             }
             (None, Some(full)) => {
                 let (endpoint, path) = web::place(&full).map_err(|p| bad(FULL, p))?;
-                self.must_be_near(&endpoint).map_err(|p| bad(FULL, p))?;
+                self.must_be_near(&endpoint, &AGENTS).map_err(|p| bad(FULL, p))?;
                 (endpoint, path)
             }
             (None, None) => return Ok(None),
@@ -69,28 +70,6 @@ impl Chain<'_> {
         })?;
         let renewal = if keys.expires_unix_s.is_some() { Renewal::Always } else { Renewal::Never };
         Ok(Some(FoundKeys { keys, source: "container".into(), renewal }))
-    }
-
-    /// Without TLS the token and the keys go to this machine, or its agents, only: whatever the name resolves to.
-    fn must_be_near(&self, endpoint: &Endpoint) -> Result<(), String> {
-        if endpoint.tls {
-            return Ok(());
-        }
-        let addresses = match endpoint.host.parse::<IpAddr>() {
-            Ok(ip) => vec![ip],
-            Err(_) => self
-                .sources
-                .addresses(&endpoint.host)
-                .map_err(|e| format!("the host '{}' is not found: {e}", endpoint.host))?,
-        };
-        let near = |ip: &IpAddr| ip.is_loopback() || *ip == ECS || EKS.contains(ip);
-        if !addresses.is_empty() && addresses.iter().all(near) {
-            return Ok(());
-        }
-        Err(format!(
-            "{endpoint} is neither https nor an address of this machine or of its ECS or EKS agent (169.254.170.2, \
-             169.254.170.23, fd00:ec2::23)"
-        ))
     }
 
     /// The file before the value, and read each time: EKS changes what is in it.
