@@ -255,6 +255,27 @@ fn the_agent_of_a_container_is_asked_with_the_token_of_the_file() {
 }
 
 #[test]
+fn what_an_agent_repeats_of_its_token_or_path_is_not_shown() {
+    let mut w = world(&[
+        (
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "http://127.0.0.1:1/v1/credentials/5f1c-agent-path?id=77aa-agent-query",
+        ),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer agents-bearer-of-this-test"),
+    ]);
+    w.files.clear();
+    w.servers.insert("http://127.0.0.1:1", |r| {
+        let token = header(r, "authorization").unwrap().split_once(' ').unwrap().1;
+        Some((403, format!("{{\"message\":\"no credentials for {token} at {}\"}}", r.path)))
+    });
+    let (what, _) = refused(&w, None);
+    for secret in ["agents-bearer-of-this-test", "5f1c-agent-path", "77aa-agent-query"] {
+        assert!(!what.contains(secret), "{what}");
+    }
+    assert!(what.contains("no credentials for") && what.contains("/v1/credentials/"), "words stay: {what}");
+}
+
+#[test]
 fn a_containers_token_goes_to_its_own_machine_only() {
     for (url, is_asked) in [
         ("http://127.0.0.1:51679/x", true),
