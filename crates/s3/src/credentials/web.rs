@@ -110,13 +110,19 @@ pub(super) fn place(url: &str) -> Result<(Endpoint, String), String> {
 
 impl Chain<'_> {
     /// Whether a secret that opens by itself (a token that is not signed with, but shown) may go there: without TLS to this machine only,
-    /// and to the `agents` beside it, whatever the name resolves to.
+    /// and to the `agents` beside it, by address or as localhost.
     pub(super) fn must_be_near(&self, endpoint: &Endpoint, agents: &[IpAddr]) -> Result<(), String> {
         if endpoint.tls {
             return Ok(());
         }
         let addresses = match endpoint.host.parse::<IpAddr>() {
             Ok(ip) => vec![ip],
+            // Who answers for another name may say something else when it is connected to.
+            Err(_) if !endpoint.host.eq_ignore_ascii_case("localhost") => {
+                return Err(format!(
+                    "{endpoint} is neither https nor an address of this machine: without TLS write the address itself, or localhost"
+                ));
+            }
             Err(_) => self
                 .sources
                 .addresses(&endpoint.host)

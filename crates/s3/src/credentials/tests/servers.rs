@@ -190,7 +190,7 @@ fn sts_is_asked_at_its_own_endpoint_and_never_at_the_storages() {
 /// Who was asked, after all was tried once: with the setting that is given.
 fn asked_at(mut w: World, profile: Option<&str>, set: (&'static str, &'static str)) -> (Vec<String>, String) {
     w.env.insert(set.0, set.1);
-    w.names.extend([("near.example", "127.0.0.2"), ("far.example", "203.0.113.9")]);
+    w.names.extend([("near.example", "127.0.0.2"), ("localhost", "127.0.0.1")]);
     let said = resolve(&w, profile).err().map(|e| e.to_string()).unwrap_or_default();
     let asked = w.asked.borrow().iter().map(|r| r.endpoint.to_string()).collect();
     (asked, said)
@@ -208,13 +208,13 @@ fn a_token_that_opens_by_itself_goes_over_plain_http_to_this_machine_only() {
         let (asked, said) = asked_at(world(), Some(profile), ("AWS_ENDPOINT_URL", "http://192.0.2.2:38080"));
         assert_eq!(asked, [at_home], "{said}");
         for far in
-            ["http://192.0.2.2:38080", "http://far.example", "http://169.254.170.2", "http://unknown.example"]
+            ["http://192.0.2.2:38080", "http://far.example", "http://169.254.170.2", "http://near.example"]
         {
             let (asked, said) = asked_at(world(), Some(profile), (variable, far));
             assert!(asked.is_empty(), "{asked:?}");
             assert!(said.contains("neither https nor") || said.contains("not found"), "{said}");
         }
-        for near in ["http://127.0.0.1:1", "http://[::1]:1", "http://near.example", "https://far.example"] {
+        for near in ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "https://far.example"] {
             assert_eq!(asked_at(world(), Some(profile), (variable, near)).0, [near]);
         }
     }
@@ -282,7 +282,8 @@ fn a_containers_token_goes_to_its_own_machine_only() {
         ("http://[::1]/x", true),
         ("http://[fd00:ec2::23]/x", true),
         ("https://far.example/x", true),
-        ("http://near.example/x", true),
+        ("http://localhost/x", true),
+        ("http://near.example/x", false),
         ("http://far.example/x", false),
         ("http://10.0.0.1/x", false),
         ("http://unknown.example/x", false),
@@ -291,7 +292,7 @@ fn a_containers_token_goes_to_its_own_machine_only() {
         let mut w = world(&[("AWS_CONTAINER_AUTHORIZATION_TOKEN", "secret-token")]);
         w.files.clear();
         w.env.insert("AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
-        w.names.extend([("near.example", "127.0.0.2"), ("far.example", "203.0.113.9")]);
+        w.names.extend([("near.example", "127.0.0.2"), ("localhost", "127.0.0.1")]);
         let (what, _) = refused(&w, None);
         assert_eq!(!w.asked.borrow().is_empty(), is_asked, "{url}: {what}");
         assert!(is_asked || what.contains("neither https nor") || what.contains("not found"), "{what}");
