@@ -1,6 +1,6 @@
 //! One blocking HTTP/1.1 connection, plain or TLS, opened when it is needed and again when it was lost.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,23 @@ use plimsoll_model::units::Span;
 use plimsoll_s3::Endpoint;
 use plimsoll_s3::response::{ResponseEvent, ResponseHead, ResponseParser};
 use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::ServerName;
 
 use super::{AdminSetup, parse_error};
 use crate::target::s3::config::addresses_of;
 use crate::target::s3::tls;
+use stream::{Stream, Tls, is_later};
+
+mod stream;
 
 /// Three attempts of TCP (at 0, 1 and 3 s). Who has not taken a connection by then is away.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// How often a wait looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
+/// So much of a request is taken within the limit, bytes.
+const PART: usize = 64 << 10;
 /// What an answer's error says that came in part, and not in full in time.
 const TRICKLES: &str = "the answer trickles";
 /// What it says when nobody wants it any more.
@@ -52,35 +57,6 @@ pub(super) struct Lost {
 impl Lost {
     fn unreached(message: String, remedy: &'static str) -> Self {
         Self { was_open: false, connected: false, message, remedy }
-    }
-}
-
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Read for Stream {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(s) => s.read(buf),
-            Self::Tls(s) => s.read(buf),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(s) => s.write(buf),
-            Self::Tls(s) => s.write(buf),
-        }
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(s) => s.flush(),
-            Self::Tls(s) => s.flush(),
-        }
     }
 }
 
@@ -154,8 +130,7 @@ impl Connection {
         }
         self.parser.begin(is_head);
         let shown = self.shown.clone();
-        let stream = self.stream.as_mut().expect("just opened");
-        let sent = stream.write_all(head).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush());
+        let sent = head.chunks(PART).chain(body.chunks(PART)).try_for_each(|part| self.send(part));
         let received = self.receive();
         match (sent, received) {
             // A server may refuse and close before it took all of the body: its answer counts.
@@ -164,26 +139,34 @@ impl Connection {
         }
     }
 
+    fn send(&mut self, part: &[u8]) -> io::Result<()> {
+        let (begun, mut at) = (Instant::now(), 0);
+        loop {
+            self.still_waits(begun, false)?;
+            let stream = self.stream.as_mut().expect("the caller opened it");
+            let step = match at < part.len() {
+                true => stream.write(&part[at..]).map(|n| at += n),
+                false => match stream.is_flushed() {
+                    Ok(true) => return Ok(()),
+                    step => step.map(drop),
+                },
+            };
+            match step {
+                Err(e) if is_later(&e) => {}
+                step => step?,
+            }
+        }
+    }
+
     fn receive(&mut self) -> io::Result<Answer> {
         let bad = |e: plimsoll_s3::Malformed| io::Error::other(e.to_string());
-        let stream = self.stream.as_mut().expect("the caller opened it");
         let mut body = Vec::new();
         let begun = Instant::now();
         'receive: loop {
-            if is_set(&self.enough) {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, UNWANTED));
-            }
-            // One limit for the whole answer: it may come byte by byte.
-            if begun.elapsed() >= self.timeout {
-                return Err(match self.parser.started() {
-                    true => io::Error::new(io::ErrorKind::TimedOut, TRICKLES),
-                    false => io::ErrorKind::TimedOut.into(),
-                });
-            }
+            self.still_waits(begun, self.parser.started())?;
+            let stream = self.stream.as_mut().expect("the caller opened it");
             let n = match stream.read(&mut self.buffer) {
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                    continue;
-                }
+                Err(e) if is_later(&e) => continue,
                 read => read?,
             };
             if n == 0 {
@@ -243,10 +226,10 @@ impl Connection {
         for a in &addresses {
             match TcpStream::connect_timeout(a, self.timeout.min(CONNECT)) {
                 Ok(tcp) => {
-                    // Each read is short, so that a wait can be ended.
+                    // Each read and write is short, so that a wait can be ended.
                     let setup = tcp
                         .set_read_timeout(Some(self.timeout.min(LOOK)))
-                        .and_then(|()| tcp.set_write_timeout(Some(self.timeout)))
+                        .and_then(|()| tcp.set_write_timeout(Some(self.timeout.min(LOOK))))
                         .and_then(|()| tcp.set_nodelay(true));
                     setup.map_err(|e| lost(shown, &e, self.timeout))?;
                     return self.wrap(tcp);
@@ -271,21 +254,30 @@ impl Connection {
         let Some((config, name)) = &self.tls else { return Ok(Stream::Plain(tcp)) };
         let c = ClientConnection::new(config.clone(), name.clone())
             .map_err(|e| Lost::unreached(format!("TLS: {e}"), "Check the endpoint"))?;
-        let mut s = StreamOwned::new(c, tcp);
+        let mut tls = Tls { conn: c, sock: tcp, heard: false };
         // Handshake now, so that a certificate that is not trusted is told as that.
         let begun = Instant::now();
-        while s.conn.is_handshaking() {
-            match s.conn.complete_io(&mut s.sock) {
-                Ok(_) => {}
-                Err(_) if is_set(&self.enough) => {
-                    let e = io::Error::new(io::ErrorKind::TimedOut, UNWANTED);
-                    return Err(lost(&self.shown, &e, self.timeout));
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < self.timeout => {}
-                Err(e) => return Err(tls_trouble(&self.shown, &e)),
+        while tls.conn.is_handshaking() {
+            self.still_waits(begun, tls.heard).map_err(|e| lost(&self.shown, &e, self.timeout))?;
+            match tls.shake() {
+                Err(e) if is_later(&e) => {}
+                step => step.map_err(|e| tls_trouble(&self.shown, &e))?,
             }
         }
-        Ok(Stream::Tls(Box::new(s)))
+        Ok(Stream::Tls(Box::new(tls)))
+    }
+
+    /// Whether something that began then may go on. `heard`: a part of it has come.
+    fn still_waits(&self, begun: Instant, heard: bool) -> io::Result<()> {
+        if is_set(&self.enough) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, UNWANTED));
+        }
+        // One limit for the whole: it may come byte by byte.
+        match (begun.elapsed() >= self.timeout, heard) {
+            (false, _) => Ok(()),
+            (true, true) => Err(io::Error::new(io::ErrorKind::TimedOut, TRICKLES)),
+            (true, false) => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 }
 
@@ -353,3 +345,6 @@ fn tls_trouble(shown: &str, e: &io::Error) -> Lost {
     };
     Lost::unreached(format!("TLS with {shown} failed{what} ({text})"), remedy)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_model::text::keep_secret;
 
-use super::files::{Service, endpoint_of, path_of};
+use super::files::{GENERAL, Service, endpoint_of, path_of};
 use super::{Chain, CredentialsError, FoundKeys, Renewal, Sources, answers, is_sendable, web};
 use crate::sign::{PostScope, sign_post};
 use crate::uri::encode_query;
@@ -111,6 +111,8 @@ impl Chain<'_> {
         }
         let form = identity.role.form("AssumeRoleWithWebIdentity", self.sources.now_unix_s(), Some(token));
         let (request, _) = self.sts(form)?;
+        // This token is shown, not signed with: who reads it on the way has the role.
+        self.must_be_near(&request.endpoint, &[]).map_err(unusable)?;
         let keys = self.ask_sts(&request, &identity.role)?;
         let source = format!("role {} by web identity", identity.role.shown());
         Ok(FoundKeys { keys, source, renewal: Renewal::Always })
@@ -143,28 +145,41 @@ impl Chain<'_> {
             Some(r) => format!("https://sts.{r}.amazonaws.com"),
             None => "https://sts.amazonaws.com".into(),
         });
-        let (endpoint, path) = web::place(&url).map_err(|problem| {
-            let what = format!("the endpoint of STS cannot be used: {problem}");
-            CredentialsError::asked(
-                what,
-                "Correct AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL, AWS_REGION or the profile",
-            )
-        })?;
+        let (endpoint, path) = web::place(&url).map_err(unusable)?;
         let mut request = web::WebRequest::new("POST", &endpoint, path, LIMIT);
         request.headers.push(("content-type", FORM.to_owned()));
         request.body = form;
         Ok((request, region.unwrap_or_else(|| "us-east-1".into())))
     }
 
+    /// Whoever set the general endpoint may have meant it for STS, too.
+    fn another_sts(&self) -> &'static str {
+        let is_own = endpoint_of(Service::Sts, self.sources, Some(self.files), self.settings).is_some();
+        let is_general = self.sources.env(GENERAL).is_some() || self.settings.contains_key("endpoint_url");
+        match is_general && !is_own {
+            true => {
+                "For keys the storage's endpoint is not asked: if it has an STS, set AWS_ENDPOINT_URL_STS"
+            }
+            false => "",
+        }
+    }
+
     fn ask_sts(&self, request: &web::WebRequest, role: &Role) -> Result<super::Keys, CredentialsError> {
         let answer = web::ask(self.sources, request)
             .map_err(|t| web::silent("STS", t, "Check the region, the network, or AWS_ENDPOINT_URL_STS"))?;
         if answer.status != 200 {
-            return Err(web::refusal(&format!("STS, asked for role {},", role.shown()), request, &answer));
+            let who = format!("STS, asked for role {},", role.shown());
+            let (what, _) = web::refusal(&who, request, &answer).problem_and_remedy();
+            return Err(CredentialsError::asked(what, self.another_sts()));
         }
         answers::of_sts(&answer.body).map_err(|problem| {
             let what = format!("STS at {} {problem}", request.endpoint);
             CredentialsError::asked(what, "Check AWS_ENDPOINT_URL_STS: is what answers there an STS?")
         })
     }
+}
+
+fn unusable(problem: String) -> CredentialsError {
+    let what = format!("the endpoint of STS cannot be used: {problem}");
+    CredentialsError::asked(what, "Correct AWS_ENDPOINT_URL_STS, AWS_REGION or the profile")
 }

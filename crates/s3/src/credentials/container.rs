@@ -16,8 +16,9 @@ const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 const TOKEN_FILE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 /// ECS's own agent.
 const ECS: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2));
-/// EKS's, in both families.
-const EKS: [IpAddr; 2] = [
+/// The agents beside a container: ECS's, and EKS's in both families.
+const AGENTS: [IpAddr; 3] = [
+    ECS,
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
 ];
@@ -41,11 +42,12 @@ impl Chain<'_> {
             }
             (None, Some(full)) => {
                 let (endpoint, path) = web::place(&full).map_err(|p| bad(FULL, p))?;
-                self.must_be_near(&endpoint).map_err(|p| bad(FULL, p))?;
+                self.must_be_near(&endpoint, &AGENTS).map_err(|p| bad(FULL, p))?;
                 (endpoint, path)
             }
             (None, None) => return Ok(None),
         };
+        hide_path(&path);
         let mut request =
             web::WebRequest::new("GET", &endpoint, path, LIMIT).with("accept", "application/json");
         if let Some(token) = self.container_token()? {
@@ -71,28 +73,6 @@ impl Chain<'_> {
         Ok(Some(FoundKeys { keys, source: "container".into(), renewal }))
     }
 
-    /// Without TLS the token and the keys go to this machine, or its agents, only: whatever the name resolves to.
-    fn must_be_near(&self, endpoint: &Endpoint) -> Result<(), String> {
-        if endpoint.tls {
-            return Ok(());
-        }
-        let addresses = match endpoint.host.parse::<IpAddr>() {
-            Ok(ip) => vec![ip],
-            Err(_) => self
-                .sources
-                .addresses(&endpoint.host)
-                .map_err(|e| format!("the host '{}' is not found: {e}", endpoint.host))?,
-        };
-        let near = |ip: &IpAddr| ip.is_loopback() || *ip == ECS || EKS.contains(ip);
-        if !addresses.is_empty() && addresses.iter().all(near) {
-            return Ok(());
-        }
-        Err(format!(
-            "{endpoint} is neither https nor an address of this machine or of its ECS or EKS agent (169.254.170.2, \
-             169.254.170.23, fd00:ec2::23)"
-        ))
-    }
-
     /// The file before the value, and read each time: EKS changes what is in it.
     fn container_token(&self) -> Result<Option<String>, CredentialsError> {
         let token = match self.sources.env(TOKEN_FILE) {
@@ -107,7 +87,8 @@ impl Chain<'_> {
                 None => return Ok(None),
             },
         };
-        keep_secret(&token);
+        // Of `Bearer TOKEN` a server repeats the second word.
+        std::iter::once(&*token).chain(token.split(' ')).for_each(keep_secret);
         // `Bearer TOKEN` has a space in it.
         if token.split(' ').all(is_sendable) {
             return Ok(Some(token));
@@ -115,4 +96,10 @@ impl Chain<'_> {
         let what = "the container's authorization token contains a line end or another character that cannot be sent";
         Err(CredentialsError::asked(what, format!("Correct {TOKEN_FILE} or {TOKEN}")))
     }
+}
+
+/// Who knows the path of an agent of ECS has the keys, even without a token. Parts without a digit are words, which texts need.
+fn hide_path(path: &str) {
+    let parts = path.split(['/', '?', '&', '=']);
+    parts.filter(|p| p.contains(|c: char| c.is_ascii_digit())).for_each(keep_secret);
 }

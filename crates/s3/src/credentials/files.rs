@@ -18,6 +18,9 @@ pub(super) struct Files {
     config: ini::Sections,
 }
 
+/// The endpoint of all services in the environment.
+pub(super) const GENERAL: &str = "AWS_ENDPOINT_URL";
+
 /// Which of the services of AWS an endpoint is for: what its name is in variables, and in sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
@@ -36,7 +39,8 @@ impl Service {
     }
 }
 
-/// The service's own endpoint before the general one, and the environment before the files.
+/// The service's own endpoint before the general one, and the environment before the files. The general one is taken for S3 alone: it is
+/// set for a storage that speaks for AWS, and a token that is meant for AWS must not go to whoever keeps that.
 pub(super) fn endpoint_of(
     service: Service,
     sources: &dyn Sources,
@@ -54,11 +58,12 @@ pub(super) fn endpoint_of(
         let section = files?.config.get(&format!("services {}", settings.get("services")?))?;
         section.get(setting).cloned()
     };
+    let is_storage = service == Service::S3;
     sources
         .env(variable)
-        .or_else(|| sources.env("AWS_ENDPOINT_URL"))
+        .or_else(|| sources.env(GENERAL).filter(|_| is_storage))
         .or_else(of_service)
-        .or_else(|| settings.get("endpoint_url").cloned())
+        .or_else(|| settings.get("endpoint_url").filter(|_| is_storage).cloned())
         .filter(|url| !url.is_empty())
 }
 

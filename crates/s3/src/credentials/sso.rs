@@ -45,6 +45,10 @@ impl Chain<'_> {
             false => format!("https://portal.sso.{region}.amazonaws.com"),
         });
         let (endpoint, _) = web::place(&url).map_err(|p| problem(format!("the portal's endpoint: {p}")))?;
+        self.must_be_near(&endpoint, &[]).map_err(|p| {
+            let what = format!("profile '{profile}': the portal's endpoint cannot be used: {p}");
+            CredentialsError::asked(what, "Correct AWS_ENDPOINT_URL_SSO or the profile's services section")
+        })?;
         let mut path = b"/federation/credentials?role_name=".to_vec();
         encode_query(role.as_bytes(), &mut path);
         path.extend_from_slice(b"&account_id=");

@@ -1,11 +1,12 @@
 //! What is asked over HTTP on the way to credentials, without the socket: a request, its answer, and what is said of an answer
 //! that is none.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use plimsoll_model::text::said;
 
-use super::{CredentialsError, Sources};
+use super::{Chain, CredentialsError, Sources};
 use crate::endpoint::Endpoint;
 
 /// The most that such a server may answer, bytes: keys and a token are a few thousand.
@@ -105,6 +106,39 @@ pub(super) fn place(url: &str) -> Result<(Endpoint, String), String> {
     }
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     Ok((endpoint, path))
+}
+
+impl Chain<'_> {
+    /// Whether a secret that opens by itself (a token that is not signed with, but shown) may go there: without TLS to this machine only,
+    /// and to the `agents` beside it, by address or as localhost.
+    pub(super) fn must_be_near(&self, endpoint: &Endpoint, agents: &[IpAddr]) -> Result<(), String> {
+        if endpoint.tls {
+            return Ok(());
+        }
+        let addresses = match endpoint.host.parse::<IpAddr>() {
+            Ok(ip) => vec![ip],
+            // Who answers for another name may say something else when it is connected to.
+            Err(_) if !endpoint.host.eq_ignore_ascii_case("localhost") => {
+                return Err(format!(
+                    "{endpoint} is neither https nor an address of this machine: without TLS write the address itself, or localhost"
+                ));
+            }
+            Err(_) => self
+                .sources
+                .addresses(&endpoint.host)
+                .map_err(|e| format!("the host '{}' is not found: {e}", endpoint.host))?,
+        };
+        let near = |ip: &IpAddr| ip.is_loopback() || agents.contains(ip);
+        if !addresses.is_empty() && addresses.iter().all(near) {
+            return Ok(());
+        }
+        let others: Vec<String> = agents.iter().map(IpAddr::to_string).collect();
+        let others = match others.is_empty() {
+            true => String::new(),
+            false => format!(" or of its ECS or EKS agent ({})", others.join(", ")),
+        };
+        Err(format!("{endpoint} is neither https nor an address of this machine{others}"))
+    }
 }
 
 /// What an answer says that is not what was asked for: status, and the words of it that are for people.

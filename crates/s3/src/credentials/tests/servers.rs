@@ -172,7 +172,7 @@ fn roles_that_cannot_be_assumed_say_why() {
 }
 
 #[test]
-fn the_services_own_endpoint_comes_first() {
+fn sts_is_asked_at_its_own_endpoint_and_never_at_the_storages() {
     let env = [("AWS_ENDPOINT_URL", "http://all:9000"), ("AWS_ENDPOINT_URL_STS", "http://sts:1/path")];
     let mut w = roles(&env);
     w.servers.extend([("http://sts:1", sts as Answers), ("http://all:9000", sts)]);
@@ -180,8 +180,51 @@ fn the_services_own_endpoint_comes_first() {
     assert_eq!(w.asked.borrow()[0].path, "/path");
     w.env.remove("AWS_ENDPOINT_URL_STS");
     resolve(&w, Some("direct")).unwrap();
-    assert_eq!(w.asked.borrow()[1].endpoint.to_string(), "http://all:9000");
+    assert_eq!(w.asked.borrow()[1].endpoint.to_string(), STS);
+    // Who meant the general one reads which one counts.
+    w.servers.insert(STS, |_| Some((403, String::new())));
+    let (_, remedy) = refused(&w, Some("direct"));
+    assert!(remedy.contains("AWS_ENDPOINT_URL_STS"), "{remedy}");
 }
+
+/// Who was asked, after all was tried once: with the setting that is given.
+fn asked_at(mut w: World, profile: Option<&str>, set: (&'static str, &'static str)) -> (Vec<String>, String) {
+    w.env.insert(set.0, set.1);
+    w.names.extend([("near.example", "127.0.0.2"), ("localhost", "127.0.0.1")]);
+    let said = resolve(&w, profile).err().map(|e| e.to_string()).unwrap_or_default();
+    let asked = w.asked.borrow().iter().map(|r| r.endpoint.to_string()).collect();
+    (asked, said)
+}
+
+#[test]
+fn a_token_that_opens_by_itself_goes_over_plain_http_to_this_machine_only() {
+    const LOGGED_IN: &str = "{\"accessToken\":\"sso-access-token\",\"expiresAt\":\"2026-11-23T20:00:00Z\"}";
+    const PORTAL: &str = "https://portal.sso.eu-west-1.amazonaws.com";
+    for (variable, world, profile, at_home) in [
+        ("AWS_ENDPOINT_URL_SSO", (|| sso(LOGGED_IN)) as fn() -> World, "new", PORTAL),
+        ("AWS_ENDPOINT_URL_STS", || roles(&[]), "web", STS),
+    ] {
+        // What the storage is reached by is no place for tokens.
+        let (asked, said) = asked_at(world(), Some(profile), ("AWS_ENDPOINT_URL", "http://192.0.2.2:38080"));
+        assert_eq!(asked, [at_home], "{said}");
+        for far in
+            ["http://192.0.2.2:38080", "http://far.example", "http://169.254.170.2", "http://near.example"]
+        {
+            let (asked, said) = asked_at(world(), Some(profile), (variable, far));
+            assert!(asked.is_empty(), "{asked:?}");
+            assert!(said.contains("neither https nor") || said.contains("not found"), "{said}");
+        }
+        for near in ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "https://far.example"] {
+            assert_eq!(asked_at(world(), Some(profile), (variable, near)).0, [near]);
+        }
+    }
+    let mut w = sso(LOGGED_IN);
+    w.files.insert("/h/.aws/config", SSO_ELSEWHERE);
+    assert_eq!(asked_at(w, Some("new"), ("X", "x")).0, [PORTAL], "nor is the profile's general one");
+}
+
+const SSO_ELSEWHERE: &str = "[profile new]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = Bench\n\
+    endpoint_url = http://192.0.2.2:9000\n[sso-session corp]\nsso_region = eu-west-1\n";
 
 #[test]
 fn the_agent_of_a_container_is_asked_with_the_token_of_the_file() {
@@ -212,13 +255,35 @@ fn the_agent_of_a_container_is_asked_with_the_token_of_the_file() {
 }
 
 #[test]
+fn what_an_agent_repeats_of_its_token_or_path_is_not_shown() {
+    let mut w = world(&[
+        (
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "http://127.0.0.1:1/v1/credentials/5f1c-agent-path?id=77aa-agent-query",
+        ),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer agents-bearer-of-this-test"),
+    ]);
+    w.files.clear();
+    w.servers.insert("http://127.0.0.1:1", |r| {
+        let token = header(r, "authorization").unwrap().split_once(' ').unwrap().1;
+        Some((403, format!("{{\"message\":\"no credentials for {token} at {}\"}}", r.path)))
+    });
+    let (what, _) = refused(&w, None);
+    for secret in ["agents-bearer-of-this-test", "5f1c-agent-path", "77aa-agent-query"] {
+        assert!(!what.contains(secret), "{what}");
+    }
+    assert!(what.contains("no credentials for") && what.contains("/v1/credentials/"), "words stay: {what}");
+}
+
+#[test]
 fn a_containers_token_goes_to_its_own_machine_only() {
     for (url, is_asked) in [
         ("http://127.0.0.1:51679/x", true),
         ("http://[::1]/x", true),
         ("http://[fd00:ec2::23]/x", true),
         ("https://far.example/x", true),
-        ("http://near.example/x", true),
+        ("http://localhost/x", true),
+        ("http://near.example/x", false),
         ("http://far.example/x", false),
         ("http://10.0.0.1/x", false),
         ("http://unknown.example/x", false),
@@ -227,7 +292,7 @@ fn a_containers_token_goes_to_its_own_machine_only() {
         let mut w = world(&[("AWS_CONTAINER_AUTHORIZATION_TOKEN", "secret-token")]);
         w.files.clear();
         w.env.insert("AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
-        w.names.extend([("near.example", "127.0.0.2"), ("far.example", "203.0.113.9")]);
+        w.names.extend([("near.example", "127.0.0.2"), ("localhost", "127.0.0.1")]);
         let (what, _) = refused(&w, None);
         assert_eq!(!w.asked.borrow().is_empty(), is_asked, "{url}: {what}");
         assert!(is_asked || what.contains("neither https nor") || what.contains("not found"), "{what}");
