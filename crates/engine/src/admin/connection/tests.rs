@@ -36,7 +36,9 @@ fn to(port: u16, timeout: Duration) -> Connection {
 /// What became of one request.
 fn asked(mut connection: Connection, body: Vec<u8>) -> Lost {
     let (done, come) = mpsc::channel();
-    thread::spawn(move || done.send(connection.exchange(b"PUT / HTTP/1.1\r\nhost:x\r\n\r\n", &body, false)));
+    thread::spawn(move || {
+        drop(done.send(connection.exchange(b"PUT / HTTP/1.1\r\nhost:x\r\n\r\n", &body, false)))
+    });
     let result = come.recv_timeout(NEVER);
     result.expect("it is bounded").expect_err("there is no answer")
 }
