@@ -162,12 +162,16 @@ def test_a_shared_device_is_held_by_another_agent_when_its_holder_is_killed(flee
         agents["a"].process.wait(20)
         # Those who stand by look ten times a second.
         wait_until(lambda: not is_anybodys(loop_device), 10, "another agent's claim")
+        # What was written since the look before may have been written just after that one: no sooner is known.
         free, last, last_write = [], "", time.monotonic()
+        looked = last_write
         while run.is_alive():
             if is_anybodys(loop_device):
                 free.append(time.monotonic())
-            if (now := written.read_text().split()[4]) != last:
-                last, last_write = now, time.monotonic()
+            at, now = time.monotonic(), written.read_text().split()[4]
+            if now != last:
+                last, last_write = now, looked
+            looked = at
             time.sleep(0.02)
     finally:
         run.join()
