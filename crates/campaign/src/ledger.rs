@@ -251,7 +251,7 @@ impl CampaignDir {
     /// These were shown.
     pub(crate) fn keep_shown(&self, hash: &str) -> Result<(), LedgerError> {
         let path = self.path.join(SHOWN);
-        let mut options = own(&path);
+        let mut options = own();
         let write = options.truncate(true).open(&path).and_then(|mut f| f.write_all(hash.as_bytes()));
         write.map_err(|problem| LedgerError::Io { path, problem })
     }
@@ -261,7 +261,7 @@ impl CampaignDir {
         let io = |path: PathBuf| move |problem| LedgerError::Io { path, problem };
         fs::create_dir_all(&self.path).map_err(io(self.path.clone()))?;
         let lock_path = self.path.join(LOCK);
-        let lock = own(&lock_path).truncate(false).open(&lock_path).map_err(io(lock_path.clone()))?;
+        let lock = own().truncate(false).open(&lock_path).map_err(io(lock_path.clone()))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(LedgerError::Locked(self.name.clone())),
@@ -270,7 +270,7 @@ impl CampaignDir {
             }
         }
         let path = self.path.join(LEDGER);
-        let mut file = own(&path).read(true).append(true).open(&path).map_err(io(path.clone()))?;
+        let mut file = own().read(true).append(true).open(&path).map_err(io(path.clone()))?;
         let mut all = Vec::new();
         file.read_to_end(&mut all).map_err(io(path.clone()))?;
         let is_torn = all.last().is_some_and(|b| *b != b'\n');
@@ -282,7 +282,7 @@ impl CampaignDir {
 }
 
 /// Files of a campaign may hold command lines: they are their owner's.
-fn own(_path: &Path) -> OpenOptions {
+fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).write(true).mode(0o600);
     options
@@ -306,7 +306,7 @@ impl CampaignLedger {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }
-            let mut file = own(&new).open(&new)?;
+            let mut file = own().open(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, &self.copy)

@@ -11,12 +11,12 @@ use plimsoll_campaign::{
 use plimsoll_model::Plan;
 use plimsoll_model::text::clean;
 use plimsoll_run::{Finished, Options, RunError};
-use plimsoll_setup::FindErrands;
 use plimsoll_store::{LoadOptions, RunDir, StoreError};
 use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
 
 use super::campaign::CampaignForm;
 use super::campaign_words as words;
+use super::runs_exec;
 use crate::args::OutputArgs;
 use crate::fault::Fault;
 use crate::progress::Progress;
@@ -129,21 +129,10 @@ impl Carrier {
 
     /// What a run that was cut left goes, as far as that can be done.
     fn clean_up(&self, dir: &RunDir) -> Result<Vec<String>, Fault> {
-        let interrupt = signals::interrupt();
-        let fleet = fleet_use::fleet()?;
-        let (id, mut cleaners) = (dir.id(), None);
-        let mut find = |plan: &Plan, mark: &str| {
-            let Some(fleet) = &fleet else { return Ok(None) };
-            if cleaners.is_none() {
-                cleaners = Some(fleet.cleaners(&id, plan, &interrupt)?);
-            }
-            Ok(cleaners.as_ref().map(|agents| agents.errands(mark)))
-        };
-        let by = (fleet_use::claim_by(), &mut find as &mut FindErrands<'_>);
         let progress = Progress::new(self.out.quiet);
-        let left = plimsoll_setup::cleanup_by(dir.path(), &[], interrupt.clone(), by, |e| progress.show(&e));
+        let left = runs_exec::removed(dir, &[], &progress);
         progress.finish();
-        Ok(left?)
+        left
     }
 }
 

@@ -251,7 +251,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
     }
     signals::install(signals::ProcessRole::Run);
     let progress = Progress::new(false);
-    let left = removed(&dir, c, &progress);
+    let left = removed(&dir, &c.endpoint, &progress);
     progress.finish();
     let left = left?;
     if left.is_empty() {
@@ -266,7 +266,7 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
 }
 
 /// Removes what a run left, by agents of a fleet where one is used and this machine does not reach the storage.
-fn removed(dir: &RunDir, c: &CleanupCommand, progress: &Progress) -> Result<Vec<String>, Fault> {
+pub fn removed(dir: &RunDir, endpoints: &[String], progress: &Progress) -> Result<Vec<String>, Fault> {
     let interrupt = signals::interrupt();
     let fleet = fleet_use::fleet()?;
     let (id, mut cleaners) = (dir.id(), None);
@@ -278,7 +278,7 @@ fn removed(dir: &RunDir, c: &CleanupCommand, progress: &Progress) -> Result<Vec<
         Ok(cleaners.as_ref().map(|agents| agents.errands(mark)))
     };
     let by = (fleet_use::claim_by(), &mut find as &mut FindErrands<'_>);
-    Ok(plimsoll_setup::cleanup_by(dir.path(), &c.endpoint, interrupt.clone(), by, |e| progress.show(&e))?)
+    Ok(plimsoll_setup::cleanup_by(dir.path(), endpoints, interrupt.clone(), by, |e| progress.show(&e))?)
 }
 
 #[cfg(test)]
