@@ -9,8 +9,9 @@ def prefix_of(bucket):
 
 
 def test_objects_that_we_wrote_are_read_by_boto3(plimsoll, bucket):
+    # The seed is given: under any seed, one object in 250 or so has two slices of the pool that overlap within zlib's window.
     result = plimsoll(
-        "object", "put", *bucket.flags(), "--size", "100KB", "--max-ops", "6", "--warmup", "0s", "--concurrency", "2",
+        "object", "put", *bucket.flags(), "--size", "100KB", "--max-ops", "6", "--warmup", "0s", "--concurrency", "2", "--seed", "5",
         "--signing", "full", "--keep", "--json", server=bucket.server,
     )
     assert result.code in (0, 3), result.err
