@@ -1,4 +1,4 @@
-"""What a fleet costs and how exactly it starts: agents as processes of this machine, a broker of their own, no network between.
+"""What a fleet costs and how exactly it starts: agents as processes of this machine (a crowd: in few), a broker of their own, no network between.
 
 Start skew of eight agents beside what this machine's own sleep gives in the same run; the time from a command to the first op; what one
 agent gives beside no fleet (the null target, ABBA, agent and local run pinned to one CPU, broker and conductor to the other); and eight
@@ -25,6 +25,8 @@ from harness import CLIENT_CPU, PLIMSOLL, SERVER_CPU, pinned
 from relay import Relay
 
 ROOT = Path(__file__).resolve().parents[1]
+# Agents in one process; another build than the one that is made here is named by PLIMSOLL_CROWD.
+CROWD = os.environ.get("PLIMSOLL_CROWD", str(ROOT / "target" / "release" / "examples" / "crowd"))
 KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench-secret"}
 PLAN = """version = 1
 [targets.n]
@@ -91,6 +93,33 @@ class Fleet:
         done = self.call("run", file, "--json", "--quiet", "--runs-dir", self.directory / "runs", *flags, cpu=cpu)
         [newest] = sorted((self.directory / "runs").iterdir(), key=lambda d: d.stat().st_mtime)[-1:]
         return json.loads(done.stdout), newest, begun
+
+
+class Crowd(Fleet):
+    """The same with agents in few processes, in equal parts: each with a key, a connection and records of its own, as examples/crowd has it."""
+
+    def __init__(self, agents, directory, processes):
+        super().__init__(agents, directory, patience=600)
+        self.parts = [agents * i // processes for i in range(processes + 1)]
+
+    def __enter__(self):
+        up = self.call("fleet", "up", "--listen", "127.0.0.1:0")
+        token = re.search(r"plimsoll-join-\S+", up.stdout)[0]
+        for first, end in zip(self.parts, self.parts[1:]):
+            log = open(self.directory / f"crowd-{first}.log", "w")
+            self.agents.append(subprocess.Popen([CROWD, str(first), str(end - first), self.directory], env=self.env | {"PLIMSOLL_JOIN": token},
+                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True))
+        for first, part in zip(self.parts, self.agents):
+            if "wait for orders" not in part.stdout.readline():
+                raise SystemExit(f"not all agents came: {(self.directory / f'crowd-{first}.log').read_text()}")
+        return self
+
+    def __exit__(self, *_):
+        for part in self.agents:
+            part.stdin.close()
+        for part in self.agents:
+            part.wait(60)
+        self.call("fleet", "down", "--force", check=False)
 
 
 def sleeps(n):
@@ -161,14 +190,15 @@ def tier(seconds):
             server.wait()
 
 
-def crowd(agents, seconds):
-    """So many agents, each a process with a connection of its own, on the null target at 10 op/s: who joins, when the first op is sent, what
-    the conductor takes, and whether its record is what each of them kept, histograms included."""
-    subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "plimsoll-bus", "--example", "crowd", "--", str(agents)], cwd=ROOT, check=True)
+def crowd(agents, seconds, processes):
+    """So many agents, each with a connection of its own and all of them in few processes, on the null target at 10 op/s: who joins, when the
+    first op is sent, what the conductor takes, and whether its record is what each of them kept, histograms included."""
+    if not os.environ.get("PLIMSOLL_CROWD"):
+        subprocess.run(["cargo", "build", "-q", "--release", "--locked", "-p", "plimsoll-fleet", "--example", "crowd"], cwd=ROOT, check=True)
     plan = PLAN.format(warmup="0s", concurrency=agents, seconds=seconds, pacing=f'{{ constant = "{10 * agents}/s" }}')
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as base, Fleet(agents, Path(base), patience=600) as fleet:
-        print(f"{agents} agents, each a process of its own, joined in {time.monotonic() - began:.1f} s (their starts included)", flush=True)
+    with tempfile.TemporaryDirectory() as base, Crowd(agents, Path(base), processes) as fleet:
+        print(f"{agents} agents in {processes} processes joined in {time.monotonic() - began:.1f} s (their starts included)", flush=True)
         file = Path(base) / "plan.toml"
         file.write_text(plan)
         line = [PLIMSOLL, "run", file, "--json", "--quiet", "--runs-dir", Path(base) / "runs", "--fleet"]
@@ -333,6 +363,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10, help="starts, and pairs of runs")
     parser.add_argument("--seconds", type=int, default=5, help="of each run of a pair")
     parser.add_argument("--crowd", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=4, help="in which the agents of the part crowd live")
     parser.add_argument("--calls", type=int, default=100, help="roll calls of the part clock, eight agents each")
     parser.add_argument("--seed", type=int, default=1, help="of the part clock")
     args = parser.parse_args()
@@ -346,7 +377,7 @@ def main():
     if "tier" in parts:
         tier(40)
     if "crowd" in parts:
-        crowd(args.crowd, 30)
+        crowd(args.crowd, 30, args.processes)
     if "levels" in parts:
         levels(10_000, 100)
 

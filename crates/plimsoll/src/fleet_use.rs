@@ -1,6 +1,7 @@
 //! The fleet that the measuring commands of this process use, if they use one: connected to when the first run begins, and held until
 //! the process ends.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -178,7 +179,15 @@ pub fn held(name: &str, options: FleetOptions) -> Result<Fleet, Fault> {
     let bus = Arc::new(up.connect("conductor")?);
     let subjects = Subjects::of(up.name())?;
     let options = FleetOptions { broker: others_broker(&home, &up)?, ..options };
-    Ok(Fleet::new(bus, subjects, up.conductor, options).holding(lease))
+    Ok(Fleet::new(bus, subjects, up.conductor, options).knowing(move || connected(&home)).holding(lease))
+}
+
+/// Who is, as the fleet's own broker has it. A broker of somebody else's does not say, and one that does not answer is no reason not to ask
+/// the agents themselves.
+fn connected(home: &Home) -> Option<BTreeSet<String>> {
+    let up = home.open().ok().filter(|up| up.note.guest.is_none())?;
+    let roll = up.roll().ok()?;
+    Some(roll.into_iter().filter(|agent| agent.client.is_some()).map(|agent| agent.name).collect())
 }
 
 /// What a result says of a broker that is somebody else's; none: it is the fleet's own.

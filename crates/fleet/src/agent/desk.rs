@@ -21,10 +21,12 @@ use crate::wire::language;
 use crate::wire::order::{Assignment, FetchKept, Order};
 use crate::wire::pieces::Joiner;
 use crate::wire::seal::{Envelope, Guard, Unsealed};
-use crate::wire::tell::{Here, SealingTold, State, Tell};
+use crate::wire::tell::{Here, SealingTold, State, Tell, There};
 
 /// It says that it is there so often.
 const HERE_EVERY: Duration = Duration::from_millis(500);
+/// And at work, where that is told in few words, who it is so often: a thousand agents would tell their one conductor megabytes a second.
+const WHO_EVERY: Duration = Duration::from_secs(5);
 /// How long it waits for an order at a time.
 const LOOK: Duration = Duration::from_millis(20);
 /// Load that nobody waits for drains so long, and is cancelled then.
@@ -43,6 +45,7 @@ pub struct Desk {
     sealing: Option<(Arc<SealingKey>, SealingTold)>,
     at_work: Arc<AtomicBool>,
     said_here: Option<Instant>,
+    said_who: Option<Instant>,
     engaged: Option<Engaged>,
     /// Gives what was kept; begun when it is asked for.
     delivery: Option<Delivery>,
@@ -92,6 +95,7 @@ impl Desk {
             guard: Guard::new(&options.conductor, &session),
             machine: this_machine(&options),
             said_here: None,
+            said_who: None,
             engaged: None,
             delivery: None,
             refused: None,
@@ -270,21 +274,32 @@ impl Desk {
         if self.said_here.is_some_and(|at| at.elapsed() < HERE_EVERY) {
             return;
         }
-        self.said_here = Some(Instant::now());
+        let is_news = self.said_here.replace(Instant::now()).is_none() || self.engaged.is_none();
         let hold = self.engaged.as_ref().map(|e| e.with.hold());
+        let there = There {
+            state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
+            monotonic_ns: self.time.now_ns(),
+            holds: hold.as_ref().map_or_else(Vec::new, |h| h.held()),
+            taken: hold.as_ref().and_then(|h| h.taken()),
+        };
+        let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
+        if !is_news && self.said_who.is_some_and(|at| at.elapsed() < WHO_EVERY) {
+            return self.voice.tell(run, Tell::There(Box::new(there)));
+        }
+        self.said_who = Some(Instant::now());
+        let There { state, monotonic_ns, holds, taken } = there;
         let here = Here {
             language: language(),
             version: env!("CARGO_PKG_VERSION").into(),
             machine: self.machine.clone(),
             labels: self.options.labels.clone(),
-            state: self.engaged.as_ref().map_or(State::Free, |e| e.with.state()),
-            monotonic_ns: self.time.now_ns(),
+            state,
+            monotonic_ns,
             last_order: self.guard.last(),
-            holds: hold.as_ref().map_or_else(Vec::new, |h| h.held()),
-            taken: hold.as_ref().and_then(|h| h.taken()),
+            holds,
+            taken,
             sealing: self.sealing.as_ref().map(|(_, told)| told.clone()),
         };
-        let run = self.engaged.as_ref().map(|e| e.with.run.as_str());
         self.voice.tell(run, Tell::Here(Box::new(here)));
     }
 }

@@ -108,7 +108,9 @@ impl Hands {
             Assignment::Calibrate { duration_ns } => self.calibrate(task, Duration::from_nanos(duration_ns)),
             Assignment::Survey => self.with(|work| Ok(WorkDone::Surveyed(survey(&work.plan)))),
             Assignment::Muster { roll, seat, claims, apart, shared } => {
-                self.muster(roll.into_iter().map(Rolled::from).collect(), seat, (&claims, &apart, shared))
+                let roll = roll.open();
+                let no_roll = || AgentRefusal::new("it was told no roll of agents", "Use the same version");
+                roll.ok_or_else(no_roll).and_then(|roll| self.muster(roll, seat, (&claims, &apart, shared)))
             }
             Assignment::Watch { epoch_ns } => self.watch(epoch_ns),
             Assignment::MakeReady { stage } => self.make_ready(task, &stage),

@@ -16,8 +16,13 @@ use crate::error::AgentRefusal;
 use crate::wire::order::{Assignment, Order};
 use crate::wire::tell::{State, WorkDone};
 
-/// An order that was not answered is said again.
+/// An order that was not answered is said again, the first time after so long, then after twice as long each time: what is long at work, or
+/// has many before it, is not helped by hearing it three times a second.
 const AGAIN: Duration = Duration::from_millis(300);
+/// But no more seldom: an answer that was lost is waited for so long.
+const AGAIN_AT_LEAST: Duration = Duration::from_secs(3);
+/// More time for more agents: all of them are told, and answer, through one broker. (A choice: some five times what each takes.)
+const OF_EACH: Duration = Duration::from_millis(1);
 /// Whoever waits looks around so often.
 const LOOK: Duration = Duration::from_millis(50);
 /// It is told who is waited for, from then on and so often.
@@ -37,7 +42,7 @@ pub enum Came {
 pub struct Barrier<'a> {
     /// In words, for those who wait: `filling`.
     pub what: &'a str,
-    /// How often it is said until it is answered.
+    /// After how long it is said again, the first time.
     pub again: Duration,
     /// Ends the waiting; absent: nothing does.
     pub interrupt: Option<&'a Interrupt>,
@@ -61,6 +66,14 @@ struct Waiting {
     task: u64,
     job: Assignment,
     said: Option<Instant>,
+    /// After how long it is said again.
+    again: Duration,
+}
+
+impl Waiting {
+    fn is_due(&self) -> bool {
+        self.said.is_none_or(|at| at.elapsed() >= self.again)
+    }
 }
 
 impl Link {
@@ -70,6 +83,7 @@ impl Link {
         jobs: Vec<(usize, Assignment)>,
         asked: Barrier<'_>,
     ) -> Result<BTreeMap<usize, Came>, CrewError> {
+        let again = asked.again + OF_EACH * jobs.len() as u32;
         let mut waiting: Vec<Waiting> = {
             let mut inside = self.lock();
             let numbered = |(number, job)| {
@@ -79,7 +93,7 @@ impl Link {
                 // Of what was asked before nothing is waited for any more.
                 (agent.open, agent.answers) = ([task].into(), Default::default());
                 agent.events.clear();
-                Waiting { number, task, job, said: None }
+                Waiting { number, task, job, said: None, again }
             };
             jobs.into_iter().map(numbered).collect()
         };
@@ -91,7 +105,7 @@ impl Link {
         while !waiting.is_empty() {
             let events = {
                 let mut inside = self.lock();
-                self.look(&mut inside, &mut waiting, &mut came, asked.again);
+                self.look(&mut inside, &mut waiting, &mut came);
                 if asked.unheard.is_some_and(|limit| begun.elapsed() > limit) {
                     deaf(&inside, &mut waiting, &mut came);
                 }
@@ -136,13 +150,7 @@ impl Link {
         if left.is_some() { Err(SetupError::Interrupted.into()) } else { Ok(came) }
     }
 
-    fn look(
-        &self,
-        inside: &mut Inside,
-        waiting: &mut Vec<Waiting>,
-        came: &mut BTreeMap<usize, Came>,
-        again: Duration,
-    ) {
+    fn look(&self, inside: &mut Inside, waiting: &mut Vec<Waiting>, came: &mut BTreeMap<usize, Came>) {
         waiting.retain_mut(|w| {
             if let Some(result) = inside.agents[w.number].answers.remove(&w.task) {
                 inside.agents[w.number].open.remove(&w.task);
@@ -153,8 +161,10 @@ impl Link {
                 came.insert(w.number, Came::Lost(why.clone()));
                 return false;
             }
-            if w.said.is_none_or(|at| at.elapsed() >= again) {
-                w.said = Some(Instant::now());
+            if w.is_due() {
+                if w.said.replace(Instant::now()).is_some() {
+                    w.again = (w.again * 2).min(AGAIN_AT_LEAST.max(w.again));
+                }
                 let order = Order::Work { task: w.task, job: Box::new(w.job.clone()) };
                 self.say(inside, w.number, order);
             }

@@ -22,7 +22,8 @@ use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
 use crate::frame::incoming::Incoming;
-use crate::wire::order::{Arm, Assignment, FoundTold, Seat};
+use crate::wire::order::{Arm, Assignment, FoundTold};
+use crate::wire::roll::PackedRoll;
 use crate::wire::tell::WorkDone;
 
 /// From the last agent's being ready to the start: each has been told of it by then. More for more agents: told one after the other.
@@ -346,13 +347,13 @@ impl Crew for FleetCrew {
             }
         }
         let told: BTreeMap<_, _> = claims.iter().map(|(name, reach)| (name.clone(), reach.told())).collect();
-        let seats: Vec<Seat> = self.roll.iter().map(Seat::from).collect();
+        let roll = PackedRoll::of(&self.roll);
         let Common { apart, shared } = self.compare_ground()?;
         let groups: BTreeMap<String, Vec<Vec<usize>>> =
             shared.iter().map(|(target, kind)| (target.clone(), self.who_could_hold(*kind))).collect();
         self.link().lock().shared = self.shared_things(&groups);
         let job = |n: usize| {
-            let (roll, claims) = (seats.clone(), told.clone());
+            let (roll, claims) = (roll.clone(), told.clone());
             let holds = |of: &Vec<Vec<usize>>| of.iter().any(|group| group.first() == Some(&n));
             let shared = groups.iter().map(|(target, of)| (target.clone(), holds(of))).collect();
             Assignment::Muster { roll, seat: n as u32, claims, apart: apart.clone(), shared }

@@ -1,6 +1,6 @@
 //! What a conductor knows of each agent, and of the stage that they carry out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use plimsoll_crew::{Arrival, FromAgent};
@@ -227,6 +227,8 @@ pub struct Inside {
     /// When a clock answered last.
     pub echoed: Option<Instant>,
     pub agents: Vec<KnownAgent>,
+    /// The agents' numbers by name: asked with each message.
+    numbers: HashMap<String, usize>,
     pub stage: Option<StageUnderway>,
     pub sink: Option<Box<dyn FnMut(Sample) + Send>>,
     pub next_task: u64,
@@ -251,8 +253,15 @@ impl std::fmt::Debug for Inside {
 }
 
 impl Inside {
+    /// These agents, and nothing of theirs yet.
+    pub fn new(present: &[Present]) -> Self {
+        let agents: Vec<KnownAgent> = present.iter().map(KnownAgent::new).collect();
+        let numbers = agents.iter().enumerate().map(|(n, a)| (a.name.clone(), n)).collect();
+        Self { agents, numbers, ..Self::default() }
+    }
+
     pub fn number_of(&self, name: &str) -> Option<usize> {
-        self.agents.iter().position(|a| a.name == name)
+        self.numbers.get(name).copied()
     }
 
     /// An agent is asked for the time.

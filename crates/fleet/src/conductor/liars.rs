@@ -398,7 +398,7 @@ fn the_first_by_name_are_taken_and_not_the_first_who_answer() {
     let threads = late.map(|(name, ms)| answers(&network, &subjects, name, Duration::from_millis(ms)));
     let options = FleetOptions { choice: Choice::Count(2), ..FleetOptions::default() };
     let fleet = Fleet::new(Arc::new(network.client()), subjects, Identity::random(), options);
-    let names: Vec<String> = fleet.chosen().unwrap().into_iter().map(|p| p.name).collect();
+    let names: Vec<String> = fleet.chosen().unwrap().agents.into_iter().map(|p| p.name).collect();
     assert_eq!(names, ["a", "b"]);
     threads.into_iter().for_each(|t| t.join().unwrap());
 }

@@ -76,14 +76,13 @@ impl OpenLink {
         present: &[Present],
         patience: Duration,
     ) -> Result<Self, CrewError> {
-        let inside = Inside { agents: present.iter().map(KnownAgent::new).collect(), ..Inside::default() };
         let link = Arc::new(Link {
             bus,
             subjects: subjects.clone(),
             identity,
             run: run.to_owned(),
             patience,
-            inside: Mutex::new(inside),
+            inside: Mutex::new(Inside::new(present)),
             news: Condvar::new(),
             stop: AtomicBool::new(false),
         });

@@ -16,7 +16,7 @@ use crate::agent::ProbeEcho;
 use crate::clock::Echo;
 use crate::frame::envelope;
 use crate::wire::VERSION;
-use crate::wire::tell::{AgentTold, Here, State, Tell};
+use crate::wire::tell::{AgentTold, State, Tell, There};
 
 /// Whether there is still somebody who waits is asked so often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -108,14 +108,20 @@ fn told(link: &Link, message: Message) {
             return;
         }
     };
+    // Nobody has to wait for it meanwhile. What one agent says is taken in its order, by this thread.
+    drop(inside);
     let Ok(told) = serde_json::from_slice::<AgentTold>(&bytes) else { return };
+    let mut inside = link.lock();
+    if inside.agents[number].lost.is_some() {
+        return;
+    }
     if told.version != VERSION {
         return;
     }
     let is_same = told.session == inside.agents[number].session;
     if !is_same {
         // Another process has its name: what the one that was hired did is not known.
-        if matches!(told.tell, Tell::Here(_)) && inside.agents[number].is_hired {
+        if matches!(told.tell, Tell::Here(_) | Tell::There(_)) && inside.agents[number].is_hired {
             inside.lose(number, "it was started again".into());
             link.news.notify_all();
         }
@@ -124,7 +130,8 @@ fn told(link: &Link, message: Message) {
     inside.agents[number].heard = Instant::now();
     let is_ours = told.run.as_deref() == Some(&link.run);
     match told.tell {
-        Tell::Here(here) => is_here(&mut inside, number, &here, is_ours),
+        Tell::Here(here) => is_there(&mut inside, number, There::from(*here), is_ours),
+        Tell::There(there) => is_there(&mut inside, number, *there, is_ours),
         Tell::Answer { task, result } if is_ours => {
             let agent = &mut inside.agents[number];
             if agent.open.contains(&task) {
@@ -176,18 +183,19 @@ fn happened(inside: &mut Inside, number: usize, task: u64, event: Event) {
     }
 }
 
-fn is_here(inside: &mut Inside, number: usize, here: &Here, is_ours: bool) {
+fn is_there(inside: &mut Inside, number: usize, there: There, is_ours: bool) {
     let agent = &mut inside.agents[number];
     let was_ours = agent.is_hired && agent.state != State::Free;
-    agent.state = here.state;
+    let state = there.state;
+    agent.state = state;
     if is_ours {
-        agent.holds = here.holds.iter().cloned().collect();
-        agent.taken = agent.taken.take().or_else(|| here.taken.clone());
+        agent.holds = there.holds.into_iter().collect();
+        agent.taken = agent.taken.take().or(there.taken);
     }
-    agent.about_ahead_ns = i128::from(here.monotonic_ns) - i128::from(monotonic_ns());
-    if was_ours && is_ours && here.state == State::Deserted {
+    agent.about_ahead_ns = i128::from(there.monotonic_ns) - i128::from(monotonic_ns());
+    if was_ours && is_ours && state == State::Deserted {
         inside.lose(number, "it did not hear of us for too long, and stopped".into());
-    } else if was_ours && !is_ours && here.state == State::Free {
+    } else if was_ours && !is_ours && state == State::Free {
         inside.lose(number, "it stopped working for this run".into());
     }
 }

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::{Bus, Identity, MemoryBus, Subscription, Weather};
+use plimsoll_lower::Agent as Rolled;
 
 use super::roll_call::roll_call;
 use crate::agent::{AgentOptions, Bounds, Calibrate, FleetAgent};
 use crate::error::AgentRefusal;
-use crate::wire::order::{Assignment, Order, Seat};
+use crate::wire::order::{Assignment, Order};
+use crate::wire::roll::PackedRoll;
 use crate::wire::seal::Envelope;
 use crate::wire::tell::{AgentTold, Tell, WorkDone};
 use crate::wire::{VERSION, pieces};
@@ -112,10 +114,10 @@ fn names_in_the_roll_lead_nowhere() {
         work.display()
     ));
     let seat =
-        |name: &str| Seat { name: name.into(), host: "h".into(), cores: 1, beside: Default::default() };
+        |name: &str| Rolled { name: name.into(), host: "h".into(), cores: 1, beside: Default::default() };
     let mut muster = |next: &str| {
         scene.order(Assignment::Muster {
-            roll: vec![seat("a"), seat(next)],
+            roll: PackedRoll::of(&[seat("a"), seat(next)]),
             seat: 0,
             claims: Default::default(),
             apart: ["t".to_owned()].into(),

@@ -1,6 +1,7 @@
 //! Agents as the crew of a run: found by roll call, hired, conducted, and let go.
 
 mod ask;
+mod attendance;
 mod choice;
 mod clocks;
 mod collect;
@@ -15,6 +16,8 @@ mod liars;
 mod link;
 mod listen;
 mod load;
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod masters;
 mod net;

@@ -13,7 +13,7 @@ use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::{Barrier, Came};
 use super::link::OpenLink;
-use super::recruit::Fleet;
+use super::recruit::{Chosen, Fleet};
 use super::roll_call::Present;
 use crate::wire::order::Assignment;
 use crate::wire::tell::WorkDone;
@@ -36,7 +36,10 @@ impl Fleet {
         interrupt: &Interrupt,
         tell: &mut dyn FnMut(String),
     ) -> Result<FleetNet, CrewError> {
-        let chosen = self.chosen_of(|_| true)?;
+        let Chosen { agents: chosen, silent } = self.chosen_of(|_| true)?;
+        if let Some(who) = silent {
+            tell(format!("{who}; they have no part in this test"));
+        }
         if chosen.len() < 2 {
             return Err(CrewError::input(
                 format!("there is one agent only, {}, and no network between it and itself", chosen[0].name),

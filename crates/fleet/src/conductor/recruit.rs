@@ -19,6 +19,7 @@ use plimsoll_setup::s3::{CANNED, EMBEDDED, Errands};
 use plimsoll_setup::{Interrupt, SetupError};
 
 use super::ask::Barrier;
+use super::attendance::{Attendance, LISTEN};
 use super::choice::Choice;
 use super::collect::{self, SpokenLine};
 use super::crew::FleetCrew;
@@ -29,11 +30,6 @@ use super::roll_call::{Present, roll_call};
 use crate::agent::random_word;
 use crate::wire::order::Assignment;
 use crate::wire::tell::WorkDone;
-
-/// Agents answer a call at once, and say twice a second that they are there.
-const LISTEN: Duration = Duration::from_millis(1200);
-/// Of a number of agents that is asked for, the last may still be on its way.
-const LISTEN_FOR_ALL: Duration = Duration::from_secs(3);
 
 /// An agent that has cleaned up has nothing to do but to close its files.
 const LETS_GO: Duration = Duration::from_secs(10);
@@ -74,6 +70,22 @@ impl Default for FleetOptions {
     }
 }
 
+/// Who is connected to a fleet's broker, by name; `None`: it does not say.
+pub struct Connected(Box<dyn Fn() -> Option<BTreeSet<String>> + Send + Sync>);
+
+impl Debug for Connected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connected").finish_non_exhaustive()
+    }
+}
+
+/// Those that a run gets.
+pub(super) struct Chosen {
+    pub agents: Vec<Present>,
+    /// In words: who is connected, and did not answer.
+    pub silent: Option<String>,
+}
+
 /// A fleet that is up, for whoever holds its conductor's key.
 #[derive(Debug)]
 pub struct Fleet {
@@ -81,6 +93,8 @@ pub struct Fleet {
     subjects: Subjects,
     identity: Arc<Identity>,
     options: FleetOptions,
+    /// Who is connected, by name, as the broker has it.
+    connected: Option<Connected>,
     /// Kept for as long as this is.
     _held: Option<Box<dyn Debug + Send + Sync>>,
 }
@@ -88,11 +102,16 @@ pub struct Fleet {
 impl Fleet {
     /// `identity`: the conductor's, by which agents know it.
     pub fn new(bus: Arc<dyn Bus>, subjects: Subjects, identity: Identity, options: FleetOptions) -> Self {
-        Self { bus, subjects, identity: Arc::new(identity), options, _held: None }
+        Self { bus, subjects, identity: Arc::new(identity), options, connected: None, _held: None }
     }
 
     pub(super) fn options(&self) -> &FleetOptions {
         &self.options
+    }
+
+    /// Says who is connected, so that a roll call waits for those, and names who does not answer.
+    pub fn knowing(self, connected: impl Fn() -> Option<BTreeSet<String>> + Send + Sync + 'static) -> Self {
+        Self { connected: Some(Connected(Box::new(connected))), ..self }
     }
 
     /// Keeps something (a lease) for as long as the fleet is used.
@@ -101,19 +120,19 @@ impl Fleet {
     }
 
     /// Those that a run gets.
-    pub(super) fn chosen(&self) -> Result<Vec<Present>, CrewError> {
+    pub(super) fn chosen(&self) -> Result<Chosen, CrewError> {
         // Who stores generates no load.
         self.chosen_of(|p| !p.is_server())
     }
 
     /// The same of those who are fit for it.
-    pub(super) fn chosen_of(&self, is_fit: fn(&Present) -> bool) -> Result<Vec<Present>, CrewError> {
+    pub(super) fn chosen_of(&self, is_fit: fn(&Present) -> bool) -> Result<Chosen, CrewError> {
         let choice = &self.options.choice;
-        let listen = if matches!(choice, Choice::Count(_)) { LISTEN_FOR_ALL } else { LISTEN };
-        let begun = Instant::now();
-        // The first by name, not by speed: who is there has answered within the time that all have.
-        let enough = |present: &[Present]| begun.elapsed() >= LISTEN && choice.is_met(present);
-        let mut present = roll_call(self.bus.as_ref(), &self.subjects, listen, &enough).map_err(gone)?;
+        let attendance = Attendance::new(self.connected.as_ref().and_then(|known| known.0()));
+        let enough = |present: &[Present]| attendance.is_enough(choice, present);
+        let called = roll_call(self.bus.as_ref(), &self.subjects, attendance.at_most(), &enough);
+        let mut present = called.map_err(gone)?;
+        let silent = attendance.silent_in_words(&present);
         let there = present.len();
         present.retain(is_fit);
         if present.is_empty() && there > 0 {
@@ -121,7 +140,8 @@ impl Fleet {
             return Err(CrewError::input(why, "Start agents without --role server on machines that are to"));
         }
         let remedy = "Look who is there with: plimsoll fleet status";
-        let chosen = choice.of(present).map_err(|why| CrewError::input(why, remedy))?;
+        let and_silent = silent.as_ref().map_or(String::new(), |who| format!("; {who}"));
+        let chosen = choice.of(present).map_err(|why| CrewError::input(why + &and_silent, remedy))?;
         if let Some(p) = chosen.iter().find(|p| p.is_absurd()) {
             return Err(CrewError::input(
                 format!("agent {} counts orders that nobody gave: {}", p.name, p.here.last_order),
@@ -130,7 +150,7 @@ impl Fleet {
         }
         match chosen.iter().find_map(Present::is_foreign) {
             Some(why) => Err(CrewError::input(why, "Run the same version of plimsoll on all machines")),
-            None => Ok(chosen),
+            None => Ok(Chosen { agents: chosen, silent }),
         }
     }
 }
@@ -165,7 +185,7 @@ impl Fleet {
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<Vec<(String, Calibration)>, SetupError> {
-        let mut chosen = self.chosen().map_err(in_setup)?;
+        let mut chosen = self.chosen().map_err(in_setup)?.agents;
         let mut machines = BTreeSet::new();
         chosen.retain(|p| machines.insert(p.machine().boot_id.clone()));
         let plan = Plan::from_toml(NOTHING)?;
@@ -184,12 +204,12 @@ impl Fleet {
 
     /// How many agents a run gets.
     pub fn count(&self) -> Result<u32, SetupError> {
-        Ok(self.chosen().map_err(in_setup)?.len() as u32)
+        Ok(self.chosen().map_err(in_setup)?.agents.len() as u32)
     }
 
     /// Agents who clean up in buckets what a run that is over has left there: one does it, and a few are there for where it cannot.
     pub fn cleaners(&self, run: &str, plan: &Plan, interrupt: &Interrupt) -> Result<Cleaners, SetupError> {
-        let hired = self.chosen().and_then(|mut chosen| {
+        let hired = self.chosen().and_then(|Chosen { agents: mut chosen, .. }| {
             chosen.truncate(CLEANERS);
             let open = self.hire(&chosen, run, &plan.to_toml(), interrupt, &mut |_| {})?;
             if self.options.send_keys {
@@ -222,7 +242,7 @@ impl Recruit for Fleet {
         interrupt: &Interrupt,
         events: &mut dyn FnMut(Event),
     ) -> Result<Box<dyn Crew>, CrewError> {
-        let chosen = self.chosen()?;
+        let Chosen { agents: chosen, silent } = self.chosen()?;
         for_many(plan, &chosen)?;
         let hosts = hosts(&chosen);
         let deadman = self.options.deadman;
@@ -235,15 +255,17 @@ impl Recruit for Fleet {
         };
         let roll: Vec<Rolled> = hosts.iter().map(agent).collect();
         events(Event::Message(told(&roll, deadman)));
+        if let Some(who) = &silent {
+            events(Event::Message(format!("{who}; they have no part in this run")));
+        }
         let mut remarks: Vec<Finding> = self.options.broker.iter().map(OthersBroker::remark).collect();
         if self.options.send_keys {
             remarks.extend(self.entrust(&open, plan, &chosen, run, interrupt, events)?);
         }
         let of = |p: &Present| [p.name.clone(), p.version().to_owned(), p.machine().kernel.clone()];
-        let unlike = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
-        Ok(Box::new(
-            FleetCrew::new(open, plan, roll, hosts, remarks, interrupt.clone()).with_findings(unlike),
-        ))
+        let mut found = unlike(&chosen.iter().map(of).collect::<Vec<_>>(), env!("CARGO_PKG_VERSION"));
+        found.extend(silent.map(without));
+        Ok(Box::new(FleetCrew::new(open, plan, roll, hosts, remarks, interrupt.clone()).with_findings(found)))
     }
 
     fn fetch_kept(&self, ask: Ask<'_>) -> Result<Vec<AgentFetched>, CrewError> {
@@ -317,6 +339,13 @@ fn unlike(agents: &[[String; 3]], ours: &str) -> Vec<Finding> {
         ));
     }
     out
+}
+
+/// The load was divided among the others.
+fn without(silent: String) -> Finding {
+    let text =
+        format!("{silent}. The run was done without them: `plimsoll fleet status` says what became of each.");
+    Finding::new("F26", "silent_agents", Level::Info, text)
 }
 
 /// No engine is at work where agents are looked for.

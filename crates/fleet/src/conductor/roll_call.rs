@@ -1,6 +1,6 @@
 //! Who is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::{Subjects, agent_of};
@@ -15,6 +15,9 @@ use crate::wire::{VERSION, language};
 
 /// More orders than any process was given: a thousand a second, for 30,000 years.
 const MOST_ORDERS: u64 = 1 << 50;
+
+/// Whether those who answered are enough is asked so often.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Label of what an agent is for.
 pub const ROLE: &str = "role";
@@ -107,7 +110,7 @@ impl Present {
     }
 }
 
-/// Calls all agents of a fleet, and listens for so long, or until those who answered are `enough`.
+/// Calls all agents of a fleet, and listens for so long, or until those who answered are `enough`. In order of their names.
 pub fn roll_call(
     bus: &dyn Bus,
     subjects: &Subjects,
@@ -116,33 +119,41 @@ pub fn roll_call(
 ) -> Result<Vec<Present>, BusError> {
     let tells = bus.subscribe(&subjects.tells())?;
     let until = Instant::now() + listen;
-    let mut joiners: BTreeMap<String, Joiner> = BTreeMap::new();
-    let mut present: BTreeMap<String, Present> = BTreeMap::new();
+    let mut joiners: HashMap<String, Joiner> = HashMap::new();
+    let mut present: Vec<Present> = Vec::new();
+    // Of a thousand each is found at once, and none is copied: a roll call that is slower than its agents are answers to nobody.
+    let mut places: HashMap<String, usize> = HashMap::new();
     bus.publish(&subjects.call(), b"who is there?")?;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let all: Vec<Present> = present.values().cloned().collect();
-        if left.is_zero() || enough(&all) {
-            return Ok(all);
+        if left.is_zero() || enough(&present) {
+            present.sort_by(|a, b| a.name.cmp(&b.name));
+            return Ok(present);
         }
-        let Some(message) = tells.next(left) else { continue };
+        // That nobody says anything may be enough, too.
+        let Some(message) = tells.next(left.min(LOOK)) else { continue };
         let heard_ns = monotonic_ns();
-        let name = agent_of(&message.subject).to_owned();
-        let joiner = joiners.entry(name.clone()).or_insert_with(|| Joiner::up_to(LONGEST_TELL));
-        let Ok(Some(told)) = joiner.offer(&message.payload) else { continue };
-        if let Some((AgentTold { session, run, .. }, here)) = read_here(&told) {
-            present.insert(name.clone(), Present { name, run, session, here, heard_ns });
+        let name = agent_of(&message.subject);
+        if !joiners.contains_key(name) {
+            joiners.insert(name.to_owned(), Joiner::up_to(LONGEST_TELL));
+        }
+        let Some(Ok(Some(told))) = joiners.get_mut(name).map(|j| j.offer(&message.payload)) else { continue };
+        let Some((session, run, here)) = read_here(&told) else { continue };
+        let said = Present { name: name.to_owned(), run, session, here, heard_ns };
+        match places.get(name) {
+            Some(place) => present[*place] = said,
+            None => {
+                places.insert(name.to_owned(), present.len());
+                present.push(said);
+            }
         }
     }
 }
 
-fn read_here(told: &[u8]) -> Option<(AgentTold, Here)> {
-    let told: AgentTold = serde_json::from_slice(told).ok()?;
-    match &told.tell {
-        Tell::Here(here) if told.version == VERSION => {
-            let here = (**here).clone();
-            Some((told, here))
-        }
+fn read_here(told: &[u8]) -> Option<(String, Option<String>, Here)> {
+    let AgentTold { version, session, run, tell } = serde_json::from_slice(told).ok()?;
+    match tell {
+        Tell::Here(here) if version == VERSION => Some((session, run, *here)),
         _ => None,
     }
 }

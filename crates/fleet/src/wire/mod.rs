@@ -6,6 +6,7 @@ pub mod entrusted;
 pub mod errand;
 pub mod order;
 pub mod pieces;
+pub mod roll;
 pub mod seal;
 pub mod tell;
 
@@ -13,7 +14,7 @@ use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_store::stream::INTERVALS_FORMAT;
 
 /// Of all that is here: who speaks another one is not spoken to.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What two programs have to have in common to work on one run: this wire, plans and records.
 pub fn language() -> String {

@@ -11,6 +11,7 @@ use plimsoll_setup::s3::ReachTold;
 use serde::{Deserialize, Serialize};
 
 use super::errand::Errand;
+use super::roll::PackedRoll;
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ pub enum Assignment {
     /// Who all the agents are, and what was claimed for them.
     Muster {
         /// All, in order of their numbers.
-        roll: Vec<Seat>,
+        roll: PackedRoll,
         /// The number of this one.
         seat: u32,
         /// Places in buckets, by target.

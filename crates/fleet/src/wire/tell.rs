@@ -29,8 +29,10 @@ pub struct AgentTold {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tell {
-    /// That it is there; said twice a second.
+    /// That it is there, and who it is: said twice a second while it waits for a run, and when it is called.
     Here(Box<Here>),
+    /// That it is still there: said twice a second while it works for a run, whose conductor knows who it is.
+    There(Box<There>),
     /// What came of a piece of work.
     Answer {
         /// Its number.
@@ -93,6 +95,28 @@ pub struct Here {
     /// To which secrets for it may be sealed; absent: it takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing: Option<SealingTold>,
+}
+
+/// An agent that is at work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct There {
+    /// What it does.
+    pub state: State,
+    /// Its monotonic clock when it said this.
+    pub monotonic_ns: u64,
+    /// As in [`Here`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<String>,
+    /// As in [`Here`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<String>,
+}
+
+impl From<Here> for There {
+    fn from(here: Here) -> Self {
+        let Here { state, monotonic_ns, holds, taken, .. } = here;
+        Self { state, monotonic_ns, holds, taken }
+    }
 }
 
 /// To which secrets for an agent may be sealed.
