@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("s3", &["model"]),
     ("engine", &["model", "s3"]),
     ("store", &["model"]),
-    ("bus", &[]),
+    ("bus", &["store"]),
     ("stats", &["model"]),
     ("control", &["model", "stats"]),
     ("cost", &["model"]),

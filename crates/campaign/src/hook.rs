@@ -1,4 +1,5 @@
-//! Runs a command of a subject's: in a process group of its own, with a time limit, and ended with all that it started. Before it begins a
+//! Runs a command of a subject's: in a process group of its own, with a time limit. However it ends, what is left of its group ends with it: a
+//! service is begun by who looks after services, or in a session of its own (`setsid`), and ended by a command after. Before it begins a
 //! note of it is on the disk, by which a later session finds it where whoever began it is killed.
 
 use std::fs::{self, File, OpenOptions};
@@ -6,12 +7,14 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use plimsoll_store::process::group_lives;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::left_hook::{GRACE, HookNote, LOOK_EVERY};
+use crate::place::flags;
 
 /// Waits for a line before it becomes the command: where whoever began it is killed before the note is on the disk, it reads an end
 /// instead, and nothing is run.
@@ -44,7 +47,7 @@ pub struct HookOf<'a> {
 }
 
 /// Runs `sh -c command`. Gives why it does not count as done: it failed, it took longer than `limit`, or `is_ended` says that somebody
-/// wants an end. In the last two cases its whole process group is ended.
+/// wants an end. In each case, and where it ends well, nothing of its process group is left.
 pub fn run_hook(
     command: &str,
     of: HookOf<'_>,
@@ -93,7 +96,7 @@ fn watch(
 ) -> Result<Option<String>, String> {
     let began = Instant::now();
     loop {
-        let status = child.try_wait().map_err(|e| format!("cannot be waited for: {e}"))?;
+        let status = end_of(child).map_err(|e| format!("cannot be waited for: {e}"))?;
         // After the last look at it, so that all that it said is there.
         said.shorten();
         match status {
@@ -119,8 +122,26 @@ fn watch(
     }
 }
 
-/// What commands said. They write into the file itself, not through this process: what one leaves running on purpose keeps its output when
-/// this process ends.
+/// Its status, once it has ended, and with it all that it left in its group: how long that would go on beside what is measured nobody knows.
+fn end_of(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let Some(group) = group_of(child) else { return child.try_wait() };
+    // Not `try_wait`: the group keeps its number as long as its leader is not waited for.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::Pid(group), options)?.is_none() {
+        return Ok(None);
+    }
+    if group_lives(child.id()) {
+        end_group(child);
+    }
+    child.wait().map(Some)
+}
+
+fn group_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// What commands said. They write into the file itself, not through this process: what one leaves running in a session of its own keeps its
+/// output when this process ends.
 struct HookLog {
     file: File,
     /// Where this command's begins.
@@ -133,7 +154,8 @@ impl HookLog {
             fs::rename(path, path.with_extension("log.old"))?;
         }
         let mut options = OpenOptions::new();
-        let file = options.create(true).append(true).read(true).mode(0o600).open(path)?;
+        let options = options.create(true).append(true).read(true).mode(0o600).custom_flags(flags());
+        let file = options.open(path)?;
         Ok(Self { file, from: 0 })
     }
 
@@ -165,17 +187,14 @@ impl HookLog {
     }
 }
 
-/// The command and all of its group: asked first, then killed.
+/// The command and all of its group: asked first, then killed. Its leader is waited for afterwards, and may be again.
 fn end_group(child: &mut Child) {
-    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    let Some(group) = group_of(child) else { return };
     // Until it is waited for, its number is no other's.
     let _ = kill_process_group(group, Signal::TERM);
     let began = Instant::now();
-    let mut has_ended = false;
-    while !has_ended && began.elapsed() < GRACE {
+    while group_lives(child.id()) && began.elapsed() < GRACE {
         std::thread::sleep(LOOK_EVERY);
-        // Not `try_wait`: the group keeps its number as long as its leader is not waited for.
-        has_ended = rustix::process::test_kill_process_group(group).is_err();
     }
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
@@ -229,6 +248,37 @@ mod tests {
         assert!(problem.contains("took longer than 0.5 s"), "{problem}");
         let pid: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
         wait_for(|| is_gone(pid));
+    }
+
+    /// Ended well or not; what has a session of its own was begun to stay.
+    #[test]
+    fn what_it_leaves_in_the_background_ends_with_it() {
+        for (end, is_done) in [("exit 0", true), ("exit 3", false)] {
+            let dir = tempfile::tempdir().unwrap();
+            let (left, kept) = (dir.path().join("left"), dir.path().join("kept"));
+            let command = format!(
+                "sleep 1000 & echo $! > {}; setsid sh -c 'echo $$ > {}.new; mv {1}.new {1}; exec sleep 1000' & while ! test -e {1}; do sleep 0.01; done; {end}",
+                left.display(),
+                kept.display(),
+            );
+            assert_eq!(run_in(dir.path(), &command, Duration::from_secs(60), false).is_ok(), is_done);
+            let pid = |path: &Path| fs::read_to_string(path).unwrap().trim().parse::<i32>().unwrap();
+            let (left, kept) = (pid(&left), pid(&kept));
+            assert!(!is_gone(kept as u32));
+            rustix::process::kill_process(Pid::from_raw(kept).unwrap(), Signal::KILL).unwrap();
+            assert!(is_gone(left as u32));
+        }
+    }
+
+    /// A log that leads elsewhere is not written, and a command that was not noted does not begin.
+    #[test]
+    fn a_log_that_is_a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "p").unwrap();
+        std::os::unix::fs::symlink(&precious, dir.path().join("hooks.log")).unwrap();
+        assert!(run_in(dir.path(), "echo hi", Duration::from_secs(60), false).is_err());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "p");
     }
 
     /// 40 MB of output, and the log keeps 16 MiB with the last of it; what is shown is the last.

@@ -2,9 +2,8 @@
 //! taken. Killed at any moment, what is in it is enough to go on.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::text::clean;
@@ -13,13 +12,15 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::cells::CampaignCell;
 use crate::check::{CampaignError, wrong};
+use crate::lock::CampaignLock;
+use crate::place::{self, own};
 use crate::result::CellRun;
 
 /// Of the first line.
 pub const LEDGER_FORMAT: &str = "plimsoll.ledger/1";
 /// Beside the runs: a directory for each campaign is in it.
 const CAMPAIGNS: &str = "campaigns";
-const LEDGER: &str = "ledger.jsonl";
+pub(crate) const LEDGER: &str = "ledger.jsonl";
 const COPY: &str = "campaign.toml";
 const LOCK: &str = "lock";
 const HOOKS: &str = "hooks.log";
@@ -158,6 +159,8 @@ pub enum LedgerError {
     Damaged { path: PathBuf, line: usize, problem: String },
     #[error("another plimsoll works on campaign '{0}' just now")]
     Locked(String),
+    #[error("{} is no directory of a campaign ({why}), so nothing in it is touched", path.display())]
+    NotOurs { path: PathBuf, why: String },
 }
 
 impl LedgerError {
@@ -175,6 +178,9 @@ impl LedgerError {
             }
             Self::Locked(_) => {
                 "Wait until it ends (`plimsoll campaign status` shows how far it is), or stop it."
+            }
+            Self::NotOurs { .. } => {
+                "Give the campaign another name in the file, or choose another directory with --runs-dir."
             }
         }
     }
@@ -229,6 +235,7 @@ impl CampaignDir {
 
     /// All entries. Lines that a kill tore are passed over.
     pub fn read(&self) -> Result<Vec<LedgerEntry>, LedgerError> {
+        place::refuse_others(&self.path)?;
         let path = self.path.join(LEDGER);
         let text = match fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -250,25 +257,20 @@ impl CampaignDir {
 
     /// These were shown.
     pub(crate) fn keep_shown(&self, hash: &str) -> Result<(), LedgerError> {
+        place::claim(&self.path)?;
         let path = self.path.join(SHOWN);
         let mut options = own();
         let write = options.truncate(true).open(&path).and_then(|mut f| f.write_all(hash.as_bytes()));
         write.map_err(|problem| LedgerError::Io { path, problem })
     }
 
-    /// Takes the campaign for this process: refused where another has it. Makes the directory.
+    /// Takes the campaign for this process: refused where another has it, and where the directory is somebody else's. Makes the directory.
     pub fn take(&self) -> Result<CampaignLedger, LedgerError> {
         let io = |path: PathBuf| move |problem| LedgerError::Io { path, problem };
-        fs::create_dir_all(&self.path).map_err(io(self.path.clone()))?;
-        let lock_path = self.path.join(LOCK);
-        let lock = own().truncate(false).open(&lock_path).map_err(io(lock_path.clone()))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(LedgerError::Locked(self.name.clone())),
-            Err(fs::TryLockError::Error(problem)) => {
-                return Err(LedgerError::Io { path: lock_path, problem });
-            }
-        }
+        place::claim(&self.path)?;
+        let path = self.path.join(LOCK);
+        let lock = CampaignLock::take(&path).map_err(io(path))?;
+        let lock = lock.ok_or_else(|| LedgerError::Locked(self.name.clone()))?;
         let path = self.path.join(LEDGER);
         let mut file = own().read(true).append(true).open(&path).map_err(io(path.clone()))?;
         let mut all = Vec::new();
@@ -281,20 +283,13 @@ impl CampaignDir {
     }
 }
 
-/// Files of a campaign may hold command lines: they are their owner's.
-fn own() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).mode(0o600);
-    options
-}
-
 /// The ledger of a campaign that this process has.
 #[derive(Debug)]
 pub struct CampaignLedger {
     path: PathBuf,
     copy: PathBuf,
     file: File,
-    _lock: File,
+    _lock: CampaignLock,
 }
 
 impl CampaignLedger {

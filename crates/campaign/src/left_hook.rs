@@ -1,13 +1,15 @@
 //! A command of a subject's that outlived whoever began it: known by a note that was on the disk before the command began.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use plimsoll_store::process::ProcessNote;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
+
+use crate::place::own;
 
 /// Asked to end, a group has this long before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -23,12 +25,9 @@ pub(crate) struct HookNote {
     subject: String,
     /// For people.
     command: String,
-    /// Its number, and its group's.
-    pid: u32,
-    /// When it began, in the kernel's ticks since the machine did.
-    start_ticks: u64,
-    /// The machine's own start.
-    boot_id: String,
+    /// Its number is its group's.
+    #[serde(flatten)]
+    process: ProcessNote,
 }
 
 impl HookNote {
@@ -38,17 +37,14 @@ impl HookNote {
             campaign: campaign.to_owned(),
             subject: subject.to_owned(),
             command: command.to_owned(),
-            pid,
-            start_ticks: start_ticks(pid).unwrap_or(0),
-            boot_id: boot_id(),
+            process: ProcessNote::of(pid),
         }
     }
 
     /// Writes it, whole, onto the disk.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let new = path.with_extension("new");
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        let mut file = own().truncate(true).open(&new)?;
         file.write_all(&serde_json::to_vec(self).expect("plain data is always JSON"))?;
         file.sync_all()?;
         fs::rename(&new, path)?;
@@ -56,17 +52,12 @@ impl HookNote {
     }
 
     fn group(&self) -> Option<Pid> {
-        i32::try_from(self.pid).ok().filter(|n| *n > 1).and_then(Pid::from_raw)
+        i32::try_from(self.process.pid).ok().filter(|n| *n > 1).and_then(Pid::from_raw)
     }
 
     /// Whether it is still there, and a command of this campaign's.
     fn lives(&self, campaign: &str) -> bool {
-        let said = format!("PLIMSOLL_CAMPAIGN={campaign}");
-        self.campaign == campaign
-            && self.boot_id == boot_id()
-            && start_ticks(self.pid) == Some(self.start_ticks)
-            && fs::read(format!("/proc/{}/environ", self.pid))
-                .is_ok_and(|all| all.split(|b| *b == 0).any(|v| v == said.as_bytes()))
+        self.campaign == campaign && self.process.lives_with(&format!("PLIMSOLL_CAMPAIGN={campaign}"))
     }
 }
 
@@ -80,7 +71,8 @@ pub fn end_left_hook(note: &Path, campaign: &str) -> Result<Option<String>, Stri
         None => None,
         Some((n, group)) => {
             end_group(group, || n.lives(campaign));
-            let what = format!("subject '{}': its command '{}' (process {})", n.subject, n.command, n.pid);
+            let what =
+                format!("subject '{}': its command '{}' (process {})", n.subject, n.command, n.process.pid);
             if n.lives(campaign) {
                 return Err(format!("{what} of a session that was killed still runs, and cannot be ended"));
             }
@@ -109,18 +101,4 @@ fn end_group(group: Pid, is_led: impl Fn() -> bool) {
     while is_led() && began.elapsed() < GRACE {
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-fn boot_id() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
-}
-
-/// `None`: gone, or waited for by nobody.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold spaces and parentheses itself.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let is_dead = fields.first() == Some(&"Z");
-    if is_dead { None } else { fields.get(19)?.parse().ok() }
 }

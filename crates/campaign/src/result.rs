@@ -105,7 +105,8 @@ fn figures(summary: &RunSummary) -> Vec<CellFigure> {
         return searched;
     }
     let probed = |l: &&LimitSummary| [&l.ops_per_s, &l.bytes_per_s].into_iter().flatten().any(|b| b.proved);
-    let limits: Vec<CellFigure> = summary.limits.iter().filter(probed).map(of_limit).collect();
+    let limits: Vec<CellFigure> =
+        summary.limits.iter().filter(probed).map(|l| of_limit(l, summary.answered)).collect();
     // A plain run of one load knows a cap, too; its line says more of it.
     if summary.workloads.len() > MOST_LINES && !limits.is_empty() {
         return limits;
@@ -160,14 +161,14 @@ fn cap_of(bucket: Option<&BucketSummary>) -> Option<Estimate> {
     bucket.filter(|b| b.proved)?.sustained
 }
 
-fn of_limit(l: &LimitSummary) -> CellFigure {
+fn of_limit(l: &LimitSummary, answered: bool) -> CellFigure {
     let (ops, bytes) = (cap_of(l.ops_per_s.as_ref()), cap_of(l.bytes_per_s.as_ref()));
     CellFigure {
         line: format!("{} limit", l.op_class),
         op: l.op_class.clone(),
         size_bytes: 0,
-        // What is proved holds, also where it is open which of two limits binds.
-        valid: ops.is_some() || bytes.is_some(),
+        // What is proved holds, also where it is open which of two limits binds; but not of a run that is void as a whole.
+        valid: answered && (ops.is_some() || bytes.is_some()),
         ops_per_s: ops,
         bytes_per_s: bytes,
         refused: l.refused.unwrap_or_default(),
@@ -261,6 +262,24 @@ pub struct CampaignRow {
     /// Instances with at least one valid run.
     pub instances: u32,
 }
+
+impl CampaignRow {
+    /// A rate of it is above what the subject promises to keep up, and nothing of these runs says that it would last: not the rest that is
+    /// left after a burst, nor a limit above which no more was seen.
+    pub fn may_be_burst(&self) -> bool {
+        let is_kept_up =
+            self.line.ends_with(" sustained") || (self.line.ends_with(" limit") && self.held_for_s.is_none());
+        let above = |rate: Option<Estimate>, promised: Option<f64>| {
+            rate.zip(promised).is_some_and(|(e, most)| e.value.min(e.low.max(0.0)) > most * (1.0 + SAME))
+        };
+        !is_kept_up
+            && (above(self.ops_per_s, self.promised.ops_per_s.map(|r| r.0))
+                || above(self.bytes_per_s, self.promised.bytes_per_s.map(|r| r.0)))
+    }
+}
+
+/// A limiter's rate and the promised one differ by as much in how they are counted.
+const SAME: f64 = 0.02;
 
 /// A run that is in the record, and in no figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

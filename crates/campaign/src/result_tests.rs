@@ -66,6 +66,10 @@ fn is_void(mut run: CellRun) -> CellRun {
 
 /// What a probe found: a rate on operations and one on payload, each proved or only seen.
 fn probed(ops: (f64, bool), bytes: (f64, bool), binding: &str) -> CellRun {
+    of_probe(ops, bytes, binding, true)
+}
+
+fn of_probe(ops: (f64, bool), bytes: (f64, bool), binding: &str, answered: bool) -> CellRun {
     let bucket = |(value, proved): (f64, bool)| {
         Some(BucketSummary {
             sustained: Some(Estimate::symmetric(value, value / 100.0, 20.0)),
@@ -86,13 +90,37 @@ fn probed(ops: (f64, bool), bytes: (f64, bool), binding: &str) -> CellRun {
         evidence: Vec::new(),
     };
     let steps = (0..6).map(|i| WorkloadSummary { name: format!("step {i}"), ..WorkloadSummary::default() });
-    let summary = RunSummary {
-        answered: true,
-        limits: vec![limit],
-        workloads: steps.collect(),
-        ..RunSummary::default()
-    };
+    let summary =
+        RunSummary { answered, limits: vec![limit], workloads: steps.collect(), ..RunSummary::default() };
     CellRun::of_summary(&summary, 0, 0)
+}
+
+/// A limiter was seen, and the run is void all the same (its client was what bound, for example).
+#[test]
+fn the_limit_of_a_run_that_did_not_answer_is_no_figure() {
+    let limit = |value, answered| of_probe((value, true), (1e9, true), "ops", answered);
+    let runs = vec![limit(500.0, true), limit(501.0, true), limit(900.0, false)];
+    let (row, _) = row(&file("{ at_least = 3 }", &[]), &[runs]);
+    assert_eq!((row.ops_runs, row.void.len()), (2, 1), "{row:?}");
+    assert!((row.ops_per_s.unwrap().value - 500.5).abs() < 1e-9);
+}
+
+/// Above the promise: of a load of some length nobody knows whether it is a burst; after one, and of a limit seen to its end, everybody does.
+#[test]
+fn a_rate_above_the_promise_may_be_a_burst() {
+    let text = "version = 1\nname = \"t\"\nrepeat = { at_least = 2 }\n[[subject]]\nname = \"s\"\ntarget = { kind = \"null\" }\n\
+                promised = { ops_per_s = \"500/s\" }\n[[workload]]\nname = \"put\"\nmix = { put = 1 }\n";
+    let file = CampaignFile::from_toml(text).unwrap();
+    let of = |line: &str, value: f64, held_for_s: Option<f64>| {
+        let mut runs = vec![run(value, 1), run(value + 0.1, 1)];
+        for f in runs.iter_mut().flat_map(|r| &mut r.figures) {
+            (f.line, f.held_for_s) = (line.into(), held_for_s);
+        }
+        row(&file, &[runs]).0.may_be_burst()
+    };
+    assert!(of("put/put", 750.0, None) && of("put best", 750.0, None) && of("put limit", 750.0, Some(20.0)));
+    assert!(!of("put/put", 501.0, None) && !of("put/put", 400.0, None));
+    assert!(!of("put sustained", 750.0, None) && !of("put limit", 750.0, None));
 }
 
 #[test]

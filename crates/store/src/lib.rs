@@ -16,6 +16,7 @@ mod merge;
 pub mod net;
 
 mod plain;
+pub mod process;
 mod remarks;
 mod removal;
 pub mod rundir;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
+use super::ProcessNote;
 use super::home::{Home, OpenFleet};
 use super::place::{LEASE, Place};
-use super::process::ProcessNote;
 use crate::BusError;
 
 /// The note itself.

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::ProcessNote;
 use super::home::{Home, OpenFleet};
 use super::place::LOCK;
-use super::process::ProcessNote;
+use super::process::is_keeper_of;
 use crate::BusError;
 
 /// How long the keeper may take to end its broker and to clean up.
@@ -86,5 +87,5 @@ fn refuse_used(home: &Home, fleet: &OpenFleet, force: bool) -> Result<(), BusErr
 fn send(keeper: &ProcessNote, signal: Signal, fleet: &str) -> bool {
     let pid = i32::try_from(keeper.pid).ok().and_then(Pid::from_raw);
     let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
-    keeper.is_keeper_of(fleet) && pidfd_send_signal(handle, signal).is_ok()
+    is_keeper_of(keeper, fleet) && pidfd_send_signal(handle, signal).is_ok()
 }

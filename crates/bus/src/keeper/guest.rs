@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::ProcessNote;
 use super::home::{Door, Home, KeeperNote, OpenFleet};
 use super::place::NOTE;
-use super::process::ProcessNote;
 use crate::key::random;
 use crate::subjects::Subjects;
 use crate::token::{Pin, Trust};

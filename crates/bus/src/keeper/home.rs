@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::ProcessNote;
 use super::guest::GuestNote;
 use super::place::{LEASE, LOCK, NOTE, Place};
-use super::process::ProcessNote;
 use crate::key::random;
 use crate::subjects::check_name;
 use crate::token::{Pin, Secret, Token, Trust};

@@ -29,8 +29,8 @@ pub use guest::{GuestNote, GuestWish, be_guest};
 pub use home::{Door, Home, KeeperNote, Lease, OpenFleet};
 pub use hosts::of_this_machine;
 pub use key_set::KeySet;
+pub use plimsoll_store::process::ProcessNote;
 pub use presence::Client;
-pub use process::ProcessNote;
 pub use roster::Roster;
 
 use broker::BrokerProcess;

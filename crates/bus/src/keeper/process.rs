@@ -1,38 +1,12 @@
-//! A process that cannot be taken for another: numbers are given again, and a file that names one may be old, or anybody's.
+//! Whether a process is the keeper of a fleet: one that cannot be taken for another, by how it was started.
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
+use plimsoll_store::process::ProcessNote;
 
-/// One process, for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessNote {
-    /// Its number.
-    pub pid: u32,
-    /// When it began, in the kernel's ticks since the machine did.
-    pub start_ticks: u64,
-    /// The machine's own start.
-    pub boot_id: String,
-}
-
-impl ProcessNote {
-    /// This process.
-    pub fn own() -> Self {
-        let pid = std::process::id();
-        // Of itself each process may know this; what stays unknown is never found again.
-        Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
-    }
-
-    /// Whether it lives.
-    pub fn lives(&self) -> bool {
-        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
-    }
-
-    /// Whether it lives, and was started as the keeper of this fleet.
-    pub fn is_keeper_of(&self, fleet: &str) -> bool {
-        self.lives()
-            && fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| is_keep(&line, fleet))
-    }
+/// Whether it lives, and was started as the keeper of this fleet.
+pub(super) fn is_keeper_of(note: &ProcessNote, fleet: &str) -> bool {
+    note.lives() && fs::read(format!("/proc/{}/cmdline", note.pid)).is_ok_and(|line| is_keep(&line, fleet))
 }
 
 /// Whether a command line is that of our hidden `fleet keep`, as `fleet up` begins it. The program's own name counts for nothing.
@@ -41,24 +15,12 @@ fn is_keep(line: &[u8], fleet: &str) -> bool {
     ["fleet", "keep", "--name", fleet].iter().all(|word| words.next() == Some(word.as_bytes()))
 }
 
-fn boot_id() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
-}
-
-/// `None`: gone, or waited for by nobody.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold spaces and parentheses itself.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let dead = fields.first() == Some(&"Z");
-    if dead { None } else { fields.get(19)?.parse().ok() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
     use std::process::{Command, Stdio};
+
+    use plimsoll_store::process::start_ticks;
 
     use super::*;
 
@@ -74,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_number_alone_names_nobody() {
-        assert!(!ProcessNote::own().is_keeper_of("demo"), "this is no keeper");
+        assert!(!is_keeper_of(&ProcessNote::own(), "demo"), "this is no keeper");
         // A shell that runs a script called `fleet`, with a keeper's words.
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("fleet"), "echo up; read x; true").unwrap();
@@ -85,12 +47,12 @@ mod tests {
         other.stdout.take().unwrap().read_exact(&mut [0; 3]).unwrap();
         let of = |start_ticks| ProcessNote { pid: other.id(), start_ticks, ..ProcessNote::own() };
         let note = of(start_ticks(other.id()).unwrap());
-        assert!(note.is_keeper_of("demo"), "all agrees");
-        assert!(!note.is_keeper_of("other"));
-        assert!(!of(note.start_ticks + 1).is_keeper_of("demo"), "its number was given again");
-        assert!(!ProcessNote { boot_id: "another".into(), ..note.clone() }.is_keeper_of("demo"));
+        assert!(is_keeper_of(&note, "demo"), "all agrees");
+        assert!(!is_keeper_of(&note, "other"));
+        assert!(!is_keeper_of(&of(note.start_ticks + 1), "demo"), "its number was given again");
+        assert!(!is_keeper_of(&ProcessNote { boot_id: "another".into(), ..note.clone() }, "demo"));
         other.kill().unwrap();
         other.wait().unwrap();
-        assert!(!note.is_keeper_of("demo"));
+        assert!(!is_keeper_of(&note, "demo"));
     }
 }

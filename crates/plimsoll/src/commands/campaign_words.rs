@@ -9,6 +9,7 @@ use plimsoll_campaign::{
     IntervalOf, OURS,
 };
 use plimsoll_model::Estimate;
+use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{about_size, format_latency_ns};
 use plimsoll_report::Style;
@@ -61,8 +62,7 @@ pub fn plan(c: &Campaigned) -> String {
             let _ = writeln!(out, "    {}", clean(d));
         });
     }
-    let all = forecast::to_go(&c.file, &c.cells, &c.state);
-    let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), amounts(&all));
+    let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
     if let Some(budget) = budget(c) {
         let _ = writeln!(out, "  {budget}");
     }
@@ -82,12 +82,26 @@ fn of_cell(c: &Campaigned, cell: &CampaignCell) -> String {
     let Some(i) = c.cells.iter().position(|other| other.key == cell.key) else { return String::new() };
     let one = forecast::next_run(&c.file, cell, &c.state.cells[i].runs);
     // On the virtual clock nothing takes time.
-    if one.time_s > 0.0 { format!("  ({} a run at least)", span(one.time_s)) } else { String::new() }
+    match one.time_s {
+        s if s <= 0.0 => String::new(),
+        s if s < 1.0 => "  (less than 1 s a run)".into(),
+        s => format!("  ({} a run at least)", span(s)),
+    }
 }
 
 fn title(cell: &CampaignCell) -> String {
     let of = if cell.instance.is_empty() { String::new() } else { format!(" {}", cell.instance) };
     format!("{}{of}, {}", cell.subject, cell.workload)
+}
+
+/// What is to go takes.
+fn takes(c: &Campaigned) -> String {
+    let is_virtual = |cell: &CampaignCell| matches!(cell.target, Some(TargetSpec::Sim(_)));
+    let mut due = c.cells.iter().zip(&c.state.cells).filter(|(_, s)| s.to_go() > 0).peekable();
+    if due.peek().is_some() && due.all(|(cell, _)| is_virtual(cell)) {
+        return "on the virtual clock: what is simulated takes no time of its own, and asks nothing of a storage".into();
+    }
+    amounts(&forecast::to_go(&c.file, &c.cells, &c.state))
 }
 
 /// Time, bytes and requests, as far as they are known.
@@ -101,7 +115,16 @@ pub fn amounts(f: &Forecast) -> String {
         (None, Some(n)) => format!("{n}, payload {unknown}"),
         (None, None) => format!("payload and ops {unknown}"),
     };
-    format!("{} at least, {load}", span(f.time_s))
+    format!("{}, {load}", least(f.time_s))
+}
+
+/// Of what nothing is known no second is promised.
+fn least(s: f64) -> String {
+    match s {
+        s if s <= 0.0 => "time not known before a first run".into(),
+        s if s < 1.0 => "less than 1 s".into(),
+        s => format!("{} at least", span(s)),
+    }
 }
 
 /// Whole seconds, as a person writes them.
@@ -188,11 +211,12 @@ pub fn status(c: &Campaigned) -> String {
         let _ = writeln!(out, "  under way, or killed: {}, run {}", clean(&under.cell), clean(&under.run));
     }
     if to_go > 0 {
-        let _ = writeln!(out, "  to go: {}", amounts(&forecast::to_go(&c.file, &c.cells, state)));
+        let _ = writeln!(out, "  to go: {}", takes(c));
     }
     let s = state.spent;
     let asked = format!("{} of payload, {} ops", about_size(s.bytes), number::count(s.requests));
-    let _ = writeln!(out, "  spent: {}, about {asked}", span(s.time_s));
+    let spent = if s.time_s > 0.0 && s.time_s < 1.0 { "less than 1 s".into() } else { span(s.time_s) };
+    let _ = writeln!(out, "  spent: {spent}, about {asked}");
     out.extend(budget(c).map(|b| format!("  {b}\n")));
     for (n, one, many) in [
         (
@@ -272,6 +296,7 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         (None, Some(b)) => b.to_string(),
         (Some(o), Some(b)) => format!("{o}, {b}"),
     };
+    let promised = if r.may_be_burst() { format!("{promised} (burst?)") } else { promised };
     let all = r.runs.len() + r.void.len();
     let runs = match (r.void.len(), r.to_go) {
         (0, 0) => all.to_string(),
@@ -330,6 +355,13 @@ fn notes(result: &CampaignResult) -> Vec<String> {
         out.push("within one run: another run may differ by more than the interval says".to_owned());
     }
     out.extend(tools(result));
+    if result.rows.iter().any(CampaignRow::may_be_burst) {
+        out.push(
+            "burst?: above what is promised to be kept up, as long as it was measured; whether it lasts these runs do not say (`limits` of a \
+             workload finds out)"
+                .to_owned(),
+        );
+    }
     if result.rows.iter().any(|r| r.instances > 1) {
         out.push("p50 and p99 are of one instance: where there are several, `plimsoll runs show` has those of each run".into());
     }
