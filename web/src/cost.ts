@@ -55,6 +55,7 @@ export function assumptions(run: Run, c: CostSummary): [string, string][] {
     ["Paid for", c.subject], ["Prices of", `${c.date}, ${c.region}`], ["Source, as given", c.source],
     ["Price file", c.sha256 ? `SHA-256 ${c.sha256}` : "none: the prices were written in the plan"],
     ["Taken as exact", `the prices; intervals are of the measured rate.${prices}`],
+    ...(c.counted?.length ? [["Requests", `${c.counted.join("; ")}. An op that is in none of them is not paid for`] as [string, string]] : []),
     ...(c.figures.some((f) => f.name === "run") ? [["The load of this run", "what its ops sent, warm-up included; data made ready before it and removed after it is not in it"] as [string, string]] : []),
     ...(c.open ?? []).map((why): [string, string] => ["Not known", why]),
   ];

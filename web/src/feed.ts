@@ -74,6 +74,8 @@ export interface CostFigure { name: string; workload?: string; unit: string; amo
 
 export interface CostSummary {
   currency: string; subject: string; date: string; region: string; source: string; sha256: string; month_s: number;
+  /** Which ops each class of requests counts; absent: requests have no price. */
+  counted?: string[];
   /** `open`: what cannot be said, and why; absent: nothing. */
   figures: CostFigure[]; open?: string[];
 }

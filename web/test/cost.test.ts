@@ -56,6 +56,7 @@ describe("what is in it", () => {
     expect(said["Prices of"]).toBe("2018-07-01, southeastasia");
     expect(said["Source, as given"]).toBe(made.COST.source);
     expect(said["Price file"]).toContain("0123456789abcdef");
+    expect(said["Requests"]).toBe("transactions counts read, write, fsync. An op that is in none of them is not paid for");
     expect(said["Not known"]).toBe("why");
     const none = Object.fromEntries(assumptions(priced(cost({ sha256: "", figures: [] })), cost({ sha256: "", figures: [] })));
     expect(none["Worst case a month"]).toBeUndefined();

@@ -31,7 +31,7 @@ export function sideBySide(by, keys, values) {
 const figure = (name, line, unit, low, value, high, formula) => ({ name, ...(line ? { workload: line } : {}), unit, amount: { value, low, high, n_eff: low === high ? null : 9 }, formula });
 /** As a summary has it; the source is as somebody may write it. */
 export const COST = {
-  currency: "USD", subject: "disk", date: "2018-07-01", region: "southeastasia", source: "An <b>article</b>, section 4.1", sha256: "0123456789abcdef", month_s: 2_592_000,
+  currency: "USD", subject: "disk", date: "2018-07-01", region: "southeastasia", source: "An <b>article</b>, section 4.1", sha256: "0123456789abcdef", month_s: 2_592_000, counted: ["transactions counts read, write, fsync"],
   figures: [
     figure("month", null, "USD/month", 7.68, 7.68, 7.68, "capacity: 256 GiB x 0.03 USD = 7.68 USD"),
     figure("per_1000_ops_per_s", "w/write", "USD/month per 1,000 IOPS", 6.4, 6.98, 7.68, "7.68 USD / (1100 op/s / 1000)"),
