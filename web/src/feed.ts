@@ -69,12 +69,25 @@ export interface Environment {
 /** One statement; `text` is its sentence in the verdict. */
 export interface Claim { claim: string; subject?: string; text: string }
 
+/** An exact amount is its own ends; an upper end that is not bounded is null. */
+export interface CostFigure { name: string; workload?: string; unit: string; amount: Estimate; formula: string }
+
+export interface CostSummary {
+  currency: string; subject: string; date: string; region: string; source: string; sha256: string; month_s: number;
+  /** Which ops each class of requests counts; absent: requests have no price. */
+  counted?: string[];
+  /** `open`: what cannot be said, and why; absent: nothing. */
+  figures: CostFigure[]; open?: string[];
+}
+
 export interface Summary {
   schema: string; id: string; valid: boolean; status: "valid" | "partly" | "none"; answered: boolean; verdict: string; claims: Claim[]; findings: Finding[]; workloads: Workload[];
   /** Absent: there is one agent. */
   agents?: AgentSummary[];
   limits: Limit[]; expectations: { text: string; met: boolean | null; measured: number | null; reason: string }[];
   labels: Record<string, string>; rerun: string; environment: Environment;
+  /** Absent: the run was told no prices. */
+  cost?: CostSummary;
 }
 
 export interface Hold {

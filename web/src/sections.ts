@@ -1,6 +1,7 @@
 // The page's sections, in the order in which a verdict is read: validity, figures, evidence, provenance.
 import { agentTable, ofAgents } from "./agents";
 import type { ChartElement } from "./chart";
+import { arithmetic, assumptions, costTable, ofCost } from "./cost";
 import { h } from "./dom";
 import { cycleTable } from "./cycles";
 import type { Finding, GlanceFact, Page, Run, SideBySide, Workload } from "./feed";
@@ -324,6 +325,14 @@ function validityBody(run: Run): (Node | null)[] {
   ];
 }
 
+/** Figures of each line, then what they are made of, then what they take as given. */
+function costBody(run: Run): (Node | null)[] {
+  const c = run.summary.cost;
+  if (!c) return [];
+  const lines = costTable(c);
+  return [...(lines.rows.length ? tables([lines]) : []), ...(c.figures.length ? tables([arithmetic(c)]) : []), tableElement(table("What it rests on", 1, ["what", "as given"], assumptions(run, c)))];
+}
+
 function provenance(run: Run): Section {
   const s = run.summary;
   return { id: "provenance", title: "Provenance", inputs: [s.id, s.environment, s.rerun, run.plan, run.seal, run.live], says: () => (s.environment.plimsoll_version || s.rerun ? ofProvenance(run) : null), body: () => provenanceBody(run) };
@@ -365,6 +374,7 @@ export function runSections(run: Run): Section[] {
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },
     lines(run),
     { id: "agents", title: "Agents", inputs: [s.agents, s.findings, s.answered, run.block], says: () => ofAgents(run), body: () => tables([agentTable(run)]) },
+    { id: "cost", title: "Cost", inputs: [s.cost, run.plan], says: () => ofCost(run), body: () => costBody(run) },
     { id: "resources", title: "Client", inputs: [run.resources, a.checks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
     provenance(run),
   ];

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 
 import { chromium } from "playwright-core";
 
-import { about, html, page as pageOf, run, SCALING, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
+import { about, COST, html, page as pageOf, run, SCALING, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
 
 const [DESK, PHONE] = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
 let browser, place;
@@ -64,6 +64,20 @@ describe("a comparison that found nothing out", () => {
     for (const z of zero) for (const t of (await boxes(page, "text")).filter((x) => x.text.includes("proved"))) assert.ok(!meet({ ...z, x: z.x - 2, width: 4 }, t), `${t.text} at ${JSON.stringify([z, t])}`);
     for (const t of await boxes(page, "text")) assert.ok(t.x >= 0 && t.x + t.width <= await page.evaluate(() => innerWidth), t.text);
   }));
+});
+
+describe("a run with prices", () => {
+  const priced = (cost) => { const r = run("disk", [workload("w", "write", 4096, 1100), workload("r", "read", 4096, 80)], { block: true }); Object.assign(r.summary, { cost, labels: { suite: "drive" } }); return pageOf([r]); };
+  it("has a fold whose title is the result, and all of it when opened", () => drawn(priced(COST), async (page) => {
+    const fold = page.locator("details#cost");
+    assert.match(await fold.locator("summary").first().textContent(), /^Cost: at most 155\.52 USD\/month at the rate of w\/write/);
+    await fold.locator("summary").first().click();
+    const text = await fold.textContent();
+    for (const part of ["142.56 (129.60 to 155.52)", "1100 op/s x 2592000 s", "Worst case a month", "2018-07-01, southeastasia", "SHA-256 0123456789abcdef"]) assert.ok(text.includes(part), part);
+    assert.ok(text.includes("An <b>article</b>, section 4.1"));
+    assert.equal(await fold.locator("b").count(), 0);
+  }));
+  it("has none without them", () => drawn(priced(undefined), async (page) => assert.equal(await page.locator("#cost").count(), 0), [DESK]));
 });
 
 describe("rate over nodes", () => {

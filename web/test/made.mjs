@@ -28,6 +28,19 @@ export function sideBySide(by, keys, values) {
   return page(keys.map((_, i) => run(`run-${i}`, [workload("put", "put", 4096, 10 * (i + 1))])), { by, groups, together: { title: "t", mark: "VALID", sentence: "s", facts: [], compared: by.length - 1, values } });
 }
 
+const figure = (name, line, unit, low, value, high, formula) => ({ name, ...(line ? { workload: line } : {}), unit, amount: { value, low, high, n_eff: low === high ? null : 9 }, formula });
+/** As a summary has it; the source is as somebody may write it. */
+export const COST = {
+  currency: "USD", subject: "disk", date: "2018-07-01", region: "southeastasia", source: "An <b>article</b>, section 4.1", sha256: "0123456789abcdef", month_s: 2_592_000, counted: ["transactions counts read, write, fsync"],
+  figures: [
+    figure("month", null, "USD/month", 7.68, 7.68, 7.68, "capacity: 256 GiB x 0.03 USD = 7.68 USD"),
+    figure("per_1000_ops_per_s", "w/write", "USD/month per 1,000 IOPS", 6.4, 6.98, 7.68, "7.68 USD / (1100 op/s / 1000)"),
+    figure("month_at_rate", "w/write", "USD/month", 129.6, 142.56, 155.52, "1100 op/s x 2592000 s; transactions: 2851200000 requests / 10000 x 0.0005 USD"),
+    figure("month_at_rate", "w/read", "USD/month", 9, 10, 11, "80 op/s x 2592000 s"),
+    figure("run", null, "USD", 0.000512, 0.000512, 0.000512, "10240 / 10000 x 0.0005 USD"),
+  ],
+};
+
 const ratio = (value, low, high) => ({ value, low, high, n_eff: 3 });
 const compared = (measure, unit, r, more = {}) => ({
   name: `get 64 KiB, 8 in flight: ${measure}`, unit, measure, op: "get", size_bytes: 65536, concurrency: 8, outcome: "undetermined", a_name: "before", b_name: "after", a: [1, 2, 3], b: [2, 3, 4], paired: true,

@@ -191,7 +191,10 @@ impl PlanBound<'_> {
         for w in &stage.workloads {
             self.prepare(w, times);
             match ops_of(stage, w) {
-                Ok(ops) => self.add_load(w, mul(ops, times.into())),
+                Ok(ops) => {
+                    self.add_load(w, mul(ops, times.into()));
+                    self.end_syncs(w, times);
+                }
                 Err(why) => {
                     self.named(w);
                     self.open.push(format!("{place}, '{}': {why}", w.name));
@@ -298,11 +301,36 @@ impl PlanBound<'_> {
             } else {
                 self.load.push(Sent::new(*kind, n, size));
             }
+            if let Some(b) = w.block.as_ref().filter(|_| *kind == OpKind::Write) {
+                // Beside the ops that were asked for.
+                for every in [b.fsync, b.fdatasync].into_iter().filter(|every| *every > 0) {
+                    self.load.push(Sent::new(
+                        OpKind::Fsync,
+                        div(n, every.into()).ceil(),
+                        SizeDist::Fixed(Size(0)),
+                    ));
+                }
+            }
             if [OpKind::Put, OpKind::Multipart, OpKind::Copy].contains(kind) && self.on_bucket(w) {
                 written = add(written, n);
             }
         }
         self.removal(written);
+    }
+}
+
+impl PlanBound<'_> {
+    /// One of each file by each thread, of which there are no more than ops in flight.
+    fn end_syncs(&mut self, w: &Workload, times: u64) {
+        if !w.block.as_ref().is_some_and(|b| b.end_fsync) {
+            return;
+        }
+        let files = match self.plan.target_of(w) {
+            Ok((_, TargetSpec::Files(f))) => f.files,
+            _ => 1,
+        };
+        let n = mul(Decimal::from(w.in_flight().max(1)), mul(files.into(), times.into()));
+        self.load.push(Sent::new(OpKind::Fsync, n, SizeDist::Fixed(Size(0))));
     }
 }
 

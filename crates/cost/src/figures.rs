@@ -1,5 +1,7 @@
 //! The figures of a run: its subject's month, and what its rates come to.
 
+use std::collections::BTreeMap;
+
 use plimsoll_model::cost::{CostFigure, CostOptions, CostSummary, PriceProblem, PriceSubject};
 use plimsoll_model::plan::SizeDist;
 use plimsoll_model::summary::WorkloadSummary;
@@ -8,7 +10,7 @@ use plimsoll_model::{Estimate, OpKind, Outcome};
 use rust_decimal::Decimal;
 
 use crate::number::{add, amount, decimal, div, mul, plain};
-use crate::{CostItem, Sent, fixed, total, used, written};
+use crate::{CostItem, Sent, counted, fixed, total, used, written};
 
 /// What a run has seen, as far as it costs.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub struct RunSeen<'a> {
     pub sent: Vec<Sent>,
     /// From its start to the end of its load.
     pub seconds: f64,
+    /// Fsyncs that came with each write of a line, by its name: they belong to the writes, and have no line of their own. None: not known.
+    pub syncs: BTreeMap<String, Option<Decimal>>,
 }
 
 /// All figures that the prices and the run carry.
@@ -32,6 +36,7 @@ pub fn summary(c: &CostOptions, seen: &RunSeen<'_>) -> Result<CostSummary, Price
         source: subject.source.clone(),
         sha256: c.sha256.clone(),
         month_s: c.month.0.as_secs_f64(),
+        counted: counted(subject),
         ..CostSummary::default()
     };
     let fixed = fixed::month(subject, c.month, &c.currency);
@@ -48,7 +53,7 @@ pub fn summary(c: &CostOptions, seen: &RunSeen<'_>) -> Result<CostSummary, Price
         if let Some(items) = fixed.as_ref().filter(|items| !items.is_empty()) {
             out.figures.extend(of.per_rate(items, w));
         }
-        match of.at_rate(fixed.as_deref(), w, seen.workloads) {
+        match of.at_rate(fixed.as_deref(), w, seen) {
             Ok(figure) => out.figures.extend(figure),
             Err(why) if out.open.contains(&why) => {}
             Err(why) => out.open.push(why),
@@ -144,7 +149,7 @@ impl Of<'_> {
         &self,
         fixed: Option<&[CostItem]>,
         w: &WorkloadSummary,
-        all: &[WorkloadSummary],
+        seen: &RunSeen<'_>,
     ) -> Result<Option<CostFigure>, String> {
         let usage_is_priced = !self.subject.requests.is_empty()
             || self.subject.egress.is_some()
@@ -160,9 +165,14 @@ impl Of<'_> {
         }
         let currency = &self.c.currency;
         let month_s = decimal(self.c.month.0.as_secs_f64()).unwrap_or(Decimal::MAX);
-        let kinds = kinds_of(w, all).ok_or_else(|| {
+        let mut kinds = kinds_of(w, seen.workloads).ok_or_else(|| {
             format!("a month at the rate of '{}': its ops are not known by kind", w.label())
         })?;
+        let syncs = syncs_of(w, &kinds, seen)?;
+        let synced = syncs
+            .as_ref()
+            .map_or(String::new(), |k| format!(", {} fsyncs with each,", plain(k.requests.round_dp(4))));
+        kinds.extend(syncs);
         let at = |rate: f64| -> Result<Option<Vec<CostItem>>, String> {
             let Some(rate) = decimal(rate) else { return Ok(None) };
             let n = mul(rate.max(Decimal::ZERO), month_s);
@@ -178,7 +188,7 @@ impl Of<'_> {
             one if one == "1" => String::new(),
             more => format!(", {more} attempts for each,"),
         };
-        let formula = format!("{} op/s{tried} x {} s; {arithmetic}", rate.value, plain(month_s));
+        let formula = format!("{} op/s{tried}{synced} x {} s; {arithmetic}", rate.value, plain(month_s));
         Ok(Some(CostFigure {
             name: "month_at_rate".into(),
             workload: Some(w.label()),
@@ -213,7 +223,7 @@ struct KindShare {
     /// Of those that end well.
     bytes: Decimal,
     size: SizeDist,
-    /// Of an upload, which is the op.
+    /// Of an upload or a write, which is the op.
     is_part: bool,
 }
 
@@ -254,6 +264,29 @@ fn kinds_of(w: &WorkloadSummary, all: &[WorkloadSummary]) -> Option<Vec<KindShar
         KindShare { kind, requests: attempts(p, ok, sum), bytes: mul(ok, bytes_each(p)), size, is_part }
     };
     Some(lines.into_iter().map(of_line).collect())
+}
+
+/// Fsyncs with each op of a line: as often as they came with its writes.
+fn syncs_of(
+    w: &WorkloadSummary,
+    kinds: &[KindShare],
+    seen: &RunSeen<'_>,
+) -> Result<Option<KindShare>, String> {
+    let writes =
+        kinds.iter().filter(|k| k.kind == OpKind::Write).fold(Decimal::ZERO, |n, k| add(n, k.requests));
+    let Some(each) = seen.syncs.get(&w.name).filter(|_| writes > Decimal::ZERO) else { return Ok(None) };
+    let each = each.ok_or_else(|| {
+        format!("a month at the rate of '{}': how many fsyncs come with its writes is not known", w.label())
+    })?;
+    let requests = mul(writes, each);
+    let size = SizeDist::Fixed(Size(0));
+    Ok((requests > Decimal::ZERO).then_some(KindShare {
+        kind: OpKind::Fsync,
+        requests,
+        bytes: Decimal::ZERO,
+        size,
+        is_part: true,
+    }))
 }
 
 /// `ok` that end well, and the refused and failed ones beside them; of rates that add up to `sum`.

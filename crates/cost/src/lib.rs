@@ -19,7 +19,7 @@ pub use fixed::month;
 pub use meter::MoneyMeter;
 pub use number::{amount, decimal};
 pub use parse::{PricesError, parse};
-pub use usage::{Sent, size_of, used};
+pub use usage::{Sent, counted, size_of, used};
 
 use rust_decimal::Decimal;
 

@@ -35,6 +35,8 @@ pub fn size_of(kind: OpKind, w: &Workload) -> SizeDist {
     let object = w.object.as_ref();
     match kind {
         OpKind::GetRange => object.and_then(|o| o.range).map_or_else(|| w.size.clone(), SizeDist::Fixed),
+        // An fsync carries nothing: of a price by units it is one.
+        OpKind::Fsync => SizeDist::Fixed(Size(0)),
         OpKind::UploadPart => object.map_or_else(|| w.size.clone(), |o| SizeDist::Fixed(o.part_size)),
         OpKind::Write | OpKind::Trim => {
             w.block.as_ref().and_then(|b| b.write_size.clone()).unwrap_or_else(|| w.size.clone())
@@ -90,6 +92,17 @@ pub fn used(s: &PriceSubject, sent: &[Sent], monthly: bool, currency: &str) -> R
         }
     }
     Ok(items)
+}
+
+/// Which ops each class of the prices counts, in words: an op that is in none of them has no price.
+pub fn counted(s: &PriceSubject) -> Vec<String> {
+    let class = |r: &RequestPrice| {
+        let ops: Vec<&str> = r.ops.iter().map(|op| op.name()).collect();
+        let unit = r.unit.map_or(String::new(), |u| format!(", once for each begun {u}"));
+        let free = if r.price.0.is_zero() { ", at no price" } else { "" };
+        format!("{} counts {}{unit}{free}", r.class, ops.join(", "))
+    };
+    s.requests.iter().map(class).collect()
 }
 
 fn requests(r: &RequestPrice, sent: &[Sent], monthly: bool, currency: &str) -> Option<CostItem> {

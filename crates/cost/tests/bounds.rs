@@ -151,3 +151,26 @@ fn how_long_machines_run_is_bounded_by_no_plan() {
     );
     assert!(b.is_closed(), "{b:#?}");
 }
+
+/// A disk of a device's own, with 1,000 writes of one workload.
+fn synced(block: &str, ops: &str) -> Result<Bound, String> {
+    let plan = format!(
+        "version = 1\n[targets.d]\nkind = \"block\"\npath = \"/dev/null\"\n[[stage]]\nwarmup = \"0s\"\n[[stage.workload]]\nname = \"w\"\n\
+         mix = {{ write = 1 }}\nsize = \"4KiB\"\nconcurrency = 4\nstop = {{ ops = 1000 }}\nblock = {{ {block} }}\n"
+    );
+    let prices =
+        prices(&format!("[[subjects.a.requests]]\nclass = \"io\"\nops = [{ops}]\nprice = 1\nper = 1\n"));
+    bound(&Plan::from_toml(&plan).unwrap(), &prices, &|_| (0, 0))
+}
+
+#[test]
+fn fsyncs_that_come_with_writes_are_in_the_bound() {
+    let total = |block| synced(block, "\"write\", \"fsync\"").unwrap().total();
+    assert_eq!(total(""), 1000.into());
+    assert_eq!(total("fsync = 4"), 1250.into());
+    assert_eq!(total("fdatasync = 3"), 1334.into());
+    // Of each of the threads, which are no more than what is in flight.
+    assert_eq!(total("end_fsync = true"), 1004.into());
+    let refused = synced("fsync = 4", "\"write\"").unwrap_err();
+    assert!(refused.contains("no class for 'fsync'"), "{refused}");
+}

@@ -142,6 +142,66 @@ fn the_month_of_an_upload_in_parts_has_its_parts() {
     assert_eq!(f.amount.value, 10_368.0 + 41_472.0, "{f:#?}");
 }
 
+/// 1,000 writes a second with an fsync after every fourth, on a disk of 0.0005 USD for 10,000 transactions.
+fn synced(c: &CostOptions, each: Option<Decimal>) -> CostSummary {
+    let w = line(OpKind::Write, Estimate { value: 1000.0, low: 800.0, high: 1200.0, n_eff: 9.0 }, 4096);
+    let seen = RunSeen { workloads: &[w], syncs: [("w".to_owned(), each)].into(), ..RunSeen::default() };
+    summary(c, &seen).unwrap()
+}
+
+#[test]
+fn fsyncs_are_transactions_of_the_month() {
+    // 1,000 writes and 250 fsyncs a second: 1,250 x 2,592,000 / 10,000 x 0.0005 = 162 USD; the writes alone would be 129.60.
+    let c = examples("azure-standard-256");
+    let s = synced(&c, Some(dec("0.25")));
+    let f = figure(&s, "month_at_rate");
+    assert_eq!((f.amount.value, f.amount.low, f.amount.high), (162.0, 129.6, 194.4));
+    assert!(
+        f.formula.starts_with("1000 op/s, 0.25 fsyncs with each, x 2592000 s; transactions: 3240000000 req"),
+        "{}",
+        f.formula
+    );
+    assert_eq!(s.counted, ["transactions counts read, write, fsync, trim, once for each begun 256KiB"]);
+    // Without them, and where they are ops of the mix with a line of their own, as before.
+    assert_eq!(figure(&synced(&c, Some(dec("0"))), "month_at_rate").amount.value, 129.6);
+    // A line whose fsyncs are not known has no month, and says so.
+    let s = synced(&c, None);
+    assert!(s.figures.iter().all(|f| f.name != "month_at_rate"));
+    assert!(
+        s.open.iter().any(|o| o.contains("how many fsyncs come with its writes is not known")),
+        "{:?}",
+        s.open
+    );
+}
+
+#[test]
+fn prices_that_do_not_know_fsyncs_give_no_month_and_those_that_have_them_free_do() {
+    let io = |ops: &str| {
+        format!(
+            "[[subjects.a.requests]]\nclass = \"I/O\"\nops = [\"write\"]\nprice = 1\nper = 1000000\n{ops}"
+        )
+    };
+    let s = synced(&prices("30d", &io("")), Some(dec("0.25")));
+    assert!(s.figures.iter().all(|f| f.name != "month_at_rate"));
+    assert!(s.open.iter().any(|o| o.contains("no class for 'fsync'")), "{:?}", s.open);
+    let free = "[[subjects.a.requests]]\nclass = \"flush\"\nops = [\"fsync\"]\nprice = 0\nper = 1\n";
+    let s = synced(&prices("30d", &io(free)), Some(dec("0.25")));
+    assert_eq!(figure(&s, "month_at_rate").amount.value, 2592.0);
+    assert_eq!(s.counted, ["I/O counts write", "flush counts fsync, at no price"]);
+}
+
+#[test]
+fn an_fsync_of_a_workload_of_large_writes_is_one_transaction() {
+    let plan = Plan::from_toml(
+        "version = 1\n[targets.d]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { write = 1 }\nsize = \"1MiB\"\n\
+         block = { fsync = 4 }\n",
+    );
+    let stage = &plan.unwrap().stages[0];
+    let w = &stage.workloads[0];
+    assert_eq!(plimsoll_cost::size_of(OpKind::Fsync, w), SizeDist::Fixed(Size(0)));
+    assert_eq!(plimsoll_cost::size_of(OpKind::Write, w), SizeDist::Fixed(Size(1 << 20)));
+}
+
 #[test]
 fn an_op_of_more_than_a_unit_is_several_transactions() {
     // 1 MiB is four units of 256 KiB, 257 KiB are two, 4 KiB are one.
@@ -226,7 +286,12 @@ fn an_hour_of_32_machines() {
     // "can be easily replicated in an hour for less than $350": 32 x 10.848 = 347.136 an hour of the servers.
     let c = examples("minio-32-i3en");
     let w = line(OpKind::Get, Estimate::exact(1.0), 1);
-    let seen = RunSeen { workloads: &[w], sent: vec![sent(OpKind::Get, 1, 1)], seconds: 3600.0 };
+    let seen = RunSeen {
+        workloads: &[w],
+        sent: vec![sent(OpKind::Get, 1, 1)],
+        seconds: 3600.0,
+        ..RunSeen::default()
+    };
     let s = summary(&c, &seen).unwrap();
     assert_eq!(figure(&s, "run").amount.value, 347.136);
     // A month of 30 days has 720 h: 347.136 x 720 = 249,937.92.

@@ -426,6 +426,9 @@ pub struct CostSummary {
     pub sha256: String,
     /// Length of a billed month, seconds.
     pub month_s: f64,
+    /// Which ops each class of requests counts, in words; of no class, no request is paid for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<String>,
     /// Each with its arithmetic.
     pub figures: Vec<CostFigure>,
     /// What cannot be said, and why.

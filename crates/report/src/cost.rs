@@ -78,6 +78,12 @@ pub(crate) fn notes(c: &CostSummary, all: bool) -> Vec<String> {
         c.source,
         c.month_s / 3600.0
     ));
+    if !c.counted.is_empty() {
+        out.push(format!(
+            "Of requests: {}. An op that is in none of them is not paid for.",
+            c.counted.join("; ")
+        ));
+    }
     if c.figures.iter().any(|f| f.name == "run") {
         out.push(
             "The load of this run is what its ops sent, warm-up included; data made ready before it and removed after it is not in it."
@@ -190,6 +196,7 @@ mod tests {
                     formula: "1 / 2".into(),
                 },
             ],
+            counted: vec!["transactions counts read, write, fsync".into()],
             open: vec!["why".into()],
         }
     }
@@ -207,6 +214,7 @@ mod tests {
             "The load of this run: 0.000512 USD (1 / 2)",
             "Prices of disk, here, 2018-07-01, as given: a | page",
             "A month has 720 h",
+            "Of requests: transactions counts read, write, fsync. An op that is in none",
             "Not known: why.",
         ] {
             assert!(text.contains(part), "{part}: {text}");
