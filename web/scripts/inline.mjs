@@ -1,10 +1,11 @@
-// Makes dist/report.html self-contained: the one script and the one stylesheet go into the page itself.
+// inline.mjs PAGE: makes dist/PAGE self-contained: the one script and the one stylesheet go into the page itself.
 // The page must ask the network for nothing, so anything left that refers to another file is an error.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const dist = join(import.meta.dirname, "..", "dist");
-const path = join(dist, "report.html");
+const name = process.argv[2] ?? "report.html";
+const path = join(dist, name);
 let html = readFileSync(path, "utf8");
 
 const script = readFileSync(join(dist, "page.js"), "utf8").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
@@ -23,4 +24,4 @@ for (const mark of ["<!--PLIMSOLL_DATA-->", "<!--PLIMSOLL_STATIC-->", "<!--PLIMS
 writeFileSync(path, html);
 rmSync(join(dist, "page.js"));
 rmSync(join(dist, "page.css"));
-console.log(`dist/report.html: ${Math.round(html.length / 1024)} KiB`);
+console.log(`dist/${name}: ${Math.round(html.length / 1024)} KiB`);

@@ -1,0 +1,109 @@
+//! What `plimsoll publish` does.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use plimsoll_campaign::read_campaign;
+use plimsoll_model::text::{clean, keep_secret};
+use plimsoll_model::units::about_size;
+use plimsoll_publish::site::{self, SiteError, SiteFile};
+use plimsoll_publish::{HAS_CHARTS, Publication, PublishError, PublishOptions, publication};
+
+use super::plan_file::read_text;
+use super::publish::PublishCommand;
+use super::publish_images::images;
+use crate::fault::{Exit, Fault};
+use crate::{output, runs_dir};
+
+impl From<PublishError> for Fault {
+    fn from(e: PublishError) -> Self {
+        Fault::input(clean(&e.to_string()), e.remedy())
+    }
+}
+
+impl From<SiteError> for Fault {
+    fn from(e: SiteError) -> Self {
+        Fault::input(e.to_string(), e.remedy())
+    }
+}
+
+/// Keys that may be in the environment: wherever they stand, they do not leave.
+const KEYS: [&str; 3] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"];
+
+pub fn publish(c: &PublishCommand) -> Result<Exit, Fault> {
+    for key in KEYS {
+        std::env::var(key).iter().for_each(|value| keep_secret(value));
+    }
+    // Before runs are read and hashed for nothing.
+    site::check(&c.output)?;
+    let text = read_text(&c.file, "the campaign")?;
+    let beside = c.file.parent().unwrap_or(Path::new("."));
+    let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
+    let campaign = read_campaign(&text, beside, &runs_dir::root(c.runs_dir.as_deref()), exit_of)?;
+    let options = PublishOptions {
+        title: c.title.clone(),
+        redact: c.redact.iter().map(|kind| (*kind).into()).collect(),
+        with_runs: c.with_runs,
+    };
+    let p = publication(&campaign, &text, beside, &options)?;
+    let mut files = p.files()?;
+    let drawn = if c.images { Some(images(&files)) } else { None };
+    if let Some(Ok(images)) = &drawn {
+        files.extend(images.iter().cloned());
+    }
+    site::write(&c.output, &files, &p.copies())?;
+    for run in p.runs.iter().filter(|r| r.gap.is_some()) {
+        let why = run.gap.as_deref().unwrap_or_default();
+        output::tell(format_args!(
+            "plimsoll: run {} cannot be read, and has no hash: {}",
+            clean(&run.run),
+            clean(why)
+        ));
+    }
+    if !HAS_CHARTS {
+        output::tell(
+            "plimsoll: this program was built without its web page: the publication has tables, and no charts",
+        );
+    }
+    if let Some(Err(why)) = &drawn {
+        output::tell(format_args!(
+            "plimsoll: no image files: {why}; the pages draw their charts, and save them as SVG and PNG"
+        ));
+    }
+    output::print(&told(c, &p, &files))?;
+    Ok(Exit::Valid)
+}
+
+/// What is there now, in a few lines.
+fn told(c: &PublishCommand, p: &Publication, files: &[SiteFile]) -> String {
+    let count = |folder: &str, end: &str| {
+        files.iter().filter(|f| f.path.starts_with(folder) && f.path.ends_with(end)).count()
+    };
+    let pages = files.iter().filter(|f| f.path.ends_with(".html"));
+    let largest = pages.clone().map(|f| f.content.len()).max().unwrap_or_default();
+    let mut out = format!("{}\n", c.output.join("index.html").display());
+    let _ = writeln!(out, "  {}", p.answer.lead);
+    let _ = writeln!(
+        out,
+        "  {} pages (the largest {}), {} tables, {} charts{}",
+        pages.count(),
+        about_size(largest as u64),
+        count("tables/", ".csv"),
+        if HAS_CHARTS { p.charts.count() } else { 0 },
+        match count("images/", "") {
+            0 => String::new(),
+            n => format!(", {n} images"),
+        }
+    );
+    let (with, all) = p.answer.cells;
+    let runs = if p.has_runs { "with their directories" } else { "by their hashes" };
+    let _ = writeln!(out, "  {all} cells, {} void or missing; {} runs, {runs}", all - with, p.runs.len());
+    let _ = match p.redacted.as_str() {
+        "" => writeln!(
+            out,
+            "  nothing left out: hosts, endpoints, buckets and addresses are as they were (--redact)"
+        ),
+        names => writeln!(out, "  left out of all files: {names}"),
+    };
+    out
+}

@@ -1,0 +1,292 @@
+//! What the data answers, in sentences: each is made only where its condition holds, and says where none does.
+
+use std::collections::BTreeMap;
+
+use plimsoll_campaign::{CampaignResult, CampaignRow, IntervalOf};
+use plimsoll_model::Estimate;
+use plimsoll_model::text::clean;
+use plimsoll_report::number;
+
+use crate::promise::promises;
+use crate::tables::{bound, line_name, mib, missing, rate};
+
+/// The answer: first the one sentence, then what belongs to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Stands largest.
+    pub lead: String,
+    /// What limits, what is kept, what is reserved.
+    pub more: Vec<String>,
+    /// Figures beside it: name, value, of what.
+    pub tiles: Vec<[String; 3]>,
+    /// Cells with a figure, cells in all.
+    pub cells: (usize, usize),
+}
+
+/// Subjects or workloads named in one sentence.
+const MOST_NAMED: usize = 4;
+
+/// Of the whole campaign.
+pub fn answer(result: &CampaignResult) -> Answer {
+    let with = result.rows.iter().filter(|r| rate(r).is_some()).count();
+    let mut out = Answer { cells: (with, result.rows.len()), ..Answer::default() };
+    if with == 0 {
+        out.lead = "Inconclusive: no cell has a valid run.".into();
+        return out;
+    }
+    let groups = groups(result);
+    let compared: Vec<(&str, Standing<'_>)> =
+        groups.iter().filter(|(_, rows)| rows.len() > 1).map(|((w, _), rows)| (*w, standing(rows))).collect();
+    out.lead = if compared.is_empty() { alone(result) } else { fastest(&compared) };
+    out.more.extend(limited(result));
+    out.more.extend(kept(result));
+    out.more.extend(reserved(result));
+    out.tiles = tiles(result);
+    out
+}
+
+type Groups<'a> = Vec<((&'a str, &'a str), Vec<&'a CampaignRow>)>;
+
+/// Rows that can be held against each other: the same workload and line, of several subjects. In the order of the file.
+fn groups(result: &CampaignResult) -> Groups<'_> {
+    let mut out: Groups<'_> = Vec::new();
+    for r in result.rows.iter().filter(|r| rate(r).is_some()) {
+        let key = (r.workload.as_str(), line_name(r));
+        match out.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, rows)) => rows.push(r),
+            None => out.push((key, vec![r])),
+        }
+    }
+    out
+}
+
+struct Standing<'a> {
+    first: &'a CampaignRow,
+    second: &'a CampaignRow,
+    /// Their intervals do not meet.
+    is_told_apart: bool,
+}
+
+fn standing<'a>(rows: &[&'a CampaignRow]) -> Standing<'a> {
+    // Op/s of one and payload of the other cannot be compared.
+    let of = |r: &CampaignRow| {
+        if rows.iter().all(|r| r.ops_per_s.is_some()) { r.ops_per_s } else { r.bytes_per_s }
+    };
+    let value = |r: &CampaignRow| of(r).map_or(f64::MIN, |e| e.value);
+    let mut sorted: Vec<&CampaignRow> = rows.to_vec();
+    sorted.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let apart = match (of(sorted[0]), of(sorted[1])) {
+        (Some(a), Some(b)) => a.low > b.high,
+        _ => false,
+    };
+    Standing { first: sorted[0], second: sorted[1], is_told_apart: apart }
+}
+
+fn named(r: &CampaignRow) -> String {
+    let e = match (&r.ops_per_s, &r.bytes_per_s) {
+        (Some(e), _) => format!("{} op/s", number::estimate(e)),
+        (None, Some(b)) => format!("{} MiB/s", number::estimate(&mib(b))),
+        (None, None) => number::MISSING.into(),
+    };
+    glued(&e)
+}
+
+/// A number and its unit stay on one line.
+fn glued(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+fn name(text: &str) -> String {
+    clean(text).into_owned()
+}
+
+fn fastest(compared: &[(&str, Standing<'_>)]) -> String {
+    if let [(workload, s)] = compared {
+        let (a, b) = (name(&s.first.subject), name(&s.second.subject));
+        let w = name(workload);
+        if !s.is_told_apart {
+            return format!(
+                "No difference is shown at {w}: {a} has {}, {b} {}.",
+                named(s.first),
+                named(s.second)
+            );
+        }
+        return format!("{a} is fastest at {w}: {}, where {b} has {}.", named(s.first), named(s.second));
+    }
+    let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, s) in compared.iter().filter(|(_, s)| s.is_told_apart) {
+        *wins.entry(&s.first.subject).or_default() += 1;
+    }
+    let open = compared.iter().filter(|(_, s)| !s.is_told_apart).count();
+    let mut order: Vec<(&str, usize)> = wins.into_iter().collect();
+    order.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let n = compared.len();
+    let Some((first, won)) = order.first() else {
+        return format!(
+            "No difference is shown between subjects in any of {n} workloads: the intervals of the fastest two meet."
+        );
+    };
+    let how = if *won == n { format!("all {n}") } else { format!("{won} of {n}") };
+    let mut out = format!("{} is fastest in {how} workloads", name(first));
+    for (subject, won) in order.iter().skip(1).take(MOST_NAMED) {
+        out += &format!(", {} in {won}", name(subject));
+    }
+    if open > 0 {
+        out += &format!("; in {open} the intervals of the fastest two meet");
+    }
+    out + "."
+}
+
+/// One subject: what it does.
+fn alone(result: &CampaignResult) -> String {
+    let mut rows: Vec<&CampaignRow> = result.rows.iter().filter(|r| r.ops_per_s.is_some()).collect();
+    if rows.is_empty() {
+        rows = result.rows.iter().filter(|r| rate(r).is_some()).collect();
+    }
+    let value = |r: &&CampaignRow| rate(r).map_or(0.0, |e| e.value);
+    let most = rows.iter().copied().reduce(|a, b| if value(&b) > value(&a) { b } else { a });
+    let least = rows.iter().copied().reduce(|a, b| if value(&b) < value(&a) { b } else { a });
+    match (most, least) {
+        (Some(a), Some(b)) if rows.len() > 1 => format!(
+            "{} has {} at {}, and {} at {}.",
+            name(&a.subject),
+            named(a),
+            name(&a.workload),
+            if a.subject == b.subject { named(b) } else { format!("{} {}", name(&b.subject), named(b)) },
+            name(&b.workload)
+        ),
+        (Some(a), _) => format!("{} has {} at {}.", name(&a.subject), named(a), name(&a.workload)),
+        _ => "Inconclusive: no cell has a valid run.".into(),
+    }
+}
+
+/// What binds at which size, subject by subject.
+fn limited(result: &CampaignResult) -> Vec<String> {
+    let mut by: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for r in result.rows.iter().filter(|r| rate(r).is_some()) {
+        if let Some(word) = r.bound.as_deref() {
+            let all = by.entry((r.subject.as_str(), word)).or_default();
+            if !all.contains(&r.workload.as_str()) {
+                all.push(&r.workload);
+            }
+        }
+    }
+    let mut subjects: Vec<&str> = result.rows.iter().map(|r| r.subject.as_str()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    subjects.retain(|s| seen.insert(*s));
+    let mut out = Vec::new();
+    for subject in &subjects {
+        let of: Vec<String> = by
+            .iter()
+            .filter(|((s, _), _)| s == subject)
+            .map(|((_, word), workloads)| format!("{} at {}", limiter(word), list(workloads)))
+            .collect();
+        if !of.is_empty() && out.len() < MOST_NAMED {
+            out.push(format!("What limits {}: {}.", name(subject), of.join("; ")));
+        }
+    }
+    match (out.is_empty(), by.is_empty()) {
+        (true, true) => vec!["What limits is not known: no run looked for it.".into()],
+        _ => {
+            if subjects.len() > MOST_NAMED {
+                out.push("What limits the others is in the table.".into());
+            }
+            out
+        }
+    }
+}
+
+fn limiter(word: &str) -> String {
+    match word {
+        "ops" => "its limit of ops a second".into(),
+        "bytes" => "its limit of throughput".into(),
+        "both" => "its limits of ops and of throughput alike".into(),
+        "none" => "no limit was found".into(),
+        "undetermined" => "not known".into(),
+        "mixed" => "runs do not agree".into(),
+        "client" => "the client, not the storage,".into(),
+        other => bound(other).replace('_', " "),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(MOST_NAMED).map(|n| name(n)).collect();
+    let rest = names.len().saturating_sub(MOST_NAMED);
+    if rest > 0 { format!("{} and {rest} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+fn kept(result: &CampaignResult) -> Option<String> {
+    let all: Vec<_> = promises(result).into_iter().filter(|p| p.measured.is_some()).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let missed: Vec<String> = all
+        .iter()
+        .filter(|p| p.verdict() == "not reached")
+        .map(|p| {
+            format!(
+                "{} ({} of {})",
+                name(&p.subject),
+                glued(&format!("{} {}", p.measured_text(), p.what)),
+                glued(&p.promised)
+            )
+        })
+        .collect();
+    let n = all.len();
+    Some(match missed.len() {
+        0 => format!("What is promised was reached: {n} of {n}."),
+        m => format!(
+            "What is promised was reached in {} of {n}; the most that any workload here had is less for {}.",
+            n - m,
+            missed.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join(", ")
+        ),
+    })
+}
+
+fn reserved(result: &CampaignResult) -> Vec<String> {
+    let mut out = Vec::new();
+    let without = result.rows.iter().filter(|r| missing(r).is_some()).count();
+    if without > 0 {
+        let n = result.rows.len();
+        out.push(format!("{without} of {n} cells have no valid run; nothing is said of them."));
+    }
+    let single = result.rows.iter().filter(|r| r.interval_of == Some(IntervalOf::OneRun)).count();
+    if single > 0 {
+        out.push(format!(
+            "{single} cells are of one run each: another run may differ by more than its interval says."
+        ));
+    }
+    if result.to_go > 0 {
+        out.push(format!("{} runs are to go.", result.to_go));
+    }
+    out
+}
+
+fn tiles(result: &CampaignResult) -> Vec<[String; 3]> {
+    let most = |of: fn(&CampaignRow) -> Option<Estimate>| {
+        let known = result.rows.iter().filter_map(|r| Some((r, of(r)?)));
+        known.reduce(|a, b| if b.1.value > a.1.value { b } else { a })
+    };
+    let place = |r: &CampaignRow| format!("{}, {}", name(&r.subject), name(&r.workload));
+    let mut out = Vec::new();
+    if let Some((r, e)) = most(|r| r.ops_per_s) {
+        out.push(["Most ops a second".into(), glued(&format!("{} op/s", number::estimate(&e))), place(r)]);
+    }
+    if let Some((r, e)) = most(|r| r.bytes_per_s) {
+        out.push([
+            "Most throughput".into(),
+            glued(&format!("{} MiB/s", number::estimate(&mib(&e)))),
+            place(r),
+        ]);
+    }
+    let promises: Vec<_> = promises(result).into_iter().filter(|p| p.measured.is_some()).collect();
+    if !promises.is_empty() {
+        let reached = promises.iter().filter(|p| p.verdict() == "reached").count();
+        out.push([
+            "Promises reached".into(),
+            glued(&format!("{reached} of {}", promises.len())),
+            "by the workload that had most".into(),
+        ]);
+    }
+    out
+}

@@ -1,0 +1,337 @@
+//! What must not leave the house: names of machines, endpoints, buckets and addresses, each replaced by a name of its own that says
+//! nothing, the same everywhere. Applied to every text before a page is made of it, so that no markup is ever touched.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::{Environment, RunSummary};
+
+/// A kind of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RedactKind {
+    /// Names of machines and agents, and what tells one machine from others.
+    Hosts,
+    /// Of storage: URLs, and the hosts and ports in them.
+    Endpoints,
+    /// Of object storage.
+    Buckets,
+    /// IP addresses, wherever they stand.
+    Addresses,
+}
+
+impl RedactKind {
+    /// All, as they are named on the command line.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("hosts", Self::Hosts),
+        ("endpoints", Self::Endpoints),
+        ("buckets", Self::Buckets),
+        ("addresses", Self::Addresses),
+    ];
+
+    fn stand_in(self, n: usize) -> String {
+        // Names that may stand in a URL, and that no network resolves.
+        match self {
+            Self::Hosts => format!("host-{n}.invalid"),
+            Self::Endpoints => format!("endpoint-{n}.invalid"),
+            Self::Buckets => format!("redacted-bucket-{n}"),
+            Self::Addresses => format!("address-{n}.invalid"),
+        }
+    }
+}
+
+/// Names of storage that mean no place: an embedded server has no address of its own.
+const NO_PLACE: [&str; 4] = ["embedded", "local", "localhost", ""];
+/// Shorter names are replaced only where they stand alone.
+const LEAST_INSIDE: usize = 5;
+
+/// Knows what is to be replaced, and by what.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    kinds: Vec<RedactKind>,
+    /// Lower case, longest first.
+    words: Vec<(String, String)>,
+    addresses: BTreeMap<String, String>,
+    counts: BTreeMap<RedactKind, usize>,
+}
+
+impl Redactor {
+    /// Of these kinds; it knows no name yet.
+    pub fn new(kinds: &[RedactKind]) -> Self {
+        Self { kinds: kinds.to_vec(), ..Self::default() }
+    }
+
+    /// Whether it does anything.
+    pub fn is_on(&self) -> bool {
+        !self.kinds.is_empty()
+    }
+
+    /// How many different names of each kind it knows.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        RedactKind::ALL
+            .iter()
+            .filter(|(_, k)| self.kinds.contains(k))
+            .map(|(name, k)| (*name, self.counts.get(k).copied().unwrap_or_default()))
+    }
+
+    /// Every name that it knows: what a search over all files must not find.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|(w, _)| w.as_str()).chain(self.addresses.keys().map(String::as_str))
+    }
+
+    fn know(&mut self, kind: RedactKind, name: &str) {
+        let name = name.trim().to_lowercase();
+        if !self.kinds.contains(&kind) || NO_PLACE.contains(&name.as_str()) {
+            return;
+        }
+        if self.words.iter().any(|(w, _)| *w == name) {
+            return;
+        }
+        let n = self.counts.entry(kind).or_default();
+        *n += 1;
+        self.words.push((name, kind.stand_in(*n)));
+        // One name may be part of another: the whole goes first.
+        self.words.sort_by_key(|(w, _)| std::cmp::Reverse(w.len()));
+    }
+
+    fn know_endpoint(&mut self, url: &str) {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = match authority.strip_prefix('[') {
+            Some(v6) => v6.split(']').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
+        };
+        // Its port alone says nothing; a path behind it stays readable.
+        self.know(RedactKind::Endpoints, host);
+    }
+
+    /// Names that a target of a file or plan has.
+    pub fn know_target(&mut self, target: &TargetSpec) {
+        if let TargetSpec::S3(s) = target {
+            for url in s.endpoints.iter().chain(&s.redirects_to) {
+                self.know_endpoint(url);
+            }
+            self.know(RedactKind::Buckets, &s.bucket);
+        }
+    }
+
+    /// Names that a run brings along.
+    pub fn know_run(&mut self, summary: &RunSummary) {
+        self.know_environment(&summary.environment);
+        for endpoint in summary.workloads.iter().flat_map(|w| &w.per_endpoint) {
+            self.know_endpoint(&endpoint.endpoint);
+        }
+        summary.agents.iter().for_each(|a| {
+            self.know(RedactKind::Hosts, &a.host);
+            self.know(RedactKind::Hosts, &a.agent);
+        });
+    }
+
+    fn know_environment(&mut self, env: &Environment) {
+        for place in env.servers.keys().filter(|k| k.contains(['.', ':', '/'])) {
+            self.know_endpoint(place);
+        }
+        for agent in env.agent_hosts() {
+            self.know(RedactKind::Hosts, &agent.agent);
+            self.know(RedactKind::Hosts, &agent.machine.host);
+            // A name without its domain is the same machine.
+            if let Some((short, _)) = agent.machine.host.split_once('.') {
+                self.know(RedactKind::Hosts, short);
+            }
+            self.know(RedactKind::Hosts, &agent.machine.boot_id);
+        }
+        self.know(RedactKind::Hosts, &env.machine.host);
+    }
+
+    /// The text without them.
+    pub fn text(&mut self, text: &str) -> String {
+        if !self.is_on() || text.is_empty() {
+            return text.to_owned();
+        }
+        let mut out = text.to_owned();
+        for (word, by) in &self.words {
+            out = replaced(&out, word, by);
+        }
+        if self.kinds.contains(&RedactKind::Addresses) { self.without_addresses(&out) } else { out }
+    }
+
+    /// In place.
+    pub fn apply(&mut self, text: &mut String) {
+        if self.is_on() {
+            *text = self.text(text);
+        }
+    }
+
+    fn without_addresses(&mut self, text: &str) -> String {
+        let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.');
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        let mut before = ' ';
+        while let Some(c) = rest.chars().next() {
+            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            // Only a whole word: hexadecimal digits are letters of other words, too.
+            if end == 0 || before.is_ascii_alphanumeric() || before == '_' {
+                out.push(c);
+                before = c;
+                rest = &rest[c.len_utf8()..];
+                continue;
+            }
+            let token = &rest[..end];
+            let (address, tail) = address_at(token);
+            match address {
+                Some(address) => out.push_str(&self.stand_in_of(address)),
+                None => out.push_str(&token[..token.len() - tail.len()]),
+            }
+            out.push_str(tail);
+            before = token.chars().next_back().unwrap_or(' ');
+            rest = &rest[end..];
+        }
+        out
+    }
+
+    fn stand_in_of(&mut self, address: &str) -> String {
+        if let Some(by) = self.addresses.get(address) {
+            return by.clone();
+        }
+        let n = self.counts.entry(RedactKind::Addresses).or_default();
+        *n += 1;
+        let by = RedactKind::Addresses.stand_in(*n);
+        self.addresses.insert(address.to_owned(), by.clone());
+        by
+    }
+}
+
+/// The address at the beginning of a token of digits, dots and colons, and what is behind it: a port, the end of a sentence.
+fn address_at(token: &str) -> (Option<&str>, &str) {
+    let bare = token.trim_end_matches(['.', ':']);
+    if bare.len() > 2 && bare.parse::<IpAddr>().is_ok() {
+        return (Some(bare), &token[bare.len()..]);
+    }
+    // An IPv4 address with its port.
+    if let Some((ip, _)) = bare.split_once(':')
+        && ip.parse::<std::net::Ipv4Addr>().is_ok()
+    {
+        return (Some(ip), &token[ip.len()..]);
+    }
+    (None, "")
+}
+
+/// Whatever its case; a short name only where it is a word.
+fn replaced(text: &str, word: &str, by: &str) -> String {
+    // Only ASCII changes its case, so that places in both texts are the same.
+    let lower = text.to_ascii_lowercase();
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    while let Some(at) = lower[from..].find(word).map(|i| from + i) {
+        let end = at + word.len();
+        let stands_alone = !is_word(lower[..at].chars().next_back()) && !is_word(lower[end..].chars().next());
+        out.push_str(&text[from..at]);
+        out.push_str(if stands_alone || word.len() >= LEAST_INSIDE { by } else { &text[at..end] });
+        from = end;
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
+/// What looks like a key, a password or a token, left out whatever else is asked for: a command of a campaign file may have one.
+pub fn without_credentials(text: &str) -> String {
+    text.split_inclusive('\n').map(line_without).collect()
+}
+
+const NAMES_OF_SECRETS: [&str; 7] =
+    ["secret_access_key", "secret_key", "session_token", "password", "passwd", "authorization:", "bearer "];
+const GONE: &str = "(secret left out)";
+
+fn line_without(line: &str) -> String {
+    let mut out = plimsoll_model::text::without_secrets(line).into_owned();
+    for name in NAMES_OF_SECRETS {
+        let lower = out.to_ascii_lowercase();
+        if let Some(at) = lower.find(name) {
+            let from = at + name.len();
+            let lead = out[from..].find(|c: char| !matches!(c, ' ' | '=' | ':' | '"' | '\'')).unwrap_or(0);
+            // A name alone, or a reference to a variable or a file, is none.
+            let value = &out[from + lead..];
+            let is_value = lead > 0 || name.ends_with([' ', ':']);
+            let end = value.find(['"', '\'', '\n', ' ', ';', '&']).unwrap_or(value.len());
+            let end = if name == "authorization:" {
+                value.find(['"', '\'', '\n']).unwrap_or(value.len())
+            } else {
+                end
+            };
+            if is_value && end > 0 && !value.starts_with('$') && !value.starts_with(GONE) {
+                out.replace_range(from + lead..from + lead + end, GONE);
+            }
+        }
+    }
+    // Keys of AWS have a form of their own; so have credentials in a URL.
+    while let Some(at) = out.find("AKIA").or_else(|| out.find("ASIA")) {
+        let n = out[at..]
+            .find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit())
+            .unwrap_or(out.len() - at);
+        if n < 16 {
+            break;
+        }
+        out.replace_range(at..at + n, GONE);
+    }
+    let mut from = 0;
+    while let Some(at) = out[from..].find("://").map(|i| from + i + 3) {
+        let end = out[at..].find(['/', '"', '\'', ' ', '\n', ',']).map_or(out.len(), |i| at + i);
+        if let Some(user) = out[at..end].rfind('@').filter(|u| out[at..at + u].contains(':')) {
+            out.replace_range(at..at + user, GONE);
+        }
+        from = at;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Redactor {
+        Redactor::new(&RedactKind::ALL.map(|(_, k)| k))
+    }
+
+    #[test]
+    fn names_are_replaced_wherever_and_however_they_stand() {
+        let mut r = all();
+        r.know_endpoint("https://User:x@S3.Example.org:9000/path");
+        r.know(RedactKind::Buckets, "tests");
+        r.know(RedactKind::Hosts, "db7");
+        let text = r.text("at https://s3.EXAMPLE.org:9000/tests/x on DB7, not db70, mytests-2");
+        assert_eq!(
+            text,
+            "at https://endpoint-1.invalid:9000/redacted-bucket-1/x on host-1.invalid, not db70, myredacted-bucket-1-2"
+        );
+        // The same again, and nothing new.
+        assert_eq!(r.text("db7"), "host-1.invalid");
+    }
+
+    #[test]
+    fn addresses_are_known_by_their_form_and_other_numbers_are_not() {
+        let mut r = all();
+        let text =
+            r.text("10.0.0.7:9000, [fe80::1]:80, 10.0.0.7. But 1.5 at 12:30:10, std::fs, 0.1.0, add::fed");
+        assert_eq!(
+            text,
+            "address-1.invalid:9000, [address-2.invalid]:80, address-1.invalid. But 1.5 at 12:30:10, std::fs, 0.1.0, add::fed"
+        );
+        let mut off = Redactor::new(&[RedactKind::Hosts]);
+        assert_eq!(off.text("10.0.0.7"), "10.0.0.7");
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_never_leaves() {
+        let text = without_credentials(
+            "before = [\"curl -H 'Authorization: Bearer abc.def' https://u:pw@h/x\"]\npassword = \"hunter2\"\nkey AKIAABCDEFGHIJKLMNOP\n# a password is needed\n",
+        );
+        for gone in ["abc.def", "u:pw", "hunter2", "AKIAABCD"] {
+            assert!(!text.contains(gone), "{gone}: {text}");
+        }
+        assert!(text.contains("https://(secret left out)@h/x"), "{text}");
+        let reference = "curl -d password=$PASSWORD x\n";
+        assert_eq!(without_credentials(reference), reference);
+    }
+}

@@ -1,0 +1,358 @@
+//! The folder of a site: written beside its place and put there in one step, so that whoever looks finds the old one or the new one.
+//! What is there and not ours is never touched.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::text::printable;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
+
+use crate::gather::sha256;
+
+/// By this a site is known again: every file of it, with its hash.
+pub const SITE_MARK: &str = ".plimsoll-site.json";
+const SITE_FORMAT: &str = "plimsoll.site/1";
+
+/// A file of a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteFile {
+    /// From the site's directory; slashes between parts.
+    pub path: String,
+    /// What is in it.
+    pub content: Vec<u8>,
+}
+
+impl SiteFile {
+    /// Of text, without characters that obey nobody.
+    pub fn new(path: &str, text: String) -> Self {
+        Self { path: path.to_owned(), content: printable(&text, false).into_owned().into_bytes() }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    format: String,
+    /// By path, the SHA-256. Empty: it is being written.
+    files: BTreeMap<String, String>,
+}
+
+/// Why a site is not written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message has all fields in it")]
+pub enum SiteError {
+    #[error("{}: {problem}", path.display())]
+    Theirs { path: PathBuf, problem: String },
+    #[error("{}: {problem}", path.display())]
+    Io { path: PathBuf, problem: io::Error },
+    #[error("another plimsoll publishes to {} just now", .0.display())]
+    Busy(PathBuf),
+}
+
+impl SiteError {
+    /// What to do, as a sentence.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Theirs { .. } => {
+                "Name a directory that is new or empty, or move away what is not of the last publication."
+            }
+            Self::Io { .. } => {
+                "Check the path, its permissions and the free space, or name another directory with -o."
+            }
+            Self::Busy(_) => "Wait until it ends, or name another directory with -o.",
+        }
+    }
+}
+
+fn io_at(path: &Path) -> impl Fn(io::Error) -> SiteError + '_ {
+    |problem| SiteError::Io { path: path.to_owned(), problem }
+}
+
+fn theirs(path: &Path, problem: &str) -> SiteError {
+    SiteError::Theirs { path: path.to_owned(), problem: problem.into() }
+}
+
+/// What is at the place of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    New,
+    Empty,
+    Ours,
+}
+
+/// Whether a site may be written there; nothing is made or changed.
+pub fn check(dir: &Path) -> Result<(), SiteError> {
+    place(&real(dir)?).map(drop)
+}
+
+/// The directory itself, where a link leads to it.
+fn real(dir: &Path) -> Result<PathBuf, SiteError> {
+    match fs::canonicalize(dir) {
+        Ok(path) => Ok(path),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            if fs::symlink_metadata(dir).is_ok() {
+                return Err(theirs(dir, "it is a link that leads nowhere"));
+            }
+            let (Some(name), parent) = (dir.file_name(), dir.parent().unwrap_or(Path::new("."))) else {
+                return Err(theirs(dir, "it does not name a directory"));
+            };
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            let parent = fs::canonicalize(parent).map_err(io_at(parent))?;
+            Ok(parent.join(name))
+        }
+        Err(e) => Err(io_at(dir)(e)),
+    }
+}
+
+fn place(dir: &Path) -> Result<Place, SiteError> {
+    let meta = match fs::metadata(dir) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Place::New),
+        Err(e) => return Err(io_at(dir)(e)),
+    };
+    if !meta.is_dir() {
+        return Err(theirs(dir, "it is there, and is no directory"));
+    }
+    let held = held(dir)?;
+    if held.is_empty() {
+        return Ok(Place::Empty);
+    }
+    let mark = mark_of(dir).ok_or_else(|| theirs(dir, "it is not empty, and no site that plimsoll wrote"))?;
+    for path in &held {
+        if path == SITE_MARK {
+            continue;
+        }
+        let file = dir.join(path);
+        let Some(hash) = mark.files.get(path) else {
+            return Err(theirs(&file, "it is not of the site that plimsoll wrote there"));
+        };
+        if fs::symlink_metadata(&file).is_ok_and(|m| !m.is_file())
+            || sha256(&fs::read(&file).map_err(io_at(&file))?) != *hash
+        {
+            return Err(theirs(&file, "it was changed since plimsoll wrote it"));
+        }
+    }
+    Ok(Place::Ours)
+}
+
+fn mark_of(dir: &Path) -> Option<Mark> {
+    let mark: Mark = serde_json::from_slice(&fs::read(dir.join(SITE_MARK)).ok()?).ok()?;
+    (mark.format == SITE_FORMAT).then_some(mark)
+}
+
+/// All that is below it but directories, by path; links as themselves. Of a directory without anything in it its own path.
+fn held(dir: &Path) -> Result<Vec<String>, SiteError> {
+    let mut out = Vec::new();
+    let mut open = vec![(dir.to_owned(), String::new())];
+    while let Some((path, at)) = open.pop() {
+        let mut is_empty = true;
+        for entry in fs::read_dir(&path).map_err(io_at(&path))? {
+            let entry = entry.map_err(io_at(&path))?;
+            is_empty = false;
+            let name = format!("{at}{}", entry.file_name().to_string_lossy());
+            if entry.file_type().map_err(io_at(&path))?.is_dir() {
+                open.push((entry.path(), name + "/"));
+            } else {
+                out.push(name);
+            }
+        }
+        if is_empty && !at.is_empty() {
+            out.push(at.trim_end_matches('/').to_owned());
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// Writes the site; `copies`: directories that go into `runs/` as they are.
+pub fn write(dir: &Path, files: &[SiteFile], copies: &[(String, PathBuf)]) -> Result<(), SiteError> {
+    let dir = real(dir)?;
+    let found = place(&dir)?;
+    let stage = Stage::begin(&dir)?;
+    let filled = stage.fill(files, copies).and_then(|()| match found {
+        Place::New => renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::NOREPLACE)
+            .map_err(|e| io_at(&dir)(e.into())),
+        Place::Empty | Place::Ours => {
+            // What came meanwhile is not ours to move.
+            place(&dir)?;
+            renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::EXCHANGE)
+                .map_err(|e| io_at(&dir)(e.into()))
+        }
+    });
+    if filled.is_err() || found != Place::New {
+        // By now it is the old one that is there; whatever came into it since it was looked at stays.
+        stage.remove();
+    }
+    filled
+}
+
+/// A directory beside the site's own, on the same file system; its mark is locked while it is written.
+struct Stage {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Stage {
+    fn begin(dir: &Path) -> Result<Self, SiteError> {
+        let name = dir.file_name().ok_or_else(|| theirs(dir, "it does not name a directory"))?;
+        let path = dir.with_file_name(format!(".{}.plimsoll-publish", name.to_string_lossy()));
+        if fs::symlink_metadata(&path).is_ok() {
+            Self::clear(&path, dir)?;
+        }
+        fs::create_dir(&path).map_err(io_at(&path))?;
+        let mark = path.join(SITE_MARK);
+        let mut lock = File::create_new(&mark).map_err(io_at(&mark))?;
+        let text = format!("{{\"format\":\"{SITE_FORMAT}\",\"files\":{{}}}}\n");
+        lock.try_lock().map_err(|_| SiteError::Busy(dir.to_owned()))?;
+        lock.write_all(text.as_bytes()).map_err(io_at(&mark))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// What a killed one left: a stage of ours, whose writer is gone.
+    fn clear(path: &Path, dir: &Path) -> Result<(), SiteError> {
+        let is_dir = fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+        if !is_dir || mark_of(path).is_none() && fs::read_dir(path).is_ok_and(|mut d| d.next().is_some()) {
+            return Err(theirs(path, "it is in the way, and plimsoll did not make it"));
+        }
+        if let Ok(mark) = File::open(path.join(SITE_MARK)) {
+            match mark.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(SiteError::Busy(dir.to_owned())),
+                Err(TryLockError::Error(e)) => return Err(io_at(path)(e)),
+            }
+        }
+        fs::remove_dir_all(path).map_err(io_at(path))
+    }
+
+    fn fill(&self, files: &[SiteFile], copies: &[(String, PathBuf)]) -> Result<(), SiteError> {
+        let mut hashes = BTreeMap::new();
+        for f in files {
+            self.put(&f.path, &f.content)?;
+            hashes.insert(f.path.clone(), sha256(&f.content));
+        }
+        for (name, from) in copies {
+            for path in held(from)? {
+                let source = from.join(&path);
+                if fs::symlink_metadata(&source).is_ok_and(|m| !m.is_file()) {
+                    continue;
+                }
+                let content = fs::read(&source).map_err(io_at(&source))?;
+                let to = format!("runs/{name}/{path}");
+                self.put(&to, &content)?;
+                hashes.insert(to, sha256(&content));
+            }
+        }
+        let mark = Mark { format: SITE_FORMAT.into(), files: hashes };
+        let text = serde_json::to_vec_pretty(&mark).map_err(|e| io_at(&self.path)(e.into()))?;
+        // Beside, then in its place: the lock stays on what it was taken on until then.
+        let (new, own) = (self.path.join(format!("{SITE_MARK}.new")), self.path.join(SITE_MARK));
+        fs::write(&new, text).map_err(io_at(&new))?;
+        fs::rename(&new, &own).map_err(io_at(&own))
+    }
+
+    fn put(&self, path: &str, content: &[u8]) -> Result<(), SiteError> {
+        let to = self.path.join(path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).map_err(io_at(parent))?;
+        }
+        let mut file = File::create_new(&to).map_err(io_at(&to))?;
+        file.write_all(content).map_err(io_at(&to))
+    }
+
+    /// Only files that a mark of ours names, then the directories that are empty by then.
+    fn remove(&self) {
+        let Some(mark) = mark_of(&self.path) else {
+            let _ = fs::remove_dir(&self.path);
+            return;
+        };
+        if mark.files.is_empty() {
+            // It never came to be a site: all in it was just made here.
+            let _ = fs::remove_dir_all(&self.path);
+            return;
+        }
+        for path in mark.files.keys() {
+            let _ = fs::remove_file(self.path.join(path));
+        }
+        let _ = fs::remove_file(self.path.join(SITE_MARK));
+        remove_empty(&self.path);
+    }
+}
+
+fn remove_empty(dir: &Path) {
+    if let Ok(entries) = fs::read_dir(dir) {
+        for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            remove_empty(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(text: &str) -> Vec<SiteFile> {
+        vec![SiteFile::new("index.html", text.into()), SiteFile::new("tables/a.csv", "a\r\n".into())]
+    }
+
+    #[test]
+    fn a_site_is_replaced_whole_and_nothing_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("site");
+        write(&at, &site("one"), &[]).unwrap();
+        write(&at, &site("two")[..1], &[]).unwrap();
+        assert_eq!(fs::read_to_string(at.join("index.html")).unwrap(), "two");
+        assert!(!at.join("tables").exists());
+        // Nothing is left beside it.
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let refused = |part: &str| {
+            let told = write(&at, &site("three"), &[]).unwrap_err().to_string();
+            assert!(told.contains(part), "{told}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        };
+        fs::write(at.join("CNAME"), "example.org").unwrap();
+        refused("CNAME: it is not of the site");
+        fs::remove_file(at.join("CNAME")).unwrap();
+        fs::write(at.join("index.html"), "two, and more").unwrap();
+        refused("index.html: it was changed");
+        fs::remove_file(at.join(SITE_MARK)).unwrap();
+        refused("not empty, and no site");
+        assert_eq!(fs::read_to_string(at.join("index.html")).unwrap(), "two, and more");
+    }
+
+    #[test]
+    fn what_is_no_place_for_a_site_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        assert!(check(&at("file")).unwrap_err().to_string().contains("no directory"));
+        assert!(check(&at("no/site")).is_err());
+        std::os::unix::fs::symlink(at("gone"), at("link")).unwrap();
+        assert!(check(&at("link")).unwrap_err().to_string().contains("leads nowhere"));
+        fs::create_dir(at("empty")).unwrap();
+        write(&at("empty"), &site("x"), &[]).unwrap();
+        // A link to a site is followed, and stays a link.
+        std::os::unix::fs::symlink(at("empty"), at("to")).unwrap();
+        write(&at("to"), &site("y"), &[]).unwrap();
+        assert_eq!(fs::read_to_string(at("empty/index.html")).unwrap(), "y");
+        assert!(fs::symlink_metadata(at("to")).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_a_killed_one_left_goes_and_a_stranger_in_the_way_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (at, beside) = (dir.path().join("site"), dir.path().join(".site.plimsoll-publish"));
+        let killed = Stage::begin(&at).unwrap();
+        killed.put("index.html", b"half").unwrap();
+        assert!(matches!(write(&at, &site("x"), &[]), Err(SiteError::Busy(_))));
+        drop(killed);
+        write(&at, &site("x"), &[]).unwrap();
+        assert!(!beside.exists());
+        fs::create_dir(&beside).unwrap();
+        fs::write(beside.join("mine"), "").unwrap();
+        assert!(write(&at, &site("y"), &[]).unwrap_err().to_string().contains("did not make it"));
+        assert!(beside.join("mine").exists());
+    }
+}
