@@ -23,6 +23,7 @@ use crate::commands::plan_file::RunCommand;
 use crate::commands::probe::{
     LIMITS_EXAMPLES, LimitsArgs, Probed, SPEEDTEST_EXAMPLES, SpeedtestArgs, WATCH_EXAMPLES, WatchArgs,
 };
+use crate::commands::replicate::ReplicateCommand;
 use crate::commands::runs::{
     AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
@@ -94,6 +95,8 @@ pub enum Command {
     /// Measure many subjects under many workloads from one file, resumably
     #[command(subcommand, after_help = CAMPAIGN_EXAMPLES)]
     Campaign(Box<CampaignCommand>),
+    /// Measure again what was published, and show both side by side
+    Replicate(Box<ReplicateCommand>),
     /// Measure the most load that this machine can generate
     Calibrate(CalibrateCommand),
     /// Measure what the network between machines carries
