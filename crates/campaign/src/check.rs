@@ -86,6 +86,7 @@ impl CampaignFile {
             ));
         }
         self.check_repeats()?;
+        self.published.as_ref().map_or(Ok(()), |p| p.check())?;
         distinct("subject", self.subjects.iter().map(|s| s.name.as_str()))?;
         distinct("workload", self.workloads.iter().map(|w| w.name.as_str()))?;
         self.subjects.iter().try_for_each(check_subject)?;

@@ -9,6 +9,8 @@ use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::replicate::Published;
+
 /// The version of the file's format that this program writes; it reads this one.
 pub const CAMPAIGN_VERSION: u32 = 1;
 
@@ -51,6 +53,9 @@ pub struct CampaignFile {
     /// What is done to each of them.
     #[serde(rename = "workload")]
     pub workloads: Vec<CampaignLoad>,
+    /// What others published of the same matrix, for `plimsoll replicate`. Nothing that is measured depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }
 
 fn no_rest() -> Span {

@@ -21,6 +21,7 @@ mod lock;
 pub mod order;
 mod place;
 mod read;
+mod replicate;
 mod result;
 mod spread;
 mod state;
@@ -46,6 +47,10 @@ pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
 pub use read::{Campaigned, ReadError, read_campaign};
+pub use replicate::{
+    ComparedFigure, Comparison, Published, PublishedAs, PublishedCliff, PublishedFigure, PublishedSubject,
+    REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result, replication,
+};
 pub use result::{
     CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result,
 };

@@ -24,6 +24,7 @@ use crate::commands::probe::{
     LIMITS_EXAMPLES, LimitsArgs, Probed, SPEEDTEST_EXAMPLES, SpeedtestArgs, WATCH_EXAMPLES, WatchArgs,
 };
 use crate::commands::publish::PublishCommand;
+use crate::commands::replicate::ReplicateCommand;
 use crate::commands::runs::{
     AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
@@ -97,6 +98,8 @@ pub enum Command {
     Campaign(Box<CampaignCommand>),
     /// Publish a campaign: pages, tables, charts and data in a folder
     Publish(PublishCommand),
+    /// Measure again what was published, and show both side by side
+    Replicate(Box<ReplicateCommand>),
     /// Measure the most load that this machine can generate
     Calibrate(CalibrateCommand),
     /// Measure what the network between machines carries

@@ -5,7 +5,7 @@ use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
     agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, cost, cycle, fleet_exec,
-    import_exec, mark, net_exec, publish_exec, runs_exec, scale_exec, suites, target_exec,
+    import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{note_identity, planned, resume};
@@ -35,6 +35,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Drive(c) => suites::drive(c, context),
         Command::Check(c) => check_exec::run(c, context),
         Command::Campaign(c) => campaign_exec::campaign(c),
+        Command::Replicate(c) => replicate_exec::replicate(c),
         Command::Calibrate(c) => calibrate::calibrate(c),
         Command::Net(c) => net_exec::net(c),
         Command::Publish(c) => publish_exec::publish(c),

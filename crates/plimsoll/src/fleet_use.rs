@@ -41,6 +41,7 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             | Command::Watch(_)
             | Command::Check(_)
             | Command::Campaign(_)
+            | Command::Replicate(_)
             | Command::Net(_)
             | Command::Cleanup(_)
             | Command::Calibrate(_)

@@ -83,9 +83,20 @@ fn read(
     form: &CampaignForm,
 ) -> Result<(String, Campaigned), Fault> {
     let text = read_text(file, "the campaign")?;
+    let c = read_from(&text, file, budget, form)?;
+    Ok((text, c))
+}
+
+/// The same of a text that is, or will be, in that file.
+pub(super) fn read_from(
+    text: &str,
+    file: &Path,
+    budget: Option<plimsoll_model::units::Span>,
+    form: &CampaignForm,
+) -> Result<Campaigned, Fault> {
     let beside = file.parent().unwrap_or(Path::new("."));
     let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
-    let mut c = read_campaign(&text, beside, &runs_dir::root(form.runs_dir.as_deref()), exit_of)?;
+    let mut c = read_campaign(text, beside, &runs_dir::root(form.runs_dir.as_deref()), exit_of)?;
     if budget.is_some() {
         c.file.budget.time = budget;
     }
@@ -95,7 +106,7 @@ fn read(
             clean(run)
         ));
     }
-    Ok((text, c))
+    Ok(c)
 }
 
 fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
@@ -119,14 +130,25 @@ fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
         let remedy = format!("Begin it with: plimsoll campaign run {}", a.file.display());
         return Err(Fault::input(format!("campaign '{}' was not begun here", c.file.name), remedy));
     }
-    let changes = changes(&c, &text);
+    taken_up(&c, &text, a.accept_changes, &a.with)?;
+    begin(&c, &text, &a.file, &a.with, true)
+}
+
+/// What stands between a campaign that was begun and its next run: an edited file, and what nobody has seen of it.
+pub(super) fn taken_up(
+    c: &Campaigned,
+    text: &str,
+    accept_changes: bool,
+    a: &CampaignArgs,
+) -> Result<(), Fault> {
+    let changes = changes(c, text);
     let unseen = unseen_dangers(&c.dir, &c.entries, &c.file);
     if !changes.is_empty() {
         let lines = changes.lines().join("\n    ");
         let what =
             format!("the file is not as it was when the campaign was begun:\n    {}", clean_lines(&lines));
-        if !a.accept_changes {
-            show_unseen(&c, &unseen)?;
+        if !accept_changes {
+            show_unseen(c, &unseen)?;
             return Err(Fault::input(
                 what,
                 "Put it back; or go on with --accept-changes: cells that are as they were keep their runs, the others are measured again.",
@@ -135,17 +157,16 @@ fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
         // However quiet it is to be: what is taken otherwise than before is said.
         output::tell(format_args!("plimsoll: {what}"));
     }
-    tell_plan(&c, false, &a.with)?;
-    allowed(&c.file, &a.with)?;
+    tell_plan(c, false, a)?;
+    allowed(&c.file, a)?;
     if !unseen.is_empty() {
-        show_unseen(&c, &unseen)?;
+        show_unseen(c, &unseen)?;
         return Err(Fault::input(
             "the file's commands, or devices whose data would be destroyed, are not those that were allowed before (shown above)",
             "Look at them; if they are what you want, give the same command again.",
         ));
     }
-    possible(&c)?;
-    begin(&c, &text, &a.file, &a.with, true)
+    possible(c)
 }
 
 /// What --allow-hooks was not said of is shown before it is run or destroyed, and by the next command it is known to have been.
@@ -209,7 +230,7 @@ fn changes(c: &Campaigned, text: &str) -> FileDifference {
 }
 
 /// What will be done, before it is.
-fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Result<(), Fault> {
+pub(super) fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Result<(), Fault> {
     let text = words::plan(c);
     if is_dry {
         return output::print(&text);
@@ -222,7 +243,7 @@ fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Result<(), Fault
 }
 
 /// Commands and devices are taken only where somebody has seen them and says so.
-fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
+pub(super) fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
     if a.allow_hooks || file.dangers().is_empty() {
         return Ok(());
     }
@@ -233,7 +254,7 @@ fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
 }
 
 /// A budget that is too small for every cell once is said before anything is measured.
-fn possible(c: &Campaigned) -> Result<(), Fault> {
+pub(super) fn possible(c: &Campaigned) -> Result<(), Fault> {
     let lacking = forecast::unbounded(&c.file, &c.cells, &c.state);
     if let Some(cell) = lacking.first() {
         return Err(Fault::input(
@@ -259,6 +280,20 @@ fn possible(c: &Campaigned) -> Result<(), Fault> {
 }
 
 fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: bool) -> Result<Exit, Fault> {
+    let (end, state) = measure(c, text, path, a, is_resumed)?;
+    let result = plimsoll_campaign::result(&c.file, &c.cells, &state);
+    show(&result, &a.form)?;
+    ended(&end, &result, path)
+}
+
+/// A session: what is to go is measured, until it ends or something ends it.
+pub(super) fn measure(
+    c: &Campaigned,
+    text: &str,
+    path: &Path,
+    a: &CampaignArgs,
+    is_resumed: bool,
+) -> Result<(CampaignEnd, CampaignState), Fault> {
     let mut ledger = c.dir.take()?;
     // Another process may have had it between the first look and now.
     let entries = c.dir.read()?;
@@ -290,9 +325,7 @@ fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: 
         fault.remedy += " What was measured until then is kept.";
         fault
     })?;
-    let result = plimsoll_campaign::result(&c.file, &c.cells, &session.state);
-    show(&result, &a.form)?;
-    ended(&end, &result, path)
+    Ok((end, session.state))
 }
 
 /// The first lines of a session in the ledger: who took it up, and the file as it holds from now on.
@@ -336,7 +369,7 @@ fn show(result: &CampaignResult, form: &CampaignForm) -> Result<(), Fault> {
 }
 
 /// How the session ended: the exit code, and what to do about what is missing.
-fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit, Fault> {
+pub(super) fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> Result<Exit, Fault> {
     let again = format!("plimsoll campaign resume {}", path.display());
     let fault = |what: String, remedy: String, exit: Exit| Err(Fault { what, remedy, exit });
     match end {

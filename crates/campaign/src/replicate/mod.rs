@@ -1,0 +1,86 @@
+//! A publication and a campaign of ours side by side: published, ours, and the difference with its interval. Pure.
+
+mod cliff;
+mod compare;
+mod compared;
+mod keys;
+mod printed;
+mod published;
+mod side;
+
+#[cfg(test)]
+mod tests;
+
+pub use compared::{ComparedFigure, Comparison, REPLICATE_SCHEMA, ReplicaVerdict, Replication};
+pub use keys::borrowed_keys;
+pub use published::{Published, PublishedCliff, PublishedFigure, PublishedSubject};
+
+use crate::cells::CampaignCell;
+use crate::result::{CampaignResult, RESULT_SCHEMA};
+use crate::state::CampaignState;
+
+/// What ours is held against.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PublishedAs {
+    /// Figures as they are printed.
+    Figures(Published),
+    /// The result of a campaign, by whoever measured it.
+    Campaign(Box<CampaignResult>),
+}
+
+/// The result of a campaign, out of its JSON.
+pub fn published_result(json: &str) -> Result<CampaignResult, String> {
+    let value: serde_json::Value = serde_json::from_str(json).map_err(|e| format!("it is not JSON: {e}"))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(RESULT_SCHEMA) => {}
+        Some(other) => {
+            return Err(format!("its schema is '{other}', and this program reads '{RESULT_SCHEMA}'"));
+        }
+        None => return Err(format!("it has no schema; this program reads '{RESULT_SCHEMA}'")),
+    }
+    serde_json::from_value(value).map_err(|e| format!("it is no result of a campaign: {e}"))
+}
+
+/// Everything that can be held against each other. `is_same_hardware`: somebody says that it was measured on what is measured here.
+pub fn replication(
+    published: &PublishedAs,
+    ours: &CampaignResult,
+    (cells, state): (&[CampaignCell], &CampaignState),
+    is_same_hardware: bool,
+) -> Replication {
+    let our_cells = side::of_result(ours);
+    let theirs = match published {
+        PublishedAs::Figures(p) => side::of_published(p, &our_cells),
+        PublishedAs::Campaign(result) => side::of_result(result),
+    };
+    let pairs = compare::Pairs::of(&theirs, &our_cells);
+    let mut comparisons = pairs.cells(is_same_hardware);
+    comparisons.extend(pairs.subjects_over_each_other());
+    comparisons.extend(pairs.writes_over_reads());
+    comparisons.extend(pairs.knees());
+    comparisons.extend(pairs.of_largest());
+    let mut notes = Vec::new();
+    let (source, url, hardware) = match published {
+        PublishedAs::Figures(p) => {
+            let (falls, moments) = cliff::cliffs(p, &cliff::series(cells, state));
+            comparisons.extend(falls);
+            notes.extend(moments);
+            notes.push("the source gives no intervals: of its figures only the rounding of the printed digits is in the difference".into());
+            (p.source.clone(), p.url.clone(), p.hardware.clone())
+        }
+        PublishedAs::Campaign(r) => (format!("campaign {}", r.name), None, None),
+    };
+    if ours.to_go > 0 {
+        notes.push(format!("{} of our runs are to go: figures may still change", ours.to_go));
+    }
+    Replication {
+        schema: REPLICATE_SCHEMA.into(),
+        name: ours.name.clone(),
+        source,
+        url,
+        hardware,
+        is_same_hardware,
+        comparisons,
+        notes,
+    }
+}

@@ -1,0 +1,142 @@
+//! What somebody published of the same matrix: figures as they are printed, what was promised there, falls, and the source of it all.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::printed::{printed_bytes, printed_ops};
+use crate::check::{CampaignError, wrong};
+use crate::file::Promised;
+
+/// Figures that others published, for `plimsoll replicate`. A key of the campaign, or a file of its own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Title and date, or whatever finds it.
+    pub source: String,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What it was measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// What is promised of the subjects there: what is measured here may be scaled.
+    #[serde(default, rename = "subject", skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<PublishedSubject>,
+    /// One for each cell that it has.
+    #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<PublishedFigure>,
+    /// Runs in succession of which the later ones are slower.
+    #[serde(default, rename = "cliff", skip_serializing_if = "Vec::is_empty")]
+    pub cliffs: Vec<PublishedCliff>,
+}
+
+/// What is promised of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedSubject {
+    /// As the campaign calls it.
+    pub name: String,
+    /// What its maker says that it does.
+    pub promised: Promised,
+}
+
+/// A figure as it is printed: its digits are its rounding.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedFigure {
+    /// As the campaign calls it.
+    pub subject: String,
+    /// As the campaign's table calls it, with its value on each axis that has several: `PUT 4KB`.
+    pub workload: String,
+    /// The op, or the line, where a run of the workload has several: `read`, `iops/total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// Such as `2,462.2`, `≈6,000` or `2.7-3.2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops_per_s: Option<String>,
+    /// With its unit: `171.9MiB/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<String>,
+}
+
+/// A fall between runs of a cell that follow each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedCliff {
+    /// As the campaign calls it.
+    pub subject: String,
+    /// As the campaign's table calls it.
+    pub workload: String,
+    /// As of a figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// The last run before the fall, from 1.
+    pub after_run: u32,
+    /// Op/s, or payload with its unit, before it.
+    pub before: String,
+    /// The same after it.
+    pub then: String,
+}
+
+const FORMS: &str = "Write \"469.9\" or \"\u{2248}6,000\" for ops_per_s, and \"1.8MiB/s\" for bytes_per_s.";
+
+impl Published {
+    /// From a file of its own.
+    pub fn from_toml(text: &str) -> Result<Self, CampaignError> {
+        let it: Self = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|at| text[..at.start.min(text.len())].matches('\n').count() + 1);
+            let place = line.map_or_else(|| "the published figures".to_owned(), |n| format!("line {n}"));
+            wrong(
+                place,
+                e.message(),
+                "Correct the line; schema/campaign.schema.json has the keys, below `published`.",
+            )
+        })?;
+        it.check()?;
+        Ok(it)
+    }
+
+    /// What no syntax can say.
+    pub(crate) fn check(&self) -> Result<(), CampaignError> {
+        for (i, f) in self.figures.iter().enumerate() {
+            let place = format!("published figure {} ({}, {})", i + 1, f.subject, f.workload);
+            if f.ops_per_s.is_none() && f.bytes_per_s.is_none() {
+                return Err(wrong(
+                    place,
+                    "it has no rate",
+                    "Give it ops_per_s or bytes_per_s, or leave it out: what a source does not have stays empty.",
+                ));
+            }
+            if let Some(text) = f.ops_per_s.as_ref().filter(|t| printed_ops(t).is_none()) {
+                return Err(wrong(place, format!("ops_per_s = '{text}' is no printed rate"), FORMS));
+            }
+            if let Some(text) = f.bytes_per_s.as_ref().filter(|t| printed_bytes(t).is_none()) {
+                return Err(wrong(place, format!("bytes_per_s = '{text}' is no printed rate"), FORMS));
+            }
+            let same =
+                |o: &PublishedFigure| (&o.subject, &o.workload, &o.op) == (&f.subject, &f.workload, &f.op);
+            if self.figures[..i].iter().any(same) {
+                return Err(wrong(place, "there are two of it", "Leave one of them out."));
+            }
+        }
+        for (i, c) in self.cliffs.iter().enumerate() {
+            let place = format!("published cliff {} ({}, {})", i + 1, c.subject, c.workload);
+            let (Some(before), Some(then)) = (printed_rate(&c.before), printed_rate(&c.then)) else {
+                return Err(wrong(place, "before or then is no printed rate", FORMS));
+            };
+            if then.value >= before.value {
+                return Err(wrong(
+                    place,
+                    format!("{} to {} is no fall", c.before, c.then),
+                    "Write the rate before and after it, in the same unit.",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Op/s, or payload where a unit says so.
+pub(crate) fn printed_rate(text: &str) -> Option<plimsoll_model::Estimate> {
+    printed_ops(text).or_else(|| printed_bytes(text))
+}
