@@ -46,7 +46,7 @@ pub struct Message {
 
 /// What became of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum BusEvent {
     /// It is there, or there again.
     Connected,
     /// It is gone; what is published meanwhile may be lost.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::pattern::{check_pattern, check_subject, matches};
 use crate::queue::{Audience, Queue, Room};
-use crate::{Bus, BusError, Event, Events, LARGEST_BYTES, Message, Subscription, Weather};
+use crate::{Bus, BusError, BusEvent, Events, LARGEST_BYTES, Message, Subscription, Weather};
 
 /// How much may wait for one subscriber.
 const ROOM: Room = Room { count: 65_536, bytes: 256 << 20 };
@@ -78,14 +78,14 @@ impl MemoryBus {
     /// Cuts this client off: what it says, and what is said to it, is lost until [`Self::mend`].
     pub fn cut(&self) {
         if !self.line.cut.swap(true, Ordering::SeqCst) {
-            self.line.audience.tell(Event::Disconnected);
+            self.line.audience.tell(BusEvent::Disconnected);
         }
     }
 
     /// Ends a [`Self::cut`].
     pub fn mend(&self) {
         if self.line.cut.swap(false, Ordering::SeqCst) {
-            self.line.audience.tell(Event::Connected);
+            self.line.audience.tell(BusEvent::Connected);
         }
     }
 }
@@ -107,7 +107,7 @@ impl Network {
             for late in &fate {
                 let message = Message { subject: subject.to_owned(), payload: payload.to_vec() };
                 if !listener.queue.push(now + *late, payload.len(), message) {
-                    listener.line.audience.tell(Event::Dropped(1));
+                    listener.line.audience.tell(BusEvent::Dropped(1));
                 }
             }
         }
@@ -206,7 +206,10 @@ mod tests {
         lost.mend();
         lost.publish("a", &[3]).unwrap();
         assert_eq!((numbers(&here, NOW), numbers(&there, NOW)), (vec![1, 3], vec![3]));
-        assert_eq!([events.next(NOW), events.next(NOW)], [Some(Event::Disconnected), Some(Event::Connected)]);
+        assert_eq!(
+            [events.next(NOW), events.next(NOW)],
+            [Some(BusEvent::Disconnected), Some(BusEvent::Connected)]
+        );
     }
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
         let (slow, events) = (bus.subscribe("a").unwrap(), bus.events());
         (0..5).for_each(|n| bus.publish("a", &[n]).unwrap());
         assert_eq!((numbers(&slow, NOW), slow.dropped()), (vec![0, 1, 2], 2));
-        assert_eq!(events.next(NOW), Some(Event::Dropped(1)));
+        assert_eq!(events.next(NOW), Some(BusEvent::Dropped(1)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{Event, Message};
+use crate::{BusEvent, Message};
 
 /// Something that waits, ordered by when it is due, then by when it came.
 #[derive(Debug)]
@@ -183,16 +183,16 @@ impl Drop for Subscription {
 /// What becomes of a connection.
 #[derive(Debug)]
 pub struct Events {
-    queue: Arc<Queue<Event>>,
+    queue: Arc<Queue<BusEvent>>,
 }
 
 impl Events {
-    pub(crate) fn new(queue: Arc<Queue<Event>>) -> Self {
+    pub(crate) fn new(queue: Arc<Queue<BusEvent>>) -> Self {
         Self { queue }
     }
 
     /// The next event. `None`: none came within `wait`.
-    pub fn next(&self, wait: Duration) -> Option<Event> {
+    pub fn next(&self, wait: Duration) -> Option<BusEvent> {
         self.queue.next(wait)
     }
 }
@@ -206,14 +206,14 @@ impl Drop for Events {
 /// Whoever wants to know what becomes of a connection.
 #[derive(Debug, Default)]
 pub struct Audience {
-    listeners: Mutex<Vec<Arc<Queue<Event>>>>,
+    listeners: Mutex<Vec<Arc<Queue<BusEvent>>>>,
 }
 
 /// Events are few; who does not read them loses the newest.
 const EVENTS: Room = Room { count: 1024, bytes: usize::MAX };
 
 impl Audience {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Queue<Event>>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Queue<BusEvent>>>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +223,7 @@ impl Audience {
         Events::new(queue)
     }
 
-    pub fn tell(&self, event: Event) {
+    pub fn tell(&self, event: BusEvent) {
         let mut listeners = self.lock();
         listeners.retain(|queue| !queue.closed());
         for queue in listeners.iter() {

@@ -12,7 +12,7 @@ use plimsoll_bus::enrol::{Answer, Joined, Question, join, join_as, newcomer};
 use plimsoll_bus::keeper::{Home, Keeper, OpenFleet, Wish, down, now_s};
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::{Pin, Secret, Token, Trust};
-use plimsoll_bus::{Broker, Bus, BusError, Event, Identity, LARGEST_BYTES, NatsBus, Subscription};
+use plimsoll_bus::{Broker, Bus, BusError, BusEvent, Identity, LARGEST_BYTES, NatsBus, Subscription};
 
 const LONG: Duration = Duration::from_secs(10);
 /// Long enough for what does come; what must not come is awaited no longer.
@@ -382,7 +382,7 @@ fn those_who_are_in_do_not_notice_others_joining() {
         .collect();
     let joined: Vec<_> = joins.into_iter().map(|j| j.join().unwrap()).collect();
     assert_eq!(up.fleet().roll().unwrap().len(), 13);
-    let lost = std::iter::from_fn(|| events.next(QUIET)).any(|e| e == Event::Disconnected);
+    let lost = std::iter::from_fn(|| events.next(QUIET)).any(|e| e == BusEvent::Disconnected);
     assert!(!lost && joined.len() == 12);
 }
 
@@ -396,7 +396,7 @@ fn a_broker_that_dies_comes_back_and_all_with_it() {
     say_until_heard(&agent, &tells);
     let before = up.home.note().unwrap();
     kill(before.broker_pid);
-    assert!(std::iter::from_fn(|| events.next(LONG)).any(|e| e == Event::Disconnected));
+    assert!(std::iter::from_fn(|| events.next(LONG)).any(|e| e == BusEvent::Disconnected));
     say_until_heard(&agent, &tells);
     let after = up.home.note().unwrap();
     assert_ne!(before.broker_pid, after.broker_pid);

@@ -48,8 +48,9 @@ pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError
 pub use left_hook::end_left_hook;
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
-    ComparedFigure, Comparison, Published, PublishedAs, PublishedCliff, PublishedFigure, PublishedSubject,
-    REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result, replication,
+    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure,
+    PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
+    replication,
 };
 pub use result::{
     CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result,

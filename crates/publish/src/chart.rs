@@ -96,12 +96,12 @@ pub struct LoadChart {
     /// Op and size.
     pub name: String,
     /// Whose, which workload, op/s, median and 99th percentile in ns.
-    pub points: Vec<LoadPoint>,
+    pub points: Vec<LatencyPoint>,
 }
 
 /// One row of the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadPoint {
+pub struct LatencyPoint {
     /// Whose.
     pub subject: String,
     /// Of the file.
@@ -266,7 +266,7 @@ fn knees(rows: &[CampaignRow]) -> Vec<LoadChart> {
         let Some(rate) = r.ops_per_s else { continue };
         let size = if r.size_bytes > 0 { format!(" {}", number::size(r.size_bytes)) } else { String::new() };
         let name = format!("{}{size}", text(line_name(r)));
-        let point = LoadPoint {
+        let point = LatencyPoint {
             subject: text(&r.subject),
             workload: text(&r.workload),
             rate,

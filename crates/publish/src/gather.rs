@@ -177,6 +177,11 @@ impl PublishedRun {
         r.apply(&mut self.run);
         r.apply(&mut self.rerun);
         self.gap.iter_mut().for_each(|t| r.apply(t));
+        if r.is_on() && !self.files.is_empty() {
+            // Files are named after machines, too; the list is hashed as it is published.
+            self.files.iter_mut().for_each(|f| r.apply(&mut f.path));
+            self.sha256 = manifest_hash(&self.files);
+        }
         self.servers.iter_mut().for_each(|t| r.apply(t));
         self.void.iter_mut().for_each(|(_, t)| r.apply(t));
         self.series.iter_mut().for_each(|s| r.apply(&mut s.label));

@@ -19,8 +19,8 @@ mod tables;
 
 pub use answer::Answer;
 pub use chart::{
-    Bar, BarChart, CHART_SCHEMA, ChartData, CliffChart, CostPoint, CurveChart, CurveLine, LoadChart,
-    LoadPoint,
+    Bar, BarChart, CHART_SCHEMA, ChartData, CliffChart, CostPoint, CurveChart, CurveLine, LatencyPoint,
+    LoadChart,
 };
 pub use gather::{FallenSeries, HashedFile, PublishedRun};
 pub use page::{HAS_CHARTS, MOST_OF_PAGE};

@@ -28,14 +28,14 @@ const MOST_OF_RUNS: usize = 600_000;
 pub const MOST_OF_PAGE: usize = 2_000_000;
 
 /// A page and its name.
-pub type Page = (String, String);
+pub type SitePage = (String, String);
 
 /// All pages: the first is `index.html`.
-pub fn pages(p: &Publication) -> Vec<Page> {
+pub fn pages(p: &Publication) -> Vec<SitePage> {
     let runs = run_pages(p);
     let at =
         |row: usize| runs.iter().find(|r| r.rows.contains(&row)).map(|r| format!("{}#row-{row}", r.name));
-    let mut more: Vec<Page> = Vec::new();
+    let mut more: Vec<SitePage> = Vec::new();
     let mut tables = String::new();
     for t in &p.tables {
         let parts = parts(t, &at);

@@ -8,7 +8,7 @@ use crate::tables::mib;
 
 /// A promise of a subject, and the most that any workload had of it.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct PromiseKept {
     /// Whose.
     pub subject: String,
     /// `op/s` or `MiB/s`.
@@ -25,7 +25,7 @@ pub struct Kept {
     pub row: Option<usize>,
 }
 
-impl Kept {
+impl PromiseKept {
     /// The figure.
     pub fn measured_text(&self) -> String {
         number::estimate_or_missing(self.measured.as_ref())
@@ -52,7 +52,7 @@ impl Kept {
 }
 
 /// Of one row: that which binds it, or the only one that there is.
-pub fn of_row(r: &CampaignRow) -> Option<Kept> {
+pub fn of_row(r: &CampaignRow) -> Option<PromiseKept> {
     let is_bytes = match (r.promised.ops_per_s, r.promised.bytes_per_s, r.bound.as_deref()) {
         (None, None, _) => return None,
         (_, None, _) => false,
@@ -63,14 +63,14 @@ pub fn of_row(r: &CampaignRow) -> Option<Kept> {
     Some(one(r, is_bytes, None))
 }
 
-fn one(r: &CampaignRow, is_bytes: bool, row: Option<usize>) -> Kept {
+fn one(r: &CampaignRow, is_bytes: bool, row: Option<usize>) -> PromiseKept {
     let promised = if is_bytes {
         r.promised.bytes_per_s.map(|b| (b.to_string(), b.0 / number::MIB))
     } else {
         r.promised.ops_per_s.map(|o| (o.to_string(), o.0))
     };
     let (promised, value) = promised.unwrap_or_default();
-    Kept {
+    PromiseKept {
         subject: r.subject.clone(),
         what: if is_bytes { "MiB/s" } else { "op/s" },
         promised,
@@ -82,8 +82,8 @@ fn one(r: &CampaignRow, is_bytes: bool, row: Option<usize>) -> Kept {
 }
 
 /// All promises, in the order of the file.
-pub fn promises(result: &CampaignResult) -> Vec<Kept> {
-    let mut out: Vec<Kept> = Vec::new();
+pub fn promises(result: &CampaignResult) -> Vec<PromiseKept> {
+    let mut out: Vec<PromiseKept> = Vec::new();
     for (i, r) in result.rows.iter().enumerate() {
         for (is_bytes, is_there) in
             [(false, r.promised.ops_per_s.is_some()), (true, r.promised.bytes_per_s.is_some())]
@@ -92,7 +92,7 @@ pub fn promises(result: &CampaignResult) -> Vec<Kept> {
                 continue;
             }
             let new = one(r, is_bytes, Some(i));
-            let most = |k: &Kept| k.measured.map_or(f64::MIN, |e| e.value);
+            let most = |k: &PromiseKept| k.measured.map_or(f64::MIN, |e| e.value);
             match out.iter_mut().find(|k| k.subject == new.subject && k.what == new.what) {
                 Some(old) if most(&new) > most(old) => *old = new,
                 Some(_) => {}

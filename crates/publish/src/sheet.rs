@@ -96,9 +96,14 @@ fn cell(text: &str) -> String {
     };
     let signed = text.strip_prefix(['-', '+']);
     let is_formula = match signed {
-        Some(rest) => {
-            !figure(&rest.replace(" (", " ").replace(" to -", " ").replace(" to ", " ").replace(") ", " "))
-        }
+        Some(rest) => !figure(
+            &rest
+                .replace("e-", "e")
+                .replace(" (", " ")
+                .replace(" to -", " ")
+                .replace(" to ", " ")
+                .replace(") ", " "),
+        ),
         None => text.starts_with(['=', '@', '\t', '\r', '|']),
     };
     let text = if is_formula { format!("'{text}") } else { text.into_owned() };

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_nats::ServerError;
 
-use crate::Event;
+use crate::BusEvent;
 use crate::queue::{Audience, Events};
 
 /// Denials are few, or all the same.
@@ -23,7 +23,7 @@ impl Watch {
     }
 
     pub fn dropped(&self, messages: u64) {
-        self.audience.tell(Event::Dropped(messages));
+        self.audience.tell(BusEvent::Dropped(messages));
     }
 
     /// What the broker did not let us do.
@@ -33,9 +33,9 @@ impl Watch {
 
     pub fn tell(&self, event: &async_nats::Event) {
         match event {
-            async_nats::Event::Connected => self.audience.tell(Event::Connected),
+            async_nats::Event::Connected => self.audience.tell(BusEvent::Connected),
             async_nats::Event::Disconnected | async_nats::Event::Closed => {
-                self.audience.tell(Event::Disconnected);
+                self.audience.tell(BusEvent::Disconnected);
             }
             async_nats::Event::SlowConsumer(_) => self.dropped(1),
             async_nats::Event::ServerError(ServerError::Other(text)) => self.deny(text),

@@ -3,7 +3,7 @@
 use plimsoll_model::Estimate;
 use plimsoll_stats::cycles;
 
-use super::compared::{ComparedFigure, Comparison, ReplicaVerdict, less, ratio};
+use super::compared::{ComparedFigure, ComparedFigures, ReplicaVerdict, less, ratio};
 use super::published::{Published, PublishedCliff, printed_rate};
 use crate::cells::CampaignCell;
 use crate::file::Repeats;
@@ -49,7 +49,7 @@ pub(crate) fn series(cells: &[CampaignCell], state: &CampaignState) -> Vec<RunSe
 }
 
 /// Two lines for each fall that was published, and what the phases of one run say of the moment.
-pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<Comparison>, Vec<String>) {
+pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<ComparedFigures>, Vec<String>) {
     let mut out = Vec::new();
     for cliff in &published.cliffs {
         let of = |s: &&RunSeries| s.subject == cliff.subject && s.workload == cliff.workload;
@@ -64,8 +64,8 @@ pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<Compar
     (out, notes)
 }
 
-fn one(cliff: &PublishedCliff, ours: Option<&RunSeries>) -> [Comparison; 2] {
-    let line = |figure| Comparison {
+fn one(cliff: &PublishedCliff, ours: Option<&RunSeries>) -> [ComparedFigures; 2] {
+    let line = |figure| ComparedFigures {
         figure,
         subject: cliff.subject.clone(),
         over: None,

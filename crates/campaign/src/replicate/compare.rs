@@ -3,7 +3,7 @@
 
 use plimsoll_model::Estimate;
 
-use super::compared::{ComparedFigure, Comparison, ReplicaVerdict, ratio};
+use super::compared::{ComparedFigure, ComparedFigures, ReplicaVerdict, ratio};
 use super::side::{SideCell, find};
 
 /// A promised rate counts as reached from this share on: a limiter's own accounting takes a few percent. (A choice.)
@@ -47,12 +47,12 @@ impl<'a> Pairs<'a> {
     }
 
     /// Cell by cell: absolute figures, share of what is promised, and which promise is reached.
-    pub fn cells(&self, is_same_hardware: bool) -> Vec<Comparison> {
+    pub fn cells(&self, is_same_hardware: bool) -> Vec<ComparedFigures> {
         self.list.iter().flat_map(|(p, o)| cell(*p, *o, is_same_hardware)).collect()
     }
 
     /// PUT over GET, write over read: of the same subject, at the same size.
-    pub fn writes_over_reads(&self) -> Vec<Comparison> {
+    pub fn writes_over_reads(&self) -> Vec<ComparedFigures> {
         let all: Vec<_> = self.both().collect();
         let mut out = Vec::new();
         for (write, read) in [("put", "get"), ("write", "read")] {
@@ -77,7 +77,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Payload over that at the largest size of the same op.
-    pub fn of_largest(&self) -> Vec<Comparison> {
+    pub fn of_largest(&self) -> Vec<ComparedFigures> {
         let all: Vec<_> = self.both().filter(|(_, o)| o.size_bytes > 0).collect();
         let mut out = Vec::new();
         for (p, o) in &all {
@@ -97,7 +97,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Each subject over the one before it.
-    pub fn subjects_over_each_other(&self) -> Vec<Comparison> {
+    pub fn subjects_over_each_other(&self) -> Vec<ComparedFigures> {
         let all: Vec<_> = self.both().collect();
         let mut out = Vec::new();
         for two in self.subjects.windows(2) {
@@ -127,7 +127,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Payload at the largest size over op/s at the smallest, where the promised knee lies between them.
-    pub fn knees(&self) -> Vec<Comparison> {
+    pub fn knees(&self) -> Vec<ComparedFigures> {
         let all: Vec<_> = self.both().filter(|(_, o)| o.size_bytes > 0).collect();
         let mut out = Vec::new();
         let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -151,7 +151,7 @@ impl<'a> Pairs<'a> {
             if published.is_none() && ours.is_none() {
                 continue;
             }
-            let mut c = Comparison { published, ours, ..plain(ComparedFigure::KneeOfPromised, small.1) };
+            let mut c = ComparedFigures { published, ours, ..plain(ComparedFigure::KneeOfPromised, small.1) };
             c.over = Some("promised knee".into());
             c.workload = format!("{} to {}", small.1.workload, large.1.workload);
             c.size_bytes = None;
@@ -163,8 +163,8 @@ impl<'a> Pairs<'a> {
 }
 
 /// A line without figures.
-fn plain(figure: ComparedFigure, of: &SideCell) -> Comparison {
-    Comparison {
+fn plain(figure: ComparedFigure, of: &SideCell) -> ComparedFigures {
+    ComparedFigures {
         figure,
         subject: of.subject.clone(),
         over: None,
@@ -189,15 +189,20 @@ fn over(
     (pb, ob): (&SideCell, &SideCell),
     of: fn(&SideCell) -> Option<Estimate>,
     name: String,
-) -> Comparison {
+) -> ComparedFigures {
     let both = |a: &SideCell, b: &SideCell| Some(ratio(of(a)?, of(b)?));
     let why = o.lacks.clone().or_else(|| ob.lacks.as_ref().map(|l| format!("{}: {l}", ob.subject)));
-    let c =
-        Comparison { published: both(p, pb), ours: both(o, ob), over: Some(name), why, ..plain(figure, o) };
+    let c = ComparedFigures {
+        published: both(p, pb),
+        ours: both(o, ob),
+        over: Some(name),
+        why,
+        ..plain(figure, o)
+    };
     c.judge(o.is_one_run || ob.is_one_run)
 }
 
-fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> Vec<Comparison> {
+fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> Vec<ComparedFigures> {
     let Some(any) = o.or(p) else { return Vec::new() };
     let is_one_run = o.is_some_and(|o| o.is_one_run);
     let why = match o {
@@ -205,7 +210,7 @@ fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> V
         Some(o) => o.lacks.clone(),
     };
     let with = |figure, of: fn(&SideCell) -> Option<Estimate>| {
-        let c = Comparison {
+        let c = ComparedFigures {
             published: p.and_then(of),
             ours: o.and_then(of),
             why: why.clone(),
@@ -213,12 +218,12 @@ fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> V
         };
         (c.published.is_some() || c.ours.is_some()).then_some(c)
     };
-    let absolute = |c: Comparison| match (c.published, c.ours) {
+    let absolute = |c: ComparedFigures| match (c.published, c.ours) {
         (Some(published), Some(ours)) if is_same_hardware => relative(c, published, ours, is_one_run),
         (Some(_), Some(_)) => c.told(ReplicaVerdict::NotComparable, ELSEWHERE),
         _ => c.judge(is_one_run),
     };
-    let mut out: Vec<Comparison> = [
+    let mut out: Vec<ComparedFigures> = [
         with(ComparedFigure::OpsPerS, |s| s.ops).map(absolute),
         with(ComparedFigure::BytesPerS, |s| s.bytes).map(absolute),
         with(ComparedFigure::ShareOfCap, SideCell::share).map(|c| c.judge(is_one_run)),
@@ -231,7 +236,12 @@ fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> V
 }
 
 /// Of op/s and payload: how many percent ours is off.
-fn relative(mut c: Comparison, published: Estimate, ours: Estimate, is_one_run: bool) -> Comparison {
+fn relative(
+    mut c: ComparedFigures,
+    published: Estimate,
+    ours: Estimate,
+    is_one_run: bool,
+) -> ComparedFigures {
     let r = ratio(ours, published);
     let off = Estimate { value: r.value - 1.0, low: r.low - 1.0, high: r.high - 1.0, n_eff: r.n_eff };
     (c.published, c.ours) = (Some(Estimate::exact(0.0)), Some(off));
@@ -241,7 +251,7 @@ fn relative(mut c: Comparison, published: Estimate, ours: Estimate, is_one_run: 
 }
 
 /// Which promised rate each side reaches.
-fn reached(p: &SideCell, o: &SideCell) -> Option<Comparison> {
+fn reached(p: &SideCell, o: &SideCell) -> Option<ComparedFigures> {
     let word = |s: &SideCell| {
         let (share, (_, which)) = (s.share()?, s.cap()?);
         Some(match () {

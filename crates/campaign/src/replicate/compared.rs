@@ -22,7 +22,7 @@ pub struct Replication {
     /// Whether somebody says that it is what was measured here: absolute figures are compared then, too.
     pub is_same_hardware: bool,
     /// In the order of the campaign.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<ComparedFigures>,
     /// What a reader has to know.
     pub notes: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub enum ReplicaVerdict {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct ComparedFigures {
     /// What is compared.
     pub figure: ComparedFigure,
     /// Of the campaign.
@@ -133,7 +133,7 @@ pub(crate) fn less(a: Estimate, b: Estimate) -> Estimate {
     Estimate { value, low: value - down, high: value + up, n_eff: a.n_eff.min(b.n_eff) }
 }
 
-impl Comparison {
+impl ComparedFigures {
     /// What the interval of the difference says.
     pub(crate) fn judge(mut self, is_one_run: bool) -> Self {
         let (published, ours) = match (self.published, self.ours) {

@@ -11,7 +11,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-pub use compared::{ComparedFigure, Comparison, REPLICATE_SCHEMA, ReplicaVerdict, Replication};
+pub use compared::{ComparedFigure, ComparedFigures, REPLICATE_SCHEMA, ReplicaVerdict, Replication};
 pub use keys::borrowed_keys;
 pub use published::{Published, PublishedCliff, PublishedFigure, PublishedSubject};
 

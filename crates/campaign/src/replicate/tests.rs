@@ -123,7 +123,7 @@ fn compared(published: &Published, ours: &CampaignResult) -> Replication {
     replication(&PublishedAs::Figures(published.clone()), ours, (&[], &state), false)
 }
 
-fn of(r: &Replication, figure: ComparedFigure, subject: &str, workload: &str) -> Comparison {
+fn of(r: &Replication, figure: ComparedFigure, subject: &str, workload: &str) -> ComparedFigures {
     let mut found =
         r.comparisons.iter().filter(|c| c.figure == figure && c.subject == subject && c.workload == workload);
     found.next().unwrap_or_else(|| panic!("{figure:?} of {subject}, {workload}")).clone()

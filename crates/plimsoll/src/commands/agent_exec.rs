@@ -11,7 +11,7 @@ use plimsoll_bus::Login;
 use plimsoll_bus::enrol::join_with;
 use plimsoll_bus::subjects::name_from;
 use plimsoll_bus::token::{Token, in_words};
-use plimsoll_bus::{Bus as _, Event};
+use plimsoll_bus::{Bus as _, BusEvent};
 use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent, ROLE, SERVER};
 use plimsoll_net::AllowedNetworks;
 use plimsoll_run::ceiling::Calibration;
@@ -153,9 +153,11 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     while !signals::was_asked_to_stop() && !agent.is_over() && !dismissed && !idle.is_over(agent.is_at_work())
     {
         match news.next(LOOK) {
-            Some(Event::Disconnected) => tell("the fleet's broker is gone; trying to reach it again".into()),
-            Some(Event::Connected) => tell("connected".into()),
-            Some(Event::Dropped(n)) => {
+            Some(BusEvent::Disconnected) => {
+                tell("the fleet's broker is gone; trying to reach it again".into())
+            }
+            Some(BusEvent::Connected) => tell("connected".into()),
+            Some(BusEvent::Dropped(n)) => {
                 tell(format!("{n} messages came faster than they were read, and are lost"))
             }
             None => {}

@@ -8,7 +8,7 @@ use plimsoll_publish::RedactKind;
 const EXAMPLES: &str = "\
 Examples:
   plimsoll publish tiers.toml
-  plimsoll publish tiers.toml -o site --title \"Four tiers\"
+  plimsoll publish tiers.toml -o site --title Tiers
   plimsoll publish tiers.toml -o site --redact hosts,endpoints,buckets,addresses
   plimsoll publish tiers.toml -o site --images
   plimsoll publish tiers.toml -o site --with-runs

@@ -1,6 +1,6 @@
 //! Published, ours and the difference, for a terminal, a text and a program.
 
-use plimsoll_campaign::{ComparedFigure, Comparison, ReplicaVerdict, Replication};
+use plimsoll_campaign::{ComparedFigure, ComparedFigures, ReplicaVerdict, Replication};
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
@@ -99,7 +99,7 @@ fn word(v: ReplicaVerdict) -> &'static str {
     }
 }
 
-fn says(c: &Comparison) -> String {
+fn says(c: &ComparedFigures) -> String {
     match (c.verdict, &c.why) {
         (
             ReplicaVerdict::Inconclusive | ReplicaVerdict::NotComparable | ReplicaVerdict::OnlyPublished,
@@ -111,8 +111,8 @@ fn says(c: &Comparison) -> String {
     }
 }
 
-fn find<'a>(r: &'a Replication, figure: ComparedFigure, of: &Comparison) -> Option<&'a Comparison> {
-    let same = |c: &&Comparison| {
+fn find<'a>(r: &'a Replication, figure: ComparedFigure, of: &ComparedFigures) -> Option<&'a ComparedFigures> {
+    let same = |c: &&ComparedFigures| {
         c.figure == figure && c.subject == of.subject && c.workload == of.workload && c.line == of.line
     };
     r.comparisons.iter().find(same)
@@ -132,7 +132,7 @@ fn cells(r: &Replication) -> Table {
         "",
     ];
     let mut table = Table::new("Cells", 2, &columns);
-    let is_ops = |c: &Comparison| c.figure == ComparedFigure::OpsPerS;
+    let is_ops = |c: &ComparedFigures| c.figure == ComparedFigure::OpsPerS;
     let main = r.comparisons.iter().filter(|c| {
         is_ops(c)
             || (c.figure == ComparedFigure::BytesPerS
@@ -161,7 +161,7 @@ fn cells(r: &Replication) -> Table {
 }
 
 /// The line beside the workload, where a run has several.
-fn named(c: &Comparison, r: &Replication) -> String {
+fn named(c: &ComparedFigures, r: &Replication) -> String {
     let others = r.comparisons.iter().any(|o| {
         o.figure == c.figure && o.subject == c.subject && o.workload == c.workload && o.line != c.line
     });
