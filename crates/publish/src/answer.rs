@@ -1,13 +1,13 @@
 //! What the data answers, in sentences: each is made only where its condition holds, and says where none does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_campaign::{CampaignResult, CampaignRow, IntervalOf};
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
-use crate::promise::promises;
+use crate::promise::{OPEN, promises};
 use crate::tables::{bound, line_name, mib, missing, rate};
 
 /// The answer: first the one sentence, then what belongs to it.
@@ -37,7 +37,11 @@ pub fn answer(result: &CampaignResult) -> Answer {
     let groups = groups(result);
     let compared: Vec<(&str, Standing<'_>)> =
         groups.iter().filter(|(_, rows)| rows.len() > 1).map(|((w, _), rows)| (*w, standing(rows))).collect();
-    out.lead = if compared.is_empty() { alone(result) } else { fastest(&compared) };
+    out.lead = if compared.is_empty() { alone(result) } else { fastest(&compared, kind_of_lines(&compared)) };
+    let subjects: BTreeSet<&str> = result.rows.iter().map(|r| r.subject.as_str()).collect();
+    if groups.iter().any(|(_, rows)| rows.len() > 1 && rows.len() < subjects.len()) {
+        out.lead += " Where a subject has no valid figure, the others alone are compared.";
+    }
     out.more.extend(limited(result));
     out.more.extend(kept(result));
     out.more.extend(reserved(result));
@@ -75,10 +79,12 @@ fn standing<'a>(rows: &[&'a CampaignRow]) -> Standing<'a> {
     let value = |r: &CampaignRow| of(r).map_or(f64::MIN, |e| e.value);
     let mut sorted: Vec<&CampaignRow> = rows.to_vec();
     sorted.sort_by(|a, b| value(b).total_cmp(&value(a)));
-    let apart = match (of(sorted[0]), of(sorted[1])) {
-        (Some(a), Some(b)) => a.low > b.high,
-        _ => false,
-    };
+    // One run says nothing of the next one: its interval is of the time within it.
+    let is_repeated =
+        |r: &CampaignRow| matches!(r.interval_of, Some(IntervalOf::Runs | IntervalOf::Instances));
+    let is_below = |a: &Estimate, r: &CampaignRow| of(r).is_some_and(|b| a.low > b.high);
+    let apart = sorted.iter().all(|r| is_repeated(r))
+        && of(sorted[0]).is_some_and(|a| sorted[1..].iter().all(|r| is_below(&a, r)));
     Standing { first: sorted[0], second: sorted[1], is_told_apart: apart }
 }
 
@@ -100,7 +106,13 @@ fn name(text: &str) -> String {
     clean(text).into_owned()
 }
 
-fn fastest(compared: &[(&str, Standing<'_>)]) -> String {
+/// A mix has lines for its ops, and one for them together.
+fn kind_of_lines(compared: &[(&str, Standing<'_>)]) -> &'static str {
+    let names: BTreeSet<&str> = compared.iter().map(|(w, _)| *w).collect();
+    if names.len() == compared.len() { "workloads" } else { "lines of workloads" }
+}
+
+fn fastest(compared: &[(&str, Standing<'_>)], of_what: &str) -> String {
     if let [(workload, s)] = compared {
         let (a, b) = (name(&s.first.subject), name(&s.second.subject));
         let w = name(workload);
@@ -123,16 +135,16 @@ fn fastest(compared: &[(&str, Standing<'_>)]) -> String {
     let n = compared.len();
     let Some((first, won)) = order.first() else {
         return format!(
-            "No difference is shown between subjects in any of {n} workloads: the intervals of the fastest two meet."
+            "No difference is shown between subjects in any of {n} {of_what}: intervals meet, or are of one run."
         );
     };
     let how = if *won == n { format!("all {n}") } else { format!("{won} of {n}") };
-    let mut out = format!("{} is fastest in {how} workloads", name(first));
+    let mut out = format!("{} is fastest in {how} {of_what}", name(first));
     for (subject, won) in order.iter().skip(1).take(MOST_NAMED) {
         out += &format!(", {} in {won}", name(subject));
     }
     if open > 0 {
-        out += &format!("; in {open} the intervals of the fastest two meet");
+        out += &format!("; in {open} no difference is shown: intervals meet, or are of one run");
     }
     out + "."
 }
@@ -172,7 +184,7 @@ fn limited(result: &CampaignResult) -> Vec<String> {
         }
     }
     let mut subjects: Vec<&str> = result.rows.iter().map(|r| r.subject.as_str()).collect();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     subjects.retain(|s| seen.insert(*s));
     let mut out = Vec::new();
     for subject in &subjects {
@@ -233,14 +245,18 @@ fn kept(result: &CampaignResult) -> Option<String> {
         })
         .collect();
     let n = all.len();
-    Some(match missed.len() {
-        0 => format!("What is promised was reached: {n} of {n}."),
-        m => format!(
-            "What is promised was reached in {} of {n}; the most that any workload here had is less for {}.",
-            n - m,
-            missed.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join(", ")
-        ),
-    })
+    let open: Vec<String> = all.iter().filter(|p| p.verdict() == OPEN).map(|p| name(&p.subject)).collect();
+    let reached = n - missed.len() - open.len();
+    let mut out = format!("What is promised was reached: {reached} of {n}");
+    if !missed.is_empty() {
+        let named = missed.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join(", ");
+        out += &format!("; the most that any workload here had is less for {named}");
+    }
+    if !open.is_empty() {
+        let named = open.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join(", ");
+        out += &format!("; open, as the interval has both in it: {named}");
+    }
+    Some(out + ".")
 }
 
 fn reserved(result: &CampaignResult) -> Vec<String> {

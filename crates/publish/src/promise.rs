@@ -46,7 +46,8 @@ impl PromiseKept {
             None => "not measured",
             // A limiter that lets a part in a thousand less through is at its promise.
             Some(e) if e.high < self.value * 0.999 => "not reached",
-            Some(_) => "reached",
+            Some(e) if e.low >= self.value * REACHED_FROM && e.high.is_finite() => "reached",
+            Some(_) => OPEN,
         }
     }
 }
@@ -80,6 +81,11 @@ fn one(r: &CampaignRow, is_bytes: bool, row: Option<usize>) -> PromiseKept {
         row,
     }
 }
+
+/// Share of a promise from which on it counts as reached, as `plimsoll replicate` counts it.
+const REACHED_FROM: f64 = 0.95;
+/// The interval has both in it: reached, and not.
+pub const OPEN: &str = "open: the interval is too wide";
 
 /// All promises, in the order of the file.
 pub fn promises(result: &CampaignResult) -> Vec<PromiseKept> {

@@ -146,10 +146,11 @@ impl Redactor {
 
     /// The text without them.
     pub fn text(&mut self, text: &str) -> String {
+        // What looks like a key never leaves, whatever was asked for.
+        let mut out = without_credentials(text);
         if !self.is_on() || text.is_empty() {
-            return text.to_owned();
+            return out;
         }
-        let mut out = text.to_owned();
         for (word, by) in &self.words {
             out = replaced(&out, word, by);
         }
@@ -158,9 +159,7 @@ impl Redactor {
 
     /// In place.
     pub fn apply(&mut self, text: &mut String) {
-        if self.is_on() {
-            *text = self.text(text);
-        }
+        *text = self.text(text);
     }
 
     fn without_addresses(&mut self, text: &str) -> String {
@@ -178,12 +177,15 @@ impl Redactor {
                 continue;
             }
             let token = &rest[..end];
-            let (address, tail) = address_at(token);
-            match address {
-                Some(address) => out.push_str(&self.stand_in_of(address)),
-                None => out.push_str(&token[..token.len() - tail.len()]),
+            let mut left = token;
+            while !left.is_empty() {
+                let (address, tail) = address_at(left);
+                match address {
+                    Some(address) => out.push_str(&self.stand_in_of(address)),
+                    None => out.push_str(&left[..left.len() - tail.len()]),
+                }
+                left = tail;
             }
-            out.push_str(tail);
             before = token.chars().next_back().unwrap_or(' ');
             rest = &rest[end..];
         }
@@ -214,7 +216,8 @@ fn address_at(token: &str) -> (Option<&str>, &str) {
     {
         return (Some(ip), &token[ip.len()..]);
     }
-    (None, "")
+    // Behind a colon there may be one: what is before it goes out as it is.
+    (None, token.find(':').map_or("", |at| &token[at + 1..]))
 }
 
 /// Whatever its case; a short name only where it is a word.
@@ -240,45 +243,66 @@ pub fn without_credentials(text: &str) -> String {
     text.split_inclusive('\n').map(line_without).collect()
 }
 
-const NAMES_OF_SECRETS: [&str; 7] =
-    ["secret_access_key", "secret_key", "session_token", "password", "passwd", "authorization:", "bearer "];
+const NAMES_OF_SECRETS: [&str; 13] = [
+    "secret_access_key",
+    "secret_key",
+    "token",
+    "password",
+    "passwd",
+    "authorization:",
+    "bearer ",
+    "api_key",
+    "api-key",
+    "apikey",
+    "access_key",
+    "secret=",
+    "-u ",
+];
 const GONE: &str = "(secret left out)";
 
 fn line_without(line: &str) -> String {
     let mut out = plimsoll_model::text::without_secrets(line).into_owned();
     for name in NAMES_OF_SECRETS {
-        let lower = out.to_ascii_lowercase();
-        if let Some(at) = lower.find(name) {
+        let mut looked = 0;
+        while let Some(at) = out.to_ascii_lowercase()[looked..].find(name).map(|i| looked + i) {
             let from = at + name.len();
+            looked = from;
             let lead = out[from..].find(|c: char| !matches!(c, ' ' | '=' | ':' | '"' | '\'')).unwrap_or(0);
             // A name alone, or a reference to a variable or a file, is none.
             let value = &out[from + lead..];
-            let is_value = lead > 0 || name.ends_with([' ', ':']);
-            let end = value.find(['"', '\'', '\n', ' ', ';', '&']).unwrap_or(value.len());
-            let end = if name == "authorization:" {
-                value.find(['"', '\'', '\n']).unwrap_or(value.len())
-            } else {
-                end
+            let is_assigned = out[from..from + lead].contains(['=', ':']);
+            let is_value = is_assigned || name.ends_with([' ', ':', '=']);
+            let end = value.find(['"', '\'', '\n', ' ', ';', '&', ',']).unwrap_or(value.len());
+            let end = match name {
+                "authorization:" => value.find(['"', '\'', '\n']).unwrap_or(value.len()),
+                // curl's `-u USER:PASSWORD`; of other programs a user alone.
+                "-u " if !value[..end].contains(':') => 0,
+                _ => end,
             };
-            if is_value && end > 0 && !value.starts_with('$') && !value.starts_with(GONE) {
+            if is_value && end > 0 && !value.starts_with(['$', '{']) && !value.starts_with(GONE) {
                 out.replace_range(from + lead..from + lead + end, GONE);
+                looked = from + lead + GONE.len();
             }
         }
     }
     // Keys of AWS have a form of their own; so have credentials in a URL.
-    while let Some(at) = out.find("AKIA").or_else(|| out.find("ASIA")) {
+    let mut looked = 0;
+    while let Some(at) =
+        ["AKIA", "ASIA"].iter().filter_map(|k| out[looked..].find(k)).min().map(|i| looked + i)
+    {
         let n = out[at..]
             .find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit())
             .unwrap_or(out.len() - at);
-        if n < 16 {
-            break;
+        looked = at + n;
+        if n >= 16 {
+            out.replace_range(at..at + n, GONE);
+            looked = at + GONE.len();
         }
-        out.replace_range(at..at + n, GONE);
     }
     let mut from = 0;
     while let Some(at) = out[from..].find("://").map(|i| from + i + 3) {
         let end = out[at..].find(['/', '"', '\'', ' ', '\n', ',']).map_or(out.len(), |i| at + i);
-        if let Some(user) = out[at..end].rfind('@').filter(|u| out[at..at + u].contains(':')) {
+        if let Some(user) = out[at..end].rfind('@') {
             out.replace_range(at..at + user, GONE);
         }
         from = at;
@@ -317,6 +341,12 @@ mod tests {
             text,
             "address-1.invalid:9000, [address-2.invalid]:80, address-1.invalid. But 1.5 at 12:30:10, std::fs, 0.1.0"
         );
+        let mut r = all();
+        let text = r.text("db:10.1.2.3 :10.1.2.4 10.9.9.9:10.8.8.8:80 10.1.2.3:9000");
+        assert_eq!(
+            text,
+            "db:address-1.invalid :address-2.invalid address-3.invalid:address-4.invalid:80 address-1.invalid:9000"
+        );
         let mut off = Redactor::new(&[RedactKind::Hosts]);
         assert_eq!(off.text("10.0.0.7"), "10.0.0.7");
     }
@@ -330,6 +360,13 @@ mod tests {
             assert!(!text.contains(gone), "{gone}: {text}");
         }
         assert!(text.contains("https://(secret left out)@h/x"), "{text}");
+        // Also where nothing was asked for.
+        assert!(!Redactor::new(&[]).text("it failed: password=hunter3").contains("hunter3"));
+        let line = "# password=$X password=second99 api_key=KEY123 token=TOK123 -u root:rootpw AKIA AKIAABCDEFGHIJKLMNOP https://tok3n@h/x X-Api-Key: APIK2\n";
+        let text = without_credentials(line);
+        for gone in ["second99", "KEY123", "TOK123", "rootpw", "AKIAABCD", "tok3n", "APIK2"] {
+            assert!(!text.contains(gone), "{gone}: {text}");
+        }
         let reference = "curl -d password=$PASSWORD x\n";
         assert_eq!(without_credentials(reference), reference);
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
 
 use plimsoll_model::text::printable;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::gather::sha256;
@@ -15,6 +16,10 @@ use crate::gather::sha256;
 /// By this a site is known again: every file of it, with its hash.
 pub const SITE_MARK: &str = ".plimsoll-site.json";
 const SITE_FORMAT: &str = "plimsoll.site/1";
+/// In its mark while it is being written.
+const STAGE_FORMAT: &str = "plimsoll.site-stage/1";
+/// Bytes; of a thousand runs with their directories it is one.
+const MOST_OF_MARK: u64 = 64 << 20;
 
 /// A file of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +40,7 @@ impl SiteFile {
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     format: String,
-    /// By path, the SHA-256. Empty: it is being written.
+    /// By path, the SHA-256.
     files: BTreeMap<String, String>,
 }
 
@@ -137,9 +142,22 @@ fn place(dir: &Path) -> Result<Place, SiteError> {
     Ok(Place::Ours)
 }
 
+/// The mark of a site. One that names a file outside it was not written here.
 fn mark_of(dir: &Path) -> Option<Mark> {
-    let mark: Mark = serde_json::from_slice(&fs::read(dir.join(SITE_MARK)).ok()?).ok()?;
-    (mark.format == SITE_FORMAT).then_some(mark)
+    let is_below = |path: &String| Path::new(path).components().all(|c| matches!(c, Component::Normal(_)));
+    marked(dir, SITE_FORMAT).filter(|m| m.files.keys().all(is_below))
+}
+
+/// Of this format. Neither a link nor a pipe is one.
+fn marked(dir: &Path, format: &str) -> Option<Mark> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(dir.join(SITE_MARK)).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = Vec::new();
+    file.take(MOST_OF_MARK).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok().filter(|m: &Mark| m.format == format)
 }
 
 /// All that is below it but directories, by path; links as themselves. Of a directory without anything in it its own path.
@@ -171,16 +189,17 @@ pub fn write(dir: &Path, files: &[SiteFile], copies: &[(String, PathBuf)]) -> Re
     let dir = real(dir)?;
     let found = place(&dir)?;
     let stage = Stage::begin(&dir)?;
-    let filled = stage.fill(files, copies).and_then(|()| match found {
-        Place::New => renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::NOREPLACE)
-            .map_err(|e| io_at(&dir)(e.into())),
-        Place::Empty | Place::Ours => {
-            // What came meanwhile is not ours to move.
-            place(&dir)?;
-            renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::EXCHANGE)
-                .map_err(|e| io_at(&dir)(e.into()))
-        }
-    });
+    let filled =
+        stage.fill(files, copies).and_then(|()| stage.as_open_as(&dir, found)).and_then(|()| match found {
+            Place::New => renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::NOREPLACE)
+                .map_err(|e| io_at(&dir)(e.into())),
+            Place::Empty | Place::Ours => {
+                // What came meanwhile is not ours to move.
+                place(&dir)?;
+                renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::EXCHANGE)
+                    .map_err(|e| io_at(&dir)(e.into()))
+            }
+        });
     if filled.is_err() || found != Place::New {
         // By now it is the old one that is there; whatever came into it since it was looked at stays.
         stage.remove();
@@ -203,27 +222,71 @@ impl Stage {
         }
         fs::create_dir(&path).map_err(io_at(&path))?;
         let mark = path.join(SITE_MARK);
-        let mut lock = File::create_new(&mark).map_err(io_at(&mark))?;
-        let text = format!("{{\"format\":\"{SITE_FORMAT}\",\"files\":{{}}}}\n");
-        lock.try_lock().map_err(|_| SiteError::Busy(dir.to_owned()))?;
-        lock.write_all(text.as_bytes()).map_err(io_at(&mark))?;
-        Ok(Self { path, _lock: lock })
+        let text = format!("{{\"format\":\"{STAGE_FORMAT}\",\"files\":{{}}}}\n");
+        let begun = File::create_new(&mark).map_err(io_at(&mark)).and_then(|mut lock| {
+            lock.try_lock().map_err(|_| SiteError::Busy(dir.to_owned()))?;
+            lock.write_all(text.as_bytes()).map_err(io_at(&mark))?;
+            Ok(lock)
+        });
+        match begun {
+            Ok(lock) => Ok(Self { path, _lock: lock }),
+            Err(e) => {
+                // The disk is full, say: both were made just now.
+                let _ = fs::remove_file(&mark);
+                let _ = fs::remove_dir(&path);
+                Err(e)
+            }
+        }
     }
 
-    /// What a killed one left: a stage of ours, whose writer is gone.
-    fn clear(path: &Path, dir: &Path) -> Result<(), SiteError> {
-        let is_dir = fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
-        if !is_dir || mark_of(path).is_none() && fs::read_dir(path).is_ok_and(|mut d| d.next().is_some()) {
-            return Err(theirs(path, "it is in the way, and plimsoll did not make it"));
+    /// Whoever may read what is there may read what comes in its place, and nobody else.
+    fn as_open_as(&self, dir: &Path, found: Place) -> Result<(), SiteError> {
+        if found == Place::New {
+            return Ok(());
         }
-        if let Ok(mark) = File::open(path.join(SITE_MARK)) {
-            match mark.try_lock() {
+        let before = fs::metadata(dir).map_err(io_at(dir))?;
+        let own = fs::metadata(&self.path).map_err(io_at(&self.path))?;
+        if own.gid() != before.gid() || own.uid() != before.uid() {
+            std::os::unix::fs::chown(&self.path, Some(before.uid()), Some(before.gid()))
+                .map_err(io_at(&self.path))?;
+        }
+        fs::set_permissions(&self.path, before.permissions()).map_err(io_at(&self.path))
+    }
+
+    /// What a killed one left: a stage of ours, whose writer is gone; or the old site, in which everything is as it was written.
+    fn clear(path: &Path, dir: &Path) -> Result<(), SiteError> {
+        let in_the_way = || theirs(path, "it is in the way, and plimsoll did not make it");
+        let mark = path.join(SITE_MARK);
+        let is_file = |m: fs::Metadata| m.is_file();
+        if !fs::symlink_metadata(path).is_ok_and(|m| m.is_dir()) {
+            return Err(in_the_way());
+        }
+        let held = held(path)?;
+        let is_bare = held.is_empty()
+            || held == [SITE_MARK] && fs::symlink_metadata(&mark).is_ok_and(|m| m.is_file() && m.len() == 0);
+        let is_stage = marked(path, STAGE_FORMAT).is_some();
+        if !is_bare && !is_stage && mark_of(path).is_none() {
+            return Err(in_the_way());
+        }
+        if fs::symlink_metadata(&mark).is_ok_and(is_file)
+            && let Ok(lock) = File::open(&mark)
+        {
+            match lock.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(SiteError::Busy(dir.to_owned())),
                 Err(TryLockError::Error(e)) => return Err(io_at(path)(e)),
             }
         }
-        fs::remove_dir_all(path).map_err(io_at(path))
+        if is_stage {
+            return fs::remove_dir_all(path).map_err(io_at(path));
+        }
+        if is_bare {
+            let _ = fs::remove_file(&mark);
+            return fs::remove_dir(path).map_err(io_at(path));
+        }
+        place(path)?;
+        remove_site(path);
+        if path.exists() { Err(in_the_way()) } else { Ok(()) }
     }
 
     fn fill(&self, files: &[SiteFile], copies: &[(String, PathBuf)]) -> Result<(), SiteError> {
@@ -261,23 +324,39 @@ impl Stage {
         file.write_all(content).map_err(io_at(&to))
     }
 
-    /// Only files that a mark of ours names, then the directories that are empty by then.
     fn remove(&self) {
-        let Some(mark) = mark_of(&self.path) else {
-            let _ = fs::remove_dir(&self.path);
-            return;
-        };
-        if mark.files.is_empty() {
+        if marked(&self.path, STAGE_FORMAT).is_some() {
             // It never came to be a site: all in it was just made here.
             let _ = fs::remove_dir_all(&self.path);
-            return;
+        } else {
+            remove_site(&self.path);
         }
-        for path in mark.files.keys() {
-            let _ = fs::remove_file(self.path.join(path));
-        }
-        let _ = fs::remove_file(self.path.join(SITE_MARK));
-        remove_empty(&self.path);
     }
+}
+
+/// Only files that are there, that its mark names, and that are as they were written; then the directories that are empty by then.
+fn remove_site(path: &Path) {
+    let Some(mark) = mark_of(path) else {
+        let _ = fs::remove_dir(path);
+        return;
+    };
+    let mut left = false;
+    for name in held(path).unwrap_or_default().iter().filter(|n| *n != SITE_MARK) {
+        let file = path.join(name);
+        let is_as_written = |hash: &String| {
+            fs::symlink_metadata(&file).is_ok_and(|m| m.is_file())
+                && fs::read(&file).is_ok_and(|content| sha256(&content) == *hash)
+        };
+        if mark.files.get(name).is_some_and(is_as_written) {
+            let _ = fs::remove_file(&file);
+        } else {
+            left = true;
+        }
+    }
+    if !left {
+        let _ = fs::remove_file(path.join(SITE_MARK));
+    }
+    remove_empty(path);
 }
 
 fn remove_empty(dir: &Path) {
@@ -320,6 +399,55 @@ mod tests {
         fs::remove_file(at.join(SITE_MARK)).unwrap();
         refused("not empty, and no site");
         assert_eq!(fs::read_to_string(at.join("index.html")).unwrap(), "two, and more");
+    }
+
+    #[test]
+    fn a_mark_that_names_what_is_elsewhere_removes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("site");
+        let theirs = dir.path().join("theirs");
+        fs::write(&theirs, "precious").unwrap();
+        for name in [theirs.to_str().unwrap(), "../theirs", "tables/../../theirs"] {
+            write(&at, &site("one"), &[]).unwrap();
+            let mark = fs::read_to_string(at.join(SITE_MARK)).unwrap();
+            let more = format!("\"files\": {{ \"{name}\": \"{}\",", sha256(b"precious"));
+            fs::write(at.join(SITE_MARK), mark.replacen("\"files\": {", &more, 1)).unwrap();
+            let told = write(&at, &site("two"), &[]).unwrap_err().to_string();
+            assert!(told.contains("no site that plimsoll wrote"), "{told}");
+            assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
+            fs::remove_dir_all(&at).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_site_with_something_of_somebody_is_not_what_a_killed_one_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("site");
+        let way = dir.path().join(".site.plimsoll-publish");
+        write(&at, &site("one"), &[]).unwrap();
+        fs::rename(&at, &way).unwrap();
+        fs::write(way.join("mine.txt"), "mine").unwrap();
+        assert!(write(&at, &site("two"), &[]).unwrap_err().to_string().contains("mine.txt"));
+        assert_eq!(fs::read_to_string(way.join("mine.txt")).unwrap(), "mine");
+        fs::remove_file(way.join("mine.txt")).unwrap();
+        write(&at, &site("two"), &[]).unwrap();
+        assert!(!way.exists());
+        // The disk was full in the moment in which it began.
+        fs::create_dir(&way).unwrap();
+        fs::write(way.join(SITE_MARK), "").unwrap();
+        write(&at, &site("three"), &[]).unwrap();
+        assert!(!way.exists());
+    }
+
+    #[test]
+    fn who_may_not_read_the_old_one_may_not_read_the_new_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("site");
+        write(&at, &site("one"), &[]).unwrap();
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o700)).unwrap();
+        write(&at, &site("two"), &[]).unwrap();
+        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

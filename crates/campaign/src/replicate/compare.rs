@@ -156,7 +156,8 @@ impl<'a> Pairs<'a> {
             c.workload = format!("{} to {}", small.1.workload, large.1.workload);
             c.size_bytes = None;
             c.promised = small.0.promised_knee();
-            out.push(c.judge(small.1.is_one_run || large.1.is_one_run));
+            let single = [small.0, small.1, large.0, large.1].iter().any(|c| c.is_one_run);
+            out.push(c.judge(single));
         }
         out
     }
@@ -199,12 +200,13 @@ fn over(
         why,
         ..plain(figure, o)
     };
-    c.judge(o.is_one_run || ob.is_one_run)
+    c.judge([p, o, pb, ob].iter().any(|c| c.is_one_run))
 }
 
 fn cell(p: Option<&SideCell>, o: Option<&SideCell>, is_same_hardware: bool) -> Vec<ComparedFigures> {
     let Some(any) = o.or(p) else { return Vec::new() };
-    let is_one_run = o.is_some_and(|o| o.is_one_run);
+    // Of either side one run says nothing of the next.
+    let is_one_run = [p, o].into_iter().flatten().any(|c| c.is_one_run);
     let why = match o {
         None => Some("no cell of this campaign".to_owned()),
         Some(o) => o.lacks.clone(),

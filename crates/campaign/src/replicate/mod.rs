@@ -15,6 +15,8 @@ pub use compared::{ComparedFigure, ComparedFigures, REPLICATE_SCHEMA, ReplicaVer
 pub use keys::borrowed_keys;
 pub use published::{Published, PublishedCliff, PublishedFigure, PublishedSubject};
 
+use plimsoll_model::Estimate;
+
 use crate::cells::CampaignCell;
 use crate::result::{CampaignResult, RESULT_SCHEMA};
 use crate::state::CampaignState;
@@ -38,8 +40,27 @@ pub fn published_result(json: &str) -> Result<CampaignResult, String> {
         }
         None => return Err(format!("it has no schema; this program reads '{RESULT_SCHEMA}'")),
     }
-    serde_json::from_value(value).map_err(|e| format!("it is no result of a campaign: {e}"))
+    let result: CampaignResult =
+        serde_json::from_value(value).map_err(|e| format!("it is no result of a campaign: {e}"))?;
+    for row in &result.rows {
+        let rates = [&row.ops_per_s, &row.bytes_per_s];
+        if rates.into_iter().flatten().any(|e| !is_rate(e)) {
+            return Err(format!(
+                "{}, {}: its rate is none, or not within its interval",
+                row.subject, row.workload
+            ));
+        }
+    }
+    Ok(result)
 }
+
+/// Whatever measured it: within its interval, and of this world.
+fn is_rate(e: &Estimate) -> bool {
+    (0.0..MOST_OF_RATE).contains(&e.value) && e.low <= e.value && e.value <= e.high
+}
+
+/// Op/s or bytes a second.
+const MOST_OF_RATE: f64 = 1e15;
 
 /// Everything that can be held against each other. `is_same_hardware`: somebody says that it was measured on what is measured here.
 pub fn replication(

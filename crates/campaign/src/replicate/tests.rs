@@ -230,6 +230,31 @@ fn one_run_and_intervals_without_an_end_carry_no_verdict() {
 }
 
 #[test]
+fn a_rate_that_none_can_be_is_no_publication() {
+    let with = |low: f64, value: f64, high: f64| {
+        let mut theirs = result_of(vec![row("a", "put", 4000, Some((100.0, 3.0)), Promised::default())]);
+        let e = theirs.rows[0].ops_per_s.as_mut().unwrap();
+        (e.low, e.value, e.high) = (low, value, high);
+        published_result(&serde_json::to_string(&theirs).unwrap())
+    };
+    assert!(with(97.0, 100.0, 103.0).is_ok());
+    for (low, value, high) in
+        [(900.0, 500.0, 100.0), (-500.0, -400.0, -300.0), (1e300, 1e300, 1e300), (1.0, 9.0, 8.0)]
+    {
+        assert!(with(low, value, high).unwrap_err().contains("not within its interval"));
+    }
+}
+
+#[test]
+fn a_publication_of_single_runs_has_no_verdict() {
+    let of = |rate: f64| result_of(vec![row("a", "put", 4000, Some((rate, 1.0)), promised(100.0, 1.0))]);
+    let mut theirs = of(80.0);
+    theirs.rows[0].interval_of = Some(IntervalOf::OneRun);
+    let r = replication(&PublishedAs::Campaign(Box::new(theirs)), &of(100.0), (&[], &nothing_done()), true);
+    assert!(r.comparisons.iter().all(|c| c.verdict == ReplicaVerdict::Inconclusive), "{:?}", r.comparisons);
+}
+
+#[test]
 fn on_the_same_hardware_a_figure_is_off_by_a_share_of_the_published_one() {
     let theirs = result_of(vec![row("a", "put", 4000, Some((100.0, 3.0)), Promised::default())]);
     let ours = result_of(vec![row("a", "put", 4000, Some((110.0, 3.3)), Promised::default())]);

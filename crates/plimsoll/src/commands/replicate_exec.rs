@@ -8,6 +8,7 @@ use plimsoll_campaign::{
     published_result, replication, template,
 };
 use plimsoll_model::text::clean;
+use plimsoll_publish::site::SITE_MARK;
 
 use super::campaign_exec::{allowed, ended, measure, possible, read_from, taken_up, tell_plan};
 use super::plan_file::read_text;
@@ -26,6 +27,15 @@ enum Original {
 pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
     let (original, text) = original(a)?;
     let file = CampaignFile::from_toml(&text)?;
+    if let (Original::Site(_), Some(s)) = (&original, file.subjects.iter().find(|s| s.is_brought())) {
+        return Err(Fault::input(
+            clean(&format!(
+                "subject {}: its runs were made elsewhere, and nothing would be measured",
+                s.name
+            )),
+            "Give it a target of yours in a copy of the site's campaign.toml, and replicate that with --published SITE.",
+        ));
+    }
     let published = published(a, &original, &file)?;
     let path = match (&original, &a.output) {
         (Original::File(path), None) => path.clone(),
@@ -94,7 +104,9 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
         ));
     }
     let text = read_text(&path, "the campaign")?;
-    Ok((Original::File(path), text))
+    // Named by its file, it is a stranger's all the same.
+    let beside = path.parent().filter(|p| [SITE_MARK, "data/result.json"].iter().any(|f| p.join(f).exists()));
+    Ok((beside.map_or_else(|| Original::File(path.clone()), |site| Original::Site(site.to_owned())), text))
 }
 
 fn names() -> String {

@@ -4,7 +4,7 @@ use plimsoll_campaign::{ComparedFigure, ComparedFigures, ReplicaVerdict, Replica
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
-use plimsoll_report::table::{Table, wrap};
+use plimsoll_report::table::{Table, escape_markdown, wrap};
 use plimsoll_report::{Style, number::MIB};
 
 use super::campaign::CampaignForm;
@@ -17,7 +17,11 @@ pub fn replication(r: &Replication, form: &CampaignForm) -> String {
     let (is_markdown, width) = (form.markdown, Style::for_stdout().width);
     let mut out = String::new();
     let mut line = |text: &str| {
-        out += &if is_markdown { format!("{text}\n\n") } else { wrap(text, width, "", "  ") + "\n" };
+        out += &if is_markdown {
+            format!("{}\n\n", escape_markdown(text))
+        } else {
+            wrap(text, width, "", "  ") + "\n"
+        };
     };
     line(&head(r));
     tallies(r).iter().for_each(|t| line(t));
@@ -37,7 +41,11 @@ pub fn replication(r: &Replication, form: &CampaignForm) -> String {
     }
     out += "\n";
     for note in notes(r, is_markdown) {
-        out += &if is_markdown { format!("- {note}\n") } else { wrap(&note, width, "  ", "    ") + "\n" };
+        out += &if is_markdown {
+            format!("- {}\n", escape_markdown(&note))
+        } else {
+            wrap(&note, width, "  ", "    ") + "\n"
+        };
     }
     out
 }
@@ -141,7 +149,9 @@ fn cells(r: &Replication) -> Table {
     });
     for c in main.filter(|c| c.published.is_some()) {
         let share = find(r, ComparedFigure::ShareOfCap, c);
-        let judged = if r.is_same_hardware { Some(c) } else { share };
+        // Without a promise in the source there is no share to hold ours against.
+        let share_there = share.filter(|s| s.published.is_some());
+        let judged = if r.is_same_hardware { Some(c) } else { share_there };
         let scale = if is_ops(c) { 1.0 } else { 1.0 / MIB };
         let rate = |e: Option<Estimate>| e.map(|e| number::estimate(&e.scaled(scale))).unwrap_or_default();
         let row = vec![
@@ -152,7 +162,9 @@ fn cells(r: &Replication) -> Table {
             rate(c.ours),
             percents(share.and_then(|s| s.published)),
             percents(share.and_then(|s| s.ours)),
-            judged.map(|j| points(j.difference)).unwrap_or_default(),
+            judged
+                .map(|j| off_by(j.difference, if r.is_same_hardware { "%" } else { "points" }))
+                .unwrap_or_default(),
             judged.map_or_else(|| says(c), says),
         ];
         table.push(row.iter().map(|t| clean(t).into_owned()).collect());
@@ -172,10 +184,11 @@ fn percents(e: Option<Estimate>) -> String {
     e.map(|e| format!("{} %", number::estimate(&e.scaled(100.0)))).unwrap_or_default()
 }
 
-fn points(e: Option<Estimate>) -> String {
+/// A share of the published figure, or points of a share.
+fn off_by(e: Option<Estimate>, unit: &str) -> String {
     let Some(e) = e else { return String::new() };
     let sign = if e.value > 0.0 { "+" } else { "" };
-    format!("{sign}{} points", number::estimate(&e.scaled(100.0)))
+    format!("{sign}{} {unit}", number::estimate(&e.scaled(100.0)))
 }
 
 /// Tiers, PUT against GET, knees, cliffs.
