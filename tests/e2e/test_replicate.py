@@ -1,6 +1,7 @@
 """`plimsoll replicate`: what was published is measured again and stands beside ours. Of a stranger's site nothing is taken unseen."""
 
 import json
+import os
 import signal
 
 from conftest import wait_until
@@ -173,3 +174,23 @@ def test_what_cannot_be_replicated_says_why(plimsoll, runs, tmp_path):
         where.joinpath("data/result.json").write_text(text)
         refused = plimsoll("replicate", bare, "--published", where)
         assert refused.code == 2 and said in refused.err and "result.json" in refused.err, refused.err
+
+
+def test_a_site_of_somebody_is_not_believed(plimsoll, tmp_path):
+    """Its runs are not shown as ours, nothing is waited for at a pipe, and it is a site by whichever name."""
+    where = tmp_path / "theirs"
+    (where / "data").mkdir(parents=True)
+    head = 'version = 1\nname = "theirs"\n'
+    work = '[[workload]]\nname = "put"\nmix = { put = 1 }\nsizes = ["4KiB"]\n'
+    where.joinpath("campaign.toml").write_text(head + '[[subject]]\nname = "a"\nruns = ["theirs/runs/x"]\n' + work)
+    os.mkfifo(where / "data/result.json")
+    refused = plimsoll("replicate", where, "-o", tmp_path / "ours.toml", timeout=30)
+    assert refused.code == 2 and "nothing would be measured" in refused.err, refused.err
+    s3 = 'target = { kind = "s3", endpoints = ["http://192.0.2.1:9"], bucket = "b", profile = "work" }\n'
+    where.joinpath("campaign.toml").write_text(head + '[[subject]]\nname = "a"\n' + s3 + work)
+    refused = plimsoll("replicate", where, "-o", tmp_path / "ours.toml", timeout=30)
+    assert refused.code == 2 and "no plain file" in refused.err, refused.err
+    (where / "data/result.json").unlink()
+    (where / "data/result.json").write_text(json.dumps({"schema": "plimsoll.campaign/9"}))
+    refused = plimsoll("replicate", where / "campaign.toml", "-o", tmp_path / "ours.toml", timeout=30)
+    assert refused.code == 2, refused.err

@@ -247,12 +247,12 @@ impl CampaignDir {
 
     /// The text of the file as it was taken last.
     pub fn copy(&self) -> Option<String> {
-        fs::read_to_string(self.path.join(COPY)).ok()
+        String::from_utf8(place::text(&self.path, COPY)?).ok()
     }
 
     /// Of the commands and devices that were shown last, a hash.
     pub(crate) fn shown(&self) -> Option<String> {
-        fs::read_to_string(self.path.join(SHOWN)).ok()
+        String::from_utf8(place::text(&self.path, SHOWN)?).ok()
     }
 
     /// These were shown.

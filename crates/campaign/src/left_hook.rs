@@ -9,7 +9,7 @@ use plimsoll_store::process::ProcessNote;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use crate::place::own;
+use crate::place::{self, own};
 
 /// Asked to end, a group has this long before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -64,7 +64,8 @@ impl HookNote {
 /// Ends the command that a killed session of this campaign left behind, with all that it started, before anybody runs one beside it.
 /// Gives what was done, in words; `None`: there is none, or it has ended by itself. An error: it is still there.
 pub fn end_left_hook(note: &Path, campaign: &str) -> Result<Option<String>, String> {
-    let Ok(text) = fs::read(note) else { return Ok(None) };
+    let name = note.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    let Some(text) = note.parent().and_then(|dir| place::text(dir, &name)) else { return Ok(None) };
     // One that cannot be read is of no command: it is whole before its command begins.
     let left = serde_json::from_slice::<HookNote>(&text).ok().filter(|n| n.lives(campaign));
     let said = match left.as_ref().and_then(|n| Some((n, n.group()?))) {

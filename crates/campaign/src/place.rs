@@ -124,6 +124,13 @@ fn plain(dir: &Path, name: &str) -> Result<Option<File>, String> {
     Ok(Some(file))
 }
 
+/// What is in a plain file of the directory; of anything else nothing, and nothing is waited for.
+pub(crate) fn text(dir: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    plain(dir, name).ok()??.read_to_end(&mut out).ok()?;
+    Some(out)
+}
+
 /// What a link leads to is not ours, and nothing is waited for at the other end of a pipe.
 pub(crate) fn flags() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32

@@ -91,7 +91,7 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     }
     let path = PathBuf::from(&a.what);
     if path.is_dir() {
-        let text = read_text(&path.join("campaign.toml"), "the site's campaign").map_err(|f| Fault {
+        let text = text_of_site(&path.join("campaign.toml"), "the site's campaign").map_err(|f| Fault {
             remedy: "Give a folder made by `plimsoll publish`, with campaign.toml in it.".into(),
             ..f
         })?;
@@ -107,6 +107,17 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     // Named by its file, it is a stranger's all the same.
     let beside = path.parent().filter(|p| [SITE_MARK, "data/result.json"].iter().any(|f| p.join(f).exists()));
     Ok((beside.map_or_else(|| Original::File(path.clone()), |site| Original::Site(site.to_owned())), text))
+}
+
+/// Of a folder by somebody else: a pipe in it would be waited for.
+fn text_of_site(path: &Path, what: &str) -> Result<String, Fault> {
+    if path.metadata().is_ok_and(|m| !m.is_file()) {
+        return Err(Fault::input(
+            clean(&format!("{}: it is no plain file", path.display())),
+            "Ask who made the folder.",
+        ));
+    }
+    read_text(path, what)
 }
 
 fn names() -> String {
@@ -143,7 +154,7 @@ fn published(a: &ReplicateCommand, original: &Original, file: &CampaignFile) -> 
 
 fn of_site(site: &Path) -> Result<PublishedAs, Fault> {
     let at = site.join("data").join("result.json");
-    let text = read_text(&at, "the site's result").map_err(|f| Fault {
+    let text = text_of_site(&at, "the site's result").map_err(|f| Fault {
         remedy: "Give a folder made by `plimsoll publish`, with data/result.json in it.".into(),
         ..f
     })?;
