@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,10 @@ impl CampaignLock {
     pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
         let began = Instant::now();
         let mut file = own().read(true).truncate(false).open(path)?;
+        // Under another name it is somebody's, who would find a note of ours in it.
+        if file.metadata()?.nlink() != 1 {
+            return Err(io::Error::other("it has another name elsewhere"));
+        }
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -68,6 +73,16 @@ mod tests {
     fn of_one_who_is_gone(path: &Path) {
         let gone = ProcessNote { start_ticks: ProcessNote::own().start_ticks + 1, ..ProcessNote::own() };
         fs::write(path, serde_json::to_vec(&gone).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_somebody_under_its_name_keeps_its_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let (theirs, path) = (dir.path().join("theirs"), dir.path().join("lock"));
+        fs::write(&theirs, "precious").unwrap();
+        fs::hard_link(&theirs, &path).unwrap();
+        assert!(CampaignLock::take(&path).unwrap_err().to_string().contains("another name"));
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
     }
 
     #[test]
