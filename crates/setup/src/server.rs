@@ -28,6 +28,9 @@ pub struct ReadyLine {
     pub access_key: String,
     #[serde(default)]
     pub secret_key: String,
+    /// Of the certificate that it made for this run.
+    #[serde(default)]
+    pub ca_file: Option<String>,
 }
 
 /// A running server; ended when dropped.
@@ -58,21 +61,10 @@ pub fn start_s3(
     bucket: &str,
     journal: &mut Journal,
 ) -> Result<EmbeddedServer, SetupError> {
-    let (data, temporary) = match &spec.data {
-        Some(dir) => (PathBuf::from(dir), None),
-        None => {
-            let dir = temporary_dir();
-            let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
-            let run = journal.mark().to_owned();
-            trees::make(&dir, 0o700, &run).map_err(|e| {
-                SetupError::input(
-                    format!("cannot create {}: {e}", dir.display()),
-                    "Set TMPDIR to a writable directory",
-                )
-            })?;
-            (dir.join("data"), Some(Temporary { path: dir, run, entry }))
-        }
-    };
+    // A certificate is the run's, wherever the data are.
+    let temporary = if spec.data.is_none() || spec.tls { Some(make_temporary(journal)?) } else { None };
+    let own = |name: &str| temporary.as_ref().map(|t| t.path.join(name)).unwrap_or_default();
+    let data = spec.data.as_ref().map_or_else(|| own("data"), PathBuf::from);
     let mut command = Command::new(exe);
     command.args(["target", "s3", "--listen", "127.0.0.1:0", "--bucket", bucket, "--data"]).arg(&data);
     if let Some(tier) = &spec.tier {
@@ -87,7 +79,24 @@ pub fn start_s3(
     if spec.no_sync {
         command.arg("--no-sync");
     }
+    if spec.tls {
+        command.arg("--tls-self-signed").arg(own("ca.pem"));
+    }
     start(command, temporary, Some(journal))
+}
+
+/// A directory with the run's mark on it, and in its journal.
+fn make_temporary(journal: &mut Journal) -> Result<Temporary, SetupError> {
+    let path = temporary_dir();
+    let entry = journal.creating(Thing::Tree { path: path.clone() })?;
+    let run = journal.mark().to_owned();
+    trees::make(&path, 0o700, &run).map_err(|e| {
+        SetupError::input(
+            format!("cannot create {}: {e}", path.display()),
+            "Set TMPDIR to a writable directory",
+        )
+    })?;
+    Ok(Temporary { path, run, entry })
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.

@@ -116,6 +116,9 @@ pub struct EmbeddedSpec {
     /// Answer before data is synced. Default: false.
     #[serde(default)]
     pub no_sync: bool,
+    /// Speak TLS, with a certificate that is made for the run and trusted in it alone. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 /// Where the bucket's name stands in a URL.
