@@ -197,7 +197,10 @@ impl Redactor {
                 *text = clean;
                 changed
             }
-            toml::Value::Array(all) => all.iter_mut().fold(false, |any, v| self.cleaned_value(v) || any),
+            // All of them, not only up to the first.
+            toml::Value::Array(all) => {
+                all.iter_mut().filter_map(|v| self.cleaned_value(v).then_some(())).count() > 0
+            }
             toml::Value::Table(table) => self.cleaned(table),
             _ => false,
         }
