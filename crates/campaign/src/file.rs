@@ -157,7 +157,7 @@ pub struct Subject {
     pub values: Vec<(String, String)>,
 }
 
-fn default_hook_limit() -> Span {
+pub(crate) fn default_hook_limit() -> Span {
     Span(Duration::from_secs(60))
 }
 

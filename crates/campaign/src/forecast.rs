@@ -122,6 +122,7 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
             let s = time.map_or(0.0, |t| t.0.as_secs_f64());
             Forecast { time_s: s, ..load(target, stage, s, &promised) }
         }
+        CellWork::Elsewhere => NOTHING,
         CellWork::Files(f) => {
             let cycles = f64::from(f.cycles);
             let total = f.total_bytes.or(f.threads.map(|n| f.bytes_of(n))).map(|n| n as f64 * cycles);

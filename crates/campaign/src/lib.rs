@@ -21,6 +21,7 @@ mod hook;
 pub mod ledger;
 mod left_hook;
 mod lock;
+mod of_runs;
 pub mod order;
 mod pivot;
 mod place;
@@ -54,6 +55,7 @@ pub use file::{
 pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
+pub use of_runs::{LooseRun, of_runs};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
