@@ -50,7 +50,8 @@ fn cells(r: &CampaignRow) -> Vec<String> {
         Some(e) => [e.value, e.low, e.high].map(number),
         None => Default::default(),
     };
-    let labels: Vec<String> = r.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let axes = r.axes.iter().filter(|(axis, _)| !r.labels.contains_key(axis)).map(|(k, v)| (k, v));
+    let labels: Vec<String> = r.labels.iter().chain(axes).map(|(k, v)| format!("{k}={v}")).collect();
     let mut out = vec![
         r.subject.clone(),
         labels.join("; "),
