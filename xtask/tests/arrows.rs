@@ -18,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("control", &["model", "stats"]),
     ("cost", &["model"]),
     ("judge", &["control", "cost", "model", "stats", "store"]),
-    ("setup", &["engine", "model", "s3", "store"]),
+    ("setup", &["engine", "model", "observe", "s3", "store"]),
     ("lower", &["engine", "model"]),
     ("crew", &["engine", "lower", "model", "setup", "store"]),
     ("run", &["control", "cost", "crew", "engine", "judge", "lower", "model", "setup", "stats", "store"]),

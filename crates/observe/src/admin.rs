@@ -19,7 +19,11 @@ pub fn info(text: &str) -> Result<ReadSubject, NotMetrics> {
     let (online, offline) = (count(&backend["onlineDisks"]), count(&backend["offlineDisks"]));
     let mut readings = Vec::new();
     let mut add = |quantity, value: Option<f64>| {
-        readings.extend(value.map(|value| ServerReading { quantity, label: String::new(), value }));
+        readings.extend(value.filter(|v| v.is_finite()).map(|value| ServerReading {
+            quantity,
+            label: String::new(),
+            value,
+        }));
     };
     add(ServerQuantity::DrivesOnline, online);
     add(ServerQuantity::DrivesOffline, offline);

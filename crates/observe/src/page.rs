@@ -104,8 +104,8 @@ pub fn of_series(
     if subjects.is_empty() {
         return Err(NotMetrics::NothingKnown(make.name()));
     }
-    let there = |name: &&str| series.iter().any(|s| s.name == *name);
-    let missing = make.needed().iter().filter(|row| !row.iter().any(|n| there(n)));
+    let there = |name: &&'static str| series.iter().any(|s| s.name == *name);
+    let missing = make.needed().iter().filter(|row| !row.iter().any(there));
     out.missing = missing.map(|row| row.join(" or ")).collect();
     out.subjects = subjects.into_iter().map(subject).collect();
     Ok(out)

@@ -23,6 +23,11 @@ impl Default for ProcUnits {
     }
 }
 
+/// All numbers there are whole: what is none (`inf`, `1e9`) is not the kernel's.
+fn number(field: &str) -> Option<f64> {
+    field.parse::<u64>().ok().map(|n| n as f64)
+}
+
 fn reading(quantity: Q, label: &str, value: f64) -> ServerReading {
     ServerReading { quantity, label: clean(label).into_owned(), value }
 }
@@ -33,7 +38,7 @@ pub fn stat(text: &str, units: ProcUnits) -> Vec<ServerReading> {
     for line in text.lines().take(MOST_ROWS) {
         let mut fields = line.split_ascii_whitespace();
         let name = fields.next().unwrap_or("");
-        let values: Vec<f64> = fields.filter_map(|f| f.parse().ok()).collect();
+        let values: Vec<f64> = fields.filter_map(number).collect();
         if let (Some(started), "btime") = (values.first(), name) {
             out.push(reading(Q::BootUnixS, "", *started));
         }
@@ -62,7 +67,7 @@ pub fn meminfo(text: &str) -> Vec<ServerReading> {
     let wanted = [("MemTotal", Q::MemoryTotalBytes), ("MemAvailable", Q::MemoryAvailableBytes)];
     let value = |name: &str| {
         let line = text.lines().find(|l| l.split(':').next() == Some(name))?;
-        line.split_ascii_whitespace().nth(1)?.parse::<f64>().ok()
+        number(line.split_ascii_whitespace().nth(1)?)
     };
     wanted.into_iter().filter_map(|(name, q)| Some(reading(q, "", value(name)? * 1024.0))).collect()
 }
@@ -72,7 +77,7 @@ pub fn net_dev(text: &str) -> Vec<ServerReading> {
     let mut out = Vec::new();
     for line in text.lines().take(MOST_ROWS) {
         let Some((name, rest)) = line.split_once(':') else { continue };
-        let v: Vec<f64> = rest.split_ascii_whitespace().filter_map(|f| f.parse().ok()).collect();
+        let v: Vec<f64> = rest.split_ascii_whitespace().filter_map(number).collect();
         let &[rx, _, _, rx_drops, _, _, _, _, tx, _, _, tx_drops, ..] = v.as_slice() else { continue };
         let name = name.trim();
         out.push(reading(Q::NicRxBytes, name, rx));
@@ -89,7 +94,7 @@ pub fn diskstats(text: &str) -> Vec<ServerReading> {
     let mut out = Vec::new();
     for fields in rows() {
         let Some(name) = fields.get(2).filter(|n| !is_partition(n, &names)) else { continue };
-        let v: Vec<f64> = fields.iter().skip(3).filter_map(|f| f.parse().ok()).collect();
+        let v: Vec<f64> = fields.iter().skip(3).filter_map(|f| number(f)).collect();
         let &[reads, _, read, read_ms, writes, _, written, write_ms, in_flight, busy_ms, queue_ms, ..] =
             v.as_slice()
         else {
@@ -123,16 +128,16 @@ pub fn process(stat: &str, statm: &str, io: &str, units: ProcUnits) -> Vec<Serve
     let mut out = Vec::new();
     // The name in parentheses may hold anything, parentheses and spaces included.
     let after: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, a)| a).split_ascii_whitespace().collect();
-    let ticks = |i: usize| after.get(i).and_then(|f| f.parse::<f64>().ok());
+    let ticks = |i: usize| after.get(i).and_then(|f| number(f));
     // Fields 14 and 15 of the whole; the first after the name is field 3.
     if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
         out.push(reading(Q::ProcessCpuS, "", (user + system) / units.ticks_per_s));
     }
-    let resident = statm.split_ascii_whitespace().nth(1).and_then(|f| f.parse::<f64>().ok());
+    let resident = statm.split_ascii_whitespace().nth(1).and_then(number);
     out.extend(resident.map(|pages| reading(Q::ProcessRssBytes, "", pages * units.page_bytes)));
     for (name, q) in [("read_bytes", Q::ProcessReadBytes), ("write_bytes", Q::ProcessWriteBytes)] {
         let line = io.lines().filter_map(|l| l.split_once(':')).find(|(n, _)| n.trim() == name);
-        let value = line.and_then(|(_, v)| v.trim().parse::<f64>().ok());
+        let value = line.and_then(|(_, v)| number(v.trim()));
         out.extend(value.map(|v| reading(q, "", v)));
     }
     out
@@ -151,6 +156,9 @@ mod tests {
     fn ticks_pages_sectors_and_kib_become_seconds_and_bytes() {
         let cpu = stat("cpu  9 9\ncpu1 100 50 30 1000 7 2 3 4 0 0\nbtime 1700000000\n", ProcUnits::default());
         assert_eq!((value(&cpu, Q::CpuUserS, "1"), value(&cpu, Q::CpuIrqS, "1")), (Some(1.5), Some(0.05)));
+        assert!(
+            stat("cpu0 inf 1e400 NaN\nbtime 1e999\n", ProcUnits::default()).iter().all(|r| r.value == 0.0)
+        );
         assert_eq!((value(&cpu, Q::BootUnixS, ""), cpu.len()), (Some(1.7e9), 7));
         let memory = meminfo("MemTotal:  100 kB\nMemAvailable:   50 kB\n");
         assert_eq!(value(&memory, Q::MemoryAvailableBytes, ""), Some(51_200.0));
