@@ -114,7 +114,7 @@ impl ReachTold {
                 keep_secret(secret);
                 let (access_key, secret_key) = (access.clone(), secret.clone());
                 let (endpoint, ca_file) = (endpoint.clone(), self.made_ca_file.clone());
-                ReadyLine { endpoint, access_key, secret_key, ca_file }
+                ReadyLine { endpoint, access_key, secret_key, ca_file, ..ReadyLine::default() }
             });
         let given = given.cloned();
         interrupt.unless_ended(move || access_with(&target, ready.as_ref(), given.as_ref()))
