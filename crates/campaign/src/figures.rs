@@ -68,6 +68,9 @@ pub struct CellFigure {
     /// Share of attempts that were refused (429, 503), 0 to 1.
     #[serde(default)]
     pub refused: f64,
+    /// How many these were.
+    #[serde(default)]
+    pub refused_ops: u64,
     /// Of a limit: seconds for which its rates were seen, where no burst above them was seen to end: they may be a longer burst's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_for_s: Option<f64>,
@@ -238,6 +241,7 @@ fn of_line(w: &WorkloadSummary) -> CellFigure {
         p50_ns: response.and_then(|r| r.p50),
         p99_ns: response.and_then(|r| r.p99),
         refused: if all == 0 { 0.0 } else { (of("http_429") + of("http_503")) as f64 / all as f64 },
+        refused_ops: of("http_429") + of("http_503"),
         ..CellFigure::default()
     }
 }

@@ -59,7 +59,7 @@ pub use of_runs::{LooseRun, of_runs};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
-    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure,
+    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure, PublishedLimit,
     PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
     replication,
 };

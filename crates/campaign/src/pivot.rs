@@ -43,7 +43,7 @@ pub fn axes(result: &CampaignResult) -> Vec<String> {
 /// By one of its axes; `None`: no two rows differ in it alone.
 pub fn pivot<'a>(result: &'a CampaignResult, by: &str) -> Option<AxisPivot<'a>> {
     let mut out = AxisPivot { by: by.to_owned(), values: Vec::new(), rows: Vec::new() };
-    let mut keys: Vec<(Vec<(String, String)>, String, String, String)> = Vec::new();
+    let mut keys = Vec::new();
     for row in &result.rows {
         let Some((_, value)) = row.axes.iter().find(|(axis, _)| axis == by) else { continue };
         let at = out.values.iter().position(|v| v == value).unwrap_or_else(|| {

@@ -80,6 +80,9 @@ pub struct CampaignRow {
     pub tools: Vec<String>,
     /// The most of any run, 0 to 1.
     pub refused: f64,
+    /// How many attempts were refused, over all runs that figures are of. A probe's are not counted: to be refused is its work.
+    #[serde(default)]
+    pub refused_ops: u64,
     /// What the runs found to bind, where they agree; `mixed` where they do not. Null: none said.
     pub bound: Option<String>,
     /// Runs whose figures are in it.
@@ -240,6 +243,7 @@ fn row(
         falls: all().flat_map(|r| falls_of(r, &line.line)).collect(),
         tools: tools(all()),
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
+        refused_ops: flat().map(|(_, f)| f.refused_ops).sum(),
         bound: agreed(flat().filter_map(|(r, f)| r.bound.get(&f.op).map(String::as_str))),
         runs: flat().map(|(r, _)| r.run.clone()).collect(),
         void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),

@@ -34,6 +34,7 @@ pub fn of_results(result: &CampaignResult) -> String {
         "p50_ns",
         "p99_ns",
         "refused_fraction",
+        "refused_ops",
         "bound",
         "valid_runs",
         "void_runs",
@@ -67,6 +68,7 @@ fn cells(r: &CampaignRow) -> Vec<String> {
     out.push(r.promised.bytes_per_s.map(|p| number(p.0)).unwrap_or_default());
     out.extend([r.p50_ns, r.p99_ns].map(|n| n.map(|n| n.to_string()).unwrap_or_default()));
     out.push(number(r.refused));
+    out.push(r.refused_ops.to_string());
     out.push(r.bound.clone().unwrap_or_default());
     out.push(r.runs.len().to_string());
     out.push(r.void.len().to_string());

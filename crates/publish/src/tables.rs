@@ -147,7 +147,7 @@ fn results(result: &CampaignResult) -> SiteTable {
             own.as_ref().map(|p| p.difference()).unwrap_or_default(),
             latency(r.p50_ns),
             latency(r.p99_ns),
-            if r.refused > 0.0 { number::percent(r.refused) } else { String::new() },
+            number::refused(r.refused, r.refused_ops),
             r.bound.as_deref().map(bound).unwrap_or_default().to_owned(),
             runs,
             interval_of(r.interval_of).to_owned(),

@@ -202,7 +202,7 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         promised,
         latency(r.p50_ns),
         latency(r.p99_ns),
-        if r.refused > 0.0 { number::percent(r.refused) } else { String::new() },
+        number::refused(r.refused, r.refused_ops),
         r.bound.as_deref().map(bound).unwrap_or_default().into(),
         runs,
         of,

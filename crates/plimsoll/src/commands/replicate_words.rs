@@ -200,6 +200,9 @@ fn ratios(r: &Replication) -> Table {
             ComparedFigure::SubjectOverSubject,
             ComparedFigure::WriteOverRead,
             ComparedFigure::KneeOfPromised,
+            ComparedFigure::LimitKnee,
+            ComparedFigure::BurstOverSustained,
+            ComparedFigure::BurstLasts,
             ComparedFigure::CliffAfterRuns,
             ComparedFigure::CliffDrop,
         ],
@@ -234,6 +237,9 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
                     c.promised.map(|p| number::size_among(p.round() as u64, true)).unwrap_or_default();
                 (format!("{} knee / promised", c.subject), promised)
             }
+            ComparedFigure::LimitKnee => (format!("{} knee / promised, probed", c.subject), String::new()),
+            ComparedFigure::BurstOverSustained => (format!("{} burst / sustained", c.subject), String::new()),
+            ComparedFigure::BurstLasts => (format!("{} burst, seconds unscaled", c.subject), String::new()),
             ComparedFigure::CliffAfterRuns => {
                 (format!("{} {}, runs before the fall", c.subject, c.line), String::new())
             }
