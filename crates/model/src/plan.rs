@@ -15,12 +15,14 @@ mod check;
 mod each;
 mod existing;
 mod mark_at;
+mod observe;
 mod secrets;
 pub mod suite;
 mod target;
 pub use check::PlanError;
 pub use existing::ExistingObjects;
 pub use mark_at::planned_mark;
+pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
     Addressing, BlockTarget, Checksum, EMBEDDED_VOLUME, EmbeddedSpec, EmbeddedVolume, FilesTarget,
@@ -99,6 +101,12 @@ pub struct RunOptions {
     /// What it costs: prices, and a budget of money. Absent: nothing is said of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostOptions>,
+    /// Who is asked what the servers do meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub observe: Vec<ObserveSpec>,
+    /// How often, 1 s to 10 min. Default: 5 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe_every: Option<Span>,
 }
 
 impl Default for RunOptions {
@@ -117,6 +125,8 @@ impl Default for RunOptions {
             mark_at: Vec::new(),
             on_agent_loss: AgentLoss::default(),
             cost: None,
+            observe: Vec::new(),
+            observe_every: None,
         }
     }
 }

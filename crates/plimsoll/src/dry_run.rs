@@ -28,12 +28,21 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     }
     lines.extend(plan.each_in_words());
     lines.extend(cost_lines(plan));
+    lines.extend(observe_line(plan));
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {
         lines.push("at the end, what the run created is removed".into());
     }
     lines
+}
+
+/// Who is asked meanwhile, and how often.
+fn observe_line(plan: &Plan) -> Option<String> {
+    let places = plimsoll_setup::observe::places(plan).ok().filter(|p| !p.is_empty())?;
+    let names: Vec<String> = places.iter().map(|p| p.name()).collect();
+    let every = plan.observe_every().as_secs_f64();
+    Some(format!("each {every} s it is asked what the servers do: {}", names.join(", ")))
 }
 
 /// What the run costs, by the prices that it was given: with its arithmetic, and what has no bound.

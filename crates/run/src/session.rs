@@ -17,6 +17,7 @@ use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
+use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places};
 use plimsoll_setup::removal::{self, How};
 use plimsoll_setup::s3::{BucketClaim, ForRun, claim};
 use plimsoll_store::{Journal, Mark, RunDir};
@@ -27,7 +28,7 @@ use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
 use crate::peak::Crowd;
-use crate::samples::Samples;
+use crate::samples::{ObservedFiles, Samples};
 use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
 use crate::trace::{self, Names, StageNames, TraceWriter};
@@ -51,6 +52,8 @@ pub struct Session {
     claims: BTreeMap<String, BucketClaim>,
     streams: Streams,
     samples: Option<Samples>,
+    /// Who asks what the servers do, and where that goes.
+    observers: Option<(Observers, ObservedFiles)>,
     trace: Option<TraceWriter>,
     interrupt: Interrupt,
     /// CLOCK_MONOTONIC at the run's start; 0 on the simulated clock.
@@ -203,6 +206,7 @@ impl Session {
             claims: BTreeMap::new(),
             streams: begins.streams,
             samples: None,
+            observers: None,
             trace: None,
             interrupt: options.interrupt.clone(),
             epoch_ns: begins.epoch_ns,
@@ -258,6 +262,7 @@ impl Session {
             self.epoch_ns = 0;
         } else {
             self.watch(resumed.is_some())?;
+            self.observe(events)?;
         }
         if let Some(file) = &self.plan.options.trace {
             let start = self.environment.started_at.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
@@ -339,6 +344,32 @@ impl Session {
         let since_ns = monotonic_ns().saturating_sub(self.epoch_ns);
         let sink = move |sample| samples.take(&sample);
         Ok(self.crew.watch(since_ns, Box::new(sink))?)
+    }
+
+    /// Asks what the servers do, from here on. What is wrong with a source is told now, and is no reason to stop.
+    fn observe(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+        let places = places(&self.plan)?;
+        if places.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = places.iter().map(ObservedPlace::name).collect();
+        let files = ObservedFiles::open(&self.run, &names)?;
+        let sink = files.clone();
+        let setting = ObserveSetting {
+            every: self.plan.observe_every(),
+            keys: self.claims.values().next().map(|c| c.access().keys.clone()),
+            epoch_ns: self.epoch_ns,
+        };
+        let take: ScrapeSink = Arc::new(move |number, scrape| sink.take(number, &scrape));
+        let observers = Observers::start(places, &setting, &take).map_err(|e| {
+            RunError::input(format!("cannot start a thread for --observe: {e}"), "Observe fewer")
+        })?;
+        for (number, why) in observers.first_troubles() {
+            let text = format!("--observe {}: {why}; the run goes on without it", names[number]);
+            events(Event::Message(text));
+        }
+        self.observers = Some((observers, files));
+        Ok(())
     }
 
     /// Nanoseconds since the run's start.
@@ -484,6 +515,11 @@ impl Session {
     /// Cleans up, closes the files and seals the run. Gives what could not be removed.
     pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         self.crew.rest();
+        if let Some((observers, files)) = self.observers.take() {
+            // They ask once more.
+            drop(observers);
+            files.finish()?;
+        }
         if let Some(problem) = self.trace.take().and_then(TraceWriter::finish) {
             let text = format!("The trace is incomplete: {problem}. The figures do not depend on it.");
             events(Event::Message(text.clone()));

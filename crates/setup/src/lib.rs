@@ -12,6 +12,7 @@ mod error;
 pub mod identity;
 pub mod interrupt;
 pub mod objects;
+pub mod observe;
 pub mod removal;
 pub mod s3;
 pub mod safety;
