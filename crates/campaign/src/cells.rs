@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist, Stage, Stop,
-    TargetSpec, Workload,
+    ControllerSpec, EmbeddedDisk, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist,
+    Stage, Stop, TargetSpec, Workload,
 };
 use plimsoll_model::units::{OpsRate, Size, Span};
 use xxhash_rust::xxh3::xxh3_64;
@@ -58,12 +58,16 @@ pub enum CellWork {
 pub struct FileCell {
     /// Where it is made.
     pub directory: String,
+    /// The directory is on a disk that is made for each run.
+    pub embedded: Option<Box<EmbeddedDisk>>,
     /// Of each thread's file.
     pub file_bytes: u64,
     /// Files; absent: one for each core.
     pub threads: Option<u32>,
     /// Of its third phase.
     pub iops_duration: Span,
+    /// Of all three phases, one after the other.
+    pub cycles: u32,
 }
 
 /// All cells, in the order of the file: subjects, their instances, then workloads.
@@ -125,7 +129,7 @@ fn count(file: &CampaignFile) -> (usize, usize) {
         .collect();
     let (mut cells, mut bytes) = (0usize, 0usize);
     for s in &file.subjects {
-        let own = common + text_len(&(&s.name, &s.labels, &s.before, &s.after));
+        let own = common + text_len(&(&s.name, &s.labels, &s.client, &s.before, &s.after));
         let instances = s.instances.len().max(1);
         let targets: usize = text_len(&s.target) + s.instances.iter().map(text_len).sum::<usize>();
         for (w, rest, sizes) in loads.iter().filter(|(w, ..)| is_for(w, s)) {
@@ -182,7 +186,10 @@ fn add(
                 hash: String::new(),
                 campaign: file.name.clone(),
                 seed: file.seed,
-                options: file.options.clone(),
+                options: RunOptions {
+                    client: subject.client.clone().or_else(|| file.options.client.clone()),
+                    ..file.options.clone()
+                },
             };
             cell.hash = cell.identity(subject);
             if !keys.insert(cell.key.clone()) {
@@ -229,13 +236,16 @@ fn work_of(
                 buffered: false,
                 layout: true,
                 invalidate: true,
+                embedded: None,
             },
         };
         return Ok(CellWork::Files(FileCell {
             directory: files.directory,
+            embedded: files.embedded,
             file_bytes: files.file_size.0.saturating_mul(u64::from(files.files)),
             threads: f.threads,
             iops_duration: f.iops_duration,
+            cycles: f.cycles,
         }));
     }
     let stage = stage_of(subject, load, size, depth)?;

@@ -225,7 +225,14 @@ fn check_load(w: &CampaignLoad) -> Result<(), CampaignError> {
             "Make a workload of each.",
         ));
     }
-    if w.file.is_some() {
+    if let Some(f) = w.file {
+        if f.cycles == 0 || f.cycles > MOST_REPEATS {
+            return Err(wrong(
+                place,
+                format!("file.cycles is {}", f.cycles),
+                format!("Write 1 to {MOST_REPEATS}."),
+            ));
+        }
         let plain = w.mix.is_empty() && w.sizes.is_empty() && w.concurrency.is_empty() && w.jobs.is_none();
         let plain = plain
             && w.duration.is_none()

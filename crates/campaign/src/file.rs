@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{BlockOptions, KeyDist, ObjectOptions, Pacing, RunOptions, SizeDist, TargetSpec};
+use plimsoll_model::plan::{
+    BlockOptions, ClientBounds, KeyDist, ObjectOptions, Pacing, RunOptions, SizeDist, TargetSpec,
+};
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,6 +133,9 @@ pub struct Subject {
     /// What its maker says that it does.
     #[serde(default)]
     pub promised: Promised,
+    /// What the load generator may use of its machine while it measures this one; in place of `options.client`. Needs root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientBounds>,
     /// Commands for `sh -c` before its cells: they switch it on, attach it, set its parity. They may run again after a kill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
@@ -265,6 +270,19 @@ pub struct FileOfLoad {
     /// Length of the IOPS phase. Default: 15 s.
     #[serde(default = "default_iops")]
     pub iops_duration: Span,
+    /// Write, read and IOPS so many times in succession within each run, as `plimsoll file --runs`: a fall from one to the next is then
+    /// found, and dated. Default: 1.
+    #[serde(default = "one_cycle", skip_serializing_if = "is_one")]
+    pub cycles: u32,
+}
+
+fn one_cycle() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_one(n: &u32) -> bool {
+    *n == 1
 }
 
 fn default_iops() -> Span {

@@ -7,7 +7,7 @@ use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::CampaignCell;
+use crate::cells::{CampaignCell, CellWork};
 use crate::file::{CampaignFile, Promised};
 use crate::spread;
 use crate::state::CampaignState;
@@ -70,6 +70,9 @@ pub struct CellFigure {
     /// Of a limit: seconds for which its rates were seen, where no burst above them was seen to end: they may be a longer burst's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_for_s: Option<f64>,
+    /// Of a benchmark that goes round several times in one run: op/s of each time, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<f64>,
 }
 
 impl CellRun {
@@ -153,6 +156,7 @@ fn of_best(b: &BestConcurrency, answered: bool) -> CellFigure {
         p99_ns: b.p99_ns,
         refused: 0.0,
         held_for_s: None,
+        each: Vec::new(),
     }
 }
 
@@ -192,6 +196,7 @@ fn of_line(w: &WorkloadSummary) -> CellFigure {
         p99_ns: response.and_then(|r| r.p99),
         refused: if all == 0 { 0.0 } else { (of("http_429") + of("http_503")) as f64 / all as f64 },
         held_for_s: None,
+        each: w.each_ops_per_s.iter().map(|e| e.value).collect(),
     }
 }
 
@@ -391,7 +396,7 @@ fn row(
         line: line.line.clone(),
         op: line.op.clone(),
         size_bytes: line.size_bytes,
-        promised: subject.map(|s| s.promised).unwrap_or_default(),
+        promised: subject.map(|s| promised_of(s.promised, &cell.work, &line.line)).unwrap_or_default(),
         ops_per_s,
         bytes_per_s,
         interval_of,
@@ -410,6 +415,17 @@ fn row(
         void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),
         to_go,
         instances: instances_used,
+    }
+}
+
+/// What of a promise a line is held against. The file benchmark writes and reads through the page cache, which makes other requests of its
+/// blocks: promised IOPS are those of its IOPS phase alone, and a promised payload is that of the other two.
+pub(crate) fn promised_of(all: Promised, work: &CellWork, line: &str) -> Promised {
+    let is_iops = line.split('/').next() == Some("iops");
+    match work {
+        CellWork::Files(_) if is_iops => Promised { bytes_per_s: None, ..all },
+        CellWork::Files(_) => Promised { ops_per_s: None, ..all },
+        CellWork::Stage(_) | CellWork::Controller(_) => all,
     }
 }
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::plan::EmbeddedSpec;
+use plimsoll_model::plan::{EmbeddedDisk, EmbeddedSpec};
 use plimsoll_store::{Journal, Thing};
+use rustix::process::Signal;
 use serde::Deserialize;
 
 use crate::error::SetupError;
@@ -24,16 +25,22 @@ const STOP: Duration = Duration::from_secs(5);
 pub struct ReadyLine {
     /// URL such as `http://127.0.0.1:34567`.
     pub endpoint: String,
+    /// Of the keys that the server takes.
     #[serde(default)]
     pub access_key: String,
+    /// Made for this run.
     #[serde(default)]
     pub secret_key: String,
+    /// Of a disk: where it is mounted.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
 }
 
 /// A running server; ended when dropped.
 #[derive(Debug)]
 pub struct EmbeddedServer {
     child: Child,
+    /// What it says of itself.
     pub ready: ReadyLine,
     /// Journal entry of the process.
     entry: Option<u64>,
@@ -58,21 +65,7 @@ pub fn start_s3(
     bucket: &str,
     journal: &mut Journal,
 ) -> Result<EmbeddedServer, SetupError> {
-    let (data, temporary) = match &spec.data {
-        Some(dir) => (PathBuf::from(dir), None),
-        None => {
-            let dir = temporary_dir();
-            let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
-            let run = journal.mark().to_owned();
-            trees::make(&dir, 0o700, &run).map_err(|e| {
-                SetupError::input(
-                    format!("cannot create {}: {e}", dir.display()),
-                    "Set TMPDIR to a writable directory",
-                )
-            })?;
-            (dir.join("data"), Some(Temporary { path: dir, run, entry }))
-        }
-    };
+    let (data, temporary) = data_of(spec.data.as_deref(), journal)?;
     let mut command = Command::new(exe);
     command.args(["target", "s3", "--listen", "127.0.0.1:0", "--bucket", bucket, "--data"]).arg(&data);
     if let Some(tier) = &spec.tier {
@@ -87,20 +80,68 @@ pub fn start_s3(
     if spec.no_sync {
         command.arg("--no-sync");
     }
-    start(command, temporary, Some(journal))
+    start(command, temporary, Some(journal), Signal::KILL)
+}
+
+/// Starts an embedded disk: a mounted directory, whose place is in its ready line. It takes itself down when this process is gone.
+pub fn start_disk(
+    exe: &Path,
+    disk: &EmbeddedDisk,
+    journal: &mut Journal,
+) -> Result<EmbeddedServer, SetupError> {
+    let (data, temporary) = data_of(disk.data.as_deref(), journal)?;
+    if temporary.is_some() {
+        // Before what unmounts it: things are removed the latest first.
+        journal.creating(Thing::Mount { path: data.join("mnt") })?;
+    }
+    let mut command = Command::new(exe);
+    command.args(["target", "disk", "--data"]).arg(&data).arg("--size").arg(disk.size.to_string());
+    let flags = [("--tier", &disk.tier), ("--limits", &disk.limits)];
+    for (flag, value) in flags.into_iter().filter_map(|(f, v)| Some((f, v.as_ref()?))) {
+        command.args([flag, value]);
+    }
+    if let Some(scale) = disk.scale {
+        command.arg("--scale").arg(scale.to_string());
+    }
+    if let Some(credit) = disk.credit {
+        command.arg("--credit").arg(credit.to_string());
+    }
+    if disk.cached {
+        command.arg("--cached");
+    }
+    start(command, temporary, Some(journal), Signal::TERM)
+}
+
+/// Where a server keeps its data: where it is told to, or in a directory of the run's that goes with it.
+fn data_of(given: Option<&str>, journal: &mut Journal) -> Result<(PathBuf, Option<Temporary>), SetupError> {
+    if let Some(dir) = given {
+        return Ok((PathBuf::from(dir), None));
+    }
+    let dir = temporary_dir();
+    let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
+    let run = journal.mark().to_owned();
+    trees::make(&dir, 0o700, &run).map_err(|e| {
+        SetupError::input(
+            format!("cannot create {}: {e}", dir.display()),
+            "Set TMPDIR to a writable directory",
+        )
+    })?;
+    Ok((dir.join("data"), Some(Temporary { path: dir, run, entry })))
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
 pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<EmbeddedServer, SetupError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
-    start(command, None, None)
+    start(command, None, None, Signal::KILL)
 }
 
+/// `orphaned`: what it is sent when this process is gone before it.
 fn start(
     mut command: Command,
     temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
+    orphaned: Signal,
 ) -> Result<EmbeddedServer, SetupError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
@@ -119,9 +160,8 @@ fn start(
     command.process_group(0);
     // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
     unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-                .map_err(std::io::Error::from)
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(orphaned)).map_err(std::io::Error::from)
         });
     }
     let mut child = command.spawn().map_err(|e| {
@@ -254,7 +294,7 @@ pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<
     }
     if let Some(handle) = handle {
         // An error means that it is gone.
-        let _ = rustix::process::pidfd_send_signal(handle, rustix::process::Signal::TERM);
+        let _ = rustix::process::pidfd_send_signal(handle, Signal::TERM);
     }
     let deadline = Instant::now() + STOP;
     while start_ticks(pid) == Some(started) && Instant::now() < deadline {
@@ -278,7 +318,7 @@ fn environment_of(pid: u32) -> Vec<u8> {
 fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         // An error means that it is gone.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 
@@ -321,7 +361,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
         let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
-        let server = start(script(say), None, Some(&mut journal)).unwrap();
+        let server = start(script(say), None, Some(&mut journal), Signal::KILL).unwrap();
         assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
         assert!(server.ready.access_key.starts_with("plimsoll"));
         let pid = server.child.id();
@@ -333,7 +373,7 @@ mod tests {
 
     #[test]
     fn one_that_dies_is_named() {
-        let e = start(script("exit 3"), None, None).unwrap_err().to_string();
+        let e = start(script("exit 3"), None, None, Signal::KILL).unwrap_err().to_string();
         assert!(e.contains("ended at once"), "{e}");
     }
 

@@ -47,5 +47,6 @@ mod several;
 pub mod suites;
 pub mod target;
 mod target_block;
+mod target_disk;
 pub mod target_exec;
 mod target_s3;

@@ -15,7 +15,7 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let limits = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)?
         .ok_or_else(|| Fault::input("no limits are given", "Give --tier vultr-hdd, or --limits FILE."))?;
     let name = limits.name.clone();
-    let dir = Directory::make(a.data.as_deref())?;
+    let dir = Directory::make("block", a.data.as_deref())?;
     let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
     signals::install(signals::ProcessRole::Server);
     let mut handle = start(&options).map_err(refused)?;
@@ -45,17 +45,17 @@ fn refused(e: BlockError) -> Fault {
 }
 
 /// Where disk and export lie; one that was not given is removed at the end.
-struct Directory {
-    path: PathBuf,
+pub struct Directory {
+    pub path: PathBuf,
     _temporary: Option<Temporary>,
 }
 
 impl Directory {
-    fn make(given: Option<&Path>) -> Result<Self, Fault> {
+    pub fn make(kind: &str, given: Option<&Path>) -> Result<Self, Fault> {
         if let Some(given) = given {
             return Ok(Self { path: given.to_owned(), _temporary: None });
         }
-        let made = Temporary::make("block").map_err(|e| {
+        let made = Temporary::make(kind).map_err(|e| {
             Fault::input(
                 format!("cannot create a temporary directory: {e}"),
                 "Set TMPDIR, or choose a directory with --data DIR.",

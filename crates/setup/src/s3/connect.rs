@@ -109,7 +109,7 @@ impl ReachTold {
             self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
                 keep_secret(secret);
                 let (access_key, secret_key) = (access.clone(), secret.clone());
-                ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
+                ReadyLine { endpoint: endpoint.clone(), access_key, secret_key, path: None }
             });
         let given = given.cloned();
         interrupt.unless_ended(move || access_with(&target, ready.as_ref(), given.as_ref()))
