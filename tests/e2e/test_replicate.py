@@ -194,3 +194,8 @@ def test_a_site_of_somebody_is_not_believed(plimsoll, tmp_path):
     (where / "data/result.json").write_text(json.dumps({"schema": "plimsoll.campaign/9"}))
     refused = plimsoll("replicate", where / "campaign.toml", "-o", tmp_path / "ours.toml", timeout=30)
     assert refused.code == 2, refused.err
+    # A site it is by what lies beside it: keys of ours are not lent to it unseen.
+    result = {"schema": "plimsoll.campaign/1", "name": "theirs", "question": None, "until_wide": None, "rows": [], "to_go": 0, "failed": {}}
+    (where / "data/result.json").write_text(json.dumps(result))
+    refused = plimsoll("replicate", where / "campaign.toml", "-o", tmp_path / "ours.toml", timeout=30)
+    assert refused.code == 2 and "profile 'work'" in refused.err and "192.0.2.1" in refused.err, refused.err

@@ -47,6 +47,6 @@ fn is_of(cell: &CampaignCell, summary: &RunSummary, figure: &CellFigure) -> bool
                 && depth.is_none_or(|l| l.concurrency == w.in_flight())
         }
         CellWork::Files(_) => summary.labels.get("suite").is_some_and(|s| s == "file"),
-        CellWork::Controller(_) => false,
+        CellWork::Controller(_) | CellWork::Elsewhere => false,
     }
 }

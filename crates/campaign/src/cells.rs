@@ -51,6 +51,8 @@ pub enum CellWork {
     Controller(Box<ControllerSpec>),
     /// The file benchmark.
     Files(FileCell),
+    /// Nothing that is measured here: a run that no campaign made says in its own plan what it did.
+    Elsewhere,
 }
 
 /// The file benchmark of a cell.
@@ -341,6 +343,28 @@ impl UnderWay {
 }
 
 impl CampaignCell {
+    /// Of runs that no campaign made.
+    pub(crate) fn elsewhere(
+        campaign: &str,
+        subject: &str,
+        labels: BTreeMap<String, String>,
+        workload: &str,
+    ) -> Self {
+        Self {
+            key: [subject, "", workload].join("/"),
+            subject: subject.to_owned(),
+            instance: String::new(),
+            workload: workload.to_owned(),
+            labels,
+            target: None,
+            work: CellWork::Elsewhere,
+            hash: String::new(),
+            campaign: campaign.to_owned(),
+            seed: 0,
+            options: RunOptions::default(),
+        }
+    }
+
     /// The plan of one run of it, with data of its own: no run writes what an earlier one wrote. `None` for the file benchmark, whose
     /// plan is made where its directory is, and for subjects that are not measured here. `fresh`: beside the file's seed.
     pub fn plan(&self, repeat: u32, fresh: u64) -> Option<Plan> {
@@ -359,7 +383,7 @@ impl CampaignCell {
         match &self.work {
             CellWork::Stage(stage) => plan.stages.push((**stage).clone()),
             CellWork::Controller(controller) => plan.controller = Some((**controller).clone()),
-            CellWork::Files(_) => return None,
+            CellWork::Files(_) | CellWork::Elsewhere => return None,
         }
         Some(plan)
     }
@@ -398,6 +422,7 @@ impl CampaignCell {
             CellWork::Stage(stage) => serde_json::to_string(stage),
             CellWork::Controller(c) => serde_json::to_string(c),
             CellWork::Files(f) => Ok(format!("{f:?}")),
+            CellWork::Elsewhere => Ok(String::new()),
         };
         let text = serde_json::to_string(&of).and_then(|of| Ok(of + &work?));
         format!("{:016x}", xxh3_64(text.expect("plain data is always JSON").as_bytes()))

@@ -151,7 +151,7 @@ pub struct Subject {
     pub runs: Vec<String>,
 }
 
-fn default_hook_limit() -> Span {
+pub(crate) fn default_hook_limit() -> Span {
     Span(Duration::from_secs(60))
 }
 

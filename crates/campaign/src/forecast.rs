@@ -121,6 +121,7 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
             let s = time.map_or(0.0, |t| t.0.as_secs_f64());
             Forecast { time_s: s, ..load(target, stage, s, &promised) }
         }
+        CellWork::Elsewhere => NOTHING,
         CellWork::Files(f) => {
             let total = f.threads.map(|n| f64::from(n) * f.file_bytes as f64);
             let rate = promised.bytes_per_s.map(|r| r.0).filter(|r| *r > 0.0);

@@ -18,6 +18,7 @@ mod hook;
 pub mod ledger;
 mod left_hook;
 mod lock;
+mod of_runs;
 pub mod order;
 mod place;
 mod read;
@@ -46,6 +47,7 @@ pub use file::{
 pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
+pub use of_runs::{LooseRun, of_runs};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
     ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure,

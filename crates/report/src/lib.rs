@@ -33,6 +33,7 @@ mod spectrum;
 mod support;
 pub mod table;
 mod tables;
+pub mod template;
 mod terminal;
 pub mod together;
 mod verdict;

@@ -65,7 +65,7 @@ impl Carrier {
     fn plan(&self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> Result<Plan, Fault> {
         match &cell.work {
             CellWork::Files(f) => file_plan(cell, f, under.repeat, fresh),
-            CellWork::Stage(_) | CellWork::Controller(_) => {
+            CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => {
                 cell.plan(under.repeat, fresh).ok_or_else(|| Fault::bug("a cell without a target was begun"))
             }
         }
