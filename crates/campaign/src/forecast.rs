@@ -123,15 +123,15 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
         }
         CellWork::Elsewhere => NOTHING,
         CellWork::Files(f) => {
-            let total = f.threads.map(|n| f64::from(n) * f.file_bytes as f64);
+            let rounds = f64::from(f.cycles);
+            let total = f.threads.map(|n| rounds * f64::from(n) * f.file_bytes as f64);
+            let iops_s = rounds * f.iops_duration.0.as_secs_f64();
             let rate = promised.bytes_per_s.map(|r| r.0).filter(|r| *r > 0.0);
             let moved = total.zip(rate).map_or(0.0, |(total, rate)| 2.0 * total / rate);
             Forecast {
-                time_s: f.iops_duration.0.as_secs_f64() + moved,
+                time_s: iops_s + moved,
                 bytes: total.map(|t| 2.0 * t),
-                requests: total
-                    .zip(promised.ops_per_s)
-                    .map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * f.iops_duration.0.as_secs_f64()),
+                requests: total.zip(promised.ops_per_s).map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * iops_s),
             }
         }
     }

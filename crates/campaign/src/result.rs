@@ -425,7 +425,7 @@ pub(crate) fn promised_of(all: Promised, work: &CellWork, line: &str) -> Promise
     match work {
         CellWork::Files(_) if is_iops => Promised { bytes_per_s: None, ..all },
         CellWork::Files(_) => Promised { ops_per_s: None, ..all },
-        CellWork::Stage(_) | CellWork::Controller(_) => all,
+        CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => all,
     }
 }
 

@@ -109,8 +109,7 @@ fn files_are_twice_the_memory_of_a_bounded_client() {
 
 #[test]
 fn files_on_an_embedded_disk_keep_its_word() {
-    let disk =
-        plimsoll_model::plan::EmbeddedDisk { tier: Some("azure-premium-256".into()), ..Default::default() };
+    let disk = EmbeddedDisk { tier: Some("azure-premium-256".into()), ..Default::default() };
     let o = FileBenchOptions { directory: "embedded".into(), embedded: Some(disk.clone()), ..options() };
     let on = host().on_embedded(&disk);
     assert_eq!((on.cache, on.free_bytes), (CacheMode::Dropped, Some((1 << 30) / 10 * 9)));

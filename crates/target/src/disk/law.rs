@@ -63,18 +63,22 @@ impl DiskLaw {
             }
             Some(credit) => {
                 credit.earn(now_ns);
-                let is_fast = credit.left_ns > 0.0;
-                let (mut due_ns, mut cost_ns) = (now_ns, 0.0_f64);
+                let fast_ns = |l: &DiskLimit, n: u64| {
+                    n as f64 / l.spec.burst_per_s.unwrap_or(l.spec.rate_per_s).0 as f64 * S
+                };
+                let mine = self.limits.iter().filter_map(|l| Some(fast_ns(l, l.tokens(direction, bytes)?)));
+                let cost_ns = mine.fold(0.0, f64::max);
+                // What has just come in is no credit for an op that costs more: a disk that ran out stays slow while it is used.
+                let is_fast = credit.left_ns >= cost_ns;
+                credit.left_ns = (credit.left_ns - cost_ns).max(0.0);
+                let mut due_ns = now_ns;
                 for l in &mut self.limits {
                     let Some(n) = l.tokens(direction, bytes) else { continue };
-                    let slow = n as f64 / l.spec.rate_per_s.0 as f64 * S;
-                    let fast = l.spec.burst_per_s.map_or(slow, |b| n as f64 / b.0 as f64 * S);
-                    cost_ns = cost_ns.max(fast);
-                    l.busy_until_ns = l.busy_until_ns.max(now_ns) + if is_fast { fast } else { slow } as u64;
+                    let slow_ns = n as f64 / l.spec.rate_per_s.0 as f64 * S;
+                    let takes_ns = if is_fast { fast_ns(l, n) } else { slow_ns };
+                    l.busy_until_ns = l.busy_until_ns.max(now_ns) + takes_ns as u64;
                     due_ns = due_ns.max(l.busy_until_ns);
                 }
-                // Nobody is in debt: a disk that is idle after its last is not slow for longer than it was promised.
-                credit.left_ns = (credit.left_ns - cost_ns).max(0.0);
                 due_ns
             }
         }

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const BLKRASET: libc::c_ulong = 0x1262;
+/// Sectors that are read ahead of a stream: as much as the disk takes in one request, so that a stream is bound by its bytes.
+const READ_AHEAD: libc::c_ulong = 2048;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Others may take the free number first.
@@ -65,6 +68,8 @@ pub(super) fn attach(file: &File, is_direct: bool) -> io::Result<LoopDevice> {
         config.info.flags = LO_FLAGS_AUTOCLEAR | if is_direct { LO_FLAGS_DIRECT_IO } else { 0 };
         // SAFETY: the kernel reads one such structure, which lives until the call returns.
         if unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &config) } == 0 {
+            // SAFETY: this request takes a number. Without it, streams are read in smaller requests.
+            let _ = unsafe { libc::ioctl(device.as_raw_fd(), BLKRASET as _, READ_AHEAD) };
             return Ok(LoopDevice { path, _open: device });
         }
         last = io::Error::last_os_error();

@@ -74,7 +74,7 @@ pub enum DiskError {
 }
 
 /// A disk that is mounted; it is taken down when this is dropped.
-pub struct DiskHandle {
+pub struct MountedDisk {
     queue: Arc<DiskQueue>,
     mounted: PathBuf,
     raw: PathBuf,
@@ -83,13 +83,13 @@ pub struct DiskHandle {
     _dir: DataDir,
 }
 
-impl std::fmt::Debug for DiskHandle {
+impl std::fmt::Debug for MountedDisk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DiskHandle").field("mounted", &self.mounted).finish_non_exhaustive()
+        f.debug_struct("MountedDisk").field("mounted", &self.mounted).finish_non_exhaustive()
     }
 }
 
-impl DiskHandle {
+impl MountedDisk {
     /// The directory to measure.
     pub fn path(&self) -> &Path {
         &self.mounted
@@ -121,7 +121,7 @@ impl DiskHandle {
     }
 }
 
-impl Drop for DiskHandle {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         // What is still to be written out is not held back: nobody measures it.
         self.queue.open_wide();
@@ -133,7 +133,7 @@ impl Drop for DiskHandle {
 }
 
 /// Makes the disk and mounts it.
-pub fn start(o: &DiskOptions) -> Result<DiskHandle, DiskError> {
+pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
     check(o)?;
     let dir = DataDir::claim(&o.data, DATA_FORMAT)?;
     let (raw, front, mounted) = (o.data.join("disk.raw"), o.data.join("front"), o.data.join("mnt"));
@@ -154,7 +154,7 @@ pub fn start(o: &DiskOptions) -> Result<DiskHandle, DiskError> {
     let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
     mount(&device.path, &mounted, "ext4", flags, None)
         .map_err(|e| step(&format!("{} cannot be mounted", device.path.display()), e.into()))?;
-    Ok(DiskHandle { queue, mounted, raw, device: device.path.clone(), _dir: dir })
+    Ok(MountedDisk { queue, mounted, raw, device: device.path.clone(), _dir: dir })
 }
 
 fn check(o: &DiskOptions) -> Result<(), DiskError> {
