@@ -49,6 +49,8 @@ packages_for_tests() {
   apt_for nginx nginx-light
   [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || PACKAGES+=(libnginx-mod-http-lua)
   apt_for haproxy haproxy
+  has prometheus-node-exporter || NEW_EXPORTER=yes
+  apt_for prometheus-node-exporter prometheus-node-exporter
   has nats-server || NEW_BROKER=yes
   apt_for nats-server nats-server
   has sshd || NEW_SSHD=yes
@@ -89,7 +91,7 @@ apt_install() {
 no_open_services() {
   local service
   [ -d /run/systemd/system ] || return 0
-  for service in ${NEW_BROKER:+nats-server} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge}; do
+  for service in ${NEW_BROKER:+nats-server} ${NEW_EXPORTER:+prometheus-node-exporter} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge}; do
     as_root systemctl disable --now "$service" >&2 || say "$service runs as a service; nothing here needs that"
   done
 }

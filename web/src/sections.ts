@@ -375,7 +375,7 @@ export function runSections(run: Run): Section[] {
     lines(run),
     { id: "agents", title: "Agents", inputs: [s.agents, s.findings, s.answered, run.block], says: () => ofAgents(run), body: () => tables([agentTable(run)]) },
     { id: "cost", title: "Cost", inputs: [s.cost, run.plan], says: () => ofCost(run), body: () => costBody(run) },
-    { id: "resources", title: "Client", inputs: [run.resources, a.checks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
+    { id: "resources", title: run.resources.some((r) => r.role === "server") ? "Client and servers" : "Client", inputs: [run.resources, a.checks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
     provenance(run),
   ];
 }

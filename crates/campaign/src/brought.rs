@@ -4,7 +4,7 @@
 use plimsoll_model::RunSummary;
 
 use crate::cells::{CampaignCell, CellWork};
-use crate::result::{CellFigure, CellRun};
+use crate::figures::{CellFigure, CellRun};
 
 /// For each of the subject's cells (indices into `cells`) the runs that are of it; and the runs that are of none.
 pub fn merged(

@@ -7,12 +7,12 @@ use std::time::Duration;
 use plimsoll_model::units::Span;
 
 use crate::cells::{CampaignCell, OWN_LABELS};
+use crate::figures::CellRun;
 use crate::file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CellOrder, Promised, Repeats, Subject, default_hook_limit,
 };
 use crate::ledger::CampaignDir;
 use crate::read::Campaigned;
-use crate::result::CellRun;
 use crate::state::CampaignState;
 
 /// One run, as far as a table of several needs it.
@@ -84,6 +84,8 @@ fn brought(name: &str, r: &LooseRun) -> Subject {
         after: Vec::new(),
         hook_limit: default_hook_limit(),
         runs: vec![r.run.run.clone()],
+        axes: Vec::new(),
+        values: Vec::new(),
     }
 }
 
@@ -139,7 +141,7 @@ fn workloads(runs: &[LooseRun]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::CellFigure;
+    use crate::figures::CellFigure;
     use plimsoll_model::Estimate;
 
     fn run(id: &str, storage: &str, labels: &[(&str, &str)], did: &str, rate: f64) -> LooseRun {

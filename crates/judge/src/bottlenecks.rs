@@ -46,6 +46,7 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         }
     }
     let mut observed = worst_of_each(observed);
+    observed.extend(super::servers::candidates(data, totals));
     // A disk refuses nothing: of its limiter this says nothing. What a probe proved is not put to a vote of its stages.
     let refuses = data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_) | TargetSpec::Sim(_)));
     let proved = proved(summary);

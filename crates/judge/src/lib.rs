@@ -33,6 +33,7 @@ mod resources;
 mod roll;
 mod search;
 mod seen;
+mod servers;
 mod unchecked;
 
 use line::Line;
@@ -137,6 +138,10 @@ pub fn judge(
     let whole = run_facts(data, altered);
     findings.extend(run_findings(data, totals, &whole));
     findings.extend(closed::finding(&data.plan, totals));
+    let observed = servers::of_run(data, totals);
+    if let Some((_, of_servers)) = &observed {
+        findings.extend(of_servers.iter().cloned());
+    }
     facts.push(whole);
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
@@ -182,6 +187,7 @@ pub fn judge(
         workloads,
         agents: roll::summaries(data, totals),
         limits: concluded.limits.into_iter().chain(held.iter().filter_map(|h| h.limit.clone())).collect(),
+        servers: observed.map(|(servers, _)| servers),
         labels: data.plan.labels.clone(),
         rerun: data.rerun.clone(),
         environment: Environment { findings: Vec::new(), ..data.environment.clone() },

@@ -16,6 +16,7 @@ mod client;
 mod each;
 mod existing;
 mod mark_at;
+mod observe;
 mod secrets;
 pub mod suite;
 mod target;
@@ -23,10 +24,11 @@ pub use check::PlanError;
 pub use client::ClientBounds;
 pub use existing::ExistingObjects;
 pub use mark_at::planned_mark;
+pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
-    Addressing, BlockTarget, Checksum, EmbeddedDisk, EmbeddedSpec, FilesTarget, OnThrottle, PayloadSigning,
-    S3Target, SimBucket, SimTarget, TargetSpec, TlsSpec,
+    Addressing, BlockTarget, Checksum, EMBEDDED_VOLUME, EmbeddedDisk, EmbeddedSpec, EmbeddedVolume,
+    FilesTarget, OnThrottle, PayloadSigning, S3Target, SimBucket, SimTarget, TargetSpec, TlsSpec,
 };
 
 /// The version of the plan format that this program writes; it reads this and older ones.
@@ -104,6 +106,12 @@ pub struct RunOptions {
     /// What the load generator may use of its machine, in a control group of its own (needs root). Absent: all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientBounds>,
+    /// Who is asked what the servers do meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub observe: Vec<ObserveSpec>,
+    /// How often, 1 s to 10 min. Default: 5 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe_every: Option<Span>,
 }
 
 impl Default for RunOptions {
@@ -123,6 +131,8 @@ impl Default for RunOptions {
             on_agent_loss: AgentLoss::default(),
             cost: None,
             client: None,
+            observe: Vec::new(),
+            observe_every: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Claim, Environment, Estimate, Finding, Histogram, RunStatus};
 
+pub mod servers;
 mod validity;
 
 /// Of `summary.json`; within it names are added, none changes.
@@ -52,6 +53,9 @@ pub struct RunSummary {
     /// What it costs, where the run was given prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<crate::cost::CostSummary>,
+    /// What the servers did meanwhile, where they were observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<servers::ServersSummary>,
     /// Free marks of the plan, such as `tier = "standard"`.
     pub labels: BTreeMap<String, String>,
     /// The command that repeats this run.

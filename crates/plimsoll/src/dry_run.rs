@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::plan::{ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
+use plimsoll_model::plan::{BlockTarget, ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
 
 /// TOML of the plan, headed by comment lines that say what running it would do.
 pub fn text(plan: &Plan) -> String {
@@ -28,12 +28,21 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     }
     lines.extend(plan.each_in_words());
     lines.extend(cost_lines(plan));
+    lines.extend(observe_line(plan));
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {
         lines.push("at the end, what the run created is removed".into());
     }
     lines
+}
+
+/// Who is asked meanwhile, and how often.
+fn observe_line(plan: &Plan) -> Option<String> {
+    let places = plimsoll_setup::observe::places(plan).ok().filter(|p| !p.is_empty())?;
+    let names: Vec<String> = places.iter().map(|p| p.name()).collect();
+    let every = plan.observe_every().as_secs_f64();
+    Some(format!("each {every} s it is asked what the servers do: {}", names.join(", ")))
 }
 
 /// What the run costs, by the prices that it was given: with its arithmetic, and what has no bound.
@@ -71,6 +80,16 @@ fn target_line(name: &str, target: &TargetSpec, only_reads: bool) -> String {
             let prefix = s.prefix.as_deref().unwrap_or("plimsoll/RUN-ID/");
             let made = if s.create_bucket { " (created if it does not exist)" } else { "" };
             format!("{name}: bucket {}{made} at {}, under {prefix} only", s.bucket, s.endpoints.join(", "))
+        }
+        TargetSpec::Block(BlockTarget { embedded: Some(volume), size, .. }) => {
+            let limits = volume.tier.as_ref().or(volume.limits.as_ref()).cloned().unwrap_or_default();
+            let factor = |what, f: Option<f64>| f.map_or_else(String::new, |f| format!(", {what} times {f}"));
+            format!(
+                "{name}: plimsoll's own volume of {}, limited as {limits}{}{}, gone with the run",
+                size.unwrap_or(BlockTarget::EMBEDDED_SIZE),
+                factor("rates", volume.scale),
+                factor("length of bursts", volume.burst_scale)
+            )
         }
         TargetSpec::Block(b) => match &b.destroy_data {
             Some(d) => format!("{name}: {}; ALL DATA ON {d} MAY BE DESTROYED", b.path),

@@ -149,7 +149,7 @@ fn read(path: &Path, name: &str, redactor: &mut Redactor, shown: &mut usize) -> 
 }
 
 impl PublishedRun {
-    fn unread(name: &str) -> Self {
+    pub(crate) fn unread(name: &str) -> Self {
         Self {
             run: name.to_owned(),
             dir: None,

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod axis_tables;
 mod chart;
 mod gather;
 mod loose;

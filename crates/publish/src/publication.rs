@@ -190,6 +190,11 @@ fn redact_result(result: &mut CampaignResult, r: &mut Redactor) {
         }
         let labels = std::mem::take(&mut row.labels);
         row.labels = labels.into_iter().map(|(k, v)| (r.text(&k), r.text(&v))).collect();
+        row.axes.iter_mut().for_each(|(_, value)| r.apply(value));
+        for (run, fall) in &mut row.falls {
+            r.apply(run);
+            r.apply(&mut fall.line);
+        }
         row.tools.iter_mut().for_each(|t| r.apply(t));
         row.runs.iter_mut().for_each(|t| r.apply(t));
         row.void.iter_mut().for_each(|v| r.apply(&mut v.run));

@@ -26,6 +26,7 @@ pub mod page;
 mod pivot;
 mod resources;
 mod run;
+mod servers;
 mod several;
 mod spectrum;
 #[cfg(test)]

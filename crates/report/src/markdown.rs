@@ -69,6 +69,7 @@ fn run(out: &mut String, r: &RunReport) {
     if !agents.rows.is_empty() {
         more.push(agents);
     }
+    more.extend(crate::servers::tables(s));
     for t in more {
         let _ = writeln!(out, "### {}\n\n{}", escape_markdown(&t.title), t.markdown());
     }

@@ -1,8 +1,11 @@
 //! Resources over time, from cumulative counters to shares and rates.
 
+use std::collections::BTreeMap;
+
 use plimsoll_model::Sample;
+use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::sample::Role;
-use plimsoll_store::RunData;
+use plimsoll_store::{RunData, ServerStep, server_steps};
 use serde::{Deserialize, Serialize};
 
 use crate::number::round4;
@@ -31,6 +34,7 @@ pub fn of(data: &RunData) -> Vec<HostResource> {
     for h in &data.hosts {
         out.extend(host(&h.samples));
     }
+    out.extend(observed(data));
     // A strip of nothing but zeros tells nobody anything.
     out.retain(|r| r.v.iter().flatten().any(|v| *v > 0.0));
     out
@@ -74,6 +78,72 @@ fn tool(data: &RunData) -> Vec<HostResource> {
         }
     }
     vec![busy, flight]
+}
+
+/// What sources said of servers and their daemons, between each two readings.
+fn observed(data: &RunData) -> Vec<HostResource> {
+    let mut all: BTreeMap<(String, &str, String, &str, u64), HostResource> = BTreeMap::new();
+    let subjects = server_steps(&data.observed, 0, u64::MAX);
+    for s in subjects.iter().filter(|s| !s.host.is_empty()) {
+        for step in s.steps.iter().filter(|x| x.seconds() > 0.0) {
+            let t = round4(step.to_ns as f64 / 1e9);
+            for (group, name, unit, threshold, value) in of_step(s.daemon, step) {
+                let key = (s.host.to_owned(), group, name.clone(), unit, threshold.unwrap_or(0.0) as u64);
+                let r = all.entry(key).or_insert_with(|| HostResource {
+                    host: s.host.to_owned(),
+                    role: Role::Server,
+                    group: group.into(),
+                    name,
+                    unit: unit.into(),
+                    threshold,
+                    t: Vec::new(),
+                    v: Vec::new(),
+                });
+                r.t.push(t);
+                r.v.push(Some(round4(value)).filter(|v| v.is_finite()));
+            }
+        }
+    }
+    all.into_values().take(MOST_OBSERVED).collect()
+}
+
+/// Strips of servers on a page: more make it heavy, and nobody reads them. The summary has the figures of all.
+const MOST_OBSERVED: usize = 400;
+
+/// Group, name, unit, threshold and value.
+type ServerPoint = (&'static str, String, &'static str, Option<f64>, f64);
+
+fn of_step(daemon: &str, step: &ServerStep<'_>) -> Vec<ServerPoint> {
+    let per_s = |v: f64| v / step.seconds();
+    let mut out: Vec<ServerPoint> = Vec::new();
+    if !daemon.is_empty() {
+        let cores = step.delta(Q::ProcessCpuS, "").map(per_s);
+        out.extend(cores.map(|v| ("cpu", format!("{daemon} CPU"), "cores", None, v)));
+        let rss = step.gauge(Q::ProcessRssBytes, "");
+        out.extend(rss.map(|v| ("memory", format!("{daemon} memory"), "B", None, v)));
+        let requests = step.total(Q::Requests).map(per_s);
+        out.extend(requests.map(|v| ("network", format!("{daemon} requests"), "ops/s", None, v)));
+        return out;
+    }
+    let sum = |of: &[Q]| of.iter().filter_map(|q| step.total(*q)).sum::<f64>();
+    let used = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
+    let all = used + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
+    if all > 0.0 {
+        out.push(("cpu", "CPU".into(), "%", Some(85.0), 100.0 * used / all));
+    }
+    for (quantity, what) in [(Q::NicRxBytes, "received"), (Q::NicTxBytes, "sent")] {
+        let nics = step.deltas(quantity);
+        out.extend(nics.map(|(nic, v)| ("network", format!("{nic} {what}"), "B/s", None, per_s(v))));
+    }
+    let busy = step.deltas(Q::DiskBusyS);
+    out.extend(
+        busy.map(|(d, v)| ("disk", format!("{d} busy"), "%", Some(95.0), (100.0 * per_s(v)).min(100.0))),
+    );
+    for (quantity, what) in [(Q::DiskReadBytes, "read"), (Q::DiskWriteBytes, "written")] {
+        let disks = step.deltas(quantity);
+        out.extend(disks.map(|(d, v)| ("disk", format!("{d} {what}"), "B/s", None, per_s(v))));
+    }
+    out
 }
 
 type Pick = Box<dyn Fn(&Sample, &Sample, f64) -> Option<f64>>;

@@ -112,6 +112,7 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
         analysis(out, s, &r.analysis, style);
     }
     agents(out, s, style);
+    servers(out, s, style);
     if let Some(c) = &s.cost {
         out.push_str(&(crate::cost::cost_terminal(c, false, style) + "\n"));
     }
@@ -130,6 +131,12 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
 fn agents(out: &mut String, s: &RunSummary, style: Style) {
     let t = crate::agents::table(s);
     if !t.rows.is_empty() {
+        let _ = writeln!(out, "{}\n{}", style.bold(&t.title), t.plain(style.width));
+    }
+}
+
+fn servers(out: &mut String, s: &RunSummary, style: Style) {
+    for t in crate::servers::tables(s) {
         let _ = writeln!(out, "{}\n{}", style.bold(&t.title), t.plain(style.width));
     }
 }

@@ -135,6 +135,11 @@ pub fn check(plan: &Plan) -> Result<(), RunError> {
         can_be_met(plan, &expect)?;
     }
     crate::money::affordable(plan)?;
+    let observed = plimsoll_setup::observe::places(plan)?;
+    if !observed.is_empty() && crate::virtual_time::lives_by(plan) {
+        let problem = "--observe has no meaning with a simulated target: there are no servers";
+        return Err(RunError::input(problem, "Leave it out"));
+    }
     for stage in &plan.stages {
         crate::virtual_time::lives_by_stage(plan, stage)?;
     }

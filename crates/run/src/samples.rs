@@ -1,13 +1,43 @@
-//! Where samples go: a file for each host of the run, however many agents are on it.
+//! Where samples go: a file for each host of the run, however many agents are on it; and one for each source of servers' metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use plimsoll_lower::Agent;
-use plimsoll_model::Sample;
+use plimsoll_model::{Sample, Scrape};
 use plimsoll_store::{RunDir, StoreError, StreamWriter};
 
 use crate::error::RunError;
+
+/// One writer for each source of servers' metrics; clones are the same ones.
+#[derive(Debug, Clone, Default)]
+pub struct ObservedFiles {
+    by_number: Arc<Mutex<Vec<StreamWriter>>>,
+}
+
+impl ObservedFiles {
+    /// `observes`: make and address of each, in order of their numbers. A resumed run goes on with its files.
+    pub fn open(run: &RunDir, observes: &[String]) -> Result<Self, StoreError> {
+        let open = |(number, observes): (usize, &String)| run.open_observed(number, observes);
+        let writers = observes.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { by_number: Arc::new(Mutex::new(writers)) })
+    }
+
+    /// A help, not the measurement: a full disk is told by the intervals.
+    pub fn take(&self, number: usize, scrape: &Scrape) {
+        if let Ok(mut writers) = self.by_number.lock()
+            && let Some(writer) = writers.get_mut(number)
+        {
+            let _ = writer.scrape(scrape);
+        }
+    }
+
+    /// What comes later is left out.
+    pub fn finish(&self) -> Result<(), RunError> {
+        let mut writers = self.by_number.lock().map_err(|_| RunError::Bug("an observer died".into()))?;
+        Ok(std::mem::take(&mut *writers).into_iter().try_for_each(StreamWriter::finish)?)
+    }
+}
 
 /// One writer per host; clones are the same ones.
 #[derive(Debug, Clone)]

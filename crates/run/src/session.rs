@@ -17,6 +17,7 @@ use plimsoll_model::plan::{ControllerSpec, FilesTarget, Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
+use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places};
 use plimsoll_setup::removal::{self, How};
 use plimsoll_setup::s3::{BucketClaim, ForRun, claim};
 use plimsoll_store::{Journal, Mark, RunDir};
@@ -27,11 +28,12 @@ use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
 use crate::peak::Crowd;
-use crate::samples::Samples;
+use crate::samples::{ObservedFiles, Samples};
 use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
 use crate::trace::{self, Names, StageNames, TraceWriter};
 use crate::virtual_time;
+use crate::volumes::Volumes;
 
 /// A shorter rest is over before it is read of. (A choice: it would be told as 0 s.)
 const TOLD_IDLE: Duration = Duration::from_secs(1);
@@ -42,12 +44,16 @@ pub struct Session {
     plan: Plan,
     /// Of what is made in buckets; a local crew has it, too, for what it makes.
     journal: Arc<Mutex<Journal>>,
+    /// Those that are the run's own.
+    volumes: Volumes,
     environment: Environment,
     crew: Box<dyn Crew>,
     /// Places in buckets that are the run's, by target.
     claims: BTreeMap<String, BucketClaim>,
     streams: Streams,
     samples: Option<Samples>,
+    /// Who asks what the servers do, and where that goes.
+    observers: Option<(Observers, ObservedFiles)>,
     trace: Option<TraceWriter>,
     interrupt: Interrupt,
     /// CLOCK_MONOTONIC at the run's start; 0 on the simulated clock.
@@ -76,6 +82,7 @@ pub struct Session {
 /// What a session begins with: of a new run, or of one that goes on.
 struct Beginning {
     journal: Arc<Mutex<Journal>>,
+    volumes: Volumes,
     environment: Environment,
     crew: Box<dyn Crew>,
     streams: Streams,
@@ -102,10 +109,13 @@ impl Session {
     ) -> Result<Self, RunError> {
         let grid_ns = plan.options.grid.as_ns();
         let journal = Arc::new(Mutex::new(run.journal()?));
+        let mut env = run.env()?;
+        let (volumes, plan) = Volumes::start(plan, options, &journal, &mut env.environment)?;
+        let plan = &plan;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
         are_so_many(plan, crew.roll().len())?;
         // Before their records: whoever reads them asks here whose they are.
-        let (mut env, hosts) = (run.env()?, crew.hosts());
+        let hosts = crew.hosts();
         if !hosts.is_empty() {
             env.environment.agents = hosts;
             run.write_env(&env)?;
@@ -115,8 +125,16 @@ impl Session {
         // Where it cannot be marked (a file system without second names or times), a later cleanup asks for the endpoint.
         let _ = plimsoll_setup::safety::trees::mark_made(run.path(), Journal::locked(&journal).mark());
         let epoch_ns = environment.started_monotonic_ns;
-        let begins =
-            Beginning { journal, environment, crew, streams, epoch_ns, virtual_ns: 0, next_stage: 0 };
+        let begins = Beginning {
+            journal,
+            volumes,
+            environment,
+            crew,
+            streams,
+            epoch_ns,
+            virtual_ns: 0,
+            next_stage: 0,
+        };
         let mut session = Self::new(run, plan, options, begins);
         if let Some(each) = plan.each_in_words() {
             events(Event::Message(each.clone()));
@@ -137,7 +155,9 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, RunError> {
         let journal = Arc::new(Mutex::new(run.journal()?));
-        let environment = run.env()?.environment;
+        let mut environment = run.env()?.environment;
+        let (volumes, plan) = Volumes::start(plan, options, &journal, &mut environment)?;
+        let plan = &plan;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
         same_roll(&environment, crew.as_ref())?;
         are_so_many(plan, crew.roll().len())?;
@@ -158,8 +178,16 @@ impl Session {
             streams.mark(&Mark::StageVoid { stage: *stage, at_ns: last_ns, reason })?;
         }
         streams.mark(&Mark::Resumed { at_ns: now_ns })?;
-        let begins =
-            Beginning { journal, environment, crew, streams, epoch_ns, virtual_ns: now_ns, next_stage };
+        let begins = Beginning {
+            journal,
+            volumes,
+            environment,
+            crew,
+            streams,
+            epoch_ns,
+            virtual_ns: now_ns,
+            next_stage,
+        };
         let mut session = Self::new(run, plan, options, begins);
         session.again = cut.len() as u32;
         session.planned = planned;
@@ -172,11 +200,13 @@ impl Session {
             run: run.clone(),
             plan: plan.clone(),
             journal: begins.journal,
+            volumes: begins.volumes,
             environment: begins.environment,
             crew: begins.crew,
             claims: BTreeMap::new(),
             streams: begins.streams,
             samples: None,
+            observers: None,
             trace: None,
             interrupt: options.interrupt.clone(),
             epoch_ns: begins.epoch_ns,
@@ -240,6 +270,7 @@ impl Session {
             self.epoch_ns = 0;
         } else {
             self.watch(resumed.is_some())?;
+            self.observe(events)?;
         }
         if let Some(file) = &self.plan.options.trace {
             let start = self.environment.started_at.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
@@ -330,6 +361,32 @@ impl Session {
         let since_ns = monotonic_ns().saturating_sub(self.epoch_ns);
         let sink = move |sample| samples.take(&sample);
         Ok(self.crew.watch(since_ns, Box::new(sink))?)
+    }
+
+    /// Asks what the servers do, from here on. What is wrong with a source is told now, and is no reason to stop.
+    fn observe(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+        let places = places(&self.plan)?;
+        if places.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = places.iter().map(ObservedPlace::name).collect();
+        let files = ObservedFiles::open(&self.run, &names)?;
+        let sink = files.clone();
+        let setting = ObserveSetting {
+            every: self.plan.observe_every(),
+            keys: self.claims.values().next().map(|c| c.access().keys.clone()),
+            epoch_ns: self.epoch_ns,
+        };
+        let take: ScrapeSink = Arc::new(move |number, scrape| sink.take(number, &scrape));
+        let observers = Observers::start(places, &setting, &take).map_err(|e| {
+            RunError::input(format!("cannot start a thread for --observe: {e}"), "Observe fewer")
+        })?;
+        for (number, why) in observers.first_troubles() {
+            let text = format!("--observe {}: {why}; the run goes on without it", names[number]);
+            events(Event::Message(text));
+        }
+        self.observers = Some((observers, files));
+        Ok(())
     }
 
     /// Nanoseconds since the run's start.
@@ -475,6 +532,11 @@ impl Session {
     /// Cleans up, closes the files and seals the run. Gives what could not be removed.
     pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         self.crew.rest();
+        if let Some((observers, files)) = self.observers.take() {
+            // They ask once more.
+            drop(observers);
+            files.finish()?;
+        }
         if let Some(problem) = self.trace.take().and_then(TraceWriter::finish) {
             let text = format!("The trace is incomplete: {problem}. The figures do not depend on it.");
             events(Event::Message(text.clone()));
@@ -557,6 +619,7 @@ impl Session {
         }
         self.claims.clear();
         left.extend(self.crew.disband(keep)?);
+        self.volumes.stop(&self.journal)?;
         Ok(left)
     }
 }

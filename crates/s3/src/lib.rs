@@ -9,6 +9,7 @@ pub mod credentials;
 pub mod date;
 pub mod endpoint;
 pub mod head;
+pub mod metrics_token;
 pub mod response;
 pub mod sign;
 pub mod uri;

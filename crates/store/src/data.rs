@@ -2,6 +2,7 @@
 
 mod agents;
 mod load;
+mod observed;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ use plimsoll_model::plan::Stage;
 use plimsoll_model::{Environment, Plan, Series, SeriesCounts, SeriesId};
 
 pub use agents::{AgentSeries, AgentTotals, RunAgent, StageAgent, StageCut};
-pub use samples::HostSamples;
+pub use observed::{ServerStep, SubjectSteps, server_steps};
+pub use samples::{HostSamples, ObservedSource};
 
 use crate::codec::SparseSeries;
 use crate::frame::Damage;
@@ -70,6 +72,8 @@ pub struct RunData {
     pub agents: Vec<RunAgent>,
     /// Resources, each host's by themselves.
     pub hosts: Vec<HostSamples>,
+    /// What sources said of servers meanwhile.
+    pub observed: Vec<ObservedSource>,
     /// Files that could not be read to their end.
     pub damage: Vec<Damage>,
     /// Records of whole frames that this version cannot read.

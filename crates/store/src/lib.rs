@@ -27,8 +27,8 @@ pub mod varint;
 
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{
-    AgentSeries, AgentTotals, HostSamples, LoadOptions, Point, Quantiles, RunAgent, RunData, StageAgent,
-    StageCut, StageData, Totals, Window,
+    AgentSeries, AgentTotals, HostSamples, LoadOptions, ObservedSource, Point, Quantiles, RunAgent, RunData,
+    ServerStep, StageAgent, StageCut, StageData, SubjectSteps, Totals, Window, server_steps,
 };
 pub use error::StoreError;
 pub use frame::Damage;

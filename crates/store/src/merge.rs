@@ -59,7 +59,7 @@ impl MergedReader {
         if let Some(record) = &self.heads[file] {
             let slice = match record {
                 Record::Interval { stage, interval } => Some((interval.index, *stage)),
-                Record::Mark(_) | Record::Sample(_) | Record::Unknown(_) => None,
+                Record::Mark(_) | Record::Sample(_) | Record::Scrape(_) | Record::Unknown(_) => None,
             };
             self.turns.push(Reverse(Turn { slice, file }));
         }

@@ -99,6 +99,9 @@ pub fn descriptors_for(wanted: u64) -> u64 {
     if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() { most } else { soft }
 }
 
+/// Begins the names of files of scrapes.
+const OBSERVED: &str = "observed-";
+
 impl RunDir {
     /// Makes a new run directory under `root`. The id is the local wall clock and a random part.
     pub fn create(root: &Path) -> Result<Self, StoreError> {
@@ -314,7 +317,12 @@ impl RunDir {
     /// Starts `intervals/AGENT.zst`. Where the environment has a table of agents, it has this one.
     pub fn create_intervals(&self, agent: &str, grid_ns: u64) -> Result<StreamWriter, StoreError> {
         self.assert_known(agent);
-        let header = Header { format: INTERVALS_FORMAT.into(), source: agent.into(), grid_ns };
+        let header = Header {
+            format: INTERVALS_FORMAT.into(),
+            source: agent.into(),
+            grid_ns,
+            observes: String::new(),
+        };
         StreamWriter::create(&self.stream_path("intervals", agent), &header)
     }
 
@@ -357,8 +365,20 @@ impl RunDir {
 
     /// Starts `samples/HOST.zst`.
     pub fn create_samples(&self, host: &str) -> Result<StreamWriter, StoreError> {
-        let header = Header { format: SAMPLES_FORMAT.into(), source: host.into(), grid_ns: 0 };
+        let (format, source) = (SAMPLES_FORMAT.into(), host.into());
+        let header = Header { format, source, grid_ns: 0, observes: String::new() };
         StreamWriter::create(&self.stream_path("samples", host), &header)
+    }
+
+    /// Starts the file of a source of servers' metrics, or goes on with it. `observes`: make and address.
+    pub fn open_observed(&self, number: usize, observes: &str) -> Result<StreamWriter, StoreError> {
+        let source = format!("{OBSERVED}{number}");
+        let path = self.stream_path("samples", &source);
+        if path.exists() {
+            return StreamWriter::resume(&path);
+        }
+        let (format, observes) = (SAMPLES_FORMAT.into(), observes.to_owned());
+        StreamWriter::create(&path, &Header { format, source, grid_ns: 0, observes })
     }
 
     /// Goes on after the last good frame: what follows that is cut off.

@@ -1,11 +1,12 @@
-//! Streams of records in frames: `intervals/AGENT.zst` (intervals and marks) and `samples/HOST.zst`.
+//! Streams of records in frames: `intervals/AGENT.zst` (intervals and marks), `samples/HOST.zst`, and `samples/observed-N.zst` of one
+//! source of servers' metrics each, whose records name host and daemon.
 //!
 //! A record is a tag byte, a LEB128 length and that many bytes. What a reader does not know (a tag, a mark, a field's
 //! value) is skipped and told as [`Record::Unknown`], so that a newer program may add within a format version.
 
 use std::path::Path;
 
-use plimsoll_model::{Interval, Sample};
+use plimsoll_model::{Interval, Sample, Scrape};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
@@ -24,6 +25,7 @@ const TAG_HEADER: u8 = 0;
 const TAG_INTERVAL: u8 = 1;
 const TAG_MARK: u8 = 2;
 const TAG_SAMPLE: u8 = 3;
+const TAG_SCRAPE: u8 = 4;
 
 /// A frame spans about this much of the run, and one slice where that is longer: what a kill can cost.
 pub const FRAME_SPAN_NS: u64 = 1_000_000_000;
@@ -44,6 +46,9 @@ pub struct Header {
     pub source: String,
     /// Length of a slice; 0 in a samples file.
     pub grid_ns: u64,
+    /// Of a file of scrapes: make and address of the source, `node http://s1:9100/metrics`. Empty: of no other file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub observes: String,
 }
 
 /// One record, as read.
@@ -60,6 +65,8 @@ pub enum Record {
     Mark(Mark),
     /// Of a host, at a time.
     Sample(Box<Sample>),
+    /// Of a source, at a time.
+    Scrape(Box<Scrape>),
     /// A record that this version cannot read.
     Unknown(Unknown),
 }
@@ -120,6 +127,12 @@ impl StreamWriter {
         );
         self.record(TAG_SAMPLE, &json(sample));
         self.flush_if_due(sample.at_ns, 0)
+    }
+
+    /// Appends what the source said that the file is of.
+    pub fn scrape(&mut self, scrape: &Scrape) -> Result<(), StoreError> {
+        self.record(TAG_SCRAPE, &json(scrape));
+        self.flush()
     }
 
     /// Appends a mark and flushes: marks are few, and a kill after one must not lose it.
@@ -299,6 +312,10 @@ fn decode(tag: u8, body: &[u8], grid_ns: u64) -> Result<Record, Unknown> {
         TAG_SAMPLE => match serde_json::from_slice::<Sample>(body) {
             Ok(sample) if sample.at_ns < MAX_AT_NS => Ok(Record::Sample(Box::new(sample))),
             _ => Err(Unknown::of_counts("sample", "its content")),
+        },
+        TAG_SCRAPE => match serde_json::from_slice::<Scrape>(body) {
+            Ok(scrape) if scrape.at_ns < MAX_AT_NS => Ok(Record::Scrape(Box::new(scrape))),
+            _ => Err(Unknown { what: "scrape (its content)".into(), figures: false }),
         },
         _ => Err(Unknown::of_tag(tag)),
     }

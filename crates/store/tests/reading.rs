@@ -423,6 +423,7 @@ fn a_newer_format_is_named() {
         format: "plimsoll.intervals/9".into(),
         source: "a".into(),
         grid_ns: 1,
+        observes: String::new(),
     };
     drop(plimsoll_store::StreamWriter::create(&path, &header).unwrap());
     let e = plimsoll_store::StreamReader::open(&path).unwrap_err().to_string();

@@ -227,8 +227,7 @@ proptest! {
         let path = dir.path().join("x.zst");
         // Bytes behind a good checksum are the harder case: they reach the record decoder.
         let header = plimsoll_store::stream::Header {
-            format: plimsoll_store::stream::INTERVALS_FORMAT.into(), source: "a".into(), grid_ns: GRID_NS,
-        };
+            format: plimsoll_store::stream::INTERVALS_FORMAT.into(), source: "a".into(), grid_ns: GRID_NS, observes: String::new() };
         drop(StreamWriter::create(&path, &header).unwrap());
         let mut record = vec![tag];
         plimsoll_store::varint::put_u64(&mut record, bytes.len() as u64);

@@ -47,7 +47,7 @@ pub(crate) fn series(cells: &[CampaignCell], state: &CampaignState) -> Vec<RunSe
                 out.extend(rounds);
                 continue;
             }
-            let rate = |r: &crate::result::CellRun| {
+            let rate = |r: &crate::figures::CellRun| {
                 let f = r.figures.iter().find(|f| f.line == line)?;
                 Some(f.ops_per_s.or(f.bytes_per_s)?.value)
             };

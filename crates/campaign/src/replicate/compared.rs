@@ -47,6 +47,12 @@ pub enum ComparedFigure {
     SubjectOverSubject,
     /// Payload at the largest size over op/s at the smallest, over the same of what is promised.
     KneeOfPromised,
+    /// The knee that a probe found, over that of what is promised.
+    LimitKnee,
+    /// The rate of a burst over the one that is kept up.
+    BurstOverSustained,
+    /// Seconds that a full burst lasts; where it is shortened here, as long as it would last unshortened.
+    BurstLasts,
     /// Runs before a fall.
     CliffAfterRuns,
     /// 1 - after / before.

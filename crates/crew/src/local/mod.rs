@@ -152,7 +152,7 @@ impl LocalCrew {
             let Some(disk) = &files.embedded else { continue };
             let exe = std::env::current_exe().map_err(|e| CrewError::bug(format!("this program: {e}")))?;
             let server = plimsoll_setup::start_disk(&exe, disk, &mut Journal::locked(&self.journal))?;
-            let place = server.ready.path.clone().unwrap_or_default();
+            let place = std::path::PathBuf::from(server.ready.path.clone().unwrap_or_default());
             self.disks.push(server);
             if !place.is_absolute() {
                 return Err(CrewError::bug("an embedded disk says no place"));

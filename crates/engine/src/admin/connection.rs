@@ -182,9 +182,8 @@ impl Connection {
                     ResponseEvent::Continue | ResponseEvent::Head => {}
                     ResponseEvent::Body { len } => {
                         if body.len() + len > self.most_bytes {
-                            return Err(io::Error::other(
-                                "the answer is longer than expected for a set-up request",
-                            ));
+                            let most = self.most_bytes;
+                            return Err(io::Error::other(format!("the answer is longer than {most} bytes")));
                         }
                         body.extend_from_slice(&self.buffer[at - len..at]);
                     }

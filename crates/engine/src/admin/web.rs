@@ -1,4 +1,4 @@
-//! One request to a server that is not the storage: who gives keys, or says which machine this is. Bounded in time and bytes; no proxy is
+//! One request to a server that is not the storage: who gives keys, says which machine this is, or has a page of metrics. Bounded in time and bytes; no proxy is
 //! asked, no redirect followed, and a connection is used once.
 
 use plimsoll_model::plan::TlsSpec;
@@ -8,6 +8,12 @@ use super::connection::Connection;
 
 /// Asks, and waits for the whole answer. `ca_file`: who is trusted for https, in place of the system's roots.
 pub fn fetch(request: &WebRequest, ca_file: Option<&str>) -> Result<WebAnswer, WebTrouble> {
+    let tls = TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() };
+    fetch_up_to(request, &tls, WEB_MOST_BYTES)
+}
+
+/// The same for answers of up to so many bytes.
+pub fn fetch_up_to(request: &WebRequest, tls: &TlsSpec, most_bytes: usize) -> Result<WebAnswer, WebTrouble> {
     let unsent = |what: String| WebTrouble { connected: false, what };
     let WebRequest { method, endpoint, path, headers, body, limit } = request;
     let host = endpoint.host_header(None);
@@ -27,8 +33,7 @@ pub fn fetch(request: &WebRequest, ca_file: Option<&str>) -> Result<WebAnswer, W
         head.push_str(&format!("content-length:{}\r\n", body.len()));
     }
     head.push_str("\r\n");
-    let tls = TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() };
-    let mut connection = Connection::to(endpoint, None, &tls, (*limit, WEB_MOST_BYTES)).map_err(unsent)?;
+    let mut connection = Connection::to(endpoint, None, tls, (*limit, most_bytes)).map_err(unsent)?;
     let answer = connection.exchange(head.as_bytes(), body.as_bytes(), false);
     let answer = answer.map_err(|lost| WebTrouble { connected: lost.connected, what: lost.message })?;
     Ok(WebAnswer { status: answer.head.status, body: answer.body })

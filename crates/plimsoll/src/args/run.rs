@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use plimsoll_model::plan::{PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec};
+use plimsoll_model::plan::{ObserveSpec, PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec, TlsSpec};
 use plimsoll_model::units::Span;
 
 use super::{ArgsContext, CostArgs};
@@ -12,6 +12,7 @@ use crate::fault::Fault;
 use crate::values::{self, Cpus};
 
 const RUN: &str = "Run";
+const OBSERVE: &str = "Servers";
 const OUTPUT: &str = "Output";
 
 /// What a run is called, marked with and held against: of every command that measures.
@@ -32,6 +33,43 @@ pub struct AboutArgs {
     pub ceiling: Option<String>,
     #[command(flatten)]
     pub cost: CostArgs,
+    #[command(flatten)]
+    pub observe: ObserveArgs,
+}
+
+/// Who is asked what the servers do meanwhile.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ObserveArgs {
+    /// Ask the servers what they do meanwhile: node, process, minio, ceph, metrics or prometheus, and where, for example
+    /// node=http://s{1...4}:9100; may be repeated. What does not answer is told and does not end the run
+    #[arg(long, value_name = "MAKE=URL", value_parser = values::observe, help_heading = OBSERVE)]
+    pub observe: Vec<ObserveSpec>,
+    /// How often each is asked, 1s to 10m [default: 5s]
+    #[arg(long, value_name = "TIME", help_heading = OBSERVE)]
+    pub observe_every: Option<Span>,
+    /// Environment variable with the bearer token for --observe [default: none; for minio, one made of the run's keys]
+    #[arg(long, value_name = "NAME", help_heading = OBSERVE)]
+    pub observe_token_env: Option<String>,
+    /// File with the bearer token for --observe
+    #[arg(long, value_name = "FILE", conflicts_with = "observe_token_env", help_heading = OBSERVE)]
+    pub observe_token_file: Option<String>,
+    /// CA certificates (PEM) for --observe over https [default: those of the target]
+    #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
+    pub observe_ca_file: Option<String>,
+}
+
+impl ObserveArgs {
+    fn lay_over(&self, plan: &mut Plan) {
+        let tls = self.observe_ca_file.as_ref();
+        let tls = tls.map(|ca| TlsSpec { ca_file: Some(ca.clone()), ..TlsSpec::default() });
+        plan.options.observe.extend(self.observe.iter().map(|spec| ObserveSpec {
+            token_env: self.observe_token_env.clone(),
+            token_file: self.observe_token_file.clone(),
+            tls: tls.clone(),
+            ..spec.clone()
+        }));
+        plan.options.observe_every = self.observe_every.or(plan.options.observe_every);
+    }
 }
 
 impl AboutArgs {
@@ -46,6 +84,7 @@ impl AboutArgs {
         if let Some(cost) = self.cost.options()? {
             plan.options.cost = Some(cost);
         }
+        self.observe.lay_over(plan);
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ impl Carrier {
             took_s: last_ns as f64 / 1e9,
             bytes,
             requests,
-            ..CellRun::of_summary(&summary, repeat, exit)
+            ..CellRun::of_summary(&summary, repeat, exit).with_falls(&summary, &dir.analysis()?)
         })
     }
 
@@ -149,7 +149,7 @@ fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Resu
         directory,
         embedded: f.embedded.as_deref().cloned(),
         runs: f.cycles,
-        size_bytes: Some(f.file_bytes.saturating_mul(u64::from(threads))),
+        size_bytes: Some(f.bytes_of(threads)),
         threads: Some(threads),
         iops_duration: f.iops_duration.0,
         original: Original::default(),

@@ -200,6 +200,9 @@ fn ratios(r: &Replication) -> Table {
             ComparedFigure::SubjectOverSubject,
             ComparedFigure::WriteOverRead,
             ComparedFigure::KneeOfPromised,
+            ComparedFigure::LimitKnee,
+            ComparedFigure::BurstOverSustained,
+            ComparedFigure::BurstLasts,
             ComparedFigure::CliffAfterRuns,
             ComparedFigure::CliffDrop,
         ],
@@ -234,6 +237,9 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
                     c.promised.map(|p| number::size_among(p.round() as u64, true)).unwrap_or_default();
                 (format!("{} knee / promised", c.subject), promised)
             }
+            ComparedFigure::LimitKnee => (format!("{} knee / promised, probed", c.subject), String::new()),
+            ComparedFigure::BurstOverSustained => (format!("{} burst / sustained", c.subject), String::new()),
+            ComparedFigure::BurstLasts => (format!("{} burst, seconds unscaled", c.subject), String::new()),
             ComparedFigure::CliffAfterRuns => {
                 (format!("{} {}, runs before the fall", c.subject, c.line), String::new())
             }
@@ -324,7 +330,7 @@ mod tests {
     }
 
     fn form(markdown: bool) -> CampaignForm {
-        CampaignForm { json: false, markdown, quiet: false, runs_dir: None }
+        CampaignForm { json: false, markdown, quiet: false, by: None, runs_dir: None }
     }
 
     /// A share of the published figure is in percent, what two shares differ by in points; the word is of the same figure.

@@ -197,7 +197,7 @@ impl Merged {
                         writer.mark(&mark)?;
                     }
                 }
-                Record::Sample(_) => {}
+                Record::Sample(_) | Record::Scrape(_) => {}
                 // A newer version wrote it: what cannot be read cannot be written, either.
                 Record::Unknown(_) => {
                     let problem = format!("agent {agent}: a newer version wrote it, and has to collect it");

@@ -45,7 +45,7 @@ impl RunDir {
         let plan = self.plan()?;
         let (mut stages, marks, mut skipped, mut agents) = loader.finish();
         stages.iter_mut().for_each(|s| s.planned_ns = planned_ns(&plan, s));
-        let hosts = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
+        let (hosts, observed) = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
         samples::assign(&mut agents, &hosts);
         Ok(RunData {
             id: env.id,
@@ -59,6 +59,7 @@ impl RunDir {
             remarks: self.remarks()?,
             agents,
             hosts,
+            observed,
             damage,
             skipped,
             end: self.sealed()?.map(|s| s.end),
@@ -220,7 +221,7 @@ impl Loader {
                 self.marks.push(mark);
             }
             Record::Interval { stage, interval } => self.interval(agent, stage, interval),
-            Record::Sample(_) => {}
+            Record::Sample(_) | Record::Scrape(_) => {}
             Record::Unknown(unknown) => self.skipped.add(unknown),
         }
     }

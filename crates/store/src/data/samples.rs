@@ -1,9 +1,10 @@
-//! Samples, each host's by itself: counters are cumulative since a host's own boot, and those of two hosts subtract to nothing.
+//! Samples, each host's by itself: counters are cumulative since a host's own boot, and those of two hosts subtract to nothing. And what
+//! sources said of servers, each source's by itself.
 
 use std::collections::HashMap;
 
-use plimsoll_model::Sample;
 use plimsoll_model::sample::Role;
+use plimsoll_model::{Sample, Scrape};
 
 use super::{RunAgent, RunData};
 use crate::StoreError;
@@ -24,6 +25,20 @@ pub struct HostSamples {
     /// Those that are kept.
     pub samples: Vec<Sample>,
 }
+
+/// What one source said of servers, by time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObservedSource {
+    /// Make and address: `node http://s1:9100/metrics`.
+    pub observes: String,
+    /// Every so many-th scrape is kept.
+    pub every: u64,
+    /// Those that are kept.
+    pub scrapes: Vec<Scrape>,
+}
+
+/// Readings that are kept of all sources together, however long a run was: some 100 MB of memory.
+const MOST_READINGS: usize = 2_000_000;
 
 impl RunData {
     /// The hosts that agents are on, with their samples.
@@ -58,13 +73,15 @@ impl RunDir {
         max: usize,
         damage: &mut Vec<Damage>,
         skipped: &mut Skipped,
-    ) -> Result<Vec<HostSamples>, StoreError> {
+    ) -> Result<(Vec<HostSamples>, Vec<ObservedSource>), StoreError> {
         let files = self.sample_files()?;
-        let max = (max / files.len().max(1)).max(2);
+        let (max, most_readings) = ((max / files.len().max(1)).max(2), MOST_READINGS / files.len().max(1));
         let mut hosts: Vec<HostSamples> = Vec::new();
+        let mut observed = Vec::new();
         for path in files {
             let mut reader = StreamReader::open(&path)?;
             let host = reader.header().source.clone();
+            let mut scrapes = Scrapes::new(reader.header().observes.clone(), most_readings);
             let again = hosts.iter().any(|h| h.host == host);
             let mut of_role = [Role::Client, Role::Server].map(|role| (role, Thinned::new(max)));
             while let Some(record) = reader.next()? {
@@ -79,10 +96,12 @@ impl RunDir {
                         let mine = of_role.iter_mut().find(|(role, _)| *role == s.role);
                         mine.expect("both roles are there").1.push(*s);
                     }
+                    Record::Scrape(s) => scrapes.push(*s),
                     Record::Unknown(u) => skipped.add(u),
                     Record::Interval { .. } | Record::Mark(_) => {}
                 }
             }
+            observed.extend(scrapes.finish());
             damage.extend(reader.damage().cloned());
             for (role, mut thinned) in of_role {
                 if !thinned.kept.is_empty() {
@@ -96,8 +115,50 @@ impl RunDir {
                 }
             }
         }
-        Ok(hosts)
+        Ok((hosts, observed))
     }
+}
+
+/// Keeps scrapes of one source, fewer of them where each holds much.
+struct Scrapes {
+    of: ObservedSource,
+    readings: usize,
+    most: usize,
+    seen: u64,
+}
+
+impl Scrapes {
+    fn new(observes: String, most: usize) -> Self {
+        Self { of: ObservedSource { observes, every: 1, scrapes: Vec::new() }, readings: 0, most, seen: 0 }
+    }
+
+    fn push(&mut self, scrape: Scrape) {
+        // A gap is always kept: it says why there is nothing.
+        if self.seen.is_multiple_of(self.of.every) || scrape.gap.is_some() {
+            self.readings += readings(&scrape);
+            self.of.scrapes.push(scrape);
+        }
+        self.seen += 1;
+        while self.readings > self.most && self.of.scrapes.len() > 2 {
+            let mut i = 0;
+            self.of.scrapes.retain(|_| {
+                i += 1;
+                i % 2 == 1
+            });
+            self.of.every = self.of.every.saturating_mul(2);
+            self.readings = self.of.scrapes.iter().map(readings).sum();
+        }
+    }
+
+    fn finish(mut self) -> Option<ObservedSource> {
+        self.of.scrapes.sort_by_key(|s| s.at_ns);
+        (!self.of.scrapes.is_empty()).then_some(self.of)
+    }
+}
+
+/// What a scrape counts in memory: one for itself, too.
+fn readings(scrape: &Scrape) -> usize {
+    1 + scrape.subjects.iter().map(|s| s.readings.len()).sum::<usize>()
 }
 
 /// Keeps at most `max` things of a stream of unknown length: every one, then every second, then every fourth.

@@ -1,0 +1,170 @@
+//! What is said of the sources themselves, and of servers' counts beside ours.
+
+use plimsoll_model::summary::servers::{RequestCount, ResourceUse, ServersSummary};
+use plimsoll_model::{Finding, Level};
+use plimsoll_store::{ObservedSource, RunData};
+
+use super::SeenWindow;
+
+/// Requests at the servers beyond ours, from which on others are named. (A choice: what a health check or a listing adds is less.)
+const NEIGHBOURS: f64 = 0.05;
+/// Fewer requests than ours at the servers, from which on not all of them were observed, or the counts are of something else.
+const UNSEEN: f64 = 0.02;
+/// A clock that is off by more is told: charts of its host by other tools are shifted against ours. (A choice.)
+const CLOCK_OFF_S: f64 = 1.0;
+/// Part of the bytes read that the drives need not have read for it to be said: replicas, checksums and readahead add a little.
+const FROM_CACHE: f64 = 0.5;
+/// Fewer bytes are not worth the sentence.
+const LEAST_READ_PER_S: f64 = 1e6;
+/// The fullest of several against their median: from here on it is a hot spot. As for endpoints (stats/attribution: imbalance).
+const HOT_SPOT: f64 = 1.3;
+/// And at least so full: what nothing uses has no hot spot.
+const HOT_SHARE: f64 = 0.5;
+
+/// Of each source by itself.
+pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
+    let mut out: Vec<Finding> = data.observed.iter().flat_map(of_source).collect();
+    for w in windows.iter().filter(|w| w.subjects.iter().all(|s| s.steps.is_empty())) {
+        let seconds = w.to_ns.saturating_sub(w.from_ns) as f64 / 1e9;
+        let text = format!(
+            "No server was read twice within the measured {seconds:.1} s, so nothing is said of what the servers did. Measure for longer, \
+             or ask more often (--observe-every)."
+        );
+        out.push(Finding::new("F78", "too_few_readings", Level::Info, text));
+    }
+    for (s, (from, to)) in
+        windows.iter().flat_map(|w| &w.subjects).flat_map(|s| s.restarts.iter().map(move |r| (s, r)))
+    {
+        let who = if s.daemon.is_empty() { s.host } else { s.daemon };
+        let text = format!(
+            "{who} was restarted between {:.1} s and {:.1} s: its counters fell. That time is left out of its figures.",
+            *from as f64 / 1e9,
+            *to as f64 / 1e9
+        );
+        out.push(Finding::new("F74", "counters_restarted", Level::Qualified, text));
+    }
+    out.dedup_by(|a, b| a.text == b.text);
+    out
+}
+
+fn of_source(s: &ObservedSource) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let gaps: Vec<&str> = s.scrapes.iter().filter_map(|x| x.gap.as_deref()).collect();
+    if let Some(last) = gaps.last() {
+        let all = s.scrapes.len();
+        let text = match gaps.len() {
+            n if n == all => format!("{} was observed, and said nothing: {last}.", s.observes),
+            n => format!("{} was observed, and {n} of {all} times said nothing: {last}.", s.observes),
+        };
+        let mut f = Finding::new("F70", "source_gaps", Level::Info, text);
+        f.measured = Some(gaps.len() as f64 / all as f64);
+        out.push(f);
+    }
+    if let Some(x) = s.scrapes.iter().find(|x| !x.missing.is_empty()) {
+        let text = format!(
+            "{} does not have {}: a collector is off, or a newer version renamed it. What else it has is used.",
+            s.observes,
+            x.missing.join(", ")
+        );
+        out.push(Finding::new("F75", "metrics_missing", Level::Info, text));
+    }
+    if let Some(most) = s.scrapes.iter().map(|x| x.left_out).max().filter(|n| *n > 0) {
+        let text = format!("{} has more series than are read of one page; {most} were left out.", s.observes);
+        out.push(Finding::new("F75", "series_left_out", Level::Info, text));
+    }
+    let mut ahead: Vec<f64> = s.scrapes.iter().filter_map(|x| Some(x.clock_ahead_ns? as f64 / 1e9)).collect();
+    ahead.sort_by(f64::total_cmp);
+    if let Some(off) = ahead.get(ahead.len() / 2).filter(|o| o.abs() > CLOCK_OFF_S) {
+        let way = if *off > 0.0 { "ahead of" } else { "behind" };
+        let text = format!(
+            "The clock of {} is {:.1} s {way} this machine's. Its readings are put where they were asked for.",
+            s.observes,
+            off.abs()
+        );
+        let mut f = Finding::new("F76", "clock_of_source", Level::Info, text);
+        (f.measured, f.threshold) = (Some(*off), Some(CLOCK_OFF_S));
+        out.push(f);
+    }
+    out
+}
+
+/// Of what was seen in the windows.
+pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for w in &servers.windows {
+        out.extend(w.requests.iter().filter_map(count));
+        if let Some(drives) = w.drives_read_per_s.filter(|_| w.clients_read_per_s >= LEAST_READ_PER_S)
+            && drives < FROM_CACHE * w.clients_read_per_s
+        {
+            let share = drives / w.clients_read_per_s;
+            let text = format!(
+                "Clients read {:.1} MB/s and the drives of the observed hosts {:.1} MB/s, {:.0} % of that: the rest came from caches, or \
+                 from hosts that were not observed.",
+                w.clients_read_per_s / 1e6,
+                drives / 1e6,
+                100.0 * share
+            );
+            let mut f = Finding::new("F73", "read_from_caches", Level::Info, text);
+            (f.measured, f.threshold) = (Some(share), Some(FROM_CACHE));
+            out.push(f);
+        }
+        out.extend(hot_spots(&w.resources));
+    }
+    out
+}
+
+/// The server's count against ours.
+fn count(r: &RequestCount) -> Option<Finding> {
+    let off = r.servers - r.ours;
+    let share = off / r.ours.max(1.0);
+    let op = r.op.to_uppercase();
+    let what = format!(
+        "The observed servers counted {:.0} {op} requests and we made {:.0} in the same time",
+        r.servers, r.ours
+    );
+    let (name, text, threshold) = match share {
+        s if s > NEIGHBOURS && off > r.uncertain_by => {
+            ("load_of_others", format!("{what}: {:.0} % more are of others.", 100.0 * s), NEIGHBOURS)
+        }
+        s if s < -UNSEEN && -off > r.uncertain_by => (
+            "requests_not_counted",
+            format!("{what}: not all servers were observed, or something in front of them answered."),
+            UNSEEN,
+        ),
+        _ => return None,
+    };
+    let mut f = Finding::new("F72", name, Level::Qualified, text);
+    (f.measured, f.threshold) = (Some(share), Some(threshold));
+    Some(f)
+}
+
+/// One of several of a kind that is far fuller than the others.
+fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for (kind, words) in super::resources::KINDS {
+        let mut of_kind: Vec<&ResourceUse> =
+            resources.iter().filter(|r| r.resource == kind && r.share.is_some()).collect();
+        of_kind.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)));
+        let (Some(first), true) = (of_kind.first(), of_kind.len() >= 3) else { continue };
+        let share = |r: &ResourceUse| r.share.unwrap_or(0.0);
+        let median = share(of_kind[of_kind.len() / 2]);
+        if share(first) < HOT_SHARE || share(first) < HOT_SPOT * median {
+            continue;
+        }
+        let name = if first.device.is_empty() {
+            first.host.clone()
+        } else {
+            format!("{} of {}", first.device, first.host)
+        };
+        let text = format!(
+            "{name} is a hot spot: of {words} it was used to {:.0} %, and half of the {} to {:.0} % or less.",
+            100.0 * share(first),
+            of_kind.len(),
+            100.0 * median
+        );
+        let mut f = Finding::new("F77", "hot_spot", Level::Info, text);
+        (f.measured, f.threshold) = (Some(share(first)), Some(HOT_SPOT * median));
+        out.push(f);
+    }
+    out
+}

@@ -1,0 +1,142 @@
+//! What the servers did while they were measured: ceilings and percent of them, what was at its ceiling, background work, caches, counts
+//! and costs. All of it from what sources said; of what nobody observed only that is said.
+
+mod counts;
+mod findings;
+mod resources;
+mod rest;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::Finding;
+use plimsoll_model::summary::servers::{ServersSummary, ServersWindow, SourceSummary};
+use plimsoll_stats::attribution::Observed;
+use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
+
+use resources::Seen;
+
+/// A stage's window, with what was seen in it.
+struct SeenWindow<'a> {
+    stage: &'a StageData,
+    from_ns: u64,
+    to_ns: u64,
+    subjects: Vec<SubjectSteps<'a>>,
+}
+
+impl SeenWindow<'_> {
+    /// From the first reading to the last. `None`: no difference could be made.
+    fn span(&self) -> Option<(u64, u64)> {
+        let steps = || self.subjects.iter().flat_map(|s| &s.steps);
+        Some((steps().map(|s| s.from_ns).min()?, steps().map(|s| s.to_ns).max()?))
+    }
+}
+
+/// `None`: nobody was asked.
+pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<Finding>)> {
+    if data.observed.is_empty() {
+        return None;
+    }
+    let windows = windows(data, totals);
+    let mut servers = ServersSummary {
+        sources: data.observed.iter().map(source).collect(),
+        windows: windows.iter().filter_map(|w| summary_of(data, w)).collect(),
+        not_observed: Vec::new(),
+    };
+    servers.not_observed = not_observed(&windows);
+    let mut found = findings::of_sources(data, &windows);
+    found.extend(rest::findings(data, &windows));
+    found.extend(findings::of_windows(&servers));
+    Some((servers, found))
+}
+
+/// Servers' resources as candidates for the bottleneck: of each kind the fullest, by the names of all that are at their ceiling.
+pub fn candidates(data: &RunData, totals: &[Totals]) -> Vec<Observed> {
+    let here = data.plan.targets.values().any(super::seen::is_loopback);
+    let all: Vec<Seen> =
+        windows(data, totals).iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
+    resources::candidates(&all, here)
+}
+
+fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
+    let seen = |t: &Totals| {
+        let stage = data.stages.iter().find(|s| s.index == t.window.stage && s.void.is_none())?;
+        let (from_ns, to_ns) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
+        Some(SeenWindow { stage, from_ns, to_ns, subjects: server_steps(&data.observed, from_ns, to_ns) })
+    };
+    totals.iter().filter_map(seen).collect()
+}
+
+fn summary_of(data: &RunData, w: &SeenWindow<'_>) -> Option<ServersWindow> {
+    let (from_ns, to_ns) = w.span()?;
+    let seconds = to_ns.saturating_sub(from_ns) as f64 / 1e9;
+    let moved = counts::Moved::between(data, w.stage, from_ns, to_ns);
+    let mut resources: Vec<_> = resources::of_window(&w.subjects).into_iter().map(|s| s.used).collect();
+    resources.sort_by(|a, b| b.share.unwrap_or(-1.0).total_cmp(&a.share.unwrap_or(-1.0)));
+    Some(ServersWindow {
+        stage: w.stage.index,
+        start_s: from_ns as f64 / 1e9,
+        end_s: to_ns as f64 / 1e9,
+        resources,
+        daemons: counts::daemons(data, w),
+        requests: counts::requests(data, w),
+        clients_read_per_s: moved.read / seconds,
+        clients_wrote_per_s: moved.written / seconds,
+        drives_read_per_s: counts::drives(&w.subjects, true),
+        drives_wrote_per_s: counts::drives(&w.subjects, false),
+        internode_per_s: counts::internode(&w.subjects),
+    })
+}
+
+fn source(s: &ObservedSource) -> SourceSummary {
+    let answered = || s.scrapes.iter().filter(|x| x.gap.is_none());
+    let n = answered().count().max(1) as f64;
+    let mut ahead: Vec<f64> = answered().filter_map(|x| Some(x.clock_ahead_ns? as f64 / 1e9)).collect();
+    ahead.sort_by(f64::total_cmp);
+    let hosts: BTreeSet<&str> = answered().flat_map(|x| &x.subjects).map(|x| x.host.as_str()).collect();
+    SourceSummary {
+        source: s.observes.clone(),
+        // Of a long run only every so many-th is read; the bytes of those stand for all.
+        asked: s.scrapes.len() as u64 * s.every,
+        gaps: s.scrapes.iter().filter(|x| x.gap.is_some()).count() as u64,
+        resolution_s: answered().map(|x| x.resolution_ns).max().unwrap_or(0) as f64 / 1e9,
+        took_s: answered().map(|x| x.took_ns as f64 / 1e9).sum::<f64>() / n,
+        bytes: answered().map(|x| x.bytes).sum::<u64>() * s.every,
+        client_cpu_s: s.scrapes.iter().map(|x| x.client_cpu_ns as f64 / 1e9).sum::<f64>() * s.every as f64,
+        clock_ahead_s: ahead.get(ahead.len() / 2).copied(),
+        hosts: hosts.into_iter().filter(|h| !h.is_empty()).take(1000).map(str::to_owned).collect(),
+    }
+}
+
+/// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
+fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
+    let seen: Vec<Seen> = windows.iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
+    let mut out = Vec::new();
+    for (kind, words) in resources::KINDS {
+        let of_kind = || seen.iter().filter(|s| s.used.resource == kind);
+        match (of_kind().next().is_some(), of_kind().any(|s| s.used.share.is_some())) {
+            (false, _) => out.push(words.to_owned()),
+            (true, false) => out.push(format!("{words} (their line rates are not known)")),
+            (true, true) => {}
+        }
+    }
+    let hosts: BTreeSet<&str> = windows.iter().flat_map(|w| &w.subjects).map(|s| s.host).collect();
+    let named = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
+    let missing: BTreeSet<&str> =
+        named.filter(|h| !hosts.iter().any(|o| o == h || host_of(o) == *h)).collect();
+    if !hosts.is_empty() {
+        out.extend(missing.into_iter().map(|h| format!("host {h}")));
+    }
+    out
+}
+
+/// `http://s1:9000` to `s1`.
+fn host_of(endpoint: &str) -> &str {
+    let at = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let at = at.split('/').next().unwrap_or(at);
+    match at.strip_prefix('[') {
+        Some(inside) => inside.split(']').next().unwrap_or(inside),
+        None => at.rsplit_once(':').filter(|(h, _)| !h.contains(':')).map_or(at, |(h, _)| h),
+    }
+}

@@ -1,0 +1,130 @@
+//! Simulated clusters of which the truth is known: each kind of ceiling, its twin that is as busy and does not bind, none, two at once,
+//! and the binding one unobserved.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Scrape;
+use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
+use plimsoll_stats::attribution::{Candidate, attribute};
+use plimsoll_store::{ObservedSource, server_steps};
+
+use super::resources::{self, Seen};
+
+/// A host of which each resource is used to a share of its ceiling.
+#[derive(Clone, Copy)]
+struct Host {
+    cpu: f64,
+    /// Part of the time in which tasks wait for a CPU.
+    cpu_waits: f64,
+    rx: f64,
+    tx: f64,
+    drive: f64,
+    /// Requests at the drive while it is busy.
+    queue: f64,
+    /// The interface says its speed.
+    speed: bool,
+}
+
+const IDLE: Host = Host { cpu: 0.2, cpu_waits: 0.0, rx: 0.1, tx: 0.1, drive: 0.2, queue: 1.0, speed: true };
+const SPEED: f64 = 1.25e9;
+const S: u64 = 1_000_000_000;
+
+/// What exporters on these hosts say each 5 s for a minute.
+fn sources(hosts: &[Host]) -> Vec<ObservedSource> {
+    let of = |(i, h): (usize, &Host)| {
+        let scrape = |n: u64| {
+            let t = n as f64 * 5.0;
+            let r = |quantity, label: &str, value| ServerReading { quantity, label: label.into(), value };
+            let mut readings = Vec::new();
+            for cpu in ["0", "1", "2", "3"] {
+                readings.push(r(Q::CpuUserS, cpu, t * h.cpu));
+                readings.push(r(Q::CpuIdleS, cpu, t * (1.0 - h.cpu)));
+            }
+            readings.push(r(Q::PsiCpuS, "", t * h.cpu_waits));
+            readings.push(r(Q::NicRxBytes, "eth0", t * h.rx * SPEED));
+            readings.push(r(Q::NicTxBytes, "eth0", t * h.tx * SPEED));
+            readings.push(r(Q::NicTxBytes, "veth12", t * SPEED));
+            readings.push(r(Q::NicSpeedBytesPerS, "eth0", if h.speed { SPEED } else { -1.0 }));
+            for drive in ["nvme0n1", "dm-0"] {
+                readings.push(r(Q::DiskBusyS, drive, t * h.drive));
+                readings.push(r(Q::DiskQueueS, drive, t * h.drive * h.queue));
+            }
+            let subject = ReadSubject { host: format!("s{}", i + 1), daemon: String::new(), readings };
+            Scrape { at_ns: n * 5 * S, subjects: vec![subject], ..Scrape::default() }
+        };
+        ObservedSource {
+            observes: format!("node s{}", i + 1),
+            every: 1,
+            scrapes: (0..13).map(scrape).collect(),
+        }
+    };
+    hosts.iter().enumerate().map(of).collect()
+}
+
+/// What is suspected, by candidate, and the words.
+fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
+    let sources = sources(hosts);
+    let seen: Vec<Seen> = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    attribute(&resources::candidates(&seen, false))
+        .suspects
+        .into_iter()
+        .map(|s| (s.candidate, s.what))
+        .collect()
+}
+
+fn verdicts(hosts: &[Host]) -> BTreeMap<(String, String), String> {
+    let sources = sources(hosts);
+    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    seen.into_iter().map(|s| ((s.used.resource, s.used.host), s.used.verdict)).collect()
+}
+
+#[test]
+fn each_ceiling_is_named_by_host_and_device() {
+    let with = |change: &dyn Fn(&mut Host)| {
+        let mut hosts = [IDLE; 4];
+        change(&mut hosts[2]);
+        suspects(&hosts)
+    };
+    assert_eq!(with(&|h| (h.cpu, h.cpu_waits) = (0.97, 0.4)), [(Candidate::ServerCpu, "s3: 1 of 4".into())]);
+    assert_eq!(with(&|h| h.tx = 0.95), [(Candidate::ServerNic, "eth0 of s3, out: 1 of 4".into())]);
+    assert_eq!(with(&|h| h.rx = 0.95), [(Candidate::ServerNic, "eth0 of s3, in: 1 of 4".into())]);
+    assert_eq!(
+        with(&|h| (h.drive, h.queue) = (0.99, 8.0)),
+        [(Candidate::ServerDisk, "nvme0n1 of s3: 1 of 4".into())]
+    );
+}
+
+#[test]
+fn the_twin_that_is_as_busy_and_not_waited_for_is_no_suspect() {
+    let drive = Host { drive: 0.99, queue: 1.0, ..IDLE };
+    let cpu = Host { cpu: 0.97, cpu_waits: 0.01, ..IDLE };
+    assert!(suspects(&[drive; 4]).is_empty() && suspects(&[cpu; 4]).is_empty());
+    let all = verdicts(&[drive, cpu, IDLE, IDLE]);
+    let of = |resource: &str, host: &str| all[&(resource.to_owned(), host.to_owned())].as_str();
+    assert_eq!(of("drive", "s1"), "busy, nothing waited for it");
+    assert_eq!(of("cpu", "s2"), "busy, nothing waited for it");
+    assert_eq!((of("drive", "s3"), of("network in", "s1")), ("below its ceiling", "below its ceiling"));
+}
+
+#[test]
+fn none_two_at_once_and_the_binding_one_unobserved() {
+    assert!(suspects(&[IDLE; 4]).is_empty());
+    let both = Host { tx: 0.96, drive: 0.98, queue: 16.0, ..IDLE };
+    let two = suspects(&[both; 4]);
+    assert_eq!(two.iter().map(|s| s.0).collect::<Vec<_>>(), [Candidate::ServerDisk, Candidate::ServerNic]);
+    assert_eq!(two[1].1, "eth0 of s1 and 3 more, out: 4 of 4");
+    // The network is full, and its interfaces do not say what they can.
+    let unknown = Host { tx: 0.99, speed: false, ..IDLE };
+    assert!(suspects(&[unknown; 4]).is_empty());
+    assert_eq!(verdicts(&[unknown])[&("network out".to_owned(), "s1".to_owned())], "ceiling not known");
+}
+
+#[test]
+fn virtual_devices_do_not_count_twice() {
+    let sources = sources(&[IDLE]);
+    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    let names: Vec<String> = seen.iter().map(Seen::name).collect();
+    assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
+    assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));
+    assert!((seen[1].used.share.unwrap() - 0.1).abs() < 1e-9);
+}

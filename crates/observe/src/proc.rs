@@ -1,0 +1,209 @@
+//! Files of /proc on a Linux host, as texts, to readings: for hosts on which nothing is installed.
+
+use plimsoll_model::observed::{ServerQuantity as Q, ServerReading};
+use plimsoll_model::text::clean;
+
+/// /proc/diskstats counts sectors of this size on every device.
+const SECTOR_BYTES: f64 = 512.0;
+/// Rows of one file that are read: CPUs, interfaces, devices.
+const MOST_ROWS: usize = 10_000;
+
+/// What numbers of /proc are in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProcUnits {
+    /// `getconf CLK_TCK`: ticks of a second; 100 almost everywhere.
+    pub ticks_per_s: f64,
+    /// `getconf PAGESIZE`.
+    pub page_bytes: f64,
+}
+
+impl Default for ProcUnits {
+    fn default() -> Self {
+        Self { ticks_per_s: 100.0, page_bytes: 4096.0 }
+    }
+}
+
+/// All numbers there are whole: what is none (`inf`, `1e9`) is not the kernel's.
+fn number(field: &str) -> Option<f64> {
+    field.parse::<u64>().ok().map(|n| n as f64)
+}
+
+fn reading(quantity: Q, label: &str, value: f64) -> ServerReading {
+    ServerReading { quantity, label: clean(label).into_owned(), value }
+}
+
+/// /proc/stat: each CPU, and when the host was started.
+pub fn stat(text: &str, units: ProcUnits) -> Vec<ServerReading> {
+    let mut out = Vec::new();
+    for line in text.lines().take(MOST_ROWS) {
+        let mut fields = line.split_ascii_whitespace();
+        let name = fields.next().unwrap_or("");
+        let values: Vec<f64> = fields.filter_map(number).collect();
+        if let (Some(started), "btime") = (values.first(), name) {
+            out.push(reading(Q::BootUnixS, "", *started));
+        }
+        let Some(cpu) =
+            name.strip_prefix("cpu").filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        else {
+            continue;
+        };
+        let at = |i: usize| values.get(i).copied().unwrap_or(0.0) / units.ticks_per_s;
+        // user nice system idle iowait irq softirq steal; guest time is in user already.
+        let by_mode = [
+            (Q::CpuUserS, at(0) + at(1)),
+            (Q::CpuSystemS, at(2)),
+            (Q::CpuIdleS, at(3)),
+            (Q::CpuIowaitS, at(4)),
+            (Q::CpuIrqS, at(5) + at(6)),
+            (Q::CpuStealS, at(7)),
+        ];
+        out.extend(by_mode.map(|(q, v)| reading(q, cpu, v)));
+    }
+    out
+}
+
+/// /proc/meminfo, in KiB.
+pub fn meminfo(text: &str) -> Vec<ServerReading> {
+    let wanted = [("MemTotal", Q::MemoryTotalBytes), ("MemAvailable", Q::MemoryAvailableBytes)];
+    let value = |name: &str| {
+        let line = text.lines().find(|l| l.split(':').next() == Some(name))?;
+        number(line.split_ascii_whitespace().nth(1)?)
+    };
+    wanted.into_iter().filter_map(|(name, q)| Some(reading(q, "", value(name)? * 1024.0))).collect()
+}
+
+/// /proc/net/dev.
+pub fn net_dev(text: &str) -> Vec<ServerReading> {
+    let mut out = Vec::new();
+    for line in text.lines().take(MOST_ROWS) {
+        let Some((name, rest)) = line.split_once(':') else { continue };
+        let v: Vec<f64> = rest.split_ascii_whitespace().filter_map(number).collect();
+        let &[rx, _, _, rx_drops, _, _, _, _, tx, _, _, tx_drops, ..] = v.as_slice() else { continue };
+        let name = name.trim();
+        out.push(reading(Q::NicRxBytes, name, rx));
+        out.push(reading(Q::NicTxBytes, name, tx));
+        out.push(reading(Q::NicDrops, name, rx_drops + tx_drops));
+    }
+    out
+}
+
+/// /proc/diskstats: times are in milliseconds. Partitions are left out: their disks have them.
+pub fn diskstats(text: &str) -> Vec<ServerReading> {
+    let rows = || text.lines().take(MOST_ROWS).map(|l| l.split_ascii_whitespace().collect::<Vec<&str>>());
+    let names: Vec<&str> = rows().filter_map(|f| f.get(2).copied()).collect();
+    let mut out = Vec::new();
+    for fields in rows() {
+        let Some(name) = fields.get(2).filter(|n| !is_partition(n, &names)) else { continue };
+        let v: Vec<f64> = fields.iter().skip(3).filter_map(|f| number(f)).collect();
+        let &[reads, _, read, read_ms, writes, _, written, write_ms, in_flight, busy_ms, queue_ms, ..] =
+            v.as_slice()
+        else {
+            continue;
+        };
+        let all = [
+            (Q::DiskReads, reads),
+            (Q::DiskReadBytes, read * SECTOR_BYTES),
+            (Q::DiskReadS, read_ms / 1000.0),
+            (Q::DiskWrites, writes),
+            (Q::DiskWriteBytes, written * SECTOR_BYTES),
+            (Q::DiskWriteS, write_ms / 1000.0),
+            (Q::DiskInFlight, in_flight),
+            (Q::DiskBusyS, busy_ms / 1000.0),
+            (Q::DiskQueueS, queue_ms / 1000.0),
+        ];
+        out.extend(all.map(|(q, v)| reading(q, name, v)));
+    }
+    out
+}
+
+/// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
+fn is_partition(name: &str, all: &[&str]) -> bool {
+    let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let disk_p = disk.strip_suffix('p').filter(|d| d.ends_with(|c: char| c.is_ascii_digit()));
+    disk != name && (all.contains(&disk) || disk_p.is_some_and(|d| all.contains(&d)))
+}
+
+/// /proc/PID/stat (ticks), /proc/PID/statm (pages) and /proc/PID/io (bytes; empty where it may not be read) of one process.
+pub fn process(stat: &str, statm: &str, io: &str, units: ProcUnits) -> Vec<ServerReading> {
+    let mut out = Vec::new();
+    // The name in parentheses may hold anything, parentheses and spaces included.
+    let after: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, a)| a).split_ascii_whitespace().collect();
+    let ticks = |i: usize| after.get(i).and_then(|f| number(f));
+    // Fields 14 and 15 of the whole; the first after the name is field 3.
+    if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
+        out.push(reading(Q::ProcessCpuS, "", (user + system) / units.ticks_per_s));
+    }
+    let resident = statm.split_ascii_whitespace().nth(1).and_then(number);
+    out.extend(resident.map(|pages| reading(Q::ProcessRssBytes, "", pages * units.page_bytes)));
+    for (name, q) in [("read_bytes", Q::ProcessReadBytes), ("write_bytes", Q::ProcessWriteBytes)] {
+        let line = io.lines().filter_map(|l| l.split_once(':')).find(|(n, _)| n.trim() == name);
+        let value = line.and_then(|(_, v)| number(v.trim()));
+        out.extend(value.map(|v| reading(q, "", v)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value(all: &[ServerReading], q: Q, label: &str) -> Option<f64> {
+        all.iter().find(|r| r.quantity == q && r.label == label).map(|r| r.value)
+    }
+
+    #[test]
+    fn ticks_pages_sectors_and_kib_become_seconds_and_bytes() {
+        let cpu = stat("cpu  9 9\ncpu1 100 50 30 1000 7 2 3 4 0 0\nbtime 1700000000\n", ProcUnits::default());
+        assert_eq!((value(&cpu, Q::CpuUserS, "1"), value(&cpu, Q::CpuIrqS, "1")), (Some(1.5), Some(0.05)));
+        assert!(
+            stat("cpu0 inf 1e400 NaN\nbtime 1e999\n", ProcUnits::default()).iter().all(|r| r.value == 0.0)
+        );
+        assert_eq!((value(&cpu, Q::BootUnixS, ""), cpu.len()), (Some(1.7e9), 7));
+        let memory = meminfo("MemTotal:  100 kB\nMemAvailable:   50 kB\n");
+        assert_eq!(value(&memory, Q::MemoryAvailableBytes, ""), Some(51_200.0));
+        let net =
+            net_dev("Inter-|\n face |bytes\n  eth0: 1000 10 0 1 0 0 0 0 2000 20 0 2 0 0 0 0\n lo: 1 2\n");
+        assert_eq!(
+            (value(&net, Q::NicTxBytes, "eth0"), value(&net, Q::NicDrops, "eth0")),
+            (Some(2000.0), Some(3.0))
+        );
+        assert_eq!(net.len(), 3);
+        let disks = " 8 0 sda 100 5 2000 30 40 2 80 9 1 33 44 0 0 0 0\n 8 1 sda1 1 1 1 1 1 1 1 1 1 1 1\n \
+                     259 0 nvme0n1 1 0 2 0 0 0 0 0 0 0 0\n 259 1 nvme0n1p1 1 0 2 0 0 0 0 0 0 0 0\n 253 0 dm-0 1 0 2 0 0 0 0 0 0 0 0\n";
+        let disks = diskstats(disks);
+        assert_eq!(value(&disks, Q::DiskReadBytes, "sda"), Some(1_024_000.0));
+        assert_eq!(
+            (value(&disks, Q::DiskBusyS, "sda"), value(&disks, Q::DiskReads, "sda1")),
+            (Some(0.033), None)
+        );
+        assert_eq!(value(&disks, Q::DiskReads, "nvme0n1p1"), None);
+        assert_eq!(
+            (value(&disks, Q::DiskReads, "nvme0n1"), value(&disks, Q::DiskReads, "dm-0")),
+            (Some(1.0), Some(1.0))
+        );
+    }
+
+    #[test]
+    fn a_process_whose_name_is_hostile() {
+        let line = "7 (a) 9 (b) S 1 1 1 0 -1 0 1 2 3 4 250 50 0 0 20 0 1 0 5 6 7";
+        let found =
+            process(line, "10 7 3", "rchar: 5\nread_bytes: 4096\nwrite_bytes: x\n", ProcUnits::default());
+        assert_eq!(value(&found, Q::ProcessCpuS, ""), Some(3.0));
+        assert_eq!(value(&found, Q::ProcessRssBytes, ""), Some(28_672.0));
+        assert_eq!(
+            (value(&found, Q::ProcessReadBytes, ""), value(&found, Q::ProcessWriteBytes, "")),
+            (Some(4096.0), None)
+        );
+        assert!(process("", "", "", ProcUnits::default()).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(?s).{0,200}") {
+            let units = ProcUnits::default();
+            let _ = (stat(&text, units), meminfo(&text), net_dev(&text), diskstats(&text));
+            let _ = process(&text, &text, &text, units);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Pages of each make, read: recorded of real servers (node_exporter 1.5.0, process-exporter of Debian 12, MinIO of February 2026 with
+//! four drives), those of Ceph written after its sources.
+
+use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_observe::{Make, PageReadings, readings, rules};
+
+fn value(page: &PageReadings, host: &str, daemon: &str, quantity: Q, label: &str) -> Option<f64> {
+    let subject = page.subjects.iter().find(|s| (s.host.as_str(), s.daemon.as_str()) == (host, daemon))?;
+    subject.readings.iter().find(|r| r.quantity == quantity && r.label == label).map(|r| r.value)
+}
+
+#[test]
+fn node_exporter() {
+    let page = readings(Make::Node, include_str!("pages/node-exporter-1.5.0.txt"), "s1").unwrap();
+    assert_eq!((page.missing.len(), page.left_out, page.resolution_s), (0, 0, 0.0));
+    let of = |q, label: &str| value(&page, "s1", "", q, label).unwrap();
+    // Two modes are one of ours, each CPU by itself.
+    assert!(of(Q::CpuUserS, "0") > 1.0 && of(Q::CpuIdleS, "1") > 1.0);
+    assert!(
+        of(Q::MemoryTotalBytes, "") > 1e9 && of(Q::MemoryAvailableBytes, "") < of(Q::MemoryTotalBytes, "")
+    );
+    assert!(of(Q::NicRxBytes, "eth0") > 0.0 && of(Q::DiskWriteBytes, "vda") > 0.0);
+    assert!(of(Q::DiskBusyS, "vda") <= of(Q::DiskQueueS, "vda") + 60.0);
+    assert!(value(&page, "s1", "node_exporter", Q::ProcessCpuS, "").is_some(), "what scraping costs there");
+}
+
+#[test]
+fn process_exporter() {
+    let page = readings(Make::Process, include_str!("pages/process-exporter.txt"), "s1").unwrap();
+    let cpu = value(&page, "s1", "minio", Q::ProcessCpuS, "").unwrap();
+    let rss = value(&page, "s1", "minio", Q::ProcessRssBytes, "").unwrap();
+    // It counts from when it saw the process first; of five kinds of memory the resident one is read.
+    assert_eq!((cpu, rss), (0.0, 145_928_192.0));
+    assert!(page.missing.is_empty());
+}
+
+#[test]
+fn minio_of_version_3_and_2_say_the_same() {
+    let new = readings(Make::Minio, include_str!("pages/minio-v3.txt"), "asked").unwrap();
+    let old = readings(Make::Minio, include_str!("pages/minio-v2-cluster.txt"), "asked").unwrap();
+    assert_eq!((new.resolution_s, old.resolution_s), (0.0, 10.0));
+    for (page, get, put) in [(&new, "GetObject", "PutObject"), (&old, "getobject", "putobject")] {
+        assert!(page.missing.is_empty(), "{:?}", page.missing);
+        let of = |q, label: &str| value(page, "s1", "minio@s1:9000", q, label).unwrap();
+        assert_eq!((of(Q::Requests, get), of(Q::Requests, put)), (30.0, 30.0));
+        assert_eq!((of(Q::SentBytes, ""), of(Q::ReceivedBytes, "")), (31_457_280.0, 31_457_280.0));
+        assert!(of(Q::ProcessCpuS, "") > 0.5 && of(Q::ProcessRssBytes, "") > 5e7);
+        assert_eq!(value(page, "", "", Q::DrivesTotal, ""), Some(4.0));
+    }
+    assert_eq!(value(&old, "", "", Q::DrivesHealing, ""), Some(0.0));
+    assert_eq!(value(&new, "", "", Q::ParityDrives, ""), Some(2.0));
+}
+
+#[test]
+fn a_page_of_averages_is_of_no_use_and_says_so() {
+    // `/minio/v2/metrics/resource`: means of a minute, and rates that the server made.
+    let error = readings(Make::Minio, include_str!("pages/minio-v2-resource.txt"), "s1").unwrap_err();
+    assert_eq!(error.to_string(), "none of its metrics is known for MinIO");
+}
+
+#[test]
+fn several_servers_that_describe_one_cluster_do_not_add_up() {
+    let page = "minio_cluster_drive_total{server=\"a:9\"} 8\nminio_cluster_drive_total{server=\"b:9\"} 8\n\
+                minio_cluster_health_erasure_set_healing_drives{server=\"a:9\",set=\"0\"} 1\n\
+                minio_cluster_health_erasure_set_healing_drives{server=\"a:9\",set=\"1\"} 2\n\
+                minio_node_process_cpu_total_seconds{server=\"[::1]:9\"} 2\n";
+    let page = readings(Make::Minio, page, "a").unwrap();
+    assert_eq!(value(&page, "", "", Q::DrivesTotal, ""), Some(8.0));
+    assert_eq!(value(&page, "", "", Q::DrivesHealing, ""), Some(3.0));
+    assert_eq!(value(&page, "::1", "minio@[::1]:9", Q::ProcessCpuS, ""), Some(2.0));
+}
+
+#[test]
+fn ceph_exporter_in_pages_and_without_its_means() {
+    let page = readings(Make::Ceph, include_str!("pages/ceph-exporter.txt"), "ceph-1").unwrap();
+    assert_eq!((page.resolution_s, page.missing.len()), (5.0, 0));
+    assert_eq!(value(&page, "ceph-1", "osd.3", Q::ProcessCpuS, ""), Some(201.75));
+    assert_eq!(value(&page, "ceph-1", "osd.3", Q::ProcessRssBytes, ""), Some(1024.0 * 1024.0 * 1024.0));
+    assert_eq!(value(&page, "ceph-1", "osd.3", Q::Requests, "read"), Some(73_981.0));
+    assert_eq!(value(&page, "ceph-1", "rgw.154247", Q::SentBytes, "get_obj"), Some(655_360_000.0));
+}
+
+#[test]
+fn ceph_manager() {
+    let page = readings(Make::Ceph, include_str!("pages/ceph-mgr.txt"), "mgr").unwrap();
+    assert_eq!(page.resolution_s, 15.0);
+    let of = |q, label: &str| value(&page, "", "", q, label);
+    assert_eq!((of(Q::HealthStatus, ""), of(Q::HealthStatus, "OSD_DOWN")), (Some(1.0), Some(1.0)));
+    assert_eq!((of(Q::PlacementGroups, "total"), of(Q::PlacementGroups, "clean")), (Some(65.0), Some(61.0)));
+    assert_eq!((of(Q::OsdUp, "osd.1"), of(Q::PlacementGroups, "deep")), (Some(0.0), Some(2.0)));
+    assert_eq!(of(Q::PoolRedundancy, "3 data ec:2+2"), Some(1.0));
+}
+
+#[test]
+fn a_standby_manager_and_a_renamed_metric() {
+    // A standby answers with nothing.
+    assert_eq!(readings(Make::Ceph, "", "mgr").unwrap_err().to_string(), "the page is empty");
+    let renamed = include_str!("pages/node-exporter-1.5.0.txt")
+        .replace("node_disk_io_time_seconds_total", "node_disk_io_seconds");
+    let page = readings(Make::Node, &renamed, "s1").unwrap();
+    assert_eq!(page.missing, ["node_disk_io_time_seconds_total"]);
+    assert!(value(&page, "s1", "", Q::DiskWriteBytes, "vda").is_some(), "the others are used");
+}
+
+#[test]
+fn each_name_has_one_meaning() {
+    let mut names: Vec<&str> = rules::all().map(|r| r.name).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(rules::all().all(|r| rules::of(r.name) == Some(r)));
+}

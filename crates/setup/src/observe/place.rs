@@ -1,0 +1,153 @@
+//! The addresses that a plan names, one by one, and what each is called.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Plan;
+use plimsoll_model::plan::{ObserveMake, ObserveSpec, TargetSpec, TlsSpec};
+use plimsoll_s3::Endpoint;
+
+use crate::error::SetupError;
+
+/// Sources of one run: each has a thread.
+const MOST_PLACES: usize = 1000;
+
+/// Collectors of node_exporter that are read; the others cost its host time.
+const COLLECTORS: &[&str] =
+    &["cpu", "diskstats", "meminfo", "netclass", "netdev", "netstat", "pressure", "stat", "time"];
+
+/// One source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedPlace {
+    /// From 0, in the plan's order.
+    pub number: usize,
+    /// What it is.
+    pub make: ObserveMake,
+    /// Who is asked.
+    pub endpoint: Endpoint,
+    /// For what, in order of preference: the next one where a server does not know the one before.
+    pub paths: Vec<String>,
+    /// Of an existing Prometheus.
+    pub selector: String,
+    /// What the host is called.
+    pub host: String,
+    /// Where the token is.
+    pub token_env: Option<String>,
+    /// Where the token is.
+    pub token_file: Option<String>,
+    /// Whom to trust.
+    pub tls: TlsSpec,
+}
+
+impl ObservedPlace {
+    /// Make and address, for a person.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.make.name(), self.endpoint)
+    }
+}
+
+/// All sources of a plan.
+pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
+    let of_target = plan.targets.values().find_map(|t| match t {
+        TargetSpec::S3(s3) => Some(s3.tls.clone()),
+        _ => None,
+    });
+    let mut out: Vec<ObservedPlace> = Vec::new();
+    for spec in &plan.options.observe {
+        let (base, path) = split(spec.parts().0);
+        let endpoints = Endpoint::expand(base).map_err(|e| {
+            SetupError::input(format!("--observe {}: {e}", spec.make.name()), "Correct the URL")
+        })?;
+        if out.len() + endpoints.len() > MOST_PLACES {
+            let problem = format!("--observe names more than {MOST_PLACES} sources");
+            return Err(SetupError::input(problem, "Observe fewer, or an existing Prometheus"));
+        }
+        for endpoint in endpoints {
+            out.push(ObservedPlace {
+                number: out.len(),
+                make: spec.make,
+                paths: paths(spec, path),
+                selector: spec.parts().1.to_owned(),
+                host: endpoint.host.clone(),
+                endpoint,
+                token_env: spec.token_env.clone(),
+                token_file: spec.token_file.clone(),
+                tls: spec.tls.clone().or_else(|| of_target.clone()).unwrap_or_default(),
+            });
+        }
+    }
+    tell_apart(&mut out);
+    Ok(out)
+}
+
+/// Scheme and authority, and the path behind it.
+fn split(url: &str) -> (&str, &str) {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let cut = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
+    url.split_at(cut)
+}
+
+fn paths(spec: &ObserveSpec, path: &str) -> Vec<String> {
+    let given = !matches!(path, "" | "/");
+    let all: &[&str] = match spec.make {
+        ObserveMake::Prometheus => return vec![format!("{}/api/v1/query", path.trim_end_matches('/'))],
+        _ if given => &[path],
+        ObserveMake::Minio => &["/minio/metrics/v3", "/minio/v2/metrics/cluster"],
+        _ => &["/metrics"],
+    };
+    let mut all: Vec<String> = all.iter().map(|p| (*p).to_owned()).collect();
+    if spec.make == ObserveMake::Node {
+        // An exporter that lacks one of them refuses the whole: then without.
+        let collect: Vec<String> = COLLECTORS.iter().map(|c| format!("collect[]={c}")).collect();
+        all.insert(0, format!("{}?{}", all[0], collect.join("&")));
+    }
+    all
+}
+
+/// Two exporters of one make under one name are of two hosts behind one address: they are told apart by their ports.
+fn tell_apart(places: &mut [ObservedPlace]) {
+    let mut names: BTreeMap<(ObserveMake, String), usize> = BTreeMap::new();
+    for p in places.iter() {
+        *names.entry((p.make, p.host.clone())).or_default() += 1;
+    }
+    // Of MinIO each server names itself; of Ceph the daemons do.
+    let by_port =
+        |p: &ObservedPlace| matches!(p.make, ObserveMake::Node | ObserveMake::Process | ObserveMake::Metrics);
+    for p in places.iter_mut().filter(|p| by_port(p)) {
+        if names[&(p.make, p.host.clone())] > 1 {
+            p.host = format!("{}:{}", p.host, p.endpoint.port);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sources: &[&str]) -> Vec<ObservedPlace> {
+        let text = "version = 1\n[targets.t]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
+        let mut plan = Plan::from_toml(text).unwrap();
+        plan.options.observe = sources.iter().map(|s| s.parse().unwrap()).collect();
+        places(&plan).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_is_many_sources_each_with_its_make_s_path() {
+        let all = of(&["node=http://s{1...2}:9100", "minio=https://s1:9000/", "ceph=http://m:9283/metrics"]);
+        assert_eq!(all.iter().map(|p| p.host.as_str()).collect::<Vec<_>>(), ["s1", "s2", "s1", "m"]);
+        assert!(all[0].paths[0].starts_with("/metrics?collect[]=cpu&") && all[0].paths[1] == "/metrics");
+        assert_eq!(all[2].paths, ["/minio/metrics/v3", "/minio/v2/metrics/cluster"]);
+        assert_eq!((all[3].paths.as_slice(), all[3].number), (&["/metrics".to_owned()][..], 3));
+        let prometheus = &of(&["prometheus=http://p:9090/prom?job=\"n\""])[0];
+        assert_eq!(
+            (prometheus.paths[0].as_str(), prometheus.selector.as_str()),
+            ("/prom/api/v1/query", "job=\"n\"")
+        );
+    }
+
+    #[test]
+    fn hosts_behind_one_address_are_told_apart() {
+        let all = of(&["node=http://127.0.0.1:91", "node=http://127.0.0.1:92", "minio=http://127.0.0.1:90"]);
+        let hosts: Vec<&str> = all.iter().map(|p| p.host.as_str()).collect();
+        assert_eq!(hosts, ["127.0.0.1:91", "127.0.0.1:92", "127.0.0.1"]);
+    }
+}
