@@ -1,10 +1,10 @@
 """What a fleet costs and how exactly it starts: agents as processes of this machine (a crowd: in few), a broker of their own, no network between.
 
 Start skew of eight agents beside what this machine's own sleep gives in the same run; the time from a command to the first op; what one
-agent gives beside no fleet (the null target, ABBA, agent and local run pinned to one CPU, broker and conductor to the other); and eight
-agents with a rate each against one bucket under a tier; and what a conductor finds out of clocks whose truth is known, behind relays
+agent gives beside no fleet (the null target, ABBA, agent and local run pinned to one CPU, broker and conductor to the other), and what an
+agent's threads beside its workers take; and eight agents with a rate each against one bucket under a tier; and what a conductor finds out of clocks whose truth is known, behind relays
 that hold up each way by a time of its own. `levels` measures what agents send, and what aggregators between 10,000 of them and their conductor
-would cost (crates/fleet/SCALE.md). Needs nats-server. Parts: clock, skew, overhead, tier, crowd, levels."""
+would cost (crates/fleet/SCALE.md). Needs nats-server. Parts: clock, skew, overhead, beside, tier, crowd, levels."""
 
 import argparse
 import base64
@@ -105,9 +105,13 @@ class Crowd(Fleet):
     def __enter__(self):
         up = self.call("fleet", "up", "--listen", "127.0.0.1:0")
         token = re.search(r"plimsoll-join-\S+", up.stdout)[0]
+        # Each connection reads this machine's roots of trust, which the library does not use here: a few ms for each agent, and on these cores
+        # seconds for a thousand. So they are one certificate.
+        roots = self.directory / "plimsoll" / "fleets" / "default" / "certificate.pem"
+        env = self.env | {"PLIMSOLL_JOIN": token, "SSL_CERT_FILE": str(roots)}
         for first, end in zip(self.parts, self.parts[1:]):
             log = open(self.directory / f"crowd-{first}.log", "w")
-            self.agents.append(subprocess.Popen([CROWD, str(first), str(end - first), self.directory], env=self.env | {"PLIMSOLL_JOIN": token},
+            self.agents.append(subprocess.Popen([CROWD, str(first), str(end - first), self.directory], env=env,
                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True))
         for first, part in zip(self.parts, self.agents):
             if "wait for orders" not in part.stdout.readline():
@@ -166,6 +170,53 @@ def overhead(pairs, seconds):
         done = fleet.call("compare", *alone, "--", *ours, check=False)
         print(f"one agent (B) beside no fleet (A), {pairs} pairs of {seconds} s, the null target:")
         print(done.stdout + done.stderr)
+
+
+def threads_of(pid):
+    """Time on a CPU of each thread, nanoseconds: those of the workers, and the others."""
+    at_work, beside = {}, {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            name, ran_ns = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        (at_work if name.startswith("worker-") else beside)[f"{task.name} {name}"] = ran_ns
+    return at_work, beside
+
+
+def took_beside(pid, seconds):
+    """Of each second of the process's workers, what its other threads took, nanoseconds: they have one CPU, so the workers lack it."""
+    before = threads_of(pid)
+    time.sleep(seconds)
+    after = threads_of(pid)
+    spent = [sum(then.get(t, 0) - ns for t, ns in now.items()) for now, then in zip(before, after)]
+    return 1e9 * spent[1] / max(sum(spent), 1)
+
+
+def beside(rounds, seconds):
+    """What an agent does beside its workers, as the share of a CPU that they have together, beside what a run without a fleet does: the loss of
+    rate of a worker that is never idle. It is counted by the kernel, so that what else the machine does is not in it."""
+    plan = PLAN.format(warmup="0s", concurrency=1, seconds=seconds + 4, pacing='"closed"')
+    shares = {"agent": [], "alone": []}
+    with tempfile.TemporaryDirectory() as base, Fleet(1, Path(base), cpu=CLIENT_CPU, keeper_cpu=SERVER_CPU) as fleet:
+        file = Path(base) / "plan.toml"
+        file.write_text(plan)
+        for i in range(rounds):
+            for who in (("agent", "alone") if i % 2 else ("alone", "agent")):
+                line = [PLIMSOLL, "run", file, "--json", "--quiet", "--runs-dir", Path(base) / "runs"]
+                line = pinned(SERVER_CPU, *line, "--fleet") if who == "agent" else pinned(CLIENT_CPU, *line)
+                run = subprocess.Popen(line, env=fleet.env, stdout=subprocess.DEVNULL)
+                pid = fleet.agents[0].pid if who == "agent" else run.pid
+                while not threads_of(pid)[0]:
+                    time.sleep(0.05)
+                time.sleep(1)
+                shares[who].append(took_beside(pid, seconds))
+                run.wait()
+    tell = lambda xs: f"mean {statistics.mean(xs) / 1e7:.3f} %, from {min(xs) / 1e7:.3f} to {max(xs) / 1e7:.3f}"  # noqa: E731
+    more = [(a - b) / 1e7 for a, b in zip(shares["agent"], shares["alone"])]
+    half = 2.0 * statistics.stdev(more) / len(more) ** 0.5 if len(more) > 1 else float("nan")
+    print(f"CPU of all threads but the worker, of the CPU that they share, {rounds} pairs of {seconds} s, the null target: an agent {tell(shares['agent'])}; "
+          f"a run without a fleet {tell(shares['alone'])}; the agent's less the other's {statistics.mean(more):+.3f} ± {half:.3f} % (two standard errors)")
 
 
 def tier(seconds):
@@ -359,7 +410,7 @@ def levels(agents, sites):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="clock,skew,overhead,tier,crowd,levels")
+    parser.add_argument("--parts", default="clock,skew,overhead,beside,tier,crowd,levels")
     parser.add_argument("--rounds", type=int, default=10, help="starts, and pairs of runs")
     parser.add_argument("--seconds", type=int, default=5, help="of each run of a pair")
     parser.add_argument("--crowd", type=int, default=1000)
@@ -374,6 +425,8 @@ def main():
         skew(args.rounds, 8)
     if "overhead" in parts:
         overhead(args.rounds, args.seconds)
+    if "beside" in parts:
+        beside(args.rounds, args.seconds)
     if "tier" in parts:
         tier(40)
     if "crowd" in parts:

@@ -61,7 +61,7 @@ e2e() {
 }
 e2e e2e -n 3 "${LIMITERS[@]/#/--ignore=}" tests/e2e
 e2e limiters -n 2 "${LIMITERS[@]}"
-SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-25}"
+SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-12}"
 
 say "done"
 rm -rf "$LOGS"

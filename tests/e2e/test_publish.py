@@ -108,6 +108,28 @@ def test_a_campaign_becomes_a_folder_that_stands_alone(plimsoll, runs, tmp_path,
     assert len({line.split("  ")[1].split("/")[0] for line in (site / "data/runs.sha256").read_text().splitlines()}) == 8
 
 
+def test_single_runs_become_a_folder_of_their_own(plimsoll, runs, tmp_path, measured):
+    site = tmp_path / "site"
+    result = plimsoll("publish", "subject=fast", "subject=slow", "-o", site, "--with-runs", check=True)
+    assert "4 cells, 0 void or missing; 8 runs, with their directories" in result.out, result.out
+    # What did the same on the same storage is a repeat: the figures are the campaign's.
+    own = json.loads(plimsoll("campaign", "status", measured, "--json", check=True).out)["rows"]
+    rates = lambda rows: sorted((r["subject"], r["ops_per_s"]["value"], len(r["runs"])) for r in rows)
+    assert rates(json.loads((site / "data/result.json").read_text())["rows"]) == rates(own)
+    plans = sorted((site / "plans").iterdir())
+    assert len(plans) == 4 and not (site / "campaign.toml").exists()
+    assert "<code>plimsoll run plans/" in (site / "index.html").read_text()
+    plimsoll("run", plans[0], "--dry-run", check=True)
+    for line in (site / "data/runs.sha256").read_text().splitlines():
+        digest, path = line.split("  ", 1)
+        assert hashlib.sha256((site / "runs" / path).read_bytes()).hexdigest() == digest, path
+    one = plimsoll("publish", "last", "-o", tmp_path / "one", check=True)
+    assert "1 cells, 0 void or missing; 1 runs" in one.out, one.out
+    for args, why in ((("no-such",), "there is no run"), (("last", "last"), "given twice"), ((measured, "last"), "beside others")):
+        refused = plimsoll("publish", *args, "-o", tmp_path / "none")
+        assert refused.code == 2 and why in refused.err, refused.err
+
+
 def test_void_missing_and_fallen_cells_are_marked(plimsoll, tmp_path):
     file = write_campaign(tmp_path, {"burst": BURST, "slow": SLOW}, name="burst", head="repeat = { at_least = 1 }", sizes='"4KiB"')
     plimsoll("campaign", "run", file, "-q", timeout=300)

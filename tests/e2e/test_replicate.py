@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import signal
 
+import pytest
+from block_support import ROOT_ONLY
 from conftest import wait_until
 from test_campaign import campaign, done
 
@@ -194,3 +197,45 @@ def test_a_site_of_somebody_is_not_believed(plimsoll, tmp_path):
     (where / "data/result.json").write_text(json.dumps({"schema": "plimsoll.campaign/9"}))
     refused = plimsoll("replicate", where / "campaign.toml", "-o", tmp_path / "ours.toml", timeout=30)
     assert refused.code == 2, refused.err
+    # A site it is by what lies beside it: keys of ours are not lent to it unseen.
+    result = {"schema": "plimsoll.campaign/1", "name": "theirs", "question": None, "until_wide": None, "rows": [], "to_go": 0, "failed": {}}
+    (where / "data/result.json").write_text(json.dumps(result))
+    refused = plimsoll("replicate", where / "campaign.toml", "-o", tmp_path / "ours.toml", timeout=30)
+    assert refused.code == 2 and "profile 'work'" in refused.err and "192.0.2.1" in refused.err, refused.err
+
+
+def cut_down(plimsoll, tmp_path, template, subject, workload, sizes):
+    """What the template says of one subject and one workload, at two sizes, once."""
+    whole = plimsoll("campaign", "new", template, "--embedded", check=True).out
+    text, published = whole.split("[published]")
+    head, *blocks = re.split(r"(?m)^(?=\[\[)", text)
+    named = [b for b in blocks if re.search(r'(?m)^name = "(.*)"', b)[1] in (subject, workload)]
+    assert len(named) == 2, named
+    text = head.replace("at_least = 3", "at_least = 1") + "".join(named)
+    text = re.sub(r"(?m)^sizes = .*", f"sizes = {json.dumps(sizes)}", text)
+    file = tmp_path / "cut.toml"
+    file.write_text(text + "[published]" + published)
+    return file
+
+
+@pytest.mark.measures
+@ROOT_ONLY
+@pytest.mark.parametrize(
+    "template, subject, workload, sizes, caps",
+    [
+        ("object-tiers", "standard", "GET", ["4KB", "1MB"], [40, 30 * 2**20 / 1e6]),
+        ("block-tiers", "nvme", "randrw", ["4KiB", "64KiB"], [4000, 160e6 / 65536]),
+    ],
+)
+def test_a_published_benchmark_is_repeated_on_what_plimsoll_brings(plimsoll, runs, tmp_path, template, subject, workload, sizes, caps):
+    file = cut_down(plimsoll, tmp_path, template, subject, workload, sizes)
+    result = plimsoll("replicate", file, "--json", check=True)
+    ours = {c["workload"]: c for c in lines(result, "ops_per_s", subject) if c["ours"] and c["published"]}
+    for size, cap in zip(sizes, caps):
+        c = ours[f"{workload} {size}"]
+        # A bucket of a tenth of a second, and what is left of a burst.
+        assert abs(c["ours"]["value"] / cap - 1) < 0.08, c
+        assert c["verdict"] == "not_comparable" and c["why"] == "other hardware"
+    # Of a single run no word is said on the next.
+    shares = [c for c in lines(result, "share_of_cap", subject) if c["ours"] and c["published"]]
+    assert {c["verdict"] for c in shares} == {"inconclusive"} and "single run" in shares[0]["why"], shares

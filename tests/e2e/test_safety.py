@@ -535,6 +535,54 @@ def test_what_a_killed_disk_left_goes_when_the_next_is_made(tmp_path):
     assert list(temp.iterdir()) == [theirs] and (theirs / "disk" / "disk.raw").read_bytes() == b"precious"
 
 
+@ROOT_ONLY
+def test_a_volume_of_a_run_has_its_tier_s_limits_and_goes_with_it(plimsoll, background, tmp_path):
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    volume = ("block", "embedded", "--tier", "vultr-hdd", "--scale", "0.4", "--burst-scale", "0.05", "--size", "16MiB")
+    load = ("--pattern", "randrw", "--bs", "4KiB", "--iodepth", "4", "--jobs", "4")
+    env = {"TMPDIR": str(temp)}
+    done = plimsoll(*volume, *load, "--warmup", "4s", "--runtime", "3s", "--json", env=env, check=True)
+    result = json.loads(done.out)
+    total = next(w for w in result["workloads"] if w["op"] == "total")
+    # 3 s of burst at 300 are over by then.
+    assert 190 < total["ops_per_s"]["value"] < 212, total["ops_per_s"]
+    assert '"iops-total":200' in result["environment"]["notes"]["limits of device"]
+    assert result["environment"]["devices"]["embedded"]["file_system"].startswith("fuse")
+    assert list(temp.iterdir()) == [] and str(temp) not in Path("/proc/mounts").read_text()
+    for more, said in [
+        (("--tier", "vultr-standard", "--size", "16MiB"), "object tier"),
+        (("--tier", "vultr-hdd", "--size", "100KB"), "multiple of 4,096"),
+        (("--tier", "vultr-hdd", "--buffered"), "direct I/O only"),
+        (("--scale", "0.5"), "a tier or a file of limits"),
+    ]:
+        refused(plimsoll("block", "embedded", *more, env=env), said)
+    refused(plimsoll("block", tmp_path / "x", "--size", "16MiB", "--tier", "vultr-hdd", env=env), "Write `embedded`")
+    assert list(temp.iterdir()) == []
+
+    process = background(*volume, *load, "--runtime", "60s", env=env)
+    wait_until(lambda: str(temp) in Path("/proc/mounts").read_text(), what="the mount of the volume")
+    process.kill()
+    process.wait()
+    wait_until(lambda: str(temp) not in Path("/proc/mounts").read_text(), what="the end of the mount")
+    plimsoll("cleanup", "last", env=env, check=True)
+    assert list(temp.iterdir()) == []
+
+
+def test_the_embedded_server_speaks_https_to_its_own_run(plimsoll, tmp_path):
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    object_ = ("object", "get", "--endpoint", "embedded", "--size", "64KiB", "--objects", "8", "--max-ops", "50", "--warmup", "0s", "--tls")
+    for more in ((), ("--data", tmp_path / "data")):
+        # Too few ops for a rate: what they are is known all the same.
+        done = plimsoll(*object_, *more, "--json", env={"TMPDIR": str(temp)})
+        outcomes = json.loads(done.out)["workloads"][0]["outcomes"]
+        assert outcomes["ok"] == 50, outcomes
+        # Nobody trusts it by leaving the check out.
+        assert "certificate_unchecked" not in done.out and list(temp.iterdir()) == []
+    refused(plimsoll(*object_[:2], "--endpoint", "http://127.0.0.1:9", "--bucket", "b", "--tls"), "--tls")
+
+
 # ---- files that a user names for a result
 
 

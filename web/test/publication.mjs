@@ -48,6 +48,7 @@ it("answers first, draws its charts, and has every figure as a link to its runs"
 it("shows the answer on the first screen of a phone, and is not wider than it", () => open("index.html", { viewport: { width: 390, height: 844 } }, async (page) => {
   const box = await page.locator(".verdict .lead").boundingBox();
   assert.ok(box && box.y + box.height <= 844, `the answer ends at ${box?.y + box?.height}`);
+  await page.evaluate(() => document.querySelectorAll("select").forEach((s) => s.add(new Option("a run with a name that goes on ".repeat(4)))));
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "it scrolls sideways");
 }));
 
@@ -70,6 +71,11 @@ it("is used by keyboard: every control can be reached, and a choice changes the 
   await chart.locator("select").focus();
   await page.keyboard.press("ArrowDown");
   assert.notEqual(await chart.locator(".drawing").getAttribute("aria-label"), before);
+}));
+
+it("says on paper what is drawn", () => open("index.html", {}, async (page) => {
+  await page.emulateMedia({ media: "print" });
+  assert.ok(await page.locator("#charts .choice select").first().isVisible(), "the chart has no name");
 }));
 
 it("fits on paper", () => open("index.html", {}, async (page) => {

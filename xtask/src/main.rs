@@ -12,7 +12,7 @@ const USAGE: &str = "usage: cargo run --release -p xtask -- COMMAND
            write the JSON schemas of plan, run summary and analysis to schema/, or compare them
   validate [--quick] [--only NAMES] [--tuning] [--threads N]
            judge the methods on simulated systems whose truth is known (METHODOLOGY.md)
-  audits [--tables N] [--seed S] [--show]
+  audits [--tables N] [--seed S] [--held-out] [--show]
            plant faults in tables of measured rows, and count how many the audit finds (METHODOLOGY.md)";
 
 fn main() -> ExitCode {

@@ -29,7 +29,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("suites", &["judge", "model", "run", "setup", "stats", "store"]),
     ("campaign", &["lower", "model", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
-    ("publish", &["campaign", "model", "report", "store"]),
+    ("publish", &["campaign", "model", "report", "s3", "store"]),
     ("audit", &["model"]),
     ("target", &[]),
     (

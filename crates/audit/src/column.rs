@@ -2,7 +2,7 @@
 
 use crate::AuditError;
 use crate::facts::{AuditFacts, ColumnFact};
-use crate::number::{Mark, PrintedNumber, is_missing, mark_of};
+use crate::number::{Mark, PrintedNumber, column_digits, is_missing, mark_of};
 use crate::table::{PrintedTable, is_as_above};
 use crate::unit::{Base, Dimension, NamedUnit, multiple, parse_unit};
 
@@ -391,6 +391,13 @@ fn dimension_of(role: ColumnRole) -> Option<Dimension> {
     }
 }
 
+/// Whether a row is the sum or the mean of others, by what it is called.
+fn is_summary(table: &PrintedTable, row: usize) -> bool {
+    const WORDS: &[&str] =
+        &["total", "sum", "average", "avg", "avg.", "mean", "median", "overall", "all", "geomean", "\u{3a3}"];
+    table.rows[row].cells.iter().any(|c| WORDS.contains(&c.trim_end_matches(':').to_lowercase().as_str()))
+}
+
 fn read_cells(
     table: &PrintedTable,
     index: usize,
@@ -403,6 +410,12 @@ fn read_cells(
     let mut out: Vec<Option<ReadCell>> = Vec::new();
     for row in 0..table.rows.len() {
         let text = table.cell(row, index);
+        // A row that sums others up is of no size, and one of several sizes of none that is known.
+        let is_of_none = nominal && is_as_above(text) && is_summary(table, row);
+        if is_of_none || nominal && PrintedNumber::parse(text, mark).is_some_and(|n| n.is_range()) {
+            out.push(None);
+            continue;
+        }
         if nominal && is_as_above(text) {
             let above = out.last().cloned().flatten();
             out.push(above.map(|c: ReadCell| ReadCell { is_own: false, ..c }));
@@ -426,7 +439,7 @@ fn read_cells(
             with_unit(number, role, unit).map_err(|(problem, remedy)| wrong(problem, &remedy))?;
         out.push(Some(ReadCell { low: number.value, high: number.value, number, unit, is_own: true }));
     }
-    let digits = out.iter().flatten().map(|c| c.number.digits).max().unwrap_or(0);
+    let digits = column_digits(out.iter().flatten().map(|c| &c.number));
     for cell in out.iter_mut().flatten() {
         if !nominal {
             (cell.low, cell.high) = cell.number.bounds(digits);

@@ -60,6 +60,10 @@ impl PrintedNumber {
         all.trim_matches('0').len()
     }
 
+    pub fn is_range(&self) -> bool {
+        self.range.is_some()
+    }
+
     /// By itself, without a column.
     pub fn own_bounds(&self) -> (f64, f64) {
         self.bounds(self.whole_digits)
@@ -75,6 +79,22 @@ impl PrintedNumber {
         };
         (1..digits.len()).filter(|i| digits[i - 1] != digits[*i]).filter_map(swapped).collect()
     }
+}
+
+/// Digits that count in a column: the most that a number of it has. One number that has more than the others, where those end in zeros, was
+/// rounded otherwise (it may be of another column), and says nothing of them.
+pub(crate) fn column_digits<'a>(numbers: impl Iterator<Item = &'a PrintedNumber>) -> usize {
+    let numbers: Vec<&PrintedNumber> = numbers.collect();
+    let odd = |most: usize| numbers.iter().filter(|n| n.digits >= most).count();
+    let zeros = |of: usize| numbers.iter().filter(|n| n.digits <= of && n.whole_digits > of).count();
+    let mut most = numbers.iter().map(|n| n.digits).max().unwrap_or(0);
+    while let Some(next) = numbers.iter().map(|n| n.digits).filter(|d| *d < most).max() {
+        if odd(most) > (numbers.len() / 4).max(1) || zeros(next) < 2 * odd(most) {
+            break;
+        }
+        most = next;
+    }
+    most
 }
 
 /// Which mark stands before the decimals.
@@ -150,13 +170,67 @@ fn of_digits(digits: &str) -> Option<Mark> {
     is_decimal.then(|| mark(last))
 }
 
+/// `e3` behind digits, as spreadsheets write it.
+fn exponent(rest: &str) -> (i32, &str) {
+    let Some(text) = rest.strip_prefix(['e', 'E']) else { return (0, rest) };
+    let digits = text.trim_start_matches(['+', '-']);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let all = text.len() - digits.len() + end;
+    match text[..all].parse::<i32>() {
+        Ok(power) if (1..=2).contains(&end) => (power, &text[all..]),
+        _ => (0, rest),
+    }
+}
+
+/// A cell without the marks of footnotes behind it.
+fn without_notes(cell: &str) -> &str {
+    let superscript = [
+        '\u{b9}', '\u{b2}', '\u{b3}', '\u{2074}', '\u{2075}', '\u{2076}', '\u{2077}', '\u{2078}', '\u{2079}',
+    ];
+    let mut text = cell.trim_end();
+    loop {
+        let before = text.len();
+        text = text.trim_end_matches(['*', '\u{2020}', '\u{2021}', '\u{a7}']).trim_end_matches(superscript);
+        if let Some((start, note)) = text.strip_suffix(']').and_then(|t| t.rsplit_once('['))
+            && note.len() <= 3
+            && note.chars().all(|c| c.is_ascii_alphanumeric())
+        {
+            text = start;
+        }
+        text = text.trim_end();
+        if text.len() == before {
+            return text;
+        }
+    }
+}
+
+/// What is added and taken away: `\u{b1} 5`, `(+/- 2 %)`, and the unit that stands before or behind it.
+fn tolerance(n: &mut PrintedNumber, rest: &str, mark: Mark) -> Option<Option<String>> {
+    let found = ["\u{b1}", "+/-"].into_iter().find_map(|sign| rest.split_once(sign));
+    let Some((before, after)) = found else { return Some(None) };
+    let (before, is_open) = match before.trim_end().strip_suffix('(') {
+        Some(b) => (b.trim_end(), true),
+        None => (before.trim_end(), false),
+    };
+    let (by, behind) = one(after.trim_start(), mark)?;
+    let behind = behind.trim();
+    let behind = if is_open { behind.strip_suffix(')')?.trim_end() } else { behind };
+    let (half, behind) = match behind.strip_prefix('%') {
+        Some(unit) => (n.value * by.value / 100.0, unit.trim_start()),
+        None => (by.value, behind),
+    };
+    n.range = Some((n.value - half, n.value + half));
+    Some(Some(if before.is_empty() { behind.to_owned() } else { before.to_owned() }))
+}
+
 /// Reads one number at the beginning of a text.
 fn one(text: &str, mark: Mark) -> Option<(PrintedNumber, &str)> {
     let (digits, rest) = split(text)?;
     let (decimal, group) = if mark == Mark::Comma { (',', '.') } else { ('.', ',') };
     let plain: String = digits.chars().filter(|c| *c != group).collect();
     let plain = plain.replacen(decimal, ".", 1);
-    let value: f64 = plain.parse().ok()?;
+    let (power, rest) = exponent(rest);
+    let value: f64 = plain.parse::<f64>().ok()? * 10_f64.powi(power);
     let (whole, part) = plain.split_once('.').unwrap_or((&plain, ""));
     let whole_digits = if part.is_empty() { whole.trim_start_matches('0').len() } else { 0 };
     let all = format!("{whole}{part}");
@@ -165,7 +239,7 @@ fn one(text: &str, mark: Mark) -> Option<(PrintedNumber, &str)> {
     let number = PrintedNumber {
         text: String::new(),
         value,
-        step: 10_f64.powi(-(part.len() as i32)),
+        step: 10_f64.powi(power - part.len() as i32),
         whole_digits,
         digits: counted.len(),
         is_about: false,
@@ -182,7 +256,7 @@ const RANGES: &[&str] = &["-", "\u{2013}", "\u{2014}", "\u{2026}", "...", "..", 
 impl PrintedNumber {
     /// Reads a cell; none where there is no number, or more than one that is no range.
     pub fn parse(cell: &str, mark: Mark) -> Option<Self> {
-        let mut text = cell.trim();
+        let mut text = without_notes(cell.trim());
         let mut is_about = false;
         for word in
             ["about ", "approx. ", "approx ", "ca. ", "circa ", "~", "\u{2248}", "\u{223c}", "\u{2243}"]
@@ -203,10 +277,9 @@ impl PrintedNumber {
         let (mut n, rest) = one(text, mark)?;
         let rest = rest.trim_start();
         let mut unit = rest;
-        if let Some(more) = rest.strip_prefix('\u{b1}').or_else(|| rest.strip_prefix("+/-")) {
-            let (by, behind) = one(more.trim_start(), mark)?;
-            n.range = Some((n.value - by.value, n.value + by.value));
-            unit = behind;
+        let unit_of_tolerance = tolerance(&mut n, rest, mark)?;
+        if let Some(own) = &unit_of_tolerance {
+            unit = own;
         } else if let Some(more) = RANGES.iter().find_map(|r| rest.strip_prefix(r)) {
             let (to, behind) = one(more.trim_start(), mark)?;
             let (low, high) = (n.value - n.step / 2.0, to.value + to.step / 2.0);
@@ -286,6 +359,14 @@ mod tests {
             ("2.7-3.2", 2.95, 2.65, 3.25, ""),
             ("320 \u{2013} 420 ms", 370.0, 319.5, 420.5, "ms"),
             ("3,459 \u{b1} 5 op/s", 3459.0, 3454.0, 3464.0, "op/s"),
+            ("3,459 op/s \u{b1} 5", 3459.0, 3454.0, 3464.0, "op/s"),
+            ("200 \u{b1} 2 %", 200.0, 196.0, 204.0, ""),
+            ("200 MB/s (\u{b1}2%)", 200.0, 196.0, 204.0, "MB/s"),
+            ("1.25e3", 1250.0, 1245.0, 1255.0, ""),
+            ("5E-1 ms", 0.5, 0.45, 0.55, "ms"),
+            ("8,850*", 8850.0, 8849.5, 8850.5, ""),
+            ("8,850 MB/s\u{b9}", 8850.0, 8849.5, 8850.5, "MB/s"),
+            ("34.6 [2]", 34.6, 34.55, 34.65, ""),
             ("+37%", 37.0, 36.5, 37.5, "%"),
             ("\u{2212}27 %", -27.0, -27.5, -26.5, "%"),
             ("$1,425.60", 1425.6, 1425.595, 1425.605, "$"),
@@ -306,6 +387,19 @@ mod tests {
         let n = PrintedNumber::parse("12300", Mark::Point).unwrap();
         assert_eq!(n.bounds(3), (12250.0, 12350.0));
         assert_eq!(n.bounds(5), (12299.5, 12300.5));
+    }
+
+    #[test]
+    fn one_number_of_more_digits_does_not_make_the_zeros_of_the_others_count() {
+        let digits = |cells: &[&str]| {
+            let all: Vec<_> = cells.iter().map(|c| PrintedNumber::parse(c, Mark::Point).unwrap()).collect();
+            column_digits(all.iter())
+        };
+        assert_eq!(digits(&["22,000", "15,000", "6,900", "8,200", "1,098.3"]), 2);
+        assert_eq!(digits(&["27516", "1111", "28562", "14284"]), 5);
+        assert_eq!(digits(&["22,000", "15,123", "6,912", "8,265"]), 5);
+        assert_eq!(digits(&["5000", "400"]), 1);
+        assert_eq!(digits(&[]), 0);
     }
 
     #[test]

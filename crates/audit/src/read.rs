@@ -162,6 +162,13 @@ pub fn read_markdown(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
         }
     }
     if tables.is_empty() {
+        if text.contains("<table") {
+            return Err(AuditError::new(
+                "the text",
+                "its tables are HTML, which is not read",
+                "Copy the table into a spreadsheet, and give it as CSV.",
+            ));
+        }
         return Err(AuditError::new(
             "the text",
             "it has no table",
@@ -231,6 +238,7 @@ mod tests {
         assert!(read_csv("a,b\n").unwrap_err().to_string().contains("no rows"));
         assert!(read_csv("a,a\n1,2\n").unwrap_err().to_string().contains("two columns are called 'a'"));
         assert!(read_markdown("no table").unwrap_err().remedy.contains("|---|"));
+        assert!(read_markdown("<table><tr><td>1</td></tr></table>").unwrap_err().remedy.contains("CSV"));
     }
 
     #[test]

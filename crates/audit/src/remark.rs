@@ -61,6 +61,9 @@ pub(crate) fn short(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return if value == 0.0 { "0".into() } else { "?".into() };
     }
+    if value.abs() >= 1e15 {
+        return format!("{value:.3e}");
+    }
     let decimals = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
     let text =
@@ -99,6 +102,7 @@ mod tests {
             (2.0, "2"),
             (12_345_678.0, "12,345,678"),
             (-0.5, "-0.5"),
+            (3.906e55, "3.906e55"),
         ] {
             assert_eq!(short(v), text);
         }

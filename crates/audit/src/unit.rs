@@ -240,6 +240,8 @@ pub(crate) const RATES: &[Scale] = &[
     ("Mbit/s", 1.25e5),
     ("Gbit/s", 1.25e8),
     ("kbit/s", 125.0),
+    ("Mibit/s", 131_072.0),
+    ("Gibit/s", 134_217_728.0),
     ("MiB/s divided by 1,000", 1_048_576_000.0),
     ("MB/s divided by 1,024", 1.024e9),
     ("KiB/s divided by 1,000", 1_024_000.0),

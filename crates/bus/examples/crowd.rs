@@ -12,7 +12,7 @@ use plimsoll_bus::enrol::{Joined, join};
 use plimsoll_bus::keeper::{Home, Keeper, Wish, now_s};
 use plimsoll_bus::subjects::agent_of;
 use plimsoll_bus::token::Token;
-use plimsoll_bus::{Bus, BusError};
+use plimsoll_bus::{Bus, BusError, Speaks};
 
 const ROUNDS: u32 = 8;
 const FRAMES: u32 = 10;
@@ -42,7 +42,13 @@ fn keep(home: &Home, stop: &AtomicBool, ready: &std::sync::mpsc::Sender<()>) -> 
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut keeper = Keeper::start(
         home,
-        Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s: now_s() + 3_600, keys: None },
+        Wish {
+            listen,
+            hosts: vec!["127.0.0.1".into()],
+            expires_s: now_s() + 3_600,
+            keys: None,
+            speaks: Speaks::default(),
+        },
     )?;
     // Whoever waits for it is there.
     let _ = ready.send(());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::{is_user_key, random};
 use crate::subjects::{Subjects, check_name};
 use crate::token::{Secret, Token};
-use crate::{Broker, Bus, BusError, Caller, Identity, Login, NatsBus, Subscription, signed_by};
+use crate::{Broker, Bus, BusError, Caller, Identity, Login, NatsBus, Speaks, Subscription, signed_by};
 
 /// Of question and answer; another one is another format.
 pub const VERSION: u32 = 1;
@@ -41,6 +41,9 @@ pub struct Question {
     pub proof: String,
     /// Who asks holds the key (Ed25519, base64).
     pub signature: String,
+    /// What it will be spoken to in. (An older agent does not say it.)
+    #[serde(default)]
+    pub speaks: Speaks,
 }
 
 /// The keeper's answer. There is no secret in it: whoever holds the token can hear it.
@@ -64,7 +67,13 @@ impl Question {
         let said = said(fleet, name, &identity.public(), &nonce);
         let proof = STANDARD.encode(hmac::sign(&prover(secret), &said));
         let signature = STANDARD.encode(identity.sign(&said));
-        Ok(Self { version: VERSION, name: name.to_owned(), key: identity.public(), nonce, proof, signature })
+        let (name, key, speaks) = (name.to_owned(), identity.public(), Speaks::default());
+        Ok(Self { version: VERSION, name, key, nonce, proof, signature, speaks })
+    }
+
+    /// Of an agent that is spoken to in this language.
+    pub fn speaking(self, speaks: &Speaks) -> Self {
+        Self { speaks: speaks.clone(), ..self }
     }
 
     /// Its nonce; none where it has another length than ours have.
@@ -74,8 +83,9 @@ impl Question {
         STANDARD.decode(text).ok()?.try_into().ok()
     }
 
-    /// Whether it is whole, and by somebody who knows the secret and holds the key. The words are the newcomer's to read.
-    pub fn check(&self, fleet: &str, secret: &Secret) -> Result<(), String> {
+    /// Whether it is whole, and by somebody who knows the secret and holds the key, whom the fleet can speak to (`ours`). The words are the
+    /// newcomer's to read.
+    pub fn check(&self, fleet: &str, secret: &Secret, ours: &Speaks) -> Result<(), String> {
         if self.version != VERSION {
             return Err(format!(
                 "it speaks version {} of the enrolment, the fleet {VERSION}: use the same version of plimsoll",
@@ -91,11 +101,17 @@ impl Question {
         hmac::verify(&prover(secret), &said, &decoded(&self.proof)).map_err(|_| {
             "it does not know this fleet's secret: take the token of `plimsoll fleet token`".to_owned()
         })?;
-        if signed_by(&self.key, &said, &decoded(&self.signature)) {
-            Ok(())
-        } else {
-            Err("it does not hold the key that it names".to_owned())
+        if !signed_by(&self.key, &said, &decoded(&self.signature)) {
+            return Err("it does not hold the key that it names".to_owned());
         }
+        if self.speaks.is_foreign_to(ours) {
+            return Err(format!(
+                "it is {}, and the fleet was started by {}: use the same version of plimsoll on all machines",
+                self.speaks.words(),
+                ours.words()
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -133,14 +149,18 @@ pub struct Joined {
     pub over: Subscription,
 }
 
-/// Joins the token's fleet under `name`, with a new key.
+/// Joins the token's fleet under `name`, with a new key, without a word on what it speaks.
 pub fn join(token: &Token, name: &str) -> Result<Joined, BusError> {
-    join_as(token, name, Identity::random())
+    join_as(token, name, Identity::random(), &Speaks::default())
 }
 
-/// The same, and on a broker of somebody else's as the guest that `login` says.
-pub fn join_with(token: &Token, name: &str, login: &Login) -> Result<Joined, BusError> {
-    if token.trust.is_own() { join(token, name) } else { join_there(token, name, login) }
+/// The same as one that is spoken to in this language, and on a broker of somebody else's as the guest that `login` says.
+pub fn join_with(token: &Token, name: &str, login: &Login, speaks: &Speaks) -> Result<Joined, BusError> {
+    if token.trust.is_own() {
+        join_as(token, name, Identity::random(), speaks)
+    } else {
+        join_there(token, name, login)
+    }
 }
 
 /// A broker that was there before asks nobody for a token of ours. That a name is taken is seen by who has it: agents say twice a second
@@ -166,12 +186,12 @@ fn join_there(token: &Token, name: &str, login: &Login) -> Result<Joined, BusErr
 }
 
 /// The same with a key that is there already: an agent that lost its connection for good comes back as itself.
-pub fn join_as(token: &Token, name: &str, identity: Identity) -> Result<Joined, BusError> {
+pub fn join_as(token: &Token, name: &str, identity: Identity, speaks: &Speaks) -> Result<Joined, BusError> {
     check_name("agent", name)?;
     token.check_time(SystemTime::now())?;
     let subjects = Subjects::of(&token.fleet)?;
     let broker = Broker { addresses: token.addresses.clone(), trust: token.trust };
-    ask(token, &subjects, &broker, &identity, name)?;
+    ask(token, &subjects, &broker, &identity, (name, speaks))?;
     let bus = NatsBus::connect(&broker, &identity, name)?;
     let over = bus.subscribe(&subjects.over())?;
     Ok(Joined { bus, identity, name: name.to_owned(), subjects, conductor: token.conductor.clone(), over })
@@ -183,7 +203,7 @@ fn ask(
     subjects: &Subjects,
     broker: &Broker,
     identity: &Identity,
-    name: &str,
+    (name, speaks): (&str, &Speaks),
 ) -> Result<(), BusError> {
     let newcomer = newcomer(&token.secret)?;
     let until = Instant::now() + PATIENCE;
@@ -194,7 +214,7 @@ fn ask(
         tried += 1;
         // Each time anew: a door that was shut meanwhile says so to those who come, not to those who wait.
         let asked = NatsBus::connect(broker, &newcomer, &format!("newcomer {name}"))
-            .and_then(|door| ask_once(&door, token, subjects, identity, name, &mut nonces));
+            .and_then(|door| ask_once(&door, token, subjects, identity, (name, speaks), &mut nonces));
         match asked {
             // A thousand at once, and the broker did not take all of them in time.
             Ok(Some(_)) if sent_away < COME_AGAIN && Instant::now() < until => sent_away += 1,
@@ -229,11 +249,11 @@ fn ask_once(
     token: &Token,
     subjects: &Subjects,
     identity: &Identity,
-    name: &str,
+    (name, speaks): (&str, &Speaks),
     nonces: &mut Vec<String>,
 ) -> Result<Option<String>, BusError> {
     let answers = door.subscribe(&subjects.enrolled(&identity.public()))?;
-    let question = Question::new(&token.fleet, &token.secret, identity, name)?;
+    let question = Question::new(&token.fleet, &token.secret, identity, name)?.speaking(speaks);
     // Plain texts and a number: nothing in them can fail.
     let text = serde_json::to_vec(&question).expect("a question is plain data");
     door.publish(&subjects.enrol(), &text)?;
@@ -270,17 +290,17 @@ mod tests {
 
     #[test]
     fn who_knows_the_secret_and_holds_the_key_is_believed() {
-        question().check("demo", &SECRET).unwrap();
+        question().check("demo", &SECRET, &Speaks::default()).unwrap();
         assert_ne!(question().nonce, question().nonce);
     }
 
     #[test]
     fn anything_else_is_refused_in_words() {
-        let why = |q: &Question| q.check("demo", &SECRET).unwrap_err();
+        let why = |q: &Question| q.check("demo", &SECRET, &Speaks::default()).unwrap_err();
         let good = question();
         let other = Identity::random().public();
-        assert!(good.check("demo", &Secret([6; 32])).unwrap_err().contains("secret"));
-        assert!(good.check("other", &SECRET).unwrap_err().contains("secret"));
+        assert!(good.check("demo", &Secret([6; 32]), &Speaks::default()).unwrap_err().contains("secret"));
+        assert!(good.check("other", &SECRET, &Speaks::default()).unwrap_err().contains("secret"));
         assert!(why(&Question { name: "lg-2".into(), ..good.clone() }).contains("secret"));
         assert!(why(&Question { key: other, ..good.clone() }).contains("secret"));
         assert!(why(&Question { name: "a.b".into(), ..good.clone() }).contains("cannot be the name"));
@@ -295,6 +315,26 @@ mod tests {
         let stolen = Question { signature: question().signature, ..good.clone() };
         assert!(why(&stolen).contains("does not hold the key"));
         assert!(why(&Question { signature: "?".into(), ..good }).contains("does not hold the key"));
+    }
+
+    /// Both ways, as either may be the newer one; who does not say it is older than the question, and is named by the roll call.
+    #[test]
+    fn another_version_is_refused_by_name_at_the_door() {
+        let speaks = |n: u32| Speaks { language: format!("fleet {n}, plan 1"), program: format!("0.{n}.0") };
+        let check = |its: &Speaks, ours: &Speaks| question().speaking(its).check("demo", &SECRET, ours);
+        for (its, ours) in [(1, 2), (2, 1)] {
+            let why = check(&speaks(its), &speaks(ours)).unwrap_err();
+            let agent = format!("it is plimsoll 0.{its}.0, which speaks 'fleet {its}, plan 1'");
+            assert!(why.starts_with(&agent) && why.contains(&format!("0.{ours}.0, which")), "{why}");
+            assert!(why.contains("same version of plimsoll on all machines"), "{why}");
+        }
+        check(&speaks(2), &speaks(2)).unwrap();
+        check(&Speaks::default(), &speaks(2)).unwrap();
+        let of_before = r#"{"version":1,"name":"a","key":"U","nonce":"","proof":"","signature":""}"#;
+        let read: Question = serde_json::from_str(of_before).unwrap();
+        assert_eq!(read.speaks, Speaks::default());
+        let longest = question().speaking(&Speaks { language: "x".repeat(200), program: "y".repeat(60) });
+        assert!(serde_json::to_vec(&longest).unwrap().len() < LONGEST_QUESTION);
     }
 
     #[test]

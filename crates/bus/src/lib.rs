@@ -17,6 +17,7 @@ mod nats;
 mod pattern;
 mod queue;
 pub mod sealed;
+mod speaks;
 pub mod subjects;
 pub mod token;
 mod weather;
@@ -29,6 +30,7 @@ pub use login::Login;
 pub use memory::MemoryBus;
 pub use nats::{Broker, Caller, NatsBus};
 pub use queue::{Events, Subscription};
+pub use speaks::Speaks;
 pub use weather::Weather;
 
 /// The longest message that may be published anywhere: brokers take a megabyte by default, and one long message delays the short

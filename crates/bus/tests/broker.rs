@@ -12,7 +12,7 @@ use plimsoll_bus::enrol::{Answer, Joined, Question, join, join_as, newcomer};
 use plimsoll_bus::keeper::{Home, Keeper, OpenFleet, Wish, down, now_s};
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::{Pin, Secret, Token, Trust};
-use plimsoll_bus::{Broker, Bus, BusError, BusEvent, Identity, LARGEST_BYTES, NatsBus, Subscription};
+use plimsoll_bus::{Broker, Bus, BusError, BusEvent, Identity, LARGEST_BYTES, NatsBus, Speaks, Subscription};
 
 const LONG: Duration = Duration::from_secs(10);
 /// Long enough for what does come; what must not come is awaited no longer.
@@ -83,7 +83,11 @@ impl Drop for Up {
 
 fn wish(expires_s: u64) -> Wish {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s, keys: None }
+    Wish { listen, hosts: vec!["127.0.0.1".into()], expires_s, keys: None, speaks: speaks(2) }
+}
+
+fn speaks(version: u32) -> Speaks {
+    Speaks { language: format!("fleet {version}"), program: format!("0.{version}.0") }
 }
 
 fn subjects() -> Subjects {
@@ -212,6 +216,14 @@ fn without_a_known_key_nobody_gets_in() {
     let other = Token { secret: Secret([1; 32]), ..up.token() };
     let e = words(join(&other, "lg-1"));
     assert!(e.contains("does not know this key"), "{e}");
+    // Nor does who speaks another language than the fleet's conductor, older or newer: it is told which.
+    for version in [1, 3] {
+        let e = words(join_as(&up.token(), "lg-1", Identity::random(), &speaks(version)));
+        let its = format!(
+            "it is plimsoll 0.{version}.0, which speaks 'fleet {version}', and the fleet was started by"
+        );
+        assert!(e.contains(&its) && e.contains("plimsoll 0.2.0, which speaks 'fleet 2'"), "{e}");
+    }
     assert_eq!(up.fleet().roll().unwrap(), []);
 }
 
@@ -363,7 +375,7 @@ fn two_agents_of_one_name_are_told_apart() {
     // It comes back with the same key, or another takes its place when it is gone.
     let Joined { bus, identity, .. } = first;
     drop(bus);
-    let again = join_as(&up.token(), "lg-1", identity).unwrap();
+    let again = join_as(&up.token(), "lg-1", identity, &Speaks::default()).unwrap();
     drop(again);
     eventually("it is gone", || roll()[0].client.is_none());
     join(&up.token(), "lg-1").unwrap();

@@ -4,7 +4,7 @@
 use plimsoll_model::RunSummary;
 
 use crate::cells::{CampaignCell, CellWork};
-use crate::result::{CellFigure, CellRun};
+use crate::figures::{CellFigure, CellRun};
 
 /// For each of the subject's cells (indices into `cells`) the runs that are of it; and the runs that are of none.
 pub fn merged(
@@ -47,6 +47,6 @@ fn is_of(cell: &CampaignCell, summary: &RunSummary, figure: &CellFigure) -> bool
                 && depth.is_none_or(|l| l.concurrency == w.in_flight())
         }
         CellWork::Files(_) => summary.labels.get("suite").is_some_and(|s| s == "file"),
-        CellWork::Controller(_) => false,
+        CellWork::Controller(_) | CellWork::Elsewhere => false,
     }
 }

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, ScopeWish, SizeDist, Stage, Stop,
-    TargetSpec, Workload,
+    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, SizeDist, Stage, Stop, TargetSpec,
+    Workload,
 };
 use plimsoll_model::units::{OpsRate, Size, Span};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::axes;
 use crate::check::{CampaignError, wrong};
-use crate::file::{CampaignFile, CampaignLoad, Subject};
+use crate::file::{CampaignFile, CampaignLoad, PerMachine, Subject, ThreadCount};
 use crate::ledger::UnderWay;
 
 /// Labels that a campaign gives its runs, beside those of the file.
@@ -31,6 +32,8 @@ pub struct CampaignCell {
     pub workload: String,
     /// Of the file and of the subject.
     pub labels: BTreeMap<String, String>,
+    /// Where it is on the axes that have several values: those of its subject, those of its workload, then `size`, `concurrency`, `threads`.
+    pub axes: Vec<(String, String)>,
     /// What is measured; none of a subject whose runs were made elsewhere.
     pub target: Option<TargetSpec>,
     /// What is done.
@@ -51,6 +54,8 @@ pub enum CellWork {
     Controller(Box<ControllerSpec>),
     /// The file benchmark.
     Files(FileCell),
+    /// Nothing that is measured here: a run that no campaign made says in its own plan what it did.
+    Elsewhere,
 }
 
 /// The file benchmark of a cell.
@@ -60,10 +65,21 @@ pub struct FileCell {
     pub directory: String,
     /// Of each thread's file.
     pub file_bytes: u64,
+    /// Of all files, in place of that.
+    pub total_bytes: Option<u64>,
     /// Files; absent: one for each core.
     pub threads: Option<u32>,
+    /// Write, read and IOPS so many times.
+    pub cycles: u32,
     /// Of its third phase.
     pub iops_duration: Span,
+}
+
+impl FileCell {
+    /// All of its files, for so many threads.
+    pub fn bytes_of(&self, threads: u32) -> u64 {
+        self.total_bytes.unwrap_or_else(|| self.file_bytes.saturating_mul(u64::from(threads)))
+    }
 }
 
 /// All cells, in the order of the file: subjects, their instances, then workloads.
@@ -129,7 +145,7 @@ fn count(file: &CampaignFile) -> (usize, usize) {
         let instances = s.instances.len().max(1);
         let targets: usize = text_len(&s.target) + s.instances.iter().map(text_len).sum::<usize>();
         for (w, rest, sizes) in loads.iter().filter(|(w, ..)| is_for(w, s)) {
-            let depths = w.concurrency.len().max(1);
+            let depths = w.concurrency.len().max(1) * w.file.as_ref().map_or(1, |f| f.thread_counts().len());
             let each = depths.saturating_mul(w.sizes.len().max(1));
             let of_cells = each.saturating_mul(own + rest).saturating_add(depths.saturating_mul(*sizes));
             cells = cells.saturating_add(instances.saturating_mul(each));
@@ -157,45 +173,115 @@ fn add(
     (instance, target): (&str, Option<&TargetSpec>),
     load: &CampaignLoad,
 ) -> Result<(), CampaignError> {
-    let sizes = if load.sizes.is_empty() { vec![SizeDist::Fixed(Size(4096))] } else { load.sizes.clone() };
-    let depths = if load.concurrency.is_empty() { vec![1] } else { load.concurrency.clone() };
-    for size in &sizes {
-        for depth in &depths {
-            let mut name = load.name.clone();
-            if sizes.len() > 1 {
-                name += &format!(" {}", size_text(size));
-            }
-            if depths.len() > 1 {
-                name += &format!(" x{depth}");
-            }
-            let work = work_of(subject, target, load, size, *depth)?;
-            let mut labels = file.labels.clone();
-            labels.extend(subject.labels.clone());
-            let mut cell = CampaignCell {
-                key: [subject.name.as_str(), instance, &name].join("/"),
-                subject: subject.name.clone(),
-                instance: instance.to_owned(),
-                workload: name,
-                labels,
-                target: target.cloned(),
-                work,
-                hash: String::new(),
-                campaign: file.name.clone(),
-                seed: file.seed,
-                options: file.options.clone(),
-            };
-            cell.hash = cell.identity(subject);
-            if !keys.insert(cell.key.clone()) {
-                return Err(wrong(
-                    format!("workload '{}'", load.name),
-                    format!("two of its cells would be called '{}'", cell.workload),
-                    "Leave out what stands twice.",
-                ));
-            }
-            out.push(cell);
+    let target = target.map(|t| target_for(subject, t, load)).transpose()?;
+    for at in places(load) {
+        let name = at.name(load);
+        let work = work_of(subject, target.as_ref(), load, &at)?;
+        let mut labels = file.labels.clone();
+        labels.extend(subject.labels.clone());
+        let mut cell = CampaignCell {
+            key: [subject.name.as_str(), instance, &name].join("/"),
+            subject: subject.name.clone(),
+            instance: instance.to_owned(),
+            workload: name,
+            labels,
+            axes: [subject.values.clone(), at.axes(load)].concat(),
+            target: target.clone(),
+            work,
+            hash: String::new(),
+            campaign: file.name.clone(),
+            seed: file.seed,
+            options: file.options.clone(),
+        };
+        cell.hash = cell.identity(subject);
+        if !keys.insert(cell.key.clone()) {
+            return Err(wrong(
+                format!("workload '{}'", load.name),
+                format!("two of its cells would be called '{}'", cell.workload),
+                "Leave out what stands twice.",
+            ));
         }
+        out.push(cell);
     }
     Ok(())
+}
+
+/// One value of each of a workload's lists.
+struct Place {
+    size: SizeDist,
+    depth: u32,
+    threads: ThreadCount,
+}
+
+/// All of them, sizes turning slowest.
+fn places(load: &CampaignLoad) -> Vec<Place> {
+    let sizes = if load.sizes.is_empty() { vec![SizeDist::Fixed(Size(4096))] } else { load.sizes.clone() };
+    let depths = if load.concurrency.is_empty() { vec![1] } else { load.concurrency.clone() };
+    let threads = load.file.as_ref().map_or_else(|| vec![ThreadCount::Fixed(1)], |f| f.thread_counts());
+    let mut out = Vec::new();
+    for size in &sizes {
+        for depth in &depths {
+            out.extend(threads.iter().map(|n| Place { size: size.clone(), depth: *depth, threads: *n }));
+        }
+    }
+    out
+}
+
+impl Place {
+    /// The workload's, with its value on each list that has several.
+    fn name(&self, load: &CampaignLoad) -> String {
+        let mut name = load.name.clone();
+        if load.sizes.len() > 1 {
+            name += &format!(" {}", size_text(&self.size));
+        }
+        if load.concurrency.len() > 1 {
+            name += &format!(" x{}", self.depth);
+        }
+        if load.file.as_ref().is_some_and(|f| f.thread_counts().len() > 1) {
+            name += &format!(" {}", self.threads.words());
+        }
+        name
+    }
+
+    fn axes(&self, load: &CampaignLoad) -> Vec<(String, String)> {
+        let mut out = load.values.clone();
+        let mut add = |axis: &str, value: String| out.push((axis.to_owned(), value));
+        if load.sizes.len() > 1 {
+            add("size", size_text(&self.size));
+        }
+        if load.concurrency.len() > 1 {
+            add("concurrency", self.depth.to_string());
+        }
+        if load.file.as_ref().is_some_and(|f| f.thread_counts().len() > 1) {
+            add("threads", self.threads.fixed().map_or_else(|| "cores".to_owned(), |n| n.to_string()));
+        }
+        out
+    }
+}
+
+/// The target with what is otherwise for this workload.
+fn target_for(
+    subject: &Subject,
+    target: &TargetSpec,
+    load: &CampaignLoad,
+) -> Result<TargetSpec, CampaignError> {
+    if load.target.is_empty() {
+        return Ok(target.clone());
+    }
+    let mut all = serde_json::to_value(target).expect("plain data is always JSON");
+    axes::lay_over(&mut all, &load.target);
+    serde_json::from_value(all).map_err(|e| {
+        wrong(
+            format!("workload '{}', target", load.name),
+            format!("{e}, laid over the target of subject '{}'", subject.name),
+            "It has keys of the subject's target; a workload that does not fit a subject is kept off it with `only`.",
+        )
+    })
+}
+
+/// A value on the axis of threads, as a name has it.
+pub(crate) fn threads_text(value: &str) -> String {
+    value.parse().map_or(ThreadCount::Each(PerMachine::Cores), ThreadCount::Fixed).words()
 }
 
 /// As a table has it.
@@ -214,10 +300,9 @@ fn work_of(
     subject: &Subject,
     target: Option<&TargetSpec>,
     load: &CampaignLoad,
-    size: &SizeDist,
-    depth: u32,
+    at: &Place,
 ) -> Result<CellWork, CampaignError> {
-    if let Some(f) = load.file {
+    if let Some(f) = &load.file {
         let files = match target {
             Some(TargetSpec::Files(f)) => f.clone(),
             // Told by the check; a subject that was brought along needs none.
@@ -234,30 +319,34 @@ fn work_of(
         return Ok(CellWork::Files(FileCell {
             directory: files.directory,
             file_bytes: files.file_size.0.saturating_mul(u64::from(files.files)),
-            threads: f.threads,
+            total_bytes: f.total.map(|t| t.0),
+            threads: at.threads.fixed(),
+            cycles: f.cycles,
             iops_duration: f.iops_duration,
         }));
     }
-    let stage = stage_of(subject, load, size, depth)?;
-    Ok(match (&load.limits, &load.speedtest) {
-        (Some(l), _) => CellWork::Controller(Box::new(ControllerSpec::Limits {
-            template: Box::new(stage),
+    let template = Box::new(stage_of(subject, load, &at.size, at.depth)?);
+    let controller = match (&load.limits, &load.speedtest, &load.watch) {
+        (Some(l), ..) => ControllerSpec::Limits {
+            template,
             budget: l.budget,
             probe_shared: l.probe_shared,
-            probe_scope: ScopeWish::default(),
+            probe_scope: l.probe_scope.clone(),
             scope_targets: BTreeMap::new(),
-        })),
-        (None, Some(s)) => CellWork::Controller(Box::new(ControllerSpec::Saturation {
-            template: Box::new(stage),
+        },
+        (None, Some(s), _) => ControllerSpec::Saturation {
+            template,
             then: Vec::new(),
             max_concurrency: s.max_concurrency,
-            p99_ceiling: None,
-            drain: None,
+            p99_ceiling: s.p99_ceiling,
+            drain: s.drain,
             load_points: Vec::new(),
             budget: Some(s.budget),
-        })),
-        (None, None) => CellWork::Stage(Box::new(stage)),
-    })
+        },
+        (None, None, Some(w)) => ControllerSpec::Watch { template, duration: w.duration },
+        (None, None, None) => return Ok(CellWork::Stage(template)),
+    };
+    Ok(CellWork::Controller(Box::new(controller)))
 }
 
 fn stage_of(
@@ -279,8 +368,8 @@ fn stage_of(
             ));
         }
     };
-    // A search sets the ends of its own stages; a probe, too.
-    let is_plain = load.limits.is_none() && load.speedtest.is_none();
+    // A search sets the ends of its own stages; so do a probe and a watch.
+    let is_plain = load.limits.is_none() && load.speedtest.is_none() && load.watch.is_none();
     let duration = load.duration.or(is_plain.then_some(Stop::DEFAULT));
     Ok(Stage {
         name: None,
@@ -314,6 +403,10 @@ fn line_name(load: &CampaignLoad) -> String {
     }
 }
 
+fn labels_itself(axis: &str) -> bool {
+    matches!(axis, "size" | "concurrency")
+}
+
 impl UnderWay {
     /// Whether labels of a run are those of this run of this campaign: a directory of its name may be anybody's.
     pub fn is_of(&self, labels: &BTreeMap<String, String>, campaign: &str) -> bool {
@@ -331,6 +424,29 @@ impl UnderWay {
 }
 
 impl CampaignCell {
+    /// Of runs that no campaign made.
+    pub(crate) fn elsewhere(
+        campaign: &str,
+        subject: &str,
+        labels: BTreeMap<String, String>,
+        workload: &str,
+    ) -> Self {
+        Self {
+            key: [subject, "", workload].join("/"),
+            subject: subject.to_owned(),
+            instance: String::new(),
+            workload: workload.to_owned(),
+            labels,
+            axes: Vec::new(),
+            target: None,
+            work: CellWork::Elsewhere,
+            hash: String::new(),
+            campaign: campaign.to_owned(),
+            seed: 0,
+            options: RunOptions::default(),
+        }
+    }
+
     /// The plan of one run of it, with data of its own: no run writes what an earlier one wrote. `None` for the file benchmark, whose
     /// plan is made where its directory is, and for subjects that are not measured here. `fresh`: beside the file's seed.
     pub fn plan(&self, repeat: u32, fresh: u64) -> Option<Plan> {
@@ -349,7 +465,7 @@ impl CampaignCell {
         match &self.work {
             CellWork::Stage(stage) => plan.stages.push((**stage).clone()),
             CellWork::Controller(controller) => plan.controller = Some((**controller).clone()),
-            CellWork::Files(_) => return None,
+            CellWork::Files(_) | CellWork::Elsewhere => return None,
         }
         Some(plan)
     }
@@ -368,6 +484,10 @@ impl CampaignCell {
     /// Of one run of it: what the file says, and which cell it is.
     pub fn run_labels(&self, repeat: u32) -> BTreeMap<String, String> {
         let mut labels = self.labels.clone();
+        // `size` and `concurrency` are in the run itself, and may be labels of the subject.
+        for (axis, value) in self.axes.iter().filter(|(axis, _)| !labels_itself(axis)) {
+            labels.insert(axis.clone(), value.clone());
+        }
         let own = [&self.campaign, &self.subject, &self.workload, &self.instance, &(repeat + 1).to_string()];
         for (name, value) in OWN_LABELS.iter().zip(own) {
             if !value.is_empty() {
@@ -387,7 +507,19 @@ impl CampaignCell {
         let work = match &self.work {
             CellWork::Stage(stage) => serde_json::to_string(stage),
             CellWork::Controller(c) => serde_json::to_string(c),
-            CellWork::Files(f) => Ok(format!("{f:?}")),
+            // As it was written before there were totals and cycles: what has none is what it was.
+            CellWork::Files(f) => Ok(format!(
+                "FileCell {{ directory: {:?}, file_bytes: {}, threads: {:?}, iops_duration: {:?} }}{}",
+                f.directory,
+                if f.total_bytes.is_some() { 0 } else { f.file_bytes },
+                f.threads,
+                f.iops_duration,
+                match (f.total_bytes, f.cycles) {
+                    (None, 1) => String::new(),
+                    more => format!("{more:?}"),
+                }
+            )),
+            CellWork::Elsewhere => Ok(String::new()),
         };
         let text = serde_json::to_string(&of).and_then(|of| Ok(of + &work?));
         format!("{:016x}", xxh3_64(text.expect("plain data is always JSON").as_bytes()))

@@ -5,14 +5,18 @@ use std::collections::BTreeSet;
 
 use plimsoll_model::plan::{Pacing, PlanError, TargetSpec};
 
+use crate::axes;
 use crate::cells::{self, CampaignCell};
-use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, Subject};
+use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, Subject};
 
 /// What templates have where only the user knows what belongs there.
 pub const FILL_IN: &str = "FILL-IN";
 
 /// More runs of a cell than this are a mistake, too.
 const MOST_REPEATS: u32 = 1_000;
+
+/// Each has a file of its own.
+const MOST_THREADS: u32 = 4_096;
 
 /// A longer file is none that somebody wrote.
 const MOST_TEXT: usize = 4 << 20;
@@ -47,13 +51,14 @@ impl CampaignFile {
         }
         // Before anything else: a place to be filled in breaks rules that whoever has not come to it yet cannot know.
         filled_in(text)?;
-        let file: Self = toml::from_str(text).map_err(|e| {
+        let mut file: Self = toml::from_str(text).map_err(|e| {
             let line = e.span().map(|at| text[..at.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map_or_else(|| "the campaign".to_owned(), |n| format!("line {n}"));
             let shown = e.to_string();
             let said = if e.message().is_empty() { shown.trim_end() } else { e.message() };
             wrong(place, said, "Correct the line; `plimsoll campaign new` writes files to start from.")
         })?;
+        axes::resolve(&mut file)?;
         file.check()?;
         Ok(file)
     }
@@ -217,15 +222,23 @@ fn check_subject(s: &Subject) -> Result<(), CampaignError> {
 
 fn check_load(w: &CampaignLoad) -> Result<(), CampaignError> {
     let place = format!("workload '{}'", w.name);
-    let ways = [w.limits.is_some(), w.speedtest.is_some(), w.file.is_some()];
+    let ways = [w.limits.is_some(), w.speedtest.is_some(), w.watch.is_some(), w.file.is_some()];
     if ways.iter().filter(|is| **is).count() > 1 {
         return Err(wrong(
             place,
-            "limits, speedtest and file exclude each other",
+            "limits, speedtest, watch and file exclude each other",
             "Make a workload of each.",
         ));
     }
-    if w.file.is_some() {
+    if w.watch.is_some() && w.duration.is_some() {
+        return Err(wrong(
+            place,
+            "a watch has a duration of its own",
+            "Leave out duration beside `watch = { duration = ... }`.",
+        ));
+    }
+    if let Some(file) = &w.file {
+        check_threads(&place, file)?;
         let plain = w.mix.is_empty() && w.sizes.is_empty() && w.concurrency.is_empty() && w.jobs.is_none();
         let plain = plain
             && w.duration.is_none()
@@ -256,6 +269,25 @@ fn check_load(w: &CampaignLoad) -> Result<(), CampaignError> {
                 "Write 1.05 for 5 % more than is promised.",
             ));
         }
+    }
+    Ok(())
+}
+
+fn check_threads(place: &str, file: &FileOfLoad) -> Result<(), CampaignError> {
+    let counts = file.thread_counts();
+    if counts.is_empty() || counts.iter().any(|n| n.fixed().is_some_and(|n| n == 0 || n > MOST_THREADS)) {
+        return Err(wrong(
+            place,
+            format!("file.threads are between 1 and {MOST_THREADS}"),
+            "Write for example threads = [1, 2, 4, \"cores\"].",
+        ));
+    }
+    if file.cycles == 0 || file.cycles > MOST_REPEATS {
+        return Err(wrong(
+            place,
+            format!("file.cycles are between 1 and {MOST_REPEATS}"),
+            "Leave it out for 1.",
+        ));
     }
     Ok(())
 }

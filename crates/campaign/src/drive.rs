@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::cells::CampaignCell;
+use crate::figures::CellRun;
 use crate::file::{CampaignFile, Subject};
 use crate::forecast;
 use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
-use crate::result::CellRun;
 use crate::state::CampaignState;
 
 /// Attempts of one subject that fail one after the other before it is left alone until the next session.

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{BlockOptions, KeyDist, ObjectOptions, Pacing, RunOptions, SizeDist, TargetSpec};
+use plimsoll_model::plan::{
+    BlockOptions, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
+};
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::axes::{CampaignAxis, HasAxes};
+use crate::check::{CampaignError, wrong};
 use crate::replicate::Published;
 
 /// The version of the file's format that this program writes; it reads this one.
@@ -144,9 +149,15 @@ pub struct Subject {
     /// or to those of its ops and sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<String>,
+    /// A subject for each value of each of them: with TLS and without, a volume of each size.
+    #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<CampaignAxis>,
+    /// What it stands for on them: axis and value.
+    #[serde(skip)]
+    pub values: Vec<(String, String)>,
 }
 
-fn default_hook_limit() -> Span {
+pub(crate) fn default_hook_limit() -> Span {
     Span(Duration::from_secs(60))
 }
 
@@ -172,7 +183,7 @@ pub struct Promised {
     pub bytes_per_s: Option<BytesRate>,
 }
 
-/// A kind of load, and the values on its axes: a cell for each size and each concurrency. What is not named here is as in a plan's
+/// A kind of load, and the values on its axes: a cell for each value of `axis`, each size and each concurrency. What is not named here is as in a plan's
 /// workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -224,9 +235,21 @@ pub struct CampaignLoad {
     /// The file benchmark (write, read, IOPS) in the directory of a target of kind `files`, in place of a plain run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileOfLoad>,
+    /// The load of `plimsoll watch`, for this long: its falls are told with their time, in place of a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchOfLoad>,
+    /// Keys of the targets that are otherwise for this workload, such as `{ file_size = "64MiB" }`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub target: Map<String, Value>,
     /// Only on subjects with these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub only: BTreeMap<String, String>,
+    /// A workload for each value of each of them: patterns, shares of reads, rates.
+    #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<CampaignAxis>,
+    /// What it stands for on axes that the file gives a name: axis and value.
+    #[serde(skip)]
+    pub values: Vec<(String, String)>,
 }
 
 fn default_warmup() -> Span {
@@ -234,7 +257,7 @@ fn default_warmup() -> Span {
 }
 
 /// As `plimsoll limits`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsOfLoad {
     /// Time that the probe may take.
@@ -242,6 +265,21 @@ pub struct LimitsOfLoad {
     /// Also find out which ops draw on the same bucket (objects only).
     #[serde(default)]
     pub probe_shared: bool,
+    /// Also find out whether the limit is per connection or per prefix (objects only): `true`, or a list of these.
+    #[serde(default, skip_serializing_if = "asks_for_none")]
+    pub probe_scope: ScopeWish,
+}
+
+fn asks_for_none(wish: &ScopeWish) -> bool {
+    *wish == ScopeWish::default()
+}
+
+/// As `plimsoll watch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WatchOfLoad {
+    /// From the end of the warm-up.
+    pub duration: Span,
 }
 
 /// As `plimsoll speedtest`.
@@ -253,18 +291,97 @@ pub struct SpeedtestOfLoad {
     /// The search goes no higher. Default: 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
+    /// A 99th percentile of the response above it ends the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ceiling: Option<Span>,
+    /// Saturate this long first, so that the search does not follow a bucket that empties.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Span>,
 }
 
-/// As `plimsoll file`. The target's `file_size` is that of each thread's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// As `plimsoll file`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileOfLoad {
-    /// Files, each with a thread of its own. Absent: one for each core.
+    /// Files, each with a thread of its own: a number, `"cores"` for one for each core, or a list of these with a cell for each.
+    /// Absent: one for each core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u32>,
+    pub threads: Option<ThreadCounts>,
+    /// All files together, whatever the number of threads. Absent: each thread's file has the target's `file_size`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<Size>,
+    /// Write, read and IOPS so many times in each run, one after the other: a fall is then dated within run and phase. Default: 1.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub cycles: u32,
     /// Length of the IOPS phase. Default: 15 s.
     #[serde(default = "default_iops")]
     pub iops_duration: Span,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(n: &u32) -> bool {
+    *n == 1
+}
+
+/// One number of threads, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number of threads, \"cores\", or a list of these")]
+pub enum ThreadCounts {
+    /// In every cell.
+    One(ThreadCount),
+    /// A cell for each.
+    Many(Vec<ThreadCount>),
+}
+
+/// So many threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number of threads, or \"cores\"")]
+pub enum ThreadCount {
+    /// Written out.
+    Fixed(u32),
+    /// Of the machine that measures.
+    Each(PerMachine),
+}
+
+/// What the machine decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerMachine {
+    /// One for each core.
+    Cores,
+}
+
+impl ThreadCount {
+    /// `None`: one for each core.
+    pub fn fixed(self) -> Option<u32> {
+        match self {
+            Self::Fixed(n) => Some(n),
+            Self::Each(PerMachine::Cores) => None,
+        }
+    }
+
+    /// As a name has it.
+    pub fn words(self) -> String {
+        match self.fixed() {
+            None => "a thread per core".into(),
+            Some(1) => "1 thread".into(),
+            Some(n) => format!("{n} threads"),
+        }
+    }
+}
+
+impl FileOfLoad {
+    /// A cell for each.
+    pub fn thread_counts(&self) -> Vec<ThreadCount> {
+        match &self.threads {
+            None => vec![ThreadCount::Each(PerMachine::Cores)],
+            Some(ThreadCounts::One(n)) => vec![*n],
+            Some(ThreadCounts::Many(list)) => list.clone(),
+        }
+    }
 }
 
 fn default_iops() -> Span {
@@ -300,5 +417,50 @@ impl Subject {
     /// Whether its runs were made elsewhere.
     pub fn is_brought(&self) -> bool {
         !self.runs.is_empty()
+    }
+}
+
+impl HasAxes for Subject {
+    const WHAT: &'static str = "subject";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn take_axes(&mut self) -> Vec<CampaignAxis> {
+        std::mem::take(&mut self.axes)
+    }
+
+    fn stands_for(&mut self, name: String, values: Vec<(String, String)>) -> Result<(), CampaignError> {
+        self.name = name;
+        self.values.clone_from(&values);
+        for (axis, value) in values {
+            if self.labels.contains_key(&axis) {
+                return Err(wrong(
+                    format!("subject '{}'", self.name),
+                    format!("'{axis}' is a label of it as well as one of its axes"),
+                    "Leave the label out: the axis gives each of its values as one.",
+                ));
+            }
+            self.labels.insert(axis, value);
+        }
+        Ok(())
+    }
+}
+
+impl HasAxes for CampaignLoad {
+    const WHAT: &'static str = "workload";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn take_axes(&mut self) -> Vec<CampaignAxis> {
+        std::mem::take(&mut self.axes)
+    }
+
+    fn stands_for(&mut self, name: String, values: Vec<(String, String)>) -> Result<(), CampaignError> {
+        (self.name, self.values) = (name, values);
+        Ok(())
     }
 }

@@ -5,8 +5,8 @@ use plimsoll_model::OpKind;
 use plimsoll_model::plan::{ControllerSpec, Pacing, Stage, TargetSpec, Workload};
 
 use crate::cells::{CampaignCell, CellWork};
+use crate::figures::CellRun;
 use crate::file::{CampaignFile, Promised};
-use crate::result::CellRun;
 use crate::state::{CampaignSpent, CampaignState};
 
 /// One run of a cell; or all that are to come.
@@ -116,21 +116,23 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
             let time = match &**c {
                 ControllerSpec::Limits { budget, .. } => Some(*budget),
                 ControllerSpec::Saturation { budget, .. } => *budget,
-                ControllerSpec::Sweep { .. } | ControllerSpec::Watch { .. } => None,
+                ControllerSpec::Watch { duration, .. } => Some(*duration),
+                ControllerSpec::Sweep { .. } => None,
             };
             let s = time.map_or(0.0, |t| t.0.as_secs_f64());
             Forecast { time_s: s, ..load(target, stage, s, &promised) }
         }
+        CellWork::Elsewhere => NOTHING,
         CellWork::Files(f) => {
-            let total = f.threads.map(|n| f64::from(n) * f.file_bytes as f64);
+            let cycles = f64::from(f.cycles);
+            let total = f.total_bytes.or(f.threads.map(|n| f.bytes_of(n))).map(|n| n as f64 * cycles);
             let rate = promised.bytes_per_s.map(|r| r.0).filter(|r| *r > 0.0);
             let moved = total.zip(rate).map_or(0.0, |(total, rate)| 2.0 * total / rate);
+            let iops_s = f.iops_duration.0.as_secs_f64() * cycles;
             Forecast {
-                time_s: f.iops_duration.0.as_secs_f64() + moved,
+                time_s: iops_s + moved,
                 bytes: total.map(|t| 2.0 * t),
-                requests: total
-                    .zip(promised.ops_per_s)
-                    .map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * f.iops_duration.0.as_secs_f64()),
+                requests: total.zip(promised.ops_per_s).map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * iops_s),
             }
         }
     }

@@ -12,9 +12,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::cells::CampaignCell;
 use crate::check::{CampaignError, wrong};
+use crate::figures::CellRun;
 use crate::lock::CampaignLock;
 use crate::place::{self, own};
-use crate::result::CellRun;
 
 /// Of the first line.
 pub const LEDGER_FORMAT: &str = "plimsoll.ledger/1";

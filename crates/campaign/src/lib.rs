@@ -6,19 +6,24 @@
 
 #![warn(missing_docs)]
 
+mod axes;
 pub mod brought;
+mod burst;
 pub mod cells;
 mod check;
 mod count;
 mod difference;
 mod drive;
+mod figures;
 mod file;
 pub mod forecast;
 mod hook;
 pub mod ledger;
 mod left_hook;
 mod lock;
+mod of_runs;
 pub mod order;
+mod pivot;
 mod place;
 mod read;
 mod replicate;
@@ -34,27 +39,31 @@ mod result_tests;
 #[cfg(test)]
 mod tests;
 
+pub use axes::{AxisValue, CampaignAxis};
+pub use burst::{BurstFigures, LimitFigures};
 pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
 pub use count::asked;
 pub use difference::FileDifference;
 pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+pub use figures::{CellFigure, CellRun, SeenFall};
 pub use file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
-    Promised, Repeats, SpeedtestOfLoad, Subject, SubjectInstance,
+    PerMachine, Promised, Repeats, SpeedtestOfLoad, Subject, SubjectInstance, ThreadCount, ThreadCounts,
+    WatchOfLoad,
 };
 pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
+pub use of_runs::{LooseRun, of_runs};
+pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
-    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure,
+    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure, PublishedLimit,
     PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
     replication,
 };
-pub use result::{
-    CampaignResult, CampaignRow, CellFigure, CellRun, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result,
-};
+pub use result::{CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};
 pub use unseen::{note_shown, unseen_dangers};

@@ -1,199 +1,16 @@
-//! What a run of a cell came to, in the few figures that a table has; and the table, with what the runs say together.
+//! The table of a campaign: what the runs of its cells say together.
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::claim::{BestConcurrency, ClaimKind};
-use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
-use plimsoll_model::{Claim, Estimate, Level, RunSummary};
+use plimsoll_model::Estimate;
 use serde::{Deserialize, Serialize};
 
+use crate::burst::{self, LimitFigures};
 use crate::cells::CampaignCell;
+use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
 use crate::spread;
 use crate::state::CampaignState;
-
-/// One run of a cell, as the ledger has it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CellRun {
-    /// Name of the run; of one that was brought along its directory.
-    pub run: String,
-    /// From 0.
-    pub repeat: u32,
-    /// The run answered what it was asked: its figures may be used, but for those that say otherwise.
-    pub answered: bool,
-    /// The run's exit code.
-    pub exit: u8,
-    /// From the first step to the last, seconds: preparing and cleaning up included.
-    pub took_s: f64,
-    /// Payload that was moved, up and down, preparing included.
-    pub bytes: u64,
-    /// Ops, those that prepare and remove data included.
-    pub requests: u64,
-    /// One for each line of the run.
-    pub figures: Vec<CellFigure>,
-    /// What the run found to bind, by op.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub bound: BTreeMap<String, String>,
-    /// Codes of what makes it void.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub void: Vec<String>,
-    /// What it made and could not remove.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<String>,
-    /// The tool that measured it, with its version, where that was not this program: `fio 3.33`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-}
-
-/// What one line of a run says.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CellFigure {
-    /// Tells it from the other lines of the run: `put/put`.
-    pub line: String,
-    /// `put`, ...; `total` of a mix.
-    pub op: String,
-    /// Nominal.
-    pub size_bytes: u64,
-    /// Its figures may be used.
-    pub valid: bool,
-    /// Ops that ended well, with the interval within the run.
-    pub ops_per_s: Option<Estimate>,
-    /// Their payload.
-    pub bytes_per_s: Option<Estimate>,
-    /// Median response.
-    pub p50_ns: Option<u64>,
-    /// The same at 99 %.
-    pub p99_ns: Option<u64>,
-    /// Share of attempts that were refused (429, 503), 0 to 1.
-    #[serde(default)]
-    pub refused: f64,
-    /// Of a limit: seconds for which its rates were seen, where no burst above them was seen to end: they may be a longer burst's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_for_s: Option<f64>,
-}
-
-impl CellRun {
-    /// Out of a run's summary. What it took (time, bytes, requests) is not in it.
-    pub fn of_summary(summary: &RunSummary, repeat: u32, exit: u8) -> Self {
-        let bound = summary.limits.iter().map(|l| (l.op_class.clone(), l.binding.clone())).collect();
-        let void = summary.findings.iter().filter(|f| f.level == Level::Invalid).map(|f| f.code.clone());
-        let mut void: Vec<String> = void.collect();
-        void.sort();
-        void.dedup();
-        Self {
-            run: summary.id.clone(),
-            repeat,
-            answered: summary.answered,
-            exit,
-            figures: figures(summary),
-            bound,
-            void,
-            tool: summary.environment.imported.as_ref().map(|from| from.who()),
-            ..Self::default()
-        }
-    }
-}
-
-/// The answer of a search or a probe, where the run was one: the lines that it came from are of many loads. Else its lines.
-fn figures(summary: &RunSummary) -> Vec<CellFigure> {
-    let best = |c: &Claim| match &c.kind {
-        ClaimKind::BestConcurrency(b) => Some(of_best(b, summary.answered)),
-        _ => None,
-    };
-    let searched: Vec<CellFigure> = summary.claims.iter().filter_map(best).collect();
-    if !searched.is_empty() {
-        return searched;
-    }
-    let probed = |l: &&LimitSummary| [&l.ops_per_s, &l.bytes_per_s].into_iter().flatten().any(|b| b.proved);
-    let limits: Vec<CellFigure> =
-        summary.limits.iter().filter(probed).map(|l| of_limit(l, summary.answered)).collect();
-    // A plain run of one load knows a cap, too; its line says more of it.
-    if summary.workloads.len() > MOST_LINES && !limits.is_empty() {
-        return limits;
-    }
-    summary.workloads.iter().map(|w| sustained(summary, w).unwrap_or_else(|| of_line(w))).collect()
-}
-
-/// A line in which a burst ended has no one rate (V04); what it fell to has, where a limit was proved.
-fn sustained(summary: &RunSummary, w: &WorkloadSummary) -> Option<CellFigure> {
-    let alone = summary.workloads.len() == 1 && !w.valid;
-    let steps = summary.findings.iter().filter(|f| f.level == Level::Invalid).all(|f| f.code == "V04");
-    let limit = summary.limits.iter().find(|l| alone && steps && l.op_class == w.op)?;
-    let after_burst = |b: &Option<BucketSummary>| cap_of(b.as_ref().filter(|b| b.burst.is_some()));
-    let size = (w.size_bytes > 0).then_some(w.size_bytes as f64);
-    let (ops, bytes) = match (after_burst(&limit.ops_per_s), after_burst(&limit.bytes_per_s)) {
-        (Some(ops), _) => (Some(ops), size.map(|n| ops.scaled(n))),
-        (None, Some(bytes)) => (size.map(|n| bytes.scaled(1.0 / n)), Some(bytes)),
-        (None, None) => return None,
-    };
-    Some(CellFigure {
-        line: format!("{} sustained", w.op),
-        valid: true,
-        ops_per_s: ops,
-        bytes_per_s: bytes,
-        // Of burst and rest together they would be of neither.
-        p50_ns: None,
-        p99_ns: None,
-        ..of_line(w)
-    })
-}
-
-/// A plain run has a line for each op, and one for their total; a probe has one for each of its steps.
-const MOST_LINES: usize = 5;
-
-fn of_best(b: &BestConcurrency, answered: bool) -> CellFigure {
-    CellFigure {
-        line: format!("{} best", b.op),
-        op: b.op.clone(),
-        size_bytes: b.size_bytes,
-        valid: answered,
-        ops_per_s: Some(b.ops_per_s),
-        bytes_per_s: (b.size_bytes > 0).then(|| b.ops_per_s.scaled(b.size_bytes as f64)),
-        p50_ns: b.p50_ns,
-        p99_ns: b.p99_ns,
-        refused: 0.0,
-        held_for_s: None,
-    }
-}
-
-/// The rate of a plateau, where a limiter holds it. Any other is a speed that was seen, be it that of a burst.
-fn cap_of(bucket: Option<&BucketSummary>) -> Option<Estimate> {
-    bucket.filter(|b| b.proved)?.sustained
-}
-
-fn of_limit(l: &LimitSummary, answered: bool) -> CellFigure {
-    let (ops, bytes) = (cap_of(l.ops_per_s.as_ref()), cap_of(l.bytes_per_s.as_ref()));
-    CellFigure {
-        line: format!("{} limit", l.op_class),
-        op: l.op_class.clone(),
-        size_bytes: 0,
-        // What is proved holds, also where it is open which of two limits binds; but not of a run that is void as a whole.
-        valid: answered && (ops.is_some() || bytes.is_some()),
-        ops_per_s: ops,
-        bytes_per_s: bytes,
-        refused: l.refused.unwrap_or_default(),
-        held_for_s: l.held_for_s(),
-        ..CellFigure::default()
-    }
-}
-
-fn of_line(w: &WorkloadSummary) -> CellFigure {
-    let of = |name: &str| w.outcomes.get(name).copied().unwrap_or_default();
-    let all: u64 = w.outcomes.values().sum();
-    let response = w.latency_ns.response.as_ref();
-    CellFigure {
-        line: format!("{}/{}", w.name, w.op),
-        op: w.op.clone(),
-        size_bytes: w.size_bytes,
-        valid: w.valid,
-        ops_per_s: w.ops_per_s,
-        bytes_per_s: w.bytes_per_s,
-        p50_ns: response.and_then(|r| r.p50),
-        p99_ns: response.and_then(|r| r.p99),
-        refused: if all == 0 { 0.0 } else { (of("http_429") + of("http_503")) as f64 / all as f64 },
-        held_for_s: None,
-    }
-}
 
 /// What an interval of the table is of. The wider name holds the narrower spread in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,6 +33,9 @@ pub struct CampaignRow {
     pub labels: BTreeMap<String, String>,
     /// With its values on those axes that have several.
     pub workload: String,
+    /// Its values on all axes, those of its subject first: (axis, value).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<(String, String)>,
     /// Of the runs; a run of one line has one row.
     pub line: String,
     /// `put`, ...; `total` of a mix.
@@ -247,10 +67,22 @@ pub struct CampaignRow {
     pub p99_ns: Option<u64>,
     /// Of limits, the shortest of the runs: seconds for which the rates were seen, where no burst above them was seen to end.
     pub held_for_s: Option<f64>,
+    /// Of limits, and of what is left after a burst: knee, burst, its length and how it comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitFigures>,
+    /// Of searches: the least and the most concurrency at which a run had its best rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_at: Option<(u32, u32)>,
+    /// Falls of this line, with the run in which each was; void runs included, for which a fall is the cause more often than not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub falls: Vec<(String, SeenFall)>,
     /// Who measured it, where that was not this program alone: `fio 3.33`, `plimsoll`.
     pub tools: Vec<String>,
     /// The most of any run, 0 to 1.
     pub refused: f64,
+    /// How many attempts were refused, over all runs that figures are of. A probe's are not counted: to be refused is its work.
+    #[serde(default)]
+    pub refused_ops: u64,
     /// What the runs found to bind, where they agree; `mixed` where they do not. Null: none said.
     pub bound: Option<String>,
     /// Runs whose figures are in it.
@@ -388,6 +220,7 @@ fn row(
         subject: cell.subject.clone(),
         labels: cell.labels.clone(),
         workload: cell.workload.clone(),
+        axes: cell.axes.clone(),
         line: line.line.clone(),
         op: line.op.clone(),
         size_bytes: line.size_bytes,
@@ -403,14 +236,28 @@ fn row(
         p50_ns: median_of(|f| f.p50_ns),
         p99_ns: median_of(|f| f.p99_ns),
         held_for_s: flat().filter_map(|(_, f)| f.held_for_s).reduce(f64::min),
+        limit: burst::together(&file.repeat, &valid),
+        best_at: flat()
+            .filter_map(|(_, f)| f.concurrency.map(|n| (n, n)))
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
+        falls: all().flat_map(|r| falls_of(r, &line.line)).collect(),
         tools: tools(all()),
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
+        refused_ops: flat().map(|(_, f)| f.refused_ops).sum(),
         bound: agreed(flat().filter_map(|(r, f)| r.bound.get(&f.op).map(String::as_str))),
         runs: flat().map(|(r, _)| r.run.clone()).collect(),
         void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),
         to_go,
         instances: instances_used,
     }
+}
+
+/// Those of a line; of what is left after a burst those of its op.
+fn falls_of<'a>(run: &'a CellRun, line: &'a str) -> impl Iterator<Item = (String, SeenFall)> + 'a {
+    let op = line.strip_suffix(" sustained");
+    let is_of =
+        move |f: &&SeenFall| f.line == line || op.is_some_and(|op| f.line.rsplit('/').next() == Some(op));
+    run.falls.iter().filter(is_of).map(|f| (run.run.clone(), f.clone()))
 }
 
 /// The figure of this line, where it may be used.

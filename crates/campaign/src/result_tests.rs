@@ -7,10 +7,11 @@ use plimsoll_store::RunDir;
 
 use crate::brought;
 use crate::cells::{CampaignCell, expand};
+use crate::figures::{CellFigure, CellRun};
 use crate::file::CampaignFile;
 use crate::ledger::LedgerEntry;
 use crate::read::read_campaign;
-use crate::result::{CampaignRow, CellFigure, CellRun, IntervalOf, result};
+use crate::result::{CampaignRow, IntervalOf, result};
 use crate::state::CampaignState;
 
 /// One subject (with instances of these names), one workload.

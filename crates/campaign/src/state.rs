@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::cells::CampaignCell;
+use crate::figures::CellRun;
 use crate::file::{CampaignFile, Repeats};
 use crate::ledger::{HookTime, LedgerEntry, UnderWay};
 use crate::order;
-use crate::result::{CellRun, rates};
+use crate::result::rates;
 use crate::stop;
 
 /// What was spent, over all sessions.

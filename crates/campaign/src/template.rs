@@ -32,3 +32,26 @@ pub const TEMPLATES: [(&str, &str, &str, &str); 4] = [
 pub fn template(name: &str, is_embedded: bool) -> Option<&'static str> {
     TEMPLATES.iter().find(|t| t.0 == name).map(|t| if is_embedded { t.3 } else { t.2 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells::expand;
+    use crate::file::CampaignFile;
+
+    /// A figure that belongs to no cell would be told to lack ours, for ever.
+    #[test]
+    fn every_figure_that_was_published_is_of_a_cell_that_is_measured() {
+        for (name, figures) in [("object-tiers", 44), ("block-tiers", 17)] {
+            let file = CampaignFile::from_toml(template(name, true).unwrap()).unwrap();
+            let cells = expand(&file).unwrap();
+            let published = file.published.unwrap();
+            assert_eq!(published.figures.len(), figures, "{name}");
+            for f in published.figures {
+                let is = cells.iter().any(|c| c.subject == f.subject && c.workload == f.workload);
+                assert!(is, "{name}: {}, {}", f.subject, f.workload);
+                assert!(published.subjects.iter().any(|s| s.name == f.subject), "{name}: {}", f.subject);
+            }
+        }
+    }
+}

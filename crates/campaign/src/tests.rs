@@ -11,9 +11,10 @@ use proptest::prelude::*;
 
 use crate::cells::{CampaignCell, expand};
 use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
 use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
-use crate::result::{CellFigure, CellRun, IntervalOf, result};
+use crate::result::{IntervalOf, result};
 use crate::state::CampaignState;
 use crate::{FileDifference, forecast, template};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, never};
 use plimsoll_model::{Interval, OpKind, WorkerId};
 
 use crate::api::{Clock, Output, StageSpec, StopCause, TargetConfig, WorkerEnd, WorkerSpec};
@@ -370,8 +370,16 @@ impl RunningStage {
         &self.grid
     }
 
-    /// The next piece of output, waited for at most so long.
+    /// The next piece of output, waited for at most so long. Without a wait it only looks: the channel's own wait gives the CPU away
+    /// several times before it sees that there is no time to sleep, and an agent asks often.
     pub fn next(&self, wait: Duration) -> Next {
+        if wait.is_zero() {
+            return match self.full.try_recv() {
+                Ok(output) => Next::Output(output),
+                Err(TryRecvError::Empty) => Next::Nothing,
+                Err(TryRecvError::Disconnected) => Next::Ended,
+            };
+        }
         match self.full.recv_timeout(wait) {
             Ok(output) => Next::Output(output),
             Err(RecvTimeoutError::Timeout) => Next::Nothing,

@@ -18,8 +18,9 @@ use plimsoll_bus::enrol::{Joined, join};
 use plimsoll_bus::token::Token;
 use plimsoll_fleet::{AgentOptions, Bounds, FleetAgent};
 
-/// So many join at the same time: handshakes go through one thread of a process.
-const AT_ONCE: u32 = 16;
+/// So many join at the same time. The fleet's keeper lets in together those who come together, so that few at a time take long; handshakes
+/// are done some at a time by whatever makes the connections.
+const AT_ONCE: u32 = 256;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "PLIMSOLL_JOIN=TOKEN crowd FIRST COUNT DIR";

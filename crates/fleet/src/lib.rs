@@ -25,3 +25,4 @@ pub use conductor::{
 };
 pub use frame::own::read_own_record;
 pub use plimsoll_crew::FromAgent;
+pub use wire::speaks;

@@ -25,8 +25,8 @@ pub use mark_at::planned_mark;
 pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
-    Addressing, BlockTarget, Checksum, EmbeddedSpec, FilesTarget, OnThrottle, PayloadSigning, S3Target,
-    SimBucket, SimTarget, TargetSpec, TlsSpec,
+    Addressing, BlockTarget, Checksum, EMBEDDED_VOLUME, EmbeddedSpec, EmbeddedVolume, FilesTarget,
+    OnThrottle, PayloadSigning, S3Target, SimBucket, SimTarget, TargetSpec, TlsSpec,
 };
 
 /// The version of the plan format that this program writes; it reads this and older ones.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::plan::{ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
+use plimsoll_model::plan::{BlockTarget, ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
 
 /// TOML of the plan, headed by comment lines that say what running it would do.
 pub fn text(plan: &Plan) -> String {
@@ -80,6 +80,16 @@ fn target_line(name: &str, target: &TargetSpec, only_reads: bool) -> String {
             let prefix = s.prefix.as_deref().unwrap_or("plimsoll/RUN-ID/");
             let made = if s.create_bucket { " (created if it does not exist)" } else { "" };
             format!("{name}: bucket {}{made} at {}, under {prefix} only", s.bucket, s.endpoints.join(", "))
+        }
+        TargetSpec::Block(BlockTarget { embedded: Some(volume), size, .. }) => {
+            let limits = volume.tier.as_ref().or(volume.limits.as_ref()).cloned().unwrap_or_default();
+            let factor = |what, f: Option<f64>| f.map_or_else(String::new, |f| format!(", {what} times {f}"));
+            format!(
+                "{name}: plimsoll's own volume of {}, limited as {limits}{}{}, gone with the run",
+                size.unwrap_or(BlockTarget::EMBEDDED_SIZE),
+                factor("rates", volume.scale),
+                factor("length of bursts", volume.burst_scale)
+            )
         }
         TargetSpec::Block(b) => match &b.destroy_data {
             Some(d) => format!("{name}: {}; ALL DATA ON {d} MAY BE DESTROYED", b.path),

@@ -71,7 +71,7 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
         });
     }
     let mut args = args.clone();
-    args.fleet = args.fleet.or_else(|| std::env::var(FROM_ENVIRONMENT).ok().filter(|name| !name.is_empty()));
+    args.fleet = named(args.fleet, std::env::var(FROM_ENVIRONMENT).ok());
     if args.fleet.is_none()
         && let Some(flag) = args.given()
     {
@@ -88,6 +88,17 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
     }
     let _ = ARGS.set(args);
     Ok(())
+}
+
+/// Which fleet, if one: by the flag's own name; a flag without one is of the fleet that the environment names, or else of the one that
+/// has no other name.
+fn named(flag: Option<String>, environment: Option<String>) -> Option<String> {
+    let environment = environment.filter(|name| !name.is_empty());
+    match flag {
+        Some(name) if name.is_empty() => Some(environment.unwrap_or_else(|| "default".to_owned())),
+        Some(name) => Some(name),
+        None => environment,
+    }
 }
 
 /// What the command line says of losses becomes the plan's: the run is judged by it at any later time.
@@ -196,4 +207,21 @@ fn others_broker(home: &Home, up: &OpenFleet) -> Result<Option<OthersBroker>, Fa
     let Some(guest) = &up.note.guest else { return Ok(None) };
     let is_encrypted = guest.trust != Trust::Plain;
     Ok(Some(OthersBroker { url: guest.url.clone(), is_encrypted, secret: home.token()?.secret }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_without_a_name_is_of_the_fleet_that_the_environment_names() {
+        let name =
+            |flag: Option<&str>, env: Option<&str>| named(flag.map(str::to_owned), env.map(str::to_owned));
+        assert_eq!(name(Some(""), Some("lab")).as_deref(), Some("lab"));
+        assert_eq!(name(Some(""), Some("")).as_deref(), Some("default"));
+        assert_eq!(name(Some(""), None).as_deref(), Some("default"));
+        assert_eq!(name(Some("mine"), Some("lab")).as_deref(), Some("mine"));
+        assert_eq!(name(None, Some("lab")).as_deref(), Some("lab"));
+        assert_eq!(name(None, Some("")), None);
+    }
 }

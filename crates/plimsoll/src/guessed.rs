@@ -99,7 +99,7 @@ pub fn parse() -> Cli {
         std::process::exit(Exit::Input as i32);
     }
     Cli::try_parse().unwrap_or_else(|e| {
-        let e = explained(e);
+        let e = explained(e, &words);
         // Help that reached nobody was not given; a reader that went away has had what it wanted.
         // What was typed is repeated in errors; help is ours, and may have colours.
         let told = if e.use_stderr() {
@@ -134,7 +134,7 @@ fn secret_among(words: &[String], env: impl Fn(&str) -> Option<String>) -> Optio
 }
 
 /// The error, with what another tool's flag is here in place of what is spelt like it.
-pub fn explained(mut e: clap::Error) -> clap::Error {
+pub fn explained(mut e: clap::Error, words: &[String]) -> clap::Error {
     if e.kind() != ErrorKind::UnknownArgument {
         return e;
     }
@@ -143,7 +143,11 @@ pub fn explained(mut e: clap::Error) -> clap::Error {
         _ => return e,
     };
     let name = flag.split('=').next().unwrap_or(&flag);
-    if let Some((_, meant)) = FLAGS.iter().find(|(theirs, _)| *theirs == name) {
+    if words.windows(2).any(|w| w[0] == "--fleet" && w[1] == flag) {
+        let tip =
+            StyledStr::from(format!("the name of a fleet is given with an equals sign: --fleet={flag}"));
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    } else if let Some((_, meant)) = FLAGS.iter().find(|(theirs, _)| *theirs == name) {
         e.remove(ContextKind::SuggestedArg);
         let tip = StyledStr::from(format!("{name} is another tool's option; in plimsoll: {meant}"));
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
@@ -183,13 +187,15 @@ mod tests {
     use super::*;
 
     fn told(line: &str) -> String {
-        explained(Cli::try_parse_from(line.split_whitespace()).unwrap_err()).to_string()
+        let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
+        explained(Cli::try_parse_from(&words).unwrap_err(), &words).to_string()
     }
 
     #[test]
     fn the_flags_of_other_tools_are_told_what_they_are_here() {
         for (line, here) in [
             ("plimsoll block /tmp/f --rw randread", "--pattern: read"),
+            ("plimsoll object put --fleet lab --bucket b", "--fleet=lab"),
             ("plimsoll block /tmp/f --numjobs 4", "in plimsoll: --jobs"),
             ("plimsoll block /tmp/f --numjobs=4", "in plimsoll: --jobs"),
             ("plimsoll block /tmp/f --direct=1", "unless --buffered"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_campaign::{CampaignResult, CampaignRow};
 use plimsoll_model::Estimate;
+use plimsoll_model::cost::CostFigure;
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 use serde::{Deserialize, Serialize};
@@ -309,10 +310,20 @@ const MONTH: [&str; 2] = ["month", "month_at_rate"];
 fn costs(rows: &[CampaignRow], runs: &[PublishedRun]) -> (Vec<CostPoint>, String) {
     let mut out = Vec::new();
     let mut unit = String::new();
+    // What is paid for the storage alone and what is paid for it under this load are no points of one chart; nor is what another line
+    // of the same run would cost.
+    let figure = |r: &CampaignRow, name: &str| {
+        let is_its = |f: &&CostFigure| f.name == name && f.workload.as_ref().is_none_or(|w| *w == r.line);
+        costs_of(r, runs)?.figures.iter().find(is_its)
+    };
+    let Some(name) = MONTH.into_iter().find(|name| rows.iter().any(|r| figure(r, name).is_some())) else {
+        return (out, unit);
+    };
     for r in rows {
-        let (Some(rate), Some(cost)) = (r.ops_per_s, costs_of(r, runs)) else { continue };
-        let figure = MONTH.iter().find_map(|name| cost.figures.iter().find(|f| f.name == *name));
-        let Some(f) = figure.filter(|f| unit.is_empty() || f.unit == unit) else { continue };
+        let (Some(rate), Some(f)) = (r.ops_per_s, figure(r, name)) else { continue };
+        if !unit.is_empty() && f.unit != unit {
+            continue;
+        }
         unit.clone_from(&f.unit);
         out.push(CostPoint {
             subject: text(&r.subject),
@@ -420,4 +431,73 @@ impl ChartData {
 
 fn three(e: Option<Estimate>) -> [String; 3] {
     e.map_or_else(Default::default, |e| [e.value, e.low, e.high].map(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::cost::CostSummary;
+    use serde_json::json;
+
+    fn row(subject: &str, line: &str, rate: f64, run: &str) -> CampaignRow {
+        let of = json!({ "value": rate, "low": rate - 1.0, "high": rate + 1.0, "n_eff": 9.0 });
+        serde_json::from_value(json!({
+            "subject": subject, "labels": {}, "workload": "put 4KiB", "line": line, "op": "put", "size_bytes": 4096,
+            "promised": {}, "ops_per_s": of, "ops_runs": 1, "bytes_runs": 0, "tools": [], "refused": 0.0, "runs": [run],
+            "void": [], "to_go": 0, "instances": 1
+        }))
+        .unwrap()
+    }
+
+    fn run(name: &str, figures: &[(&str, Option<&str>, &str, f64)]) -> PublishedRun {
+        let figure = |(name, line, unit, amount): &(&str, Option<&str>, &str, f64)| CostFigure {
+            name: (*name).into(),
+            workload: line.map(Into::into),
+            unit: (*unit).into(),
+            amount: Estimate::exact(*amount),
+            formula: String::new(),
+        };
+        let cost = CostSummary {
+            currency: "USD".into(),
+            subject: String::new(),
+            date: "2026-11-01".into(),
+            region: String::new(),
+            source: String::new(),
+            sha256: String::new(),
+            month_s: 2_592_000.0,
+            counted: Vec::new(),
+            figures: figures.iter().map(figure).collect(),
+            open: Vec::new(),
+        };
+        PublishedRun { cost: Some(cost), ..PublishedRun::unread(name) }
+    }
+
+    #[test]
+    fn costs_stand_against_the_rate_of_their_own_line_in_one_unit() {
+        let month = |line, amount| ("month_at_rate", line, "USD/month", amount);
+        let rows =
+            [row("a", "w/put", 100.0, "1"), row("a", "w/get", 300.0, "1"), row("b", "w/put", 200.0, "2")];
+        let runs = [
+            run("1", &[month(Some("w/get"), 9.0), month(Some("w/put"), 5.0)]),
+            run("2", &[month(Some("w/put"), 7.0)]),
+        ];
+        let (points, unit) = costs(&rows, &runs);
+        let all: Vec<_> = points.iter().map(|p| (p.subject.as_str(), p.rate.value, p.cost)).collect();
+        assert_eq!(all, [("a", 100.0, 5.0), ("a", 300.0, 9.0), ("b", 200.0, 7.0)]);
+        assert_eq!(unit, "USD/month");
+        // A price of the storage alone is no point beside one under load, and another currency is none beside this one.
+        let runs = [run("1", &[("month", None, "USD/month", 3.0)]), run("2", &[month(Some("w/put"), 7.0)])];
+        assert_eq!(costs(&rows, &runs).0.iter().map(|p| p.cost).collect::<Vec<_>>(), [3.0, 3.0]);
+        let euros = ("month", None, "EUR/month", 3.0);
+        let runs = [run("1", &[("month", None, "USD/month", 3.0)]), run("2", &[euros])];
+        let (points, unit) = costs(&rows, &runs);
+        assert_eq!((points.len(), unit.as_str()), (2, "USD/month"));
+        let data = ChartData { costs: points, cost_unit: unit, ..ChartData::default() };
+        let (name, sheet) = data.sheets().pop().unwrap();
+        assert!(
+            name == "cost-against-rate" && sheet.lines().count() == 3 && sheet.contains("USD/month"),
+            "{sheet}"
+        );
+        assert_eq!((data.count(), costs(&rows, &[]).0.len()), (1, 0));
+    }
 }

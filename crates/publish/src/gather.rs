@@ -1,6 +1,6 @@
 //! What the runs of a campaign bring to its publication beside their figures: limits, costs, machines, hashes, cliffs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct PublishedRun {
     pub run: String,
     /// Its directory, where it is still there.
     pub dir: Option<PathBuf>,
+    /// What its directory is called among those that go along.
+    pub copied_as: String,
     /// Why it could not be read.
     pub gap: Option<String>,
     /// Of its directory: the hash of the list of the hashes of its files.
@@ -77,23 +79,41 @@ const MOST_POINTS: usize = 400;
 /// The rate was not one rate.
 const NOT_STEADY: &str = "V04";
 
-/// Reads all runs of the campaign, void ones too. Nothing is changed; a run that is gone is named, and its figures stay as the ledger has
-/// them.
-pub fn gather(c: &Campaigned, beside: &Path, redactor: &mut Redactor) -> Vec<PublishedRun> {
+/// Reads all runs of the campaign, void ones too; `dir_of` knows where each is. Nothing is changed; a run that is gone is named, and its
+/// figures stay as the ledger has them.
+pub fn gather(
+    c: &Campaigned,
+    dir_of: &dyn Fn(&str) -> PathBuf,
+    redactor: &mut Redactor,
+) -> Vec<PublishedRun> {
     let mut runs: BTreeMap<&str, PublishedRun> = BTreeMap::new();
     let mut shown = 0;
     for name in c.state.cells.iter().flat_map(|s| &s.runs).map(|r| r.run.as_str()) {
         if !runs.contains_key(name) {
-            runs.insert(name, read(&dir_of(c, beside, name), name, redactor, &mut shown));
+            runs.insert(name, read(&dir_of(name), name, redactor, &mut shown));
         }
     }
     let mut all: Vec<PublishedRun> = runs.into_values().collect();
     all.sort_by(|a, b| (&a.started_at, &a.run).cmp(&(&b.started_at, &b.run)));
+    name_copies(&mut all);
     all
 }
 
+/// Runs from elsewhere may have directories of one name: each has its own among the copies.
+fn name_copies(runs: &mut [PublishedRun]) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for run in runs {
+        let Some(name) = run.dir.as_ref().and_then(|d| d.file_name()) else { continue };
+        let name = name.to_string_lossy().into_owned();
+        let numbered = (2..).map(|n| format!("{name}-{n}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|n| !taken.contains(n));
+        run.copied_as = free.unwrap_or(name);
+        taken.insert(run.copied_as.clone());
+    }
+}
+
 /// As the campaign finds it: by its path from the file, else by its name among the runs.
-fn dir_of(c: &Campaigned, beside: &Path, name: &str) -> PathBuf {
+pub fn dir_of(c: &Campaigned, beside: &Path, name: &str) -> PathBuf {
     let own = c.run_dir(name);
     if own.is_dir() { own } else { beside.join(name) }
 }
@@ -129,10 +149,11 @@ fn read(path: &Path, name: &str, redactor: &mut Redactor, shown: &mut usize) -> 
 }
 
 impl PublishedRun {
-    fn unread(name: &str) -> Self {
+    pub(crate) fn unread(name: &str) -> Self {
         Self {
             run: name.to_owned(),
             dir: None,
+            copied_as: String::new(),
             gap: None,
             sha256: String::new(),
             files: Vec::new(),
@@ -279,6 +300,14 @@ pub fn proved(bucket: Option<&plimsoll_model::summary::BucketSummary>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_of_directories_of_one_name_have_their_own() {
+        let of = |dir: &str| PublishedRun { dir: Some(PathBuf::from(dir)), ..PublishedRun::unread(dir) };
+        let mut runs = [of("from-a/run"), of("from-b/run"), of("from-b/run-2"), PublishedRun::unread("gone")];
+        name_copies(&mut runs);
+        assert_eq!(runs.map(|r| r.copied_as), ["run", "run-2", "run-2-2", ""]);
+    }
 
     #[test]
     fn a_run_is_known_by_all_of_its_files() {

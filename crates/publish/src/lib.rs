@@ -7,8 +7,10 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod axis_tables;
 mod chart;
 mod gather;
+mod loose;
 mod page;
 mod promise;
 mod publication;
@@ -23,6 +25,7 @@ pub use chart::{
     LoadChart,
 };
 pub use gather::{FallenSeries, HashedFile, PublishedRun};
+pub use loose::publication_of_runs;
 pub use page::{HAS_CHARTS, MOST_OF_PAGE};
 pub use publication::{Publication, PublishError, PublishOptions, publication};
 pub use redact::{RedactKind, Redactor};

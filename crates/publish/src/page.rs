@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_model::text::printable;
 use plimsoll_report::table::{Align, escape};
+use plimsoll_report::template::{DATA_MARK, STATIC_MARK, TITLE_MARK, embeddable, filled};
 
 use crate::publication::Publication;
 use crate::tables::SiteTable;
@@ -14,10 +15,6 @@ const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/publication.html"
 /// Whether this program carries the page with charts; otherwise a publication has tables only.
 pub const HAS_CHARTS: bool = cfg!(plimsoll_web);
 
-const DATA: &str = "<!--PLIMSOLL_DATA-->";
-const STATIC: &str = "<!--PLIMSOLL_STATIC-->";
-const TITLE: &str = "<!--PLIMSOLL_TITLE-->";
-
 /// What a table may take of one page, bytes: of all tables together far below what a page may have.
 const MOST_OF_TABLE: usize = 200_000;
 /// What the charts' data may take of the first page.
@@ -26,6 +23,9 @@ const MOST_OF_DATA: usize = 500_000;
 const MOST_OF_RUNS: usize = 600_000;
 /// No page is larger.
 pub const MOST_OF_PAGE: usize = 2_000_000;
+
+/// Files by which it was measured that are named one by one.
+const MOST_SOURCES: usize = 20;
 
 /// A page and its name.
 pub type SitePage = (String, String);
@@ -78,30 +78,8 @@ pub fn pages(p: &Publication) -> Vec<SitePage> {
 fn assemble(title: &str, body: &str, data: &str) -> String {
     let body = printable(body, false);
     let title = format!("{} - Plimsoll", plimsoll_model::text::clean(title));
-    let mut out = String::with_capacity(TEMPLATE.len() + body.len() + data.len());
     let template = if data.is_empty() { without_script() } else { TEMPLATE.to_owned() };
-    // Split at the marks of the template itself, so that no text of a run can stand for one.
-    let mut rest = template.as_str();
-    if let Some((before, after)) = rest.split_once("<head>\n") {
-        let _ = write!(
-            out,
-            "{before}<head>\n<meta name=\"generator\" content=\"plimsoll {}\">\n",
-            env!("CARGO_PKG_VERSION")
-        );
-        rest = after;
-    }
-    while let Some(at) = rest.find("<!--PLIMSOLL_") {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (mark, text) = [(DATA, data), (STATIC, &*body), (TITLE, &*escape(&title))]
-            .iter()
-            .find(|(mark, _)| rest.starts_with(mark))
-            .map_or(("<", "<".to_owned()), |(mark, text)| (*mark, (*text).to_owned()));
-        out.push_str(&text);
-        rest = &rest[mark.len()..];
-    }
-    out.push_str(rest);
-    out
+    filled(&template, &[(DATA_MARK, data), (STATIC_MARK, &body), (TITLE_MARK, &escape(&title))])
 }
 
 /// Pages that have tables alone do not carry what draws charts.
@@ -116,7 +94,7 @@ fn without_script() -> String {
 
 /// Where the page's own script begins: it is the last thing in the body.
 fn first_script() -> usize {
-    let after = TEMPLATE.find(DATA).map_or(0, |at| at + DATA.len());
+    let after = TEMPLATE.find(DATA_MARK).map_or(0, |at| at + DATA_MARK.len());
     TEMPLATE[after..].find("<script").map_or(TEMPLATE.len(), |at| after + at)
 }
 
@@ -127,10 +105,7 @@ fn data(p: &Publication) -> (String, bool) {
     loop {
         let json = serde_json::to_string(&charts).unwrap_or_default();
         if json.len() <= MOST_OF_DATA || charts.bars.len() + charts.curves.len() + charts.knees.len() == 0 {
-            let safe = printable(&json, false)
-                .replace('<', "\\u003c")
-                .replace('\u{2028}', "\\u2028")
-                .replace('\u{2029}', "\\u2029");
+            let safe = embeddable(&printable(&json, false));
             return (
                 format!("<script type=\"application/json\" id=\"plimsoll-data\">{safe}</script>"),
                 is_cut,
@@ -262,16 +237,10 @@ fn run_pages(p: &Publication) -> Vec<RunPage> {
             let (begun, hash, again) = known.map_or(("", "", ""), |k| (&k.started_at, &k.sha256, &k.rerun));
             let gap = known.and_then(|k| k.gap.as_deref()).unwrap_or_default();
             let hash = if hash.is_empty() { format!("not available {gap}") } else { hash.to_owned() };
-            let copied = known.filter(|_| p.has_runs).and_then(|k| k.dir.as_ref()?.file_name());
+            let copied = known.filter(|k| p.has_runs && k.dir.is_some()).map(|k| &k.copied_as);
             let place = copied.map_or_else(
                 || escape(run),
-                |dir| {
-                    format!(
-                        "<a href=\"runs/{}/summary.json\">{}</a>",
-                        escape(&dir.to_string_lossy()),
-                        escape(run)
-                    )
-                },
+                |dir| format!("<a href=\"runs/{}/summary.json\">{}</a>", escape(dir), escape(run)),
             );
             let _ = write!(
                 part,
@@ -312,11 +281,19 @@ fn method(p: &Publication, runs: Option<&str>) -> String {
         let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(what));
     }
     out += "</dl></section><section><h2 id=\"again\">Data and repetition</h2>";
-    out += "<p>Measure it again elsewhere, from this folder:</p>";
+    if !p.commands.is_empty() {
+        out += "<p>Measure it again elsewhere, from this folder:</p>";
+    }
     for c in &p.commands {
         let _ = write!(out, "<pre><code>{}</code></pre>", escape(c));
     }
-    out += "<ul><li><a href=\"campaign.toml\">campaign.toml</a>: what was measured</li>";
+    out += "<ul>";
+    for (path, _) in p.sources.iter().take(MOST_SOURCES) {
+        let _ = write!(out, "<li><a href=\"{0}\">{0}</a>: what was measured</li>", escape(path));
+    }
+    if let Some(more) = p.sources.len().checked_sub(MOST_SOURCES).filter(|n| *n > 0) {
+        let _ = write!(out, "<li>{more} more in the same folder</li>");
+    }
     out += "<li><a href=\"data/result.json\">data/result.json</a>: all figures</li>";
     out += "<li><a href=\"data/runs.sha256\">data/runs.sha256</a>: hashes of the files of all runs</li>";
     for name in p.charts.sheets().iter().map(|(n, _)| n) {

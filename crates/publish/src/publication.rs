@@ -9,9 +9,9 @@ use plimsoll_report::number;
 
 use crate::answer::{Answer, answer};
 use crate::chart::{ChartData, charts};
-use crate::gather::{PublishedRun, gather};
+use crate::gather::{PublishedRun, dir_of, gather};
 use crate::page::{MOST_OF_PAGE, pages};
-use crate::redact::{RedactKind, Redactor, without_credentials};
+use crate::redact::{RedactKind, Redactor};
 use crate::sheet;
 use crate::site::SiteFile;
 use crate::tables::{SiteTable, rate, tables};
@@ -35,6 +35,8 @@ pub enum PublishError {
     Nothing(String),
     #[error("with what was asked to be left out, the campaign's file cannot be read any more ({})", .0.problem)]
     Unreadable(CampaignError),
+    #[error("run {run}: {problem}")]
+    Run { run: String, problem: String },
     #[error("page {0} would have {1} bytes")]
     TooLarge(String, usize),
     #[error("{0}")]
@@ -50,6 +52,7 @@ impl PublishError {
                 "A bucket or machine has the name of a word of the file itself: leave that kind out of --redact, or rename it."
                     .into()
             }
+            Self::Run { .. } => "Publish runs that ended; `plimsoll runs list` says which did.".into(),
             Self::TooLarge(..) => "Publish fewer cells, or shorten names and labels.".into(),
             Self::Copies(_) => {
                 "Leave out --with-runs: their hashes are published in any case. Or leave out --redact.".into()
@@ -79,8 +82,8 @@ pub struct Publication {
     pub method: Vec<(String, String)>,
     /// To measure it again.
     pub commands: Vec<String>,
-    /// The campaign's file as it was measured.
-    pub campaign: String,
+    /// Files by which it was measured: the campaign's, or the plans of runs. Path and text.
+    pub sources: Vec<(String, String)>,
     /// RFC 3339.
     pub made_at: String,
     /// Of the program.
@@ -98,28 +101,59 @@ pub fn publication(
     beside: &Path,
     options: &PublishOptions,
 ) -> Result<Publication, PublishError> {
-    if options.with_runs && !options.redact.is_empty() {
-        return Err(PublishError::Copies(
-            "run directories go along as they are: nothing can be left out of them".into(),
-        ));
-    }
+    refuse_copies(options)?;
     if c.state.cells.iter().all(|s| s.runs.is_empty()) {
         return Err(PublishError::Nothing(c.file.name.clone()));
     }
     let mut redactor = Redactor::new(&options.redact);
     c.file.subjects.iter().flat_map(|s| s.targets()).for_each(|t| redactor.know_target(t));
-    let mut runs = gather(c, beside, &mut redactor);
+    let runs = gather(c, &|name| dir_of(c, beside, name), &mut redactor);
+    let campaign = campaign_text(c, text, &mut redactor)?;
+    let commands = vec![
+        "plimsoll campaign run campaign.toml --dry-run".into(),
+        "plimsoll campaign run campaign.toml".into(),
+    ];
+    let sources = SourceFiles { files: vec![("campaign.toml".into(), campaign)], commands };
+    Ok(put_together(c, runs, sources, method, redactor, options))
+}
+
+/// Of a run directory nothing can be left out.
+pub(crate) fn refuse_copies(options: &PublishOptions) -> Result<(), PublishError> {
+    if options.with_runs && !options.redact.is_empty() {
+        let why = "run directories go along as they are: nothing can be left out of them";
+        return Err(PublishError::Copies(why.into()));
+    }
+    Ok(())
+}
+
+/// Files by which something was measured, and how they are used.
+pub(crate) struct SourceFiles {
+    /// Path and text, redacted.
+    pub files: Vec<(String, String)>,
+    pub commands: Vec<String>,
+}
+
+/// What is said of how it was measured.
+pub(crate) type MethodOf = fn(&Campaigned, &[PublishedRun], &CampaignResult) -> Vec<(String, String)>;
+
+pub(crate) fn put_together(
+    c: &Campaigned,
+    mut runs: Vec<PublishedRun>,
+    sources: SourceFiles,
+    method: MethodOf,
+    mut redactor: Redactor,
+    options: &PublishOptions,
+) -> Publication {
     // Names are known only now: from here on nothing has them.
     let mut result = c.result();
     runs.iter_mut().for_each(|r| r.redact(&mut redactor));
     redact_result(&mut result, &mut redactor);
-    let campaign = campaign_text(c, text, &mut redactor)?;
     let title = options.title.clone().unwrap_or_else(|| result.name.clone());
     let title = clean(&redactor.text(&title)).into_owned();
     let mut method = method(c, &runs, &result);
     method.iter_mut().for_each(|(_, what)| redactor.apply(what));
     let redacted: Vec<String> = redactor.counts().map(|(kind, n)| format!("{n} {kind}")).collect();
-    Ok(Publication {
+    Publication {
         title,
         question: result.question.as_deref().map(|q| clean(q).into_owned()),
         answer: answer(&result),
@@ -128,22 +162,19 @@ pub fn publication(
         result,
         runs,
         method,
-        commands: vec![
-            "plimsoll campaign run campaign.toml --dry-run".into(),
-            "plimsoll campaign run campaign.toml".into(),
-        ],
-        campaign,
+        commands: sources.commands,
+        sources: sources.files,
         made_at: now(),
         version: env!("CARGO_PKG_VERSION").into(),
         redacted: redacted.join(", "),
         has_runs: options.with_runs,
-    })
+    }
 }
 
 /// As it was measured: the copy in the ledger, where the campaign was run here; comments and all.
 fn campaign_text(c: &Campaigned, text: &str, redactor: &mut Redactor) -> Result<String, PublishError> {
     let measured = c.dir.copy().filter(|_| c.dir.is_begun()).unwrap_or_else(|| text.to_owned());
-    let out = without_credentials(&redactor.text(&measured));
+    let (out, _) = redactor.toml(&measured);
     CampaignFile::from_toml(&out).map_err(PublishError::Unreadable)?;
     Ok(out)
 }
@@ -159,6 +190,11 @@ fn redact_result(result: &mut CampaignResult, r: &mut Redactor) {
         }
         let labels = std::mem::take(&mut row.labels);
         row.labels = labels.into_iter().map(|(k, v)| (r.text(&k), r.text(&v))).collect();
+        row.axes.iter_mut().for_each(|(_, value)| r.apply(value));
+        for (run, fall) in &mut row.falls {
+            r.apply(run);
+            r.apply(&mut fall.line);
+        }
         row.tools.iter_mut().for_each(|t| r.apply(t));
         row.runs.iter_mut().for_each(|t| r.apply(t));
         row.void.iter_mut().for_each(|v| r.apply(&mut v.run));
@@ -169,11 +205,7 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     let f = &c.file;
     let mut out = Vec::new();
     let mut say = |name: &str, what: String| out.push((name.to_owned(), clean(&what).into_owned()));
-    let (first, last) = (runs.iter().map(|r| &r.started_at).find(|t| !t.is_empty()), runs.last());
-    if let (Some(first), Some(last)) = (first, last) {
-        let day = |t: &str| t.get(..16).unwrap_or(t).replace('T', " ");
-        say("Measured", format!("{} to {} (UTC)", day(first), day(&last.started_at)));
-    }
+    measured_when(runs).into_iter().for_each(|when| say("Measured", when));
     let void: usize = c.state.cells.iter().flat_map(|s| &s.runs).filter(|r| !r.answered).count();
     let all = c.state.done_runs();
     say("Runs", format!("{all}, of these {void} void; {} to go", c.state.to_go()));
@@ -223,6 +255,14 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     out
 }
 
+/// From the first run to the last.
+pub(crate) fn measured_when(runs: &[PublishedRun]) -> Option<String> {
+    let first = runs.iter().map(|r| &r.started_at).find(|t| !t.is_empty())?;
+    let day = |t: &str| t.get(..16).unwrap_or(t).replace('T', " ");
+    let (first, last) = (day(first), day(&runs.last()?.started_at));
+    Some(if first == last { format!("{first} (UTC)") } else { format!("{first} to {last} (UTC)") })
+}
+
 impl Publication {
     /// Every file of the site, but copies of runs.
     pub fn files(&self) -> Result<Vec<SiteFile>, PublishError> {
@@ -254,7 +294,7 @@ impl Publication {
         let json = serde_json::to_string_pretty(&self.result).unwrap_or_default() + "\n";
         out.push(SiteFile::new("data/result.json", json));
         out.push(SiteFile::new("data/runs.sha256", self.manifest()));
-        out.push(SiteFile::new("campaign.toml", self.campaign.clone()));
+        out.extend(self.sources.iter().map(|(path, text)| SiteFile::new(path, text.clone())));
         Ok(out)
     }
 
@@ -262,14 +302,13 @@ impl Publication {
     fn manifest(&self) -> String {
         let line =
             |run: &str, f: &crate::gather::HashedFile| format!("{}  {}/{}\n", f.sha256, run, clean(&f.path));
-        self.runs.iter().flat_map(|r| r.files.iter().map(|f| line(&clean(&r.run), f))).collect()
+        let name = |r: &PublishedRun| if self.has_runs { r.copied_as.clone() } else { r.run.clone() };
+        self.runs.iter().flat_map(|r| r.files.iter().map(move |f| line(&clean(&name(r)), f))).collect()
     }
 
     /// Directories that go along, by the name that they have in the site.
     pub fn copies(&self) -> Vec<(String, PathBuf)> {
-        let of = |r: &PublishedRun| {
-            Some((r.dir.as_ref()?.file_name()?.to_string_lossy().into_owned(), r.dir.clone()?))
-        };
+        let of = |r: &PublishedRun| Some((r.copied_as.clone(), r.dir.clone()?));
         if self.has_runs { self.runs.iter().filter_map(of).collect() } else { Vec::new() }
     }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Environment, RunSummary};
+use plimsoll_s3::endpoint::Endpoint;
 
 /// A kind of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +105,12 @@ impl Redactor {
         };
         // Its port alone says nothing; a path behind it stays readable.
         self.know(RedactKind::Endpoints, host);
+        // `node{1...4}` is four names, and any of them may stand in a message.
+        if host.contains('{') {
+            for server in Endpoint::expand(url).into_iter().flatten() {
+                self.know(RedactKind::Endpoints, &server.host);
+            }
+        }
     }
 
     /// Names that a target of a file or plan has.
@@ -155,6 +162,48 @@ impl Redactor {
             out = replaced(&out, word, by);
         }
         if self.kinds.contains(&RedactKind::Addresses) { self.without_addresses(&out) } else { out }
+    }
+
+    /// The text of a TOML file without them, and whether it was written anew for that, without its comments: in escapes (`\u0062`) a
+    /// name is no text that is found.
+    pub fn toml(&mut self, text: &str) -> (String, bool) {
+        let out = without_credentials(&self.text(text));
+        let Ok(mut table) = out.parse::<toml::Table>() else { return (out, false) };
+        if !self.cleaned(&mut table) {
+            return (out, false);
+        }
+        let anew =
+            format!("# Written anew: names that are left out stood in it in other spellings.\n{table}");
+        (without_credentials(&self.text(&anew)), true)
+    }
+
+    /// Whether a name was in it.
+    fn cleaned(&mut self, table: &mut toml::Table) -> bool {
+        let mut changed = false;
+        for (key, mut value) in std::mem::take(table) {
+            let name = self.text(&key);
+            changed |= name != key;
+            changed |= self.cleaned_value(&mut value);
+            table.insert(name, value);
+        }
+        changed
+    }
+
+    fn cleaned_value(&mut self, value: &mut toml::Value) -> bool {
+        match value {
+            toml::Value::String(text) => {
+                let clean = self.text(text);
+                let changed = clean != *text;
+                *text = clean;
+                changed
+            }
+            // All of them, not only up to the first.
+            toml::Value::Array(all) => {
+                all.iter_mut().filter_map(|v| self.cleaned_value(v).then_some(())).count() > 0
+            }
+            toml::Value::Table(table) => self.cleaned(table),
+            _ => false,
+        }
     }
 
     /// In place.
@@ -331,6 +380,42 @@ mod tests {
         );
         // The same again, and nothing new.
         assert_eq!(r.text("db7"), "host-1.invalid");
+    }
+
+    #[test]
+    fn a_pattern_of_servers_is_each_of_them() {
+        let mut r = all();
+        r.know_endpoint("http://node{08...10}.example.net:9000");
+        let text =
+            r.text("node09.example.net refused, NODE10.EXAMPLE.NET, http://node{08...10}.example.net:9000");
+        assert!(!text.to_lowercase().contains("example") && !text.contains("node"), "{text}");
+        assert_eq!(text.matches(".invalid").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_name_in_escapes_does_not_pass() {
+        let mut r = all();
+        r.know_endpoint("http://s3.example.org:9000");
+        r.know(RedactKind::Buckets, "secretbucket");
+        let plain = "# a comment\nbucket = \"secretbucket\"\nhost = 's3.example.org'\n";
+        let (out, is_anew) = r.toml(plain);
+        assert!(!is_anew && out.starts_with("# a comment\n") && !out.contains("secretbucket"), "{out}");
+        for hidden in [
+            "bucket = \"secret\\u0062ucket\"\n",
+            "bucket = \"secret\\U00000062ucket\"\n",
+            "[subject]\nruns = [\"x\", \"\"\"a secret\\\n   bucket\"\"\"]\n",
+            "\"secret\\u0062ucket\" = 1\n",
+            "note = \"at 10.\\u0031.2.3\"\n",
+            "host = \"s3.ex\\u0061mple.org\"\n",
+            "keys = \"AKIAABCD\\u0045FGHIJKLMNOP\"\n",
+        ] {
+            let (out, is_anew) = r.toml(hidden);
+            let value = out.parse::<toml::Table>().unwrap().to_string();
+            assert!(is_anew, "{hidden}");
+            for name in ["secretbucket", "example.org", "10.1.2.3", "AKIAABCD"] {
+                assert!(!value.contains(name) && !out.contains(name), "{hidden}: {out}");
+            }
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn of_results(result: &CampaignResult) -> String {
         "p50_ns",
         "p99_ns",
         "refused_fraction",
+        "refused_ops",
         "bound",
         "valid_runs",
         "void_runs",
@@ -50,7 +51,8 @@ fn cells(r: &CampaignRow) -> Vec<String> {
         Some(e) => [e.value, e.low, e.high].map(number),
         None => Default::default(),
     };
-    let labels: Vec<String> = r.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let axes = r.axes.iter().filter(|(axis, _)| !r.labels.contains_key(axis)).map(|(k, v)| (k, v));
+    let labels: Vec<String> = r.labels.iter().chain(axes).map(|(k, v)| format!("{k}={v}")).collect();
     let mut out = vec![
         r.subject.clone(),
         labels.join("; "),
@@ -66,6 +68,7 @@ fn cells(r: &CampaignRow) -> Vec<String> {
     out.push(r.promised.bytes_per_s.map(|p| number(p.0)).unwrap_or_default());
     out.extend([r.p50_ns, r.p99_ns].map(|n| n.map(|n| n.to_string()).unwrap_or_default()));
     out.push(number(r.refused));
+    out.push(r.refused_ops.to_string());
     out.push(r.bound.clone().unwrap_or_default());
     out.push(r.runs.len().to_string());
     out.push(r.void.len().to_string());

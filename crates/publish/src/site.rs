@@ -52,6 +52,10 @@ pub enum SiteError {
     Theirs { path: PathBuf, problem: String },
     #[error("{}: {problem}", path.display())]
     Io { path: PathBuf, problem: io::Error },
+    #[error("{}: it is the directory that you are in, or one above it", .0.display())]
+    Here(PathBuf),
+    #[error("{}: its file system cannot exchange two directories in one step", .0.display())]
+    NoExchange(PathBuf),
     #[error("another plimsoll publishes to {} just now", .0.display())]
     Busy(PathBuf),
 }
@@ -65,6 +69,12 @@ impl SiteError {
             }
             Self::Io { .. } => {
                 "Check the path, its permissions and the free space, or name another directory with -o."
+            }
+            Self::Here(_) => {
+                "The folder is replaced as a whole, and you would be left in the old one, which is gone: go elsewhere, and name it from there with -o."
+            }
+            Self::NoExchange(_) => {
+                "Name a new directory with -o, or move the old publication away: nothing of it was changed."
             }
             Self::Busy(_) => "Wait until it ends, or name another directory with -o.",
         }
@@ -89,7 +99,17 @@ enum Place {
 
 /// Whether a site may be written there; nothing is made or changed.
 pub fn check(dir: &Path) -> Result<(), SiteError> {
-    place(&real(dir)?).map(drop)
+    let dir = real(dir)?;
+    is_elsewhere(&dir)?;
+    place(&dir).map(drop)
+}
+
+/// Whoever stands in a directory that is replaced stands in one that is no more.
+fn is_elsewhere(dir: &Path) -> Result<(), SiteError> {
+    match std::env::current_dir().and_then(fs::canonicalize) {
+        Ok(here) if here.starts_with(dir) => Err(SiteError::Here(dir.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// The directory itself, where a link leads to it.
@@ -186,25 +206,51 @@ fn held(dir: &Path) -> Result<Vec<String>, SiteError> {
 
 /// Writes the site; `copies`: directories that go into `runs/` as they are.
 pub fn write(dir: &Path, files: &[SiteFile], copies: &[(String, PathBuf)]) -> Result<(), SiteError> {
+    write_by(dir, files, copies, &|from, to, flags| Ok(renameat_with(CWD, from, CWD, to, flags)?))
+}
+
+/// How one directory comes in the place of another.
+type Rename<'a> = &'a dyn Fn(&Path, &Path, RenameFlags) -> io::Result<()>;
+
+fn write_by(
+    dir: &Path,
+    files: &[SiteFile],
+    copies: &[(String, PathBuf)],
+    rename: Rename<'_>,
+) -> Result<(), SiteError> {
     let dir = real(dir)?;
+    is_elsewhere(&dir)?;
     let found = place(&dir)?;
     let stage = Stage::begin(&dir)?;
-    let filled =
-        stage.fill(files, copies).and_then(|()| stage.as_open_as(&dir, found)).and_then(|()| match found {
-            Place::New => renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::NOREPLACE)
-                .map_err(|e| io_at(&dir)(e.into())),
-            Place::Empty | Place::Ours => {
-                // What came meanwhile is not ours to move.
-                place(&dir)?;
-                renameat_with(CWD, &stage.path, CWD, &dir, RenameFlags::EXCHANGE)
-                    .map_err(|e| io_at(&dir)(e.into()))
-            }
-        });
+    let filled = stage
+        .fill(files, copies)
+        .and_then(|()| stage.as_open_as(&dir, found))
+        .and_then(|()| put_in_place(&stage.path, &dir, found, rename));
     if filled.is_err() || found != Place::New {
         // By now it is the old one that is there; whatever came into it since it was looked at stays.
         stage.remove();
     }
     filled
+}
+
+fn put_in_place(from: &Path, dir: &Path, found: Place, rename: Rename<'_>) -> Result<(), SiteError> {
+    let flags = if found == Place::New { RenameFlags::NOREPLACE } else { RenameFlags::EXCHANGE };
+    if found != Place::New {
+        // What came meanwhile is not ours to move.
+        place(dir)?;
+    }
+    match rename(from, dir, flags) {
+        // Of network and foreign file systems some know the plain call alone. That one takes the place of a directory only where it is
+        // empty, so nothing of anybody is lost by it.
+        Err(e) if is_unknown(&e) && found == Place::Ours => Err(SiteError::NoExchange(dir.to_owned())),
+        Err(e) if is_unknown(&e) => fs::rename(from, dir).map_err(io_at(dir)),
+        done => done.map_err(io_at(dir)),
+    }
+}
+
+fn is_unknown(e: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].iter().any(|n| e.raw_os_error() == Some(n.raw_os_error()))
 }
 
 /// A directory beside the site's own, on the same file system; its mark is locked while it is written.
@@ -437,6 +483,45 @@ mod tests {
         fs::write(way.join(SITE_MARK), "").unwrap();
         write(&at, &site("three"), &[]).unwrap();
         assert!(!way.exists());
+    }
+
+    #[test]
+    fn where_two_directories_cannot_be_exchanged_an_old_site_stays_and_a_new_one_is_put_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("site");
+        let plain = |from: &Path, to: &Path, flags: RenameFlags| match flags {
+            RenameFlags::EXCHANGE | RenameFlags::NOREPLACE => Err(rustix::io::Errno::INVAL.into()),
+            _ => fs::rename(from, to),
+        };
+        write_by(&at, &site("one"), &[], &plain).unwrap();
+        let refused = write_by(&at, &site("two"), &[], &plain).unwrap_err();
+        assert!(
+            refused.to_string().contains("cannot exchange") && refused.remedy().contains("new directory")
+        );
+        assert_eq!(fs::read_to_string(at.join("index.html")).unwrap(), "one");
+        // An empty one is no loss; one that is not empty by then is refused by the call itself.
+        let empty = dir.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        write_by(&empty, &site("three"), &[], &plain).unwrap();
+        assert_eq!(fs::read_to_string(empty.join("index.html")).unwrap(), "three");
+        let late = dir.path().join("late");
+        let comes = |from: &Path, to: &Path, flags: RenameFlags| {
+            fs::create_dir(to)?;
+            fs::write(to.join("mine"), "")?;
+            plain(from, to, flags)
+        };
+        assert!(write_by(&late, &site("four"), &[], &comes).is_err());
+        assert_eq!(fs::read_dir(&late).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is left beside them");
+    }
+
+    #[test]
+    fn nobody_is_left_in_a_directory_that_is_gone() {
+        let here = std::env::current_dir().unwrap();
+        for dir in [here.as_path(), here.parent().unwrap(), Path::new("."), Path::new("..")] {
+            assert!(matches!(check(dir), Err(SiteError::Here(_))), "{}", dir.display());
+            assert!(matches!(write(dir, &site("x"), &[]), Err(SiteError::Here(_))), "{}", dir.display());
+        }
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_campaign::{CampaignResult, CampaignRow, IntervalOf};
+use plimsoll_campaign::{BurstFigures, CampaignResult, CampaignRow, IntervalOf};
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_model::units::format_latency_ns;
 use plimsoll_report::number;
 use plimsoll_report::table::Table;
 
+use crate::axis_tables::by_axis;
 use crate::gather::{PublishedRun, proved};
 use crate::promise::promises;
 
@@ -16,7 +17,7 @@ use crate::promise::promises;
 #[derive(Debug, Clone)]
 pub struct SiteTable {
     /// Name of its files.
-    pub slug: &'static str,
+    pub slug: String,
     /// With heads.
     pub table: Table,
     /// Of each row: the row of the results whose runs its numbers come from.
@@ -28,9 +29,9 @@ pub struct SiteTable {
 }
 
 impl SiteTable {
-    fn new(slug: &'static str, table: Table) -> Self {
+    pub(crate) fn new(slug: &str, table: Table) -> Self {
         let n = table.rows.len();
-        Self { slug, table, of: vec![None; n], void: vec![false; n], notes: Vec::new() }
+        Self { slug: slug.to_owned(), table, of: vec![None; n], void: vec![false; n], notes: Vec::new() }
     }
 }
 
@@ -84,7 +85,7 @@ pub fn mib(e: &Estimate) -> Estimate {
     e.scaled(1.0 / number::MIB)
 }
 
-fn text(s: &str) -> String {
+pub(crate) fn text(s: &str) -> String {
     clean(s).into_owned()
 }
 
@@ -92,6 +93,7 @@ fn text(s: &str) -> String {
 pub fn tables(result: &CampaignResult, runs: &[PublishedRun]) -> Vec<SiteTable> {
     let mut all = vec![results(result)];
     all.extend(by_size(result));
+    all.extend(by_axis(result));
     all.push(promised(result));
     all.push(limits(result, runs));
     all.push(costs(result, runs));
@@ -145,7 +147,7 @@ fn results(result: &CampaignResult) -> SiteTable {
             own.as_ref().map(|p| p.difference()).unwrap_or_default(),
             latency(r.p50_ns),
             latency(r.p99_ns),
-            if r.refused > 0.0 { number::percent(r.refused) } else { String::new() },
+            number::refused(r.refused, r.refused_ops),
             r.bound.as_deref().map(bound).unwrap_or_default().to_owned(),
             runs,
             interval_of(r.interval_of).to_owned(),
@@ -297,6 +299,8 @@ fn limits(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable {
         ">burst, op/s",
         ">MiB/s",
         ">burst, MiB/s",
+        ">burst lasts",
+        ">full again after",
         ">knee",
         "binds",
         ">seen for",
@@ -318,6 +322,8 @@ fn limits(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable {
             show(burst(&l.ops_per_s)),
             show(proved(l.bytes_per_s.as_ref()).as_ref().map(mib)),
             show(burst(&l.bytes_per_s).as_ref().map(mib)),
+            of_burst(row, |b| b.lasts_s),
+            of_burst(row, |b| b.full_again_s),
             l.knee_bytes.as_ref().map(number::size_estimate).unwrap_or_default(),
             bound(&l.binding).to_owned(),
             horizon.map(number::seconds).unwrap_or_default(),
@@ -327,8 +333,28 @@ fn limits(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable {
     }
     let mut out = SiteTable::new("limits", table.without_empty_columns());
     out.of = of;
-    out.notes = vec!["Each of one run, with the interval within it: the rate that a limiter held. Longer bursts than it was seen for are not excluded.".into()];
+    out.notes = vec![
+        "Rates and knees are each of one run, with the interval within it: the rate that a limiter held. Longer bursts than it was seen for are not excluded.".into(),
+        "How long a burst lasts at its rate, from a full bucket, and the rest until it is full again: over all valid runs, of ops and of payload.".into(),
+    ];
     out
+}
+
+/// Seconds over all runs of a row, of ops and of payload.
+fn of_burst(row: &CampaignRow, of: fn(&BurstFigures) -> Option<Estimate>) -> String {
+    let Some(l) = &row.limit else { return String::new() };
+    let one = |(b, unit): (&Option<BurstFigures>, &str)| {
+        let e = of(b.as_ref()?)?;
+        // A bound is an interval without an upper end.
+        let seconds = if e.high >= f64::MAX {
+            format!("at least {}", number::seconds(e.value))
+        } else {
+            format!("{} s", number::estimate(&e))
+        };
+        Some(format!("{seconds} ({unit})"))
+    };
+    let all: Vec<String> = [(&l.ops, "ops"), (&l.bytes, "payload")].into_iter().filter_map(one).collect();
+    all.join("; ")
 }
 
 /// What a figure of cost is, in words.

@@ -1,12 +1,11 @@
 //! One self-contained HTML file: the page built in `web/`, with the data inside. It asks the network for nothing.
 
-use std::fmt::Write as _;
-
 use plimsoll_model::text::printable;
 
 use crate::layout::Layout;
 use crate::run::{ReportError, RunReport};
 use crate::table::escape;
+use crate::template::{DATA_MARK, STATIC_MARK, TITLE_MARK, embeddable, filled};
 use crate::verdict::verdict;
 use crate::{lines, page, tables};
 
@@ -15,10 +14,6 @@ const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
 
 /// Whether this program carries the page with charts; otherwise its HTML report is tables only.
 pub const HTML_IS_INTERACTIVE: bool = cfg!(plimsoll_web);
-
-const DATA: &str = "<!--PLIMSOLL_DATA-->";
-const STATIC: &str = "<!--PLIMSOLL_STATIC-->";
-const TITLE: &str = "<!--PLIMSOLL_TITLE-->";
 
 /// The report of one or several runs.
 pub fn html(runs: &[RunReport], layout: Layout<'_>) -> Result<String, ReportError> {
@@ -31,40 +26,7 @@ pub fn html(runs: &[RunReport], layout: Layout<'_>) -> Result<String, ReportErro
     let title = format!("{} - Plimsoll", layout.title_of(runs));
     // What a person or a run calls itself may hold anything.
     let title = printable(&title, false).into_owned();
-    // Split at the marks of the template itself, so that no text of a run can stand for one.
-    let mut out = String::with_capacity(TEMPLATE.len() + data.len() + 4096);
-    let mut rest = TEMPLATE;
-    // By this a report is known again, and may be overwritten by the next.
-    if let Some((before, after)) = rest.split_once("<head>\n") {
-        let _ = write!(
-            out,
-            "{before}<head>\n<meta name=\"generator\" content=\"plimsoll {}\">\n",
-            env!("CARGO_PKG_VERSION")
-        );
-        rest = after;
-    }
-    while let Some(at) = rest.find("<!--PLIMSOLL_") {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (mark, text) = if rest.starts_with(DATA) {
-            (DATA, data.as_str())
-        } else if rest.starts_with(TITLE) {
-            (TITLE, &*escape(&title))
-        } else if rest.starts_with(STATIC) {
-            (STATIC, still.as_str())
-        } else {
-            ("<", "<")
-        };
-        out.push_str(text);
-        rest = &rest[mark.len()..];
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-/// JSON that no HTML parser takes for markup: `</script>` and `<!--` cannot occur in it.
-fn embeddable(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    Ok(filled(TEMPLATE, &[(DATA_MARK, &data), (TITLE_MARK, &escape(&title)), (STATIC_MARK, &still)]))
 }
 
 /// What the report says, without a script: also what is read by those who do not run scripts.

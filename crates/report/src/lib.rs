@@ -34,6 +34,7 @@ mod spectrum;
 mod support;
 pub mod table;
 mod tables;
+pub mod template;
 mod terminal;
 pub mod together;
 mod verdict;

@@ -170,6 +170,15 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// The share of attempts that were refused, and how many these were, where that was counted.
+pub fn refused(share: f64, ops: u64) -> String {
+    match ops {
+        _ if share <= 0.0 => String::new(),
+        0 => percent(share),
+        n => format!("{} ({})", percent(share), count(n)),
+    }
+}
+
 /// Of a fraction: 0.05 is 5 %.
 pub fn percent(fraction: f64) -> String {
     match fraction * 100.0 {

@@ -84,7 +84,8 @@ fn devices(plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
     plan.targets
         .values()
         .filter_map(|t| match t {
-            TargetSpec::Block(b) => Some(b.path.as_str()),
+            // What is not there yet is described once it is.
+            TargetSpec::Block(b) => Some(b.path.as_str()).filter(|_| b.embedded.is_none()),
             TargetSpec::Files(f) => Some(f.directory.as_str()),
             TargetSpec::S3(_) | TargetSpec::Null | TargetSpec::Sim(_) => None,
         })
@@ -92,7 +93,7 @@ fn devices(plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
         .collect()
 }
 
-fn describe(path: &Path) -> BTreeMap<String, String> {
+pub(crate) fn describe(path: &Path) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut put = |name: &str, value: String| {
         // Firmware and mounts say what they like.

@@ -322,7 +322,7 @@ fn missing_of(
                 "{after} (its own record ends there: its machine went down, and has been started again since; what had not reached \
                  its disk is lost, and how much that is nobody knows)"
             ),
-            // A frame of the own record is cut after a quarter of a second, and a slice is a tenth.
+            // A frame of the own record is cut after half a second at the most, and a slice is a tenth.
             Some(_) => format!("{after} (its own record ends there: it was killed, or its disk was full{or_down}; of a killed one at most 1 s)"),
             None if why.is_empty() && is_known_down => {
                 format!("{after} (nothing of it had reached its disk when its machine went down)")

@@ -22,6 +22,7 @@ mod stage;
 mod streams;
 mod trace;
 mod virtual_time;
+mod volumes;
 
 pub use analyze::{analyze, judged_by_record};
 pub use environment::machine;

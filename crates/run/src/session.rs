@@ -33,6 +33,7 @@ use crate::stage::{self, Sinks, StageEnd, StageSetting};
 use crate::streams::Streams;
 use crate::trace::{self, Names, StageNames, TraceWriter};
 use crate::virtual_time;
+use crate::volumes::Volumes;
 
 /// A shorter rest is over before it is read of. (A choice: it would be told as 0 s.)
 const TOLD_IDLE: Duration = Duration::from_secs(1);
@@ -43,6 +44,8 @@ pub struct Session {
     plan: Plan,
     /// Of what is made in buckets; a local crew has it, too, for what it makes.
     journal: Arc<Mutex<Journal>>,
+    /// Those that are the run's own.
+    volumes: Volumes,
     environment: Environment,
     crew: Box<dyn Crew>,
     /// Places in buckets that are the run's, by target.
@@ -79,6 +82,7 @@ pub struct Session {
 /// What a session begins with: of a new run, or of one that goes on.
 struct Beginning {
     journal: Arc<Mutex<Journal>>,
+    volumes: Volumes,
     environment: Environment,
     crew: Box<dyn Crew>,
     streams: Streams,
@@ -105,10 +109,13 @@ impl Session {
     ) -> Result<Self, RunError> {
         let grid_ns = plan.options.grid.as_ns();
         let journal = Arc::new(Mutex::new(run.journal()?));
+        let mut env = run.env()?;
+        let (volumes, plan) = Volumes::start(plan, options, &journal, &mut env.environment)?;
+        let plan = &plan;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
         are_so_many(plan, crew.roll().len())?;
         // Before their records: whoever reads them asks here whose they are.
-        let (mut env, hosts) = (run.env()?, crew.hosts());
+        let hosts = crew.hosts();
         if !hosts.is_empty() {
             env.environment.agents = hosts;
             run.write_env(&env)?;
@@ -118,8 +125,16 @@ impl Session {
         // Where it cannot be marked (a file system without second names or times), a later cleanup asks for the endpoint.
         let _ = plimsoll_setup::safety::trees::mark_made(run.path(), Journal::locked(&journal).mark());
         let epoch_ns = environment.started_monotonic_ns;
-        let begins =
-            Beginning { journal, environment, crew, streams, epoch_ns, virtual_ns: 0, next_stage: 0 };
+        let begins = Beginning {
+            journal,
+            volumes,
+            environment,
+            crew,
+            streams,
+            epoch_ns,
+            virtual_ns: 0,
+            next_stage: 0,
+        };
         let mut session = Self::new(run, plan, options, begins);
         if let Some(each) = plan.each_in_words() {
             events(Event::Message(each.clone()));
@@ -140,7 +155,9 @@ impl Session {
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, RunError> {
         let journal = Arc::new(Mutex::new(run.journal()?));
-        let environment = run.env()?.environment;
+        let mut environment = run.env()?.environment;
+        let (volumes, plan) = Volumes::start(plan, options, &journal, &mut environment)?;
+        let plan = &plan;
         let crew = options.crew.crew(run, plan, &journal, &options.interrupt, events)?;
         same_roll(&environment, crew.as_ref())?;
         are_so_many(plan, crew.roll().len())?;
@@ -161,8 +178,16 @@ impl Session {
             streams.mark(&Mark::StageVoid { stage: *stage, at_ns: last_ns, reason })?;
         }
         streams.mark(&Mark::Resumed { at_ns: now_ns })?;
-        let begins =
-            Beginning { journal, environment, crew, streams, epoch_ns, virtual_ns: now_ns, next_stage };
+        let begins = Beginning {
+            journal,
+            volumes,
+            environment,
+            crew,
+            streams,
+            epoch_ns,
+            virtual_ns: now_ns,
+            next_stage,
+        };
         let mut session = Self::new(run, plan, options, begins);
         session.again = cut.len() as u32;
         session.planned = planned;
@@ -175,6 +200,7 @@ impl Session {
             run: run.clone(),
             plan: plan.clone(),
             journal: begins.journal,
+            volumes: begins.volumes,
             environment: begins.environment,
             crew: begins.crew,
             claims: BTreeMap::new(),
@@ -576,6 +602,7 @@ impl Session {
         }
         self.claims.clear();
         left.extend(self.crew.disband(keep)?);
+        self.volumes.stop(&self.journal)?;
         Ok(left)
     }
 }

@@ -21,3 +21,4 @@ mod server;
 pub use cleanup::{FindErrands, cleanup, cleanup_by};
 pub use error::SetupError;
 pub use interrupt::Interrupt;
+pub use server::{EmbeddedServer, start_volume};

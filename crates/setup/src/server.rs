@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::plan::EmbeddedSpec;
+use plimsoll_model::plan::{EmbeddedSpec, EmbeddedVolume};
 use plimsoll_store::{Journal, Thing};
 use serde::Deserialize;
 
@@ -20,20 +20,32 @@ const START: Duration = Duration::from_secs(20);
 const STOP: Duration = Duration::from_secs(5);
 
 /// The line that a server prints on its standard output when it accepts connections.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct ReadyLine {
-    /// URL such as `http://127.0.0.1:34567`.
+    /// URL such as `http://127.0.0.1:34567`; empty for a volume.
     pub endpoint: String,
+    /// Made for it.
     #[serde(default)]
     pub access_key: String,
+    /// Made for it.
     #[serde(default)]
     pub secret_key: String,
+    /// Of the certificate that it made for this run.
+    #[serde(default)]
+    pub ca_file: Option<String>,
+    /// Of a volume: the file to measure.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Of a volume: its limits, in the words of who keeps them.
+    #[serde(default)]
+    pub limits: Option<String>,
 }
 
 /// A running server; ended when dropped.
 #[derive(Debug)]
 pub struct EmbeddedServer {
     child: Child,
+    /// What it said of itself.
     pub ready: ReadyLine,
     /// Journal entry of the process.
     entry: Option<u64>,
@@ -51,6 +63,27 @@ struct Temporary {
     entry: u64,
 }
 
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Also of a server that did not start. What is gone is gone; what stays is in the journal.
+        let _ = trees::remove(&self.path, &self.run, trees::Extent::Whole);
+    }
+}
+
+/// A directory with the run's mark on it, and in its journal.
+fn make_temporary(journal: &mut Journal) -> Result<Temporary, SetupError> {
+    let path = temporary_dir();
+    let entry = journal.creating(Thing::Tree { path: path.clone() })?;
+    let run = journal.mark().to_owned();
+    trees::make(&path, 0o700, &run).map_err(|e| {
+        SetupError::input(
+            format!("cannot create {}: {e}", path.display()),
+            "Set TMPDIR to a writable directory",
+        )
+    })?;
+    Ok(Temporary { path, run, entry })
+}
+
 /// Starts the embedded S3 server with a bucket in it.
 pub fn start_s3(
     exe: &Path,
@@ -58,21 +91,10 @@ pub fn start_s3(
     bucket: &str,
     journal: &mut Journal,
 ) -> Result<EmbeddedServer, SetupError> {
-    let (data, temporary) = match &spec.data {
-        Some(dir) => (PathBuf::from(dir), None),
-        None => {
-            let dir = temporary_dir();
-            let entry = journal.creating(Thing::Tree { path: dir.clone() })?;
-            let run = journal.mark().to_owned();
-            trees::make(&dir, 0o700, &run).map_err(|e| {
-                SetupError::input(
-                    format!("cannot create {}: {e}", dir.display()),
-                    "Set TMPDIR to a writable directory",
-                )
-            })?;
-            (dir.join("data"), Some(Temporary { path: dir, run, entry }))
-        }
-    };
+    // A certificate is the run's, wherever the data are.
+    let temporary = if spec.data.is_none() || spec.tls { Some(make_temporary(journal)?) } else { None };
+    let own = |name: &str| temporary.as_ref().map(|t| t.path.join(name)).unwrap_or_default();
+    let data = spec.data.as_ref().map_or_else(|| own("data"), PathBuf::from);
     let mut command = Command::new(exe);
     command.args(["target", "s3", "--listen", "127.0.0.1:0", "--bucket", bucket, "--data"]).arg(&data);
     if let Some(tier) = &spec.tier {
@@ -87,7 +109,35 @@ pub fn start_s3(
     if spec.no_sync {
         command.arg("--no-sync");
     }
+    if spec.tls {
+        command.arg("--tls-self-signed").arg(own("ca.pem"));
+    }
     start(command, temporary, Some(journal))
+}
+
+/// Starts an embedded volume of this size.
+pub fn start_volume(
+    exe: &Path,
+    volume: &EmbeddedVolume,
+    size_bytes: u64,
+    journal: &mut Journal,
+) -> Result<EmbeddedServer, SetupError> {
+    let temporary = make_temporary(journal)?;
+    let mut command = Command::new(exe);
+    // Beside the mark: a disk wants a directory that is empty.
+    command.args(["target", "block", "--quiet", "--data"]).arg(temporary.path.join("disk"));
+    command.arg("--size").arg(format!("{size_bytes}B"));
+    for (flag, value) in [("--tier", &volume.tier), ("--limits", &volume.limits)] {
+        value.iter().for_each(|v| {
+            command.args([flag, v]);
+        });
+    }
+    for (flag, factor) in [("--scale", volume.scale), ("--burst-scale", volume.burst_scale)] {
+        factor.iter().for_each(|f| {
+            command.arg(flag).arg(f.to_string());
+        });
+    }
+    start(command, Some(temporary), Some(journal))
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.

@@ -110,6 +110,7 @@ impl DiskHandle {
             region: None,
             ca_file: None,
             path: Some(self.path.clone()),
+            limits: Some(self.throttle.clone()),
             pid: self.daemon.id(),
         }
     }

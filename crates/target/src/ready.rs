@@ -24,6 +24,9 @@ pub struct Ready {
     /// Block target: the file to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// Block target: its limits, in the words of who keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
     pub pid: u32,
 }
 

@@ -281,7 +281,7 @@ fn row_remarks(
             large.len(),
             rows.len()
         );
-        let why = slip::common(&large.iter().map(|i| &rows[*i]).collect::<Vec<_>>());
+        let why = slip::common(&large.iter().map(|i| &rows[*i]).collect::<Vec<_>>(), rows);
         report.remarks.push(of_table("bytes", "the table as a whole", printed, expected, why));
         return;
     }

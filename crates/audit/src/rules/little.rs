@@ -72,20 +72,27 @@ fn of_series(view: &TableView<'_>, ops: &ReadColumn, mean: &ReadColumn, report: 
     let common = median(rows.iter().map(|r| r.value).collect()).unwrap_or(1.0);
     let is_same = told.iter().all(|t| *t == told[0]);
     let is_common = off.len() >= 2 && 4 * off.len() >= 3 * known;
+    // What is common is told once; a row that is off from the others has a cause of its own.
+    let strays = |i: &usize| {
+        let r = &rows[*i];
+        let middle = if is_same { common } else { usual * nearest(&told[*i], r.value).unwrap_or(r.value) };
+        gap((r.low, r.high), (middle * (1.0 - CLIENT), middle * (1.0 + CLIENT))) > DIGITS
+    };
+    let mut each = off.clone();
     if is_common {
+        each.retain(strays);
+        // Where most are off each by another factor, they are of other rows or runs: that, too, is one cause.
+        let is_mixed = 2 * each.len() > off.len();
         let of_all: Vec<(&FlightRow<'_>, &[f64])> =
             off.iter().map(|i| (&rows[*i], told[*i].as_slice())).collect();
-        report.remarks.push(whole_table(view, &of_all, known, usual));
+        report.remarks.push(whole_table(view, &of_all, known, (!is_mixed).then_some(usual)));
+        if is_mixed {
+            return;
+        }
     }
-    for i in off {
+    for i in each {
         let r = &rows[i];
         let n = nearest(&told[i], r.value).unwrap_or(r.value);
-        // What is common was told once; a row that is off from the others has a cause of its own.
-        let middle = if is_same { common } else { usual * n };
-        let strays = gap((r.low, r.high), (middle * (1.0 - CLIENT), middle * (1.0 + CLIENT))) > DIGITS;
-        if is_common && !strays {
-            continue;
-        }
         let printed = format!(
             "{} and {}, {} in flight",
             ops.cells[r.row].as_ref().map_or(String::new(), ReadCell::text),
@@ -130,11 +137,12 @@ fn why(r: &FlightRow<'_>, n: f64) -> String {
     }
 }
 
+/// `usual`: the factor that all are off by; none where each has its own.
 fn whole_table(
     view: &TableView<'_>,
     off: &[(&FlightRow<'_>, &[f64])],
     known: usize,
-    usual: f64,
+    usual: Option<f64>,
 ) -> crate::AuditRemark {
     let low = off.iter().map(|(r, _)| r.low).fold(f64::INFINITY, f64::min);
     let high = off.iter().map(|(r, _)| r.high).fold(0.0, f64::max);
@@ -156,8 +164,18 @@ fn whole_table(
             short(high),
             off.len()
         )
-    } else {
+    } else if let Some(usual) = usual {
         format!("{} times as many: {} of {known} rows", short(usual), off.len())
+    } else {
+        let ratio = |(r, t): &(&FlightRow<'_>, &[f64])| Some(r.value / nearest(t, r.value)?);
+        let mut all: Vec<f64> = off.iter().filter_map(ratio).collect();
+        all.sort_by(f64::total_cmp);
+        let (least, most) = (all.first().copied().unwrap_or(0.0), all.last().copied().unwrap_or(0.0));
+        format!("{} to {} times as many: {} of {known} rows", short(least), short(most), off.len())
+    };
+    let Some(usual) = usual else {
+        let why = "the latencies or the rates are of other rows, or of other runs".to_owned();
+        return of_table("little", "the table as a whole", printed, expected, why);
     };
     let first = off[0].0;
     let wanted = nearest(off[0].1, first.value).map(|n| (n * 0.95 / first.ops.1, n * 1.05 / first.ops.0));

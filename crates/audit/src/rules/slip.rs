@@ -37,6 +37,9 @@ pub(super) fn of_row(r: &BytesRow<'_>, bytes: Option<f64>) -> String {
     if let Some(power) = ten(product, rate) {
         return format!("one of them is off by a factor of {}", short(10_f64.powi(power.abs())));
     }
+    if is_bits(product, rate) {
+        return "one of them is off by a factor of 8: bits for bytes, or bytes for bits".into();
+    }
     let as_rate = r.rate.number.transpositions().into_iter().find(|v| meets(v * r.rate.unit.scale, product));
     if let Some(v) = as_rate {
         return format!("digits exchanged: the throughput would be {}", short_exact(v));
@@ -52,8 +55,11 @@ pub(super) fn of_row(r: &BytesRow<'_>, bytes: Option<f64>) -> String {
     "a typing error, or the two figures are from different runs or windows".into()
 }
 
-/// Why most rows do not fit.
-pub(super) fn common(rows: &[&BytesRow<'_>]) -> String {
+/// Why most rows do not fit; `all` are those of the table, in its order.
+pub(super) fn common(rows: &[&BytesRow<'_>], all: &[BytesRow<'_>]) -> String {
+    if let Some(why) = row_too_low(all) {
+        return why;
+    }
     let count = |f: &dyn Fn(&BytesRow<'_>) -> bool| rows.iter().filter(|r| f(r)).count();
     let most = |n: usize| n * 10 >= rows.len() * 6;
     let latency_for_ops = count(&|r| {
@@ -73,6 +79,37 @@ pub(super) fn common(rows: &[&BytesRow<'_>]) -> String {
     "columns under the wrong names, or other sizes than are printed".into()
 }
 
+/// A column that stands a row too low or too high: what fits nowhere fits the neighbours.
+fn row_too_low(all: &[BytesRow<'_>]) -> Option<String> {
+    let fits = |a: &BytesRow<'_>, b: &BytesRow<'_>| {
+        let (size, ops) = (a.size.bytes(), a.ops.bounds());
+        gap((ops.0 * size, ops.1 * size), b.rate.bounds()) < 0.005
+    };
+    let ops_of = |a: &BytesRow<'_>, b: &BytesRow<'_>| {
+        let (size, ops) = (a.size.bytes(), b.ops.bounds());
+        gap((ops.0 * size, ops.1 * size), a.rate.bounds()) < 0.005
+    };
+    // Three pairs at least: of two rows one may fit the other by chance.
+    if all.len() < 4 {
+        return None;
+    }
+    let most = |f: &dyn Fn(&[BytesRow<'_>]) -> bool| {
+        let fitting = all.windows(2).filter(|w| f(w)).count();
+        10 * fitting >= 8 * (all.len() - 1)
+    };
+    let said = |what: &str, way: &str| Some(format!("the column of the {what} stands a row too {way}"));
+    if most(&|w| fits(&w[0], &w[1])) {
+        return said("throughput", "low");
+    }
+    if most(&|w| fits(&w[1], &w[0])) {
+        return said("throughput", "high");
+    }
+    if most(&|w| ops_of(&w[0], &w[1])) {
+        return said("operations", "low");
+    }
+    if most(&|w| ops_of(&w[1], &w[0])) { said("operations", "high") } else { None }
+}
+
 /// A unit in which a printed number would be within the bounds.
 pub(super) fn unit_that_fits(cell: &ReadCell, bounds: (f64, f64), all: &[Scale]) -> Option<Scale> {
     let other = |s: &&Scale| (s.1 / cell.unit.scale - 1.0).abs() > 1e-9;
@@ -90,6 +127,11 @@ pub(super) fn ten(a: (f64, f64), b: (f64, f64)) -> Option<i32> {
         let f = 10_f64.powi(*p);
         gap((a.0 * f, a.1 * f), b) == 0.0
     })
+}
+
+/// Whether one is eight times the other.
+fn is_bits(product: (f64, f64), rate: (f64, f64)) -> bool {
+    [8.0, 0.125].iter().any(|by| gap((product.0 * by, product.1 * by), rate) == 0.0)
 }
 
 fn short_exact(value: f64) -> String {

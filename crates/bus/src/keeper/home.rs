@@ -151,10 +151,32 @@ impl Home {
     }
 
     pub(super) fn not_up(&self) -> BusError {
-        BusError::refused(
-            format!("no fleet {} is up on this machine", self.fleet),
-            format!("Start it with `plimsoll fleet up --name {}`", self.fleet),
-        )
+        let start = format!("tart it with `plimsoll fleet up --name {}`", self.fleet);
+        let others = self.others();
+        let remedy = match others.first() {
+            None => format!("S{start}"),
+            Some(first) => format!(
+                "Up here: {}. Name one (PLIMSOLL_FLEET={first}, --fleet={first}, or --name {first} of `plimsoll fleet`), or s{start}",
+                others.join(", ")
+            ),
+        };
+        BusError::refused(format!("no fleet {} is up on this machine", self.fleet), remedy)
+    }
+
+    /// Other fleets of this user that are up here, by name.
+    fn others(&self) -> Vec<String> {
+        const SHOWN: usize = 8;
+        let beside =
+            self.dir.parent().and_then(|all| std::fs::read_dir(all).ok()).into_iter().flatten().flatten();
+        let names = beside.filter_map(|entry| entry.file_name().into_string().ok());
+        let other = |fleet: String| {
+            check_name("fleet", &fleet).ok()?;
+            let home = Self { dir: self.dir.with_file_name(&fleet), fleet };
+            (home.fleet != self.fleet && home.is_up().unwrap_or(false)).then_some(home.fleet)
+        };
+        let mut up: Vec<String> = names.filter_map(other).take(SHOWN).collect();
+        up.sort();
+        up
     }
 
     /// Replaces a file as a whole, so that nobody reads half of it.
@@ -424,12 +446,15 @@ mod tests {
 
     #[test]
     fn without_a_living_keeper_there_is_no_fleet() {
-        let (_base, home) = home();
+        let (base, home) = home();
         home.write_json("keeper.json", &fleet(&home).note).unwrap();
         let e = home.open().unwrap_err().to_string();
         assert!(e.contains("no fleet demo is up") && e.contains("plimsoll fleet up --name demo"), "{e}");
         let lock = home.take(LOCK).unwrap().unwrap();
         assert_eq!(home.note().unwrap().broker_pid, 2);
+        let other = Home::below(base.path(), "other").unwrap().note().unwrap_err().to_string();
+        assert!(other.contains("Up here: demo. Name one (PLIMSOLL_FLEET=demo, --fleet=demo"), "{other}");
+        assert!(other.ends_with("or start it with `plimsoll fleet up --name other`"), "{other}");
         drop(lock);
         home.remove().unwrap();
         home.remove().unwrap();

@@ -41,7 +41,7 @@ use crate::enrol::{Answer, LONGEST_QUESTION, Question, VERSION, newcomer};
 use crate::key::{is_user_key, random};
 use crate::subjects::Subjects;
 use crate::token::{Pin, Secret, Trust};
-use crate::{Broker, Bus, BusError, Identity, Message, NatsBus, Subscription};
+use crate::{Broker, Bus, BusError, Identity, Message, NatsBus, Speaks, Subscription};
 
 /// How often the keeper looks whether it is to end, whether the broker lives, and whether the door has changed.
 const TICK: Duration = Duration::from_millis(200);
@@ -70,6 +70,8 @@ pub struct Wish {
     pub expires_s: u64,
     /// Keys that were made before, where others have the token already; none: new ones.
     pub keys: Option<KeySet>,
+    /// What conductor and agents speak: who speaks another language is refused at the door.
+    pub speaks: Speaks,
 }
 
 /// A running keeper.
@@ -356,7 +358,8 @@ impl Keeper {
         // Asked only where a name is taken. A broker that does not answer is no reason to take a name away.
         let connected =
             |key: &str| system.and_then(presence::clients).is_none_or(|clients| clients.contains_key(key));
-        self.roster.admit(question, &self.subjects, &self.door, own, now_s(), connected)
+        let door = (&self.door, &self.wish.speaks);
+        self.roster.admit(question, &self.subjects, door, own, now_s(), connected)
     }
 
     fn write_config(&self) -> Result<(), BusError> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::home::Door;
+use crate::Speaks;
 use crate::enrol::{NONCE_BYTES, Question};
 use crate::subjects::Subjects;
 use crate::token::Secret;
@@ -26,13 +27,13 @@ pub struct Roster {
 
 impl Roster {
     /// Whether this question lets its key in, at `now_s`; if not, why, in words for the newcomer. `connected` knows which keys have a
-    /// connection: the name of an agent that is gone is free. `own` are the keys of the fleet itself, which no agent may have: the broker
+    /// connection: the name of an agent that is gone is free. `ours` is what agents have to speak. `own` are the keys of the fleet itself, which no agent may have: the broker
     /// takes no configuration in which a key stands twice.
     pub fn admit(
         &mut self,
         question: &Question,
         subjects: &Subjects,
-        door: &Door,
+        (door, ours): (&Door, &Speaks),
         own: &[String],
         now_s: u64,
         connected: impl Fn(&str) -> bool,
@@ -40,7 +41,7 @@ impl Roster {
         if now_s >= door.expires_s {
             return Err("the token has expired: take the token of `plimsoll fleet token`".to_owned());
         }
-        question.check(subjects.fleet(), &Secret(door.secret))?;
+        question.check(subjects.fleet(), &Secret(door.secret), ours)?;
         if own.contains(&question.key) {
             return Err("its key is one of the fleet's own: an agent makes its own key".to_owned());
         }
@@ -95,7 +96,9 @@ mod tests {
     }
 
     fn admit(roster: &mut Roster, question: &Question, connected: bool) -> Result<(), String> {
-        roster.admit(question, &Subjects::of("demo").unwrap(), &DOOR, &[], 999, |_| connected)
+        roster.admit(question, &Subjects::of("demo").unwrap(), (&DOOR, &Speaks::default()), &[], 999, |_| {
+            connected
+        })
     }
 
     #[test]
@@ -116,7 +119,14 @@ mod tests {
     fn replayed_and_late_questions_let_nobody_in() {
         let mut roster = Roster::default();
         let question = ask(&Identity::random(), "lg-1");
-        let late = roster.admit(&question, &Subjects::of("demo").unwrap(), &DOOR, &[], 1_000, |_| false);
+        let late = roster.admit(
+            &question,
+            &Subjects::of("demo").unwrap(),
+            (&DOOR, &Speaks::default()),
+            &[],
+            1_000,
+            |_| false,
+        );
         assert!(late.unwrap_err().contains("expired"));
         admit(&mut roster, &question, false).unwrap();
         roster.agents.clear();
@@ -129,7 +139,8 @@ mod tests {
         let mut roster = Roster::default();
         let ours = Identity::random();
         let (subjects, own) = (Subjects::of("demo").unwrap(), [ours.public()]);
-        let twin = roster.admit(&ask(&ours, "twin"), &subjects, &DOOR, &own, 999, |_| false);
+        let twin =
+            roster.admit(&ask(&ours, "twin"), &subjects, (&DOOR, &Speaks::default()), &own, 999, |_| false);
         assert!(twin.unwrap_err().contains("one of the fleet's own"));
         assert_eq!(roster, Roster::default());
     }

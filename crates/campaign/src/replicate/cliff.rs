@@ -32,7 +32,7 @@ pub(crate) fn series(cells: &[CampaignCell], state: &CampaignState) -> Vec<RunSe
             }
         }
         for (line, op) in lines {
-            let rate = |r: &crate::result::CellRun| {
+            let rate = |r: &crate::figures::CellRun| {
                 let f = r.figures.iter().find(|f| f.line == line)?;
                 Some(f.ops_per_s.or(f.bytes_per_s)?.value)
             };
@@ -65,22 +65,8 @@ pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<Compar
 }
 
 fn one(cliff: &PublishedCliff, ours: Option<&RunSeries>) -> [ComparedFigures; 2] {
-    let line = |figure| ComparedFigures {
-        figure,
-        subject: cliff.subject.clone(),
-        over: None,
-        workload: cliff.workload.clone(),
-        line: ours.map_or_else(|| cliff.op.clone().unwrap_or_default(), |s| s.line.clone()),
-        size_bytes: None,
-        promised: None,
-        published: None,
-        ours: None,
-        published_word: None,
-        our_word: None,
-        difference: None,
-        verdict: ReplicaVerdict::Inconclusive,
-        why: None,
-    };
+    let of = ours.map_or_else(|| cliff.op.clone().unwrap_or_default(), |s| s.line.clone());
+    let line = |figure| ComparedFigures::bare(figure, &cliff.subject, &cliff.workload, &of);
     let (mut run, mut drop) = (line(ComparedFigure::CliffAfterRuns), line(ComparedFigure::CliffDrop));
     run.published_word = Some(cliff.after_run.to_string());
     let (before, then) = (printed_rate(&cliff.before), printed_rate(&cliff.then));

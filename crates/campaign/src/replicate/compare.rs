@@ -166,20 +166,8 @@ impl<'a> Pairs<'a> {
 /// A line without figures.
 fn plain(figure: ComparedFigure, of: &SideCell) -> ComparedFigures {
     ComparedFigures {
-        figure,
-        subject: of.subject.clone(),
-        over: None,
-        workload: of.workload.clone(),
-        line: of.line.clone(),
         size_bytes: Some(of.size_bytes).filter(|n| *n > 0),
-        promised: None,
-        published: None,
-        ours: None,
-        published_word: None,
-        our_word: None,
-        difference: None,
-        verdict: ReplicaVerdict::Inconclusive,
-        why: None,
+        ..ComparedFigures::bare(figure, &of.subject, &of.workload, &of.line)
     }
 }
 

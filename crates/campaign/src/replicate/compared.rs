@@ -47,6 +47,12 @@ pub enum ComparedFigure {
     SubjectOverSubject,
     /// Payload at the largest size over op/s at the smallest, over the same of what is promised.
     KneeOfPromised,
+    /// The knee that a probe found, over that of what is promised.
+    LimitKnee,
+    /// The rate of a burst over the one that is kept up.
+    BurstOverSustained,
+    /// Seconds that a full burst lasts; where it is shortened here, as long as it would last unshortened.
+    BurstLasts,
     /// Runs before a fall.
     CliffAfterRuns,
     /// 1 - after / before.
@@ -134,6 +140,26 @@ pub(crate) fn less(a: Estimate, b: Estimate) -> Estimate {
 }
 
 impl ComparedFigures {
+    /// A line of this subject and workload, without figures.
+    pub(crate) fn bare(figure: ComparedFigure, subject: &str, workload: &str, line: &str) -> Self {
+        Self {
+            figure,
+            subject: subject.to_owned(),
+            over: None,
+            workload: workload.to_owned(),
+            line: line.to_owned(),
+            size_bytes: None,
+            promised: None,
+            published: None,
+            ours: None,
+            published_word: None,
+            our_word: None,
+            difference: None,
+            verdict: ReplicaVerdict::Inconclusive,
+            why: None,
+        }
+    }
+
     /// What the interval of the difference says.
     pub(crate) fn judge(mut self, is_one_run: bool) -> Self {
         let (published, ours) = match (self.published, self.ours) {

@@ -4,6 +4,7 @@ mod cliff;
 mod compare;
 mod compared;
 mod keys;
+mod limits;
 mod printed;
 mod published;
 mod side;
@@ -13,7 +14,7 @@ mod tests;
 
 pub use compared::{ComparedFigure, ComparedFigures, REPLICATE_SCHEMA, ReplicaVerdict, Replication};
 pub use keys::borrowed_keys;
-pub use published::{Published, PublishedCliff, PublishedFigure, PublishedSubject};
+pub use published::{Published, PublishedCliff, PublishedFigure, PublishedLimit, PublishedSubject};
 
 use plimsoll_model::Estimate;
 
@@ -85,6 +86,7 @@ pub fn replication(
         PublishedAs::Figures(p) => {
             let (falls, moments) = cliff::cliffs(p, &cliff::series(cells, state));
             comparisons.extend(falls);
+            comparisons.extend(limits::limits(p, ours));
             notes.extend(moments);
             notes.push("the source gives no intervals: of its figures only the rounding of the printed digits is in the difference".into());
             (p.source.clone(), p.url.clone(), p.hardware.clone())

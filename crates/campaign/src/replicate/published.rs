@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits::printed_knee;
 use super::printed::{printed_bytes, printed_ops};
 use crate::check::{CampaignError, wrong};
 use crate::file::Promised;
@@ -28,6 +29,35 @@ pub struct Published {
     /// Runs in succession of which the later ones are slower.
     #[serde(default, rename = "cliff", skip_serializing_if = "Vec::is_empty")]
     pub cliffs: Vec<PublishedCliff>,
+    /// Bursts, and the size at which one limit gives way to the other.
+    #[serde(default, rename = "limit", skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<PublishedLimit>,
+}
+
+/// What is said of the limits of a subject beside their rates, as it is printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedLimit {
+    /// As the campaign calls it.
+    pub subject: String,
+    /// The campaign's probe for limits.
+    pub workload: String,
+    /// The size above which the limit on payload binds: `209.7KB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<String>,
+    /// The rate of a burst over what can be kept up: `1.5`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_over_sustained: Option<String>,
+    /// Seconds that a burst lasts: `60`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_lasts_s: Option<String>,
+    /// Of that, how much the bursts of what is measured here last. Default: 1.
+    #[serde(default = "as_long")]
+    pub time_scale: f64,
+}
+
+fn as_long() -> f64 {
+    1.0
 }
 
 /// What is promised of one.
@@ -117,6 +147,20 @@ impl Published {
                 |o: &PublishedFigure| (&o.subject, &o.workload, &o.op) == (&f.subject, &f.workload, &f.op);
             if self.figures[..i].iter().any(same) {
                 return Err(wrong(place, "there are two of it", "Leave one of them out."));
+            }
+        }
+        for (i, l) in self.limits.iter().enumerate() {
+            let place = format!("published limit {} ({}, {})", i + 1, l.subject, l.workload);
+            let numbers = [&l.burst_over_sustained, &l.burst_lasts_s];
+            let is_read = numbers.into_iter().flatten().all(|t| printed_ops(t).is_some())
+                && l.knee.iter().all(|t| printed_knee(t).is_some());
+            let is_scale = l.time_scale > 0.0 && l.time_scale.is_finite();
+            if !is_read || !is_scale || (l.knee.is_none() && numbers.iter().all(|n| n.is_none())) {
+                return Err(wrong(
+                    place,
+                    "it has no figure, or one that is no number",
+                    "Write knee = \"209.7KB\", burst_over_sustained = \"1.5\", burst_lasts_s = \"60\", time_scale = 0.2.",
+                ));
             }
         }
         for (i, c) in self.cliffs.iter().enumerate() {

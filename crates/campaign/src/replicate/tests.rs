@@ -43,8 +43,13 @@ fn row(
         p50_ns: None,
         p99_ns: None,
         held_for_s: None,
+        axes: Vec::new(),
+        limit: None,
+        best_at: None,
+        falls: Vec::new(),
         tools: Vec::new(),
         refused: 0.0,
+        refused_ops: 0,
         bound: None,
         runs: Vec::new(),
         void: Vec::new(),
@@ -340,4 +345,62 @@ fn published_figures_that_are_none_have_a_place_and_a_remedy() {
         let e = Published::from_toml(&format!("{head}{text}")).unwrap_err();
         assert!(e.place.contains(place) && e.problem.contains(problem) && !e.remedy.is_empty(), "{e:?}");
     }
+}
+
+#[test]
+fn a_burst_is_compared_by_its_ratio_and_unscaled_and_a_knee_by_what_is_promised() {
+    use crate::burst::{BurstFigures, LimitFigures};
+    let (there, here) = (promised(500.0, 100.0), promised(200.0, 40.0));
+    let of = |value: f64, half: f64| Some(Estimate::symmetric(value, half, 3.0));
+    let burst = BurstFigures { per_s: of(300.0, 3.0), lasts_s: of(12.0, 0.3), ..BurstFigures::default() };
+    let found = LimitFigures {
+        knee_bytes: of(here.bytes_per_s.unwrap().0 / 200.0, 100.0),
+        ops: Some(burst),
+        bytes: None,
+    };
+    let probe = CampaignRow {
+        workload: "limits".into(),
+        line: "read limit".into(),
+        limit: Some(found),
+        ..row("hdd", "read", 0, Some((200.0, 0.5)), here)
+    };
+    let limit = |subject: &str| PublishedLimit {
+        subject: subject.into(),
+        workload: "limits".into(),
+        // Of 100 MiB/s, where 100 MB/s are said.
+        knee: Some("220.0KB".into()),
+        burst_over_sustained: Some("1.5".into()),
+        burst_lasts_s: Some("60".into()),
+        time_scale: 0.2,
+    };
+    let published = Published {
+        subjects: vec![PublishedSubject { name: "hdd".into(), promised: there }],
+        limits: vec![limit("hdd"), limit("nvme")],
+        ..Published::default()
+    };
+    let lines = limits::limits(&published, &result_of(vec![probe]));
+    let find =
+        |subject: &str, figure| lines.iter().find(|l| l.subject == subject && l.figure == figure).unwrap();
+    let knee = find("hdd", ComparedFigure::LimitKnee);
+    // 220 of 209.7 KB.
+    assert!((knee.published.unwrap().value - 1.049).abs() < 0.001, "{knee:?}");
+    assert!(
+        (knee.ours.unwrap().value - 1.0).abs() < 1e-9 && knee.verdict == ReplicaVerdict::Lower,
+        "{knee:?}"
+    );
+    let over = find("hdd", ComparedFigure::BurstOverSustained);
+    assert!(
+        (over.ours.unwrap().value - 1.5).abs() < 1e-9 && over.verdict == ReplicaVerdict::NoDifferenceSeen,
+        "{over:?}"
+    );
+    let lasts = find("hdd", ComparedFigure::BurstLasts);
+    assert!(
+        (lasts.ours.unwrap().value - 60.0).abs() < 1e-9 && lasts.verdict == ReplicaVerdict::NoDifferenceSeen,
+        "{lasts:?}"
+    );
+    let missing = find("nvme", ComparedFigure::BurstLasts);
+    assert_eq!((missing.verdict, missing.ours), (ReplicaVerdict::OnlyPublished, None));
+    let mut wrong = Published { source: "s".into(), ..published };
+    wrong.limits[0].time_scale = 0.0;
+    assert!(wrong.check().unwrap_err().to_string().contains("published limit 1 (hdd, limits)"));
 }

@@ -225,6 +225,7 @@ mod tests {
             prefix: String::new(),
             is_here: false,
             made_keys: None,
+            made_ca_file: None,
         };
         let check = |bounds: &Bounds, url| bounds.check_claims([told(url)].iter());
         check(&Bounds::default(), "http://s3:9000").unwrap();

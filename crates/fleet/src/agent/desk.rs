@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_bus::sealed::{SealingKey, voucher};
 use plimsoll_bus::subjects::{Subjects, check_name};
-use plimsoll_bus::{Bus, BusError, Subscription};
+use plimsoll_bus::{Bus, BusError, Speaks, Subscription};
 use plimsoll_model::HostFacts;
 
 use super::delivery::Delivery;
@@ -17,18 +17,19 @@ use super::hands::Hands;
 use super::voice::Voice;
 use super::{AgentOptions, AgentTime, spawn};
 use crate::error::AgentRefusal;
-use crate::wire::language;
 use crate::wire::order::{Assignment, FetchKept, Order};
 use crate::wire::pieces::Joiner;
 use crate::wire::seal::{Envelope, Guard, Unsealed};
 use crate::wire::tell::{Here, SealingTold, State, Tell, There};
+use crate::wire::{language, speaks};
 
 /// It says that it is there so often.
 const HERE_EVERY: Duration = Duration::from_millis(500);
 /// And at work, where that is told in few words, who it is so often: a thousand agents would tell their one conductor megabytes a second.
 const WHO_EVERY: Duration = Duration::from_secs(5);
-/// How long it waits for an order at a time.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long it waits for an order at a time: what else there is to look at is looked at as often. (A choice: a call is answered soon enough, and
+/// an agent that has nothing to do hardly wakes up.)
+const LOOK: Duration = Duration::from_millis(100);
 /// Load that nobody waits for drains so long, and is cancelled then.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -51,6 +52,8 @@ pub struct Desk {
     delivery: Option<Delivery>,
     /// Orders that were not obeyed, as they were told last.
     refused: Option<Unsealed>,
+    /// Who called last, and speaks another language.
+    stranger: Option<Speaks>,
 }
 
 /// A run that it works for.
@@ -99,6 +102,7 @@ impl Desk {
             engaged: None,
             delivery: None,
             refused: None,
+            stranger: None,
             options,
             time,
         })
@@ -120,8 +124,9 @@ impl Desk {
                     Err(why) => self.refuse(why, tell),
                 }
             }
-            if self.calls.next(Duration::ZERO).is_some() {
+            if let Some(call) = self.calls.next(Duration::ZERO) {
                 self.said_here = None;
+                self.called(&call.payload, tell);
             }
             self.look_after(tell);
             self.say_here();
@@ -132,6 +137,19 @@ impl Desk {
         while self.engaged.is_some() {
             self.look_after(tell);
             std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Whoever calls says what it speaks; one that cannot work with us is told here, once. (An older one does not say it.)
+    fn called(&mut self, by: &[u8], tell: &dyn Fn(String)) {
+        let by: Speaks = serde_json::from_slice(by).unwrap_or_default();
+        if by.is_foreign_to(&speaks()) && self.stranger.as_ref() != Some(&by) {
+            tell(format!(
+                "the fleet's conductor is {}, and this agent is {}: it takes no orders of it. Use the same version of plimsoll on all machines",
+                by.words(),
+                speaks().words()
+            ));
+            self.stranger = Some(by);
         }
     }
 

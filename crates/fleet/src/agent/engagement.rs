@@ -119,9 +119,9 @@ impl Engagement {
     }
 
     /// A stage begins.
-    pub fn open_stream(&self, stage: u32) {
+    pub fn open_stream(&self, stage: u32, every: Duration) {
         let mut inside = self.lock();
-        inside.stream = Some(Outgoing::new(self.voice.session(), &self.run, stage));
+        inside.stream = Some(Outgoing::new(self.voice.session(), &self.run, stage, every));
         (inside.taken, inside.stop, inside.abort) = (0, inside.deserted, false);
         inside.slew = None;
     }
@@ -173,6 +173,14 @@ impl Engagement {
     pub fn wishes(&self) -> Wishes {
         let inside = self.lock();
         Wishes { stop: inside.stop, abort: inside.abort }
+    }
+
+    /// Waits until something else is wanted than what is `known`, at most so long.
+    pub fn wait_for_wish(&self, known: Wishes, wait: Duration) {
+        let inside = self.lock();
+        let as_known = |inside: &mut Inside| (inside.stop, inside.abort) == (known.stop, known.abort);
+        // Whether it was that or the time is looked at by whoever waits.
+        drop(self.news.wait_timeout_while(inside, wait, as_known));
     }
 
     /// Waits until the conductor has taken so many outputs, or until that does not matter any more.

@@ -22,7 +22,7 @@ use plimsoll_setup::s3::{AdminStore, Reach, ReachTold};
 use plimsoll_setup::safety::survey::survey;
 use plimsoll_store::StoreError;
 
-use super::engagement::Engagement;
+use super::engagement::{Engagement, Wishes};
 use super::slew::Slew;
 use super::{AgentOptions, AgentTime, records};
 use crate::error::AgentRefusal;
@@ -33,8 +33,8 @@ use crate::wire::errand::Errand;
 use crate::wire::order::{Arm, Assignment};
 use crate::wire::tell::{State, Tell, WorkDone, WorkerTold};
 
-/// The load is looked after so often.
-const LOOK: Duration = Duration::from_millis(20);
+/// The load is looked after so often: that it is to stop is known within it.
+const LOOK: Duration = Duration::from_millis(50);
 
 pub struct Hands {
     options: AgentOptions,
@@ -348,7 +348,7 @@ impl Hands {
         if let Some(why) = self.engagement.hold().taken() {
             return Err(AgentRefusal::new(why, "Look at it there before anything else is written to it"));
         }
-        self.engagement.open_stream(arm.index);
+        self.engagement.open_stream(arm.index, Duration::from_nanos(arm.frame_ns));
         let found: Vec<Option<FoundObjects>> =
             arm.found.iter().map(|f| f.as_ref().map(FoundObjects::from)).collect();
         let order = StageOrder {
@@ -454,9 +454,14 @@ fn follow(
 ) -> Vec<EndTold> {
     let mut told = Told { stop: false, abort: false };
     let mut outputs = 0u64;
-    while let Some(arrival) = load.next(LOOK) {
+    // Who waits for a channel tries again and again before it sleeps: agents by the hundred on one machine would do nothing else. So slices, of
+    // which there are few, wait a while, and a wish of the conductor's does not. Traces come by the thousand.
+    let mut at_once = in_lockstep;
+    while let Some(arrival) = load.next(if at_once { LOOK } else { Duration::ZERO }) {
+        let is_all = matches!(arrival, Arrival::Nothing);
         if let Arrival::Output(mut output) = arrival {
             outputs += 1;
+            at_once |= matches!(output, Output::Trace(_));
             engagement.date(|slew| slew.date(&mut output));
             let is_slice = matches!(output, Output::Interval { .. });
             engagement.stream(|stream| {
@@ -473,6 +478,9 @@ fn follow(
         }
         told.pass_on(engagement, load.as_mut());
         engagement.stream(|stream| stream.cut_if_due(own));
+        if is_all && !at_once {
+            engagement.wait_for_wish(told.wishes(), LOOK);
+        }
     }
     let mut ends = load.join();
     engagement.date(|slew| ends.iter_mut().for_each(|e| slew.date_end(e)));
@@ -486,6 +494,10 @@ struct Told {
 }
 
 impl Told {
+    fn wishes(&self) -> Wishes {
+        Wishes { stop: self.stop, abort: self.abort }
+    }
+
     fn pass_on(&mut self, engagement: &Engagement, load: &mut dyn Load) {
         let wishes = engagement.wishes();
         if wishes.stop && !std::mem::replace(&mut self.stop, true) {

@@ -33,7 +33,7 @@ use desk::Desk;
 pub use records::KeepRecords;
 
 /// Whether it is to stop is asked so often.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Who an agent is, and what it lets be done.
 #[derive(Debug, Clone)]

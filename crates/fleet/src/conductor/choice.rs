@@ -53,6 +53,8 @@ impl Choice {
         let busy = |p: &&Present| !p.is_free();
         if let Self::Count(n) = self {
             present.retain(Present::is_free);
+            // One of another version is taken only for want of others, and then it is the error, by name.
+            present.sort_by_key(Present::speaks_otherwise);
             if present.len() < *n as usize {
                 return Err(format!("{n} agents are wanted, and {} are free, of {there}", present.len()));
             }

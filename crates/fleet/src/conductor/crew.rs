@@ -22,6 +22,7 @@ use super::known::{self, StagePart};
 use super::link::{Link, OpenLink};
 use super::load::FleetLoad;
 use crate::frame::incoming::Incoming;
+use crate::frame::outgoing::frames_every;
 use crate::wire::order::{Arm, Assignment, FoundTold};
 use crate::wire::roll::PackedRoll;
 use crate::wire::tell::WorkDone;
@@ -171,6 +172,7 @@ impl FleetCrew {
             grid_ns: order.grid_ns,
             virtual_ns,
             found: found.clone(),
+            frame_ns: frames_every(self.roll.len()).as_nanos() as u64,
         };
         there.iter().map(|n| (*n, Assignment::Arm(Box::new(arm(*n))))).collect()
     }

@@ -117,6 +117,12 @@ impl KnownAgent {
         }
     }
 
+    /// Questions for the time that were asked before, and what came of them, count no more.
+    pub fn forget_echoes(&mut self) {
+        self.echoes.clear();
+        self.probes.clear();
+    }
+
     /// How its clock has gone since its workers were made. `None`: nothing is known of it.
     pub fn clock_ahead(&self, epoch_ns: u64) -> Option<ClockAhead> {
         let now_ns = plimsoll_engine::ring::monotonic_ns();
@@ -262,13 +268,6 @@ impl Inside {
 
     pub fn number_of(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
-    }
-
-    /// An agent is asked for the time.
-    pub fn asks_for_time(&mut self, name: &str, asked_ns: u64) {
-        if let Some(number) = self.number_of(name) {
-            self.agents[number].probes.push(asked_ns);
-        }
     }
 
     /// Whether somebody holds what agents share. `patience`: after so long agents without a conductor end by themselves.

@@ -11,11 +11,9 @@ use plimsoll_crew::CrewError;
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_setup::{Interrupt, SetupError};
 
-use super::known::{Inside, KnownAgent};
+use super::known::Inside;
 use super::listen;
 use super::roll_call::Present;
-use crate::agent::{ClockProbe, json};
-use crate::clock::{ENOUGH, PROBES};
 use crate::wire::VERSION;
 use crate::wire::order::{Heed, Order};
 use crate::wire::pieces;
@@ -23,19 +21,8 @@ use crate::wire::seal::Envelope;
 
 /// An order that was longer on its way is not obeyed.
 pub const ORDER_LIFE: Duration = Duration::from_secs(15);
-/// Between two questions for the time.
-const BETWEEN_PROBES: Duration = Duration::from_millis(3);
-/// So long the last answers may be on their way: round the world and back, over a line that is slow as well.
-const LAST_ECHO: Duration = Duration::from_secs(1);
-/// Clocks that do not answer are no use: all are given up when none has answered for so long. (Where agents may be silent for longer, so
-/// may their clocks.)
-const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// However many there are, and however slowly they answer.
-const CLOCKS_AT_MOST: Duration = Duration::from_secs(120);
 /// Whether there is something to do is looked at so often.
 const TICK: Duration = Duration::from_millis(20);
-/// Clocks are compared again so often.
-const CLOCKS_EVERY: Duration = Duration::from_secs(10);
 /// An agent of which something is missing is asked for it so often at the most.
 const ASK_EVERY: Duration = Duration::from_millis(60);
 /// One under load is told so often what has come, so that it need not keep it.
@@ -53,7 +40,7 @@ pub struct Link {
     identity: Arc<Identity>,
     pub run: String,
     /// Who was silent for so long is lost.
-    patience: Duration,
+    pub patience: Duration,
     inside: Mutex<Inside>,
     pub news: Condvar,
     stop: AtomicBool,
@@ -91,6 +78,11 @@ impl OpenLink {
         threads.push(listen::spawn("fleet-tick", move || {
             let _watched = listen::Watched { name: "fleet-tick", link: &ticking };
             ticking.tick_on();
+        })?);
+        let asking = Arc::clone(&link);
+        threads.push(listen::spawn("fleet-ask-clocks", move || {
+            let _watched = listen::Watched { name: "fleet-ask-clocks", link: &asking };
+            asking.compare_clocks_on();
         })?);
         Ok(Self { link, threads })
     }
@@ -215,19 +207,11 @@ impl Link {
         }
     }
 
+    /// Nothing else is done here: agents that hear nothing of us stop their load.
     fn tick_on(&self) {
-        let (mut asked, mut open) = (Instant::now(), false);
         while self.is_open() {
             std::thread::sleep(TICK);
             self.tick();
-            if open && (self.clocks_have_answered() || asked.elapsed() >= LAST_ECHO) {
-                self.weigh_echoes();
-                open = false;
-            }
-            if !open && asked.elapsed() >= CLOCKS_EVERY {
-                self.ask_clocks(|_| true);
-                (asked, open) = (Instant::now(), true);
-            }
         }
     }
 
@@ -278,69 +262,11 @@ impl Link {
         }
     }
 
-    /// A few questions to each agent's clock.
-    fn ask_clocks(&self, wanted: fn(&KnownAgent) -> bool) {
-        let names: Vec<String> = {
-            let mut inside = self.lock();
-            let there = inside.agents.iter_mut().filter(|a| a.lost.is_none() && wanted(a));
-            there.map(|a| (a.echoes.clear(), a.probes.clear(), a.name.clone()).2).collect()
-        };
-        for _ in 0..PROBES {
-            for name in &names {
-                let probe = ClockProbe { asked_ns: monotonic_ns() };
-                self.lock().asks_for_time(name, probe.asked_ns);
-                let _ = self.bus.publish(&self.subjects.clock(name), &json(&probe));
-            }
-            std::thread::sleep(BETWEEN_PROBES);
-        }
-    }
-
-    /// Nothing is on its way any more.
-    fn clocks_have_answered(&self) -> bool {
-        self.lock().agents.iter().all(|a| a.lost.is_some() || a.probes.is_empty())
-    }
-
-    /// What each agent's clock is ahead of ours, as its answers have it. Whose clock did not answer is none the wiser.
-    fn weigh_echoes(&self) {
-        for agent in &mut self.lock().agents {
-            agent.probes.clear();
-            let echoes = std::mem::take(&mut agent.echoes);
-            if echoes.len() >= ENOUGH {
-                agent.fit.add(&echoes);
-            }
-        }
-    }
-
     /// How long a message is on its way to whoever is farthest, nanoseconds at most, as the echoes of their clocks have it.
     pub fn longest_way_ns(&self) -> u64 {
         let now_ns = monotonic_ns();
         let inside = self.lock();
         let there = inside.agents.iter().filter(|a| a.lost.is_none());
         there.filter_map(|a| a.fit.at(now_ns)).map(|clock| clock.bound_ns).max().unwrap_or(0)
-    }
-
-    /// Before a run: an error names whose clock does not answer.
-    pub fn know_clocks(&self) -> Result<(), CrewError> {
-        let begun = Instant::now();
-        let patience = CLOCK_PATIENCE.max(self.patience);
-        let silent = |since: Instant| self.lock().echoed.map_or(since, |at| at.max(since)).elapsed();
-        loop {
-            // Those that are known are not asked again: a thousand on a busy machine would answer yesterday's questions for ever.
-            self.ask_clocks(|a| !a.fit.is_known());
-            let asked = Instant::now();
-            while !self.clocks_have_answered() && silent(asked) < LAST_ECHO {
-                std::thread::sleep(BETWEEN_PROBES);
-            }
-            self.weigh_echoes();
-            let inside = self.lock();
-            let Some(unknown) = inside.agents.iter().find(|a| !a.fit.is_known()) else { return Ok(()) };
-            let since = inside.echoed.map_or(begun, |at| at.max(begun));
-            if since.elapsed() >= patience || begun.elapsed() >= CLOCKS_AT_MOST {
-                return Err(CrewError::input(
-                    format!("agent {}: its clock does not answer", unknown.name),
-                    "Look whether it still runs, and run again",
-                ));
-            }
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::Subjects;
-use plimsoll_bus::{Bus, Identity, MemoryBus, Subscription, Weather};
+use plimsoll_bus::{Bus, Identity, MemoryBus, Speaks, Subscription, Weather};
 use plimsoll_setup::Interrupt;
 
 use super::ask::Barrier;
@@ -19,7 +19,7 @@ use crate::agent::json;
 use crate::wire::order::{Assignment, Order};
 use crate::wire::seal::Envelope;
 use crate::wire::tell::{AgentTold, Tell};
-use crate::wire::{VERSION, pieces};
+use crate::wire::{VERSION, pieces, speaks};
 
 /// An agent that answers a call after its own time.
 fn answers(network: &MemoryBus, subjects: &Subjects, name: &str, after: Duration) -> JoinHandle<()> {
@@ -66,6 +66,50 @@ fn who_is_connected_is_waited_for_and_who_is_silent_is_named() {
     let why = few.chosen().err().unwrap().to_string();
     assert!(why.contains("2 agents are wanted, and 1 are free, of a; 1 agent is connected"), "{why}");
     threads.into_iter().for_each(|t| t.join().unwrap());
+}
+
+/// An agent of another version, whose words are another version's, too.
+fn answers_otherwise(
+    network: &MemoryBus,
+    subjects: &Subjects,
+    name: &str,
+    said: &'static str,
+) -> JoinHandle<Speaks> {
+    let (bus, subject) = (network.client(), subjects.tell(name));
+    let calls = bus.subscribe(&subjects.call()).unwrap();
+    std::thread::spawn(move || {
+        let call = calls.next(Duration::from_secs(20)).unwrap();
+        bus.publish(&subject, &pieces::split(0, said.as_bytes(), 1 << 18)[0]).unwrap();
+        serde_json::from_slice(&call.payload).unwrap()
+    })
+}
+
+#[test]
+fn who_is_of_another_version_is_named_with_it_and_not_silent() {
+    let newer = r#"{"version":3,"session":"s","run":null,"tell":{"here":{"language":"fleet 3, plan 2","version":"0.9.0","state":"dancing"}}}"#;
+    let older = r#"{"version":1,"session":"s","tell":{"there":{"state":"free"}}}"#;
+    let said = |said: &'static str, choice: Choice| {
+        let (network, subjects) = (MemoryBus::new(Weather::default()), Subjects::of("test").unwrap());
+        let ours = answers(&network, &subjects, "b", Duration::ZERO);
+        let other = answers_otherwise(&network, &subjects, "a", said);
+        let options = FleetOptions { choice, ..FleetOptions::default() };
+        let connected: BTreeSet<String> = ["a", "b"].map(str::to_owned).into();
+        let fleet = Fleet::new(Arc::new(network.client()), subjects, Identity::random(), options);
+        let chosen = fleet.knowing(move || Some(connected.clone())).chosen();
+        ours.join().unwrap();
+        assert_eq!(other.join().unwrap(), speaks(), "who calls says what it speaks");
+        chosen.map(|c| c.agents.into_iter().map(|p| p.name).collect::<Vec<_>>()).map_err(|e| e.to_string())
+    };
+    let why = said(newer, Choice::All).unwrap_err();
+    assert!(
+        why.contains("agent a is plimsoll 0.9.0, which speaks 'fleet 3, plan 2', and this is plimsoll "),
+        "{why}"
+    );
+    assert!(why.contains("same version of plimsoll on all machines"), "{why}");
+    let why = said(older, Choice::Count(2)).unwrap_err();
+    assert!(why.contains("agent a is plimsoll of an unknown version, which speaks 'fleet 1', and"), "{why}");
+    // Where the others are enough, it is left out.
+    assert_eq!(said(newer, Choice::Count(1)), Ok(vec!["b".to_owned()]));
 }
 
 /// Orders to do something, of those that came.

@@ -23,6 +23,7 @@ mod masters;
 mod net;
 mod recruit;
 mod roll_call;
+mod rounds;
 
 pub use choice::Choice;
 pub use clocks::clocks;

@@ -148,8 +148,11 @@ impl Fleet {
                 "Start it again, or leave it out (--agents label=value)",
             ));
         }
-        match chosen.iter().find_map(Present::is_foreign) {
-            Some(why) => Err(CrewError::input(why, "Run the same version of plimsoll on all machines")),
+        match foreign(&chosen) {
+            Some(why) => Err(CrewError::input(
+                why,
+                "Run the same version of plimsoll on all machines, or leave them out (--agents label=value)",
+            )),
             None => Ok(Chosen { agents: chosen, silent }),
         }
     }
@@ -339,6 +342,20 @@ fn unlike(agents: &[[String; 3]], ours: &str) -> Vec<Finding> {
         ));
     }
     out
+}
+
+/// Those of another version: the first with what it speaks, the others by name.
+fn foreign(chosen: &[Present]) -> Option<String> {
+    const SHOWN: usize = 8;
+    let mut all = chosen.iter().filter(|p| p.speaks_otherwise());
+    let first = all.next()?.is_foreign()?;
+    let others: Vec<&str> = all.map(|p| p.name.as_str()).collect();
+    let more = match others.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let shown = others[..others.len().min(SHOWN)].join(", ");
+    Some(if others.is_empty() { first } else { format!("{first}; of another version, too: {shown}{more}") })
 }
 
 /// The load was divided among the others.

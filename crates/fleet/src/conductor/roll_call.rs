@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use plimsoll_bus::subjects::{Subjects, agent_of};
-use plimsoll_bus::{Bus, BusError};
+use plimsoll_bus::{Bus, BusError, Speaks};
 use plimsoll_engine::ring::monotonic_ns;
 use plimsoll_model::HostFacts;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::known::LONGEST_TELL;
+use crate::agent::json;
 use crate::wire::pieces::Joiner;
 use crate::wire::tell::{AgentTold, Here, State, Tell};
-use crate::wire::{VERSION, language};
+use crate::wire::{VERSION, language, speaks};
 
 /// More orders than any process was given: a thousand a second, for 30,000 years.
 const MOST_ORDERS: u64 = 1 << 50;
@@ -82,13 +85,14 @@ impl Present {
     pub fn is_foreign(&self) -> Option<String> {
         let other = &self.here.language;
         (*other != language()).then(|| {
-            format!(
-                "agent {} (plimsoll {}) speaks '{other}', and we '{}'",
-                self.name,
-                self.version(),
-                language()
-            )
+            let its = Speaks { language: other.clone(), program: self.version().to_owned() };
+            format!("agent {} is {}, and this is {}", self.name, its.words(), speaks().words())
         })
+    }
+
+    /// It cannot work with us.
+    pub fn speaks_otherwise(&self) -> bool {
+        self.here.language != language()
     }
 
     #[cfg(test)]
@@ -123,7 +127,8 @@ pub fn roll_call(
     let mut present: Vec<Present> = Vec::new();
     // Of a thousand each is found at once, and none is copied: a roll call that is slower than its agents are answers to nobody.
     let mut places: HashMap<String, usize> = HashMap::new();
-    bus.publish(&subjects.call(), b"who is there?")?;
+    // Agents of another version read who calls, and tell it where they are.
+    bus.publish(&subjects.call(), &json(&speaks()))?;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || enough(&present) {
@@ -150,10 +155,53 @@ pub fn roll_call(
     }
 }
 
+/// Who says so; of one of another version what can be known of it, so that it is named instead of being silent.
 fn read_here(told: &[u8]) -> Option<(String, Option<String>, Here)> {
-    let AgentTold { version, session, run, tell } = serde_json::from_slice(told).ok()?;
-    match tell {
-        Tell::Here(here) if version == VERSION => Some((session, run, *here)),
-        _ => None,
+    match serde_json::from_slice(told) {
+        Ok(AgentTold { version: VERSION, session, run, tell: Tell::Here(here) }) => {
+            Some((session, run, *here))
+        }
+        Ok(AgentTold { version: VERSION, .. }) => None,
+        _ => read_foreign(told),
     }
+}
+
+/// What is the same in all versions: each message has the version of its wire, and where it says who it is, that of its program.
+fn read_foreign(told: &[u8]) -> Option<(String, Option<String>, Here)> {
+    #[derive(Deserialize)]
+    struct AnyTold {
+        version: u32,
+        #[serde(default)]
+        session: String,
+        #[serde(default)]
+        tell: Value,
+    }
+    let AnyTold { version, session, tell } = serde_json::from_slice(told).ok()?;
+    let here = &tell["here"];
+    let text = |name: &str| here[name].as_str().map(str::to_owned);
+    let its = text("language").unwrap_or_else(|| format!("fleet {version}"));
+    // What cannot be read and says that it is of ours is no stranger's.
+    if version == VERSION || its == language() {
+        return None;
+    }
+    let labels = serde_json::from_value(here["labels"].clone()).unwrap_or_default();
+    Some((
+        session,
+        None,
+        Here {
+            language: its,
+            version: text("version").unwrap_or_default(),
+            machine: HostFacts {
+                host: here["machine"]["host"].as_str().unwrap_or_default().into(),
+                ..HostFacts::default()
+            },
+            labels,
+            state: State::Free,
+            monotonic_ns: 0,
+            last_order: 0,
+            holds: Vec::new(),
+            taken: None,
+            sealing: None,
+        },
+    ))
 }

@@ -14,6 +14,11 @@ use crate::wire::ends::EndTold;
 /// A frame goes out so often. (A choice: the live view is no later than the merge on the grid waits, and the network carries few, large
 /// messages.)
 const EVERY: Duration = Duration::from_millis(250);
+/// Each of many agents cuts them more seldom, so that their one conductor gets fewer, but not so seldom that an agent that is killed takes more
+/// than a second of load with it: what is in no frame yet is in no record. (A choice.)
+const SELDOM: Duration = Duration::from_millis(500);
+/// Beyond so many frames a second of all agents they are cut more seldom.
+const OF_ALL_PER_S: u32 = 1_000;
 /// What was sent so lately is not sent again: it may be on its way.
 const ON_THE_WAY: Duration = Duration::from_millis(40);
 /// And so much of it at once, the first ones first: a conductor that has no room for more would get all of it each time that it asks. (A
@@ -26,6 +31,7 @@ pub struct Outgoing {
     head: FrameHead,
     buffer: Vec<u8>,
     opened: Instant,
+    every: Duration,
     hash: StreamHash,
     kept: BTreeMap<u64, Kept>,
     /// The disk's words, where the own record could not be written: the conductor's is whole all the same.
@@ -38,12 +44,20 @@ struct Kept {
     sent: Option<Instant>,
 }
 
+/// How often each of so many agents cuts a frame.
+pub fn frames_every(agents: usize) -> Duration {
+    let share = Duration::from_secs(1) / OF_ALL_PER_S * u32::try_from(agents).unwrap_or(u32::MAX);
+    share.clamp(EVERY, SELDOM)
+}
+
 impl Outgoing {
-    pub fn new(session: &str, run: &str, stage: u32) -> Self {
+    /// With a frame so often, as far as that is between what is right for few agents and for many.
+    pub fn new(session: &str, run: &str, stage: u32, every: Duration) -> Self {
         Self {
             head: FrameHead::new(session, run, stage, 0),
             buffer: Vec::new(),
             opened: Instant::now(),
+            every: every.clamp(EVERY, SELDOM),
             hash: StreamHash::default(),
             kept: BTreeMap::new(),
             broken: None,
@@ -77,7 +91,7 @@ impl Outgoing {
 
     /// Makes a frame of what waits, if it has waited long enough.
     pub fn cut_if_due(&mut self, own: &mut OwnRecord) {
-        if !self.buffer.is_empty() && self.opened.elapsed() >= EVERY {
+        if !self.buffer.is_empty() && self.opened.elapsed() >= self.every {
             self.cut(1, own);
         }
     }
@@ -125,5 +139,19 @@ impl Outgoing {
             is_room
         });
         again.map(|(_, k)| (k.sent = Some(now), k.message.clone()).1).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_agents_send_frames_more_seldom_and_none_so_seldom_that_a_second_is_lost() {
+        let ms = [0, 1, 8, 250, 400, 1_000, 10_000, usize::MAX].map(|n| frames_every(n).as_millis());
+        assert_eq!(ms, [250, 250, 250, 250, 400, 500, 500, 500]);
+        // Whatever it is told: an older conductor tells it nothing.
+        let told = |every| Outgoing::new("s", "r", 0, every).every;
+        assert_eq!([Duration::ZERO, Duration::MAX].map(told), [EVERY, SELDOM]);
     }
 }

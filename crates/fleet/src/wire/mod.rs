@@ -10,6 +10,7 @@ pub mod roll;
 pub mod seal;
 pub mod tell;
 
+use plimsoll_bus::Speaks;
 use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_store::stream::INTERVALS_FORMAT;
 
@@ -19,4 +20,9 @@ pub const VERSION: u32 = 2;
 /// What two programs have to have in common to work on one run: this wire, plans and records.
 pub fn language() -> String {
     format!("fleet {VERSION}, plan {PLAN_VERSION}, {INTERVALS_FORMAT}")
+}
+
+/// What this program says of that, to whoever may be of another version.
+pub fn speaks() -> Speaks {
+    Speaks { language: language(), program: env!("CARGO_PKG_VERSION").into() }
 }

@@ -141,6 +141,9 @@ pub struct Arm {
     pub virtual_ns: Option<u64>,
     /// By workload: the objects that it reads, where they were there already.
     pub found: Vec<Option<FoundTold>>,
+    /// A frame is cut so often.
+    #[serde(default)]
+    pub frame_ns: u64,
 }
 
 /// What the conductor has of a stage's stream, and wants.

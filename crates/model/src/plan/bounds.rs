@@ -219,6 +219,12 @@ fn target(place: &str, spec: &TargetSpec) -> Result<(), PlanError> {
 }
 
 fn block_target(place: &str, b: &BlockTarget) -> Result<(), PlanError> {
+    if let Some(volume) = b.embedded_volume() {
+        for (what, factor) in [("embedded.scale", volume.scale), ("embedded.burst_scale", volume.burst_scale)]
+        {
+            factor.map_or(Ok(()), |f| number((place, what), f, (1e-6, 1e3)))?;
+        }
+    }
     within((place, "a number of paths"), b.also.len() as u64 + 1, 1, MAX_LIST)?;
     let (offset, length) = (b.offset.unwrap_or(Size(0)), b.size.unwrap_or(Size(0)));
     size((place, "an offset"), offset, 0, MAX_REGION)?;

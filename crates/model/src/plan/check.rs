@@ -74,6 +74,7 @@ impl Plan {
         self.check_bounds()?;
         self.check_observe()?;
         self.check_existing()?;
+        self.check_volumes()?;
         for (i, stage) in self.stages.iter().enumerate() {
             self.check_stage(&format!("stage {}", i + 1), stage)?;
         }

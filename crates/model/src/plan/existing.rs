@@ -1,11 +1,11 @@
-//! What is there already and only read: objects found by listing, and files or devices that others use.
+//! What is there already and only read: objects found by listing, and files or devices that others use; and what a run brings itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::MAX_EXISTING;
 use super::check::invalid;
-use super::{ControllerSpec, Plan, PlanError, Stage, TargetSpec, Workload};
+use super::{BlockTarget, ControllerSpec, EMBEDDED_VOLUME, Plan, PlanError, Stage, TargetSpec, Workload};
 use crate::OpKind;
 
 /// Objects that are there already: found by listing before a stage begins, and left as they are.
@@ -62,6 +62,44 @@ impl Plan {
             }
             if w.existing().is_some() {
                 self.check_reads(&place, w, (name, spec))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A volume that the run brings is the run's alone: nothing of it is anybody's before, or in use by others.
+    pub(super) fn check_volumes(&self) -> Result<(), PlanError> {
+        for (name, spec) in &self.targets {
+            let TargetSpec::Block(b) = spec else { continue };
+            let Some(volume) = b.embedded_volume() else { continue };
+            let place = format!("targets.{name}");
+            if b.path != EMBEDDED_VOLUME || !b.also.is_empty() {
+                return Err(invalid(
+                    place,
+                    format!("an embedded volume has the path '{EMBEDDED_VOLUME}', and this one '{}'", b.path),
+                    "Write path = \"embedded\", or leave out `embedded`.",
+                ));
+            }
+            if b.existing || b.destroy_data.is_some() || b.offset.is_some() || b.buffered {
+                return Err(invalid(
+                    place,
+                    "an embedded volume is new, used in full, and its limits hold for direct I/O only",
+                    "Leave out existing, destroy_data, offset and buffered.",
+                ));
+            }
+            if volume.tier.is_some() == volume.limits.is_some() {
+                return Err(invalid(
+                    format!("{place}.embedded"),
+                    "it takes a tier or a file of limits",
+                    "Write for example embedded = { tier = \"vultr-hdd\" }.",
+                ));
+            }
+            if !b.size.unwrap_or(BlockTarget::EMBEDDED_SIZE).0.is_multiple_of(4096) {
+                return Err(invalid(
+                    place,
+                    "its size is no multiple of 4,096 bytes",
+                    "Write for example size = \"256MiB\".",
+                ));
             }
         }
         Ok(())
@@ -177,6 +215,30 @@ mod tests {
         ] {
             let e = Plan::from_toml(&plan.replace(from, to)).expect_err(to).to_string();
             assert!(e.contains("only read"), "{to}: {e}");
+        }
+    }
+
+    #[test]
+    fn a_volume_that_the_run_brings_is_new_and_its_own() {
+        let plan = "version = 1\n[targets.v]\nkind = \"block\"\npath = \"embedded\"\nsize = \"64MiB\"\n\
+                    embedded = { tier = \"vultr-hdd\", scale = 0.1, burst_scale = 0.05 }\n[[stage]]\n[[stage.workload]]\n\
+                    name = \"w\"\nmix = { write = 1 }\n";
+        let read = Plan::from_toml(plan).unwrap();
+        assert_eq!(Plan::from_toml(&read.to_toml()).unwrap(), read);
+        for (from, to, told) in [
+            ("path = \"embedded\"", "path = \"/dev/sdz\"", "has the path 'embedded'"),
+            ("size = ", "also = [\"/dev/sdz\"]\nsize = ", "has the path 'embedded'"),
+            ("size = ", "destroy_data = \"/dev/sdz\"\nsize = ", "is new"),
+            ("size = ", "buffered = true\nsize = ", "direct I/O only"),
+            ("size = ", "offset = \"1MiB\"\nsize = ", "used in full"),
+            ("64MiB", "100KB", "multiple of 4,096"),
+            ("tier = \"vultr-hdd\", ", "", "a tier or a file of limits"),
+            ("tier =", "limits = \"x\", tier =", "a tier or a file of limits"),
+            ("scale = 0.1,", "scale = 0,", "embedded.scale"),
+            ("burst_scale = 0.05", "burst_scale = 1e9", "embedded.burst_scale"),
+        ] {
+            let e = Plan::from_toml(&plan.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(e.contains(told), "{to}: {e}");
         }
     }
 }

@@ -116,6 +116,9 @@ pub struct EmbeddedSpec {
     /// Answer before data is synced. Default: false.
     #[serde(default)]
     pub no_sync: bool,
+    /// Speak TLS, with a certificate that is made for the run and trusted in it alone. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 /// Where the bucket's name stands in a URL.
@@ -219,6 +222,41 @@ pub struct BlockTarget {
     /// Only reads, of what is there and in use by others: nothing is made, laid out or locked, and no cache dropped. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub existing: bool,
+    /// The volume that Plimsoll brings, when the path is `embedded`: with limits that are known, for this run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<Box<EmbeddedVolume>>,
+}
+
+/// The volume that Plimsoll brings: a file behind the limits of a tier, by QEMU's storage daemon, which has to be installed. It is as large
+/// as the target's `size`, filled with data that does not compress, and gone with the run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddedVolume {
+    /// Name of a block tier that Plimsoll brings, such as `vultr-hdd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// A limits file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// Multiplies rates and bursts of the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Multiplies how long its bursts last, and how long they take to fill up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_scale: Option<f64>,
+}
+
+/// The path that stands for an embedded volume in a plan.
+pub const EMBEDDED_VOLUME: &str = "embedded";
+
+impl BlockTarget {
+    /// What its volume is to be, where it is one that the run brings.
+    pub fn embedded_volume(&self) -> Option<&EmbeddedVolume> {
+        self.embedded.as_deref()
+    }
+
+    /// How large an embedded volume is where its target does not say so.
+    pub const EMBEDDED_SIZE: Size = Size(1 << 30);
 }
 
 /// A directory with files of one size, for each job its own.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use clap::{Args, ValueEnum};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    BlockOptions, BlockTarget, DataSpec, KeyDist, SizeDist, Stage, Stop, TargetSpec, Workload,
+    BlockOptions, BlockTarget, DataSpec, EMBEDDED_VOLUME, EmbeddedVolume, KeyDist, SizeDist, Stage, Stop,
+    TargetSpec, Workload,
 };
 use plimsoll_model::units::{Size, Span};
 
@@ -17,6 +18,7 @@ const DEVICE: &str = "Device";
 const LOAD: &str = "Load";
 const STOP: &str = "Time and stop";
 const DATA: &str = "Offsets and data";
+const EMBEDDED: &str = "Embedded volume (with `embedded` in place of a file)";
 
 /// fio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,7 +64,8 @@ const DEFAULT_BS: &str = "4KiB";
 
 #[derive(Debug, Clone, Args)]
 pub struct BlockArgs {
-    /// Block device or file; a file that does not exist is created, with --size
+    /// Block device or file; a file that does not exist is created, with --size. `embedded` with --tier or --limits
+    /// starts plimsoll's own volume for the run
     // Absent beside a subcommand only, which has its own.
     #[arg(value_name = "DEVICE|FILE", required = true)]
     pub path: Option<String>,
@@ -154,6 +157,19 @@ pub struct BlockArgs {
     /// Share of the written blocks that are duplicates, for example 20%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share, help_heading = DATA)]
     pub dedupable: f64,
+
+    /// A tier with known limits: vultr-hdd or vultr-nvme
+    #[arg(long, value_name = "TIER", help_heading = EMBEDDED)]
+    pub tier: Option<String>,
+    /// A limits file (kind = "block") instead of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier", help_heading = EMBEDDED)]
+    pub limits: Option<String>,
+    /// Multiply the tier's rates by this factor, for example 0.1 on a small machine
+    #[arg(long, value_name = "FACTOR", help_heading = EMBEDDED)]
+    pub scale: Option<f64>,
+    /// Multiply how long its bursts last, and how long they take to fill up again
+    #[arg(long, value_name = "FACTOR", help_heading = EMBEDDED)]
+    pub burst_scale: Option<f64>,
 }
 
 impl BlockArgs {
@@ -166,9 +182,11 @@ impl BlockArgs {
         if self.pattern.is_empty() { vec![self.pattern()] } else { self.pattern.clone() }
     }
 
-    pub fn target(&self) -> TargetSpec {
-        TargetSpec::Block(BlockTarget {
-            path: self.path.clone().expect("clap requires DEVICE|FILE"),
+    pub fn target(&self) -> Result<TargetSpec, Fault> {
+        let path = self.path.clone().expect("clap requires DEVICE|FILE");
+        let embedded = self.embedded(&path)?;
+        Ok(TargetSpec::Block(BlockTarget {
+            path,
             also: Vec::new(),
             size: self.size,
             offset: self.offset,
@@ -177,7 +195,30 @@ impl BlockArgs {
             layout: !self.no_layout,
             invalidate: !self.no_invalidate,
             existing: false,
-        })
+            embedded,
+        }))
+    }
+
+    /// Where nothing says what it is to be, `embedded` is the name of a file.
+    fn embedded(&self, path: &str) -> Result<Option<Box<EmbeddedVolume>>, Fault> {
+        let disk = EmbeddedVolume {
+            tier: self.tier.clone(),
+            limits: self.limits.clone(),
+            scale: self.scale,
+            burst_scale: self.burst_scale,
+        };
+        if disk == EmbeddedVolume::default() {
+            return Ok(None);
+        }
+        if path != EMBEDDED_VOLUME {
+            return Err(Fault::input(
+                format!(
+                    "--tier, --limits, --scale and --burst-scale make an embedded volume, and {path} is another"
+                ),
+                "Write `embedded` in its place, or leave them out.",
+            ));
+        }
+        Ok(Some(Box::new(disk)))
     }
 
     /// One stage for each block size of a list; a range or split is one stage.

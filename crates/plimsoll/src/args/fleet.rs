@@ -13,9 +13,9 @@ const FLEET: &str = "Fleet";
 /// Over many machines instead of this one.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FleetArgs {
-    /// Measure with the agents of the fleet that is up (`plimsoll fleet up`), of this name or the default one; all that is asked for is
-    /// divided over them [env: PLIMSOLL_FLEET=]
-    #[arg(long, value_name = "NAME", global = true, num_args = 0..=1, require_equals = true, default_missing_value = "default",
+    /// Measure with the agents of the fleet that is up (`plimsoll fleet up`): of this name, of the one in PLIMSOLL_FLEET, or the default one;
+    /// all that is asked for is divided over them [env: PLIMSOLL_FLEET=]
+    #[arg(long, value_name = "NAME", global = true, num_args = 0..=1, require_equals = true, default_missing_value = "",
           help_heading = FLEET)]
     pub fleet: Option<String>,
     /// Use so many of them, or those that were started with this label [default: all]

@@ -119,6 +119,9 @@ pub struct StorageArgs {
     /// Answer without waiting for data to be synced
     #[arg(long, help_heading = EMBEDDED)]
     pub no_sync: bool,
+    /// Speak TLS, with a certificate made for the run
+    #[arg(long, help_heading = EMBEDDED)]
+    pub tls: bool,
 }
 
 impl StorageArgs {
@@ -214,13 +217,14 @@ impl StorageArgs {
             scale: self.scale,
             data: self.data.as_ref().map(|d| absolute(d)),
             no_sync: self.no_sync,
+            tls: self.tls,
         };
         if spec == EmbeddedSpec::default() {
             return Ok(None);
         }
         if !embedded {
             return Err(Fault::input(
-                "--tier, --limits, --scale, --data and --no-sync configure the embedded server, which is not used here",
+                "--tier, --limits, --scale, --data, --no-sync and --tls configure the embedded server, which is not used here",
                 "Add --endpoint embedded, or leave them out.",
             ));
         }

@@ -121,7 +121,8 @@ pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
     let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let here = || launch::place::name(&env).unwrap_or_else(host_name);
     let name = c.name.clone().unwrap_or_else(|| name_from(&here()));
-    let joined = join_with(&token, &name, &Login::find(c.creds.as_deref(), &env)?)?;
+    let joined =
+        join_with(&token, &name, &Login::find(c.creds.as_deref(), &env)?, &plimsoll_fleet::speaks())?;
     let bus = Arc::new(joined.bus);
     let news = bus.events();
     let options = AgentOptions {

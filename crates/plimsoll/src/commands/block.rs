@@ -78,7 +78,7 @@ impl BlockCommand {
             Some(BlockSeveral::Sweep(s)) => (&s.at, s.stages()?),
             None => (&self.one, self.one.block.stages()?),
         };
-        let mut plan = at.run.plan(context, ("device", at.block.target()))?;
+        let mut plan = at.run.plan(context, ("device", at.block.target()?))?;
         plan.stages = stages;
         plan.validate()?;
         Ok(plan)

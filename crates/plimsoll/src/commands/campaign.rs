@@ -11,7 +11,7 @@ Examples:
   plimsoll campaign new object-tiers --embedded -o small.toml
   plimsoll campaign run small.toml --dry-run
   plimsoll campaign run tiers.toml --budget 2h
-  plimsoll campaign status tiers.toml
+  plimsoll campaign status tiers.toml --by size
   plimsoll campaign resume tiers.toml
 
 A campaign measures every workload of its file on every subject, cell by cell, and
@@ -69,6 +69,9 @@ pub struct CampaignForm {
     /// Print the table as Markdown
     #[arg(long, group = "campaign_form")]
     pub markdown: bool,
+    /// Also a table with a column for each value of this axis of the file: size, concurrency, threads, or one that it names
+    #[arg(long, value_name = "AXIS", conflicts_with = "json")]
+    pub by: Option<String>,
     /// Nothing on stderr but errors
     #[arg(long, short = 'q')]
     pub quiet: bool,

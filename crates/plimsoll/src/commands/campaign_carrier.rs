@@ -65,7 +65,7 @@ impl Carrier {
     fn plan(&self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> Result<Plan, Fault> {
         match &cell.work {
             CellWork::Files(f) => file_plan(cell, f, under.repeat, fresh),
-            CellWork::Stage(_) | CellWork::Controller(_) => {
+            CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => {
                 cell.plan(under.repeat, fresh).ok_or_else(|| Fault::bug("a cell without a target was begun"))
             }
         }
@@ -106,7 +106,7 @@ impl Carrier {
             took_s: last_ns as f64 / 1e9,
             bytes,
             requests,
-            ..CellRun::of_summary(&summary, repeat, exit)
+            ..CellRun::of_summary(&summary, repeat, exit).with_falls(&summary, &dir.analysis()?)
         })
     }
 
@@ -142,8 +142,8 @@ fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Resu
     let threads = f.threads.unwrap_or(host.cpus).max(1);
     let options = FileBenchOptions {
         directory,
-        runs: 1,
-        size_bytes: Some(f.file_bytes.saturating_mul(u64::from(threads))),
+        runs: f.cycles,
+        size_bytes: Some(f.bytes_of(threads)),
         threads: Some(threads),
         iops_duration: f.iops_duration.0,
         original: Original::default(),

@@ -18,6 +18,7 @@ use super::campaign::{
     StatusCampaignArgs,
 };
 use super::campaign_carrier::Carrier;
+use super::campaign_table::{has_axis, table};
 use super::campaign_words as words;
 use super::plan_file::read_text;
 use crate::fault::{Exit, Fault};
@@ -99,6 +100,14 @@ pub(super) fn read_from(
     let mut c = read_campaign(text, beside, &runs_dir::root(form.runs_dir.as_deref()), exit_of)?;
     if budget.is_some() {
         c.file.budget.time = budget;
+    }
+    if let Some(by) = &form.by {
+        has_axis(&c.result(), by).map_err(|has| {
+            Fault::input(
+                format!("--by {}: the campaign has no such axis", clean(by)),
+                format!("Name one: {}.", clean(&has)),
+            )
+        })?;
     }
     for run in &c.strangers {
         output::tell(format_args!(
@@ -365,7 +374,7 @@ fn show(result: &CampaignResult, form: &CampaignForm) -> Result<(), Fault> {
         let json = serde_json::to_string_pretty(result).expect("plain data is always JSON");
         return output::print(&(json + "\n"));
     }
-    output::print(&words::table(result, form.markdown))
+    output::print(&table(result, form.by.as_deref(), form.markdown))
 }
 
 /// How the session ended: the exit code, and what to do about what is missing.

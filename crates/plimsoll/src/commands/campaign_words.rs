@@ -1,21 +1,17 @@
 //! What is said of a campaign: before it begins, run by run, and at its end.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use plimsoll_campaign::forecast::{self, Forecast};
-use plimsoll_campaign::{
-    CampaignCell, CampaignResult, CampaignRow, CampaignState, Campaigned, CellFigure, CellOrder, CellRun,
-    IntervalOf, OURS,
-};
+use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun};
 use plimsoll_model::Estimate;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
-use plimsoll_model::units::{about_size, format_latency_ns};
-use plimsoll_report::Style;
+use plimsoll_model::units::about_size;
 use plimsoll_report::number;
-use plimsoll_report::table::Table;
 use plimsoll_stats::words;
+
+use super::campaign_table::line_name;
 
 /// Cells named in full before the first; of more only how many there are.
 const SHOWN: usize = 40;
@@ -193,7 +189,7 @@ fn figure(f: &CellFigure, is_named: bool) -> String {
 }
 
 /// As it was asked for: 3 %, and not 3.0 %.
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     // Percents of a written number have an end that a binary fraction lacks.
     format!("{} %", (share * 1e7).round() / 1e5)
 }
@@ -236,200 +232,4 @@ pub fn status(c: &Campaigned) -> String {
     }
     out.push('\n');
     out
-}
-
-/// Subjects by workloads, and under it what is to be known of the figures.
-pub fn table(result: &CampaignResult, is_markdown: bool) -> String {
-    let columns = [
-        "subject",
-        "workload",
-        "op",
-        ">op/s",
-        ">MiB/s",
-        ">promised",
-        ">p50",
-        ">p99",
-        ">refused",
-        "limited by",
-        ">runs",
-        "interval",
-        "measured by",
-    ];
-    let mut table = Table::new(&clean(&result.name), 2, &columns);
-    let is_by_tool = result.rows.iter().any(|r| !r.tools.is_empty());
-    for r in &result.rows {
-        table.push(row(r, is_by_tool).map(|cell| clean(&cell).into_owned()).to_vec());
-    }
-    let table = table.without_empty_columns();
-    let notes = notes(result);
-    if is_markdown {
-        let notes: Vec<String> = notes.iter().map(|n| format!("- {n}\n")).collect();
-        return format!("{}\n{}", table.markdown(), notes.concat());
-    }
-    let width = Style::for_stdout().width;
-    let notes: Vec<String> =
-        notes.iter().map(|n| plimsoll_report::table::wrap(n, width, "  ", "    ") + "\n").collect();
-    format!("{}\n{}", table.plain(width), notes.concat())
-}
-
-/// A row of the table has a rate: of ops, or of payload alone.
-fn has_rate(r: &CampaignRow) -> bool {
-    r.ops_per_s.is_some() || r.bytes_per_s.is_some()
-}
-
-fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
-    let latency = |ns: Option<u64>| ns.map(|n| format_latency_ns(n as f64)).unwrap_or_default();
-    let rate = match (&r.ops_per_s, r.void.is_empty() || has_rate(r)) {
-        (Some(e), _) => number::estimate(e),
-        (None, false) => {
-            let mut codes: Vec<&str> = r.void.iter().flat_map(|v| &v.codes).map(String::as_str).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            format!("void {}", codes.join(" ")).trim_end().to_owned()
-        }
-        (None, true) => number::MISSING.into(),
-    };
-    let mib = |e: &Estimate| number::estimate(&e.scaled(1.0 / number::MIB));
-    let promised = match (r.promised.ops_per_s, r.promised.bytes_per_s) {
-        (None, None) => String::new(),
-        (Some(o), None) => o.to_string(),
-        (None, Some(b)) => b.to_string(),
-        (Some(o), Some(b)) => format!("{o}, {b}"),
-    };
-    let promised = if r.may_be_burst() { format!("{promised} (burst?)") } else { promised };
-    let all = r.runs.len() + r.void.len();
-    let runs = match (r.void.len(), r.to_go) {
-        (0, 0) => all.to_string(),
-        (0, n) => format!("{all} of {}", all + n as usize),
-        (v, 0) => format!("{all}, {v} void"),
-        (v, n) => format!("{all} of {}, {v} void", all + n as usize),
-    };
-    let of = match r.interval_of {
-        None if has_rate(r) => "none".into(),
-        None => String::new(),
-        Some(IntervalOf::Instances) => format!("{} instances", r.instances),
-        Some(IntervalOf::Runs) => "over runs".into(),
-        Some(IntervalOf::OneRun) => "within one run".into(),
-    };
-    let by = match &r.tools[..] {
-        _ if !is_by_tool || (r.runs.is_empty() && r.void.is_empty()) => String::new(),
-        [] => OURS.into(),
-        tools => tools.join(", "),
-    };
-    [
-        r.subject.clone(),
-        r.workload.clone(),
-        line_name(&r.line, &r.op),
-        rate,
-        r.bytes_per_s.as_ref().map(mib).unwrap_or_default(),
-        promised,
-        latency(r.p50_ns),
-        latency(r.p99_ns),
-        if r.refused > 0.0 { number::percent(r.refused) } else { String::new() },
-        r.bound.as_deref().map(bound).unwrap_or_default().into(),
-        runs,
-        of,
-        by,
-    ]
-}
-
-/// The op; with what the figure is of it, where it is not simply its rate.
-fn line_name(line: &str, op: &str) -> String {
-    let is_more = [" best", " limit", " sustained"].iter().any(|end| line.ends_with(end));
-    if is_more { line.to_owned() } else { op.to_owned() }
-}
-
-/// As a sweep's table has it.
-fn bound(word: &str) -> &str {
-    match word {
-        "none" => "not found",
-        "undetermined" => "not known",
-        other => other,
-    }
-}
-
-/// What a reader of the table has to know.
-fn notes(result: &CampaignResult) -> Vec<String> {
-    let mut out = Vec::new();
-    if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::OneRun)) {
-        out.push("within one run: another run may differ by more than the interval says".to_owned());
-    }
-    out.extend(tools(result));
-    if result.rows.iter().any(CampaignRow::may_be_burst) {
-        out.push(
-            "burst?: above what is promised to be kept up, as long as it was measured; whether it lasts these runs do not say (`limits` of a \
-             workload finds out)"
-                .to_owned(),
-        );
-    }
-    if result.rows.iter().any(|r| r.instances > 1) {
-        out.push("p50 and p99 are of one instance: where there are several, `plimsoll runs show` has those of each run".into());
-    }
-    for r in &result.rows {
-        let lead = format!("{}, {}", clean(&r.subject), clean(&r.workload));
-        out.extend(of_row(r, result.until_wide).into_iter().map(|note| format!("{lead}: {note}")));
-    }
-    if result.to_go > 0 {
-        out.push(format!("{} runs are to go: figures may still change", result.to_go));
-    }
-    for (cell, why) in &result.failed {
-        out.push(format!("not measured: {}: {}", clean(cell), clean(why)));
-    }
-    out
-}
-
-fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
-    let mut out = Vec::new();
-    let main = r.ops_per_s.as_ref().or(r.bytes_per_s.as_ref());
-    if let (Some(within), Some(between), Some(e)) = (r.sd_within, r.sd_between, main) {
-        let share = |sd: f64| number::percent(sd / e.value.abs());
-        out.push(format!(
-            "runs on one instance differ by {} (standard deviation), instances by {}",
-            share(within),
-            share(between)
-        ));
-    }
-    let line = clean(&line_name(&r.line, &r.op)).into_owned();
-    if let (Some(wide), Some(asked)) = (r.wider_than_asked, asked) {
-        out.push(match r.interval_of {
-            Some(IntervalOf::Instances) => format!(
-                "{line}: the interval between instances is {} wide; the {} that were asked for are of the runs of each instance",
-                number::percent(wide),
-                percent(asked)
-            ),
-            _ => format!(
-                "{line}: the interval is {} wide after {} valid runs, where {} were asked for",
-                number::percent(wide),
-                r.runs.len(),
-                percent(asked)
-            ),
-        });
-    }
-    if let Some(s) = r.held_for_s.filter(|_| has_rate(r)) {
-        let held = words::span(s);
-        out.push(format!(
-            "{line}: held for {held}, as long as it was seen; a burst that lasts longer is not excluded"
-        ));
-    }
-    if r.ops_runs > 0 && r.bytes_runs > 0 && r.ops_runs != r.bytes_runs {
-        let (ops, bytes) = (r.ops_runs, r.bytes_runs);
-        out.push(format!(
-            "{line}: op/s are of {ops} runs, MiB/s of {bytes}: the others have none that is proved"
-        ));
-    }
-    out
-}
-
-/// Other tools than this program measured, some or all.
-fn tools(result: &CampaignResult) -> Option<String> {
-    let rows = || result.rows.iter().filter(|r| !r.runs.is_empty() || !r.void.is_empty());
-    let of = |r: &CampaignRow| if r.tools.is_empty() { vec![OURS.to_owned()] } else { r.tools.clone() };
-    let all: BTreeSet<String> = rows().flat_map(of).collect();
-    (all.len() > 1).then(|| {
-        let all: Vec<String> = all.iter().map(|t| clean(t).into_owned()).collect();
-        format!(
-            "measured by different tools ({}): a difference may be theirs, in what they count and time as well as in what they cost",
-            all.join(", ")
-        )
-    })
 }

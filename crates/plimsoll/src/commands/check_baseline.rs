@@ -275,6 +275,12 @@ impl Baseline {
 
     /// A file or device as it is there. The region is the baseline's where it still fits.
     fn file(&self, target: &TargetSpec, c: &CheckCommand) -> Result<BlockTarget, Fault> {
+        if matches!(target, TargetSpec::Block(b) if b.embedded.is_some()) && c.path.is_none() {
+            return Err(Fault::input(
+                format!("run {} measured a disk that it started itself, and that is gone", self.id),
+                "Start one that stays with `plimsoll target block`, and measure its file first; or name a file: --path FILE.",
+            ));
+        }
         let (all, region, buffered) = match (&c.path, target) {
             (Some(path), t) => (vec![path.clone()], None, is_buffered(t)),
             (None, TargetSpec::Block(b)) => (paths_of_job(&self.target.0, target, 0), Some(b), b.buffered),
@@ -308,6 +314,7 @@ impl Baseline {
             layout: false,
             invalidate: false,
             existing: true,
+            embedded: None,
         })
     }
 

@@ -174,7 +174,13 @@ fn keep(a: &KeepArgs) -> Result<Exit, Fault> {
     signals::install(ProcessRole::Server);
     let home = Home::of(&a.fleet.name)?;
     let hosts = if a.hosts.is_empty() { of_this_machine(a.listen) } else { a.hosts.clone() };
-    let wish = Wish { listen: a.listen, hosts, expires_s: a.token_until, keys: keys(a)? };
+    let wish = Wish {
+        listen: a.listen,
+        hosts,
+        expires_s: a.token_until,
+        keys: keys(a)?,
+        speaks: plimsoll_fleet::speaks(),
+    };
     // The broker is the child of this thread, the process's first, and ends with it.
     let mut keeper = Keeper::start(&home, wish)?;
     output::print(&format!("{READY}\n"))?;

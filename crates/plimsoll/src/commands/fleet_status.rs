@@ -64,7 +64,7 @@ fn wait_for(name: &str, wanted: usize, within: Duration) -> Result<Exit, Fault> 
     let bus = fleet.connect("plimsoll fleet wait")?;
     let subjects = Subjects::of(fleet.name())?;
     let until = Instant::now() + within;
-    let free = |all: &[Present]| all.iter().filter(|p| p.is_free() && p.is_foreign().is_none()).count();
+    let free = |all: &[Present]| all.iter().filter(|p| p.is_free() && !p.speaks_otherwise()).count();
     let mut told = None;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -129,7 +129,8 @@ impl Member {
         match (&self.seen.client, &self.says) {
             (None, None) => "gone".to_owned(),
             (Some(_), None) => "connected, but silent".to_owned(),
-            (_, Some(says)) => says.is_foreign().unwrap_or_else(|| says.state().to_owned()),
+            (_, Some(says)) if says.speaks_otherwise() => "another version".to_owned(),
+            (_, Some(says)) => says.state().to_owned(),
         }
     }
 }
@@ -141,6 +142,7 @@ fn as_json(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
             "name": m.seen.name,
             "connected": m.is_here(),
             "state": m.state(),
+            "foreign": says.as_ref().and_then(Present::is_foreign),
             "address": client.as_ref().map(|c| &c.ip),
             "round_trip": client.as_ref().map(|c| &c.rtt),
             "run": says.as_ref().and_then(|s| s.run.as_ref()),
@@ -186,6 +188,9 @@ fn as_text(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
     }
     if !members.is_empty() {
         out.push_str(&table(members));
+    }
+    for why in members.iter().filter_map(|m| m.says.as_ref()?.is_foreign()) {
+        out.push_str(&format!("{}: use the same version of plimsoll on all machines\n", clean(&why)));
     }
     out
 }

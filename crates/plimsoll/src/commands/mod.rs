@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod campaign;
 mod campaign_carrier;
 pub mod campaign_exec;
+mod campaign_table;
 mod campaign_words;
 pub mod check;
 mod check_baseline;

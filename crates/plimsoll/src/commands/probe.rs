@@ -123,7 +123,7 @@ impl<T: Search> Probed<T> {
                 (plan, stages, &a.search)
             }
             Self::Block(a) => {
-                let target: TargetSpec = a.block.target();
+                let target: TargetSpec = a.block.target()?;
                 (a.run.plan(context, ("device", target))?, a.stages()?, &a.search)
             }
         };

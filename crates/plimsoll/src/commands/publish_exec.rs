@@ -7,11 +7,14 @@ use plimsoll_campaign::read_campaign;
 use plimsoll_model::text::{clean, keep_secret};
 use plimsoll_model::units::about_size;
 use plimsoll_publish::site::{self, SiteError, SiteFile};
-use plimsoll_publish::{HAS_CHARTS, Publication, PublishError, PublishOptions, publication};
+use plimsoll_publish::{
+    HAS_CHARTS, Publication, PublishError, PublishOptions, publication, publication_of_runs,
+};
 
 use super::plan_file::read_text;
 use super::publish::PublishCommand;
 use super::publish_images::images;
+use super::several;
 use crate::fault::{Exit, Fault};
 use crate::{output, runs_dir};
 
@@ -36,16 +39,7 @@ pub fn publish(c: &PublishCommand) -> Result<Exit, Fault> {
     }
     // Before runs are read and hashed for nothing.
     site::check(&c.output)?;
-    let text = read_text(&c.file, "the campaign")?;
-    let beside = c.file.parent().unwrap_or(Path::new("."));
-    let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
-    let campaign = read_campaign(&text, beside, &runs_dir::root(c.runs_dir.as_deref()), exit_of)?;
-    let options = PublishOptions {
-        title: c.title.clone(),
-        redact: c.redact.iter().map(|kind| (*kind).into()).collect(),
-        with_runs: c.with_runs,
-    };
-    let p = publication(&campaign, &text, beside, &options)?;
+    let p = put_together(c)?;
     let mut files = p.files()?;
     let drawn = if c.images { Some(images(&files)) } else { None };
     if let Some(Ok(images)) = &drawn {
@@ -72,6 +66,40 @@ pub fn publish(c: &PublishCommand) -> Result<Exit, Fault> {
     }
     output::print(&told(c, &p, &files))?;
     Ok(Exit::Valid)
+}
+
+/// Of a campaign by its file, else of runs.
+fn put_together(c: &PublishCommand) -> Result<Publication, Fault> {
+    let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
+    let options = PublishOptions {
+        title: c.title.clone(),
+        redact: c.redact.iter().map(|kind| (*kind).into()).collect(),
+        with_runs: c.with_runs,
+    };
+    let is_file = |name: &String| Path::new(name).is_file() || name.ends_with(".toml");
+    match c.what.as_slice() {
+        [one] if is_file(one) => {
+            let path = Path::new(one);
+            let text = read_text(path, "the campaign")?;
+            let beside = path.parent().unwrap_or(Path::new("."));
+            let campaign = read_campaign(&text, beside, &runs_dir::root(c.runs_dir.as_deref()), exit_of)?;
+            Ok(publication(&campaign, &text, beside, &options)?)
+        }
+        names => {
+            if let Some(file) = names.iter().find(|n| is_file(n)) {
+                return Err(Fault::input(
+                    format!("'{file}' is a file, and is given beside others"),
+                    "Publish one campaign's file alone, or runs: their ids, directories or labels.",
+                ));
+            }
+            let mut dirs = Vec::new();
+            for name in names {
+                dirs.extend(several::of_name(name, c.runs_dir.as_deref())?);
+            }
+            several::distinct(&dirs)?;
+            Ok(publication_of_runs(&dirs, &options, exit_of)?)
+        }
+    }
 }
 
 /// What is there now, in a few lines.

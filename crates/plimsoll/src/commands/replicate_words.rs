@@ -200,6 +200,9 @@ fn ratios(r: &Replication) -> Table {
             ComparedFigure::SubjectOverSubject,
             ComparedFigure::WriteOverRead,
             ComparedFigure::KneeOfPromised,
+            ComparedFigure::LimitKnee,
+            ComparedFigure::BurstOverSustained,
+            ComparedFigure::BurstLasts,
             ComparedFigure::CliffAfterRuns,
             ComparedFigure::CliffDrop,
         ],
@@ -234,6 +237,9 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
                     c.promised.map(|p| number::size_among(p.round() as u64, true)).unwrap_or_default();
                 (format!("{} knee / promised", c.subject), promised)
             }
+            ComparedFigure::LimitKnee => (format!("{} knee / promised, probed", c.subject), String::new()),
+            ComparedFigure::BurstOverSustained => (format!("{} burst / sustained", c.subject), String::new()),
+            ComparedFigure::BurstLasts => (format!("{} burst, seconds unscaled", c.subject), String::new()),
             ComparedFigure::CliffAfterRuns => {
                 (format!("{} {}, runs before the fall", c.subject, c.line), String::new())
             }
@@ -285,4 +291,64 @@ fn notes(r: &Replication, is_markdown: bool) -> Vec<String> {
         out.push("payload over that at the largest size: with --markdown or --json".into());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(is_same_hardware: bool) -> Replication {
+        let line = |figure, ours: f64, difference: f64| ComparedFigures {
+            figure,
+            subject: "| a | [x](javascript:y)".into(),
+            over: None,
+            workload: "put `4 KiB`".into(),
+            line: "put/put".into(),
+            size_bytes: Some(4096),
+            promised: None,
+            published: Some(Estimate::exact(ours - difference)),
+            ours: Some(Estimate::exact(ours)),
+            published_word: None,
+            our_word: None,
+            difference: Some(Estimate::exact(difference)),
+            verdict: ReplicaVerdict::Higher,
+            why: None,
+        };
+        Replication {
+            schema: "plimsoll.replicate/1".into(),
+            name: "ours".into(),
+            source: "<script>alert(1)</script>".into(),
+            url: None,
+            hardware: Some("![x](http://192.0.2.1/x.png) <img src=x>".into()),
+            is_same_hardware,
+            comparisons: vec![
+                line(ComparedFigure::OpsPerS, 110.0, 0.1),
+                line(ComparedFigure::ShareOfCap, 0.9, 0.05),
+            ],
+            notes: vec!["[a](javascript:b) <b>".into()],
+        }
+    }
+
+    fn form(markdown: bool) -> CampaignForm {
+        CampaignForm { json: false, markdown, quiet: false, runs_dir: None }
+    }
+
+    /// A share of the published figure is in percent, what two shares differ by in points; the word is of the same figure.
+    #[test]
+    fn the_difference_has_the_unit_of_what_is_judged() {
+        let text = replication(&compared(true), &form(false));
+        assert!(text.contains("+10 %") && !text.contains("points"), "{text}");
+        let text = replication(&compared(false), &form(false));
+        assert!(text.contains("+5 points") && !text.contains("+10 %"), "{text}");
+    }
+
+    #[test]
+    fn text_of_a_stranger_is_text_in_markdown() {
+        let text = replication(&compared(false), &form(true));
+        for live in ["<script", "<img", "<b>", "](javascript", "![x]("] {
+            let is_live = |(at, _): (usize, &str)| !text[..at].ends_with('\\');
+            assert!(!text.match_indices(live).any(is_live) || live.starts_with(']'), "{live}: {text}");
+        }
+        assert!(text.lines().filter(|l| l.contains("javascript")).all(|l| l.contains("\\[")), "{text}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What `compare` and `scale` have in common: runs read together, and a result in the same forms as a run's.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
@@ -37,7 +38,7 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
     }
     let mut dirs = Vec::new();
     for name in names {
-        dirs.extend(of_name(name, output)?);
+        dirs.extend(of_name(name, output.runs_dir.as_deref())?);
     }
     distinct(&dirs)?;
     let members: Result<Vec<Member>, Fault> = dirs
@@ -111,9 +112,8 @@ pub fn tools<'a>(runs: impl Iterator<Item = &'a Member>) -> Option<Finding> {
 }
 
 /// A run, or with `name=value` all runs with that label.
-fn of_name(name: &str, output: &OutputArgs) -> Result<Vec<RunDir>, Fault> {
-    let root = output.runs_dir.as_deref();
-    let label = name.split_once('=').filter(|_| !std::path::Path::new(name).exists());
+pub fn of_name(name: &str, root: Option<&Path>) -> Result<Vec<RunDir>, Fault> {
+    let label = name.split_once('=').filter(|_| !Path::new(name).exists());
     let Some((key, value)) = label else { return Ok(vec![runs_dir::find(root, name)?]) };
     let entries = rundir::list(&runs_dir::root(root))?;
     let has = |e: &&RunEntry| e.state == RunState::Sealed && e.labels.get(key).is_some_and(|v| v == value);
@@ -293,7 +293,7 @@ impl JointReport {
         if let Some(file) = &o.html {
             // It is of several runs: its id says what was compared.
             let layout = plimsoll_report::Layout { title: Some(&report.summary.id), ..Default::default() };
-            output::write_html(std::path::Path::new(file), std::slice::from_ref(&report), layout)?;
+            output::write_html(Path::new(file), std::slice::from_ref(&report), layout)?;
         }
         let (summary, analysis) = (&report.summary, &report.analysis);
         if o.json {

@@ -46,6 +46,7 @@ It accepts any credentials.";
 pub const BLOCK_EXAMPLES: &str = "\
 Examples:
   plimsoll target block --tier vultr-hdd --size 4GiB
+  plimsoll target block --tier vultr-nvme --scale 0.2 --burst-scale 0.1
   # with the FILE that the first command prints
   plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32";
 
@@ -168,4 +169,10 @@ pub struct BlockServerArgs {
     /// Multiply the tier's rates
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
+    /// Multiply how long its bursts last, and how long they take to fill up again
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub burst_scale: f64,
+    /// Nothing on stderr but errors
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
 }

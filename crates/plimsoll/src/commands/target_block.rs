@@ -13,7 +13,9 @@ use crate::{output, signals};
 
 pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let limits = limit_set(a.tier.as_deref(), a.limits.as_deref(), a.scale)?
-        .ok_or_else(|| Fault::input("no limits are given", "Give --tier vultr-hdd, or --limits FILE."))?;
+        .ok_or_else(|| Fault::input("no limits are given", "Give --tier vultr-hdd, or --limits FILE."))?
+        .with_bursts(a.burst_scale)
+        .map_err(|e| Fault::input(e.to_string(), "See `plimsoll target block --help`."))?;
     let name = limits.name.clone();
     let dir = Directory::make(a.data.as_deref())?;
     let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
@@ -21,9 +23,11 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
     let mut handle = start(&options).map_err(refused)?;
     output::print(&format!("{}\n", handle.ready().line()))?;
     let (path, throttle) = (handle.path().display(), handle.throttle());
-    output::tell(format_args!(
-        "plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C stops it"
-    ));
+    if !a.quiet {
+        output::tell(format_args!(
+            "plimsoll: {path} is limited as {name} ({throttle}); use direct I/O; Ctrl-C stops it"
+        ));
+    }
     while !signals::was_asked_to_stop() {
         if handle.has_ended() {
             return Err(Fault::input("qemu-storage-daemon ended", "Its own message is above."));

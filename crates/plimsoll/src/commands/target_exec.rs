@@ -76,6 +76,7 @@ fn canned(a: &CannedArgs) -> Result<Exit, Fault> {
         region: None,
         ca_file: a.tls.tls_self_signed.clone(),
         path: None,
+        limits: None,
         pid: std::process::id(),
     };
     output::print(&format!("{}\n", ready.line()))?;

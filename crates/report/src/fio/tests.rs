@@ -63,6 +63,7 @@ fn run(dir: &std::path::Path, workloads: Vec<Workload>) -> RunDir {
         layout: false,
         invalidate: true,
         existing: false,
+        embedded: None,
     };
     let plan = Plan {
         version: PLAN_VERSION,

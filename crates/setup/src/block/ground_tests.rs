@@ -97,6 +97,7 @@ fn file(path: &Path, size: Option<u64>) -> BlockTarget {
         layout: true,
         invalidate: true,
         existing: false,
+        embedded: None,
     }
 }
 

@@ -88,8 +88,12 @@ pub fn access_with(
     server: Option<&ReadyLine>,
     given: Option<&GivenKeys>,
 ) -> Result<Access, SetupError> {
-    let wire = asked::with_customer_key(target)?;
+    let mut wire = asked::with_customer_key(target)?;
     if let Some(ready) = server {
+        // The certificate that it made is trusted by its run, whatever else is.
+        if ready.ca_file.is_some() {
+            wire.tls.ca_file.clone_from(&ready.ca_file);
+        }
         let endpoint = parse_endpoints(std::slice::from_ref(&ready.endpoint))?;
         let credentials = Credentials {
             access_key: ready.access_key.clone(),

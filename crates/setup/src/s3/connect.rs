@@ -55,6 +55,9 @@ pub struct ReachTold {
     /// Access key and secret key of a server that was started for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_keys: Option<(String, String)>,
+    /// Of the certificate that it made, a file of the machine that it is on: it is reached on no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_ca_file: Option<String>,
 }
 
 impl std::fmt::Debug for ReachTold {
@@ -75,6 +78,7 @@ impl Reach {
                 let keys = self.access.keys.get();
                 (keys.access_key.clone(), keys.secret_key.clone())
             }),
+            made_ca_file: self.access.target.tls.ca_file.clone().filter(|_| self.is_own_server),
         }
     }
 
@@ -109,7 +113,8 @@ impl ReachTold {
             self.made_keys.as_ref().zip(self.endpoints.first()).map(|((access, secret), endpoint)| {
                 keep_secret(secret);
                 let (access_key, secret_key) = (access.clone(), secret.clone());
-                ReadyLine { endpoint: endpoint.clone(), access_key, secret_key }
+                let (endpoint, ca_file) = (endpoint.clone(), self.made_ca_file.clone());
+                ReadyLine { endpoint, access_key, secret_key, ca_file, ..ReadyLine::default() }
             });
         let given = given.cloned();
         interrupt.unless_ended(move || access_with(&target, ready.as_ref(), given.as_ref()))

@@ -276,6 +276,7 @@ impl Lowering<'_> {
             layout: needs_data && !fixed,
             invalidate: job.invalidate,
             existing: false,
+            embedded: None,
         })
     }
 

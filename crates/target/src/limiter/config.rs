@@ -284,6 +284,25 @@ impl LimitSet {
         }
         Ok(self)
     }
+
+    /// The same tier with bursts that last `factor` times as long, and fill up again in as much of the time. Rates are as they were, and
+    /// so is what has no burst.
+    pub fn with_bursts(mut self, factor: f64) -> Result<LimitSet, LimitsError> {
+        if !(factor > 0.0 && factor <= 1_000.0) {
+            let text = format!(
+                "burst scale {factor} is not above 0 and at most 1,000; write --burst-scale 0.1 for a tenth"
+            );
+            return Err(LimitsError::Read { file: self.name, text });
+        }
+        for l in self.limits.iter_mut().filter(|l| l.burst_per_s.is_some()) {
+            match (&mut l.burst_for_s, &mut l.capacity) {
+                (Some(time), _) => *time *= factor,
+                (None, Some(capacity)) => capacity.0 = (capacity.0 as f64 * factor).round() as u64,
+                (None, None) => {}
+            }
+        }
+        Ok(self)
+    }
 }
 
 impl LimitSpec {
@@ -388,7 +407,14 @@ mod tests {
         assert_eq!(of("vultr-nvme"), (10_000, 400_000_000));
         let hdd = LimitSet::tier("vultr-hdd").unwrap();
         assert_eq!(hdd.limits[0].capacity_micro(), 15_000 * MICRO);
+        let short = hdd.scaled(0.2).unwrap().with_bursts(0.05).unwrap();
+        assert_eq!(
+            (short.limits[0].rate_per_s.0, short.limits[0].capacity_micro()),
+            (100 * MICRO, 150 * MICRO)
+        );
+        assert!(short.with_bursts(0.0).unwrap_err().to_string().contains("--burst-scale 0.1"));
         let tenth = LimitSet::tier("vultr-standard").unwrap().scaled(0.1).unwrap();
+        assert_eq!(tenth.clone().with_bursts(0.1).unwrap(), tenth, "what has no burst stays as it is");
         assert_eq!(tenth.limits[0].rate_per_s.0, 80 * MICRO);
     }
 

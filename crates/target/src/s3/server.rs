@@ -175,6 +175,7 @@ impl ServerHandle {
             region: Some(self.region.clone()),
             ca_file: self.ca_file.clone(),
             path: None,
+            limits: None,
             pid: std::process::id(),
         }
     }
