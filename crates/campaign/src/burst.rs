@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn bounds_stay_bounds_over_runs() {
         let runs = [50.0, 60.0, 70.0].map(|v| Estimate::symmetric(v, 1.0, 9.0)).to_vec();
-        let mean = over(&Repeats::default(), &[runs.clone()]).unwrap();
+        let mean = over(&Repeats::default(), std::slice::from_ref(&runs)).unwrap();
         assert!(mean.value == 60.0 && mean.high.is_finite());
         let mut open = runs;
         open.push(Estimate { value: 40.0, low: 40.0, high: f64::INFINITY, n_eff: 1.0 });
