@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{KeyDist, ObserveSpec, Pacing, SizeDist, suite};
+use plimsoll_model::plan::{KeyDist, Pacing, SizeDist, suite};
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -70,11 +70,6 @@ fn weighted<T>(s: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
 /// `30s=node 3 off`, kept as it is written.
 pub fn mark_at(s: &str) -> Result<String, String> {
     plimsoll_model::plan::planned_mark(s).map(|_| s.to_owned())
-}
-
-/// `node=http://s{1...4}:9100/metrics`.
-pub fn observe(s: &str) -> Result<ObserveSpec, String> {
-    s.parse()
 }
 
 /// `uniform`, `sequential`, `zipf:1.1`, `pareto:0.9`.

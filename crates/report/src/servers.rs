@@ -152,10 +152,10 @@ mod tests {
         let all = tables(&RunSummary { servers: Some(servers), ..RunSummary::default() });
         let text: String = all.iter().map(|t| t.plain(100)).collect::<Vec<_>>().join("\n");
         for part in [
-            "9.6 Gbit/s",
-            "10 Gbit/s",
+            "9.60 Gbit/s",
+            "10.0 Gbit/s",
             "96",
-            "4 cores",
+            "4.00 cores",
             "ceiling not known",
             "minio",
             "1.25",

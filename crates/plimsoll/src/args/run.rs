@@ -42,8 +42,8 @@ pub struct AboutArgs {
 pub struct ObserveArgs {
     /// Ask the servers what they do meanwhile: node, process, minio, ceph, metrics or prometheus, and where, for example
     /// node=http://s{1...4}:9100; may be repeated. What does not answer is told and does not end the run
-    #[arg(long, value_name = "MAKE=URL", value_parser = values::observe, help_heading = OBSERVE)]
-    pub observe: Vec<ObserveSpec>,
+    #[arg(long, value_name = "MAKE=URL", help_heading = OBSERVE)]
+    pub observe: Vec<String>,
     /// How often each is asked, 1s to 10m [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = OBSERVE)]
     pub observe_every: Option<Span>,
@@ -59,16 +59,23 @@ pub struct ObserveArgs {
 }
 
 impl ObserveArgs {
-    fn lay_over(&self, plan: &mut Plan) {
+    /// The command line's own refusal would repeat the value, and a password in it.
+    fn lay_over(&self, plan: &mut Plan) -> Result<(), Fault> {
         let tls = self.observe_ca_file.as_ref();
         let tls = tls.map(|ca| TlsSpec { ca_file: Some(ca.clone()), ..TlsSpec::default() });
-        plan.options.observe.extend(self.observe.iter().map(|spec| ObserveSpec {
-            token_env: self.observe_token_env.clone(),
-            token_file: self.observe_token_file.clone(),
-            tls: tls.clone(),
-            ..spec.clone()
-        }));
+        for text in &self.observe {
+            let spec: ObserveSpec = text.parse().map_err(|why: String| {
+                Fault::input(format!("--observe: {why}"), "Write MAKE=URL, for example node=http://s1:9100")
+            })?;
+            plan.options.observe.push(ObserveSpec {
+                token_env: self.observe_token_env.clone(),
+                token_file: self.observe_token_file.clone(),
+                tls: tls.clone(),
+                ..spec
+            });
+        }
         plan.options.observe_every = self.observe_every.or(plan.options.observe_every);
+        Ok(())
     }
 }
 
@@ -84,8 +91,7 @@ impl AboutArgs {
         if let Some(cost) = self.cost.options()? {
             plan.options.cost = Some(cost);
         }
-        self.observe.lay_over(plan);
-        Ok(())
+        self.observe.lay_over(plan)
     }
 }
 
