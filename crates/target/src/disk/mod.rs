@@ -116,6 +116,7 @@ impl MountedDisk {
             region: None,
             ca_file: None,
             path: Some(self.mounted.clone()),
+            limits: None,
             pid: std::process::id(),
         }
     }
