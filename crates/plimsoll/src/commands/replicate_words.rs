@@ -330,7 +330,7 @@ mod tests {
     }
 
     fn form(markdown: bool) -> CampaignForm {
-        CampaignForm { json: false, markdown, quiet: false, by: None, runs_dir: None }
+        CampaignForm { json: false, markdown, quiet: false, runs_dir: None }
     }
 
     /// A share of the published figure is in percent, what two shares differ by in points; the word is of the same figure.
