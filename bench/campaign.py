@@ -1,7 +1,7 @@
-"""A campaign of 200 runs, killed ten times (SIGKILL) at random moments and taken up again: how many runs were made again, and whether
+"""A campaign of 200 cells, killed ten times (SIGKILL) at random moments and taken up again: how many runs were made again, and whether
 one is lost. On the null target, so that it measures the bookkeeping and no storage.
 
-    python3 bench/campaign.py [--kills 10] [--seed 1] [--bin target/release/plimsoll]
+    python3 bench/campaign.py [--kills 10] [--seed 1] [--sizes 40] [--repeats 1] [--bin target/release/plimsoll]
 """
 
 import argparse
@@ -33,15 +33,17 @@ def main():
     args.add_argument("--kills", type=int, default=10)
     args.add_argument("--seed", type=int, default=1)
     args.add_argument("--bin", type=Path, default=ROOT / "target/release/plimsoll")
+    args.add_argument("--sizes", type=int, default=40, help="cells: five subjects, each with so many sizes")
+    args.add_argument("--repeats", type=int, default=1)
     args = args.parse_args()
     rng = random.Random(args.seed)
     with tempfile.TemporaryDirectory(prefix="plimsoll-campaign-") as place:
         place = Path(place)
         runs, file = place / "runs", place / "kills.toml"
-        sizes = ", ".join(f'"{n}KiB"' for n in range(4, 44, 4))
+        sizes = ", ".join(f'"{n}KiB"' for n in range(4, 4 * args.sizes + 4, 4))
         runs.mkdir()
         file.write_text(
-            'version = 1\nname = "kills"\nrepeat = { at_least = 4 }\n'
+            f'version = 1\nname = "kills"\nrepeat = {{ at_least = {args.repeats} }}\n'
             + "".join(f'[[subject]]\nname = "s{i}"\ntarget = {{ kind = "null" }}\n' for i in range(5))
             + f'[[workload]]\nname = "put"\nmix = {{ put = 1 }}\nsizes = [{sizes}]\nduration = "300ms"\nwarmup = "0s"\n'
         )
@@ -69,10 +71,11 @@ def main():
         done = Counter(e["cell"] for e in all_ if e["entry"] == "done")
         begun = sum(e["entry"] == "under" for e in all_)
         names = [e["run"]["run"] for e in all_ if e["entry"] == "done"]
-        lost = sum(max(0, 4 - n) for n in done.values()) + 4 * (50 - len(done))
+        each, cells = args.repeats, 5 * args.sizes
+        lost = sum(max(0, each - n) for n in done.values()) + each * (cells - len(done))
         print(f"{len(done)} cells, {sum(done.values())} runs that count, {begun} begun, {kills} kills, {took:.0f} s")
         print(f"made again: {begun - sum(done.values())}; lost: {lost}; counted twice: {len(names) - len(set(names))}")
-        if lost or len(names) != len(set(names)) or begun - sum(done.values()) > kills or set(done.values()) != {4}:
+        if lost or len(names) != len(set(names)) or begun - sum(done.values()) > kills or set(done.values()) != {each}:
             raise SystemExit("a run was lost, or made again without need")
 
 

@@ -60,6 +60,14 @@ pub struct CampaignArgs {
     pub form: CampaignForm,
 }
 
+/// A table beside that of all cells.
+#[derive(Debug, Clone, Args)]
+pub struct AxisTable {
+    /// Also a table with a column for each value of this axis of the file: size, concurrency, threads, or one that it names
+    #[arg(long, value_name = "AXIS", conflicts_with = "json")]
+    pub by: Option<String>,
+}
+
 /// What is printed at the end, and where it is kept.
 #[derive(Debug, Clone, Args)]
 pub struct CampaignForm {
@@ -69,9 +77,6 @@ pub struct CampaignForm {
     /// Print the table as Markdown
     #[arg(long, group = "campaign_form")]
     pub markdown: bool,
-    /// Also a table with a column for each value of this axis of the file: size, concurrency, threads, or one that it names
-    #[arg(long, value_name = "AXIS", conflicts_with = "json")]
-    pub by: Option<String>,
     /// Nothing on stderr but errors
     #[arg(long, short = 'q')]
     pub quiet: bool,
@@ -90,6 +95,8 @@ pub struct RunCampaignArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub with: CampaignArgs,
+    #[command(flatten)]
+    pub axis: AxisTable,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -102,6 +109,8 @@ pub struct ResumeCampaignArgs {
     pub accept_changes: bool,
     #[command(flatten)]
     pub with: CampaignArgs,
+    #[command(flatten)]
+    pub axis: AxisTable,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -111,4 +120,6 @@ pub struct StatusCampaignArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub form: CampaignForm,
+    #[command(flatten)]
+    pub axis: AxisTable,
 }

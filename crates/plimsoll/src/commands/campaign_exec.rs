@@ -14,8 +14,8 @@ use plimsoll_campaign::{
 use plimsoll_model::text::clean;
 
 use super::campaign::{
-    CampaignArgs, CampaignCommand, CampaignForm, NewCampaignArgs, ResumeCampaignArgs, RunCampaignArgs,
-    StatusCampaignArgs,
+    AxisTable, CampaignArgs, CampaignCommand, CampaignForm, NewCampaignArgs, ResumeCampaignArgs,
+    RunCampaignArgs, StatusCampaignArgs,
 };
 use super::campaign_carrier::Carrier;
 use super::campaign_table::{has_axis, table};
@@ -101,14 +101,6 @@ pub(super) fn read_from(
     if budget.is_some() {
         c.file.budget.time = budget;
     }
-    if let Some(by) = &form.by {
-        has_axis(&c.result(), by).map_err(|has| {
-            Fault::input(
-                format!("--by {}: the campaign has no such axis", clean(by)),
-                format!("Name one: {}.", clean(&has)),
-            )
-        })?;
-    }
     for run in &c.strangers {
         output::tell(format_args!(
             "plimsoll: run {} fits no cell of its subject, and is left out",
@@ -118,8 +110,18 @@ pub(super) fn read_from(
     Ok(c)
 }
 
+/// An axis that the campaign does not have is told before anything is measured.
+fn known_axis(c: &Campaigned, axis: &AxisTable) -> Result<(), Fault> {
+    let Some(by) = &axis.by else { return Ok(()) };
+    has_axis(&c.result(), by).map_err(|has| {
+        let what = format!("--by {}: the campaign has no such axis", clean(by));
+        Fault::input(what, format!("Name one: {}.", clean(&has)))
+    })
+}
+
 fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
     let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    known_axis(&c, &a.axis)?;
     if !a.dry_run && c.dir.is_begun() {
         return Err(already(&c, &a.file));
     }
@@ -130,17 +132,18 @@ fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
     }
     allowed(&c.file, &a.with)?;
     possible(&c)?;
-    begin(&c, &text, &a.file, &a.with, false)
+    begin(&c, &text, &a.file, (&a.with, &a.axis), false)
 }
 
 fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
     let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    known_axis(&c, &a.axis)?;
     if !c.dir.is_begun() {
         let remedy = format!("Begin it with: plimsoll campaign run {}", a.file.display());
         return Err(Fault::input(format!("campaign '{}' was not begun here", c.file.name), remedy));
     }
     taken_up(&c, &text, a.accept_changes, &a.with)?;
-    begin(&c, &text, &a.file, &a.with, true)
+    begin(&c, &text, &a.file, (&a.with, &a.axis), true)
 }
 
 /// What stands between a campaign that was begun and its next run: an edited file, and what nobody has seen of it.
@@ -195,13 +198,14 @@ fn clean_lines(text: &str) -> String {
 
 fn status(a: &StatusCampaignArgs) -> Result<Exit, Fault> {
     let (text, c) = read(&a.file, None, &a.form)?;
+    known_axis(&c, &a.axis)?;
     if !a.form.json && !a.form.markdown {
         for line in changes(&c, &text).lines() {
             output::tell(format_args!("plimsoll: the file was edited: {}", clean(&line)));
         }
         output::print(&words::status(&c))?;
     }
-    show(&c.result(), &a.form)?;
+    show(&c.result(), &a.form, &a.axis)?;
     Ok(Exit::Valid)
 }
 
@@ -288,10 +292,16 @@ pub(super) fn possible(c: &Campaigned) -> Result<(), Fault> {
     }
 }
 
-fn begin(c: &Campaigned, text: &str, path: &Path, a: &CampaignArgs, is_resumed: bool) -> Result<Exit, Fault> {
+fn begin(
+    c: &Campaigned,
+    text: &str,
+    path: &Path,
+    (a, axis): (&CampaignArgs, &AxisTable),
+    is_resumed: bool,
+) -> Result<Exit, Fault> {
     let (end, state) = measure(c, text, path, a, is_resumed)?;
     let result = plimsoll_campaign::result(&c.file, &c.cells, &state);
-    show(&result, &a.form)?;
+    show(&result, &a.form, axis)?;
     ended(&end, &result, path)
 }
 
@@ -369,12 +379,12 @@ fn note_opening(
     Ok(())
 }
 
-fn show(result: &CampaignResult, form: &CampaignForm) -> Result<(), Fault> {
+fn show(result: &CampaignResult, form: &CampaignForm, axis: &AxisTable) -> Result<(), Fault> {
     if form.json {
         let json = serde_json::to_string_pretty(result).expect("plain data is always JSON");
         return output::print(&(json + "\n"));
     }
-    output::print(&table(result, form.by.as_deref(), form.markdown))
+    output::print(&table(result, axis.by.as_deref(), form.markdown))
 }
 
 /// How the session ended: the exit code, and what to do about what is missing.
