@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::observed::{ReadSubject, ServerQuantity, ServerReading};
 
-use crate::rules::{self, Meaning, Whose};
+use crate::rules::{self, SeriesMeaning, Whose};
 use crate::text::{self, MetricSeries, NotMetrics};
 
 /// Who wrote a page: what is expected on it.
@@ -124,19 +124,19 @@ fn subject(((host, daemon), values): ((String, String), Values)) -> ReadSubject 
 }
 
 /// The quantity of a series and its label; `None`: this one series means nothing to us (another mode, another kind of memory).
-fn meant(meaning: Meaning, s: &MetricSeries) -> Option<(ServerQuantity, String)> {
+fn meant(meaning: SeriesMeaning, s: &MetricSeries) -> Option<(ServerQuantity, String)> {
     let by = |label: &str, table: &'static [(&'static str, ServerQuantity)]| {
         let value = s.label(label);
         table.iter().find(|(v, _)| *v == value).map(|(_, q)| *q)
     };
     Some(match meaning {
-        Meaning::One(q) => (q, String::new()),
-        Meaning::Each(q, label) => (q, s.label(label).to_owned()),
-        Meaning::Named(q, name) => (q, name.to_owned()),
-        Meaning::Where(q, label, value) => (s.label(label) == value).then_some((q, String::new()))?,
-        Meaning::Mode(label, table) => (by(label, table)?, String::new()),
-        Meaning::ModeOfEach(label, table, each) => (by(label, table)?, s.label(each).to_owned()),
-        Meaning::Pool(q) => {
+        SeriesMeaning::One(q) => (q, String::new()),
+        SeriesMeaning::Each(q, label) => (q, s.label(label).to_owned()),
+        SeriesMeaning::Named(q, name) => (q, name.to_owned()),
+        SeriesMeaning::Where(q, label, value) => (s.label(label) == value).then_some((q, String::new()))?,
+        SeriesMeaning::Mode(label, table) => (by(label, table)?, String::new()),
+        SeriesMeaning::ModeOfEach(label, table, each) => (by(label, table)?, s.label(each).to_owned()),
+        SeriesMeaning::Pool(q) => {
             (q, format!("{} {} {}", s.label("pool_id"), s.label("name"), s.label("description")))
         }
     })

@@ -27,7 +27,7 @@ pub enum Whose {
 
 /// What a series counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum SeriesMeaning {
     /// This, without a label.
     One(Q),
     /// This, of each value of the label.
@@ -52,7 +52,7 @@ pub struct Rule {
     /// Who it is of.
     pub whose: Whose,
     /// What it counts.
-    pub meaning: Meaning,
+    pub meaning: SeriesMeaning,
     /// To our unit.
     pub scale: f64,
 }
@@ -74,48 +74,48 @@ const PROCESS_MODES: &[(&str, Q)] =
 /// ceph-exporter copies a field of /proc/PID/stat: pages.
 const PAGE_BYTES: f64 = 4096.0;
 
-const fn rule(name: &'static str, whose: Whose, meaning: Meaning) -> Rule {
+const fn rule(name: &'static str, whose: Whose, meaning: SeriesMeaning) -> Rule {
     Rule { name, whose, meaning, scale: 1.0 }
 }
 
 const fn host(name: &'static str, q: Q) -> Rule {
-    rule(name, Whose::Host, Meaning::One(q))
+    rule(name, Whose::Host, SeriesMeaning::One(q))
 }
 
 const fn device(name: &'static str, q: Q) -> Rule {
-    rule(name, Whose::Host, Meaning::Each(q, "device"))
+    rule(name, Whose::Host, SeriesMeaning::Each(q, "device"))
 }
 
 const fn cluster(name: &'static str, q: Q) -> Rule {
-    rule(name, Whose::Cluster, Meaning::One(q))
+    rule(name, Whose::Cluster, SeriesMeaning::One(q))
 }
 
 const fn minio(name: &'static str, q: Q) -> Rule {
-    rule(name, Whose::Minio, Meaning::One(q))
+    rule(name, Whose::Minio, SeriesMeaning::One(q))
 }
 
 const fn minio_op(name: &'static str, q: Q, label: &'static str) -> Rule {
-    rule(name, Whose::Minio, Meaning::Each(q, label))
+    rule(name, Whose::Minio, SeriesMeaning::Each(q, label))
 }
 
 const fn osd(name: &'static str, q: Q, op: &'static str) -> Rule {
-    rule(name, Whose::Daemon("ceph_daemon"), Meaning::Named(q, op))
+    rule(name, Whose::Daemon("ceph_daemon"), SeriesMeaning::Named(q, op))
 }
 
 const fn rgw(name: &'static str, q: Q, op: &'static str) -> Rule {
-    rule(name, Whose::Gateway, Meaning::Named(q, op))
+    rule(name, Whose::Gateway, SeriesMeaning::Named(q, op))
 }
 
 const fn placement(name: &'static str, state: &'static str) -> Rule {
-    rule(name, Whose::Cluster, Meaning::Named(Q::PlacementGroups, state))
+    rule(name, Whose::Cluster, SeriesMeaning::Named(Q::PlacementGroups, state))
 }
 
 const fn pool(name: &'static str, q: Q) -> Rule {
-    rule(name, Whose::Cluster, Meaning::Each(q, "pool_id"))
+    rule(name, Whose::Cluster, SeriesMeaning::Each(q, "pool_id"))
 }
 
 const NODE: &[Rule] = &[
-    rule("node_cpu_seconds_total", Whose::Host, Meaning::ModeOfEach("mode", CPU_MODES, "cpu")),
+    rule("node_cpu_seconds_total", Whose::Host, SeriesMeaning::ModeOfEach("mode", CPU_MODES, "cpu")),
     host("node_memory_MemTotal_bytes", Q::MemoryTotalBytes),
     host("node_memory_MemAvailable_bytes", Q::MemoryAvailableBytes),
     host("node_netstat_Tcp_OutSegs", Q::TcpOutSegments),
@@ -145,26 +145,26 @@ const PROCESS: &[Rule] = &[
     rule(
         "namedprocess_namegroup_cpu_seconds_total",
         Whose::Daemon("groupname"),
-        Meaning::Mode("mode", PROCESS_MODES),
+        SeriesMeaning::Mode("mode", PROCESS_MODES),
     ),
     rule(
         "namedprocess_namegroup_memory_bytes",
         Whose::Daemon("groupname"),
-        Meaning::Where(Q::ProcessRssBytes, "memtype", "resident"),
+        SeriesMeaning::Where(Q::ProcessRssBytes, "memtype", "resident"),
     ),
     rule(
         "namedprocess_namegroup_read_bytes_total",
         Whose::Daemon("groupname"),
-        Meaning::One(Q::ProcessReadBytes),
+        SeriesMeaning::One(Q::ProcessReadBytes),
     ),
     rule(
         "namedprocess_namegroup_write_bytes_total",
         Whose::Daemon("groupname"),
-        Meaning::One(Q::ProcessWriteBytes),
+        SeriesMeaning::One(Q::ProcessWriteBytes),
     ),
     // The usual names of any program that counts itself: here the exporter's own.
-    rule("process_cpu_seconds_total", Whose::Own, Meaning::One(Q::ProcessCpuS)),
-    rule("process_resident_memory_bytes", Whose::Own, Meaning::One(Q::ProcessRssBytes)),
+    rule("process_cpu_seconds_total", Whose::Own, SeriesMeaning::One(Q::ProcessCpuS)),
+    rule("process_resident_memory_bytes", Whose::Own, SeriesMeaning::One(Q::ProcessRssBytes)),
 ];
 
 /// Version 3: each server of itself.
@@ -210,10 +210,14 @@ const MINIO_2: &[Rule] = &[
 
 /// ceph-exporter, on each host: of its daemons.
 const CEPH_EXPORTER: &[Rule] = &[
-    rule("ceph_exporter_cpu_total", Whose::Daemon("ceph_daemon"), Meaning::Mode("mode", PROCESS_MODES)),
+    rule("ceph_exporter_cpu_total", Whose::Daemon("ceph_daemon"), SeriesMeaning::Mode("mode", PROCESS_MODES)),
     Rule {
         scale: PAGE_BYTES,
-        ..rule("ceph_exporter_resident_size", Whose::Daemon("ceph_daemon"), Meaning::One(Q::ProcessRssBytes))
+        ..rule(
+            "ceph_exporter_resident_size",
+            Whose::Daemon("ceph_daemon"),
+            SeriesMeaning::One(Q::ProcessRssBytes),
+        )
     },
     osd("ceph_osd_op_r", Q::Requests, "read"),
     osd("ceph_osd_op_w", Q::Requests, "write"),
@@ -237,8 +241,8 @@ const CEPH_EXPORTER: &[Rule] = &[
 /// The manager's module: the cluster.
 const CEPH_MGR: &[Rule] = &[
     cluster("ceph_health_status", Q::HealthStatus),
-    rule("ceph_health_detail", Whose::Cluster, Meaning::Each(Q::HealthStatus, "name")),
-    rule("ceph_osd_up", Whose::Cluster, Meaning::Each(Q::OsdUp, "ceph_daemon")),
+    rule("ceph_health_detail", Whose::Cluster, SeriesMeaning::Each(Q::HealthStatus, "name")),
+    rule("ceph_osd_up", Whose::Cluster, SeriesMeaning::Each(Q::OsdUp, "ceph_daemon")),
     placement("ceph_pg_total", "total"),
     placement("ceph_pg_clean", "clean"),
     placement("ceph_pg_degraded", "degraded"),
@@ -252,22 +256,26 @@ const CEPH_MGR: &[Rule] = &[
     placement("ceph_pg_snaptrim", "snaptrim"),
     placement("ceph_pg_scrubbing", "scrubbing"),
     placement("ceph_pg_deep", "deep"),
-    rule("ceph_num_objects_degraded", Whose::Cluster, Meaning::Named(Q::ObjectsNotInPlace, "degraded")),
-    rule("ceph_num_objects_misplaced", Whose::Cluster, Meaning::Named(Q::ObjectsNotInPlace, "misplaced")),
-    rule("ceph_num_objects_unfound", Whose::Cluster, Meaning::Named(Q::ObjectsNotInPlace, "unfound")),
+    rule("ceph_num_objects_degraded", Whose::Cluster, SeriesMeaning::Named(Q::ObjectsNotInPlace, "degraded")),
+    rule(
+        "ceph_num_objects_misplaced",
+        Whose::Cluster,
+        SeriesMeaning::Named(Q::ObjectsNotInPlace, "misplaced"),
+    ),
+    rule("ceph_num_objects_unfound", Whose::Cluster, SeriesMeaning::Named(Q::ObjectsNotInPlace, "unfound")),
     pool("ceph_pool_recovering_bytes_per_sec", Q::RecoveringBytesPerS),
     pool("ceph_pool_stored", Q::PoolStoredBytes),
     pool("ceph_pool_bytes_used", Q::PoolUsedBytes),
-    rule("ceph_pool_metadata", Whose::Cluster, Meaning::Pool(Q::PoolRedundancy)),
+    rule("ceph_pool_metadata", Whose::Cluster, SeriesMeaning::Pool(Q::PoolRedundancy)),
 ];
 
 /// Other servers of objects; newer versions of Garage put its name before.
 const OTHERS: &[Rule] = &[
-    rule("api_s3_request_counter", Whose::Own, Meaning::Each(Q::Requests, "api_endpoint")),
-    rule("garage_api_s3_request_counter", Whose::Own, Meaning::Each(Q::Requests, "api_endpoint")),
-    rule("api_s3_error_counter", Whose::Own, Meaning::Each(Q::RequestErrors, "api_endpoint")),
-    rule("garage_api_s3_error_counter", Whose::Own, Meaning::Each(Q::RequestErrors, "api_endpoint")),
-    rule("SeaweedFS_s3_request_total", Whose::Own, Meaning::Each(Q::Requests, "type")),
+    rule("api_s3_request_counter", Whose::Own, SeriesMeaning::Each(Q::Requests, "api_endpoint")),
+    rule("garage_api_s3_request_counter", Whose::Own, SeriesMeaning::Each(Q::Requests, "api_endpoint")),
+    rule("api_s3_error_counter", Whose::Own, SeriesMeaning::Each(Q::RequestErrors, "api_endpoint")),
+    rule("garage_api_s3_error_counter", Whose::Own, SeriesMeaning::Each(Q::RequestErrors, "api_endpoint")),
+    rule("SeaweedFS_s3_request_total", Whose::Own, SeriesMeaning::Each(Q::Requests, "type")),
 ];
 
 /// All names that are known.

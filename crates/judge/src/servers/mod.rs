@@ -15,7 +15,7 @@ use plimsoll_model::summary::servers::{ServersSummary, ServersWindow, SourceSumm
 use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
-use resources::Seen;
+use resources::SeenResource;
 
 /// A stage's window, with what was seen in it.
 struct SeenWindow<'a> {
@@ -54,7 +54,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
 /// Servers' resources as candidates for the bottleneck: of each kind the fullest, by the names of all that are at their ceiling.
 pub fn candidates(data: &RunData, totals: &[Totals]) -> Vec<Observed> {
     let here = data.plan.targets.values().any(super::seen::is_loopback);
-    let all: Vec<Seen> =
+    let all: Vec<SeenResource> =
         windows(data, totals).iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
     resources::candidates(&all, here)
 }
@@ -111,7 +111,7 @@ fn source(s: &ObservedSource) -> SourceSummary {
 
 /// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
 fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
-    let seen: Vec<Seen> = windows.iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
+    let seen: Vec<SeenResource> = windows.iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
     let mut out = Vec::new();
     for (kind, words) in resources::KINDS {
         let of_kind = || seen.iter().filter(|s| s.used.resource == kind);

@@ -33,12 +33,12 @@ const NO_DRIVES: [&str; 7] = ["dm-", "md", "loop", "ram", "zram", "sr", "fd"];
 
 /// A resource in a window, with its share at each step: (seconds, share).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct SeenResource {
     pub used: ResourceUse,
     pub steps: Vec<(f64, f64)>,
 }
 
-impl Seen {
+impl SeenResource {
     pub fn candidate(&self) -> Candidate {
         match self.used.resource.as_str() {
             "cpu" => Candidate::ServerCpu,
@@ -61,7 +61,7 @@ impl Seen {
 }
 
 /// All resources of hosts.
-pub fn of_window(subjects: &[SubjectSteps<'_>]) -> Vec<Seen> {
+pub fn of_window(subjects: &[SubjectSteps<'_>]) -> Vec<SeenResource> {
     let hosts = subjects.iter().filter(|s| s.daemon.is_empty() && !s.host.is_empty());
     hosts.flat_map(of_host).collect()
 }
@@ -83,7 +83,7 @@ struct Measured {
     waited: Vec<(f64, bool)>,
 }
 
-fn of_host(s: &SubjectSteps<'_>) -> Vec<Seen> {
+fn of_host(s: &SubjectSteps<'_>) -> Vec<SeenResource> {
     let mut all: BTreeMap<(usize, &str), Measured> = BTreeMap::new();
     for step in s.steps.iter().filter(|s| s.seconds() > 0.0) {
         cpu(&mut all, step);
@@ -131,7 +131,7 @@ fn drives<'a>(all: &mut BTreeMap<(usize, &'a str), Measured>, step: &ServerStep<
     }
 }
 
-fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> Seen {
+fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource {
     let unit = match resource {
         "cpu" => "cores",
         "drive" => "busy",
@@ -151,7 +151,7 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> Seen {
         share: m.ceiling.map(|c| reached / c),
         ..ResourceUse::default()
     };
-    let mut seen = Seen { used, steps: shares };
+    let mut seen = SeenResource { used, steps: shares };
     let threshold = seen.candidate().threshold();
     let above: f64 = seen.steps.iter().filter(|(_, v)| *v >= threshold).map(|(s, _)| s).sum();
     let waited: f64 = m.waited.iter().filter(|(_, w)| *w).map(|(s, _)| s).sum();
@@ -170,16 +170,16 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> Seen {
 }
 
 /// Of each kind those at their ceiling by name, or the fullest. What is busy and not waited for is no candidate.
-pub fn candidates(all: &[Seen], here: bool) -> Vec<Observed> {
+pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
     let mut out = Vec::new();
     for (kind, _) in KINDS {
         // On this machine its processors are a candidate already, shared with the client.
-        let of_kind: Vec<&Seen> = all
+        let of_kind: Vec<&SeenResource> = all
             .iter()
             .filter(|s| s.used.resource == kind && !s.steps.is_empty() && !(here && kind == "cpu"))
             .filter(|s| s.at_ceiling() || s.used.time_above.is_some_and(|t| t < HALF))
             .collect();
-        let full: Vec<&Seen> = of_kind.iter().copied().filter(|s| s.at_ceiling()).collect();
+        let full: Vec<&SeenResource> = of_kind.iter().copied().filter(|s| s.at_ceiling()).collect();
         let fullest = of_kind.iter().max_by(|a, b| {
             (a.at_ceiling(), a.used.share)
                 .partial_cmp(&(b.at_ceiling(), b.used.share))
@@ -196,7 +196,7 @@ pub fn candidates(all: &[Seen], here: bool) -> Vec<Observed> {
 }
 
 /// `eth0 of s1, out: 1 of 4`.
-fn in_words(kind: &str, full: &[&Seen], fullest: &Seen, all: usize) -> String {
+fn in_words(kind: &str, full: &[&SeenResource], fullest: &SeenResource, all: usize) -> String {
     let way = kind.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
     let mut names: Vec<String> = full.iter().map(|s| s.name()).collect();
     names.sort();

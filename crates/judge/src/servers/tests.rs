@@ -8,7 +8,7 @@ use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
 use plimsoll_stats::attribution::{Candidate, attribute};
 use plimsoll_store::{ObservedSource, server_steps};
 
-use super::resources::{self, Seen};
+use super::resources::{self, SeenResource};
 
 /// A host of which each resource is used to a share of its ceiling.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ fn sources(hosts: &[Host]) -> Vec<ObservedSource> {
 /// What is suspected, by candidate, and the words.
 fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
     let sources = sources(hosts);
-    let seen: Vec<Seen> = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    let seen: Vec<SeenResource> = resources::of_window(&server_steps(&sources, 0, 60 * S));
     attribute(&resources::candidates(&seen, false))
         .suspects
         .into_iter()
@@ -123,7 +123,7 @@ fn none_two_at_once_and_the_binding_one_unobserved() {
 fn virtual_devices_do_not_count_twice() {
     let sources = sources(&[IDLE]);
     let seen = resources::of_window(&server_steps(&sources, 0, 60 * S));
-    let names: Vec<String> = seen.iter().map(Seen::name).collect();
+    let names: Vec<String> = seen.iter().map(SeenResource::name).collect();
     assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
     assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));
     assert!((seen[1].used.share.unwrap() - 0.1).abs() < 1e-9);
