@@ -1,7 +1,7 @@
 //! Limiters of requests in service: nginx's `limit_conn`, MinIO's `requests_max`, Envoy's circuit breaker and its adaptive
 //! concurrency, Lambda's concurrency that grows while it is asked for; and nginx's `limit_rate`, which is per connection.
 
-use super::{Asked, LawAnswer, ProductLaw, ServiceSlots};
+use super::{LawAnswer, LawRequest, ProductLaw, ServiceSlots};
 
 /// A fixed number of slots: without a queue (nginx: 503 at once), with one of a length (Envoy's `max_pending_requests`), or with one
 /// in which each waits for a time (MinIO: ten seconds, then 503).
@@ -110,7 +110,7 @@ impl LambdaConcurrency {
 }
 
 impl ProductLaw for LambdaConcurrency {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         if r.at_s >= self.next_s {
             self.limit = (self.limit + self.step).min(self.most);
             self.next_s = r.at_s + 10.0;

@@ -1,7 +1,7 @@
 //! Token buckets as products have them: API gateways (AWS), RGW, Envoy's local limit, nginx's `limit_req nodelay`, QEMU's
 //! throttle, squid's delay pools, EBS volumes on an instance.
 
-use super::{Asked, LawAnswer, ProductLaw};
+use super::{LawAnswer, LawRequest, ProductLaw};
 
 /// A bucket that fills evenly.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,7 +43,7 @@ pub struct ApiGateway {
 }
 
 impl ProductLaw for ApiGateway {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         for b in &mut self.buckets {
             b.to(r.at_s);
         }
@@ -68,7 +68,7 @@ pub struct RadosGateway {
 }
 
 impl ProductLaw for RadosGateway {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         self.ops.to(r.at_s);
         if let Some(b) = &mut self.bytes {
             b.to(r.at_s);
@@ -102,7 +102,7 @@ impl EnvoyLocal {
 }
 
 impl ProductLaw for EnvoyLocal {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let fills = (r.at_s / self.interval_s).floor();
         self.level = self.max.min(self.level + (fills - self.fills) * self.per_fill);
         self.fills = fills;
@@ -136,7 +136,7 @@ impl NginxRequests {
 }
 
 impl ProductLaw for NginxRequests {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let now_ms = (r.at_s * 1e3).floor();
         let first = self.last_ms == f64::NEG_INFINITY;
         let leaked = if first { f64::INFINITY } else { self.rate_per_s * (now_ms - self.last_ms) / 1e3 };
@@ -186,7 +186,7 @@ impl QemuThrottle {
 }
 
 impl ProductLaw for QemuThrottle {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         // Requests pass in the order in which they came, each at its time.
         let t = r.at_s.max(self.last_s);
         self.level = (self.level - self.avg * (t - self.at_s)).max(0.0);
@@ -219,7 +219,7 @@ impl SquidPool {
 }
 
 impl ProductLaw for SquidPool {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let mut t = r.at_s.max(self.last_s);
         let second = t.floor();
         self.level = self.max.min(self.level + (second - self.second).max(0.0) * self.restore);
@@ -249,7 +249,7 @@ pub struct TakesFirst {
 }
 
 impl ProductLaw for TakesFirst {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         self.tokens.to(r.at_s);
         if self.tokens.level < 1.0 {
             self.tokens.level = (self.tokens.level - self.refusal).max(self.floor);

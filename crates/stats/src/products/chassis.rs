@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::storage::ProductStorage;
-use super::{Asked, LawAnswer, ProductLaw};
+use super::{LawAnswer, LawRequest, ProductLaw};
 use crate::rng::Rng;
 use crate::simulate::{Load, RatesSeen, System};
 
@@ -79,6 +79,8 @@ pub struct Product {
     waiting: VecDeque<Due>,
     due: BinaryHeap<Due>,
     shape: Option<(f64, u32, f64)>,
+    /// Of an open loop: its rate, the time at which it was left, and that of the next arrival.
+    open: Option<(f64, f64, f64)>,
 }
 
 impl Product {
@@ -96,6 +98,7 @@ impl Product {
             waiting: VecDeque::new(),
             due: BinaryHeap::new(),
             shape: None,
+            open: None,
         }
     }
 
@@ -154,7 +157,7 @@ impl Product {
     fn happens(&mut self, d: Due, tally: &mut ProductTally) {
         match d.moment {
             Moment::Asks => {
-                let asked = Asked { at_s: d.at_s, size_bytes: d.size, connection: d.client };
+                let asked = LawRequest { at_s: d.at_s, size_bytes: d.size, connection: d.client };
                 match self.law.ask(asked) {
                     LawAnswer::At(t) if t <= d.at_s => self.enters(d),
                     LawAnswer::At(t) => self.push(d, t, Moment::Starts),
@@ -186,13 +189,20 @@ impl Product {
     fn clients(&mut self, load: &Load) {
         let (size, t0) = (load.size_bytes, self.now_s);
         if let Some(rate) = load.offered_per_s {
-            self.quiesce();
-            let n = (load.duration_s * rate).floor() as u32;
-            for i in 0..n {
-                self.client(i % load.concurrency.max(1), t0 + f64::from(i) / rate, size, true);
+            // The same load goes on without a break.
+            let next = self.open.filter(|o| o.0 == rate && o.1 == t0).map(|o| o.2);
+            if next.is_none() {
+                self.quiesce();
             }
+            let (begin, end) = (next.unwrap_or(self.now_s), self.now_s + load.duration_s);
+            let n = ((end - begin) * rate).ceil().max(0.0) as u32;
+            for i in 0..n {
+                self.client(i % load.concurrency.max(1), begin + f64::from(i) / rate, size, true);
+            }
+            self.open = Some((rate, end, begin + f64::from(n) / rate));
             return;
         }
+        self.open = None;
         if self.shape == Some((size, load.concurrency, t0)) {
             return;
         }
@@ -232,6 +242,7 @@ impl System for Product {
             self.happens(d, &mut unseen);
         }
         self.waiting.clear();
+        self.open = None;
         self.shape = None;
     }
 

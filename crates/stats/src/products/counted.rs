@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Asked, LawAnswer, ProductLaw};
+use super::{LawAnswer, LawRequest, ProductLaw};
 
 /// What haproxy does with who is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ impl HaproxyTable {
 }
 
 impl ProductLaw for HaproxyTable {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let t = r.at_s;
         if let OverQuota::Noted(expire_s) = self.over {
             // An entry that expired is gone with its counters.
@@ -98,7 +98,7 @@ impl EnvoyGlobal {
 }
 
 impl ProductLaw for EnvoyGlobal {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let unit = ((r.at_s + self.phase_s) / self.unit_s).floor();
         if unit != self.unit {
             (self.unit, self.count) = (unit, 0.0);
@@ -129,7 +129,7 @@ impl WafRule {
 }
 
 impl ProductLaw for WafRule {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let second = r.at_s.floor();
         let look = (r.at_s / self.look_s).floor();
         if look > self.looked {

@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 
-use super::{Asked, LawAnswer, ProductLaw};
+use super::{LawAnswer, LawRequest, ProductLaw};
 
 /// Swift's `ratelimit`: a running time in memcache, to which each request adds its part of a second. Who is idle for longer than the
 /// buffer starts anew; who would sleep for longer than the most is refused (498), and adds nothing. Times are of a clock of a
@@ -26,7 +26,7 @@ impl SwiftRatelimit {
 }
 
 impl ProductLaw for SwiftRatelimit {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let now = (r.at_s * 1e3).round() / 1e3;
         let each = 1.0 / self.rate_per_s;
         if now - self.running_s > self.buffer_s {
@@ -64,7 +64,7 @@ impl JitteringShaper {
 }
 
 impl ProductLaw for JitteringShaper {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         let earliest = r.at_s - self.burst / self.rate_per_s;
         let at = self.next_s.max(earliest);
         let each = (1.0 + self.jitter * self.rng.normal()).max(0.0) / self.rate_per_s;

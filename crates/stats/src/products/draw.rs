@@ -9,7 +9,7 @@ use super::counted::{EnvoyGlobal, HaproxyTable, OverQuota, WafRule};
 use super::delays::{JitteringShaper, SwiftRatelimit};
 use super::penalties::{CdnRule, FairUse, S3Prefix, VarnishThrottle};
 use super::storage::{ProductStorage, StorageMood};
-use super::{Asked, LawAnswer, LawFamily, ProductLaw, ProductTruth, ServiceSlots};
+use super::{LawAnswer, LawFamily, LawRequest, ProductLaw, ProductTruth, ServiceSlots};
 use crate::rng::Rng;
 
 /// Lets all pass.
@@ -17,7 +17,7 @@ use crate::rng::Rng;
 struct NoLimiter;
 
 impl ProductLaw for NoLimiter {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         LawAnswer::At(r.at_s)
     }
 }
@@ -132,9 +132,10 @@ pub const PRODUCTS: &[(&str, Draw)] = &[
         (Box::new(law), slots("MinIO requests_max", most))
     }),
     ("Envoy circuit breaker", |g, _| {
-        let most = g.between(3.0, 24.0) as usize;
-        let law = FixedSlots(ServiceSlots { most, queue: g.between(1.0, 8.0) as usize, deadline_s: 60.0 });
-        (Box::new(law), slots("Envoy circuit breaker", most))
+        let (most, queue) = (g.between(3.0, 24.0) as usize, g.between(1.0, 8.0) as usize);
+        let law = FixedSlots(ServiceSlots { most, queue, deadline_s: 60.0 });
+        // Nobody is refused with so many in flight: in service, or waiting.
+        (Box::new(law), slots("Envoy circuit breaker", most + queue))
     }),
     ("Envoy adaptive", |g, _| {
         (

@@ -18,7 +18,7 @@ use std::fmt;
 
 /// A request, as it comes to the limiter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct LawRequest {
     /// When, seconds.
     pub at_s: f64,
     /// Payload.
@@ -50,7 +50,7 @@ pub struct ServiceSlots {
 /// A limiter's law. Times never go back.
 pub trait ProductLaw: fmt::Debug + Send {
     /// A request comes. Of a law of [`slots`](Self::slots) alone each passes.
-    fn ask(&mut self, request: Asked) -> LawAnswer {
+    fn ask(&mut self, request: LawRequest) -> LawAnswer {
         LawAnswer::At(request.at_s)
     }
 
@@ -105,6 +105,6 @@ pub struct ProductTruth {
     /// The highest rate of evenly spaced requests that is never refused, and never waits for the limiter. `None`: there is none
     /// that lasts, or it is not the requests that are counted.
     pub holds_per_s: Option<f64>,
-    /// Requests that may be in service, where that is the law.
+    /// Requests that may be in flight (in service, or in its queue), where that is the law.
     pub in_service: Option<f64>,
 }

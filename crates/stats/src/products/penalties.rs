@@ -2,7 +2,7 @@
 //! (as CDNs have), a fair use that lowers the rate; and S3, whose prefixes grow while they are asked.
 
 use super::buckets::Tokens;
-use super::{Asked, LawAnswer, ProductLaw};
+use super::{LawAnswer, LawRequest, ProductLaw};
 
 /// `vsthrottle.is_denied(key, limit, period, block)`: a bucket of `limit` that fills in `period`; who finds it empty is denied for
 /// `block`, whatever comes meanwhile; 429.
@@ -24,7 +24,7 @@ impl VarnishThrottle {
 }
 
 impl ProductLaw for VarnishThrottle {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         if r.at_s < self.blocked_until_s {
             return LawAnswer::RefusedAt(r.at_s);
         }
@@ -58,7 +58,7 @@ impl CdnRule {
 }
 
 impl ProductLaw for CdnRule {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         if r.at_s < self.blocked_until_s {
             return LawAnswer::RefusedAt(r.at_s);
         }
@@ -96,7 +96,7 @@ impl FairUse {
 }
 
 impl ProductLaw for FairUse {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         if self.low_now && r.at_s - self.refused_s > self.calm_s {
             self.low_now = false;
         }
@@ -139,7 +139,7 @@ impl S3Prefix {
 }
 
 impl ProductLaw for S3Prefix {
-    fn ask(&mut self, r: Asked) -> LawAnswer {
+    fn ask(&mut self, r: LawRequest) -> LawAnswer {
         if self.tokens.take(r.at_s) {
             return LawAnswer::At(r.at_s);
         }
