@@ -25,6 +25,7 @@ pub mod math;
 pub mod outage;
 pub mod percentile;
 pub mod probe;
+pub mod products;
 pub mod rate;
 pub mod rng;
 pub mod saturation;
