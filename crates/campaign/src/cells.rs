@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, SizeDist, Stage, Stop, TargetSpec,
-    Workload,
+    ControllerSpec, EmbeddedDisk, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, SizeDist, Stage, Stop,
+    TargetSpec, Workload,
 };
 use plimsoll_model::units::{OpsRate, Size, Span};
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,6 +63,8 @@ pub enum CellWork {
 pub struct FileCell {
     /// Where it is made.
     pub directory: String,
+    /// The directory is on a disk that is made for each run.
+    pub embedded: Option<Box<EmbeddedDisk>>,
     /// Of each thread's file.
     pub file_bytes: u64,
     /// Of all files, in place of that.
@@ -141,7 +143,7 @@ fn count(file: &CampaignFile) -> (usize, usize) {
         .collect();
     let (mut cells, mut bytes) = (0usize, 0usize);
     for s in &file.subjects {
-        let own = common + text_len(&(&s.name, &s.labels, &s.before, &s.after));
+        let own = common + text_len(&(&s.name, &s.labels, &s.client, &s.before, &s.after));
         let instances = s.instances.len().max(1);
         let targets: usize = text_len(&s.target) + s.instances.iter().map(text_len).sum::<usize>();
         for (w, rest, sizes) in loads.iter().filter(|(w, ..)| is_for(w, s)) {
@@ -191,7 +193,10 @@ fn add(
             hash: String::new(),
             campaign: file.name.clone(),
             seed: file.seed,
-            options: file.options.clone(),
+            options: RunOptions {
+                client: subject.client.clone().or_else(|| file.options.client.clone()),
+                ..file.options.clone()
+            },
         };
         cell.hash = cell.identity(subject);
         if !keys.insert(cell.key.clone()) {
@@ -314,10 +319,12 @@ fn work_of(
                 buffered: false,
                 layout: true,
                 invalidate: true,
+                embedded: None,
             },
         };
         return Ok(CellWork::Files(FileCell {
             directory: files.directory,
+            embedded: files.embedded,
             file_bytes: files.file_size.0.saturating_mul(u64::from(files.files)),
             total_bytes: f.total.map(|t| t.0),
             threads: at.threads.fixed(),

@@ -80,6 +80,9 @@ pub struct CellFigure {
     /// Of a search: the concurrency at which it had its rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
+    /// Of a benchmark that goes round several times in one run: op/s of each time, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<f64>,
 }
 
 /// A rate that fell to another level while it was measured.
@@ -242,6 +245,7 @@ fn of_line(w: &WorkloadSummary) -> CellFigure {
         p99_ns: response.and_then(|r| r.p99),
         refused: if all == 0 { 0.0 } else { (of("http_429") + of("http_503")) as f64 / all as f64 },
         refused_ops: of("http_429") + of("http_503"),
+        each: w.each_ops_per_s.iter().map(|e| e.value).collect(),
         ..CellFigure::default()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    BlockOptions, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
+    BlockOptions, ClientBounds, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
 };
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use schemars::JsonSchema;
@@ -136,6 +136,9 @@ pub struct Subject {
     /// What its maker says that it does.
     #[serde(default)]
     pub promised: Promised,
+    /// What the load generator may use of its machine while it measures this one; in place of `options.client`. Needs root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientBounds>,
     /// Commands for `sh -c` before its cells: they switch it on, attach it, set its parity. They may run again after a kill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,

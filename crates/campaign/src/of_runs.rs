@@ -79,6 +79,7 @@ fn brought(name: &str, r: &LooseRun) -> Subject {
         target: None,
         instances: Vec::new(),
         promised: Promised::default(),
+        client: None,
         before: Vec::new(),
         after: Vec::new(),
         hook_limit: default_hook_limit(),

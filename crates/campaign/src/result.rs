@@ -6,7 +6,7 @@ use plimsoll_model::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::burst::{self, LimitFigures};
-use crate::cells::CampaignCell;
+use crate::cells::{CampaignCell, CellWork};
 use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
 use crate::spread;
@@ -224,7 +224,7 @@ fn row(
         line: line.line.clone(),
         op: line.op.clone(),
         size_bytes: line.size_bytes,
-        promised: subject.map(|s| s.promised).unwrap_or_default(),
+        promised: subject.map(|s| promised_of(s.promised, &cell.work, &line.line)).unwrap_or_default(),
         ops_per_s,
         bytes_per_s,
         interval_of,
@@ -249,6 +249,17 @@ fn row(
         void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),
         to_go,
         instances: instances_used,
+    }
+}
+
+/// What of a promise a line is held against. The file benchmark writes and reads through the page cache, which makes other requests of its
+/// blocks: promised IOPS are those of its IOPS phase alone, and a promised payload is that of the other two.
+pub(crate) fn promised_of(all: Promised, work: &CellWork, line: &str) -> Promised {
+    let is_iops = line.split('/').next() == Some("iops");
+    match work {
+        CellWork::Files(_) if is_iops => Promised { bytes_per_s: None, ..all },
+        CellWork::Files(_) => Promised { ops_per_s: None, ..all },
+        CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => all,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::units::{BytesRate, OpsRate, Size, Span};
 
 pub mod bounds;
 mod check;
+mod client;
 mod each;
 mod existing;
 mod mark_at;
@@ -20,13 +21,14 @@ mod secrets;
 pub mod suite;
 mod target;
 pub use check::PlanError;
+pub use client::ClientBounds;
 pub use existing::ExistingObjects;
 pub use mark_at::planned_mark;
 pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};
 pub use target::{
-    Addressing, BlockTarget, Checksum, EMBEDDED_VOLUME, EmbeddedSpec, EmbeddedVolume, FilesTarget,
-    OnThrottle, PayloadSigning, S3Target, SimBucket, SimTarget, TargetSpec, TlsSpec,
+    Addressing, BlockTarget, Checksum, EMBEDDED_VOLUME, EmbeddedDisk, EmbeddedSpec, EmbeddedVolume,
+    FilesTarget, OnThrottle, PayloadSigning, S3Target, SimBucket, SimTarget, TargetSpec, TlsSpec,
 };
 
 /// The version of the plan format that this program writes; it reads this and older ones.
@@ -101,6 +103,9 @@ pub struct RunOptions {
     /// What it costs: prices, and a budget of money. Absent: nothing is said of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostOptions>,
+    /// What the load generator may use of its machine, in a control group of its own (needs root). Absent: all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientBounds>,
     /// Who is asked what the servers do meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observe: Vec<ObserveSpec>,
@@ -125,6 +130,7 @@ impl Default for RunOptions {
             mark_at: Vec::new(),
             on_agent_loss: AgentLoss::default(),
             cost: None,
+            client: None,
             observe: Vec::new(),
             observe_every: None,
         }

@@ -43,6 +43,14 @@ pub fn machine() -> HostFacts {
     }
 }
 
+/// The same machine, after this process has entered control groups for the run.
+pub(crate) fn bounded(machine: &mut HostFacts) {
+    let now = self::machine();
+    machine.cpu_count = now.cpu_count;
+    machine.memory_limit_bytes = now.memory_limit_bytes;
+    machine.cpu_quota_cores = now.cpu_quota_cores;
+}
+
 fn tightest(groups: &ControlGroups) -> Option<f64> {
     groups.cpu_quotas().iter().map(|q| q.cores).reduce(f64::min)
 }

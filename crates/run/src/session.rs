@@ -13,7 +13,7 @@ use plimsoll_crew::{Crew, StageOrder, key_names};
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_lower as lower;
-use plimsoll_model::plan::{ControllerSpec, Stage, TargetSpec};
+use plimsoll_model::plan::{ControllerSpec, FilesTarget, Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
@@ -255,8 +255,16 @@ impl Session {
         self.make_claims(options, events)?;
         let reaches = self.claims.iter().map(|(name, c)| (name.clone(), c.reach())).collect();
         self.crew.muster(reaches)?;
+        self.describe_client();
         for (name, _) in self.plan.targets.iter().filter(|(_, spec)| spec.is_on_files()) {
-            self.environment.devices.insert(name.clone(), self.crew.describe(name));
+            let facts = self.crew.describe(name);
+            // Whoever judges a workload looks for its directory, as the plan has it.
+            if let TargetSpec::Files(FilesTarget { embedded: Some(_), directory, .. }) =
+                &self.plan.targets[name]
+            {
+                self.environment.devices.insert(directory.clone(), facts.clone());
+            }
+            self.environment.devices.insert(name.clone(), facts);
         }
         if virtual_time::lives_by(&self.plan) {
             self.epoch_ns = 0;
@@ -328,6 +336,15 @@ impl Session {
         if !claim.unconfirmed().is_empty() {
             let text = claim.unconfirmed().join(" ");
             self.found(Finding::new("Q11", "unconfirmed", Level::Qualified, text));
+        }
+    }
+
+    /// What this process may use of its machine, now that it is in groups of its own.
+    fn describe_client(&mut self) {
+        let Some(client) = self.plan.options.client.as_ref().filter(|c| !c.is_empty()) else { return };
+        self.environment.notes.insert("client".into(), client.words());
+        if self.environment.agents.is_empty() {
+            crate::environment::bounded(&mut self.environment.machine);
         }
     }
 

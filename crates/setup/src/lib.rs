@@ -1,7 +1,7 @@
 //! What is touched outside of this process and put back: devices, files, buckets, servers.
 //!
 //! [`safety`] says no to what is not ours and knows what is by its mark; [`block`] and [`objects`] make files, devices and prefixes
-//! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`removal`] takes away what a
+//! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`group`] makes control groups; [`removal`] takes away what a
 //! run made, [`cleanup()`] what a killed one left.
 
 #![warn(missing_docs)]
@@ -9,8 +9,10 @@
 pub mod block;
 mod cleanup;
 mod error;
+pub mod group;
 pub mod identity;
 pub mod interrupt;
+mod mounted;
 pub mod objects;
 pub mod observe;
 pub mod removal;
@@ -21,4 +23,4 @@ mod server;
 pub use cleanup::{FindErrands, cleanup, cleanup_by};
 pub use error::SetupError;
 pub use interrupt::Interrupt;
-pub use server::{EmbeddedServer, start_volume};
+pub use server::{EmbeddedServer, start_disk, start_volume};

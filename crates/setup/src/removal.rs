@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::objects::{Cleaned, ObjectStore, PatientClock, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
-use crate::server;
+use crate::{group, mounted, server};
 
 /// Target that a thing in a bucket belongs to.
 pub fn bucket_target(thing: &Thing) -> Option<&String> {
@@ -19,7 +19,12 @@ pub fn bucket_target(thing: &Thing) -> Option<&String> {
         Thing::Bucket { target, .. } | Thing::Prefix { target, .. } | Thing::Upload { target, .. } => {
             Some(target)
         }
-        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => None,
+        Thing::File { .. }
+        | Thing::Directory { .. }
+        | Thing::Tree { .. }
+        | Thing::Process { .. }
+        | Thing::Group { .. }
+        | Thing::Mount { .. } => None,
     }
 }
 
@@ -128,6 +133,8 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
             Thing::Process { pid, start_ticks, boot_id } => {
                 server::end_leftover(*pid, *start_ticks, boot_id, &run)
             }
+            Thing::Group { path } => group::remove(path, &run),
+            Thing::Mount { path } => mounted::remove(path, &run),
             Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
         };
         match gone {
@@ -142,6 +149,8 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
 fn by_hand(thing: &Thing) -> String {
     match thing {
         Thing::Process { pid, .. } => format!("if it is this run's server, stop it manually: kill {pid}"),
+        Thing::Group { path } => format!("when no process is in it: rmdir {}", path.display()),
+        Thing::Mount { path } => format!("if nothing else is in it: umount {}", path.display()),
         _ => "if it contains only this run's data, remove it manually".into(),
     }
 }
@@ -154,5 +163,7 @@ pub fn words(thing: &Thing) -> String {
         Thing::Upload { bucket, key, .. } => format!("unfinished upload of '{key}' in bucket '{bucket}'"),
         Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } => path.display().to_string(),
         Thing::Process { pid, .. } => format!("process {pid}"),
+        Thing::Group { path } => format!("control group {}", path.display()),
+        Thing::Mount { path } => format!("what is mounted at {}", path.display()),
     }
 }

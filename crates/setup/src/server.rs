@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::plan::{EmbeddedSpec, EmbeddedVolume};
+use plimsoll_model::plan::{EmbeddedDisk, EmbeddedSpec, EmbeddedVolume};
 use plimsoll_store::{Journal, Thing};
+use rustix::process::Signal;
 use serde::Deserialize;
 
 use crate::error::SetupError;
@@ -33,7 +34,7 @@ pub struct ReadyLine {
     /// Of the certificate that it made for this run.
     #[serde(default)]
     pub ca_file: Option<String>,
-    /// Of a volume: the file to measure.
+    /// Of a volume: the file to measure; of a disk the directory where it is mounted.
     #[serde(default)]
     pub path: Option<String>,
     /// Of a volume: its limits, in the words of who keeps them.
@@ -112,7 +113,38 @@ pub fn start_s3(
     if spec.tls {
         command.arg("--tls-self-signed").arg(own("ca.pem"));
     }
-    start(command, temporary, Some(journal))
+    start(command, temporary, Some(journal), Signal::KILL)
+}
+
+/// Starts an embedded disk: a mounted directory, whose place is in its ready line. It takes itself down when this process is gone.
+pub fn start_disk(
+    exe: &Path,
+    disk: &EmbeddedDisk,
+    journal: &mut Journal,
+) -> Result<EmbeddedServer, SetupError> {
+    let temporary = if disk.data.is_none() { Some(make_temporary(journal)?) } else { None };
+    let own = || temporary.as_ref().map(|t| t.path.join("data")).unwrap_or_default();
+    let data = disk.data.as_ref().map_or_else(own, PathBuf::from);
+    if temporary.is_some() {
+        // After its directory, before its process: things are removed the latest first.
+        journal.creating(Thing::Mount { path: data.join("mnt") })?;
+    }
+    let mut command = Command::new(exe);
+    command.args(["target", "disk", "--data"]).arg(&data).arg("--size").arg(disk.size.to_string());
+    let flags = [("--tier", &disk.tier), ("--limits", &disk.limits)];
+    for (flag, value) in flags.into_iter().filter_map(|(f, v)| Some((f, v.as_ref()?))) {
+        command.args([flag, value]);
+    }
+    if let Some(scale) = disk.scale {
+        command.arg("--scale").arg(scale.to_string());
+    }
+    if let Some(credit) = disk.credit {
+        command.arg("--credit").arg(credit.to_string());
+    }
+    if disk.cached {
+        command.arg("--cached");
+    }
+    start(command, temporary, Some(journal), Signal::TERM)
 }
 
 /// Starts an embedded volume of this size.
@@ -137,20 +169,22 @@ pub fn start_volume(
             command.arg(flag).arg(f.to_string());
         });
     }
-    start(command, Some(temporary), Some(journal))
+    start(command, Some(temporary), Some(journal), Signal::KILL)
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
 pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<EmbeddedServer, SetupError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
-    start(command, None, None)
+    start(command, None, None, Signal::KILL)
 }
 
+/// `orphaned`: what it is sent when this process is gone before it.
 fn start(
     mut command: Command,
     temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
+    orphaned: Signal,
 ) -> Result<EmbeddedServer, SetupError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
@@ -169,9 +203,8 @@ fn start(
     command.process_group(0);
     // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
     unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-                .map_err(std::io::Error::from)
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(orphaned)).map_err(std::io::Error::from)
         });
     }
     let mut child = command.spawn().map_err(|e| {
@@ -304,7 +337,7 @@ pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<
     }
     if let Some(handle) = handle {
         // An error means that it is gone.
-        let _ = rustix::process::pidfd_send_signal(handle, rustix::process::Signal::TERM);
+        let _ = rustix::process::pidfd_send_signal(handle, Signal::TERM);
     }
     let deadline = Instant::now() + STOP;
     while start_ticks(pid) == Some(started) && Instant::now() < deadline {
@@ -328,7 +361,7 @@ fn environment_of(pid: u32) -> Vec<u8> {
 fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         // An error means that it is gone.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 
@@ -371,7 +404,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
         let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
-        let server = start(script(say), None, Some(&mut journal)).unwrap();
+        let server = start(script(say), None, Some(&mut journal), Signal::KILL).unwrap();
         assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
         assert!(server.ready.access_key.starts_with("plimsoll"));
         let pid = server.child.id();
@@ -383,7 +416,7 @@ mod tests {
 
     #[test]
     fn one_that_dies_is_named() {
-        let e = start(script("exit 3"), None, None).unwrap_err().to_string();
+        let e = start(script("exit 3"), None, None, Signal::KILL).unwrap_err().to_string();
         assert!(e.contains("ended at once"), "{e}");
     }
 

@@ -41,6 +41,10 @@ pub enum Thing {
     Tree { path: PathBuf },
     /// A process that the run started, with its start time in clock ticks since boot (as /proc/PID/stat has it), so that no other is mistaken for it.
     Process { pid: u32, start_ticks: u64, boot_id: String },
+    /// A control group that the run's process is in. Its name holds the run's mark.
+    Group { path: PathBuf },
+    /// A file system that is mounted in a directory that the run made.
+    Mount { path: PathBuf },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

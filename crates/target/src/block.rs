@@ -173,6 +173,10 @@ pub fn throttle_group(set: &LimitSet) -> Result<String, BlockError> {
     if set.kind != TierKind::Block {
         return Err(BlockError::NotBlock(set.name.clone()));
     }
+    if set.credit.is_some() || set.limits.iter().any(|l| l.directions.is_some()) {
+        let text = format!("{} has credit, or limits of one direction: use `plimsoll target disk`", set.name);
+        return Err(BlockError::Limit(text));
+    }
     let mut group = serde_json::Map::new();
     for l in &set.limits {
         let name = match l.unit {

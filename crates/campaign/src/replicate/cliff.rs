@@ -21,7 +21,8 @@ pub(crate) struct RunSeries {
     pub rates: Vec<Option<f64>>,
 }
 
-/// Of cells that have no instances: runs on several volumes do not follow each other.
+/// Of cells that have no instances: runs on several volumes do not follow each other. Where a run goes round several times itself, as the
+/// file benchmark does, its rounds are what follows each other, and each run has a series of its own.
 pub(crate) fn series(cells: &[CampaignCell], state: &CampaignState) -> Vec<RunSeries> {
     let mut out = Vec::new();
     for (cell, has) in cells.iter().zip(&state.cells).filter(|(c, _)| c.instance.is_empty()) {
@@ -32,17 +33,25 @@ pub(crate) fn series(cells: &[CampaignCell], state: &CampaignState) -> Vec<RunSe
             }
         }
         for (line, op) in lines {
-            let rate = |r: &crate::figures::CellRun| {
-                let f = r.figures.iter().find(|f| f.line == line)?;
-                Some(f.ops_per_s.or(f.bytes_per_s)?.value)
-            };
-            out.push(RunSeries {
+            let of = |rates| RunSeries {
                 subject: cell.subject.clone(),
                 workload: cell.workload.clone(),
                 line: line.to_owned(),
                 op: op.to_owned(),
-                rates: has.runs.iter().map(rate).collect(),
-            });
+                rates,
+            };
+            let own =
+                has.runs.iter().flat_map(|r| &r.figures).filter(|f| f.line == line && !f.each.is_empty());
+            let rounds: Vec<RunSeries> = own.map(|f| of(f.each.iter().map(|v| Some(*v)).collect())).collect();
+            if !rounds.is_empty() {
+                out.extend(rounds);
+                continue;
+            }
+            let rate = |r: &crate::figures::CellRun| {
+                let f = r.figures.iter().find(|f| f.line == line)?;
+                Some(f.ops_per_s.or(f.bytes_per_s)?.value)
+            };
+            out.push(of(has.runs.iter().map(rate).collect()));
         }
     }
     out
@@ -55,8 +64,10 @@ pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<Compar
         let of = |s: &&RunSeries| s.subject == cliff.subject && s.workload == cliff.workload;
         let op = cliff.op.as_deref();
         let by_line = series.iter().filter(of).find(|s| op.is_none_or(|o| s.line == o));
-        let ours = by_line.or_else(|| series.iter().filter(of).find(|s| op.is_some_and(|o| s.op == o)));
-        out.extend(one(cliff, ours));
+        let first = by_line.or_else(|| series.iter().filter(of).find(|s| op.is_some_and(|o| s.op == o)));
+        let line = first.map(|f| &f.line);
+        let ours: Vec<&RunSeries> = series.iter().filter(of).filter(|s| Some(&s.line) == line).collect();
+        out.extend(one(cliff, &ours));
     }
     let mut cells: Vec<(&str, &str)> = series.iter().map(|s| (&s.subject[..], &s.workload[..])).collect();
     cells.dedup();
@@ -64,38 +75,55 @@ pub(crate) fn cliffs(published: &Published, series: &[RunSeries]) -> (Vec<Compar
     (out, notes)
 }
 
-fn one(cliff: &PublishedCliff, ours: Option<&RunSeries>) -> [ComparedFigures; 2] {
-    let of = ours.map_or_else(|| cliff.op.clone().unwrap_or_default(), |s| s.line.clone());
+fn one(cliff: &PublishedCliff, ours: &[&RunSeries]) -> [ComparedFigures; 2] {
+    let of = ours.first().map_or_else(|| cliff.op.clone().unwrap_or_default(), |s| s.line.clone());
     let line = |figure| ComparedFigures::bare(figure, &cliff.subject, &cliff.workload, &of);
     let (mut run, mut drop) = (line(ComparedFigure::CliffAfterRuns), line(ComparedFigure::CliffDrop));
     run.published_word = Some(cliff.after_run.to_string());
     let (before, then) = (printed_rate(&cliff.before), printed_rate(&cliff.then));
     drop.published = then.zip(before).map(|(t, b)| less(Estimate::exact(1.0), ratio(t, b)));
-    let rates: Option<Vec<f64>> = ours.and_then(|s| s.rates.iter().copied().collect());
-    let fall = rates.as_deref().and_then(cycles::fall);
-    let (Some(rates), Some(fall)) = (&rates, fall) else {
-        let why = match ours.map(|s| s.rates.len()) {
+    let known: Vec<Vec<f64>> =
+        ours.iter().filter_map(|s| s.rates.iter().copied().collect::<Option<_>>()).collect();
+    let falls: Vec<(usize, &[f64])> =
+        known.iter().filter_map(|r| Some((cycles::fall(r)?.first_after, &r[..]))).collect();
+    if falls.is_empty() || falls.len() < ours.len() {
+        let why = match ours.iter().map(|s| s.rates.len()).max() {
             None | Some(0) => "there is no run of ours".to_owned(),
             Some(n) if n < 5 => format!("{n} runs of ours: two levels take five"),
-            Some(n) => format!("no fall is sure in {n} runs of ours"),
+            Some(n) if ours.len() == 1 => format!("no fall is sure in {n} runs of ours"),
+            Some(n) => format!("a fall is sure in {} of {} times {n} runs of ours", falls.len(), ours.len()),
         };
         return [run, drop].map(|c| c.told(ReplicaVerdict::Inconclusive, &why));
-    };
-    run.our_word = Some(fall.first_after.to_string());
-    run.verdict = if fall.first_after == cliff.after_run as usize {
-        ReplicaVerdict::Same
+    }
+    let (least, most) = falls.iter().fold((usize::MAX, 0), |(l, m), f| (l.min(f.0), m.max(f.0)));
+    if least == most {
+        run.our_word = Some(least.to_string());
+        let is_same = least == cliff.after_run as usize;
+        run.verdict = if is_same { ReplicaVerdict::Same } else { ReplicaVerdict::Differs };
     } else {
-        ReplicaVerdict::Differs
-    };
-    let (high, low) = rates.split_at(fall.first_after);
-    let level = |v: &[f64]| over_runs(&Repeats::default(), v);
-    drop.ours = level(low).zip(level(high)).map(|(l, h)| less(Estimate::exact(1.0), ratio(l, h)));
+        run.our_word = Some(format!("{least} to {most}"));
+        run = run.told(ReplicaVerdict::Inconclusive, "ours do not all fall after as many runs");
+    }
+    let level = |v: Vec<f64>| over_runs(&Repeats::default(), &v);
+    let high = level(falls.iter().flat_map(|(at, r)| r[..*at].to_vec()).collect());
+    let low = level(falls.iter().flat_map(|(at, r)| r[*at..].to_vec()).collect());
+    drop.ours = low.zip(high).map(|(l, h)| less(Estimate::exact(1.0), ratio(l, h)));
     [run, drop.judge(false)]
 }
 
 /// Lines of a run follow each other: where the earlier ones fall one run later than the later ones, the moment is between them.
 fn moment(series: &[RunSeries], subject: &str, workload: &str) -> Option<String> {
-    let of = series.iter().filter(|s| s.subject == subject && s.workload == workload && s.op != "total");
+    let mut of: Vec<&RunSeries> =
+        series.iter().filter(|s| s.subject == subject && s.workload == workload && s.op != "total").collect();
+    // Of several runs that go round by themselves, the first.
+    let mut seen = Vec::new();
+    of.retain(|s| {
+        !seen.contains(&&s.line) && {
+            seen.push(&s.line);
+            true
+        }
+    });
+    let of = of.into_iter();
     let falls: Vec<(&str, usize)> = of
         .filter_map(|s| {
             let rates: Option<Vec<f64>> = s.rates.iter().copied().collect();

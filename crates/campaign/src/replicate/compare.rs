@@ -26,7 +26,11 @@ impl<'a> Pairs<'a> {
             published
                 .iter()
                 .find(|p| p.is(o))
-                .or_else(|| find(published, &o.subject, &o.workload, Some(&o.op)))
+                // One that names another line of ours is of that line alone.
+                .or_else(|| {
+                    find(published, &o.subject, &o.workload, Some(&o.op))
+                        .filter(|p| !ours.iter().any(|x| p.is(x)))
+                })
         };
         let mut list: Vec<_> = ours.iter().map(|o| (theirs(o), Some(o))).collect();
         let is_used = |p: &SideCell| list.iter().any(|(t, _)| t.is_some_and(|t| std::ptr::eq(t, p)));

@@ -72,7 +72,7 @@ pub fn replication(
 ) -> Replication {
     let our_cells = side::of_result(ours);
     let theirs = match published {
-        PublishedAs::Figures(p) => side::of_published(p, &our_cells),
+        PublishedAs::Figures(p) => side::of_published(p, &our_cells, cells),
         PublishedAs::Campaign(result) => side::of_result(result),
     };
     let pairs = compare::Pairs::of(&theirs, &our_cells);

@@ -4,8 +4,9 @@ use plimsoll_model::Estimate;
 
 use super::printed::{printed_bytes, printed_ops};
 use super::published::Published;
+use crate::cells::CampaignCell;
 use crate::file::Promised;
-use crate::result::{CampaignResult, CampaignRow, IntervalOf};
+use crate::result::{CampaignResult, CampaignRow, IntervalOf, promised_of};
 
 /// A cell of one side.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,10 +56,17 @@ fn of_row(r: &CampaignRow) -> SideCell {
 }
 
 /// As a source prints it. Its cells are those that the campaign calls by the same names; sizes and ops are of these.
-pub(crate) fn of_published(published: &Published, ours: &[SideCell]) -> Vec<SideCell> {
+pub(crate) fn of_published(
+    published: &Published,
+    ours: &[SideCell],
+    cells: &[CampaignCell],
+) -> Vec<SideCell> {
     let cell = |f: &super::published::PublishedFigure| {
         let promised = published.subjects.iter().find(|s| s.name == f.subject).map(|s| s.promised);
         let like = find(ours, &f.subject, &f.workload, f.op.as_deref());
+        let work = cells.iter().find(|c| c.subject == f.subject && c.workload == f.workload).map(|c| &c.work);
+        let promised =
+            promised.zip(work.zip(like)).map(|(p, (w, o))| promised_of(p, w, &o.line)).or(promised);
         SideCell {
             subject: f.subject.clone(),
             workload: f.workload.clone(),

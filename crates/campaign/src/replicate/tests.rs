@@ -326,6 +326,14 @@ fn a_fall_is_dated_within_run_and_phase() {
     assert!(near(lines[1].published, 0.9037) && near(lines[1].ours, 0.9037), "{:?}", lines[1]);
     assert_eq!(verdicts[1], (CliffDrop, ReplicaVerdict::NoDifferenceSeen));
     assert_eq!(notes, ["d, w: the fall is inside run 5: write of it are as before, read are not"]);
+    // Two runs, each of ten rounds of its own: the later one falls elsewhere.
+    let other = [135., 134., 136., 135., 13., 13.1, 12.9, 13., 13., 13.2];
+    let both = [line("write", write), line("write", other), line("read", read)];
+    let (lines, notes) = cliff::cliffs(&published, &both);
+    assert_eq!(lines[0].our_word.as_deref(), Some("4 to 5"));
+    assert_eq!(lines[0].verdict, ReplicaVerdict::Inconclusive);
+    assert!(near(lines[1].ours, 0.9037), "{:?}", lines[1]);
+    assert_eq!(notes.len(), 1, "{notes:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! This process as the one agent of a run.
 
 mod armed;
+mod bounds;
 mod load;
 
 use std::collections::BTreeMap;
@@ -12,13 +13,13 @@ use plimsoll_engine::{DataSeed, Pacer, StopRule, TargetConfig, WorkerSpec, arm_u
 use plimsoll_lower::{self as lower, Agent};
 use plimsoll_model::environment::LOCAL_AGENT;
 use plimsoll_model::event::{Counted, Event};
-use plimsoll_model::plan::{OnThrottle, Stage, TargetSpec, Workload};
+use plimsoll_model::plan::{FilesTarget, OnThrottle, Stage, TargetSpec, Workload};
 use plimsoll_model::{AgentHost, Finding, Level, Plan, Sample};
-use plimsoll_setup::Interrupt;
 use plimsoll_setup::block::{Ground, LayoutJob, SharedHold, layout_workers};
 use plimsoll_setup::removal;
 use plimsoll_setup::s3::{HeldKeys, Reach};
 use plimsoll_setup::safety::marker::Content;
+use plimsoll_setup::{EmbeddedServer, Interrupt};
 use plimsoll_store::Journal;
 
 use crate::error::CrewError;
@@ -43,6 +44,10 @@ pub struct LocalCrew {
     interrupt: Interrupt,
     /// By target: where the next agent's files lie, for those who read them.
     next_directories: BTreeMap<String, String>,
+    /// Where the plan bounds what the load may use.
+    bounds: Option<bounds::InGroups>,
+    /// Disks that were made for the run.
+    disks: Vec<EmbeddedServer>,
 }
 
 impl std::fmt::Debug for LocalCrew {
@@ -67,6 +72,8 @@ impl LocalCrew {
             sampler: None,
             interrupt,
             next_directories: BTreeMap::new(),
+            bounds: None,
+            disks: Vec::new(),
         }
     }
 
@@ -138,6 +145,24 @@ impl LocalCrew {
         texts.into_iter().map(found).collect()
     }
 
+    /// Embedded disks of the plan: from here on their files have a place.
+    fn make_disks(&mut self) -> Result<(), CrewError> {
+        for spec in self.plan.targets.values_mut() {
+            let TargetSpec::Files(files) = spec else { continue };
+            let Some(disk) = &files.embedded else { continue };
+            let exe = std::env::current_exe().map_err(|e| CrewError::bug(format!("this program: {e}")))?;
+            let server = plimsoll_setup::start_disk(&exe, disk, &mut Journal::locked(&self.journal))?;
+            let place = std::path::PathBuf::from(server.ready.path.clone().unwrap_or_default());
+            self.disks.push(server);
+            if !place.is_absolute() {
+                return Err(CrewError::bug("an embedded disk says no place"));
+            }
+            let below = Path::new(&files.directory).components().skip(1);
+            files.directory = place.join(below.collect::<std::path::PathBuf>()).display().to_string();
+        }
+        Ok(())
+    }
+
     fn s3(&self, w: &Workload) -> Result<&S3Ready, CrewError> {
         let (name, _) = self.plan.target_of(w)?;
         match self.targets.get(name) {
@@ -189,6 +214,11 @@ impl Crew for LocalCrew {
     }
 
     fn muster(&mut self, mut claims: BTreeMap<String, Reach>) -> Result<(), CrewError> {
+        self.make_disks()?;
+        // Servers and disks were begun before, and are outside.
+        if let Some(client) = self.plan.options.client.as_ref().filter(|c| !c.is_empty()) {
+            self.bounds = Some(bounds::InGroups::enter(client, &mut Journal::locked(&self.journal))?);
+        }
         for (name, spec) in &self.plan.targets {
             let ready = match spec {
                 TargetSpec::Null => Ready::Null,
@@ -216,7 +246,15 @@ impl Crew for LocalCrew {
 
     fn describe(&self, target: &str) -> BTreeMap<String, String> {
         match self.targets.get(target) {
-            Some(Ready::Files(files)) => files.describe(),
+            Some(Ready::Files(files)) => {
+                let mut facts = files.describe();
+                if let Some(TargetSpec::Files(FilesTarget { embedded: Some(disk), .. })) =
+                    self.plan.targets.get(target)
+                {
+                    facts.insert("embedded".into(), disk.words());
+                }
+                facts
+            }
             _ => BTreeMap::new(),
         }
     }
@@ -281,6 +319,10 @@ impl Crew for LocalCrew {
         self.targets.clear();
         self.ground.release();
         let mut journal = Journal::locked(&self.journal);
-        Ok(removal::local_things(&mut journal, keep, Content::Ours)?)
+        self.bounds.take().into_iter().for_each(|b| b.leave(&mut journal));
+        let left = removal::local_things(&mut journal, keep, Content::Ours)?;
+        // Ended by now, with what was on them.
+        self.disks.clear();
+        Ok(left)
     }
 }

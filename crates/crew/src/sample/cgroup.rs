@@ -16,6 +16,18 @@ const NO_LIMIT_BYTES: u64 = 1 << 62;
 pub struct ControlGroups {
     cpu: Levels,
     memory: Levels,
+    cpuset: Levels,
+}
+
+/// What a group can bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupController {
+    /// CPU time.
+    Cpu,
+    /// Memory and page cache.
+    Memory,
+    /// Which CPUs.
+    Cpuset,
 }
 
 /// One controller's levels.
@@ -46,7 +58,18 @@ impl ControlGroups {
         let text = |name: &str| read_to_string(process.join(name)).unwrap_or_default();
         let mounts: Vec<Mount> = text("mountinfo").lines().filter_map(mount).collect();
         let groups = text("cgroup");
-        Self { cpu: levels("cpu", &groups, &mounts, top), memory: levels("memory", &groups, &mounts, top) }
+        let of = |controller| levels(controller, &groups, &mounts, top);
+        Self { cpu: of("cpu"), memory: of("memory"), cpuset: of("cpuset") }
+    }
+
+    /// The directories of a controller, the process' own group first, and whether they are of version 2.
+    pub(crate) fn levels_of(&self, controller: GroupController) -> (&[PathBuf], bool) {
+        let levels = match controller {
+            GroupController::Cpu => &self.cpu,
+            GroupController::Memory => &self.memory,
+            GroupController::Cpuset => &self.cpuset,
+        };
+        (&levels.directories, levels.version_2)
     }
 
     /// The quotas that hold now, with their counters. Groups without one are left out.

@@ -9,6 +9,7 @@ mod source;
 mod thread;
 
 pub use cgroup::ControlGroups;
+pub(crate) use cgroup::GroupController;
 pub use devices::{Device, device_of};
 pub use source::{Source, host_name};
 pub use thread::Sampler;

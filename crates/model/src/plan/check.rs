@@ -67,6 +67,21 @@ impl Plan {
                 "Write a share, for example 0.001 for 0.1 %.",
             ));
         }
+        for (name, target) in &self.targets {
+            if let TargetSpec::Files(files) = target {
+                files.check_embedded(&format!("targets.{name}"))?;
+            }
+        }
+        if let Some(client) = &self.options.client {
+            client.check()?;
+            if self.targets.values().any(|t| matches!(t, TargetSpec::Sim(_))) {
+                return Err(invalid(
+                    "options.client",
+                    "on the virtual clock of a simulated target there is no client to be bounded",
+                    "Leave it out.",
+                ));
+            }
+        }
         if let Some(cost) = &self.options.cost {
             cost.check().map_err(|e| invalid(format!("options.cost.{}", e.place), e.problem, e.remedy))?;
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::check::{PlanError, invalid};
 use super::one;
 use crate::units::{BytesRate, Size, Span};
 
@@ -282,6 +283,92 @@ pub struct FilesTarget {
     /// Drop the page cache of the files before each stage. Default: true.
     #[serde(default = "yes")]
     pub invalidate: bool,
+    /// Of a `directory` that is `embedded`: a disk with known limits that is made and mounted for the run (needs root).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<Box<EmbeddedDisk>>,
+}
+
+/// The word that stands for an embedded server or disk.
+const EMBEDDED: &str = "embedded";
+
+impl FilesTarget {
+    /// Files on an embedded disk say so, and no others do.
+    pub(super) fn check_embedded(&self, place: &str) -> Result<(), PlanError> {
+        let stands = self.directory == EMBEDDED || self.directory.starts_with("embedded/");
+        match (&self.embedded, stands) {
+            (None, false) => Ok(()),
+            (Some(disk), true) => disk.check(place),
+            (None, true) => Err(invalid(
+                format!("{place}.directory"),
+                "an embedded disk has limits that are not given",
+                "Write embedded = { tier = \"azure-premium-256\" }; a directory of this name is ./embedded.",
+            )),
+            (Some(_), false) => Err(invalid(
+                format!("{place}.directory"),
+                "files on an embedded disk are in no directory that is there",
+                "Write directory = \"embedded\", or leave embedded out.",
+            )),
+        }
+    }
+}
+
+/// A disk that Plimsoll brings, with limits that are known: `plimsoll target disk`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmbeddedDisk {
+    /// Name of a tier that Plimsoll brings, such as `gce-standard-20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// A limits file of the user's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// Multiplies rates of the tier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Of the disk. Default: 1 GiB.
+    pub size: Size,
+    /// What is left of the tier's credit, as time at its burst rates. Absent: all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit: Option<Span>,
+    /// A page cache stands in front of the limits, outside of the client's memory: host caching.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// Directory of its file; absent: a temporary one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+}
+
+impl Default for EmbeddedDisk {
+    fn default() -> Self {
+        let size = Size(1 << 30);
+        Self { tier: None, limits: None, scale: None, size, credit: None, cached: false, data: None }
+    }
+}
+
+impl EmbeddedDisk {
+    fn check(&self, place: &str) -> Result<(), PlanError> {
+        if self.tier.is_some() == self.limits.is_some() {
+            return Err(invalid(
+                format!("{place}.embedded"),
+                "it needs a tier or a limits file, and not both",
+                "Write tier = \"azure-premium-256\"; `plimsoll target disk --help` names the tiers.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// In words: `tier gce-standard-20, scale 2, 30 s of credit, cached by its host`.
+    pub fn words(&self) -> String {
+        let name = match (&self.tier, &self.limits) {
+            (Some(tier), _) => format!("tier {tier}"),
+            (None, Some(file)) => format!("limits of {file}"),
+            (None, None) => "no limits".to_owned(),
+        };
+        let scale = self.scale.map(|s| format!("scale {s}"));
+        let credit = self.credit.map(|c| format!("{c} of credit"));
+        let cached = self.cached.then(|| "cached by its host".to_owned());
+        [Some(name), scale, credit, cached].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A service-time law on a virtual clock. The truth that tests compare with.

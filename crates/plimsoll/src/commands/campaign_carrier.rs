@@ -138,10 +138,16 @@ impl Carrier {
 
 fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Result<Plan, Fault> {
     let directory = PathBuf::from(&f.directory);
-    let host = Host::of(&directory)?;
+    let client = cell.options().client.as_ref();
+    let host = match &f.embedded {
+        Some(disk) => Host::of_machine().on_embedded(disk),
+        None => Host::of(&directory)?,
+    };
+    let host = host.within(client);
     let threads = f.threads.unwrap_or(host.cpus).max(1);
     let options = FileBenchOptions {
         directory,
+        embedded: f.embedded.as_deref().cloned(),
         runs: f.cycles,
         size_bytes: Some(f.bytes_of(threads)),
         threads: Some(threads),
@@ -151,6 +157,7 @@ fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Resu
     };
     let mut plan = filebench::plan(&options, &host)?.plan;
     plan.name = Some(cell.title());
+    plan.options.client = client.cloned();
     // What the benchmark says of itself (what became of the cache) stands before what the file says.
     for (name, value) in cell.run_labels(repeat) {
         plan.labels.entry(name).or_insert(value);

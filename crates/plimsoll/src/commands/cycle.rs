@@ -21,6 +21,7 @@ pub fn watch(c: &CycleArgs, context: &ArgsContext) -> Result<Exit, Fault> {
     let most = c.watch.duration.0.as_secs_f64() / c.iops_duration.0.as_secs_f64().max(0.1);
     let mut made = filebench::plan(
         &FileBenchOptions {
+            embedded: None,
             runs: (most.ceil() as u32).saturating_add(1).min(100_000),
             size_bytes: c.size.map(|s| s.0),
             threads: c.threads,

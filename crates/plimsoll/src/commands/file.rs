@@ -11,6 +11,7 @@ use crate::values;
 pub const EXAMPLES: &str = "\
 Examples:
   plimsoll file /mnt/data --runs 10
+  plimsoll file /mnt/data --memory 512MiB --runs 10
   plimsoll file /mnt/data --size 32GiB --threads 8 --iops-duration 60s --json
   plimsoll file --dir /mnt/data --format gobonniego
 
@@ -34,6 +35,10 @@ pub struct FileCommand {
     /// [default: twice the memory]
     #[arg(long, value_name = "SIZE", value_parser = values::size_or_gib)]
     pub size: Option<Size>,
+    /// Let this command use no more than this much memory, page cache included, so that files of twice the size are
+    /// enough; needs root
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
     /// Number of files, each with its own thread [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,

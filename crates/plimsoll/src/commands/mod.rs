@@ -48,5 +48,6 @@ mod several;
 pub mod suites;
 pub mod target;
 mod target_block;
+mod target_disk;
 pub mod target_exec;
 mod target_s3;

@@ -171,6 +171,8 @@ fn words(things: &[Thing]) -> String {
         Thing::Upload { bucket, key, .. } => format!("an upload of '{key}' in bucket '{bucket}'"),
         Thing::File { path } | Thing::Directory { path } | Thing::Tree { path } => path.display().to_string(),
         Thing::Process { pid, .. } => format!("process {pid}"),
+        Thing::Group { path } => format!("control group {}", path.display()),
+        Thing::Mount { path } => format!("what is mounted at {}", path.display()),
     };
     things.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use plimsoll_model::plan::ClientBounds;
 use plimsoll_model::{Finding, Level};
 use plimsoll_report::Style;
 use plimsoll_report::fio::{self as fio_report, Ceiling, FileBench, Format, Judged};
@@ -100,6 +101,7 @@ fn tell_kept(finished: &Finished, out: &OutputArgs) -> Result<(), Fault> {
 
 pub fn file(c: &FileCommand, context: &ArgsContext) -> Result<Exit, Fault> {
     let directory = directory(c.dir.as_ref().or(c.directory.as_ref()))?;
+    let client = c.memory.map(|m| ClientBounds { memory: Some(m), ..ClientBounds::default() });
     let mut made = filebench::plan(
         &FileBenchOptions {
             runs: c.runs,
@@ -109,9 +111,11 @@ pub fn file(c: &FileCommand, context: &ArgsContext) -> Result<Exit, Fault> {
             original: Original::from_names(&c.original)?,
             seed: c.seed.unwrap_or(context.fresh_seed),
             directory: directory.clone(),
+            embedded: None,
         },
-        &Host::of(&directory)?,
+        &Host::of(&directory)?.within(client.as_ref()),
     )?;
+    made.plan.options.client = client;
     c.about.lay_over(&mut made.plan)?;
     made.plan.validate()?;
     if !c.output.quiet {

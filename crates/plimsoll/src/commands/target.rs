@@ -13,6 +13,8 @@ pub enum TargetCommand {
     Canned(CannedArgs),
     /// A block device with a known limit (uses qemu-storage-daemon)
     Block(BlockServerArgs),
+    /// A mounted directory on a disk with a known limit, credit included (needs root)
+    Disk(DiskServerArgs),
 }
 
 pub const S3_EXAMPLES: &str = "\
@@ -49,6 +51,24 @@ Examples:
   plimsoll target block --tier vultr-nvme --scale 0.2 --burst-scale 0.1
   # with the FILE that the first command prints
   plimsoll block FILE --pattern randread --bs 4KiB --iodepth 32";
+
+pub const DISK_EXAMPLES: &str = "\
+Examples:
+  plimsoll target disk --tier azure-premium-256 --size 2GiB
+  # with the DIR that the first command prints
+  plimsoll file DIR --memory 512MiB --threads 4
+  # a disk whose credit runs out after half a minute of work
+  plimsoll target disk --tier gce-standard-20 --credit 30s
+
+It is an ext4 file system on a loop device over FUSE, and is taken down when the command ends. Limits hold for what \
+reaches the disk: what the page cache answers does not.
+
+Format of a --limits file: as of `target s3`, with kind = \"block\". Bytes limits may be of one direction: \
+directions = [\"out\"] (reads) or [\"in\"] (writes). With a credit all limits are burst_per_s while it lasts, then \
+rate_per_s:
+  [credit]
+  seconds = 1200
+  earned_per_s = 0.02";
 
 /// A limiter in front of a server's answers.
 #[derive(Debug, Clone, Args)]
@@ -175,4 +195,30 @@ pub struct BlockServerArgs {
     /// Nothing on stderr but errors
     #[arg(long, short = 'q')]
     pub quiet: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = DISK_EXAMPLES)]
+pub struct DiskServerArgs {
+    /// A tier with known limits, for example gce-standard-20
+    #[arg(long, value_name = "TIER", required_unless_present = "limits")]
+    pub tier: Option<String>,
+    /// A limits file (kind = "block") instead of a tier
+    #[arg(long, value_name = "FILE", conflicts_with = "tier")]
+    pub limits: Option<PathBuf>,
+    /// Size of the disk
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub size: Size,
+    /// Data directory: new, empty, or that of an earlier disk [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Multiply the tier's rates
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// What is left of the tier's credit, as time at its burst rates [default: all of it]
+    #[arg(long, value_name = "TIME")]
+    pub credit: Option<Span>,
+    /// Put a page cache in front of the limits, as a host that caches its guests' disks
+    #[arg(long)]
+    pub cached: bool,
 }

@@ -17,7 +17,7 @@ pub fn serve(a: &BlockServerArgs) -> Result<Exit, Fault> {
         .with_bursts(a.burst_scale)
         .map_err(|e| Fault::input(e.to_string(), "See `plimsoll target block --help`."))?;
     let name = limits.name.clone();
-    let dir = Directory::make(a.data.as_deref())?;
+    let dir = Directory::make("block", a.data.as_deref())?;
     let options = BlockOptions { limits, data: dir.path.clone(), size_bytes: a.size.0, export: Export::Fuse };
     signals::install(signals::ProcessRole::Server);
     let mut handle = start(&options).map_err(refused)?;
@@ -49,17 +49,17 @@ fn refused(e: BlockError) -> Fault {
 }
 
 /// Where disk and export lie; one that was not given is removed at the end.
-struct Directory {
-    path: PathBuf,
+pub struct Directory {
+    pub path: PathBuf,
     _temporary: Option<Temporary>,
 }
 
 impl Directory {
-    fn make(given: Option<&Path>) -> Result<Self, Fault> {
+    pub fn make(kind: &str, given: Option<&Path>) -> Result<Self, Fault> {
         if let Some(given) = given {
             return Ok(Self { path: given.to_owned(), _temporary: None });
         }
-        let made = Temporary::make("block").map_err(|e| {
+        let made = Temporary::make(kind).map_err(|e| {
             Fault::input(
                 format!("cannot create a temporary directory: {e}"),
                 "Set TMPDIR, or choose a directory with --data DIR.",

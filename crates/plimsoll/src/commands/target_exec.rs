@@ -15,6 +15,7 @@ pub fn target(c: &TargetCommand) -> Result<Exit, Fault> {
         TargetCommand::Canned(a) => canned(a),
         TargetCommand::S3(a) => super::target_s3::serve(a),
         TargetCommand::Block(a) => super::target_block::serve(a),
+        TargetCommand::Disk(a) => super::target_disk::serve(a),
     }
 }
 

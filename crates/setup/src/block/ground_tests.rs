@@ -177,6 +177,7 @@ fn file_sets_have_directories_and_begin_anew_when_asked() {
         buffered: true,
         layout: false,
         invalidate: true,
+        embedded: None,
     });
     let fresh = Some(BlockOptions { fresh: true, ..BlockOptions::default() });
     let plan = plan_of(target, Workload { jobs: Some(2), block: fresh, ..workload(OpKind::Write) });
@@ -213,6 +214,7 @@ fn a_mistyped_directory_is_an_error_and_is_not_made() {
         buffered: true,
         layout: false,
         invalidate: true,
+        embedded: None,
     });
     assert!(b.prepare(&plan_of(set, workload(OpKind::Write))).is_err(), "one level only");
     assert!(!one.exists());

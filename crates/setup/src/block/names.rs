@@ -45,6 +45,7 @@ mod tests {
                 buffered: true,
                 layout: false,
                 invalidate: true,
+                embedded: None,
             })
         };
         assert_eq!(paths_of_job("a", &t(None), 3), [Path::new("/d/a.3.0"), Path::new("/d/a.3.1")]);

@@ -99,9 +99,12 @@ fn clean_once(
         }
         Thing::Bucket { .. } => proof::clean_bucket(store, run, unmarked).map(Attempt::from),
         Thing::Upload { .. } => Ok(proof::doubt(thing, run).into()),
-        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Process { .. } => {
-            Ok(Attempt::Stays("it is not in a bucket".into()))
-        }
+        Thing::File { .. }
+        | Thing::Directory { .. }
+        | Thing::Tree { .. }
+        | Thing::Process { .. }
+        | Thing::Group { .. }
+        | Thing::Mount { .. } => Ok(Attempt::Stays("it is not in a bucket".into())),
     }
 }
 

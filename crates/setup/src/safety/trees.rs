@@ -110,6 +110,9 @@ fn sweep(temporary: &Path, kind: &str) {
         }
         let Ok(dir) = open_own(&entry.path()) else { continue };
         if flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            if marker_of(&dir, TEMPORARY).is_ok() {
+                crate::mounted::below(&entry.path());
+            }
             // One without our mark stays, whatever its name.
             let _ = remove(&entry.path(), TEMPORARY, Extent::Whole);
         }

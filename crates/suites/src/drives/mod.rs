@@ -209,6 +209,7 @@ fn target(o: &DriveOptions, directory: &str) -> TargetSpec {
         buffered: false,
         layout: false,
         invalidate: true,
+        embedded: None,
     })
 }
 

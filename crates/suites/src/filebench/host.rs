@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll_model::plan::{ClientBounds, EmbeddedDisk};
 use plimsoll_run::RunError;
 use plimsoll_run::sample::ControlGroups;
 use plimsoll_setup::block::{alignment_of, drop_cache, free_bytes};
@@ -52,17 +53,47 @@ impl Host {
             )
         })?;
         let alignment = alignment_of(&probe.path()).ok().map(|a| a.bytes);
-        let info = rustix::system::sysinfo();
-        let machine_bytes = info.totalram as u64 * u64::from(info.mem_unit);
-        let limit_bytes = ControlGroups::of_self().memory_limit_bytes().filter(|b| *b < machine_bytes);
         Ok(Self {
-            memory_bytes: limit_bytes.unwrap_or(machine_bytes),
-            is_memory_limited: limit_bytes.is_some(),
-            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             free_bytes: free_bytes(directory),
             cache: cache_mode(&probe.path(), alignment),
             direct_alignment: alignment,
+            ..Self::of_machine()
         })
+    }
+}
+
+impl Host {
+    /// This machine, with a disk that is yet to be made: what is written in its directory can be dropped from the cache, as root.
+    pub fn of_machine() -> Self {
+        let info = rustix::system::sysinfo();
+        let machine_bytes = info.totalram as u64 * u64::from(info.mem_unit);
+        let limit_bytes = ControlGroups::of_self().memory_limit_bytes().filter(|b| *b < machine_bytes);
+        Self {
+            memory_bytes: limit_bytes.unwrap_or(machine_bytes),
+            is_memory_limited: limit_bytes.is_some(),
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            free_bytes: None,
+            cache: CacheMode::Dropped,
+            direct_alignment: None,
+        }
+    }
+
+    /// The same with an embedded disk; its file system takes some of it.
+    pub fn on_embedded(self, disk: &EmbeddedDisk) -> Self {
+        Self { free_bytes: Some(disk.size.0 / 10 * 9), cache: CacheMode::Dropped, ..self }
+    }
+
+    /// The same for a run that is bounded: its page cache is within its memory.
+    pub fn within(mut self, client: Option<&ClientBounds>) -> Self {
+        let Some(client) = client else { return self };
+        if let Some(memory) = client.memory.filter(|m| m.0 < self.memory_bytes) {
+            self.memory_bytes = memory.0;
+            self.is_memory_limited = true;
+        }
+        if !client.cpus.is_empty() {
+            self.cpus = self.cpus.min(client.cpus.len() as u32);
+        }
+        self
     }
 }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    BlockOptions, Cell, DataSpec, FilesTarget, KeyDist, PLAN_VERSION, Plan, RingChoice, RunOptions, SizeDist,
-    Stage, Stop, TargetSpec, Workload, suite,
+    BlockOptions, Cell, DataSpec, EmbeddedDisk, FilesTarget, KeyDist, PLAN_VERSION, Plan, RingChoice,
+    RunOptions, SizeDist, Stage, Stop, TargetSpec, Workload, suite,
 };
 use plimsoll_model::units::{Size, Span, about_size, format_size};
 use plimsoll_run::RunError;
@@ -33,6 +33,8 @@ const HEADROOM: f64 = 1.02;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileBenchOptions {
     pub directory: PathBuf,
+    /// The directory is on a disk that is made for the run.
+    pub embedded: Option<EmbeddedDisk>,
     pub runs: u32,
     /// Of all files together; absent: twice the memory.
     pub size_bytes: Option<u64>,
@@ -167,6 +169,7 @@ impl Shape<'_> {
                 buffered,
                 layout: false,
                 invalidate: self.mode == CacheMode::Dropped,
+                embedded: self.options.embedded.clone().map(Box::new),
             })
         };
         let mut out = BTreeMap::from([("files".to_owned(), files(true))]);

@@ -5,6 +5,7 @@ const GIB: u64 = 1 << 30;
 fn options() -> FileBenchOptions {
     FileBenchOptions {
         directory: "/data".into(),
+        embedded: None,
         runs: 2,
         size_bytes: None,
         threads: None,
@@ -91,6 +92,32 @@ fn space_and_size_are_checked_first() {
     assert!(e.to_string().contains("less than one 64 KiB block"));
     let small = plan(&FileBenchOptions { size_bytes: Some(GIB), ..options() }, &host()).unwrap();
     assert!(small.notes.iter().any(|n| n.starts_with("size:")), "{:?}", small.notes);
+}
+
+#[test]
+fn files_are_twice_the_memory_of_a_bounded_client() {
+    let client = |memory| plimsoll_model::plan::ClientBounds {
+        memory: Some(Size(memory)),
+        cores: None,
+        cpus: vec![1],
+    };
+    let within = host().within(Some(&client(GIB)));
+    assert_eq!((within.memory_bytes, within.is_memory_limited, within.cpus), (GIB, true, 1));
+    assert_eq!(host().within(Some(&client(100 * GIB))).memory_bytes, host().memory_bytes);
+    assert_eq!(host().within(None), host());
+}
+
+#[test]
+fn files_on_an_embedded_disk_keep_its_word() {
+    let disk = EmbeddedDisk { tier: Some("azure-premium-256".into()), ..Default::default() };
+    let o = FileBenchOptions { directory: "embedded".into(), embedded: Some(disk.clone()), ..options() };
+    let on = host().on_embedded(&disk);
+    assert_eq!((on.cache, on.free_bytes), (CacheMode::Dropped, Some((1 << 30) / 10 * 9)));
+    let e = plan(&o, &on).unwrap_err().to_string();
+    assert!(e.contains("are needed"), "{e}");
+    let p = made(&FileBenchOptions { size_bytes: Some(256 << 20), ..o }, &on);
+    let TargetSpec::Files(f) = &p.targets["files"] else { panic!() };
+    assert_eq!((f.directory.as_str(), f.embedded.as_deref()), ("embedded/plimsoll-file", Some(&disk)));
 }
 
 #[test]

@@ -307,6 +307,7 @@ impl Lowering<'_> {
             buffered: !job.direct,
             layout: job.reads() || job.overwrite || job.verify,
             invalidate: job.invalidate,
+            embedded: None,
         }))
     }
 

@@ -6,13 +6,16 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 /// Tiers that come with Plimsoll: (name, file).
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 9] = [
     ("vultr-standard", include_str!("../../tiers/vultr-standard.toml")),
     ("vultr-premium", include_str!("../../tiers/vultr-premium.toml")),
     ("vultr-performance", include_str!("../../tiers/vultr-performance.toml")),
     ("vultr-accelerated", include_str!("../../tiers/vultr-accelerated.toml")),
     ("vultr-hdd", include_str!("../../tiers/vultr-hdd.toml")),
     ("vultr-nvme", include_str!("../../tiers/vultr-nvme.toml")),
+    ("gce-standard-20", include_str!("../../tiers/gce-standard-20.toml")),
+    ("azure-standard-20", include_str!("../../tiers/azure-standard-20.toml")),
+    ("azure-premium-256", include_str!("../../tiers/azure-premium-256.toml")),
 ];
 
 /// A tier or limits file that cannot be used: where, what, and what to do.
@@ -182,6 +185,37 @@ pub struct LatencySpec {
     pub base_us_of: std::collections::BTreeMap<OpClass, f64>,
 }
 
+/// Credit of a disk: while some is left all its limits are those of bursts (`burst_per_s`), then they are `rate_per_s`, all at the same
+/// time. What is done costs the time that it takes at burst rates.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CreditSpec {
+    /// Of service at burst rates that a full credit is good for.
+    pub seconds: f64,
+    /// Seconds of it that come in each second, whatever is done: more than a disk that is out of credit spends, and it never slows down
+    /// for long. Default 0.
+    #[serde(default)]
+    pub earned_per_s: f64,
+}
+
+impl CreditSpec {
+    fn check(self, limits: &[Spanned<LimitSpec>]) -> Result<(), String> {
+        if !(self.seconds > 0.0 && self.seconds <= 1e7) {
+            return Err("seconds of credit are above 0 and at most 10,000,000".into());
+        }
+        if !(0.0..1.0).contains(&self.earned_per_s) {
+            return Err(
+                "earned_per_s is from 0 to below 1: a second of burst cannot come in each second".into()
+            );
+        }
+        let own = |l: &LimitSpec| l.capacity.is_some() || l.burst_for_s.is_some() || l.initial_fill.is_some();
+        if limits.iter().any(|l| own(l.get_ref()) || l.get_ref().fixed_window_ms.is_some()) {
+            return Err("with credit a limit has no bucket of its own: remove capacity, burst_for_s, initial_fill and fixed_window_ms".into());
+        }
+        Ok(())
+    }
+}
+
 /// A file of limits, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSet {
@@ -192,6 +226,8 @@ pub struct LimitSet {
     pub source: String,
     pub limits: Vec<LimitSpec>,
     pub latency: Option<LatencySpec>,
+    /// Of disks.
+    pub credit: Option<CreditSpec>,
 }
 
 #[derive(Deserialize)]
@@ -206,6 +242,7 @@ struct File {
     #[serde(default)]
     limit: Vec<Spanned<LimitSpec>>,
     latency: Option<Spanned<LatencySpec>>,
+    credit: Option<Spanned<CreditSpec>>,
 }
 
 impl LimitSet {
@@ -251,6 +288,14 @@ impl LimitSet {
         if let Some(l) = &raw.latency {
             l.get_ref().check().map_err(|e| line_error(l.span(), e))?;
         }
+        if let Some(credit) = &raw.credit {
+            let fits = if raw.kind == TierKind::Block {
+                credit.get_ref().check(&raw.limit)
+            } else {
+                Err("credit is of disks: kind = \"block\"".into())
+            };
+            fits.map_err(|e| line_error(credit.span(), e))?;
+        }
         if raw.limit.is_empty() && raw.latency.is_none() {
             return Err(line_error(
                 0..0,
@@ -264,6 +309,7 @@ impl LimitSet {
             source: raw.source,
             limits: raw.limit.into_iter().map(Spanned::into_inner).collect(),
             latency: raw.latency.map(Spanned::into_inner),
+            credit: raw.credit.map(Spanned::into_inner),
         })
     }
 

@@ -9,7 +9,8 @@ mod latency;
 
 pub use bucket::{Law, MICRO, TokenBucket};
 pub use config::{
-    Amount, Answer, Direction, LatencySpec, LimitSet, LimitSpec, LimitsError, Scope, TierKind, Unit,
+    Amount, Answer, CreditSpec, Direction, LatencySpec, LimitSet, LimitSpec, LimitsError, Scope, TierKind,
+    Unit,
 };
 pub use latency::Latency;
 
@@ -230,7 +231,7 @@ fn charges(spec: &LimitSpec, class: OpClass) -> bool {
 }
 
 /// A bucket as its limit says, at the time the server started.
-fn law_of(spec: &LimitSpec, now_ns: u64) -> Law {
+pub(crate) fn law_of(spec: &LimitSpec, now_ns: u64) -> Law {
     let capacity = spec.capacity_micro();
     if let Some(ms) = spec.fixed_window_ms {
         return Law::Window {

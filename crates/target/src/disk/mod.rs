@@ -1,0 +1,305 @@
+//! `plimsoll target disk`: a mounted directory on a disk with known limits, credit included, for whoever measures files.
+//!
+//! From below: a file; a FUSE file in front of it that answers when the tier's law says so; a loop device over that, without a page
+//! cache of its own unless one is asked for; ext4 on it, mounted. Only the last has a name that stays: with it, all of it goes.
+
+mod fuse;
+mod law;
+mod loop_device;
+
+pub use law::DiskLaw;
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fuser::{Config, Session, SessionACL};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::clock::now_ns;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::limiter::{LimitSet, TierKind};
+use crate::ready::Ready;
+use fuse::{DiskFile, DiskQueue, NAME};
+
+const MKFS: &str = "mkfs.ext4";
+/// What the mark of a data directory says.
+const DATA_FORMAT: &str = "plimsoll.disk/1";
+/// ext4 needs some room of its own.
+const LEAST_BYTES: u64 = 16 << 20;
+
+/// What disk to make.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// Limits of a block tier, or of a file with `kind = "block"`.
+    pub limits: LimitSet,
+    /// Seconds of credit that are left, where the tier has such; absent: all of it.
+    pub credit_s: Option<f64>,
+    /// Directory for its file and the place where it is mounted: new, empty, or of an earlier disk.
+    pub data: PathBuf,
+    /// Of the disk, in bytes: a multiple of 4,096.
+    pub size_bytes: u64,
+    /// Keep what is read and written in the page cache, in front of the limits: as a host that caches its guests' disks.
+    pub is_cached: bool,
+}
+
+/// Why there is no disk.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    #[error("a disk is mounted, which takes root")]
+    NotRoot,
+    #[error(
+        "{MKFS}, which makes its file system, is not installed; on Debian and Ubuntu: apt-get install e2fsprogs"
+    )]
+    NotInstalled,
+    #[error("tier {0} is an object tier: use it with `plimsoll target s3`")]
+    NotBlock(String),
+    #[error("the size of the disk must be a multiple of 4,096 bytes, and 16 MiB or more; it is {0}")]
+    Size(u64),
+    #[error("{0} has {1} MiB free, less than the disk takes")]
+    NoSpace(PathBuf, u64),
+    #[error("tier {0} has no credit")]
+    NoCredit(String),
+    #[error("{0}: {1}")]
+    Step(String, io::Error),
+    #[error("{MKFS}: {0}")]
+    Mkfs(String),
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+}
+
+/// A disk that is mounted; it is taken down when this is dropped.
+pub struct MountedDisk {
+    queue: Arc<DiskQueue>,
+    mounted: PathBuf,
+    raw: PathBuf,
+    device: PathBuf,
+    /// Ours until all of it is gone.
+    _dir: DataDir,
+}
+
+impl std::fmt::Debug for MountedDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MountedDisk").field("mounted", &self.mounted).finish_non_exhaustive()
+    }
+}
+
+impl MountedDisk {
+    /// The directory to measure.
+    pub fn path(&self) -> &Path {
+        &self.mounted
+    }
+
+    /// The device that it is mounted from.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// Seconds of credit that are left.
+    pub fn credit_s(&self) -> Option<f64> {
+        self.queue.credit_s()
+    }
+
+    /// For one line on stdout.
+    pub fn ready(&self) -> Ready {
+        Ready {
+            kind: "disk",
+            address: String::new(),
+            endpoint: String::new(),
+            access_key: None,
+            secret_key: None,
+            region: None,
+            ca_file: None,
+            path: Some(self.mounted.clone()),
+            limits: None,
+            pid: std::process::id(),
+        }
+    }
+}
+
+impl Drop for MountedDisk {
+    fn drop(&mut self) {
+        // What is still to be written out is not held back: nobody measures it.
+        self.queue.open_wide();
+        // Whoever still looks into it keeps it until this process ends, and nobody else finds it.
+        let _ = take_down(&self.mounted);
+        let _ = fs::remove_dir(&self.mounted);
+        let _ = fs::remove_file(&self.raw);
+    }
+}
+
+/// Makes the disk and mounts it.
+pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
+    check(o)?;
+    let dir = DataDir::claim(&o.data, DATA_FORMAT)?;
+    let (raw, front, mounted) = (o.data.join("disk.raw"), o.data.join("front"), o.data.join("mnt"));
+    // Of one that was killed here.
+    for place in [&mounted, &front] {
+        take_down(place).map_err(|e| step(&format!("{} cannot be unmounted", place.display()), e))?;
+        fs::create_dir_all(place).map_err(|e| step(&place.display().to_string(), e))?;
+    }
+    let backing = make(&raw, o.size_bytes)?;
+    let queue = DiskQueue::new(DiskLaw::new(&o.limits, o.credit_s, now_ns()), backing);
+    let file = serve(&queue, &front, o)?;
+    let device = loop_device::attach(&file, !o.is_cached);
+    // The device holds the file; its name is of no more use.
+    let hidden = take_down(&front);
+    let _ = fs::remove_dir(&front);
+    hidden.map_err(|e| step("the FUSE file cannot be hidden", e))?;
+    let device = device.map_err(|e| step("no loop device can be had", e))?;
+    let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
+    mount(&device.path, &mounted, "ext4", flags, None)
+        .map_err(|e| step(&format!("{} cannot be mounted", device.path.display()), e.into()))?;
+    Ok(MountedDisk { queue, mounted, raw, device: device.path.clone(), _dir: dir })
+}
+
+fn check(o: &DiskOptions) -> Result<(), DiskError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(DiskError::NotRoot);
+    }
+    if o.limits.kind != TierKind::Block {
+        return Err(DiskError::NotBlock(o.limits.name.clone()));
+    }
+    if o.size_bytes < LEAST_BYTES || !o.size_bytes.is_multiple_of(4_096) {
+        return Err(DiskError::Size(o.size_bytes));
+    }
+    if o.credit_s.is_some() && o.limits.credit.is_none() {
+        return Err(DiskError::NoCredit(o.limits.name.clone()));
+    }
+    let there = o.data.ancestors().find(|d| d.exists()).unwrap_or(Path::new("/"));
+    match rustix::fs::statvfs(there) {
+        Ok(fs) if fs.f_bavail.saturating_mul(fs.f_frsize) < o.size_bytes => {
+            Err(DiskError::NoSpace(there.to_owned(), fs.f_bavail.saturating_mul(fs.f_frsize) >> 20))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn step(what: &str, e: io::Error) -> DiskError {
+    DiskError::Step(what.to_owned(), e)
+}
+
+/// The file behind it, with a file system in it: made before there is a limit in front.
+fn make(raw: &Path, bytes: u64) -> Result<File, DiskError> {
+    let at = |e| step(&raw.display().to_string(), e);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(raw).map_err(at)?;
+    file.set_len(bytes).map_err(at)?;
+    // No journal, and nothing left to be done later: what is written is what is measured.
+    let options = "lazy_itable_init=0,nodiscard";
+    let made = Command::new(MKFS)
+        .args(["-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal", "-E", options])
+        .arg(raw)
+        .stdin(Stdio::null())
+        .output();
+    match made {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(DiskError::NotInstalled),
+        Err(e) => Err(step(MKFS, e)),
+        Ok(out) if !out.status.success() => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            Err(DiskError::Mkfs(said.trim().chars().take(400).collect()))
+        }
+        Ok(_) => Ok(file),
+    }
+}
+
+/// Answers for the file from now on, and opens it.
+fn serve(queue: &Arc<DiskQueue>, front: &Path, o: &DiskOptions) -> Result<File, DiskError> {
+    let fuse = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    let fuse = fuse.map_err(|e| step("/dev/fuse cannot be opened", e))?;
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
+    let options = std::ffi::CString::new(options).expect("no zero is in it");
+    mount("plimsoll-disk", front, "fuse", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())
+        .map_err(|e| step("FUSE cannot be mounted", e.into()))?;
+    let disk = DiskFile { queue: Arc::clone(queue), size_bytes: o.size_bytes, is_direct: !o.is_cached };
+    let session = Session::from_fd(disk, OwnedFd::from(fuse), SessionACL::All, Config::default())
+        .map_err(|e| step("the kernel's FUSE does not answer", e))?;
+    let answering = Arc::clone(queue);
+    // Both end with the process: a disk that is taken down is still asked for what its file system writes last.
+    let begun = std::thread::Builder::new().name("disk-answers".into()).spawn(move || answering.serve());
+    begun.map_err(|e| step("no thread can be started", e))?;
+    let begun = std::thread::Builder::new().name("disk-requests".into()).spawn(move || session.run());
+    begun.map_err(|e| step("no thread can be started", e))?;
+    let file = OpenOptions::new().read(true).write(true).open(front.join(NAME));
+    file.map_err(|e| step("the FUSE file cannot be opened", e))
+}
+
+/// Unmounts what is there, at once where nobody uses it. Nothing there is fine.
+fn take_down(place: &Path) -> io::Result<()> {
+    const WAIT: Duration = Duration::from_millis(20);
+    for _ in 0..50 {
+        match unmount(place, UnmountFlags::NOFOLLOW) {
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
+            Err(Errno::BUSY) => std::thread::sleep(WAIT),
+            Err(_) => break,
+        }
+    }
+    match unmount(place, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(data: &Path, tier: &str) -> DiskOptions {
+        DiskOptions {
+            limits: LimitSet::tier(tier).unwrap(),
+            credit_s: None,
+            data: data.join("d"),
+            size_bytes: 64 << 20,
+            is_cached: false,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told_before_anything_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let e = |o: DiskOptions| start(&o).unwrap_err().to_string();
+        if !rustix::process::geteuid().is_root() {
+            assert!(e(options(dir.path(), "azure-premium-256")).contains("takes root"));
+            return;
+        }
+        let small = DiskOptions { size_bytes: 4096, ..options(dir.path(), "azure-premium-256") };
+        assert!(e(small).contains("16 MiB or more"));
+        assert!(e(options(dir.path(), "vultr-standard")).contains("object tier"));
+        let credit = DiskOptions { credit_s: Some(3.0), ..options(dir.path(), "azure-premium-256") };
+        assert!(e(credit).contains("no credit"));
+        assert!(!dir.path().join("d").exists());
+    }
+
+    /// Where it can be mounted (root, with FUSE and loop devices), what is written through it comes back, in any order of requests.
+    #[test]
+    fn what_is_written_to_a_disk_is_read_from_it() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            return;
+        }
+        for is_cached in [false, true] {
+            let o = DiskOptions { is_cached, ..options(dir.path(), "vultr-nvme") };
+            let disk = start(&o).unwrap();
+            let place = disk.path().to_owned();
+            let write = |n: u8| {
+                let file = place.join(n.to_string());
+                fs::write(&file, vec![n; 3 << 20]).unwrap();
+                File::open(&file).unwrap().sync_all().unwrap();
+            };
+            std::thread::scope(|s| (0..4).for_each(|n| drop(s.spawn(move || write(n)))));
+            // From the device again, not from the cache of its files.
+            fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
+            for n in 0..4u8 {
+                assert!(fs::read(place.join(n.to_string())).unwrap() == vec![n; 3 << 20], "{n}");
+            }
+            drop(disk);
+            let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+            assert!(!mounts.contains(place.to_str().unwrap()), "{mounts}");
+            assert!(!place.exists());
+        }
+    }
+}
