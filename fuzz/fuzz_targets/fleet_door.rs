@@ -2,13 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use plimsoll_bus::Speaks;
 use plimsoll_bus::enrol::{Answer, Question};
-use plimsoll_bus::speaks::Speaks;
 use plimsoll_bus::token::{Secret, Token};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(question) = serde_json::from_slice::<Question>(data) {
-        assert!(question.check("demo", &Secret([7; 32]), &Speaks::default()).is_err(), "nobody guesses a secret");
+        assert!(
+            question.check("demo", &Secret([7; 32]), &Speaks::default()).is_err(),
+            "nobody guesses a secret"
+        );
     }
     let _ = serde_json::from_slice::<Answer>(data);
     let text = String::from_utf8_lossy(data);
