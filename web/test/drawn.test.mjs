@@ -72,6 +72,8 @@ describe("a run with prices", () => {
     const fold = page.locator("details#cost");
     assert.match(await fold.locator("summary").first().textContent(), /^Cost: at most 155\.52 USD\/month at the rate of w\/write/);
     await fold.locator("summary").first().click();
+    // What is in a fold is drawn once it has opened.
+    await fold.getByText("Worst case a month").first().waitFor();
     const text = await fold.textContent();
     for (const part of ["142.56 (129.60 to 155.52)", "1100 op/s x 2592000 s", "Worst case a month", "2018-07-01, southeastasia", "SHA-256 0123456789abcdef"]) assert.ok(text.includes(part), part);
     assert.ok(text.includes("An <b>article</b>, section 4.1"));
