@@ -48,6 +48,7 @@ mod several;
 pub mod suites;
 pub mod target;
 mod target_block;
+pub mod target_cluster;
 mod target_disk;
 pub mod target_exec;
 mod target_s3;
