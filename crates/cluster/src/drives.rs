@@ -40,7 +40,7 @@ impl BoxDrive {
             })?;
             return Ok(Self { path, disk: None });
         };
-        let limits = limits(limit)?;
+        let limits = limits(limit, spec.made.drive_read_limit.unwrap_or(limit))?;
         journal.creating(Thing::Mount { path: place.join("mnt") })?;
         let options = DiskOptions {
             limits: limits.clone(),
@@ -72,7 +72,7 @@ impl BoxDrive {
             }
             (Some((disk, _)), Becomes::Down) => disk.fail(true),
             (Some((disk, _)), Becomes::Rate(rate)) => {
-                disk.limit(&limits(rate).map_err(|e| e.to_string())?);
+                disk.limit(&limits(rate, rate).map_err(|e| e.to_string())?);
                 disk.fail(false);
             }
             (None, Becomes::Rate(_)) => {
@@ -85,11 +85,11 @@ impl BoxDrive {
     }
 }
 
-fn limits(rate: BytesRate) -> Result<LimitSet, SetupError> {
-    let text = format!(
-        "name = \"drive\"\nkind = \"block\"\n[[limit]]\nunit = \"bytes\"\nrate_per_s = {:.0}\n",
-        rate.0
-    );
+fn limits(writes: BytesRate, reads: BytesRate) -> Result<LimitSet, SetupError> {
+    let one = |way: &str, rate: BytesRate| {
+        format!("[[limit]]\nunit = \"bytes\"\nrate_per_s = {:.0}\ndirections = [\"{way}\"]\n", rate.0)
+    };
+    let text = format!("name = \"drive\"\nkind = \"block\"\n{}{}", one("in", writes), one("out", reads));
     LimitSet::parse(&text, "--drive-limit")
         .map_err(|e| SetupError::input(e.to_string(), "Write --drive-limit 50MB/s"))
 }
@@ -139,9 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_of_reads_and_writes_together() {
-        let set = limits(BytesRate(5e7)).unwrap();
-        assert_eq!((set.limits.len(), set.limits[0].directions.is_none()), (1, true));
-        assert!(limits(BytesRate(1e30)).is_err());
+    fn reads_and_writes_have_limits_of_their_own() {
+        let set = limits(BytesRate(5e6), BytesRate(1e7)).unwrap();
+        let rates: Vec<u64> = set.limits.iter().map(|l| l.rate_per_s.0 / 1_000_000).collect();
+        assert_eq!(rates, [5_000_000, 10_000_000]);
+        assert!(limits(BytesRate(1e30), BytesRate(1e6)).is_err());
     }
 }

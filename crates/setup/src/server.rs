@@ -155,6 +155,7 @@ fn start_cluster(
     flag("--ec", cluster.ec.map(|n| n.to_string()));
     flag("--link", cluster.link.map(|l| l.to_string()));
     flag("--drive-limit", cluster.drive_limit.map(|d| d.to_string()));
+    flag("--drive-read-limit", cluster.drive_read_limit.map(|d| d.to_string()));
     flag("--drive-size", cluster.drive_limit.map(|_| cluster.drive_size.to_string()));
     flag("--cpu", cluster.cpu.map(|c| c.to_string()));
     start(command, None, Some(journal), MANY)

@@ -31,9 +31,12 @@ pub struct EmbeddedCluster {
     /// Of each server's link, each way, headers included. Absent: as fast as the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkRate>,
-    /// Of each drive, reads and writes together. Absent: directories, as fast as what they are on.
+    /// Of each drive, for writes; and for reads, where `drive_read_limit` is absent. Absent: directories, as fast as what they are on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive_limit: Option<BytesRate>,
+    /// Of each drive, for reads; with `drive_limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive_read_limit: Option<BytesRate>,
     /// Of each drive with a limit. Default: 4 GiB.
     pub drive_size: Size,
     /// Cores of each server. Absent: those of the machine, shared.
@@ -44,7 +47,16 @@ pub struct EmbeddedCluster {
 impl Default for EmbeddedCluster {
     fn default() -> Self {
         let drive_size = Size(4 << 30);
-        Self { nodes: 4, drives: 2, ec: None, link: None, drive_limit: None, drive_size, cpu: None }
+        Self {
+            nodes: 4,
+            drives: 2,
+            ec: None,
+            link: None,
+            drive_limit: None,
+            drive_read_limit: None,
+            drive_size,
+            cpu: None,
+        }
     }
 }
 
@@ -80,7 +92,8 @@ impl EmbeddedCluster {
     pub fn words(&self) -> String {
         let head = format!("{} nodes with {} drives, EC:{}", self.nodes, self.drive_count(), self.parity());
         let link = self.link.map(|l| format!("links of {l}"));
-        let drive = self.drive_limit.map(|d| format!("drives of {d}"));
+        let reads = self.drive_read_limit.map(|d| format!(" and {d} for reads")).unwrap_or_default();
+        let drive = self.drive_limit.map(|d| format!("drives of {d}{reads}"));
         let cpu = self.cpu.map(|c| format!("{c} cores each"));
         [Some(head), link, drive, cpu].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -109,7 +122,12 @@ impl EmbeddedCluster {
             let problem = format!("{} is no size of a drive: MinIO needs 1 GiB of each", self.drive_size);
             return wrong("drive_size", problem, "Give 1GiB or more.".into());
         }
-        match self.drive_limit.filter(|d| d.0 < LEAST_DRIVE_RATE) {
+        if self.drive_read_limit.is_some() && self.drive_limit.is_none() {
+            let problem = "drives without a limit have none for reads".into();
+            return wrong("drive_read_limit", problem, "Give drive_limit, too.".into());
+        }
+        let limits = [self.drive_limit, self.drive_read_limit];
+        match limits.into_iter().flatten().find(|d| d.0 < LEAST_DRIVE_RATE) {
             Some(d) => {
                 wrong("drive_limit", format!("{d} is too slow for a drive"), "Give 10KB/s or more.".into())
             }
@@ -135,6 +153,8 @@ mod tests {
         assert_eq!(field(EmbeddedCluster { cpu: Some(f64::NAN), ..cluster() }), "cpu");
         assert_eq!(field(EmbeddedCluster { drive_size: Size(1 << 20), ..cluster() }), "drive_size");
         assert_eq!(field(EmbeddedCluster { drive_limit: Some(BytesRate(1.0)), ..cluster() }), "drive_limit");
+        let only_reads = EmbeddedCluster { drive_read_limit: Some(BytesRate(1e6)), ..cluster() };
+        assert_eq!(field(only_reads), "drive_read_limit");
     }
 
     #[test]

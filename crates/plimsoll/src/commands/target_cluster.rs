@@ -100,9 +100,12 @@ pub struct MadeArgs {
     /// Parity drives of an object [default: MinIO's own choice]
     #[arg(long, value_name = "N")]
     pub ec: Option<u32>,
-    /// Rate of each drive, reads and writes together [default: directories without a limit]
+    /// Rate of each drive, of reads and of writes [default: directories without a limit]
     #[arg(long, value_name = "RATE")]
     pub drive_limit: Option<BytesRate>,
+    /// Another rate for reads
+    #[arg(long, value_name = "RATE", requires = "drive_limit")]
+    pub drive_read_limit: Option<BytesRate>,
     /// Size of each drive with a limit
     #[arg(long, value_name = "SIZE", default_value = "4GiB", requires = "drive_limit")]
     pub drive_size: Size,
@@ -131,6 +134,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
         ec: a.ec,
         link: a.link,
         drive_limit: a.drive_limit,
+        drive_read_limit: a.drive_read_limit,
         drive_size: a.drive_size,
         cpu: a.cpu,
     };
