@@ -90,6 +90,13 @@ impl CampaignFile {
                 "Leave it out. To trace one cell, write it into a copy of the plan.toml in the directory of its run, and `plimsoll run` that.",
             ));
         }
+        if self.prices.is_some() && self.options.cost.is_some() {
+            return Err(wrong(
+                "options.cost",
+                "there are prices in it, and in the file that `prices` names",
+                "Leave one of them out: with `prices` each subject has its own.",
+            ));
+        }
         self.check_repeats()?;
         self.published.as_ref().map_or(Ok(()), |p| p.check())?;
         distinct("subject", self.subjects.iter().map(|s| s.name.as_str()))?;

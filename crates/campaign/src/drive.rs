@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_model::cost::{CostOptions, Money};
+
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Subject};
 use crate::forecast;
 use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+use crate::money::CampaignPrices;
 use crate::state::CampaignState;
 
 /// Attempts of one subject that fail one after the other before it is left alone until the next session.
@@ -22,8 +25,19 @@ pub enum CellEnd {
     Failed(String),
     /// Somebody ended it: it will be made again.
     Interrupted,
+    /// It was ended because what it sent came to what was left of the budget of money; it does not count.
+    OverBudget,
     /// Nothing can be measured or recorded any more (no space): why, with the remedy.
     Hopeless(String),
+}
+
+/// What a run is told beside its cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunTerms {
+    /// Drawn when the campaign was begun.
+    pub fresh: u64,
+    /// Prices of its subject, with what is left of the campaign's budget of money.
+    pub cost: Option<CostOptions>,
 }
 
 /// What a killed run was found to be.
@@ -40,7 +54,9 @@ pub trait CampaignCarrier {
     /// The name of the next run: no directory has it.
     fn new_run(&mut self) -> String;
     /// Runs a cell, in the run directory of this name.
-    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd;
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd;
+    /// What was spent on a run that did not end as it should, by its record; `None`: nothing was begun, or it had no prices.
+    fn spent(&mut self, under: &UnderWay) -> Option<Money>;
     /// Looks at what a killed session had begun, and cleans it up.
     fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> LeftRun;
     /// Runs a command of a subject's. Gives seconds, and why it failed.
@@ -106,6 +122,8 @@ pub struct CampaignSession<'a, L, C> {
     pub file: &'a CampaignFile,
     /// Of the file.
     pub cells: &'a [CampaignCell],
+    /// What its subjects cost; `None`: there are no prices.
+    pub prices: Option<&'a CampaignPrices>,
     /// So far.
     pub state: CampaignState,
     /// Where it is written.
@@ -125,6 +143,7 @@ struct Avoided {
     subjects: BTreeMap<String, String>,
     in_a_row: BTreeMap<String, u32>,
     hopeless: Option<String>,
+    over_budget: Option<String>,
 }
 
 impl Avoided {
@@ -153,7 +172,12 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         ledger: L,
         carrier: C,
     ) -> Self {
-        Self { file, cells, state, ledger, carrier, on: None, is_stuck: false }
+        Self { file, cells, prices: None, state, ledger, carrier, on: None, is_stuck: false }
+    }
+
+    /// The same with prices.
+    pub fn with_prices(self, prices: Option<&'a CampaignPrices>) -> Self {
+        Self { prices, ..self }
     }
 
     /// Goes on until nothing is left, or nothing more can be done. An error: the ledger cannot be written, and nothing is begun
@@ -166,6 +190,9 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             if let Some(why) = avoided.hopeless.take() {
                 break CampaignEnd::Hopeless(why);
             }
+            if let Some(what) = avoided.over_budget.take() {
+                break CampaignEnd::Budget(what);
+            }
             if self.carrier.is_interrupted() {
                 break CampaignEnd::Interrupted;
             }
@@ -175,6 +202,9 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             };
             let run = forecast::next_run(self.file, &self.cells[i], &self.state.cells[i].runs);
             if let Some(what) = forecast::beyond(self.file, &self.state.spent, &run) {
+                break CampaignEnd::Budget(what);
+            }
+            if let Some(what) = self.beyond_money(i) {
                 break CampaignEnd::Budget(what);
             }
             if let Some(what) = self.carrier.edited() {
@@ -192,6 +222,20 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         };
         self.close(&end)?;
         Ok(end)
+    }
+
+    /// Why the next run of a cell does not fit into the budget of money. That the prices know its ops was seen before the session.
+    fn beyond_money(&self, i: usize) -> Option<String> {
+        let (budget, prices) = (self.file.budget.cost.as_ref()?, self.prices?);
+        let run = prices.next_run(self.file, &self.cells[i], &self.state.cells[i].runs).ok().flatten();
+        prices.beyond(budget, &self.state.money, run.as_ref())
+    }
+
+    fn terms(&self, cell: &CampaignCell) -> RunTerms {
+        let fresh = self.state.fresh;
+        let Some(prices) = self.prices else { return RunTerms { fresh, cost: None } };
+        let left = self.file.budget.cost.as_ref().map(|b| prices.left(b, &self.state.money));
+        RunTerms { fresh, cost: prices.options(&cell.subject, left) }
     }
 
     fn note(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
@@ -212,10 +256,11 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: *run, at })
             }
             LeftRun::Cut(why) => {
+                let cost = self.carrier.spent(&under);
                 let said =
                     format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
-                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, at })
+                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, cost, at })
             }
         }
     }
@@ -314,12 +359,15 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         };
         self.note(LedgerEntry::Under(under.clone()))?;
         self.carrier.tell(&CampaignTold::Begins(cell, repeat, &self.state));
-        let end = self.carrier.measure(cell, &under, self.state.fresh);
+        let end = self.carrier.measure(cell, &under, &self.terms(cell));
         let at = self.carrier.now();
+        let is_whole = matches!(end, CellEnd::Measured(_));
+        let cost = if is_whole { None } else { self.carrier.spent(&under) };
         let dropped = |why: &str| LedgerEntry::Dropped {
             cell: under.cell.clone(),
             run: under.run.clone(),
             why: why.to_owned(),
+            cost: cost.clone(),
             at: at.clone(),
         };
         match end {
@@ -330,13 +378,20 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 self.carrier.tell(&CampaignTold::Ended(cell, &run, &self.state));
             }
             CellEnd::Interrupted => self.note(dropped("interrupted"))?,
+            CellEnd::OverBudget => {
+                let budget = self.file.budget.cost.as_ref().map_or(String::new(), ToString::to_string);
+                let why = format!("cost: {budget}; the run of {} was ended by it, and does not count", cell.key);
+                self.note(dropped(&why))?;
+                avoided.over_budget = Some(why);
+            }
             CellEnd::Hopeless(why) => {
                 self.note(dropped(&why))?;
                 avoided.hopeless = Some(why);
             }
             CellEnd::Failed(problem) => {
                 self.carrier.tell(&CampaignTold::Failed(&cell.key, &problem));
-                self.note(LedgerEntry::Failed { cell: under.cell.clone(), problem: problem.clone(), at })?;
+                let (key, why) = (under.cell.clone(), problem.clone());
+                self.note(LedgerEntry::Failed { cell: key, problem: why, cost, at })?;
                 let failures = avoided.in_a_row.entry(cell.subject.clone()).or_default();
                 *failures += 1;
                 if *failures >= MOST_FAILURES {

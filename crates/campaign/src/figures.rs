@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Analysis;
+use plimsoll_model::cost::Money;
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
@@ -27,6 +28,9 @@ pub struct CellRun {
     pub bytes: u64,
     /// Ops, those that prepare and remove data included.
     pub requests: u64,
+    /// What it cost by its prices, as a budget counts it. Absent: it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
     /// One for each line of the run.
     pub figures: Vec<CellFigure>,
     /// What the run found to bind, by op.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::OpKind;
+use plimsoll_model::cost::Money;
 use plimsoll_model::plan::{
     BlockOptions, ClientBounds, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
 };
@@ -46,6 +47,9 @@ pub struct CampaignFile {
     /// What all of it may take. Absent: no bound.
     #[serde(default)]
     pub budget: CampaignBudget,
+    /// Your prices (TOML, as prices/examples.toml), by the path from where this file is: what runs cost is said before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
     /// Of every run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -104,7 +108,7 @@ impl Default for Repeats {
 }
 
 /// What a campaign may take, over all of its sessions. Looked at before each cell: none is begun that would go beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CampaignBudget {
     /// Time at work, rests and hooks included.
@@ -116,6 +120,9 @@ pub struct CampaignBudget {
     /// Ops, those that prepare and remove data included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
+    /// Money, by `prices`: `20USD`. A run whose load has no bound is ended where what it sent comes to what is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
 }
 
 /// Something that is measured, beside others: a tier, a disk, a cluster of one shape.
@@ -136,6 +143,10 @@ pub struct Subject {
     /// What its maker says that it does.
     #[serde(default)]
     pub promised: Promised,
+    /// Which of the subjects of `prices` is paid for it. Default: the one of its own name; where one is measured and one has a price,
+    /// that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<String>,
     /// What the load generator may use of its machine while it measures this one; in place of `options.client`. Needs root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientBounds>,

@@ -152,7 +152,7 @@ fn load(target: &TargetSpec, stage: &Stage, measured_s: f64, promised: &Promised
         Pacing::Constant(r) | Pacing::Capped(r) | Pacing::Poisson(r) => Some(r.0 * time_s),
         Pacing::Ramp { from, to, .. } => Some(from.0.max(to.0) * time_s),
         Pacing::Bytes(b) if size > 0.0 => Some(b.0 / size * time_s),
-        Pacing::Bytes(_) | Pacing::Closed => closed(promised, per_op).map(|rate| rate * time_s),
+        Pacing::Bytes(_) | Pacing::Closed => promised_rate(promised, w).map(|rate| rate * time_s),
     };
     Forecast {
         time_s,
@@ -161,8 +161,9 @@ fn load(target: &TargetSpec, stage: &Stage, measured_s: f64, promised: &Promised
     }
 }
 
-/// What the subject promises of ops of this size; `None`: nothing that bounds them.
-fn closed(promised: &Promised, per_op: f64) -> Option<f64> {
+/// Ops/s that the subject promises of these ops; `None`: nothing that bounds them.
+pub(crate) fn promised_rate(promised: &Promised, w: &Workload) -> Option<f64> {
+    let per_op = w.size.mean_bytes() as f64 * moves(w);
     let by_bytes = promised.bytes_per_s.filter(|_| per_op > 0.0).map(|b| b.0 / per_op);
     match (promised.ops_per_s.map(|r| r.0), by_bytes) {
         (Some(a), Some(b)) => Some(a.min(b)),

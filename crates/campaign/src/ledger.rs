@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::cost::Money;
 use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -79,6 +80,9 @@ pub enum LedgerEntry {
         run: String,
         /// In words.
         why: String,
+        /// What was spent on it, where it had prices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// RFC 3339.
         at: String,
     },
@@ -88,6 +92,9 @@ pub enum LedgerEntry {
         cell: String,
         /// In words, with the remedy.
         problem: String,
+        /// What was spent on it, where it had prices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// RFC 3339.
         at: String,
     },

@@ -21,6 +21,7 @@ mod hook;
 pub mod ledger;
 mod left_hook;
 mod lock;
+mod money;
 mod of_runs;
 pub mod order;
 mod pivot;
@@ -35,6 +36,8 @@ mod template;
 mod unseen;
 
 #[cfg(test)]
+mod money_tests;
+#[cfg(test)]
 mod result_tests;
 #[cfg(test)]
 mod tests;
@@ -45,7 +48,9 @@ pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
 pub use count::asked;
 pub use difference::FileDifference;
-pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+pub use drive::{
+    CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms,
+};
 pub use figures::{CellFigure, CellRun, SeenFall};
 pub use file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
@@ -56,6 +61,7 @@ pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
 pub use of_runs::{LooseRun, of_runs};
+pub use money::{CampaignPrices, CostKnownBy, CostToGo, MoneySpent, RunCost, affordable};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{

@@ -10,6 +10,7 @@ use crate::cells::{self, CampaignCell};
 use crate::check::{CampaignError, wrong};
 use crate::file::CampaignFile;
 use crate::ledger::{CampaignDir, LedgerEntry, LedgerError, check_name};
+use crate::money::CampaignPrices;
 use crate::result::{CampaignResult, result};
 use crate::state::CampaignState;
 
@@ -28,6 +29,8 @@ pub struct Campaigned {
     pub dir: CampaignDir,
     /// Directory of the runs.
     pub runs: PathBuf,
+    /// Prices of its subjects, by whoever reads them.
+    pub prices: Option<CampaignPrices>,
     /// Runs that were brought along and are of no cell.
     pub strangers: Vec<String>,
 }
@@ -66,7 +69,7 @@ pub fn read_campaign(
         merged.into_iter().for_each(|(i, runs)| state.bring(i, runs));
         strangers.extend(others);
     }
-    Ok(Campaigned { file, cells, state, entries, dir, runs: runs.to_owned(), strangers })
+    Ok(Campaigned { file, cells, state, entries, dir, runs: runs.to_owned(), prices: None, strangers })
 }
 
 /// A run by its path (from where the file is), or by its name among the runs.

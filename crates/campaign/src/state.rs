@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_model::cost::Money;
+
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Repeats};
 use crate::ledger::{HookTime, LedgerEntry, UnderWay};
+use crate::money::MoneySpent;
 use crate::order;
 use crate::result::rates;
 use crate::stop;
@@ -51,6 +54,8 @@ pub struct CampaignState {
     pub open_subject: Option<String>,
     /// Over all sessions.
     pub spent: CampaignSpent,
+    /// The same in money: of runs that failed or were cut short, too.
+    pub money: MoneySpent,
     /// Runs of cells that the file has otherwise by now, or no longer.
     pub set_aside: u32,
     /// Runs that were begun and do not count.
@@ -78,6 +83,7 @@ impl CampaignState {
             under_way: None,
             open_subject: None,
             spent: CampaignSpent::default(),
+            money: MoneySpent::default(),
             set_aside: 0,
             dropped: 0,
             fresh: 0,
@@ -113,17 +119,21 @@ impl CampaignState {
                 self.spent.time_s += run.took_s;
                 self.spent.bytes += run.bytes;
                 self.spent.requests += run.requests;
+                self.money.unpriced += u32::from(run.cost.is_none());
+                self.paid(run.cost.as_ref());
                 match self.keys.get(cell).filter(|(_, own)| own == hash).map(|(i, _)| *i) {
                     Some(i) => self.done(i, run),
                     None => self.set_aside += 1,
                 }
             }
-            LedgerEntry::Dropped { .. } => {
+            LedgerEntry::Dropped { cost, .. } => {
                 self.under_way = None;
                 self.dropped += 1;
+                self.paid(cost.as_ref());
             }
-            LedgerEntry::Failed { cell, problem, .. } => {
+            LedgerEntry::Failed { cell, problem, cost, .. } => {
                 self.under_way = None;
+                self.paid(cost.as_ref());
                 if let Some((i, _)) = self.keys.get(cell) {
                     self.cells[*i].failed = Some(problem.clone());
                 }
@@ -135,6 +145,10 @@ impl CampaignState {
             }
             LedgerEntry::Opened { .. } | LedgerEntry::Ended { .. } => {}
         }
+    }
+
+    fn paid(&mut self, money: Option<&Money>) {
+        money.into_iter().for_each(|m| self.money.add(m));
     }
 
     fn done(&mut self, i: usize, run: &CellRun) {

@@ -7,13 +7,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plimsoll_model::Estimate;
+use plimsoll_model::cost::Money;
 use proptest::prelude::*;
+use rust_decimal::Decimal;
 
 use crate::cells::{CampaignCell, expand};
-use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms};
 use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
 use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
+use crate::money::CampaignPrices;
 use crate::result::{IntervalOf, result};
 use crate::state::CampaignState;
 use crate::{FileDifference, forecast, template};
@@ -54,18 +57,25 @@ fn file(order: &str, repeat: &str) -> CampaignFile {
 
 /// What outlives a kill.
 #[derive(Debug, Default)]
-struct Outside {
-    ledger: Vec<u8>,
+pub(crate) struct Outside {
+    pub ledger: Vec<u8>,
     /// Runs that ended, by name: their directories.
     ended: BTreeMap<String, CellRun>,
     begun: BTreeMap<String, u32>,
-    log: Vec<String>,
+    pub log: Vec<String>,
     names: u32,
     /// Steps until the process is killed; in the middle of the step.
-    kill_in: Option<u32>,
-    is_dead: bool,
+    pub kill_in: Option<u32>,
+    pub is_dead: bool,
     failing: Vec<String>,
     spread: f64,
+    pub prices: Option<CampaignPrices>,
+    /// Of each run that has prices.
+    pub run_costs: Decimal,
+    /// What of the budget each run was told to be left.
+    pub told_left: Vec<String>,
+    /// A run that is begun with less than this left is ended by its budget.
+    pub ended_below: Decimal,
 }
 
 impl Outside {
@@ -108,7 +118,7 @@ impl CampaignCarrier for Sim {
         format!("run-{}", self.0.borrow().names)
     }
 
-    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, _: u64) -> CellEnd {
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd {
         let mut o = self.0.borrow_mut();
         *o.begun.entry(cell.key.clone()).or_default() += 1;
         o.log.push(format!("{} {}", cell.key, under.repeat));
@@ -118,6 +128,13 @@ impl CampaignCarrier for Sim {
         if o.failing.iter().any(|f| cell.key.starts_with(f)) {
             return CellEnd::Failed("no such storage".into());
         }
+        let cost = terms.cost.as_ref().map(|c| Money::of(o.run_costs, &c.currency));
+        if let Some(left) = terms.cost.as_ref().and_then(|c| c.budget.as_ref()) {
+            o.told_left.push(left.to_string());
+            if left.amount.0 < o.ended_below {
+                return CellEnd::OverBudget;
+            }
+        }
         let value = 100.0 + o.spread * (f64::from(under.repeat % 3) - 1.0);
         let run = CellRun {
             run: under.run.clone(),
@@ -125,6 +142,7 @@ impl CampaignCarrier for Sim {
             answered: true,
             took_s: 12.0,
             requests: 1000,
+            cost,
             figures: vec![CellFigure {
                 line: "x/x".into(),
                 op: "x".into(),
@@ -138,6 +156,11 @@ impl CampaignCarrier for Sim {
         // Killed after its end, before its line.
         o.step_kills();
         CellEnd::Measured(Box::new(run))
+    }
+
+    fn spent(&mut self, _: &UnderWay) -> Option<Money> {
+        let o = self.0.borrow();
+        o.prices.as_ref().map(|p| Money::of(o.run_costs, p.currency()))
     }
 
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
@@ -175,7 +198,7 @@ impl CampaignCarrier for Sim {
 }
 
 /// A session as the command makes it: what is in the ledger decides where it goes on.
-fn session(
+pub(crate) fn session(
     file: &CampaignFile,
     outside: &Rc<RefCell<Outside>>,
 ) -> (Result<CampaignEnd, LedgerError>, CampaignState) {
@@ -206,7 +229,9 @@ fn session(
     }
     let known = entries(std::str::from_utf8(&outside.borrow().ledger).unwrap()).unwrap();
     let state = CampaignState::of(file, &cells, &known);
-    let mut session = CampaignSession::new(file, &cells, state, sim.clone(), sim);
+    let prices = outside.borrow().prices.clone();
+    let session = CampaignSession::new(file, &cells, state, sim.clone(), sim);
+    let mut session = session.with_prices(prices.as_ref());
     let end = session.run();
     (end, session.state)
 }

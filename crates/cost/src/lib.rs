@@ -17,7 +17,7 @@ pub use bound::{Bound, bound};
 pub use figures::{RunSeen, summary};
 pub use fixed::month;
 pub use meter::MoneyMeter;
-pub use number::{amount, decimal};
+pub use number::{add, amount, decimal, money_text, mul};
 pub use parse::{PricesError, parse};
 pub use usage::{Sent, counted, size_of, used};
 

@@ -11,6 +11,7 @@ use plimsoll_model::units::about_size;
 use plimsoll_report::number;
 use plimsoll_stats::words;
 
+use super::campaign_money as money;
 use super::campaign_table::line_name;
 
 /// Cells named in full before the first; of more only how many there are.
@@ -59,6 +60,7 @@ pub fn plan(c: &Campaigned) -> String {
         });
     }
     let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
+    out += &money::plan(c);
     if let Some(budget) = budget(c) {
         let _ = writeln!(out, "  {budget}");
     }
@@ -78,11 +80,14 @@ fn of_cell(c: &Campaigned, cell: &CampaignCell) -> String {
     let Some(i) = c.cells.iter().position(|other| other.key == cell.key) else { return String::new() };
     let one = forecast::next_run(&c.file, cell, &c.state.cells[i].runs);
     // On the virtual clock nothing takes time.
-    match one.time_s {
-        s if s <= 0.0 => String::new(),
-        s if s < 1.0 => "  (less than 1 s a run)".into(),
-        s => format!("  ({} a run at least)", span(s)),
-    }
+    let time = match one.time_s {
+        s if s <= 0.0 => None,
+        s if s < 1.0 => Some("less than 1 s".to_owned()),
+        s => Some(format!("{} at least", span(s))),
+    };
+    let cost = money::of_cell(c, cell, &c.state.cells[i]);
+    let all: Vec<String> = time.into_iter().chain(cost).collect();
+    if all.is_empty() { String::new() } else { format!("  (a run: {})", all.join("; ")) }
 }
 
 fn title(cell: &CampaignCell) -> String {
@@ -140,6 +145,7 @@ fn budget(c: &Campaigned) -> Option<String> {
     parts.extend(b.bytes.map(|m| format!("{} of {m}", about_size(spent.bytes))));
     parts
         .extend(b.requests.map(|n| format!("{} of {} ops", number::count(spent.requests), number::count(n))));
+    parts.extend(money::budget(c));
     (!parts.is_empty()).then(|| format!("budget spent: {}", parts.join(", ")))
 }
 
@@ -212,7 +218,8 @@ pub fn status(c: &Campaigned) -> String {
     let s = state.spent;
     let asked = format!("{} of payload, {} ops", about_size(s.bytes), number::count(s.requests));
     let spent = if s.time_s > 0.0 && s.time_s < 1.0 { "less than 1 s".into() } else { span(s.time_s) };
-    let _ = writeln!(out, "  spent: {spent}, about {asked}");
+    let paid = money::spent(c).map_or(String::new(), |m| format!(", {m}"));
+    let _ = writeln!(out, "  spent: {spent}, about {asked}{paid}");
     out.extend(budget(c).map(|b| format!("  {b}\n")));
     for (n, one, many) in [
         (

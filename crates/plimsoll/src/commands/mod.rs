@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod campaign;
 mod campaign_carrier;
 pub mod campaign_exec;
+mod campaign_money;
 mod campaign_table;
 mod campaign_words;
 pub mod check;

@@ -11,6 +11,7 @@ use plimsoll_model::text::clean;
 use plimsoll_publish::site::SITE_MARK;
 
 use super::campaign_exec::{allowed, ended, measure, possible, read_from, taken_up, tell_plan};
+use super::campaign_money as money;
 use super::plan_file::read_text;
 use super::replicate::ReplicateCommand;
 use super::replicate_words as words;
@@ -42,7 +43,7 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
         (_, Some(path)) => path.clone(),
         (_, None) => PathBuf::from(format!("{}.toml", file.name)),
     };
-    let c = read_from(&text, &path, a.with.budget, &a.with.form)?;
+    let c = priced(a, read_from(&text, &path, Some(&a.with), &a.with.form)?, &original, &path)?;
     others(&published, &c)?;
     let (end, state) = if c.dir.is_begun() && c.state.to_go() == 0 && !a.dry_run {
         (CampaignEnd::Complete, c.state.clone())
@@ -70,6 +71,25 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
     let compared = replication(&published, &result, (&c.cells, &state), a.same_hardware);
     output::print(&words::replication(&compared, &a.with.form))?;
     ended(&end, &result, &path)
+}
+
+/// What it costs is paid by whoever replicates: prices and a budget that came with a site are not theirs.
+fn priced(
+    a: &ReplicateCommand,
+    mut c: Campaigned,
+    original: &Original,
+    path: &Path,
+) -> Result<Campaigned, Fault> {
+    if matches!(original, Original::Site(_)) && (c.file.prices.is_some() || c.file.budget.cost.is_some()) {
+        (c.file.prices, c.file.budget.cost) = (None, None);
+        if a.with.prices.is_none() {
+            output::tell(format_args!(
+                "plimsoll: the site's prices and its budget of money are left out: give yours with --prices and --budget-cost"
+            ));
+        }
+    }
+    money::lay_over(&mut c, Some(&a.with), path.parent().unwrap_or(Path::new(".")))?;
+    Ok(c)
 }
 
 /// The campaign's text, and where it is from. A template's name comes before a file's of the same: that one is `./NAME`.
