@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from test_campaign import SIM, campaign, done, ledger
 
 PACED = '[[workload]]\nname = "put"\nmix = { put = 1 }\npacing = { constant = "100/s" }\nconcurrency = [4]\nduration = "10s"\nwarmup = "1s"\n'
@@ -18,7 +17,6 @@ def price_list(path, *names):
     return path
 
 
-@pytest.mark.measures
 def test_a_budget_of_money_is_told_kept_and_gone_on_with(plimsoll, runs, tmp_path):
     price_list(tmp_path / "prices.toml", "tier-1", "b")
     subjects = {"a": SIM + '\nprice = "tier-1"', "b": SIM}
@@ -49,7 +47,6 @@ def test_a_budget_of_money_is_told_kept_and_gone_on_with(plimsoll, runs, tmp_pat
     assert done(runs) == {"a//put": 2, "b//put": 2}
 
 
-@pytest.mark.measures
 def test_what_has_no_bound_is_ended_by_what_is_left_and_what_has_no_price_is_said(plimsoll, runs, tmp_path):
     prices = price_list(tmp_path / "p.toml", "a")
     closed = PACED.replace('pacing = { constant = "100/s" }\n', "")
@@ -63,7 +60,7 @@ def test_what_has_no_bound_is_ended_by_what_is_left_and_what_has_no_price_is_sai
     # About 800/s for 11 s: 2 USD are sent long before.
     alone = campaign(tmp_path, {"a": SIM}, "repeat = { at_least = 1 }", closed)
     ended = plimsoll("campaign", "run", alone, "--prices", prices, "--budget-cost", "2USD")
-    assert ended.code == 2 and "was ended by it, and does not count" in ended.err, ended.err
+    assert ended.code == 5 and "was ended by it, and does not count" in ended.err, ended.err
     assert done(runs) == {}
     dropped = next(e for e in ledger(runs) if e["entry"] == "dropped")
     assert 2 <= float(dropped["cost"].removesuffix("USD")) < 9, dropped

@@ -2,8 +2,10 @@
 //! is here, and recorded before and after each step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use plimsoll_model::cost::{CostOptions, Money};
+use plimsoll_model::plan::TargetSpec;
 
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
@@ -11,6 +13,7 @@ use crate::file::{CampaignFile, Subject};
 use crate::forecast;
 use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 use crate::money::CampaignPrices;
+use crate::rest::Rested;
 use crate::state::CampaignState;
 
 /// Attempts of one subject that fail one after the other before it is left alone until the next session.
@@ -62,7 +65,9 @@ pub trait CampaignCarrier {
     /// Runs a command of a subject's. Gives seconds, and why it failed.
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>);
     /// Waits; less where somebody ends it.
-    fn rest(&mut self, time: std::time::Duration);
+    fn rest(&mut self, time: Duration);
+    /// Waits until the machine, and what a cell observes, is at rest, so long at most; less where somebody ends it.
+    fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested;
     /// Somebody wants an end.
     fn is_interrupted(&self) -> bool;
     /// RFC 3339.
@@ -210,8 +215,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             if let Some(what) = self.carrier.edited() {
                 self.carrier.tell(&CampaignTold::Said(what));
             }
-            if !std::mem::take(&mut is_first) && !self.file.rest.0.is_zero() {
-                self.carrier.rest(self.file.rest.0);
+            if !std::mem::take(&mut is_first) && !self.file.rest.pause.0.is_zero() {
+                self.carrier.rest(self.file.rest.pause.0);
                 if self.carrier.is_interrupted() {
                     break CampaignEnd::Interrupted;
                 }
@@ -253,7 +258,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             LeftRun::Whole(run) => {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
-                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: *run, at })
+                let run = under.begun(*run);
+                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run, at })
             }
             LeftRun::Cut(why) => {
                 let cost = self.carrier.spent(&under);
@@ -347,14 +353,29 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         (took_s, problem)
     }
 
+    /// The machine is waited for where the file says so, and where a run depends on it.
+    fn rested(&mut self, cell: &CampaignCell) -> Rested {
+        let is_virtual = matches!(cell.target, Some(TargetSpec::Sim(_)));
+        match self.file.rest.wait.filter(|_| !is_virtual) {
+            Some(limit) => self.carrier.await_rest(cell, limit.0),
+            None => Rested::default(),
+        }
+    }
+
     /// One run of a cell, recorded before it begins and when it has ended.
     fn one(&mut self, i: usize, repeat: u32, avoided: &mut Avoided) -> Result<(), LedgerError> {
         let cell = &self.cells[i];
+        let rested = self.rested(cell);
+        if self.carrier.is_interrupted() {
+            return Ok(());
+        }
         let under = UnderWay {
             cell: cell.key.clone(),
             hash: cell.hash.clone(),
             repeat,
             run: self.carrier.new_run(),
+            waited_s: rested.took_s,
+            remark: self.file.rest.wait.and_then(|limit| rested.remark(limit)),
             at: self.carrier.now(),
         };
         self.note(LedgerEntry::Under(under.clone()))?;
@@ -373,8 +394,9 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         match end {
             CellEnd::Measured(run) => {
                 avoided.in_a_row.remove(&cell.subject);
+                let run = under.begun(*run);
                 let hash = under.hash.clone();
-                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: (*run).clone(), at })?;
+                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: run.clone(), at })?;
                 self.carrier.tell(&CampaignTold::Ended(cell, &run, &self.state));
             }
             CellEnd::Interrupted => self.note(dropped("interrupted"))?,

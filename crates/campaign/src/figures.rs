@@ -39,6 +39,9 @@ pub struct CellRun {
     /// Codes of what makes it void.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub void: Vec<String>,
+    /// What is to be known of how it began: that the machine was not at rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// What it made and could not remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::axes::{CampaignAxis, HasAxes};
 use crate::check::{CampaignError, wrong};
 use crate::replicate::Published;
+use crate::rest::CampaignRest;
 
 /// The version of the file's format that this program writes; it reads this one.
 pub const CAMPAIGN_VERSION: u32 = 1;
@@ -38,9 +39,9 @@ pub struct CampaignFile {
     /// Which cell comes after which. Default: `random`.
     #[serde(default)]
     pub order: CellOrder,
-    /// Pause between two cells. Default: none.
-    #[serde(default = "no_rest")]
-    pub rest: Span,
+    /// Between two cells: a pause such as `30s`, or `{ pause = "30s", wait = "10m" }`. Default: none.
+    #[serde(default)]
+    pub rest: CampaignRest,
     /// How often each cell is measured.
     #[serde(default)]
     pub repeat: Repeats,
@@ -65,10 +66,6 @@ pub struct CampaignFile {
     /// What others published of the same matrix, for `plimsoll replicate`. Nothing that is measured depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
-}
-
-fn no_rest() -> Span {
-    Span(Duration::ZERO)
 }
 
 /// Which cell comes after which. In each case all cells are measured once before any is measured again. Default: `random`.

@@ -54,7 +54,7 @@ pub fn to_go(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState)
     };
     let mut all = cells.iter().zip(&state.cells).filter(|(_, s)| s.to_go() > 0).fold(NOTHING, one);
     let rests = state.to_go().saturating_sub(u32::from(state.done_runs() == 0));
-    all.time_s += file.rest.0.as_secs_f64() * f64::from(rests);
+    all.time_s += file.rest.pause.0.as_secs_f64() * f64::from(rests);
     all
 }
 
@@ -66,7 +66,7 @@ pub fn one_each(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignSta
         all = all.plus(next_run(file, c, &s.runs), 1.0);
         n += 1;
     }
-    all.time_s += file.rest.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
+    all.time_s += file.rest.pause.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
     all
 }
 

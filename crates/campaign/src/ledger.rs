@@ -132,8 +132,25 @@ pub struct UnderWay {
     pub repeat: u32,
     /// Name of the run's directory, chosen before it is made.
     pub run: String,
+    /// Seconds that the machine was waited for, until it was at rest.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_s: f64,
+    /// What is to be known of how it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// RFC 3339.
     pub at: String,
+}
+
+impl UnderWay {
+    /// Its run, with what is known of how it began.
+    pub(crate) fn begun(&self, run: CellRun) -> CellRun {
+        CellRun { remark: self.remark.clone(), ..run }
+    }
+}
+
+fn is_zero(s: &f64) -> bool {
+    *s == 0.0
 }
 
 /// Before a subject's cells, or after.

@@ -28,6 +28,7 @@ mod pivot;
 mod place;
 mod read;
 mod replicate;
+mod rest;
 mod result;
 mod spread;
 mod state;
@@ -69,6 +70,7 @@ pub use replicate::{
     PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
     replication,
 };
+pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
 pub use result::{CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};

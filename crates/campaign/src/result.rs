@@ -76,6 +76,9 @@ pub struct CampaignRow {
     /// Falls of this line, with the run in which each was; void runs included, for which a fall is the cause more often than not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub falls: Vec<(String, SeenFall)>,
+    /// Runs of it that began otherwise than was asked, with what was remarked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<(String, String)>,
     /// Who measured it, where that was not this program alone: `fio 3.33`, `plimsoll`.
     pub tools: Vec<String>,
     /// The most of any run, 0 to 1.
@@ -241,6 +244,7 @@ fn row(
             .filter_map(|(_, f)| f.concurrency.map(|n| (n, n)))
             .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
         falls: all().flat_map(|r| falls_of(r, &line.line)).collect(),
+        remarks: all().filter_map(|r| Some((r.run.clone(), r.remark.clone()?))).collect(),
         tools: tools(all()),
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
         refused_ops: flat().map(|(_, f)| f.refused_ops).sum(),

@@ -91,7 +91,7 @@ impl CampaignState {
             begun: 0,
             repeats: file.repeat,
             keys: cells.iter().enumerate().map(|(i, c)| (c.key.clone(), (i, c.hash.clone()))).collect(),
-            rest_s: file.rest.0.as_secs_f64(),
+            rest_s: file.rest.pause.0.as_secs_f64(),
         }
     }
 
@@ -111,6 +111,7 @@ impl CampaignState {
                 if self.begun > 0 {
                     self.spent.time_s += self.rest_s;
                 }
+                self.spent.time_s += under.waited_s;
                 self.begun += 1;
                 self.under_way = Some(under.clone());
             }

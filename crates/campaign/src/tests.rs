@@ -17,6 +17,7 @@ use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
 use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
 use crate::money::CampaignPrices;
+use crate::rest::Rested;
 use crate::result::{IntervalOf, result};
 use crate::state::CampaignState;
 use crate::{FileDifference, forecast, template};
@@ -69,6 +70,7 @@ pub(crate) struct Outside {
     pub is_dead: bool,
     failing: Vec<String>,
     spread: f64,
+    pub unrest: Vec<String>,
     pub prices: Option<CampaignPrices>,
     /// Of each run that has prices.
     pub run_costs: Decimal,
@@ -181,6 +183,11 @@ impl CampaignCarrier for Sim {
     }
 
     fn rest(&mut self, _: Duration) {}
+
+    fn await_rest(&mut self, _: &CampaignCell, limit: Duration) -> Rested {
+        self.0.borrow_mut().log.push(format!("waits {} s at most", limit.as_secs()));
+        Rested { took_s: 7.0, unrest: self.0.borrow().unrest.clone() }
+    }
 
     fn is_interrupted(&self) -> bool {
         false
@@ -393,6 +400,23 @@ fn no_run_is_begun_that_goes_beyond_the_budget() {
     assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 200s".into()));
     // Commands of the last subject come on top.
     assert!(state.spent.time_s <= 204.0 && state.spent.time_s > 180.0, "{:?}", state.spent);
+}
+
+#[test]
+fn the_machine_is_waited_for_and_a_run_that_began_without_rest_says_so() {
+    let head = "rest = { pause = \"1s\", wait = \"30s\" }";
+    let f = CampaignFile::from_toml(&text("as-written", "{ at_least = 1 }", head)).unwrap();
+    let outside = Rc::new(RefCell::new(Outside { unrest: vec!["sda is busy".into()], ..Outside::default() }));
+    let (end, state) = session(&f, &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Complete);
+    let log = &outside.borrow().log;
+    // After the subject's commands, which may be what moves the machine.
+    assert_eq!(log[..3], ["a before", "waits 30 s at most", "a//put 4KiB 0"], "{log:?}");
+    // Six runs of 12 s and 7 s of waiting, five pauses, and two commands.
+    assert_eq!(state.spent.time_s, 6.0 * 19.0 + 5.0 + 2.0);
+    let all = result(&f, &expand(&f).unwrap(), &state);
+    assert!(all.rows.iter().all(|r| r.remarks.len() == 1), "{:?}", all.rows);
+    assert!(all.rows[0].remarks[0].1.contains("30s") && all.rows[0].remarks[0].1.contains("sda is busy"));
 }
 
 #[test]

@@ -49,6 +49,7 @@ use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::{RunData, Totals, Window};
 
 pub use cost::seen as cost_seen;
+pub use servers::background_work;
 pub use outcome::{COST_BUDGET_REACHED, exit_code};
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.

@@ -13,6 +13,7 @@ Examples:
   plimsoll campaign run small.toml --dry-run
   plimsoll campaign run tiers.toml --budget 2h
   plimsoll campaign run tiers.toml --prices prices.toml --budget-cost 20USD
+  plimsoll campaign run disks.toml --wait-for-rest 10m
   plimsoll campaign status tiers.toml --by size
   plimsoll campaign resume tiers.toml
 
@@ -64,6 +65,9 @@ pub struct CampaignArgs {
     /// Your prices (TOML, as prices/examples.toml), in place of the file's `prices`; `price` of a subject names which of them is its own
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
+    /// Before each cell wait until the machine is at rest, this long at most, in place of the file's `rest.wait`
+    #[arg(long, value_name = "TIME")]
+    pub wait_for_rest: Option<Span>,
     #[command(flatten)]
     pub form: CampaignForm,
 }

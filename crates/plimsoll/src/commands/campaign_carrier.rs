@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_campaign::ledger::{now, text_hash};
 use plimsoll_campaign::{
     CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
-    HookOf, HookTime, LeftRun, RunTerms, Subject, UnderWay, asked, run_hook,
+    HookOf, HookTime, LeftRun, Rested, RunTerms, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
 use plimsoll_model::cost::Money;
@@ -16,6 +16,7 @@ use plimsoll_store::{LoadOptions, RunDir, StoreError};
 use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
 
 use super::campaign::CampaignForm;
+use super::campaign_rest::await_rest;
 use super::campaign_words as words;
 use super::runs_exec;
 use crate::args::OutputArgs;
@@ -274,6 +275,25 @@ impl CampaignCarrier for Carrier {
         while !self.is_interrupted() && Instant::now() < until {
             std::thread::sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now())));
         }
+    }
+
+    fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested {
+        let tell = |text: &str| output::tell(format_args!("plimsoll: {}", clean(text)));
+        let sleep = |time| {
+            self.rest(time);
+            !self.is_interrupted()
+        };
+        let rested = await_rest(cell, limit, sleep, tell);
+        let waited = format!("waited {:.0} s for rest", rested.took_s);
+        match &rested.unrest[..] {
+            [] if self.is_interrupted() => {}
+            [] => self.say(&waited),
+            unrest => output::tell(format_args!(
+                "plimsoll: {waited}, in vain: {}; the run begins all the same, and its record says so",
+                clean(&unrest.join("; "))
+            )),
+        }
+        rested
     }
 
     fn is_interrupted(&self) -> bool {

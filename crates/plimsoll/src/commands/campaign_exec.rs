@@ -99,6 +99,9 @@ pub(super) fn read_from(
     if let Some(budget) = a.and_then(|a| a.budget) {
         c.file.budget.time = Some(budget);
     }
+    if let Some(wait) = a.and_then(|a| a.wait_for_rest) {
+        c.file.rest.wait = Some(wait);
+    }
     for run in &c.strangers {
         output::tell(format_args!(
             "plimsoll: run {} fits no cell of its subject, and is left out",

@@ -61,6 +61,13 @@ pub fn plan(c: &Campaigned) -> String {
     }
     let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
     out += &money::plan(c);
+    if let Some(wait) = c.file.rest.wait {
+        let _ = writeln!(
+            out,
+            "  before each of them at most {wait} are waited, beside that time, until others leave this machine's CPUs and disks alone{}",
+            if c.file.options.observe.is_empty() { "" } else { ", and observed servers neither heal nor scrub" }
+        );
+    }
     if let Some(budget) = budget(c) {
         let _ = writeln!(out, "  {budget}");
     }

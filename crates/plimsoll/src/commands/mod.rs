@@ -9,6 +9,7 @@ pub mod campaign;
 mod campaign_carrier;
 pub mod campaign_exec;
 mod campaign_money;
+mod campaign_rest;
 mod campaign_table;
 mod campaign_words;
 pub mod check;
