@@ -7,6 +7,7 @@ use plimsoll_model::plan::{Pacing, PlanError, TargetSpec};
 
 use crate::axes;
 use crate::cells::{self, CampaignCell};
+use crate::schedule::TimesOfDay;
 use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, Subject};
 
 /// What templates have where only the user knows what belongs there.
@@ -98,6 +99,7 @@ impl CampaignFile {
             ));
         }
         self.check_repeats()?;
+        TimesOfDay::of(self)?;
         self.published.as_ref().map_or(Ok(()), |p| p.check())?;
         distinct("subject", self.subjects.iter().map(|s| s.name.as_str()))?;
         distinct("workload", self.workloads.iter().map(|w| w.name.as_str()))?;

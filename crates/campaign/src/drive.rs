@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use plimsoll_model::cost::{CostOptions, Money};
 use plimsoll_model::plan::TargetSpec;
 
@@ -11,9 +12,10 @@ use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Subject};
 use crate::forecast;
-use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay, stamp};
 use crate::money::CampaignPrices;
 use crate::rest::Rested;
+use crate::schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
 use crate::state::CampaignState;
 
 /// Attempts of one subject that fail one after the other before it is left alone until the next session.
@@ -39,6 +41,8 @@ pub enum CellEnd {
 pub struct RunTerms {
     /// Drawn when the campaign was begun.
     pub fresh: u64,
+    /// Labels beside those of the cell.
+    pub labels: BTreeMap<String, String>,
     /// Prices of its subject, with what is left of the campaign's budget of money.
     pub cost: Option<CostOptions>,
 }
@@ -70,8 +74,10 @@ pub trait CampaignCarrier {
     fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested;
     /// Somebody wants an end.
     fn is_interrupted(&self) -> bool;
-    /// RFC 3339.
-    fn now(&self) -> String;
+    /// Waits until the wall clock shows this; less where somebody ends it.
+    fn wait_until(&mut self, due: Timestamp);
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
     /// The file says something else than what was taken: told once, in words.
     fn edited(&mut self) -> Option<String>;
     /// For the person who watches.
@@ -135,6 +141,8 @@ pub struct CampaignSession<'a, L, C> {
     pub ledger: L,
     /// Who touches what is outside.
     pub carrier: C,
+    /// When its blocks are measured; `None`: one after the other.
+    times: Option<TimesOfDay>,
     /// The subject whose `before` was run in this session.
     on: Option<String>,
     /// A command after a subject failed: it is not tried again in this session.
@@ -177,7 +185,9 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         ledger: L,
         carrier: C,
     ) -> Self {
-        Self { file, cells, prices: None, state, ledger, carrier, on: None, is_stuck: false }
+        // Of a file that was read there is no error.
+        let times = TimesOfDay::of(file).ok().flatten();
+        Self { file, cells, prices: None, state, ledger, carrier, times, on: None, is_stuck: false }
     }
 
     /// The same with prices.
@@ -215,6 +225,11 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             if let Some(what) = self.carrier.edited() {
                 self.carrier.tell(&CampaignTold::Said(what));
             }
+            let due = self.state.due(self.times.as_ref(), repeat, self.carrier.now());
+            if let Some(RunDue::At(time)) = &due {
+                self.wait_for(time, &mut avoided)?;
+                continue;
+            }
             if !std::mem::take(&mut is_first) && !self.file.rest.pause.0.is_zero() {
                 self.carrier.rest(self.file.rest.pause.0);
                 if self.carrier.is_interrupted() {
@@ -222,7 +237,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 }
             }
             if self.switch_to(i, &mut avoided)? {
-                self.one(i, repeat, &mut avoided)?;
+                let time = due.map(|RunDue::Now(time) | RunDue::At(time)| time);
+                self.one(i, (repeat, time), &mut avoided)?;
             }
         };
         self.close(&end)?;
@@ -236,11 +252,26 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         prices.beyond(budget, &self.state.money, run.as_ref())
     }
 
-    fn terms(&self, cell: &CampaignCell) -> RunTerms {
-        let fresh = self.state.fresh;
-        let Some(prices) = self.prices else { return RunTerms { fresh, cost: None } };
-        let left = self.file.budget.cost.as_ref().map(|b| prices.left(b, &self.state.money));
-        RunTerms { fresh, cost: prices.options(&cell.subject, left) }
+    fn terms(&self, cell: &CampaignCell, under: &UnderWay) -> RunTerms {
+        let cost = self.prices.and_then(|prices| {
+            let left = self.file.budget.cost.as_ref().map(|b| prices.left(b, &self.state.money));
+            prices.options(&cell.subject, left)
+        });
+        let time = under.time.as_ref().map(|t| (TIME_AXIS.to_owned(), t.of.clone()));
+        RunTerms { fresh: self.state.fresh, labels: time.into_iter().collect(), cost }
+    }
+
+    /// Until a time of day comes nothing is switched on, and nothing is in the ledger of it: whoever takes the campaign up reckons the
+    /// same from its entries.
+    fn wait_for(&mut self, time: &RunTime, avoided: &mut Avoided) -> Result<(), LedgerError> {
+        if let Some(problem) = self.leave()? {
+            avoided.hopeless = Some(problem);
+            return Ok(());
+        }
+        let shown = self.times.as_ref().map_or_else(String::new, |t| t.shown(time.from));
+        self.carrier.tell(&CampaignTold::Said(format!("the next runs are due at {shown}: waiting until then")));
+        self.carrier.wait_until(time.from);
+        Ok(())
     }
 
     fn note(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
@@ -253,7 +284,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     fn found(&mut self) -> Result<(), LedgerError> {
         let Some(under) = self.state.under_way.clone() else { return Ok(()) };
         let cell = self.cells.iter().find(|c| c.key == under.cell);
-        let at = self.carrier.now();
+        let at = stamp(self.carrier.now());
         match self.carrier.look_at(cell, &under) {
             LeftRun::Whole(run) => {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
@@ -308,7 +339,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         took_s: f64,
         problem: Option<String>,
     ) -> Result<(), LedgerError> {
-        let (subject, at) = (subject.to_owned(), self.carrier.now());
+        let (subject, at) = (subject.to_owned(), stamp(self.carrier.now()));
         self.note(LedgerEntry::Hook { subject, when, took_s, problem, at })
     }
 
@@ -363,7 +394,12 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     }
 
     /// One run of a cell, recorded before it begins and when it has ended.
-    fn one(&mut self, i: usize, repeat: u32, avoided: &mut Avoided) -> Result<(), LedgerError> {
+    fn one(
+        &mut self,
+        i: usize,
+        (repeat, time): (u32, Option<RunTime>),
+        avoided: &mut Avoided,
+    ) -> Result<(), LedgerError> {
         let cell = &self.cells[i];
         let rested = self.rested(cell);
         if self.carrier.is_interrupted() {
@@ -376,12 +412,13 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             run: self.carrier.new_run(),
             waited_s: rested.took_s,
             remark: self.file.rest.wait.and_then(|limit| rested.remark(limit)),
-            at: self.carrier.now(),
+            time,
+            at: stamp(self.carrier.now()),
         };
         self.note(LedgerEntry::Under(under.clone()))?;
         self.carrier.tell(&CampaignTold::Begins(cell, repeat, &self.state));
-        let end = self.carrier.measure(cell, &under, &self.terms(cell));
-        let at = self.carrier.now();
+        let end = self.carrier.measure(cell, &under, &self.terms(cell, &under));
+        let at = stamp(self.carrier.now());
         let is_whole = matches!(end, CellEnd::Measured(_));
         let cost = if is_whole { None } else { self.carrier.spent(&under) };
         let dropped = |why: &str| LedgerEntry::Dropped {
@@ -433,7 +470,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         {
             self.carrier.tell(&CampaignTold::Said(problem));
         }
-        let at = self.carrier.now();
+        let at = stamp(self.carrier.now());
         self.note(LedgerEntry::Ended { how: end.words(), at })
     }
 }

@@ -42,6 +42,9 @@ pub struct CellRun {
     /// What is to be known of how it began: that the machine was not at rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// Of a campaign with times of day the one that it is of: `14:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// What it made and could not remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,

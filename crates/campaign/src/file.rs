@@ -42,6 +42,13 @@ pub struct CampaignFile {
     /// Between two cells: a pause such as `30s`, or `{ pause = "30s", wait = "10m" }`. Default: none.
     #[serde(default)]
     pub rest: CampaignRest,
+    /// Times of day, such as `["02:00", "14:00"]`: the repeats of each cell are spread over them, one block at each in turn. Default: one
+    /// after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<String>,
+    /// Of `times`: `Europe/Berlin`, `UTC`. Default: the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// How often each cell is measured.
     #[serde(default)]
     pub repeat: Repeats,

@@ -30,6 +30,7 @@ mod read;
 mod replicate;
 mod rest;
 mod result;
+mod schedule;
 mod spread;
 mod state;
 pub mod stop;
@@ -72,6 +73,7 @@ pub use replicate::{
 };
 pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
 pub use result::{CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result};
+pub use schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};
 pub use unseen::{note_shown, unseen_dangers};

@@ -9,6 +9,7 @@ use crate::burst::{self, LimitFigures};
 use crate::cells::{CampaignCell, CellWork};
 use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
+use crate::schedule::{TIME_AXIS, TimesOfDay};
 use crate::spread;
 use crate::state::CampaignState;
 
@@ -140,6 +141,9 @@ pub struct CampaignResult {
     pub until_wide: Option<f64>,
     /// In the order of the file.
     pub rows: Vec<CampaignRow>,
+    /// Of a campaign with times of day: each row once for each of them, of its runs of that time alone, with the time as an axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_time: Vec<CampaignRow>,
     /// Runs that are still to come, of all cells.
     pub to_go: u32,
     /// Cells that could not be measured when they were tried last, and why.
@@ -157,17 +161,29 @@ pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.sort();
-    let rows = groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect();
+    let rows = |state: &CampaignState| -> Vec<CampaignRow> {
+        groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect()
+    };
+    let by_time = TimesOfDay::of(file).ok().flatten().map_or_else(Vec::new, |t| {
+        t.names().flat_map(|time| rows(&state.of_time(time)).into_iter().map(|r| of_time(r, time))).collect()
+    });
     let failed = cells.iter().zip(&state.cells).filter_map(|(c, s)| Some((c.key.clone(), s.failed.clone()?)));
     CampaignResult {
         schema: RESULT_SCHEMA.into(),
         name: file.name.clone(),
         question: file.question.clone(),
         until_wide: file.repeat.until_wide,
-        rows,
+        rows: rows(state),
+        by_time,
         to_go: state.to_go(),
         failed: failed.collect(),
     }
+}
+
+/// A row of the runs of one time of day: what of it is to go, and how narrow it was to be, is said of all times together.
+fn of_time(mut row: CampaignRow, time: &str) -> CampaignRow {
+    row.axes.push((TIME_AXIS.to_owned(), time.to_owned()));
+    CampaignRow { to_go: 0, wider_than_asked: None, ..row }
 }
 
 /// One for each line of the cell's runs; one without figures where there are none yet.

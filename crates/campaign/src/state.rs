@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use plimsoll_model::cost::Money;
 
 use crate::cells::CampaignCell;
@@ -12,6 +13,7 @@ use crate::ledger::{HookTime, LedgerEntry, UnderWay};
 use crate::money::MoneySpent;
 use crate::order;
 use crate::result::rates;
+use crate::schedule::{RunDue, RunTime, TimesOfDay};
 use crate::stop;
 
 /// What was spent, over all sessions.
@@ -64,6 +66,10 @@ pub struct CampaignState {
     pub fresh: u64,
     /// Of the file's text as it was taken last.
     pub file_hash: String,
+    /// When the campaign was begun.
+    pub begun_at: Option<Timestamp>,
+    /// The time of day that each block had last.
+    pub times: BTreeMap<u32, RunTime>,
     begun: u32,
     repeats: Repeats,
     /// Place and hash of each cell, by its key.
@@ -88,6 +94,8 @@ impl CampaignState {
             dropped: 0,
             fresh: 0,
             file_hash: String::new(),
+            begun_at: None,
+            times: BTreeMap::new(),
             begun: 0,
             repeats: file.repeat,
             keys: cells.iter().enumerate().map(|(i, c)| (c.key.clone(), (i, c.hash.clone()))).collect(),
@@ -105,7 +113,10 @@ impl CampaignState {
     /// One more entry.
     pub fn apply(&mut self, entry: &LedgerEntry) {
         match entry {
-            LedgerEntry::Begun { fresh, .. } => self.fresh = *fresh,
+            LedgerEntry::Begun { fresh, at, .. } => {
+                self.fresh = *fresh;
+                self.begun_at = at.parse().ok();
+            }
             LedgerEntry::File { hash, .. } => self.file_hash.clone_from(hash),
             LedgerEntry::Under(under) => {
                 if self.begun > 0 {
@@ -113,6 +124,9 @@ impl CampaignState {
                 }
                 self.spent.time_s += under.waited_s;
                 self.begun += 1;
+                if let Some(time) = &under.time {
+                    self.times.insert(under.repeat, time.clone());
+                }
                 self.under_way = Some(under.clone());
             }
             LedgerEntry::Done { cell, hash, run, .. } => {
@@ -159,6 +173,13 @@ impl CampaignState {
         cell.wanted = stop::wanted(&self.repeats, &rates(&cell.runs), cell.runs.len() as u32);
     }
 
+    /// With the runs of one time of day alone.
+    pub(crate) fn of_time(&self, time: &str) -> Self {
+        let mut out = self.clone();
+        out.cells.iter_mut().for_each(|c| c.runs.retain(|r| r.time.as_deref() == Some(time)));
+        out
+    }
+
     /// Runs of a subject that were brought along are its cells'.
     pub fn bring(&mut self, i: usize, runs: Vec<CellRun>) {
         self.cells[i].runs = runs;
@@ -172,6 +193,11 @@ impl CampaignState {
     /// Runs that count.
     pub fn done_runs(&self) -> u32 {
         self.cells.iter().filter(|c| c.wanted > 0).map(|c| c.runs.len() as u32).sum()
+    }
+
+    /// When a run of a block is due; `None`: the file has no times of day.
+    pub fn due(&self, times: Option<&TimesOfDay>, block: u32, now: Timestamp) -> Option<RunDue> {
+        Some(times?.due(block, &self.times, self.begun_at.unwrap_or(now), now))
     }
 
     /// Which cell is next, and which repeat of it; `skip` is left out. All that were measured less often than another come first.

@@ -6,6 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use plimsoll_model::Estimate;
 use plimsoll_model::cost::Money;
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use crate::cells::{CampaignCell, expand};
 use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms};
 use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
-use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
+use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries, stamp};
 use crate::money::CampaignPrices;
 use crate::rest::Rested;
 use crate::result::{IntervalOf, result};
@@ -71,6 +72,10 @@ pub(crate) struct Outside {
     failing: Vec<String>,
     spread: f64,
     pub unrest: Vec<String>,
+    /// The wall clock, seconds since 1970: runs take their time by it.
+    pub clock_s: i64,
+    pub interrupt_waits: bool,
+    pub is_interrupted: bool,
     pub prices: Option<CampaignPrices>,
     /// Of each run that has prices.
     pub run_costs: Decimal,
@@ -137,6 +142,7 @@ impl CampaignCarrier for Sim {
                 return CellEnd::OverBudget;
             }
         }
+        o.clock_s += 12;
         let value = 100.0 + o.spread * (f64::from(under.repeat % 3) - 1.0);
         let run = CellRun {
             run: under.run.clone(),
@@ -190,11 +196,20 @@ impl CampaignCarrier for Sim {
     }
 
     fn is_interrupted(&self) -> bool {
-        false
+        self.0.borrow().is_interrupted
     }
 
-    fn now(&self) -> String {
-        "2026-11-23T00:00:00Z".into()
+    fn wait_until(&mut self, due: Timestamp) {
+        let mut o = self.0.borrow_mut();
+        o.log.push(format!("waits until {due}"));
+        o.is_interrupted = o.is_interrupted || o.interrupt_waits;
+        if !o.is_interrupted {
+            o.clock_s = due.as_second();
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0.borrow().clock_s).unwrap()
     }
 
     fn edited(&mut self) -> Option<String> {
@@ -218,7 +233,7 @@ pub(crate) fn session(
         }
         entries(&String::from_utf8(o.ledger.clone()).unwrap()).unwrap()
     };
-    let at = String::new();
+    let at = stamp(sim.now());
     let mut opening = Vec::new();
     if known.is_empty() {
         opening.push(LedgerEntry::Begun {
@@ -400,6 +415,50 @@ fn no_run_is_begun_that_goes_beyond_the_budget() {
     assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 200s".into()));
     // Commands of the last subject come on top.
     assert!(state.spent.time_s <= 204.0 && state.spent.time_s > 180.0, "{:?}", state.spent);
+}
+
+/// Two blocks of six runs: the first at 14:00, the second at 02:00 of the next day; nothing is switched on in between.
+#[test]
+fn blocks_are_measured_at_their_times_of_day_and_whoever_ends_the_wait_loses_nothing() {
+    let head = "times = [\"02:00\", \"14:00\"]\ntime_zone = \"UTC\"";
+    let f = CampaignFile::from_toml(&text("by-subject", "{ at_least = 2 }", head)).unwrap();
+    let noon: Timestamp = "2026-11-24T12:00:00Z".parse().unwrap();
+    let outside = Rc::new(RefCell::new(Outside {
+        clock_s: noon.as_second(),
+        interrupt_waits: true,
+        ..Outside::default()
+    }));
+    for _ in 0..2 {
+        let (end, state) = session(&f, &outside);
+        assert_eq!((end.unwrap(), state.done_runs()), (CampaignEnd::Interrupted, 0));
+        let mut o = outside.borrow_mut();
+        o.is_interrupted = false;
+        assert_eq!(o.log, ["waits until 2026-11-24T14:00:00Z"]);
+        o.log.clear();
+    }
+    outside.borrow_mut().interrupt_waits = false;
+    let (end, state) = session(&f, &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Complete);
+    let log = outside.borrow().log.clone();
+    assert_eq!(log[0], "waits until 2026-11-24T14:00:00Z");
+    let second = log.iter().position(|l| l == "waits until 2026-11-25T02:00:00Z").unwrap();
+    let ran = |log: &[String]| log.iter().filter(|l| l.contains("//")).count();
+    assert_eq!((ran(&log[..second]), ran(&log[second..])), (6, 6), "{log:?}");
+    let on = |word: &str| log[..second].iter().filter(|l| *l == word).count();
+    assert_eq!((on("a before"), on("a after")), (1, 1), "it is switched off while it is waited: {log:?}");
+    let times = |repeat: u32| -> Vec<&str> {
+        let runs = state.cells.iter().flat_map(|c| &c.runs).filter(|r| r.repeat == repeat);
+        runs.filter_map(|r| r.time.as_deref()).collect()
+    };
+    assert_eq!((times(0), times(1)), (vec!["14:00"; 6], vec!["02:00"; 6]));
+    assert!(state.spent.time_s < 200.0, "waiting is no work: {:?}", state.spent);
+    // Told apart by it.
+    let all = result(&f, &expand(&f).unwrap(), &state);
+    assert_eq!(crate::axes_of(&all), ["size", "time"]);
+    let table = crate::pivot(&all, "time").unwrap();
+    assert_eq!((table.values.len(), table.rows.len()), (2, 6));
+    assert!(table.rows.iter().all(|r| r.cells.iter().flatten().count() == 2), "{table:?}");
+    assert!(all.rows.iter().all(|r| r.runs.len() == 2) && all.by_time.iter().all(|r| r.runs.len() == 1));
 }
 
 #[test]
@@ -594,7 +653,7 @@ fn a_run_outside_the_directory_of_runs_is_damage() {
             hash: String::new(),
             repeat: 0,
             run: run.into(),
-            at: String::new(),
+            ..UnderWay::default()
         };
         entries(&(line(&begun) + &line(&LedgerEntry::Under(under))))
     };
@@ -615,7 +674,7 @@ fn a_run_is_known_by_the_labels_of_its_plan() {
         hash: cell.hash.clone(),
         repeat: 1,
         run: "20261123-120000-0a1b".into(),
-        at: String::new(),
+        ..UnderWay::default()
     };
     let labels = cell.plan(1, 0).unwrap().labels;
     assert!(under.is_of(&labels, "t"));

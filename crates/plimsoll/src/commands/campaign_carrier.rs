@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plimsoll_campaign::ledger::{now, text_hash};
+use jiff::Timestamp;
+use plimsoll_campaign::ledger::text_hash;
 use plimsoll_campaign::{
     CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
     HookOf, HookTime, LeftRun, Rested, RunTerms, Subject, UnderWay, asked, run_hook,
@@ -71,6 +72,7 @@ impl Carrier {
                 .plan(under.repeat, terms.fresh)
                 .ok_or_else(|| Fault::bug("a cell without a target was begun"))?,
         };
+        plan.labels.extend(terms.labels.clone());
         if terms.cost.is_some() {
             plan.options.cost.clone_from(&terms.cost);
         }
@@ -300,8 +302,15 @@ impl CampaignCarrier for Carrier {
         signals::was_asked_to_stop()
     }
 
-    fn now(&self) -> String {
-        now()
+    fn wait_until(&mut self, due: Timestamp) {
+        // By the wall clock, and not for so long: a machine that slept, or was set, is there all the same.
+        while !self.is_interrupted() && self.now() < due {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
     }
 
     fn edited(&mut self) -> Option<String> {

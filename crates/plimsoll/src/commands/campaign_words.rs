@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
-use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun};
+use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay};
 use plimsoll_model::Estimate;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
@@ -61,6 +62,10 @@ pub fn plan(c: &Campaigned) -> String {
     }
     let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
     out += &money::plan(c);
+    if let Ok(Some(times)) = TimesOfDay::of(&c.file) {
+        let due = c.next_due(Timestamp::now()).map_or(String::new(), |due| format!("; next {due}"));
+        let _ = writeln!(out, "  each block of repeats at one of {}, in turn{due}", times.words());
+    }
     if let Some(wait) = c.file.rest.wait {
         let _ = writeln!(
             out,
@@ -222,6 +227,7 @@ pub fn status(c: &Campaigned) -> String {
     if to_go > 0 {
         let _ = writeln!(out, "  to go: {}", takes(c));
     }
+    out.extend(c.next_due(Timestamp::now()).map(|due| format!("  next due: {due}\n")));
     let s = state.spent;
     let asked = format!("{} of payload, {} ops", about_size(s.bytes), number::count(s.requests));
     let spent = if s.time_s > 0.0 && s.time_s < 1.0 { "less than 1 s".into() } else { span(s.time_s) };

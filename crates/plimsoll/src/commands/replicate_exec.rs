@@ -111,6 +111,7 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     }
     let path = PathBuf::from(&a.what);
     if path.is_dir() {
+        of_single_runs(&path)?;
         let text = text_of_site(&path.join("campaign.toml"), "the site's campaign").map_err(|f| Fault {
             remedy: "Give a folder made by `plimsoll publish`, with campaign.toml in it.".into(),
             ..f
@@ -127,6 +128,31 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     // Named by its file, it is a stranger's all the same.
     let beside = path.parent().filter(|p| [SITE_MARK, "data/result.json"].iter().any(|f| p.join(f).exists()));
     Ok((beside.map_or_else(|| Original::File(path.clone()), |site| Original::Site(site.to_owned())), text))
+}
+
+/// A site of single runs has their plans, and no campaign that could be held against it.
+fn of_single_runs(site: &Path) -> Result<(), Fault> {
+    let plans = site.join("plans");
+    if site.join("campaign.toml").exists() || !plans.is_dir() {
+        return Ok(());
+    }
+    let mut all: Vec<PathBuf> = std::fs::read_dir(&plans).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    all.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    all.sort();
+    let Some(first) = all.first() else { return Ok(()) };
+    let more = match all.len() {
+        1 => String::new(),
+        n => format!(" ({} more are beside it)", n - 1),
+    };
+    Err(Fault::input(
+        clean(&format!("{}: it was published from single runs, and has no campaign to be measured again", site.display())),
+        clean(&format!(
+            "Its plans can be: look at one with `plimsoll run {0} --dry-run`, measure it with `plimsoll run {0}`{more}. What was published of \
+             each is in {1}; two runs that are here are held against each other by `plimsoll compare`.",
+            first.display(),
+            site.join("index.html").display()
+        )),
+    ))
 }
 
 /// Of a folder by somebody else: a pipe in it would be waited for.
