@@ -111,9 +111,11 @@ fn count(place: &str, axes: &[CampaignAxis]) -> Result<usize, CampaignError> {
     let mut all = 1usize;
     for axis in axes {
         let at = format!("{place}, axis '{}'", axis.name);
-        if !is_label(&axis.name) || OWN_LABELS.contains(&axis.name.as_str())
+        if !is_label(&axis.name)
+            || OWN_LABELS.contains(&axis.name.as_str())
             || axis.name == TIME_AXIS
-            || !names.insert(&axis.name) {
+            || !names.insert(&axis.name)
+        {
             return Err(wrong(
                 at,
                 "it cannot be a label: empty, of other letters than a-z, 0-9, - and _, there twice, or one of the campaign's own",

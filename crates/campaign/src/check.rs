@@ -7,8 +7,8 @@ use plimsoll_model::plan::{Pacing, PlanError, TargetSpec};
 
 use crate::axes;
 use crate::cells::{self, CampaignCell};
-use crate::schedule::TimesOfDay;
 use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, Subject};
+use crate::schedule::TimesOfDay;
 
 /// What templates have where only the user knows what belongs there.
 pub const FILL_IN: &str = "FILL-IN";

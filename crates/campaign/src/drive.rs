@@ -237,7 +237,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 }
             }
             if self.switch_to(i, &mut avoided)? {
-                let time = due.map(|RunDue::Now(time) | RunDue::At(time)| time);
+                let time = due.map(|(RunDue::Now(time) | RunDue::At(time))| time);
                 self.one(i, (repeat, time), &mut avoided)?;
             }
         };
@@ -269,7 +269,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             return Ok(());
         }
         let shown = self.times.as_ref().map_or_else(String::new, |t| t.shown(time.from));
-        self.carrier.tell(&CampaignTold::Said(format!("the next runs are due at {shown}: waiting until then")));
+        self.carrier
+            .tell(&CampaignTold::Said(format!("the next runs are due at {shown}: waiting until then")));
         self.carrier.wait_until(time.from);
         Ok(())
     }
@@ -439,7 +440,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             CellEnd::Interrupted => self.note(dropped("interrupted"))?,
             CellEnd::OverBudget => {
                 let budget = self.file.budget.cost.as_ref().map_or(String::new(), ToString::to_string);
-                let why = format!("cost: {budget}; the run of {} was ended by it, and does not count", cell.key);
+                let why =
+                    format!("cost: {budget}; the run of {} was ended by it, and does not count", cell.key);
                 self.note(dropped(&why))?;
                 avoided.over_budget = Some(why);
             }

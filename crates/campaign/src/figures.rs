@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Analysis;
-use plimsoll_model::cost::Money;
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
+use plimsoll_model::cost::Money;
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};

@@ -66,7 +66,8 @@ pub fn one_each(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignSta
         all = all.plus(next_run(file, c, &s.runs), 1.0);
         n += 1;
     }
-    all.time_s += file.rest.pause.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
+    all.time_s +=
+        file.rest.pause.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
     all
 }
 

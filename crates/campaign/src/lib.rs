@@ -43,6 +43,8 @@ mod money_tests;
 mod result_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;
 
 pub use axes::{AxisValue, CampaignAxis};
 pub use burst::{BurstFigures, LimitFigures};
@@ -50,9 +52,7 @@ pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
 pub use count::asked;
 pub use difference::FileDifference;
-pub use drive::{
-    CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms,
-};
+pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms};
 pub use figures::{CellFigure, CellRun, SeenFall};
 pub use file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
@@ -62,8 +62,8 @@ pub use file::{
 pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
-pub use of_runs::{LooseRun, of_runs};
 pub use money::{CampaignPrices, CostKnownBy, CostToGo, MoneySpent, RunCost, affordable};
+pub use of_runs::{LooseRun, of_runs};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{

@@ -281,7 +281,11 @@ pub fn affordable(
         let over = text(all.once - left);
         return Err(wrong(
             "budget.cost",
-            format!("each of {} cells once may cost {}, and {of_budget}: {over} too little", due().count(), text(all.once)),
+            format!(
+                "each of {} cells once may cost {}, and {of_budget}: {over} too little",
+                due().count(),
+                text(all.once)
+            ),
             remedy(all.once),
         ));
     }
@@ -305,7 +309,10 @@ fn known(
     if let Some((other, n)) = state.money.amounts().find(|(c, n)| *c != budget.currency && !n.is_zero()) {
         return Err(wrong(
             "budget.cost",
-            format!("{} of this campaign were spent in another currency than the budget's", money_text(n, other)),
+            format!(
+                "{} of this campaign were spent in another currency than the budget's",
+                money_text(n, other)
+            ),
             format!("Give prices and budget in {other}, as before: no rate of exchange is known here."),
         ));
     }
@@ -335,7 +342,9 @@ fn of_plan(
             "Complete the prices, or name others with `price` at the subject.",
         )
     })?;
-    Ok((bound.total(), bound.open))
+    // Of a cell there is one stage, and in it one workload: which one need not be said.
+    let short = |why: &String| why.split_once("': ").map_or(why.as_str(), |(_, short)| short).to_owned();
+    Ok((bound.total(), bound.open.iter().map(short).collect()))
 }
 
 /// The plan with its closed loop at the rate that the subject promises, which nobody holds it to; `None`: there is no such rate.

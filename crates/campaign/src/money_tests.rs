@@ -107,7 +107,11 @@ fn a_run_is_bounded_by_its_plan_by_what_is_promised_or_by_those_before_it() {
     assert_eq!((promised.amount, promised.known_by), (decimal("0.501"), CostKnownBy::Promise));
     let run = |cost: &str| crate::CellRun { cost: Some(cost.parse().unwrap()), ..Default::default() };
     let seen = of(3, &[run("0.2USD"), run("3USD"), run("1USD"), run("7EUR")]);
-    assert_eq!((seen.amount, seen.known_by), (decimal("3"), CostKnownBy::Runs), "the dearest, in this currency");
+    assert_eq!(
+        (seen.amount, seen.known_by),
+        (decimal("3"), CostKnownBy::Runs),
+        "the dearest, in this currency"
+    );
     let p = priced(&f, &["tier-1"]).unwrap();
     assert_eq!(p.next_run(&f, &cells[3], &[]).unwrap(), None, "what has no price costs nobody knows what");
 }
@@ -122,7 +126,9 @@ fn what_does_not_fit_is_refused_by_name_and_amount() {
     let both = ["tier-1", "b"];
     let one = told("budget = { cost = \"1USD\" }", &both);
     assert!(
-        one.contains("one run of 'a//paced'") && one.contains("1.01 USD") && one.contains("0.001 USD too little"),
+        one.contains("one run of 'a//paced'")
+            && one.contains("1.01 USD")
+            && one.contains("0.001 USD too little"),
         "{one}"
     );
     assert!(one.contains("to 1.01 USD at least"), "{one}");
@@ -133,7 +139,10 @@ fn what_does_not_fit_is_refused_by_name_and_amount() {
         "{all}"
     );
     let unpriced = told("budget = { cost = \"9USD\" }", &["tier-1"]);
-    assert!(unpriced.contains("no price is known of b") && unpriced.contains("there are tier-1"), "{unpriced}");
+    assert!(
+        unpriced.contains("no price is known of b") && unpriced.contains("there are tier-1"),
+        "{unpriced}"
+    );
     let euros = told("budget = { cost = \"9EUR\" }", &both);
     assert!(euros.contains("in EUR, the prices are in USD"), "{euros}");
     let f = campaign("budget = { cost = \"2.503USD\" }");
@@ -146,7 +155,8 @@ fn what_does_not_fit_is_refused_by_name_and_amount() {
 
 #[test]
 fn a_session_ends_before_what_would_go_over_and_the_next_goes_on_counting() {
-    let with = |budget: &str| campaign(&format!("repeat = {{ at_least = 2 }}\nbudget = {{ cost = \"{budget}\" }}"));
+    let with =
+        |budget: &str| campaign(&format!("repeat = {{ at_least = 2 }}\nbudget = {{ cost = \"{budget}\" }}"));
     let f = with("4USD");
     let outside = Rc::new(RefCell::new(Outside {
         prices: Some(priced(&f, &["tier-1", "b"]).unwrap()),
@@ -156,7 +166,10 @@ fn a_session_ends_before_what_would_go_over_and_the_next_goes_on_counting() {
     let (end, state) = session(&f, &outside);
     // 3.6 USD after four runs: 0.4 USD are left, and a paced run may cost 1.001.
     let CampaignEnd::Budget(what) = end.unwrap() else { panic!("not ended by its budget") };
-    assert!(what.contains("4 USD") && what.contains("0.4 USD are left") && what.contains("1.01 USD"), "{what}");
+    assert!(
+        what.contains("4 USD") && what.contains("0.4 USD are left") && what.contains("1.01 USD"),
+        "{what}"
+    );
     assert_eq!((state.done_runs(), state.money.of("USD")), (4, decimal("3.6")));
     assert_eq!(outside.borrow().told_left, ["4 USD", "3.1 USD", "2.2 USD", "1.3 USD"]);
     let (end, state) = session(&with("9USD"), &outside);
@@ -197,8 +210,9 @@ fn what_was_cut_short_was_paid_all_the_same() {
     assert_eq!((state.done_runs(), state.dropped, state.money.of("USD")), (4, 2, decimal("7.5")));
     assert_eq!(state.money.unpriced, 0);
     let text = String::from_utf8(outside.borrow().ledger.clone()).unwrap();
-    let costs = crate::ledger::entries(&text).unwrap().into_iter().filter(|e| {
-        matches!(e, LedgerEntry::Dropped { cost: Some(c), .. } if c.to_string() == "1.25 USD")
-    });
+    let costs = crate::ledger::entries(&text)
+        .unwrap()
+        .into_iter()
+        .filter(|e| matches!(e, LedgerEntry::Dropped { cost: Some(c), .. } if c.to_string() == "1.25 USD"));
     assert_eq!(costs.count(), 2);
 }

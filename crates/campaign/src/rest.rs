@@ -26,6 +26,15 @@ impl Default for CampaignRest {
     }
 }
 
+impl fmt::Display for CampaignRest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.wait {
+            None => write!(f, "{}", self.pause),
+            Some(wait) => write!(f, "{}, then until the machine is at rest, at most {wait}", self.pause),
+        }
+    }
+}
+
 fn no_pause() -> Span {
     Span(Duration::ZERO)
 }
@@ -102,8 +111,9 @@ pub struct Rested {
 impl Rested {
     /// For the record of the run that begins all the same; `None`: it was at rest.
     pub fn remark(&self, limit: Span) -> Option<String> {
-        (!self.unrest.is_empty())
-            .then(|| format!("begun without rest, after it was waited {limit} for: {}", self.unrest.join("; ")))
+        (!self.unrest.is_empty()).then(|| {
+            format!("begun without rest, after it was waited {limit} for: {}", self.unrest.join("; "))
+        })
     }
 }
 

@@ -89,13 +89,21 @@ impl TimesOfDay {
         let mut times = Vec::new();
         for text in &file.times {
             let time = time_of(text).ok_or_else(|| {
-                wrong("times", format!("'{text}' is no time of day"), "Write hours and minutes: \"02:00\", \"14:30\".")
+                wrong(
+                    "times",
+                    format!("'{text}' is no time of day"),
+                    "Write hours and minutes: \"02:00\", \"14:30\".",
+                )
             })?;
             times.push((time.strftime("%H:%M").to_string(), time));
         }
         times.sort_by_key(|(_, time)| *time);
         if let Some(twice) = times.windows(2).find(|w| w[0].1 == w[1].1) {
-            return Err(wrong("times", format!("'{}' stands there twice", twice[0].0), "Leave one of them out."));
+            return Err(wrong(
+                "times",
+                format!("'{}' stands there twice", twice[0].0),
+                "Leave one of them out.",
+            ));
         }
         let is_label = |labels: &BTreeMap<String, String>| labels.contains_key(TIME_AXIS);
         if is_label(&file.labels) || file.subjects.iter().any(|s| is_label(&s.labels)) {
@@ -192,7 +200,10 @@ impl TimesOfDay {
         let today = at.to_zoned(self.zone.clone()).date();
         let on = |days: i64| {
             let date = today.checked_add(Span::new().try_days(days).ok()?).ok()?;
-            date.to_datetime(self.times[slot].1).to_zoned(self.zone.clone()).ok().map(|z: Zoned| z.timestamp())
+            date.to_datetime(self.times[slot].1)
+                .to_zoned(self.zone.clone())
+                .ok()
+                .map(|z: Zoned| z.timestamp())
         };
         (-1..=2).filter_map(on).collect()
     }
@@ -206,7 +217,9 @@ fn zone(name: &str) -> Option<TimeZone> {
 /// `02:00`
 fn time_of(text: &str) -> Option<Time> {
     let (h, m) = text.split_once(':')?;
-    let number = |s: &str| (s.len() == 2 && s.bytes().all(|b| b.is_ascii_digit())).then(|| s.parse::<i8>().ok()).flatten();
+    let number = |s: &str| {
+        (s.len() == 2 && s.bytes().all(|b| b.is_ascii_digit())).then(|| s.parse::<i8>().ok()).flatten()
+    };
     Time::new(number(h)?, number(m)?, 0, 0).ok()
 }
 

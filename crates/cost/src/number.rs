@@ -56,9 +56,13 @@ mod tests {
 
     #[test]
     fn money_is_short_and_never_less_than_it_is() {
-        for (exact, text) in
-            [("12.3411", "12.35"), ("0.00123401", "0.001235"), ("0", "0"), ("3", "3"), ("1234567.001", "1234567.01")]
-        {
+        for (exact, text) in [
+            ("12.3411", "12.35"),
+            ("0.00123401", "0.001235"),
+            ("0", "0"),
+            ("3", "3"),
+            ("1234567.001", "1234567.01"),
+        ] {
             assert_eq!(money_text(exact.parse().unwrap(), "USD"), format!("{text} USD"));
         }
     }

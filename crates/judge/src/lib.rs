@@ -49,8 +49,8 @@ use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
 use plimsoll_store::{RunData, Totals, Window};
 
 pub use cost::seen as cost_seen;
-pub use servers::background_work;
 pub use outcome::{COST_BUDGET_REACHED, exit_code};
+pub use servers::background_work;
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.
 const SPOILS_A_SEARCH: [&str; 7] = ["V01", "V02", "V22", "V24", "Q09", "F01", "F03"];

@@ -54,9 +54,8 @@ pub fn unrest(before: &Sample, after: &Sample) -> Vec<String> {
 
 /// Share of the time of all CPUs that went neither to this process nor to nobody. `None`: /proc does not say.
 fn others_cpu(before: &Sample, after: &Sample) -> Option<f64> {
-    let sum = |s: &Sample, of: &[usize]| -> u64 {
-        s.cpus.iter().flat_map(|cpu| of.iter().map(|i| cpu[*i])).sum()
-    };
+    let sum =
+        |s: &Sample, of: &[usize]| -> u64 { s.cpus.iter().flat_map(|cpu| of.iter().map(|i| cpu[*i])).sum() };
     // user, system, irq, steal; of iowait nothing runs.
     let busy = |s: &Sample| sum(s, &[0, 1, 3, 4]);
     let all = |s: &Sample| sum(s, &[0, 1, 2, 3, 4, 5]);
@@ -77,7 +76,10 @@ mod tests {
         let disk = DiskCounters { queue_ns: queued_ms * 1_000_000, ..DiskCounters::default() };
         Sample {
             at_ns: at_s * s,
-            cpus: vec![[busy_s * s, 0, 0, 0, 0, (at_s - busy_s) * s], [0, 0, at_s * s / 2, 0, 0, at_s * s / 2]],
+            cpus: vec![
+                [busy_s * s, 0, 0, 0, 0, (at_s - busy_s) * s],
+                [0, 0, at_s * s / 2, 0, 0, at_s * s / 2],
+            ],
             process_cpu_ns: own_s * s,
             disks: [("sda".to_owned(), disk)].into(),
             ..super::super::Source::new(Vec::new()).take(0)
@@ -97,7 +99,9 @@ mod tests {
     #[test]
     fn disks_are_those_that_are_made_of_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, dev) in [("vda", "254:0\n"), ("loop0", "7:0\n"), ("dm-0", "253:0\n"), ("nvme0n1", "259:1\n")] {
+        for (name, dev) in
+            [("vda", "254:0\n"), ("loop0", "7:0\n"), ("dm-0", "253:0\n"), ("nvme0n1", "259:1\n")]
+        {
             std::fs::create_dir(dir.path().join(name)).unwrap();
             std::fs::write(dir.path().join(name).join("dev"), dev).unwrap();
         }

@@ -31,7 +31,8 @@ const BUSY_STATES: [&str; 11] = [
 /// Work in the background that ends by itself, as one answer of a source has it: healing, recovery, scrubbing. In words, one each.
 pub fn background_work(scrape: &Scrape) -> Vec<String> {
     let passes = |r: &&ServerReading| {
-        matches!(r.quantity, Q::DrivesHealing | Q::PlacementGroups) || (r.quantity == Q::ObjectsNotInPlace && r.label != "unfound")
+        matches!(r.quantity, Q::DrivesHealing | Q::PlacementGroups)
+            || (r.quantity == Q::ObjectsNotInPlace && r.label != "unfound")
     };
     let readings = scrape.subjects.iter().flat_map(|s| &s.readings).filter(passes);
     readings.filter_map(unrest).map(|(words, value)| words.replace("{}", &number(value))).collect()
@@ -91,10 +92,7 @@ fn number(v: f64) -> String {
     format!("{v:.0}")
 }
 
-fn in_windows<'a>(
-    data: &'a RunData,
-    windows: &'a [SeenWindow<'_>],
-) -> impl Iterator<Item = &'a Scrape> {
+fn in_windows<'a>(data: &'a RunData, windows: &'a [SeenWindow<'_>]) -> impl Iterator<Item = &'a Scrape> {
     let inside = |at: u64| windows.iter().any(|w| (w.from_ns..=w.to_ns).contains(&at));
     data.observed.iter().flat_map(|s| &s.scrapes).filter(move |s| inside(s.at_ns))
 }

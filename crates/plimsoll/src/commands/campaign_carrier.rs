@@ -206,7 +206,9 @@ impl CampaignCarrier for Carrier {
         let began = Instant::now();
         let has_budget = terms.cost.as_ref().is_some_and(|c| c.budget.is_some());
         match self.run(cell, under, terms) {
-            Ok(Ok(finished)) if has_budget && finished.exit_code == Exit::Stopped as u8 => CellEnd::OverBudget,
+            Ok(Ok(finished)) if has_budget && finished.exit_code == Exit::Stopped as u8 => {
+                CellEnd::OverBudget
+            }
             Ok(Ok(finished)) => self.ended(under, &finished, began.elapsed()),
             Ok(Err(RunError::Interrupted)) => CellEnd::Interrupted,
             Ok(Err(RunError::Store(e))) if e.is_no_space() => CellEnd::Hopeless(one_line(&Fault::from(e))),

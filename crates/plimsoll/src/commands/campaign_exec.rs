@@ -404,7 +404,9 @@ pub(super) fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> 
             let what = format!("the budget is used up ({what}); {} runs are to go", result.to_go);
             return fault(
                 what,
-                format!("Go on with a larger one: {again} --budget TIME or --budget-cost MONEY, or edit the file."),
+                format!(
+                    "Go on with a larger one: {again} --budget TIME or --budget-cost MONEY, or edit the file."
+                ),
                 Exit::Undetermined,
             );
         }

@@ -77,7 +77,7 @@ pub fn plan(c: &Campaigned) -> String {
     if !without.is_empty() {
         let _ = writeln!(
             out,
-            "  no price: {}: what is measured there costs is not known, and in no sum (price = \"NAME\" at the subject; the prices have {})",
+            "  no price: {}: what runs on it cost is not known, and in no sum (price = \"NAME\" at the subject; the prices have {})",
             clean(&without.join(", ")),
             clean(&prices.names().join(", "))
         );

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
-use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay};
+use plimsoll_campaign::{
+    CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay,
+};
 use plimsoll_model::Estimate;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
@@ -70,7 +72,11 @@ pub fn plan(c: &Campaigned) -> String {
         let _ = writeln!(
             out,
             "  before each of them at most {wait} are waited, beside that time, until others leave this machine's CPUs and disks alone{}",
-            if c.file.options.observe.is_empty() { "" } else { ", and observed servers neither heal nor scrub" }
+            if c.file.options.observe.is_empty() {
+                ""
+            } else {
+                ", and observed servers neither heal nor scrub"
+            }
         );
     }
     if let Some(budget) = budget(c) {

@@ -136,7 +136,8 @@ fn of_single_runs(site: &Path) -> Result<(), Fault> {
     if site.join("campaign.toml").exists() || !plans.is_dir() {
         return Ok(());
     }
-    let mut all: Vec<PathBuf> = std::fs::read_dir(&plans).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(&plans).into_iter().flatten().flatten().map(|e| e.path()).collect();
     all.retain(|p| p.extension().is_some_and(|e| e == "toml"));
     all.sort();
     let Some(first) = all.first() else { return Ok(()) };
@@ -145,7 +146,10 @@ fn of_single_runs(site: &Path) -> Result<(), Fault> {
         n => format!(" ({} more are beside it)", n - 1),
     };
     Err(Fault::input(
-        clean(&format!("{}: it was published from single runs, and has no campaign to be measured again", site.display())),
+        clean(&format!(
+            "{}: it was published from single runs, and has no campaign to be measured again",
+            site.display()
+        )),
         clean(&format!(
             "Its plans can be: look at one with `plimsoll run {0} --dry-run`, measure it with `plimsoll run {0}`{more}. What was published of \
              each is in {1}; two runs that are here are held against each other by `plimsoll compare`.",
