@@ -77,12 +77,13 @@ mod tests {
         let heard = Heard::default();
         let scrape = |healing: f64| Scrape {
             subjects: vec![ReadSubject {
+                host: "s1".into(),
+                daemon: String::new(),
                 readings: vec![ServerReading {
                     quantity: ServerQuantity::DrivesHealing,
                     label: String::new(),
                     value: healing,
                 }],
-                ..ReadSubject::default()
             }],
             ..Scrape::default()
         };
