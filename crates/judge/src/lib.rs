@@ -178,8 +178,12 @@ pub fn judge(
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
-    findings
-        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    // The cause before what follows from it: load that nobody is there to give is also too little, or late.
+    let follows = |f: &Finding| f.code != "V24";
+    findings.sort_by(|a, b| {
+        let by_cause = b.level.cmp(&a.level).then(follows(a).cmp(&follows(b)));
+        by_cause.then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload))
+    });
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),
