@@ -4,6 +4,7 @@
 
 mod devices;
 pub(crate) mod parse;
+pub mod rest;
 mod source;
 mod thread;
 
