@@ -128,6 +128,39 @@ def test_a_cluster_serves_has_faults_and_goes(box, runs):
     assert not box.left()
 
 
+PLAN = """version = 1
+[options]
+observe_every = "1s"
+observe = [{ make = "node", url = "http://embedded:9100" }]
+[targets.c]
+kind = "s3"
+endpoints = ["embedded"]
+bucket = "bench"
+create_bucket = true
+embedded = { cluster = { nodes = 2, drives = 1, link = "300mbit", ec = 1 } }
+[[stage]]
+[[stage.workload]]
+name = "put"
+mix = { put = 1 }
+size = "64KiB"
+concurrency = 4
+stop = { duration = "3s" }
+"""
+
+
+def test_a_run_brings_a_cluster_of_its_own(plimsoll, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    r = plimsoll("run", plan, "--json", timeout=120)
+    assert r.code in (0, 5) and r.summary["valid"], (r.err, r.out)
+    assert len(r.workload("put")["per_endpoint"]) == 2
+    assert {s["source"].rsplit(":", 1)[1] for s in r.summary["servers"]["sources"]} == {"9100"}, r.summary["servers"]["sources"]
+    assert not [n for n in os.listdir("/sys/class/net") if n.startswith("pl-r")]
+    plan.write_text(PLAN.replace("nodes = 2", "nodes = 20"))
+    r = plimsoll("run", plan)
+    assert r.code == 2 and "targets.c.embedded.cluster.nodes" in r.err, r.err
+
+
 def test_killed_it_is_taken_down_by_the_next_and_by_stop(box):
     flags = ("--nodes", "2", "--drives", "1", "--drive-limit", "50MB/s", "--drive-size", "1GiB", "--cpu", "0.9")
     process, server = box.start(*flags)

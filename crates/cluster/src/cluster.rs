@@ -58,9 +58,8 @@ impl Cluster {
         let program = check_machine(spec)?;
         let home = Home::of(&spec.name)?;
         // Names are looked at after what a killed one left is gone, and before anything is made.
-        let own = home.claim()?;
-        let begun = BoxNetwork::plan(spec)
-            .and_then(|network| Ok((network, Control::open(&own.dir).map_err(|e| no_socket(&e))?)));
+        let mut own = home.claim()?;
+        let begun = begin(spec, &mut own);
         let (network, control) = match begun {
             Ok(both) => both,
             Err(e) => {
@@ -89,7 +88,6 @@ impl Cluster {
         let journal = &mut home.journal;
         let groups =
             self.spec.made.cpu.map(|cores| make_groups(cores, self.spec.made.nodes, journal)).transpose()?;
-        self.network.make_bridge(journal)?;
         for n in 1..=self.spec.made.nodes {
             self.network.make_node(n, journal)?;
             for d in 1..=self.spec.made.drives {
@@ -269,6 +267,20 @@ impl Parts<'_> {
     fn host(&mut self, at: usize, change: impl FnOnce(&mut HostFacts)) {
         change(&mut self.hosts[at].lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// A subnet that is free, and the bridge by which it is taken: by one cluster at a time.
+fn begin(spec: &ClusterSpec, own: &mut OwnHome) -> Result<(BoxNetwork, Control), SetupError> {
+    let control = Control::open(&own.dir).map_err(|e| no_socket(&e))?;
+    // A directory that every machine has, and that needs no file of ours in it. Without it two that begin at once may take one subnet.
+    let turn = fs::File::open("/run").and_then(|dir| {
+        rustix::fs::flock(&dir, rustix::fs::FlockOperation::LockExclusive)?;
+        Ok(dir)
+    });
+    let network = BoxNetwork::plan(spec)?;
+    network.make_bridge(&mut own.journal)?;
+    drop(turn);
+    Ok((network, control))
 }
 
 /// What it takes, before anything is made; the server's program.
