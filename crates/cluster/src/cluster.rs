@@ -12,11 +12,11 @@ use plimsoll_setup::network::program;
 use plimsoll_store::{Journal, Thing};
 use plimsoll_target::ready::Ready;
 
-use crate::control::Control;
+use crate::control::BoxControl;
 use crate::drives::BoxDrive;
-use crate::exporter::{self, HostFacts, SharedFacts};
+use crate::exporter::{self, BoxFacts, SharedFacts};
 use crate::fault::{Becomes, BoxFault};
-use crate::home::{Home, OwnHome};
+use crate::home::{BoxHome, OwnHome};
 use crate::minio::{self, MinioNode, MinioPlan};
 use crate::network::BoxNetwork;
 use crate::spec::ClusterSpec;
@@ -47,7 +47,7 @@ pub struct Cluster {
     nodes: Vec<MinioNode>,
     hosts: Vec<SharedFacts>,
     drives: Vec<BoxDrive>,
-    control: Control,
+    control: BoxControl,
 }
 
 impl Cluster {
@@ -56,7 +56,7 @@ impl Cluster {
     pub fn start(spec: &ClusterSpec, keys: Keys, stopped: &dyn Fn() -> bool) -> Result<Self, SetupError> {
         spec.check()?;
         let program = check_machine(spec)?;
-        let home = Home::of(&spec.name)?;
+        let home = BoxHome::of(&spec.name)?;
         // Names are looked at after what a killed one left is gone, and before anything is made.
         let mut own = home.claim()?;
         let begun = begin(spec, &mut own);
@@ -117,7 +117,7 @@ impl Cluster {
             let drives = (own..own + self.spec.made.drives).filter_map(|d| {
                 Some((format!("drive{}", d + 1), self.drives[d as usize].device()?.to_owned()))
             });
-            let facts = Arc::new(Mutex::new(HostFacts {
+            let facts = Arc::new(Mutex::new(BoxFacts {
                 pid: node.pid(),
                 link_bits_per_s: self.spec.made.link.map(|l| l.0),
                 quota: self.spec.made.cpu.zip(node.group.clone()),
@@ -264,14 +264,14 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn host(&mut self, at: usize, change: impl FnOnce(&mut HostFacts)) {
+    fn host(&mut self, at: usize, change: impl FnOnce(&mut BoxFacts)) {
         change(&mut self.hosts[at].lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// A subnet that is free, and the bridge by which it is taken: by one cluster at a time.
-fn begin(spec: &ClusterSpec, own: &mut OwnHome) -> Result<(BoxNetwork, Control), SetupError> {
-    let control = Control::open(&own.dir).map_err(|e| no_socket(&e))?;
+fn begin(spec: &ClusterSpec, own: &mut OwnHome) -> Result<(BoxNetwork, BoxControl), SetupError> {
+    let control = BoxControl::open(&own.dir).map_err(|e| no_socket(&e))?;
     // A directory that every machine has, and that needs no file of ours in it. Without it two that begin at once may take one subnet.
     let turn = fs::File::open("/run").and_then(|dir| {
         rustix::fs::flock(&dir, rustix::fs::FlockOperation::LockExclusive)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use plimsoll_setup::SetupError;
 
 use crate::fault::BoxFault;
-use crate::home::Home;
+use crate::home::BoxHome;
 
 const NAME: &str = "control";
 /// A server is started within that.
@@ -24,11 +24,11 @@ fn short(dir: &File) -> PathBuf {
 
 /// Where a cluster is asked.
 #[derive(Debug)]
-pub struct Control {
+pub struct BoxControl {
     listener: UnixListener,
 }
 
-impl Control {
+impl BoxControl {
     /// In the cluster's directory.
     pub fn open(dir: &Path) -> io::Result<Self> {
         let listener = UnixListener::bind(short(&File::open(dir)?))?;
@@ -63,7 +63,7 @@ fn answer_one(
 }
 
 /// Asks the cluster that runs here; what it said of it.
-pub fn ask(home: &Home, fault: &str) -> Result<String, SetupError> {
+pub fn ask(home: &BoxHome, fault: &str) -> Result<String, SetupError> {
     let no =
         |what: String| SetupError::input(what, "Start it: plimsoll target cluster; it runs until Ctrl-C");
     if !home.is_running() {
@@ -95,7 +95,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("d".repeat(150));
         std::fs::create_dir(&deep).unwrap();
-        let control = Control::open(&deep).unwrap();
+        let control = BoxControl::open(&deep).unwrap();
         let ask = |line: &str| {
             let mut stream = UnixStream::connect(short(&File::open(&deep).unwrap())).unwrap();
             writeln!(stream, "{line}").unwrap();

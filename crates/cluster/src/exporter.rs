@@ -23,7 +23,7 @@ const SECTOR_BYTES: f64 = 512.0;
 
 /// What its page is made of.
 #[derive(Debug, Default)]
-pub struct HostFacts {
+pub struct BoxFacts {
     /// The server's process, while it runs.
     pub pid: Option<u32>,
     /// Bits a second of the link, where it has a rate.
@@ -35,7 +35,7 @@ pub struct HostFacts {
 }
 
 /// Shared with whoever changes it.
-pub type SharedFacts = Arc<Mutex<HostFacts>>;
+pub type SharedFacts = Arc<Mutex<BoxFacts>>;
 
 /// CPU time of a node's servers, the ended ones included.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ fn answer(mut stream: TcpStream, facts: &SharedFacts, cpu: &mut CpuUse) -> io::R
 }
 
 /// `top`: where /proc and /sys are looked for.
-fn page(facts: &HostFacts, cpu: &mut CpuUse, top: &Path) -> String {
+fn page(facts: &BoxFacts, cpu: &mut CpuUse, top: &Path) -> String {
     let text = |path: &str| fs::read_to_string(top.join(path)).unwrap_or_default();
     let mut out = String::new();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -222,7 +222,7 @@ mod tests {
         put("sys/block/loop3/stat", "  10 0 80 500 20 0 160 1500 2 1000 2000 0 0 0 0\n");
         put("proc/7/stat", "7 (minio (x) y) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 9 0 100\n");
         put("cpu.stat", "nr_periods 5\nnr_throttled 2\nthrottled_time 1500000000\n");
-        let facts = HostFacts {
+        let facts = BoxFacts {
             pid: Some(7),
             link_bits_per_s: Some(2e8),
             quota: Some((0.5, dir.path().into())),
@@ -250,7 +250,7 @@ mod tests {
         }
         // Started again: what the one before used stays counted.
         put("proc/8/stat", "8 (minio) S 1 7 7 0 -1 0 0 0 0 0 100 0 0 0 20 0 9 0 100\n");
-        let text = page(&HostFacts { pid: Some(8), ..facts }, &mut cpu, dir.path());
+        let text = page(&BoxFacts { pid: Some(8), ..facts }, &mut cpu, dir.path());
         assert!(text.contains("mode=\"user\"} 3.5"), "{text}");
     }
 }

@@ -25,7 +25,7 @@ const DOWN: Duration = Duration::from_secs(60);
 
 /// A cluster's directory, whether there is one or not.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct BoxHome {
     name: String,
     dir: PathBuf,
 }
@@ -48,7 +48,7 @@ enum Found {
     Foreign(String),
 }
 
-impl Home {
+impl BoxHome {
     /// Of a cluster of this name: in TMPDIR where that is set, else in /var/tmp, which is on a disk.
     pub fn of(name: &str) -> Result<Self, SetupError> {
         check_name(name)?;
@@ -217,8 +217,8 @@ fn remove(dir: &Path, journal: &mut Journal) -> Result<(), SetupError> {
 mod tests {
     use super::*;
 
-    fn home(base: &Path) -> Home {
-        Home { name: "box".into(), dir: base.join("plimsoll-cluster-box") }
+    fn home(base: &Path) -> BoxHome {
+        BoxHome { name: "box".into(), dir: base.join("plimsoll-cluster-box") }
     }
 
     #[test]

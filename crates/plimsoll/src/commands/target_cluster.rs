@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use plimsoll_cluster::{BoxFault, Cluster, ClusterSpec, Home, Keys, ask, sweep};
+use plimsoll_cluster::{BoxFault, BoxHome, Cluster, ClusterSpec, Keys, ask, sweep};
 use plimsoll_model::plan::EmbeddedCluster;
 use plimsoll_model::units::{BytesRate, LinkRate, Size};
 
@@ -64,11 +64,11 @@ pub enum ClusterCommand {
     Fault(FaultArgs),
     /// End a running cluster, and take down what a killed one left
     #[command(after_help = STOP_EXAMPLES)]
-    Stop(NameArgs),
+    Stop(ClusterNameArgs),
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct NameArgs {
+pub struct ClusterNameArgs {
     /// Name of the cluster
     #[arg(long, value_name = "NAME", default_value = "box")]
     pub name: String,
@@ -80,7 +80,7 @@ pub struct FaultArgs {
     #[arg(value_name = "FAULT", required = true)]
     pub faults: Vec<String>,
     #[command(flatten)]
-    pub name: NameArgs,
+    pub name: ClusterNameArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -113,7 +113,7 @@ pub struct MadeArgs {
     #[arg(long, value_name = "CORES")]
     pub cpu: Option<f64>,
     #[command(flatten)]
-    pub name: NameArgs,
+    pub name: ClusterNameArgs,
     /// Nothing on stderr but errors
     #[arg(long, short = 'q')]
     pub quiet: bool,
@@ -216,15 +216,15 @@ fn fault(a: &FaultArgs) -> Result<Exit, Fault> {
         text.parse::<BoxFault>()
             .map_err(|e| Fault::input(e, "See `plimsoll target cluster fault --help`."))?;
     }
-    let home = Home::of(&a.name.name)?;
+    let home = BoxHome::of(&a.name.name)?;
     for text in &a.faults {
         output::tell(format_args!("plimsoll: {}", ask(&home, text)?));
     }
     Ok(Exit::Valid)
 }
 
-fn stop(a: &NameArgs) -> Result<Exit, Fault> {
-    let home = Home::of(&a.name)?;
+fn stop(a: &ClusterNameArgs) -> Result<Exit, Fault> {
+    let home = BoxHome::of(&a.name)?;
     let said = if home.stop()? { "the cluster is taken down" } else { "there is no cluster of this name" };
     output::tell(format_args!("plimsoll: {said} ({})", home.dir().display()));
     Ok(Exit::Valid)
