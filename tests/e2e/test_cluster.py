@@ -121,7 +121,7 @@ def test_a_cluster_serves_has_faults_and_goes(box, runs):
     r = measure(Server("", node, server.access_key, server.secret_key), runs, "get", "--checksum", "crc32c", "--objects", "8")
     assert r.code in (0, 5) and r.summary["valid"], (r.err, r.out)
     assert box.call("fault", "node:4=good", "drive:1=down", "drive:1=good", "--name", box.name).code == 0
-    for fault, said in [("drive:5", "there are 4 drives"), ("link:1=20", "write 200mbit"), ("drive:1=5MB/s", "--drive-limit")]:
+    for fault, said in [("drive:5", "there are 4 drives"), ("link:1=20", "for example 200mbit"), ("drive:1=5MB/s", "--drive-limit")]:
         r = box.call("fault", fault, "--name", box.name)
         assert r.code == 2 and said in r.err, (fault, r.err)
     end(process)

@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("import", &["model", "stats"]),
     ("fleet", &["bus", "crew", "engine", "lower", "model", "net", "run", "setup", "store"]),
     ("suites", &["judge", "model", "run", "setup", "stats", "store"]),
-    ("campaign", &["lower", "model", "stats", "store"]),
+    ("campaign", &["cost", "lower", "model", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
     ("publish", &["campaign", "model", "report", "s3", "store"]),
     ("audit", &["model"]),
