@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OpKind;
+use crate::cluster::Cluster;
 use crate::cost::CostOptions;
 use crate::units::{BytesRate, OpsRate, Size, Span};
 
@@ -112,6 +113,9 @@ pub struct RunOptions {
     /// How often, 1 s to 10 min. Default: 5 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observe_every: Option<Span>,
+    /// What the servers are made of: `cluster.toml`. Absent: nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Box<Cluster>>,
 }
 
 impl Default for RunOptions {
@@ -133,6 +137,7 @@ impl Default for RunOptions {
             client: None,
             observe: Vec::new(),
             observe_every: None,
+            cluster: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
 use crate::commands::check::CheckCommand;
 use crate::commands::cost::CostCommand;
+use crate::commands::describe::DescribeCommand;
 use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
@@ -126,6 +127,9 @@ pub enum Command {
     Scale(ScaleCommand),
     /// Check a table that someone else published for inconsistencies
     Audit(AuditCommand),
+    /// Find out what a system is made of, for --cluster
+    #[command(subcommand)]
+    Describe(DescribeCommand),
     /// Start a server to measure against
     #[command(subcommand)]
     Target(TargetCommand),

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_model::observed::{ServerQuantity as Q, is_drive};
 use plimsoll_model::summary::servers::{DaemonUse, RequestCount};
 use plimsoll_model::{OpKind, SeriesCounts};
 use plimsoll_store::{RunData, StageData, SubjectSteps};
 
 use super::SeenWindow;
-use super::resources::is_drive;
 
 const GIB: f64 = (1u64 << 30) as f64;
 

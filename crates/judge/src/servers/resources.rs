@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::summary::servers::ResourceUse;
 use plimsoll_stats::attribution::{Candidate, Observed};
 use plimsoll_store::{ServerStep, SubjectSteps};
@@ -24,12 +24,6 @@ pub const HALF: f64 = 0.5;
 const CPU_WAITED: f64 = 0.05;
 /// Requests at a drive, its own queue included, from which on others waited: one at a time is never one too many.
 const DRIVE_WAITED: f64 = 1.5;
-
-/// Interfaces that carry nothing by themselves: what goes through them is counted again where it goes out.
-const NO_NICS: [&str; 12] =
-    ["lo", "veth", "br-", "virbr", "docker", "cni", "flannel", "cali", "ifb", "dummy", "tun", "tap"];
-/// Devices whose work their members count again, or that are none.
-const NO_DRIVES: [&str; 7] = ["dm-", "md", "loop", "ram", "zram", "sr", "fd"];
 
 /// A resource in a window, with its share at each step: (seconds, share).
 #[derive(Debug, Clone, PartialEq)]
@@ -64,15 +58,6 @@ impl SeenResource {
 pub fn of_window(subjects: &[SubjectSteps<'_>]) -> Vec<SeenResource> {
     let hosts = subjects.iter().filter(|s| s.daemon.is_empty() && !s.host.is_empty());
     hosts.flat_map(of_host).collect()
-}
-
-pub fn is_drive(device: &str) -> bool {
-    !NO_DRIVES.iter().any(|n| device.starts_with(n))
-}
-
-fn is_nic(name: &str) -> bool {
-    // A port of a bond is one; the bond itself has their sum and no line of its own.
-    !NO_NICS.iter().any(|n| name.starts_with(n)) && !name.contains('.')
 }
 
 /// What was measured of one resource: (seconds, reached), its ceiling, and where it can be told whether it was waited for.

@@ -1,13 +1,16 @@
 //! What holds for every run: seed, ring, labels, promises, and what is printed at the end.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll_model::Cluster;
 use plimsoll_model::plan::{ObserveSpec, PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec, TlsSpec};
 use plimsoll_model::units::Span;
 
 use super::{ArgsContext, CostArgs};
 use crate::ceiling;
+use crate::commands::plan_file::read_text;
 use crate::fault::Fault;
 use crate::values::{self, Cpus};
 
@@ -56,6 +59,21 @@ pub struct ObserveArgs {
     /// CA certificates (PEM) for --observe over https [default: those of the target]
     #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
     pub observe_ca_file: Option<String>,
+    /// What the servers are made of (TOML, as from `plimsoll describe cluster`): labels, line rates and other ceilings, and
+    /// what redundancy makes of the traffic
+    #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
+    pub cluster: Option<PathBuf>,
+}
+
+/// A file that describes a cluster.
+pub fn read_cluster(file: &Path) -> Result<Cluster, Fault> {
+    let text = read_text(file, "the cluster")?;
+    Cluster::from_toml(&text).map_err(|e| {
+        Fault::input(
+            format!("the cluster in {} cannot be used: {e}", file.display()),
+            "`plimsoll describe cluster` writes one; unknown keys are errors, so that nothing is left out by a typo.",
+        )
+    })
 }
 
 impl ObserveArgs {
@@ -75,6 +93,13 @@ impl ObserveArgs {
             });
         }
         plan.options.observe_every = self.observe_every.or(plan.options.observe_every);
+        if let Some(file) = &self.cluster {
+            plan.options.cluster = Some(Box::new(read_cluster(file)?));
+        }
+        // Whoever gave a label knows better.
+        for (name, value) in plan.options.cluster.iter().flat_map(|c| c.labels()) {
+            plan.labels.entry(name).or_insert(value);
+        }
         Ok(())
     }
 }
@@ -158,7 +183,7 @@ pub struct OutputArgs {
     pub verbose: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS", help_heading = OUTPUT)]
-    pub runs_dir: Option<std::path::PathBuf>,
+    pub runs_dir: Option<PathBuf>,
 }
 
 impl RunArgs {

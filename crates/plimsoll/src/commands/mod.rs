@@ -17,6 +17,7 @@ mod check_words;
 pub mod compare_exec;
 pub mod cost;
 pub mod cycle;
+pub mod describe;
 pub mod drive;
 pub mod file;
 pub mod fio;

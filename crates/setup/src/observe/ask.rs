@@ -63,6 +63,11 @@ impl Asking {
         scrapes
     }
 
+    /// The page itself, once; or why there is none.
+    pub fn page(&mut self, limit: Duration) -> Result<String, String> {
+        self.got(limit).map(|got| got.body)
+    }
+
     /// Nanoseconds since the run's start.
     fn now_ns(&self) -> u64 {
         plimsoll_engine::ring::monotonic_ns().saturating_sub(self.setting.epoch_ns)

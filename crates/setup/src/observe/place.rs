@@ -51,8 +51,13 @@ pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
         TargetSpec::S3(s3) => Some(s3.tls.clone()),
         _ => None,
     });
+    places_of(&plan.options.observe, &of_target.unwrap_or_default())
+}
+
+/// Those that `specs` name, one by one. `tls`: whom to trust where a source names nobody.
+pub(super) fn places_of(specs: &[ObserveSpec], tls: &TlsSpec) -> Result<Vec<ObservedPlace>, SetupError> {
     let mut out: Vec<ObservedPlace> = Vec::new();
-    for spec in &plan.options.observe {
+    for spec in specs {
         let (base, path) = split(spec.parts().0);
         let endpoints = Endpoint::expand(base).map_err(|e| {
             SetupError::input(format!("--observe {}: {e}", spec.make.name()), "Correct the URL")
@@ -71,7 +76,7 @@ pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
                 endpoint,
                 token_env: spec.token_env.clone(),
                 token_file: spec.token_file.clone(),
-                tls: spec.tls.clone().or_else(|| of_target.clone()).unwrap_or_default(),
+                tls: spec.tls.clone().unwrap_or_else(|| tls.clone()),
             });
         }
     }
