@@ -50,7 +50,7 @@ Exit codes:
   6    valid, but something that the run created still exists (plimsoll
        cleanup), or its report could not be written (plimsoll report)
   7    corruption: the storage returned different data than was written
-  8    stopped by a guard: --budget-cost was used up
+  8    stopped by a guard: --budget-cost was used up, or --abort-if held
   130  interrupted; the result so far was written
 
 If several apply, the exit code is the first of 130, 7, 8, 3, 4, 5, 6.

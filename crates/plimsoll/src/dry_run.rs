@@ -31,6 +31,7 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     lines.extend(cost_lines(plan));
     lines.extend(plan.options.cluster.as_deref().map(cluster_line));
     lines.extend(observe_line(plan));
+    lines.extend(plan.guards().iter().map(|g| format!("the run ends (exit code 8) when {g}")));
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {

@@ -101,6 +101,7 @@ impl Plan {
         self.check_secrets()?;
         self.check_bounds()?;
         self.check_observe()?;
+        self.check_guards()?;
         self.check_existing()?;
         self.check_volumes()?;
         for (i, stage) in self.stages.iter().enumerate() {

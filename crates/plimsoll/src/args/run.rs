@@ -59,6 +59,11 @@ pub struct ObserveArgs {
     /// CA certificates (PEM) for --observe over https [default: those of the target]
     #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
     pub observe_ca_file: Option<String>,
+    /// End the run, so that others are left alone, when this holds, for example 'server.cpu > 90 % for 30s' (cpu, network,
+    /// drive or memory of any observed host) or 'other.p99 > 50ms' (of a workload or op of the plan); exit code 8; may be
+    /// repeated
+    #[arg(long, value_name = "GUARD", help_heading = OBSERVE)]
+    pub abort_if: Vec<String>,
     /// What the servers are made of (TOML, as from `plimsoll describe cluster`): labels, line rates and other ceilings, and
     /// what redundancy makes of the traffic
     #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
@@ -93,6 +98,7 @@ impl ObserveArgs {
             });
         }
         plan.options.observe_every = self.observe_every.or(plan.options.observe_every);
+        plan.options.abort_if.extend(self.abort_if.iter().cloned());
         if let Some(file) = &self.cluster {
             plan.options.cluster = Some(Box::new(read_cluster(file)?));
         }
