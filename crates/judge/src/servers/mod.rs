@@ -9,6 +9,8 @@ mod rest;
 #[cfg(test)]
 mod tests;
 mod traffic;
+#[cfg(test)]
+mod truths;
 
 use std::collections::BTreeSet;
 

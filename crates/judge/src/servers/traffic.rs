@@ -23,12 +23,21 @@ struct Whole<'a> {
     cluster: Option<&'a Cluster>,
 }
 
-/// All parts that were seen.
+/// All parts that were seen of a window.
 pub fn of_window(data: &RunData, w: &SeenWindow<'_>, out: &ServersWindow) -> Vec<TrafficUse> {
     let cluster = data.plan.options.cluster.as_deref();
     let spread = cluster.and_then(|c| c.spread(storage_class(data).as_deref()));
-    let all = Whole { subjects: &w.subjects, cluster };
-    let (read, wrote) = (out.clients_read_per_s, out.clients_wrote_per_s);
+    parts(&w.subjects, cluster, spread, (out.clients_read_per_s, out.clients_wrote_per_s))
+}
+
+/// Of clients that read and write so many bytes a second.
+pub fn parts(
+    subjects: &[SubjectSteps<'_>],
+    cluster: Option<&Cluster>,
+    spread: Option<DataSpread>,
+    (read, wrote): (f64, f64),
+) -> Vec<TrafficUse> {
+    let all = Whole { subjects, cluster };
     [written(&all, spread, wrote), read_back(&all, spread, read), between(&all, spread, read, wrote)]
         .into_iter()
         .flatten()

@@ -44,7 +44,8 @@ pub struct AboutArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ObserveArgs {
     /// Ask the servers what they do meanwhile: node, process, minio, ceph, metrics or prometheus, and where, for example
-    /// node=http://s{1...4}:9100; may be repeated. What does not answer is told and does not end the run
+    /// node=http://s{1...4}:9100; or ssh=root@s{1...4}, which reads /proc there; may be repeated. What does not answer is told
+    /// and does not end the run
     #[arg(long, value_name = "MAKE=URL", help_heading = OBSERVE)]
     pub observe: Vec<String>,
     /// How often each is asked, 1s to 10m [default: 5s]
@@ -56,6 +57,9 @@ pub struct ObserveArgs {
     /// File with the bearer token for --observe
     #[arg(long, value_name = "FILE", conflicts_with = "observe_token_env", help_heading = OBSERVE)]
     pub observe_token_file: Option<String>,
+    /// Configuration file of ssh for --observe ssh=... [default: your own]
+    #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
+    pub observe_ssh_config: Option<String>,
     /// CA certificates (PEM) for --observe over https [default: those of the target]
     #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
     pub observe_ca_file: Option<String>,
@@ -94,6 +98,7 @@ impl ObserveArgs {
                 token_env: self.observe_token_env.clone(),
                 token_file: self.observe_token_file.clone(),
                 tls: tls.clone(),
+                ssh_config: self.observe_ssh_config.clone(),
                 ..spec
             });
         }

@@ -46,6 +46,7 @@ pub mod runs;
 pub mod runs_exec;
 pub mod scale_exec;
 mod several;
+mod side;
 pub mod suites;
 pub mod target;
 mod target_block;

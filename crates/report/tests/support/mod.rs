@@ -526,6 +526,8 @@ pub fn limited_analysis() -> Analysis {
                     nodes,
                     per_s: Estimate::symmetric(x, x * 0.02, 5.0),
                     efficiency: Some(Estimate::symmetric(e, 0.025, 5.0)),
+                    limited_by: None,
+                    ceiling_per_s: None,
                 })
                 .to_vec(),
             predictions: [(18u32, 170.0e9, 0.90, 0.1, false), (24, 218.0e9, 0.868, 0.2, true)]

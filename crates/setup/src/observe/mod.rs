@@ -5,6 +5,7 @@
 mod ask;
 mod describe;
 mod place;
+mod ssh;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
