@@ -140,13 +140,14 @@ const MARK: &str = "==";
 pub fn hosts_files(text: &str, host: &str) -> Vec<ReadSubject> {
     let mut parts: Vec<(&str, String)> = Vec::new();
     for line in text.lines() {
-        match (line.strip_prefix(MARK), parts.last_mut()) {
-            (Some(name), _) if parts.len() < MOST_ROWS => parts.push((name.trim(), String::new())),
-            (None, Some((_, text))) => {
-                text.push_str(line);
-                text.push('\n');
+        if let Some(name) = line.strip_prefix(MARK) {
+            if parts.len() >= MOST_ROWS {
+                break;
             }
-            _ => {}
+            parts.push((name.trim(), String::new()));
+        } else if let Some((_, text)) = parts.last_mut() {
+            text.push_str(line);
+            text.push('\n');
         }
     }
     let part = |name: &str| parts.iter().find(|(n, _)| *n == name).map_or("", |(_, t)| t.as_str());

@@ -39,6 +39,7 @@ fn environment() -> Environment {
         plimsoll_version: "0.1.0".into(),
         commit: "0123456789ab".into(),
         machine: HostFacts {
+            settings: BTreeMap::new(),
             kernel: "6.1.0-44-amd64".into(),
             host: "bench-1".into(),
             cpu_model: "AMD EPYC 9354".into(),
@@ -518,6 +519,7 @@ pub fn limited_analysis() -> Analysis {
             budget_needed_s: None,
             invalid: Vec::new(),
         }],
+        server_comparisons: Vec::new(),
         scalings: vec![Scaling {
             name: "get 4 MiB".into(),
             unit: "bytes/s".into(),
