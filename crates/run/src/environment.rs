@@ -114,13 +114,8 @@ fn settings() -> BTreeMap<String, String> {
     let governor = value("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
     let governor = governor.map(|v| ("cpu governor".to_owned(), v));
     let nics = nics();
-    SETTINGS
-        .iter()
-        .filter_map(sysctl)
-        .chain(nics.keys().filter_map(mtu))
-        .chain(huge)
-        .chain(governor)
-        .collect()
+    let own = nics.keys().filter(|n| plimsoll_model::observed::is_nic(n));
+    SETTINGS.iter().filter_map(sysctl).chain(own.filter_map(mtu)).chain(huge).chain(governor).collect()
 }
 
 /// Block devices and files under test: model, serial, size, scheduler, file system.

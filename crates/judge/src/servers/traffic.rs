@@ -130,8 +130,21 @@ impl Whole<'_> {
 
     /// Whether interfaces of all nodes were seen.
     fn has_all_hosts(&self) -> bool {
-        let seen = self.hosts().filter(|s| rate(s, |x| sum_of(x, Q::NicTxBytes, &is_nic)).is_some()).count();
+        let seen = self.hosts().filter(|s| self.of_host(s, Q::NicTxBytes, None).is_some()).count();
         self.cluster.is_some_and(|c| seen >= c.node_count())
+    }
+
+    /// Of a host's interfaces, or of those of one network; one that is described counts, whatever it is called.
+    fn of_host(&self, s: &SubjectSteps<'_>, quantity: Q, network: Option<NicTraffic>) -> Option<f64> {
+        let node = self.cluster.and_then(|c| c.node_of(s.host));
+        let counts = |nic: &str| {
+            let described = node.and_then(|n| n.nic(nic));
+            match network {
+                Some(wanted) => described.is_some_and(|n| n.network == wanted),
+                None => described.is_some() || is_nic(nic),
+            }
+        };
+        rate(s, |x| sum_of(x, quantity, &counts))
     }
 
     /// Of all drives: bytes a second, who counted, and whether that is of all nodes.
@@ -205,20 +218,9 @@ impl Whole<'_> {
         daemons.filter_map(|s| rate(s, |x| x.total(quantity))).reduce(|a, b| a + b)
     }
 
-    /// Of all hosts' interfaces, or of those of one network.
+    /// The same of all hosts together.
     fn nics(&self, quantity: Q, network: Option<NicTraffic>) -> Option<f64> {
-        let of_host = |s: &SubjectSteps<'_>| {
-            let node = self.cluster.and_then(|c| c.node_of(s.host));
-            let counts = |nic: &str| {
-                let described = node.and_then(|n| n.nic(nic));
-                match network {
-                    Some(wanted) => described.is_some_and(|n| n.network == wanted),
-                    None => described.is_some() || is_nic(nic),
-                }
-            };
-            rate(s, |x| sum_of(x, quantity, &counts))
-        };
-        self.hosts().filter_map(of_host).reduce(|a, b| a + b)
+        self.hosts().filter_map(|s| self.of_host(s, quantity, network)).reduce(|a, b| a + b)
     }
 }
 

@@ -13,12 +13,18 @@ const S: u64 = 1_000_000_000;
 const LINK: f64 = 25e6;
 
 /// Four nodes of two drives behind shaped links, EC 6+2.
+const CLUSTER: &str = "version = 1\nsoftware = \"minio\"\nredundancy = \"ec:6+2\"\n[[node]]\nname = \"s{1...4}\"\ncpus = 0.5\n\
+    drive = [{ count = 2, read = \"50MB/s\", write = \"40MB/s\" }]\nnic = [{ rate = \"200mbit\" }]\n";
+
 fn cluster() -> Cluster {
-    Cluster::from_toml(
-        "version = 1\nsoftware = \"minio\"\nredundancy = \"ec:6+2\"\n[[node]]\nname = \"s{1...4}\"\ncpus = 0.5\n\
-         drive = [{ count = 2, read = \"50MB/s\", write = \"40MB/s\" }]\nnic = [{ rate = \"200mbit\" }]\n",
-    )
-    .unwrap()
+    Cluster::from_toml(CLUSTER).unwrap()
+}
+
+/// The same where the exporters' interfaces are named, and nothing is known of the drives.
+fn named() -> Cluster {
+    let drives = "drive = [{ count = 2, read = \"50MB/s\", write = \"40MB/s\" }]\n";
+    let text = CLUSTER.replace(drives, "").replace("{ rate", "{ name = \"veth-s\", rate");
+    Cluster::from_toml(&text).unwrap()
 }
 
 /// What one node does each second.
@@ -132,9 +138,7 @@ fn the_network_binds_puts_where_they_come_in_and_gets_where_they_go_out() {
     let get = limit_of(&[servers(&[minio(0.0, 60e6); 4])], Some(&c), &[]).unwrap();
     assert_eq!((get.verdict.as_str(), get.resource.as_str()), ("one", "network out"));
     // By exporters on shaped interfaces, whatever speed these claim.
-    let text = c.to_toml().replace("rate = ", "name = \"veth-s\"\nrate = ");
-    let named = Cluster::from_toml(&text).unwrap();
-    let put = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), Some(&named), &[]).unwrap();
+    let put = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), Some(&named()), &[]).unwrap();
     assert_eq!((put.verdict.as_str(), put.resource.as_str()), ("one", "network in"), "{}", put.text);
     // Nobody knows of the shaper: as full as that nothing is.
     let blind = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), None, &["host s4"]).unwrap();
@@ -213,8 +217,7 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
     assert_eq!((get.expected, get.counted_by.as_str()), (Some(0.75), "servers' own counters"));
     near(get.expected_least, 4.0 / 6.0);
     // Four exporters on one machine show one set of drives: counted once, and by no node.
-    let named = Cluster::from_toml(&c.to_toml().replace("rate = ", "name = \"veth-s\"\nrate = ")).unwrap();
-    let all = traffic_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), &named, 0.0, 50e6);
+    let all = traffic_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), &named(), 0.0, 50e6);
     let written = of(&all, "written to drives");
     assert_eq!(written.per_byte, None);
     near(Some(written.per_s), 50e6 * 8.0 / 6.0);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::{Scaling, ServerComparison};
+use plimsoll_model::observed::is_nic;
 use plimsoll_model::summary::RunSummary;
 use plimsoll_model::summary::servers::{ServersLimit, ServersWindow};
 use plimsoll_model::units::{format_line_rate, significant};
@@ -101,9 +102,11 @@ fn facts(e: &Environment) -> serde_json::Value {
             .iter()
             .filter(|(k, _)| ["cloud", "instance_type", "region", "zone"].contains(&k.as_str()))
             .collect();
+        // What comes and goes with containers is of no run.
+        let nics: BTreeMap<&String, &Option<u64>> = h.nics.iter().filter(|(n, _)| is_nic(n)).collect();
         serde_json::json!({
             "kernel": h.kernel, "cpu_model": h.cpu_model, "cpu_count": h.cpu_count, "memory_bytes": h.memory_bytes,
-            "memory_limit_bytes": h.memory_limit_bytes, "cpu_quota_cores": h.cpu_quota_cores, "nics": h.nics,
+            "memory_limit_bytes": h.memory_limit_bytes, "cpu_quota_cores": h.cpu_quota_cores, "nics": nics,
             "settings": h.settings, "identity": identity,
         })
     };
