@@ -32,6 +32,12 @@ const OPS_FORM: &str = "a rate of operations: write a number, or a number with /
 const LINE_RATE_FORM: &str = "a line rate: write a number with kbit/s, Mbit/s, Gbit/s or Tbit/s, for example 25Gbit/s, or bytes such as 12.5GB/s";
 const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
 
+const LINK_RATE_FORM: &str =
+    "the rate of a link: write bits a second from 100kbit to 100gbit, for example 200mbit";
+
+/// Bits a second of a link: below it a mebibyte takes a minute, above it no kernel shapes.
+const LINK_RATES: (f64, f64) = (1e5, 1e11);
+
 /// The most bytes or nanoseconds that are read: sums of two still fit in 64 bits.
 const MOST: u128 = (u64::MAX / 2) as u128;
 
@@ -243,6 +249,26 @@ pub fn format_line_rate(bytes_per_s: f64) -> String {
     format!("{}{unit}/s", bits / f)
 }
 
+/// Bits per second of a link from `200mbit`, as `tc` writes it; `200Mbit/s` is the same.
+pub fn parse_link_rate(s: &str) -> Result<f64, UnitError> {
+    let t = s.trim().to_ascii_lowercase();
+    let (num, unit) = split_number(&t);
+    let factor = match unit.trim().trim_end_matches("/s") {
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        _ => return Err(err(s, LINK_RATE_FORM)),
+    };
+    let rate = number(num).map(|n| n * factor);
+    rate.filter(|r| (LINK_RATES.0..=LINK_RATES.1).contains(r)).ok_or_else(|| err(s, LINK_RATE_FORM))
+}
+
+fn format_link_rate(bits_per_s: f64) -> String {
+    let (unit, factor) =
+        [("gbit", 1e9), ("mbit", 1e6)].into_iter().find(|(_, f)| bits_per_s >= *f).unwrap_or(("kbit", 1e3));
+    format!("{}{unit}", bits_per_s / factor)
+}
+
 /// A latency for people: three significant digits and a unit.
 pub fn format_latency_ns(ns: f64) -> String {
     for (unit, f) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
@@ -359,6 +385,10 @@ written!(
     /// What a link carries in bytes per second, written in bits: `25Gbit/s`.
     LineRate(f64), parse_line_rate, format_line_rate, "25Gbit/s"
 );
+written!(
+    /// Bits per second of a link, headers included, written `200mbit`.
+    LinkRate(f64), parse_link_rate, format_link_rate, "200mbit"
+);
 
 impl Eq for Size {}
 impl Eq for Span {}
@@ -373,6 +403,19 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_of_links_are_read_as_tc_writes_them() {
+        for (text, bits, shown) in
+            [("200mbit", 2e8, "200mbit"), ("2.5Gbit/s", 2.5e9, "2.5gbit"), ("500 kbit", 5e5, "500kbit")]
+        {
+            let rate: LinkRate = text.parse().unwrap();
+            assert_eq!((rate.0, rate.to_string()), (bits, shown.to_owned()), "{text}");
+        }
+        for not in ["200", "200MB/s", "mbit", "-1mbit", "0mbit", "1e300gbit", "10kbit", "1tbit"] {
+            assert!(not.parse::<LinkRate>().unwrap_err().to_string().contains("200mbit"), "{not}");
+        }
+    }
 
     #[test]
     fn sizes_mean_what_they_say() {

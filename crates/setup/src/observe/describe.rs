@@ -44,7 +44,7 @@ pub fn describe(
             "Name its servers and hosts: minio=URL, ceph=URL of the manager, node=URL",
         ));
     }
-    let places = places_of(specs, tls)?;
+    let places = places_of(specs, tls, &[])?;
     let signs = places.iter().any(|p| p.make == ObserveMake::Minio);
     let held = signs.then(|| HeldKeys::found_here(keys.profile.as_deref())).transpose()?;
     let region = keys.region.clone().or_else(|| held.as_ref()?.region.clone());

@@ -17,7 +17,7 @@ use plimsoll_model::Scrape;
 
 use ask::Asking;
 pub use describe::{DescribeKeys, describe};
-pub use place::{ObservedPlace, places};
+pub use place::{ObservedPlace, places, places_with};
 
 /// How long the start of a run waits for each source's first word: so that a wrong token is told before the load.
 const FIRST: Duration = Duration::from_secs(3);
