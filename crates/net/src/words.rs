@@ -94,7 +94,7 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
             ));
             let slow: Vec<String> = pairs
                 .iter()
-                .filter(|l| rate(l) * 8e-9 < 0.8 * median)
+                .filter(|l| l.bytes_per_s.is_some_and(|e| e.high * 8e-9 < 0.8 * median))
                 .take(5)
                 .map(|l| named(record, l))
                 .collect();
@@ -138,8 +138,8 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
 }
 
 fn named(record: &NetRecord, l: &NetLane) -> String {
-    let rate = l.bytes_per_s.map_or(0.0, |e| e.value * 8e-9);
-    format!("{} to {} with {rate:.3} Gbit/s", record.name_of(l.from), record.name_of(l.to))
+    let rate = l.bytes_per_s.map_or_else(|| "no rate".into(), |e| gbit(&e));
+    format!("{} to {} with {rate}", record.name_of(l.from), record.name_of(l.to))
 }
 
 #[cfg(test)]

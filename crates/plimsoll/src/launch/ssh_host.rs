@@ -457,7 +457,7 @@ mod tests {
         let (ok, _) = start(false);
         assert!(!ok);
         while is_there() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(std::fs::read_dir(path("plimsoll/agents")).unwrap().count(), 0);
         let (ok, said) = start(true);
