@@ -43,11 +43,8 @@ impl HookNote {
 
     /// Writes it, whole, onto the disk.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut file = own().truncate(true).open(&new)?;
-        file.write_all(&serde_json::to_vec(self).expect("plain data is always JSON"))?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
+        let text = serde_json::to_vec(self).expect("plain data is always JSON");
+        place::replace(path, &text, |old| serde_json::from_slice::<Self>(old).is_ok())?;
         File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 
