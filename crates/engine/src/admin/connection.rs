@@ -183,7 +183,8 @@ impl Connection {
                     ResponseEvent::Body { len } => {
                         if body.len() + len > self.most_bytes {
                             let most = self.most_bytes;
-                            return Err(io::Error::other(format!("the answer is longer than {most} bytes")));
+                            let what = format!("an answer of more than {most} bytes");
+                            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
                         }
                         body.extend_from_slice(&self.buffer[at - len..at]);
                     }
@@ -298,6 +299,11 @@ fn lost(shown: &str, e: &io::Error, timeout: Duration) -> Lost {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Lost::unreached(
             format!("{shown} accepted the connection but did not answer within {}", Span(timeout)),
             "Check that it is an S3 server and not overloaded",
+        ),
+        // The connection did not break: it is left. The next answer is hardly shorter.
+        io::ErrorKind::FileTooLarge => Lost::unreached(
+            format!("{shown} gave {e}, longer than expected"),
+            "Check that this is the right address and port",
         ),
         // A TLS error shows only now, with the handshake, and does not go away by trying again.
         io::ErrorKind::InvalidData => tls_trouble(shown, e),
