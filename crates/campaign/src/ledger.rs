@@ -294,7 +294,10 @@ pub struct CampaignLedger {
 impl CampaignLedger {
     /// Keeps the text of the file beside the ledger, whole. One that was edited there is not replaced.
     pub fn keep_copy(&self, text: &str) -> Result<(), LedgerError> {
-        let io = |path: &Path| move |problem| LedgerError::Io { path: path.to_owned(), problem };
+        let io = |path: &PathBuf| {
+            let path = path.clone();
+            move |problem| LedgerError::Io { path, problem }
+        };
         let all = fs::read(&self.path).map_err(io(&self.path))?;
         let known = entries(&String::from_utf8_lossy(&all)).unwrap_or_default();
         let was_taken = |old: &[u8]| {

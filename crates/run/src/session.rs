@@ -19,13 +19,11 @@ use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, P
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places};
-use plimsoll_setup::removal::{self, How};
 use plimsoll_setup::s3::{BucketClaim, ForRun, claim};
 use plimsoll_store::{Journal, Mark, RunDir};
 
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
-use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
 use crate::peak::Crowd;

@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Removes what the run made, unless it is to be kept.
-    fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
+    pub(super) fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         let keep = self.plan.options.keep;
         let uploads = removal::has_uploads(&self.plan);
         let how = How { keep, uploads, interrupt: self.interrupt.clone() };

@@ -11,22 +11,18 @@ use std::time::{Duration, Instant};
 use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
-use plimsoll_cost::{MoneyMeter, size_of};
-use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load, StageOrder};
+use plimsoll_cost::size_of;
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load};
 use plimsoll_engine::{Clock, Output, TraceChunk, WorkerEnd};
-use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{AgentLoss, Stage};
-use plimsoll_model::{Finding, Interval, Series, WorkerId};
-use plimsoll_setup::Interrupt;
+use plimsoll_model::{Interval, Series, WorkerId};
 use plimsoll_store::{Mark, SparseInterval};
 pub use setting::{Sinks, StageEnd, StageSetting};
 
 use crate::error::RunError;
 use crate::remark::clock_time;
-use crate::streams::Streams;
-use crate::trace::{Names, TraceWriter};
 
 /// Live figures go out this often.
 const LIVE_EVERY: Duration = Duration::from_millis(250);
