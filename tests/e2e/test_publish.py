@@ -120,6 +120,8 @@ def test_single_runs_become_a_folder_of_their_own(plimsoll, runs, tmp_path, meas
     assert len(plans) == 4 and not (site / "campaign.toml").exists()
     assert "<code>plimsoll run plans/" in (site / "index.html").read_text()
     plimsoll("run", plans[0], "--dry-run", check=True)
+    told = plimsoll("replicate", site)
+    assert told.code == 2 and f"plimsoll run {plans[0]}" in told.err and "3 more" in told.err, told.err
     for line in (site / "data/runs.sha256").read_text().splitlines():
         digest, path = line.split("  ", 1)
         assert hashlib.sha256((site / "runs" / path).read_bytes()).hexdigest() == digest, path

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::cells::OWN_LABELS;
 use crate::check::{CampaignError, wrong};
 use crate::file::CampaignFile;
+use crate::schedule::TIME_AXIS;
 
 /// More of them are no matrix that anybody reads.
 const MOST_AXES: usize = 8;
@@ -110,7 +111,11 @@ fn count(place: &str, axes: &[CampaignAxis]) -> Result<usize, CampaignError> {
     let mut all = 1usize;
     for axis in axes {
         let at = format!("{place}, axis '{}'", axis.name);
-        if !is_label(&axis.name) || OWN_LABELS.contains(&axis.name.as_str()) || !names.insert(&axis.name) {
+        if !is_label(&axis.name)
+            || OWN_LABELS.contains(&axis.name.as_str())
+            || axis.name == TIME_AXIS
+            || !names.insert(&axis.name)
+        {
             return Err(wrong(
                 at,
                 "it cannot be a label: empty, of other letters than a-z, 0-9, - and _, there twice, or one of the campaign's own",

@@ -8,6 +8,7 @@ use plimsoll_model::plan::{Pacing, PlanError, TargetSpec};
 use crate::axes;
 use crate::cells::{self, CampaignCell};
 use crate::file::{CAMPAIGN_VERSION, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, Subject};
+use crate::schedule::TimesOfDay;
 
 /// What templates have where only the user knows what belongs there.
 pub const FILL_IN: &str = "FILL-IN";
@@ -90,7 +91,15 @@ impl CampaignFile {
                 "Leave it out. To trace one cell, write it into a copy of the plan.toml in the directory of its run, and `plimsoll run` that.",
             ));
         }
+        if self.prices.is_some() && self.options.cost.is_some() {
+            return Err(wrong(
+                "options.cost",
+                "there are prices in it, and in the file that `prices` names",
+                "Leave one of them out: with `prices` each subject has its own.",
+            ));
+        }
         self.check_repeats()?;
+        TimesOfDay::of(self)?;
         self.published.as_ref().map_or(Ok(()), |p| p.check())?;
         distinct("subject", self.subjects.iter().map(|s| s.name.as_str()))?;
         distinct("workload", self.workloads.iter().map(|w| w.name.as_str()))?;

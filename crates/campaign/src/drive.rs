@@ -2,12 +2,20 @@
 //! is here, and recorded before and after each step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plimsoll_model::cost::{CostOptions, Money};
+use plimsoll_model::plan::TargetSpec;
 
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Subject};
 use crate::forecast;
-use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay, stamp};
+use crate::money::CampaignPrices;
+use crate::rest::Rested;
+use crate::schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
 use crate::state::CampaignState;
 
 /// Attempts of one subject that fail one after the other before it is left alone until the next session.
@@ -22,8 +30,21 @@ pub enum CellEnd {
     Failed(String),
     /// Somebody ended it: it will be made again.
     Interrupted,
+    /// It was ended because what it sent came to what was left of the budget of money; it does not count.
+    OverBudget,
     /// Nothing can be measured or recorded any more (no space): why, with the remedy.
     Hopeless(String),
+}
+
+/// What a run is told beside its cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunTerms {
+    /// Drawn when the campaign was begun.
+    pub fresh: u64,
+    /// Labels beside those of the cell.
+    pub labels: BTreeMap<String, String>,
+    /// Prices of its subject, with what is left of the campaign's budget of money.
+    pub cost: Option<CostOptions>,
 }
 
 /// What a killed run was found to be.
@@ -40,17 +61,23 @@ pub trait CampaignCarrier {
     /// The name of the next run: no directory has it.
     fn new_run(&mut self) -> String;
     /// Runs a cell, in the run directory of this name.
-    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd;
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd;
+    /// What was spent on a run that did not end as it should, by its record; `None`: nothing was begun, or it had no prices.
+    fn spent(&mut self, under: &UnderWay) -> Option<Money>;
     /// Looks at what a killed session had begun, and cleans it up.
     fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> LeftRun;
     /// Runs a command of a subject's. Gives seconds, and why it failed.
     fn hook(&mut self, subject: &Subject, when: HookTime, command: &str) -> (f64, Option<String>);
     /// Waits; less where somebody ends it.
-    fn rest(&mut self, time: std::time::Duration);
+    fn rest(&mut self, time: Duration);
+    /// Waits until the machine, and what a cell observes, is at rest, so long at most; less where somebody ends it.
+    fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested;
     /// Somebody wants an end.
     fn is_interrupted(&self) -> bool;
-    /// RFC 3339.
-    fn now(&self) -> String;
+    /// Waits until the wall clock shows this; less where somebody ends it.
+    fn wait_until(&mut self, due: Timestamp);
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
     /// The file says something else than what was taken: told once, in words.
     fn edited(&mut self) -> Option<String>;
     /// For the person who watches.
@@ -106,12 +133,16 @@ pub struct CampaignSession<'a, L, C> {
     pub file: &'a CampaignFile,
     /// Of the file.
     pub cells: &'a [CampaignCell],
+    /// What its subjects cost; `None`: there are no prices.
+    pub prices: Option<&'a CampaignPrices>,
     /// So far.
     pub state: CampaignState,
     /// Where it is written.
     pub ledger: L,
     /// Who touches what is outside.
     pub carrier: C,
+    /// When its blocks are measured; `None`: one after the other.
+    times: Option<TimesOfDay>,
     /// The subject whose `before` was run in this session.
     on: Option<String>,
     /// A command after a subject failed: it is not tried again in this session.
@@ -125,6 +156,7 @@ struct Avoided {
     subjects: BTreeMap<String, String>,
     in_a_row: BTreeMap<String, u32>,
     hopeless: Option<String>,
+    over_budget: Option<String>,
 }
 
 impl Avoided {
@@ -153,7 +185,14 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         ledger: L,
         carrier: C,
     ) -> Self {
-        Self { file, cells, state, ledger, carrier, on: None, is_stuck: false }
+        // Of a file that was read there is no error.
+        let times = TimesOfDay::of(file).ok().flatten();
+        Self { file, cells, prices: None, state, ledger, carrier, times, on: None, is_stuck: false }
+    }
+
+    /// The same with prices.
+    pub fn with_prices(self, prices: Option<&'a CampaignPrices>) -> Self {
+        Self { prices, ..self }
     }
 
     /// Goes on until nothing is left, or nothing more can be done. An error: the ledger cannot be written, and nothing is begun
@@ -166,6 +205,9 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             if let Some(why) = avoided.hopeless.take() {
                 break CampaignEnd::Hopeless(why);
             }
+            if let Some(what) = avoided.over_budget.take() {
+                break CampaignEnd::Budget(what);
+            }
             if self.carrier.is_interrupted() {
                 break CampaignEnd::Interrupted;
             }
@@ -177,21 +219,60 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             if let Some(what) = forecast::beyond(self.file, &self.state.spent, &run) {
                 break CampaignEnd::Budget(what);
             }
+            if let Some(what) = self.beyond_money(i) {
+                break CampaignEnd::Budget(what);
+            }
             if let Some(what) = self.carrier.edited() {
                 self.carrier.tell(&CampaignTold::Said(what));
             }
-            if !std::mem::take(&mut is_first) && !self.file.rest.0.is_zero() {
-                self.carrier.rest(self.file.rest.0);
+            let due = self.state.due(self.times.as_ref(), repeat, self.carrier.now());
+            if let Some(RunDue::At(time)) = &due {
+                self.wait_for(time, &mut avoided)?;
+                continue;
+            }
+            if !std::mem::take(&mut is_first) && !self.file.rest.pause.0.is_zero() {
+                self.carrier.rest(self.file.rest.pause.0);
                 if self.carrier.is_interrupted() {
                     break CampaignEnd::Interrupted;
                 }
             }
             if self.switch_to(i, &mut avoided)? {
-                self.one(i, repeat, &mut avoided)?;
+                let time = due.map(|(RunDue::Now(time) | RunDue::At(time))| time);
+                self.one(i, (repeat, time), &mut avoided)?;
             }
         };
         self.close(&end)?;
         Ok(end)
+    }
+
+    /// Why the next run of a cell does not fit into the budget of money. That the prices know its ops was seen before the session.
+    fn beyond_money(&self, i: usize) -> Option<String> {
+        let (budget, prices) = (self.file.budget.cost.as_ref()?, self.prices?);
+        let run = prices.next_run(self.file, &self.cells[i], &self.state.cells[i].runs).ok().flatten();
+        prices.beyond(budget, &self.state.money, run.as_ref())
+    }
+
+    fn terms(&self, cell: &CampaignCell, under: &UnderWay) -> RunTerms {
+        let cost = self.prices.and_then(|prices| {
+            let left = self.file.budget.cost.as_ref().map(|b| prices.left(b, &self.state.money));
+            prices.options(&cell.subject, left)
+        });
+        let time = under.time.as_ref().map(|t| (TIME_AXIS.to_owned(), t.of.clone()));
+        RunTerms { fresh: self.state.fresh, labels: time.into_iter().collect(), cost }
+    }
+
+    /// Until a time of day comes nothing is switched on, and nothing is in the ledger of it: whoever takes the campaign up reckons the
+    /// same from its entries.
+    fn wait_for(&mut self, time: &RunTime, avoided: &mut Avoided) -> Result<(), LedgerError> {
+        if let Some(problem) = self.leave()? {
+            avoided.hopeless = Some(problem);
+            return Ok(());
+        }
+        let shown = self.times.as_ref().map_or_else(String::new, |t| t.shown(time.from));
+        self.carrier
+            .tell(&CampaignTold::Said(format!("the next runs are due at {shown}: waiting until then")));
+        self.carrier.wait_until(time.from);
+        Ok(())
     }
 
     fn note(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
@@ -204,18 +285,20 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     fn found(&mut self) -> Result<(), LedgerError> {
         let Some(under) = self.state.under_way.clone() else { return Ok(()) };
         let cell = self.cells.iter().find(|c| c.key == under.cell);
-        let at = self.carrier.now();
+        let at = stamp(self.carrier.now());
         match self.carrier.look_at(cell, &under) {
             LeftRun::Whole(run) => {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
-                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: *run, at })
+                let run = under.begun(*run);
+                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run, at })
             }
             LeftRun::Cut(why) => {
+                let cost = self.carrier.spent(&under);
                 let said =
                     format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
-                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, at })
+                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, cost, at })
             }
         }
     }
@@ -257,7 +340,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         took_s: f64,
         problem: Option<String>,
     ) -> Result<(), LedgerError> {
-        let (subject, at) = (subject.to_owned(), self.carrier.now());
+        let (subject, at) = (subject.to_owned(), stamp(self.carrier.now()));
         self.note(LedgerEntry::Hook { subject, when, took_s, problem, at })
     }
 
@@ -302,41 +385,74 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         (took_s, problem)
     }
 
+    /// The machine is waited for where the file says so, and where a run depends on it.
+    fn rested(&mut self, cell: &CampaignCell) -> Rested {
+        let is_virtual = matches!(cell.target, Some(TargetSpec::Sim(_)));
+        match self.file.rest.wait.filter(|_| !is_virtual) {
+            Some(limit) => self.carrier.await_rest(cell, limit.0),
+            None => Rested::default(),
+        }
+    }
+
     /// One run of a cell, recorded before it begins and when it has ended.
-    fn one(&mut self, i: usize, repeat: u32, avoided: &mut Avoided) -> Result<(), LedgerError> {
+    fn one(
+        &mut self,
+        i: usize,
+        (repeat, time): (u32, Option<RunTime>),
+        avoided: &mut Avoided,
+    ) -> Result<(), LedgerError> {
         let cell = &self.cells[i];
+        let rested = self.rested(cell);
+        if self.carrier.is_interrupted() {
+            return Ok(());
+        }
         let under = UnderWay {
             cell: cell.key.clone(),
             hash: cell.hash.clone(),
             repeat,
             run: self.carrier.new_run(),
-            at: self.carrier.now(),
+            waited_s: rested.took_s,
+            remark: self.file.rest.wait.and_then(|limit| rested.remark(limit)),
+            time,
+            at: stamp(self.carrier.now()),
         };
         self.note(LedgerEntry::Under(under.clone()))?;
         self.carrier.tell(&CampaignTold::Begins(cell, repeat, &self.state));
-        let end = self.carrier.measure(cell, &under, self.state.fresh);
-        let at = self.carrier.now();
+        let end = self.carrier.measure(cell, &under, &self.terms(cell, &under));
+        let at = stamp(self.carrier.now());
+        let is_whole = matches!(end, CellEnd::Measured(_));
+        let cost = if is_whole { None } else { self.carrier.spent(&under) };
         let dropped = |why: &str| LedgerEntry::Dropped {
             cell: under.cell.clone(),
             run: under.run.clone(),
             why: why.to_owned(),
+            cost: cost.clone(),
             at: at.clone(),
         };
         match end {
             CellEnd::Measured(run) => {
                 avoided.in_a_row.remove(&cell.subject);
+                let run = under.begun(*run);
                 let hash = under.hash.clone();
-                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: (*run).clone(), at })?;
+                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: run.clone(), at })?;
                 self.carrier.tell(&CampaignTold::Ended(cell, &run, &self.state));
             }
             CellEnd::Interrupted => self.note(dropped("interrupted"))?,
+            CellEnd::OverBudget => {
+                let budget = self.file.budget.cost.as_ref().map_or(String::new(), ToString::to_string);
+                let why =
+                    format!("cost: {budget}; the run of {} was ended by it, and does not count", cell.key);
+                self.note(dropped(&why))?;
+                avoided.over_budget = Some(why);
+            }
             CellEnd::Hopeless(why) => {
                 self.note(dropped(&why))?;
                 avoided.hopeless = Some(why);
             }
             CellEnd::Failed(problem) => {
                 self.carrier.tell(&CampaignTold::Failed(&cell.key, &problem));
-                self.note(LedgerEntry::Failed { cell: under.cell.clone(), problem: problem.clone(), at })?;
+                let (key, why) = (under.cell.clone(), problem.clone());
+                self.note(LedgerEntry::Failed { cell: key, problem: why, cost, at })?;
                 let failures = avoided.in_a_row.entry(cell.subject.clone()).or_default();
                 *failures += 1;
                 if *failures >= MOST_FAILURES {
@@ -356,7 +472,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         {
             self.carrier.tell(&CampaignTold::Said(problem));
         }
-        let at = self.carrier.now();
+        let at = stamp(self.carrier.now());
         self.note(LedgerEntry::Ended { how: end.words(), at })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Analysis;
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
+use plimsoll_model::cost::Money;
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct CellRun {
     pub bytes: u64,
     /// Ops, those that prepare and remove data included.
     pub requests: u64,
+    /// What it cost by its prices, as a budget counts it. Absent: it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
     /// One for each line of the run.
     pub figures: Vec<CellFigure>,
     /// What the run found to bind, by op.
@@ -35,6 +39,12 @@ pub struct CellRun {
     /// Codes of what makes it void.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub void: Vec<String>,
+    /// What is to be known of how it began: that the machine was not at rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+    /// Of a campaign with times of day the one that it is of: `14:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// What it made and could not remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,

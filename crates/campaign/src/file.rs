@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::OpKind;
+use plimsoll_model::cost::Money;
 use plimsoll_model::plan::{
     BlockOptions, ClientBounds, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
 };
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::axes::{CampaignAxis, HasAxes};
 use crate::check::{CampaignError, wrong};
 use crate::replicate::Published;
+use crate::rest::CampaignRest;
 
 /// The version of the file's format that this program writes; it reads this one.
 pub const CAMPAIGN_VERSION: u32 = 1;
@@ -37,15 +39,25 @@ pub struct CampaignFile {
     /// Which cell comes after which. Default: `random`.
     #[serde(default)]
     pub order: CellOrder,
-    /// Pause between two cells. Default: none.
-    #[serde(default = "no_rest")]
-    pub rest: Span,
+    /// Between two cells: a pause such as `30s`, or `{ pause = "30s", wait = "10m" }`. Default: none.
+    #[serde(default)]
+    pub rest: CampaignRest,
+    /// Times of day, such as `["02:00", "14:00"]`: the repeats of each cell are spread over them, one block at each in turn. Default: one
+    /// after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<String>,
+    /// Of `times`: `Europe/Berlin`, `UTC`. Default: the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// How often each cell is measured.
     #[serde(default)]
     pub repeat: Repeats,
     /// What all of it may take. Absent: no bound.
     #[serde(default)]
     pub budget: CampaignBudget,
+    /// Your prices (TOML, as prices/examples.toml), by the path from where this file is: what runs cost is said before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
     /// Of every run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -61,10 +73,6 @@ pub struct CampaignFile {
     /// What others published of the same matrix, for `plimsoll replicate`. Nothing that is measured depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
-}
-
-fn no_rest() -> Span {
-    Span(Duration::ZERO)
 }
 
 /// Which cell comes after which. In each case all cells are measured once before any is measured again. Default: `random`.
@@ -104,7 +112,7 @@ impl Default for Repeats {
 }
 
 /// What a campaign may take, over all of its sessions. Looked at before each cell: none is begun that would go beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CampaignBudget {
     /// Time at work, rests and hooks included.
@@ -116,6 +124,9 @@ pub struct CampaignBudget {
     /// Ops, those that prepare and remove data included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
+    /// Money, by `prices`: `20USD`. A run whose load has no bound is ended where what it sent comes to what is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
 }
 
 /// Something that is measured, beside others: a tier, a disk, a cluster of one shape.
@@ -136,6 +147,10 @@ pub struct Subject {
     /// What its maker says that it does.
     #[serde(default)]
     pub promised: Promised,
+    /// Which of the subjects of `prices` is paid for it. Default: the one of its own name; where one is measured and one has a price,
+    /// that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<String>,
     /// What the load generator may use of its machine while it measures this one; in place of `options.client`. Needs root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientBounds>,

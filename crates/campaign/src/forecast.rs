@@ -54,7 +54,7 @@ pub fn to_go(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState)
     };
     let mut all = cells.iter().zip(&state.cells).filter(|(_, s)| s.to_go() > 0).fold(NOTHING, one);
     let rests = state.to_go().saturating_sub(u32::from(state.done_runs() == 0));
-    all.time_s += file.rest.0.as_secs_f64() * f64::from(rests);
+    all.time_s += file.rest.pause.0.as_secs_f64() * f64::from(rests);
     all
 }
 
@@ -66,7 +66,8 @@ pub fn one_each(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignSta
         all = all.plus(next_run(file, c, &s.runs), 1.0);
         n += 1;
     }
-    all.time_s += file.rest.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
+    all.time_s +=
+        file.rest.pause.0.as_secs_f64() * f64::from(n.saturating_sub(u32::from(state.done_runs() == 0)));
     all
 }
 
@@ -152,7 +153,7 @@ fn load(target: &TargetSpec, stage: &Stage, measured_s: f64, promised: &Promised
         Pacing::Constant(r) | Pacing::Capped(r) | Pacing::Poisson(r) => Some(r.0 * time_s),
         Pacing::Ramp { from, to, .. } => Some(from.0.max(to.0) * time_s),
         Pacing::Bytes(b) if size > 0.0 => Some(b.0 / size * time_s),
-        Pacing::Bytes(_) | Pacing::Closed => closed(promised, per_op).map(|rate| rate * time_s),
+        Pacing::Bytes(_) | Pacing::Closed => promised_rate(promised, w).map(|rate| rate * time_s),
     };
     Forecast {
         time_s,
@@ -161,8 +162,9 @@ fn load(target: &TargetSpec, stage: &Stage, measured_s: f64, promised: &Promised
     }
 }
 
-/// What the subject promises of ops of this size; `None`: nothing that bounds them.
-fn closed(promised: &Promised, per_op: f64) -> Option<f64> {
+/// Ops/s that the subject promises of these ops; `None`: nothing that bounds them.
+pub(crate) fn promised_rate(promised: &Promised, w: &Workload) -> Option<f64> {
+    let per_op = w.size.mean_bytes() as f64 * moves(w);
     let by_bytes = promised.bytes_per_s.filter(|_| per_op > 0.0).map(|b| b.0 / per_op);
     match (promised.ops_per_s.map(|r| r.0), by_bytes) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use plimsoll_model::cost::Money;
 use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,6 +17,7 @@ use crate::check::{CampaignError, wrong};
 use crate::figures::CellRun;
 use crate::lock::CampaignLock;
 use crate::place::{self, own};
+use crate::schedule::RunTime;
 
 /// Of the first line.
 pub const LEDGER_FORMAT: &str = "plimsoll.ledger/1";
@@ -79,6 +82,9 @@ pub enum LedgerEntry {
         run: String,
         /// In words.
         why: String,
+        /// What was spent on it, where it had prices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// RFC 3339.
         at: String,
     },
@@ -88,6 +94,9 @@ pub enum LedgerEntry {
         cell: String,
         /// In words, with the remedy.
         problem: String,
+        /// What was spent on it, where it had prices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// RFC 3339.
         at: String,
     },
@@ -115,7 +124,7 @@ pub enum LedgerEntry {
 }
 
 /// A run that was begun.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct UnderWay {
     /// Key of its cell.
     pub cell: String,
@@ -125,8 +134,28 @@ pub struct UnderWay {
     pub repeat: u32,
     /// Name of the run's directory, chosen before it is made.
     pub run: String,
+    /// Seconds that the machine was waited for, until it was at rest.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_s: f64,
+    /// What is to be known of how it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+    /// Of a campaign with times of day the one that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<RunTime>,
     /// RFC 3339.
     pub at: String,
+}
+
+impl UnderWay {
+    /// Its run, with what is known of how it began.
+    pub(crate) fn begun(&self, run: CellRun) -> CellRun {
+        CellRun { remark: self.remark.clone(), time: self.time.as_ref().map(|t| t.of.clone()), ..run }
+    }
+}
+
+fn is_zero(s: &f64) -> bool {
+    *s == 0.0
 }
 
 /// Before a subject's cells, or after.
@@ -364,10 +393,12 @@ fn is_run_name(name: &str) -> bool {
 
 /// The wall clock, RFC 3339.
 pub fn now() -> String {
-    jiff::Timestamp::now()
-        .round(jiff::Unit::Millisecond)
-        .unwrap_or_else(|_| jiff::Timestamp::now())
-        .to_string()
+    stamp(Timestamp::now())
+}
+
+/// To the millisecond, RFC 3339.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    at.round(jiff::Unit::Millisecond).unwrap_or(at).to_string()
 }
 
 /// Of a file's text.

@@ -21,13 +21,16 @@ mod hook;
 pub mod ledger;
 mod left_hook;
 mod lock;
+mod money;
 mod of_runs;
 pub mod order;
 mod pivot;
 mod place;
 mod read;
 mod replicate;
+mod rest;
 mod result;
+mod schedule;
 mod spread;
 mod state;
 pub mod stop;
@@ -35,9 +38,13 @@ mod template;
 mod unseen;
 
 #[cfg(test)]
+mod money_tests;
+#[cfg(test)]
 mod result_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;
 
 pub use axes::{AxisValue, CampaignAxis};
 pub use burst::{BurstFigures, LimitFigures};
@@ -45,7 +52,7 @@ pub use cells::{CampaignCell, CellWork, FileCell};
 pub use check::{CampaignError, FILL_IN};
 pub use count::asked;
 pub use difference::FileDifference;
-pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+pub use drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms};
 pub use figures::{CellFigure, CellRun, SeenFall};
 pub use file::{
     CAMPAIGN_VERSION, CampaignBudget, CampaignFile, CampaignLoad, CellOrder, FileOfLoad, LimitsOfLoad,
@@ -55,6 +62,7 @@ pub use file::{
 pub use hook::{HookFiles, HookOf, run_hook};
 pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
 pub use left_hook::end_left_hook;
+pub use money::{CampaignPrices, CostKnownBy, CostToGo, MoneySpent, RunCost, affordable};
 pub use of_runs::{LooseRun, of_runs};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
@@ -63,7 +71,9 @@ pub use replicate::{
     PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
     replication,
 };
+pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
 pub use result::{CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result};
+pub use schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};
 pub use unseen::{note_shown, unseen_dangers};

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
-
-use plimsoll_model::units::Span;
 
 use crate::cells::{CampaignCell, OWN_LABELS};
 use crate::figures::CellRun;
@@ -13,6 +10,7 @@ use crate::file::{
 };
 use crate::ledger::CampaignDir;
 use crate::read::Campaigned;
+use crate::rest::CampaignRest;
 use crate::state::CampaignState;
 
 /// One run, as far as a table of several needs it.
@@ -40,7 +38,10 @@ pub fn of_runs(title: &str, runs: &[LooseRun], root: &Path) -> Campaigned {
         question: None,
         seed: 0,
         order: CellOrder::AsWritten,
-        rest: Span(Duration::ZERO),
+        rest: CampaignRest::default(),
+        times: Vec::new(),
+        time_zone: None,
+        prices: None,
         repeat: Repeats { at_least: 1, until_wide: None, at_most: 1 },
         budget: CampaignBudget::default(),
         labels: BTreeMap::new(),
@@ -69,7 +70,16 @@ pub fn of_runs(title: &str, runs: &[LooseRun], root: &Path) -> Campaigned {
     of_cells.into_iter().enumerate().for_each(|(i, runs)| state.bring(i, runs));
     // It has no ledger: whoever asks for one finds none.
     let dir = CampaignDir::of(root, "");
-    Campaigned { file, cells, state, entries: Vec::new(), dir, runs: root.to_owned(), strangers: Vec::new() }
+    Campaigned {
+        file,
+        cells,
+        state,
+        entries: Vec::new(),
+        dir,
+        runs: root.to_owned(),
+        prices: None,
+        strangers: Vec::new(),
+    }
 }
 
 fn brought(name: &str, r: &LooseRun) -> Subject {
@@ -79,6 +89,7 @@ fn brought(name: &str, r: &LooseRun) -> Subject {
         target: None,
         instances: Vec::new(),
         promised: Promised::default(),
+        price: None,
         client: None,
         before: Vec::new(),
         after: Vec::new(),

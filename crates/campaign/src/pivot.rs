@@ -1,6 +1,7 @@
 //! Results by an axis: a row for all that is the same but for it, a column for each of its values.
 
 use crate::result::{CampaignResult, CampaignRow};
+use crate::schedule::TIME_AXIS;
 
 /// More columns are read by nobody.
 const MOST_VALUES: usize = 24;
@@ -32,7 +33,8 @@ pub struct PivotRow<'a> {
 /// Axes on which some rows differ, in the order of the file.
 pub fn axes(result: &CampaignResult) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for (axis, _) in result.rows.iter().flat_map(|r| &r.axes) {
+    // The time of day comes last: only its own rows have it.
+    for (axis, _) in result.rows.iter().chain(&result.by_time).flat_map(|r| &r.axes) {
         if !out.contains(axis) {
             out.push(axis.clone());
         }
@@ -44,7 +46,8 @@ pub fn axes(result: &CampaignResult) -> Vec<String> {
 pub fn pivot<'a>(result: &'a CampaignResult, by: &str) -> Option<AxisPivot<'a>> {
     let mut out = AxisPivot { by: by.to_owned(), values: Vec::new(), rows: Vec::new() };
     let mut keys = Vec::new();
-    for row in &result.rows {
+    let rows = if by == TIME_AXIS { &result.by_time } else { &result.rows };
+    for row in rows {
         let Some((_, value)) = row.axes.iter().find(|(axis, _)| axis == by) else { continue };
         let at = out.values.iter().position(|v| v == value).unwrap_or_else(|| {
             out.values.push(value.clone());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use plimsoll_model::RunSummary;
 use plimsoll_store::{RunDir, StoreError};
 
@@ -10,7 +11,9 @@ use crate::cells::{self, CampaignCell};
 use crate::check::{CampaignError, wrong};
 use crate::file::CampaignFile;
 use crate::ledger::{CampaignDir, LedgerEntry, LedgerError, check_name};
+use crate::money::CampaignPrices;
 use crate::result::{CampaignResult, result};
+use crate::schedule::{RunDue, RunTime, TimesOfDay};
 use crate::state::CampaignState;
 
 /// All of it.
@@ -28,6 +31,8 @@ pub struct Campaigned {
     pub dir: CampaignDir,
     /// Directory of the runs.
     pub runs: PathBuf,
+    /// Prices of its subjects, by whoever reads them.
+    pub prices: Option<CampaignPrices>,
     /// Runs that were brought along and are of no cell.
     pub strangers: Vec<String>,
 }
@@ -66,7 +71,7 @@ pub fn read_campaign(
         merged.into_iter().for_each(|(i, runs)| state.bring(i, runs));
         strangers.extend(others);
     }
-    Ok(Campaigned { file, cells, state, entries, dir, runs: runs.to_owned(), strangers })
+    Ok(Campaigned { file, cells, state, entries, dir, runs: runs.to_owned(), prices: None, strangers })
 }
 
 /// A run by its path (from where the file is), or by its name among the runs.
@@ -95,6 +100,21 @@ impl Campaigned {
     /// What its runs say together.
     pub fn result(&self) -> CampaignResult {
         result(&self.file, &self.cells, &self.state)
+    }
+
+    /// When the next run is due, in words, for a campaign with times of day; `None`: at once, or nothing is to go.
+    pub fn next_due(&self, now: Timestamp) -> Option<String> {
+        let times = TimesOfDay::of(&self.file).ok()??;
+        let (_, block) = self.state.next(&self.file, &self.cells, |_| false)?;
+        let of = |t: &RunTime| format!("block {} of its repeats, at {}", block + 1, t.of);
+        Some(match self.state.due(Some(&times), block, now)? {
+            RunDue::Now(time) => format!("now: {}", of(&time)),
+            RunDue::At(time) => {
+                let minutes = (time.from.as_second() - now.as_second()).max(0) / 60;
+                let (h, m) = (minutes / 60, minutes % 60);
+                format!("{} (in {h} h {m} min): {}", times.shown(time.from), of(&time))
+            }
+        })
     }
 
     /// The directory of a run of it. Of runs that were brought along: as the file names them.

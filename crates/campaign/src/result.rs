@@ -9,6 +9,7 @@ use crate::burst::{self, LimitFigures};
 use crate::cells::{CampaignCell, CellWork};
 use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
+use crate::schedule::{TIME_AXIS, TimesOfDay};
 use crate::spread;
 use crate::state::CampaignState;
 
@@ -76,6 +77,9 @@ pub struct CampaignRow {
     /// Falls of this line, with the run in which each was; void runs included, for which a fall is the cause more often than not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub falls: Vec<(String, SeenFall)>,
+    /// Runs of it that began otherwise than was asked, with what was remarked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<(String, String)>,
     /// Who measured it, where that was not this program alone: `fio 3.33`, `plimsoll`.
     pub tools: Vec<String>,
     /// The most of any run, 0 to 1.
@@ -137,6 +141,9 @@ pub struct CampaignResult {
     pub until_wide: Option<f64>,
     /// In the order of the file.
     pub rows: Vec<CampaignRow>,
+    /// Of a campaign with times of day: each row once for each of them, of its runs of that time alone, with the time as an axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_time: Vec<CampaignRow>,
     /// Runs that are still to come, of all cells.
     pub to_go: u32,
     /// Cells that could not be measured when they were tried last, and why.
@@ -154,17 +161,29 @@ pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.sort();
-    let rows = groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect();
+    let rows = |state: &CampaignState| -> Vec<CampaignRow> {
+        groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect()
+    };
+    let by_time = TimesOfDay::of(file).ok().flatten().map_or_else(Vec::new, |t| {
+        t.names().flat_map(|time| rows(&state.of_time(time)).into_iter().map(|r| of_time(r, time))).collect()
+    });
     let failed = cells.iter().zip(&state.cells).filter_map(|(c, s)| Some((c.key.clone(), s.failed.clone()?)));
     CampaignResult {
         schema: RESULT_SCHEMA.into(),
         name: file.name.clone(),
         question: file.question.clone(),
         until_wide: file.repeat.until_wide,
-        rows,
+        rows: rows(state),
+        by_time,
         to_go: state.to_go(),
         failed: failed.collect(),
     }
+}
+
+/// A row of the runs of one time of day: what of it is to go, and how narrow it was to be, is said of all times together.
+fn of_time(mut row: CampaignRow, time: &str) -> CampaignRow {
+    row.axes.push((TIME_AXIS.to_owned(), time.to_owned()));
+    CampaignRow { to_go: 0, wider_than_asked: None, ..row }
 }
 
 /// One for each line of the cell's runs; one without figures where there are none yet.
@@ -241,6 +260,7 @@ fn row(
             .filter_map(|(_, f)| f.concurrency.map(|n| (n, n)))
             .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
         falls: all().flat_map(|r| falls_of(r, &line.line)).collect(),
+        remarks: all().filter_map(|r| Some((r.run.clone(), r.remark.clone()?))).collect(),
         tools: tools(all()),
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
         refused_ops: flat().map(|(_, f)| f.refused_ops).sum(),

@@ -3,12 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use plimsoll_model::cost::Money;
+
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Repeats};
 use crate::ledger::{HookTime, LedgerEntry, UnderWay};
+use crate::money::MoneySpent;
 use crate::order;
 use crate::result::rates;
+use crate::schedule::{RunDue, RunTime, TimesOfDay};
 use crate::stop;
 
 /// What was spent, over all sessions.
@@ -51,6 +56,8 @@ pub struct CampaignState {
     pub open_subject: Option<String>,
     /// Over all sessions.
     pub spent: CampaignSpent,
+    /// The same in money: of runs that failed or were cut short, too.
+    pub money: MoneySpent,
     /// Runs of cells that the file has otherwise by now, or no longer.
     pub set_aside: u32,
     /// Runs that were begun and do not count.
@@ -59,6 +66,10 @@ pub struct CampaignState {
     pub fresh: u64,
     /// Of the file's text as it was taken last.
     pub file_hash: String,
+    /// When the campaign was begun.
+    pub begun_at: Option<Timestamp>,
+    /// The time of day that each block had last.
+    pub times: BTreeMap<u32, RunTime>,
     begun: u32,
     repeats: Repeats,
     /// Place and hash of each cell, by its key.
@@ -78,14 +89,17 @@ impl CampaignState {
             under_way: None,
             open_subject: None,
             spent: CampaignSpent::default(),
+            money: MoneySpent::default(),
             set_aside: 0,
             dropped: 0,
             fresh: 0,
             file_hash: String::new(),
+            begun_at: None,
+            times: BTreeMap::new(),
             begun: 0,
             repeats: file.repeat,
             keys: cells.iter().enumerate().map(|(i, c)| (c.key.clone(), (i, c.hash.clone()))).collect(),
-            rest_s: file.rest.0.as_secs_f64(),
+            rest_s: file.rest.pause.0.as_secs_f64(),
         }
     }
 
@@ -99,13 +113,20 @@ impl CampaignState {
     /// One more entry.
     pub fn apply(&mut self, entry: &LedgerEntry) {
         match entry {
-            LedgerEntry::Begun { fresh, .. } => self.fresh = *fresh,
+            LedgerEntry::Begun { fresh, at, .. } => {
+                self.fresh = *fresh;
+                self.begun_at = at.parse().ok();
+            }
             LedgerEntry::File { hash, .. } => self.file_hash.clone_from(hash),
             LedgerEntry::Under(under) => {
                 if self.begun > 0 {
                     self.spent.time_s += self.rest_s;
                 }
+                self.spent.time_s += under.waited_s;
                 self.begun += 1;
+                if let Some(time) = &under.time {
+                    self.times.insert(under.repeat, time.clone());
+                }
                 self.under_way = Some(under.clone());
             }
             LedgerEntry::Done { cell, hash, run, .. } => {
@@ -113,17 +134,21 @@ impl CampaignState {
                 self.spent.time_s += run.took_s;
                 self.spent.bytes += run.bytes;
                 self.spent.requests += run.requests;
+                self.money.unpriced += u32::from(run.cost.is_none());
+                self.paid(run.cost.as_ref());
                 match self.keys.get(cell).filter(|(_, own)| own == hash).map(|(i, _)| *i) {
                     Some(i) => self.done(i, run),
                     None => self.set_aside += 1,
                 }
             }
-            LedgerEntry::Dropped { .. } => {
+            LedgerEntry::Dropped { cost, .. } => {
                 self.under_way = None;
                 self.dropped += 1;
+                self.paid(cost.as_ref());
             }
-            LedgerEntry::Failed { cell, problem, .. } => {
+            LedgerEntry::Failed { cell, problem, cost, .. } => {
                 self.under_way = None;
+                self.paid(cost.as_ref());
                 if let Some((i, _)) = self.keys.get(cell) {
                     self.cells[*i].failed = Some(problem.clone());
                 }
@@ -137,11 +162,22 @@ impl CampaignState {
         }
     }
 
+    fn paid(&mut self, money: Option<&Money>) {
+        money.into_iter().for_each(|m| self.money.add(m));
+    }
+
     fn done(&mut self, i: usize, run: &CellRun) {
         let cell = &mut self.cells[i];
         cell.failed = None;
         cell.runs.push(run.clone());
         cell.wanted = stop::wanted(&self.repeats, &rates(&cell.runs), cell.runs.len() as u32);
+    }
+
+    /// With the runs of one time of day alone.
+    pub(crate) fn of_time(&self, time: &str) -> Self {
+        let mut out = self.clone();
+        out.cells.iter_mut().for_each(|c| c.runs.retain(|r| r.time.as_deref() == Some(time)));
+        out
     }
 
     /// Runs of a subject that were brought along are its cells'.
@@ -157,6 +193,11 @@ impl CampaignState {
     /// Runs that count.
     pub fn done_runs(&self) -> u32 {
         self.cells.iter().filter(|c| c.wanted > 0).map(|c| c.runs.len() as u32).sum()
+    }
+
+    /// When a run of a block is due; `None`: the file has no times of day.
+    pub fn due(&self, times: Option<&TimesOfDay>, block: u32, now: Timestamp) -> Option<RunDue> {
+        Some(times?.due(block, &self.times, self.begun_at.unwrap_or(now), now))
     }
 
     /// Which cell is next, and which repeat of it; `skip` is left out. All that were measured less often than another come first.

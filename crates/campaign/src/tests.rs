@@ -6,19 +6,26 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use plimsoll_model::Estimate;
+use plimsoll_model::cost::Money;
 use proptest::prelude::*;
+use rust_decimal::Decimal;
 
 use crate::cells::{CampaignCell, expand};
-use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun};
+use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, CellEnd, LeftRun, RunTerms};
 use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
-use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries};
+use crate::ledger::{
+    HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries, stamp,
+};
+use crate::money::CampaignPrices;
+use crate::rest::Rested;
 use crate::result::{IntervalOf, result};
 use crate::state::CampaignState;
 use crate::{FileDifference, forecast, template};
 
-fn text(order: &str, repeat: &str, more: &str) -> String {
+pub(crate) fn text(order: &str, repeat: &str, more: &str) -> String {
     format!(
         r#"
 version = 1
@@ -54,18 +61,30 @@ fn file(order: &str, repeat: &str) -> CampaignFile {
 
 /// What outlives a kill.
 #[derive(Debug, Default)]
-struct Outside {
-    ledger: Vec<u8>,
+pub(crate) struct Outside {
+    pub ledger: Vec<u8>,
     /// Runs that ended, by name: their directories.
-    ended: BTreeMap<String, CellRun>,
-    begun: BTreeMap<String, u32>,
-    log: Vec<String>,
-    names: u32,
+    pub ended: BTreeMap<String, CellRun>,
+    pub begun: BTreeMap<String, u32>,
+    pub log: Vec<String>,
+    pub names: u32,
     /// Steps until the process is killed; in the middle of the step.
-    kill_in: Option<u32>,
-    is_dead: bool,
-    failing: Vec<String>,
-    spread: f64,
+    pub kill_in: Option<u32>,
+    pub is_dead: bool,
+    pub failing: Vec<String>,
+    pub spread: f64,
+    pub unrest: Vec<String>,
+    /// The wall clock, seconds since 1970: runs take their time by it.
+    pub clock_s: i64,
+    pub interrupt_waits: bool,
+    pub is_interrupted: bool,
+    pub prices: Option<CampaignPrices>,
+    /// Of each run that has prices.
+    pub run_costs: Decimal,
+    /// What of the budget each run was told to be left.
+    pub told_left: Vec<String>,
+    /// A run that is begun with less than this left is ended by its budget.
+    pub ended_below: Decimal,
 }
 
 impl Outside {
@@ -108,7 +127,7 @@ impl CampaignCarrier for Sim {
         format!("run-{}", self.0.borrow().names)
     }
 
-    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, _: u64) -> CellEnd {
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd {
         let mut o = self.0.borrow_mut();
         *o.begun.entry(cell.key.clone()).or_default() += 1;
         o.log.push(format!("{} {}", cell.key, under.repeat));
@@ -118,6 +137,14 @@ impl CampaignCarrier for Sim {
         if o.failing.iter().any(|f| cell.key.starts_with(f)) {
             return CellEnd::Failed("no such storage".into());
         }
+        let cost = terms.cost.as_ref().map(|c| Money::of(o.run_costs, &c.currency));
+        if let Some(left) = terms.cost.as_ref().and_then(|c| c.budget.as_ref()) {
+            o.told_left.push(left.to_string());
+            if left.amount.0 < o.ended_below {
+                return CellEnd::OverBudget;
+            }
+        }
+        o.clock_s += 12;
         let value = 100.0 + o.spread * (f64::from(under.repeat % 3) - 1.0);
         let run = CellRun {
             run: under.run.clone(),
@@ -125,6 +152,7 @@ impl CampaignCarrier for Sim {
             answered: true,
             took_s: 12.0,
             requests: 1000,
+            cost,
             figures: vec![CellFigure {
                 line: "x/x".into(),
                 op: "x".into(),
@@ -138,6 +166,11 @@ impl CampaignCarrier for Sim {
         // Killed after its end, before its line.
         o.step_kills();
         CellEnd::Measured(Box::new(run))
+    }
+
+    fn spent(&mut self, _: &UnderWay) -> Option<Money> {
+        let o = self.0.borrow();
+        o.prices.as_ref().map(|p| Money::of(o.run_costs, p.currency()))
     }
 
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
@@ -159,12 +192,26 @@ impl CampaignCarrier for Sim {
 
     fn rest(&mut self, _: Duration) {}
 
-    fn is_interrupted(&self) -> bool {
-        false
+    fn await_rest(&mut self, _: &CampaignCell, limit: Duration) -> Rested {
+        self.0.borrow_mut().log.push(format!("waits {} s at most", limit.as_secs()));
+        Rested { took_s: 7.0, unrest: self.0.borrow().unrest.clone() }
     }
 
-    fn now(&self) -> String {
-        "2026-11-23T00:00:00Z".into()
+    fn is_interrupted(&self) -> bool {
+        self.0.borrow().is_interrupted
+    }
+
+    fn wait_until(&mut self, due: Timestamp) {
+        let mut o = self.0.borrow_mut();
+        o.log.push(format!("waits until {due}"));
+        o.is_interrupted = o.is_interrupted || o.interrupt_waits;
+        if !o.is_interrupted {
+            o.clock_s = due.as_second();
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0.borrow().clock_s).unwrap()
     }
 
     fn edited(&mut self) -> Option<String> {
@@ -175,7 +222,7 @@ impl CampaignCarrier for Sim {
 }
 
 /// A session as the command makes it: what is in the ledger decides where it goes on.
-fn session(
+pub(crate) fn session(
     file: &CampaignFile,
     outside: &Rc<RefCell<Outside>>,
 ) -> (Result<CampaignEnd, LedgerError>, CampaignState) {
@@ -188,7 +235,7 @@ fn session(
         }
         entries(&String::from_utf8(o.ledger.clone()).unwrap()).unwrap()
     };
-    let at = String::new();
+    let at = stamp(sim.now());
     let mut opening = Vec::new();
     if known.is_empty() {
         opening.push(LedgerEntry::Begun {
@@ -206,7 +253,9 @@ fn session(
     }
     let known = entries(std::str::from_utf8(&outside.borrow().ledger).unwrap()).unwrap();
     let state = CampaignState::of(file, &cells, &known);
-    let mut session = CampaignSession::new(file, &cells, state, sim.clone(), sim);
+    let prices = outside.borrow().prices.clone();
+    let session = CampaignSession::new(file, &cells, state, sim.clone(), sim);
+    let mut session = session.with_prices(prices.as_ref());
     let end = session.run();
     (end, session.state)
 }
@@ -545,7 +594,7 @@ fn a_run_outside_the_directory_of_runs_is_damage() {
             hash: String::new(),
             repeat: 0,
             run: run.into(),
-            at: String::new(),
+            ..UnderWay::default()
         };
         entries(&(line(&begun) + &line(&LedgerEntry::Under(under))))
     };
@@ -566,7 +615,7 @@ fn a_run_is_known_by_the_labels_of_its_plan() {
         hash: cell.hash.clone(),
         repeat: 1,
         run: "20261123-120000-0a1b".into(),
-        at: String::new(),
+        ..UnderWay::default()
     };
     let labels = cell.plan(1, 0).unwrap().labels;
     assert!(under.is_of(&labels, "t"));

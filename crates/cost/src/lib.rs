@@ -17,7 +17,7 @@ pub use bound::{Bound, bound};
 pub use figures::{RunSeen, summary};
 pub use fixed::month;
 pub use meter::MoneyMeter;
-pub use number::{amount, decimal};
+pub use number::{add, amount, decimal, money_text, mul};
 pub use parse::{PricesError, parse};
 pub use usage::{Sent, counted, size_of, used};
 
@@ -36,7 +36,7 @@ pub struct CostItem {
 
 /// Of several items.
 pub fn total(items: &[CostItem]) -> Decimal {
-    items.iter().fold(Decimal::ZERO, |sum, i| number::add(sum, i.amount))
+    items.iter().fold(Decimal::ZERO, |sum, i| add(sum, i.amount))
 }
 
 /// `7.68 USD + 1.5 USD = 9.18 USD`, each with its own arithmetic.

@@ -31,8 +31,13 @@ impl MoneyMeter {
     /// it writes to a bucket.
     pub fn new(cost: &CostOptions, around: Decimal, removes: bool) -> Option<Self> {
         let budget = cost.budget.as_ref()?.amount.0;
+        Some(Self { budget, ..Self::counting(cost, around, removes) })
+    }
+
+    /// One that only counts: nothing is too much for it.
+    pub fn counting(cost: &CostOptions, around: Decimal, removes: bool) -> Self {
         let (sent, ready) = (BTreeMap::new(), BTreeMap::new());
-        Some(Self { cost: cost.clone(), budget, around, sent, removes, ready })
+        Self { cost: cost.clone(), budget: Decimal::MAX, around, sent, removes, ready }
     }
 
     /// Objects were put there before a stage: of these `around` has a part, of a search that of its first step.

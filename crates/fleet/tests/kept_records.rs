@@ -295,9 +295,10 @@ fn a_stage_that_was_ended_without_its_conductor_is_complete() {
 #[test]
 fn a_run_whose_conductor_was_killed_goes_on_with_the_same_agents() {
     let fleet = three(Weather::default());
+    // Long enough that agents which hear nothing stop in the middle of it, also where this machine is slow to tell of its first second.
     let run = killed(
         &fleet,
-        &null(&["2s", "4s"]),
+        &null(&["2s", "9s"]),
         |event, _| matches!(event, Event::Live(live) if live.stage == 1 && live.elapsed > Duration::from_secs(1)),
     );
     let options = |fleet: &FleetHere| {

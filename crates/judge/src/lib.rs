@@ -50,6 +50,7 @@ use plimsoll_store::{RunData, Totals, Window};
 
 pub use cost::seen as cost_seen;
 pub use outcome::{COST_BUDGET_REACHED, exit_code};
+pub use servers::background_work;
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.
 const SPOILS_A_SEARCH: [&str; 7] = ["V01", "V02", "V22", "V24", "Q09", "F01", "F03"];
@@ -177,8 +178,12 @@ pub fn judge(
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
-    findings
-        .sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload)));
+    // The cause before what follows from it: load that nobody is there to give is also too little, or late.
+    let follows = |f: &Finding| f.code != "V24";
+    findings.sort_by(|a, b| {
+        let by_cause = b.level.cmp(&a.level).then(follows(a).cmp(&follows(b)));
+        by_cause.then(a.code.cmp(&b.code)).then(a.workload.cmp(&b.workload))
+    });
     let mut summary = RunSummary {
         schema: summary::SCHEMA.into(),
         id: data.id.clone(),

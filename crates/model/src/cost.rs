@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -97,6 +97,15 @@ pub struct Money {
     pub amount: Price,
     /// Three capital letters.
     pub currency: String,
+}
+
+impl Money {
+    /// Of an amount that was reckoned: rounded up to the digits that an amount has, and no more than the most that is read.
+    pub fn of(amount: Decimal, currency: &str) -> Self {
+        let amount = amount.round_dp_with_strategy(MOST_DIGITS, RoundingStrategy::AwayFromZero);
+        let amount = amount.clamp(Decimal::ZERO, Decimal::from(MOST)).normalize();
+        Self { amount: Price(amount), currency: currency.to_owned() }
+    }
 }
 
 impl FromStr for Money {
@@ -476,6 +485,9 @@ mod tests {
         let m: Money = "20USD".parse().unwrap();
         assert_eq!((m.amount.to_string().as_str(), m.currency.as_str()), ("20", "USD"));
         assert_eq!("0.50 EUR".parse::<Money>().unwrap().to_string(), "0.5 EUR");
+        let third = Money::of(Decimal::ONE / Decimal::from(3), "USD");
+        assert_eq!(third.to_string(), "0.333333333334 USD");
+        assert_eq!(Money::of(Decimal::MAX, "USD").to_string(), "1000000000 USD");
         for bad in ["20", "USD", "$20", "20usd", "20 US", "-1USD", ""] {
             assert!(bad.parse::<Money>().is_err(), "{bad}");
         }

@@ -15,6 +15,7 @@ use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
 use crate::commands::fleet::{FLEET_EXAMPLES, FleetCommand};
+use crate::commands::help::HelpCommand;
 use crate::commands::import::ImportCommand;
 use crate::commands::mark::MarkCommand;
 use crate::commands::net::{NET_EXAMPLES, NetCommand};
@@ -28,18 +29,13 @@ use crate::commands::replicate::ReplicateCommand;
 use crate::commands::runs::{
     AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
+use crate::commands::shell::{CompletionsCommand, ManCommand};
 use crate::commands::target::TargetCommand;
 
-const HELP: &str = "\
-Examples:
-  plimsoll object put --endpoint embedded --size 4KiB --duration 10s
-  plimsoll block /var/tmp/test.dat --size 1GiB --bs 4KiB --iodepth 16
-  plimsoll report last -o report.html
-
-The --help of each command has more examples.
-
-Exit codes:
-  0    answered: valid, or partly valid (void lines are marked)
+/// Also a topic of `plimsoll help`.
+macro_rules! exit_codes {
+    () => {
+        "  0    answered: valid, or partly valid (void lines are marked)
   1    a bug in plimsoll
   2    bad input or environment; nothing was measured
   3    measured, but the answer is invalid (or too many ops failed)
@@ -53,11 +49,29 @@ Exit codes:
   130  interrupted; the result so far was written
 
 If several apply, the exit code is the first of 130, 7, 8, 3, 4, 5, 6.
-Results go to stdout, everything else to stderr.";
+Results go to stdout, everything else to stderr."
+    };
+}
+
+pub const EXIT_CODES: &str = exit_codes!();
+
+const HELP: &str = concat!(
+    "\
+Examples:
+  plimsoll object put --endpoint embedded --size 4KiB --duration 10s
+  plimsoll block /var/tmp/test.dat --size 1GiB --bs 4KiB --iodepth 16
+  plimsoll report last -o report.html
+
+The --help of each command has more examples.
+
+Exit codes:
+",
+    exit_codes!()
+);
 
 /// Benchmark storage and find what limits it
 #[derive(Debug, Clone, Parser)]
-#[command(name = "plimsoll", version, after_help = HELP, max_term_width = 110)]
+#[command(name = "plimsoll", version, after_help = HELP, max_term_width = 110, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -135,6 +149,12 @@ pub enum Command {
     /// Generate load on this machine when the fleet's conductor says so
     #[command(after_help = AGENT_EXAMPLES)]
     Agent(AgentCommand),
+    /// Print what a shell needs to complete commands and flags
+    Completions(CompletionsCommand),
+    /// Print a man page, or write all of them
+    Man(ManCommand),
+    /// Explain a command, or a topic: verdicts, units, limiters, ...
+    Help(HelpCommand),
 }
 
 #[derive(Debug, Clone, Args)]

@@ -84,6 +84,10 @@ const FLAGS: &[(&str, &str)] = &[
     ("--benchdata", "omit it: every run is stored (--runs-dir); see plimsoll runs show"),
     ("--md5", "--checksum"),
     ("--warp-client", "--fleet, with `plimsoll fleet up` here and `plimsoll agent` on each machine"),
+    ("--service", "plimsoll agent on each machine, with the token of `plimsoll fleet up`"),
+    ("--client", "--fleet, with `plimsoll fleet up` here and `plimsoll agent` on each machine"),
+    ("--server", "plimsoll agent on each machine, with the token of `plimsoll fleet up`"),
+    ("--objects", "--max-ops, for so many uploads; for reads --objects says how many are prepared"),
     ("--csvfile", "--csv, which goes to stdout"),
     ("--jsonfile", "--json, which goes to stdout"),
     ("--nolive", "--quiet"),
@@ -143,7 +147,7 @@ pub fn explained(mut e: clap::Error, words: &[String]) -> clap::Error {
         _ => return e,
     };
     let name = flag.split('=').next().unwrap_or(&flag);
-    if words.windows(2).any(|w| w[0] == "--fleet" && w[1] == flag) {
+    if !flag.starts_with('-') && words.windows(2).any(|w| w[0] == "--fleet" && w[1] == flag) {
         let tip =
             StyledStr::from(format!("the name of a fleet is given with an equals sign: --fleet={flag}"));
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));

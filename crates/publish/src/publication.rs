@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_campaign::ledger::now;
-use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned, CellOrder};
+use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned, CellOrder, TimesOfDay};
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
@@ -230,6 +230,9 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     };
     say("Order", order.into());
     say("Rest between cells", f.rest.to_string());
+    if let Ok(Some(times)) = TimesOfDay::of(f) {
+        say("Times of day", times.words());
+    }
     say("Seed", f.seed.to_string());
     let hooks = f.subjects.iter().filter(|s| !s.before.is_empty() || !s.after.is_empty()).count();
     if hooks > 0 {

@@ -136,6 +136,11 @@ fn results(result: &CampaignResult) -> SiteTable {
         remark.extend(
             (!r.void.is_empty() && rate(r).is_some()).then(|| format!("void runs: {}", codes(r).join(" "))),
         );
+        remark.extend(match r.remarks.len() {
+            0 => None,
+            1 => Some("1 run began without rest".to_owned()),
+            n => Some(format!("{n} runs began without rest")),
+        });
         remark.extend((!r.tools.is_empty()).then(|| format!("measured by {}", r.tools.join(", "))));
         let cells = [
             r.subject.clone(),

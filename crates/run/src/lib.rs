@@ -29,7 +29,7 @@ pub use environment::machine;
 pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};
 pub use kept::{AgentCollected, AgentFetched, Ask, Collected, Lacking, LackingStage, StageFetched, collect};
-pub use money::cost_bound;
+pub use money::{cost_bound, money_spent};
 pub use options::{CleanUpCrew, CrewChoice, Options, Recruit};
 pub use plimsoll_crew::sample;
 pub use plimsoll_lower::prepared_objects;

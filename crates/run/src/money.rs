@@ -1,9 +1,13 @@
 //! What a run costs: its bound before it starts, and the budget that ends it.
 
+use std::collections::BTreeSet;
+
 use plimsoll_cost::{Bound, MoneyMeter, bound};
 use plimsoll_judge::COST_BUDGET_REACHED;
+use plimsoll_model::cost::Money;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Finding, Level, Plan};
+use plimsoll_store::RunData;
 use rust_decimal::Decimal;
 
 use crate::error::RunError;
@@ -30,11 +34,35 @@ pub(crate) fn affordable(plan: &Plan) -> Result<(), RunError> {
 
 /// Of a run with a budget of money.
 pub(crate) fn meter(plan: &Plan) -> Option<MoneyMeter> {
-    let cost = plan.options.cost.as_ref()?;
-    let around = cost_bound(plan).ok().flatten().map_or(Decimal::ZERO, |b| b.around);
-    let removes =
-        !plan.options.keep && plan.targets.values().any(|target| matches!(target, TargetSpec::S3(_)));
-    MoneyMeter::new(cost, around, removes)
+    MoneyMeter::new(plan.options.cost.as_ref()?, around(plan), removes(plan))
+}
+
+fn around(plan: &Plan) -> Decimal {
+    cost_bound(plan).ok().flatten().map_or(Decimal::ZERO, |b| b.around)
+}
+
+fn removes(plan: &Plan) -> bool {
+    !plan.options.keep && plan.targets.values().any(|target| matches!(target, TargetSpec::S3(_)))
+}
+
+/// What a run has cost by its record, whole or cut short, as its budget would have counted it: what its load sent, the machines
+/// meanwhile, and what making data ready, marks and removal take at most. `None`: it was given no prices.
+pub fn money_spent(data: &RunData) -> Option<Money> {
+    let (plan, cost) = (&data.plan, data.plan.options.cost.as_ref()?);
+    let mut meter = MoneyMeter::counting(cost, around(plan), removes(plan));
+    let mut read_sets = BTreeSet::new();
+    for w in data.stages.iter().flat_map(|s| &s.spec.workloads) {
+        let on_bucket = matches!(plan.target_of(w), Ok((_, TargetSpec::S3(_))));
+        if on_bucket && w.existing().is_none() {
+            let (read, deleted) = plimsoll_lower::prepared_objects(w);
+            // What is read is put there once, what is deleted for each stage.
+            let read = if read_sets.insert((format!("{:?}", w.size), read)) { read } else { 0 };
+            meter.made_ready(&w.size, read + deleted);
+        }
+    }
+    let seen = plimsoll_judge::cost_seen(data, &[]);
+    meter.sent_before(&seen.sent);
+    Some(Money::of(meter.spent(seen.seconds), &cost.currency))
 }
 
 /// Said of a run that its budget ended, with all that was sent.

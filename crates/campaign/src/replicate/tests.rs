@@ -47,6 +47,7 @@ fn row(
         limit: None,
         best_at: None,
         falls: Vec::new(),
+        remarks: Vec::new(),
         tools: Vec::new(),
         refused: 0.0,
         refused_ops: 0,
@@ -65,6 +66,7 @@ fn result_of(rows: Vec<CampaignRow>) -> CampaignResult {
         question: None,
         until_wide: None,
         rows,
+        by_time: Vec::new(),
         to_go: 0,
         failed: BTreeMap::new(),
     }

@@ -5,6 +5,7 @@
 mod cgroup;
 mod devices;
 pub(crate) mod parse;
+pub mod rest;
 mod source;
 mod thread;
 

@@ -138,7 +138,7 @@ impl Bounds {
                 most.as_secs(),
                 planned.as_secs()
             ),
-            "Shorten the run, or start it with a longer --max-duration",
+            "Shorten the run, or start it with a longer --max-duration (preparing, starting and ending count, too)",
         ))
     }
 }

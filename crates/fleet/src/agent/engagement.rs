@@ -36,7 +36,8 @@ struct Inside {
     taken: u64,
     stop: bool,
     abort: bool,
-    deserted: bool,
+    /// Why it ends by itself, where it does.
+    ends: Option<State>,
     /// What it holds for all agents of the run.
     hold: Arc<SharedHold>,
     /// Of the load that runs: its slices, and the run's start on this machine's clock.
@@ -68,7 +69,7 @@ impl Engagement {
 
     pub fn state(&self) -> State {
         let inside = self.lock();
-        if inside.deserted { State::Deserted } else { inside.state }
+        inside.ends.unwrap_or(inside.state)
     }
 
     pub fn enter(&self, state: State) {
@@ -122,7 +123,7 @@ impl Engagement {
     pub fn open_stream(&self, stage: u32, every: Duration) {
         let mut inside = self.lock();
         inside.stream = Some(Outgoing::new(self.voice.session(), &self.run, stage, every));
-        (inside.taken, inside.stop, inside.abort) = (0, inside.deserted, false);
+        (inside.taken, inside.stop, inside.abort) = (0, inside.ends.is_some(), false);
         inside.slew = None;
     }
 
@@ -186,17 +187,18 @@ impl Engagement {
     /// Waits until the conductor has taken so many outputs, or until that does not matter any more.
     pub fn wait_until_taken(&self, outputs: u64) {
         let mut inside = self.lock();
-        while inside.taken < outputs && !inside.abort && !inside.deserted {
+        while inside.taken < outputs && !inside.abort && !inside.ends.is_some() {
             let waited = self.news.wait_timeout(inside, Duration::from_millis(100));
             inside = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// There is nobody to work for: load drains, what is being made ready is left.
-    pub fn desert(&self) {
+    pub fn ends_by_itself(&self, why: State) {
         {
             let mut inside = self.lock();
-            (inside.deserted, inside.stop) = (true, true);
+            inside.ends.get_or_insert(why);
+            inside.stop = true;
         }
         self.interrupt.signal();
         self.news.notify_all();

@@ -26,7 +26,10 @@ impl FromStr for Choice {
         match text.parse() {
             Ok(0) => Err("a run has one agent at least".into()),
             Ok(n) => Ok(Self::Count(n)),
-            Err(_) => Err(format!("'{text}' is neither a number of agents nor label=value")),
+            Err(_) => Err(format!(
+                "'{text}' is neither a number of agents nor label=value (all of them: omit it; some of them: start these with \
+                 `plimsoll agent --label NAME=VALUE`)"
+            )),
         }
     }
 }

@@ -51,7 +51,10 @@ fn to_be_made(thing: &SeenThing) -> CrewError {
     let path = clean(&thing.path);
     CrewError::input(
         format!("target '{}': agents share {path}, and it is not there", clean(&thing.target)),
-        format!("Make it first (truncate -s SIZE {path}), and name it with --destroy-data"),
+        format!(
+            "Make it first: for a load that writes, truncate -s SIZE {path}, and name it with --destroy-data; for one that reads, \
+             write it in full on one machine (plimsoll block {path} --size SIZE --pattern write --bs 1MiB --keep)"
+        ),
     )
 }
 

@@ -195,6 +195,11 @@ fn is_there(inside: &mut Inside, number: usize, there: There, is_ours: bool) {
     agent.about_ahead_ns = i128::from(there.monotonic_ns) - i128::from(monotonic_ns());
     if was_ours && is_ours && state == State::Deserted {
         inside.lose(number, "it did not hear of us for too long, and stopped".into());
+    } else if was_ours && is_ours && state == State::Overdue {
+        let why = "the run lasted longer than its --max-duration allows, counted from when it was engaged, and it stopped";
+        inside.lose(number, why.into());
+    } else if was_ours && is_ours && state == State::Stopped {
+        inside.lose(number, "it was stopped on its own machine".into());
     } else if was_ours && !is_ours && state == State::Free {
         inside.lose(number, "it stopped working for this run".into());
     }

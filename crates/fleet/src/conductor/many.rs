@@ -86,7 +86,7 @@ fn answers_otherwise(
 
 #[test]
 fn who_is_of_another_version_is_named_with_it_and_not_silent() {
-    let newer = r#"{"version":3,"session":"s","run":null,"tell":{"here":{"language":"fleet 3, plan 2","version":"0.9.0","state":"dancing"}}}"#;
+    let newer = r#"{"version":99,"session":"s","run":null,"tell":{"here":{"language":"fleet 99, plan 2","version":"0.9.0","state":"dancing"}}}"#;
     let older = r#"{"version":1,"session":"s","tell":{"there":{"state":"free"}}}"#;
     let said = |said: &'static str, choice: Choice| {
         let (network, subjects) = (MemoryBus::new(Weather::default()), Subjects::of("test").unwrap());
@@ -102,7 +102,7 @@ fn who_is_of_another_version_is_named_with_it_and_not_silent() {
     };
     let why = said(newer, Choice::All).unwrap_err();
     assert!(
-        why.contains("agent a is plimsoll 0.9.0, which speaks 'fleet 3, plan 2', and this is plimsoll "),
+        why.contains("agent a is plimsoll 0.9.0, which speaks 'fleet 99, plan 2', and this is plimsoll "),
         "{why}"
     );
     assert!(why.contains("same version of plimsoll on all machines"), "{why}");

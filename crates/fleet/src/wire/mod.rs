@@ -15,7 +15,7 @@ use plimsoll_model::plan::PLAN_VERSION;
 use plimsoll_store::stream::INTERVALS_FORMAT;
 
 /// Of all that is here: who speaks another one is not spoken to.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What two programs have to have in common to work on one run: this wire, plans and records.
 pub fn language() -> String {

@@ -153,6 +153,10 @@ pub enum State {
     Leaving,
     /// Its conductor was silent for too long, and it ends by itself.
     Deserted,
+    /// The run lasts longer than it may here, and it ends by itself.
+    Overdue,
+    /// Its own machine asked it to end.
+    Stopped,
 }
 
 impl State {
@@ -169,6 +173,8 @@ impl State {
             Self::Running => "under load",
             Self::Leaving => "cleaning up",
             Self::Deserted => "ending by itself, without its conductor",
+            Self::Overdue => "ending by itself, after its --max-duration",
+            Self::Stopped => "ending, because its own machine asked it to",
         }
     }
 }

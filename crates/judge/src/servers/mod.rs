@@ -16,6 +16,7 @@ use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
 use resources::SeenResource;
+pub use rest::background_work;
 
 /// A stage's window, with what was seen in it.
 struct SeenWindow<'a> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::ServerQuantity as Q;
-use plimsoll_model::{Finding, Level};
+use plimsoll_model::observed::{ServerQuantity as Q, ServerReading};
+use plimsoll_model::{Finding, Level, Scrape};
 use plimsoll_store::RunData;
 
 use super::SeenWindow;
@@ -27,6 +27,16 @@ const BUSY_STATES: [&str; 11] = [
     "scrubbing",
     "deep",
 ];
+
+/// Work in the background that ends by itself, as one answer of a source has it: healing, recovery, scrubbing. In words, one each.
+pub fn background_work(scrape: &Scrape) -> Vec<String> {
+    let passes = |r: &&ServerReading| {
+        matches!(r.quantity, Q::DrivesHealing | Q::PlacementGroups)
+            || (r.quantity == Q::ObjectsNotInPlace && r.label != "unfound")
+    };
+    let readings = scrape.subjects.iter().flat_map(|s| &s.readings).filter(passes);
+    readings.filter_map(unrest).map(|(words, value)| words.replace("{}", &number(value))).collect()
+}
 
 /// One finding for the run, with what was seen of it; another for a scanner that looks at objects.
 pub fn findings(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
@@ -59,7 +69,7 @@ pub fn findings(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
 }
 
 /// A reading that tells of unrest, in words with `{}` for its value.
-fn unrest(r: &plimsoll_model::observed::ServerReading) -> Option<(String, f64)> {
+fn unrest(r: &ServerReading) -> Option<(String, f64)> {
     let some = |words: &str| (r.value > 0.0).then(|| (words.to_owned(), r.value));
     match r.quantity {
         Q::DrivesHealing => some("{} drive(s) healing"),
@@ -82,10 +92,7 @@ fn number(v: f64) -> String {
     format!("{v:.0}")
 }
 
-fn in_windows<'a>(
-    data: &'a RunData,
-    windows: &'a [SeenWindow<'_>],
-) -> impl Iterator<Item = &'a plimsoll_model::Scrape> {
+fn in_windows<'a>(data: &'a RunData, windows: &'a [SeenWindow<'_>]) -> impl Iterator<Item = &'a Scrape> {
     let inside = |at: u64| windows.iter().any(|w| (w.from_ns..=w.to_ns).contains(&at));
     data.observed.iter().flat_map(|s| &s.scrapes).filter(move |s| inside(s.at_ns))
 }

@@ -1,10 +1,10 @@
 //! What a run costs: prices, and a budget of money.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use clap::Args;
-use plimsoll_model::cost::{CostOptions, Money};
+use plimsoll_model::cost::{CostOptions, Money, PriceFile};
 
 use crate::commands::plan_file::read_text;
 use crate::fault::Fault;
@@ -30,17 +30,22 @@ impl CostArgs {
     /// What was given; none: no prices. The file is read.
     pub fn options(&self) -> Result<Option<CostOptions>, Fault> {
         let Some(path) = &self.prices else { return Ok(None) };
-        let text = read_text(path, "the prices")?;
-        let file = plimsoll_cost::parse(&text).map_err(|e| {
-            Fault::input(
-                format!("the prices in {} cannot be used: {e}", path.display()),
-                "Compare with prices/examples.toml: unknown keys are errors, so that no price is left out by a typo.",
-            )
-        })?;
-        let hash = digest(&SHA256, text.as_bytes());
-        let hash: String = hash.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+        let (file, hash) = read_prices(path)?;
         let options = CostOptions::of(&file, &hash, self.subject.as_deref(), self.budget_cost.clone());
         options.check().map_err(|e| Fault::input(e.problem, e.remedy))?;
         Ok(Some(options))
     }
+}
+
+/// A file of prices, with its SHA-256 in hex.
+pub fn read_prices(path: &Path) -> Result<(PriceFile, String), Fault> {
+    let text = read_text(path, "the prices")?;
+    let file = plimsoll_cost::parse(&text).map_err(|e| {
+        Fault::input(
+            format!("the prices in {} cannot be used: {e}", path.display()),
+            "Compare with prices/examples.toml: unknown keys are errors, so that no price is left out by a typo.",
+        )
+    })?;
+    let hash = digest(&SHA256, text.as_bytes());
+    Ok((file, hash.as_ref().iter().map(|b| format!("{b:02x}")).collect()))
 }

@@ -53,7 +53,7 @@ pub struct AgentCommand {
     /// Endpoint that runs may use, * for any text; may be repeated [default: all]
     #[arg(long, value_name = "URL", help_heading = BOUNDS)]
     pub allow_endpoint: Vec<String>,
-    /// Longest time of a run; what lasts longer is ended [default: no limit]
+    /// Longest time of a run, from when it engages this agent; what lasts longer is ended [default: no limit]
     #[arg(long, value_name = "TIME", help_heading = BOUNDS)]
     pub max_duration: Option<Span>,
     /// Network or address that `plimsoll net` may use from here, or none; may be repeated [default: private addresses]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use plimsoll_model::cost::Money;
 use plimsoll_model::units::Span;
 
 pub const CAMPAIGN_EXAMPLES: &str = "\
@@ -11,6 +12,8 @@ Examples:
   plimsoll campaign new object-tiers --embedded -o small.toml
   plimsoll campaign run small.toml --dry-run
   plimsoll campaign run tiers.toml --budget 2h
+  plimsoll campaign run tiers.toml --prices prices.toml --budget-cost 20USD
+  plimsoll campaign run disks.toml --wait-for-rest 10m
   plimsoll campaign status tiers.toml --by size
   plimsoll campaign resume tiers.toml
 
@@ -56,6 +59,15 @@ pub struct CampaignArgs {
     /// Time at work in all, in place of the file's `budget.time`
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
+    /// Money in all, for example 20USD, in place of the file's `budget.cost`: no run is begun that may cost more than is left
+    #[arg(long, value_name = "MONEY")]
+    pub budget_cost: Option<Money>,
+    /// Your prices (TOML, as prices/examples.toml), in place of the file's `prices`; `price` of a subject names which of them is its own
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// Before each cell wait until the machine is at rest, this long at most, in place of the file's `rest.wait`
+    #[arg(long, value_name = "TIME")]
+    pub wait_for_rest: Option<Span>,
     #[command(flatten)]
     pub form: CampaignForm,
 }

@@ -3,22 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plimsoll_campaign::ledger::{now, text_hash};
+use jiff::Timestamp;
+use plimsoll_campaign::ledger::text_hash;
 use plimsoll_campaign::{
     CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
-    HookOf, HookTime, LeftRun, Subject, UnderWay, asked, run_hook,
+    HookOf, HookTime, LeftRun, Rested, RunTerms, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
+use plimsoll_model::cost::Money;
 use plimsoll_model::text::clean;
 use plimsoll_run::{Finished, Options, RunError};
 use plimsoll_store::{LoadOptions, RunDir, StoreError};
 use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
 
 use super::campaign::CampaignForm;
+use super::campaign_rest::await_rest;
 use super::campaign_words as words;
 use super::runs_exec;
 use crate::args::OutputArgs;
-use crate::fault::Fault;
+use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
 use crate::{fleet_use, measure, output, runs_dir, signals};
 
@@ -62,22 +65,27 @@ impl Carrier {
     }
 
     /// The plan of a run; that of the file benchmark is made where its directory is.
-    fn plan(&self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> Result<Plan, Fault> {
-        match &cell.work {
-            CellWork::Files(f) => file_plan(cell, f, under.repeat, fresh),
-            CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => {
-                cell.plan(under.repeat, fresh).ok_or_else(|| Fault::bug("a cell without a target was begun"))
-            }
+    fn plan(&self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> Result<Plan, Fault> {
+        let mut plan = match &cell.work {
+            CellWork::Files(f) => file_plan(cell, f, under.repeat, terms.fresh)?,
+            CellWork::Stage(_) | CellWork::Controller(_) | CellWork::Elsewhere => cell
+                .plan(under.repeat, terms.fresh)
+                .ok_or_else(|| Fault::bug("a cell without a target was begun"))?,
+        };
+        plan.labels.extend(terms.labels.clone());
+        if terms.cost.is_some() {
+            plan.options.cost.clone_from(&terms.cost);
         }
+        Ok(plan)
     }
 
     fn run(
         &self,
         cell: &CampaignCell,
         under: &UnderWay,
-        fresh: u64,
+        terms: &RunTerms,
     ) -> Result<Result<Finished, RunError>, Fault> {
-        let plan = self.plan(cell, under, fresh)?;
+        let plan = self.plan(cell, under, terms)?;
         let options = Options {
             run_dir: Some(self.root.join(&under.run)),
             ..measure::options(
@@ -106,6 +114,7 @@ impl Carrier {
             took_s: last_ns as f64 / 1e9,
             bytes,
             requests,
+            cost: plimsoll_run::money_spent(&data),
             ..CellRun::of_summary(&summary, repeat, exit).with_falls(&summary, &dir.analysis()?)
         })
     }
@@ -186,7 +195,7 @@ impl CampaignCarrier for Carrier {
         }
     }
 
-    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, fresh: u64) -> CellEnd {
+    fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd {
         if let Some(free) = plimsoll_setup::block::free_bytes(&self.root).filter(|free| *free < LEAST_FREE) {
             return CellEnd::Hopeless(format!(
                 "{} has only {} MiB free, too little to record a run: free some space",
@@ -195,7 +204,11 @@ impl CampaignCarrier for Carrier {
             ));
         }
         let began = Instant::now();
-        match self.run(cell, under, fresh) {
+        let has_budget = terms.cost.as_ref().is_some_and(|c| c.budget.is_some());
+        match self.run(cell, under, terms) {
+            Ok(Ok(finished)) if has_budget && finished.exit_code == Exit::Stopped as u8 => {
+                CellEnd::OverBudget
+            }
             Ok(Ok(finished)) => self.ended(under, &finished, began.elapsed()),
             Ok(Err(RunError::Interrupted)) => CellEnd::Interrupted,
             Ok(Err(RunError::Store(e))) if e.is_no_space() => CellEnd::Hopeless(one_line(&Fault::from(e))),
@@ -203,6 +216,13 @@ impl CampaignCarrier for Carrier {
             Err(_) if self.is_interrupted() => CellEnd::Interrupted,
             Err(fault) => CellEnd::Failed(one_line(&fault)),
         }
+    }
+
+    fn spent(&mut self, under: &UnderWay) -> Option<Money> {
+        let dir = RunDir::open(&self.root.join(&under.run)).ok()?;
+        // A name is no proof.
+        dir.plan().ok().filter(|plan| under.is_of(&plan.labels, &self.name))?;
+        plimsoll_run::money_spent(&dir.load(&LoadOptions::step(1_000_000_000)).ok()?)
     }
 
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
@@ -261,12 +281,38 @@ impl CampaignCarrier for Carrier {
         }
     }
 
+    fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested {
+        let tell = |text: &str| output::tell(format_args!("plimsoll: {}", clean(text)));
+        let sleep = |time| {
+            self.rest(time);
+            !self.is_interrupted()
+        };
+        let rested = await_rest(cell, limit, sleep, tell);
+        let waited = format!("waited {:.0} s for rest", rested.took_s);
+        match &rested.unrest[..] {
+            [] if self.is_interrupted() => {}
+            [] => self.say(&waited),
+            unrest => output::tell(format_args!(
+                "plimsoll: {waited}, in vain: {}; the run begins all the same, and its record says so",
+                clean(&unrest.join("; "))
+            )),
+        }
+        rested
+    }
+
     fn is_interrupted(&self) -> bool {
         signals::was_asked_to_stop()
     }
 
-    fn now(&self) -> String {
-        now()
+    fn wait_until(&mut self, due: Timestamp) {
+        // By the wall clock, and not for so long: a machine that slept, or was set, is there all the same.
+        while !self.is_interrupted() && self.now() < due {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
     }
 
     fn edited(&mut self) -> Option<String> {

@@ -18,6 +18,7 @@ use super::campaign::{
     RunCampaignArgs, StatusCampaignArgs,
 };
 use super::campaign_carrier::Carrier;
+use super::campaign_money as money;
 use super::campaign_table::{has_axis, table};
 use super::campaign_words as words;
 use super::plan_file::read_text;
@@ -78,28 +79,28 @@ fn new(a: &NewCampaignArgs) -> Result<Exit, Fault> {
 }
 
 /// The file with the flags laid over it, and all that is known of it.
-fn read(
-    file: &Path,
-    budget: Option<plimsoll_model::units::Span>,
-    form: &CampaignForm,
-) -> Result<(String, Campaigned), Fault> {
+fn read(file: &Path, a: Option<&CampaignArgs>, form: &CampaignForm) -> Result<(String, Campaigned), Fault> {
     let text = read_text(file, "the campaign")?;
-    let c = read_from(&text, file, budget, form)?;
+    let mut c = read_from(&text, file, a, form)?;
+    money::lay_over(&mut c, a, file.parent().unwrap_or(Path::new(".")))?;
     Ok((text, c))
 }
 
-/// The same of a text that is, or will be, in that file.
+/// The same of a text that is, or will be, in that file; without what it costs.
 pub(super) fn read_from(
     text: &str,
     file: &Path,
-    budget: Option<plimsoll_model::units::Span>,
+    a: Option<&CampaignArgs>,
     form: &CampaignForm,
 ) -> Result<Campaigned, Fault> {
     let beside = file.parent().unwrap_or(Path::new("."));
     let exit_of = |s: &plimsoll_model::RunSummary| plimsoll_judge::exit_code(s, false);
     let mut c = read_campaign(text, beside, &runs_dir::root(form.runs_dir.as_deref()), exit_of)?;
-    if budget.is_some() {
-        c.file.budget.time = budget;
+    if let Some(budget) = a.and_then(|a| a.budget) {
+        c.file.budget.time = Some(budget);
+    }
+    if let Some(wait) = a.and_then(|a| a.wait_for_rest) {
+        c.file.rest.wait = Some(wait);
     }
     for run in &c.strangers {
         output::tell(format_args!(
@@ -120,7 +121,7 @@ fn known_axis(c: &Campaigned, axis: &AxisTable) -> Result<(), Fault> {
 }
 
 fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
-    let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    let (text, c) = read(&a.file, Some(&a.with), &a.with.form)?;
     known_axis(&c, &a.axis)?;
     if !a.dry_run && c.dir.is_begun() {
         return Err(already(&c, &a.file));
@@ -136,7 +137,7 @@ fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
 }
 
 fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
-    let (text, c) = read(&a.file, a.with.budget, &a.with.form)?;
+    let (text, c) = read(&a.file, Some(&a.with), &a.with.form)?;
     known_axis(&c, &a.axis)?;
     if !c.dir.is_begun() {
         let remedy = format!("Begin it with: plimsoll campaign run {}", a.file.display());
@@ -268,6 +269,7 @@ pub(super) fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault
 
 /// A budget that is too small for every cell once is said before anything is measured.
 pub(super) fn possible(c: &Campaigned) -> Result<(), Fault> {
+    money::can_be_paid(c)?;
     let lacking = forecast::unbounded(&c.file, &c.cells, &c.state);
     if let Some(cell) = lacking.first() {
         return Err(Fault::input(
@@ -338,7 +340,8 @@ pub(super) fn measure(
     }
     signals::install(signals::ProcessRole::Run);
     let carrier = Carrier::new(c, path, text, &a.form);
-    let mut session = CampaignSession::new(&c.file, &c.cells, state, ledger, carrier);
+    let session = CampaignSession::new(&c.file, &c.cells, state, ledger, carrier);
+    let mut session = session.with_prices(c.prices.as_ref());
     let end = session.run().map_err(|e| {
         let mut fault = Fault::from(e);
         fault.remedy += " What was measured until then is kept.";
@@ -401,7 +404,9 @@ pub(super) fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> 
             let what = format!("the budget is used up ({what}); {} runs are to go", result.to_go);
             return fault(
                 what,
-                format!("Go on with a larger one: {again} --budget TIME, or edit the file."),
+                format!(
+                    "Go on with a larger one: {again} --budget TIME or --budget-cost MONEY, or edit the file."
+                ),
                 Exit::Undetermined,
             );
         }

@@ -282,6 +282,7 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
             ),
         });
     }
+    out.extend(remarks(&r.remarks));
     out.extend(falls(&line, &r.falls));
     if let Some((least, most)) = r.best_at {
         let at = if least == most { least.to_string() } else { format!("{least} to {most}") };
@@ -298,6 +299,19 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
         out.push(format!(
             "{line}: op/s are of {ops} runs, MiB/s of {bytes}: the others have none that is proved"
         ));
+    }
+    out
+}
+
+/// Remarks named in full; of more only how many there are.
+const MOST_REMARKS: usize = 3;
+
+/// Runs that began otherwise than was asked.
+fn remarks(seen: &[(String, String)]) -> Vec<String> {
+    let one = |(run, what): &(String, String)| format!("run {}: {}", clean(run), clean(what));
+    let mut out: Vec<String> = seen.iter().take(MOST_REMARKS).map(one).collect();
+    if seen.len() > MOST_REMARKS {
+        out.push(format!("{} more runs began without rest", seen.len() - MOST_REMARKS));
     }
     out
 }

@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
-use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun};
+use plimsoll_campaign::{
+    CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay,
+};
 use plimsoll_model::Estimate;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
@@ -11,6 +14,7 @@ use plimsoll_model::units::about_size;
 use plimsoll_report::number;
 use plimsoll_stats::words;
 
+use super::campaign_money as money;
 use super::campaign_table::line_name;
 
 /// Cells named in full before the first; of more only how many there are.
@@ -59,6 +63,22 @@ pub fn plan(c: &Campaigned) -> String {
         });
     }
     let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
+    out += &money::plan(c);
+    if let Ok(Some(times)) = TimesOfDay::of(&c.file) {
+        let due = c.next_due(Timestamp::now()).map_or(String::new(), |due| format!("; next {due}"));
+        let _ = writeln!(out, "  each block of repeats at one of {}, in turn{due}", times.words());
+    }
+    if let Some(wait) = c.file.rest.wait {
+        let _ = writeln!(
+            out,
+            "  before each of them at most {wait} are waited, beside that time, until others leave this machine's CPUs and disks alone{}",
+            if c.file.options.observe.is_empty() {
+                ""
+            } else {
+                ", and observed servers neither heal nor scrub"
+            }
+        );
+    }
     if let Some(budget) = budget(c) {
         let _ = writeln!(out, "  {budget}");
     }
@@ -78,11 +98,14 @@ fn of_cell(c: &Campaigned, cell: &CampaignCell) -> String {
     let Some(i) = c.cells.iter().position(|other| other.key == cell.key) else { return String::new() };
     let one = forecast::next_run(&c.file, cell, &c.state.cells[i].runs);
     // On the virtual clock nothing takes time.
-    match one.time_s {
-        s if s <= 0.0 => String::new(),
-        s if s < 1.0 => "  (less than 1 s a run)".into(),
-        s => format!("  ({} a run at least)", span(s)),
-    }
+    let time = match one.time_s {
+        s if s <= 0.0 => None,
+        s if s < 1.0 => Some("less than 1 s".to_owned()),
+        s => Some(format!("{} at least", span(s))),
+    };
+    let cost = money::of_cell(c, cell, &c.state.cells[i]);
+    let all: Vec<String> = time.into_iter().chain(cost).collect();
+    if all.is_empty() { String::new() } else { format!("  (a run: {})", all.join("; ")) }
 }
 
 fn title(cell: &CampaignCell) -> String {
@@ -140,6 +163,7 @@ fn budget(c: &Campaigned) -> Option<String> {
     parts.extend(b.bytes.map(|m| format!("{} of {m}", about_size(spent.bytes))));
     parts
         .extend(b.requests.map(|n| format!("{} of {} ops", number::count(spent.requests), number::count(n))));
+    parts.extend(money::budget(c));
     (!parts.is_empty()).then(|| format!("budget spent: {}", parts.join(", ")))
 }
 
@@ -209,10 +233,12 @@ pub fn status(c: &Campaigned) -> String {
     if to_go > 0 {
         let _ = writeln!(out, "  to go: {}", takes(c));
     }
+    out.extend(c.next_due(Timestamp::now()).map(|due| format!("  next due: {due}\n")));
     let s = state.spent;
     let asked = format!("{} of payload, {} ops", about_size(s.bytes), number::count(s.requests));
     let spent = if s.time_s > 0.0 && s.time_s < 1.0 { "less than 1 s".into() } else { span(s.time_s) };
-    let _ = writeln!(out, "  spent: {spent}, about {asked}");
+    let paid = money::spent(c).map_or(String::new(), |m| format!(", {m}"));
+    let _ = writeln!(out, "  spent: {spent}, about {asked}{paid}");
     out.extend(budget(c).map(|b| format!("  {b}\n")));
     for (n, one, many) in [
         (

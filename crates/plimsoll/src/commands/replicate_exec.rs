@@ -11,6 +11,7 @@ use plimsoll_model::text::clean;
 use plimsoll_publish::site::SITE_MARK;
 
 use super::campaign_exec::{allowed, ended, measure, possible, read_from, taken_up, tell_plan};
+use super::campaign_money as money;
 use super::plan_file::read_text;
 use super::replicate::ReplicateCommand;
 use super::replicate_words as words;
@@ -42,7 +43,7 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
         (_, Some(path)) => path.clone(),
         (_, None) => PathBuf::from(format!("{}.toml", file.name)),
     };
-    let c = read_from(&text, &path, a.with.budget, &a.with.form)?;
+    let c = priced(a, read_from(&text, &path, Some(&a.with), &a.with.form)?, &original, &path)?;
     others(&published, &c)?;
     let (end, state) = if c.dir.is_begun() && c.state.to_go() == 0 && !a.dry_run {
         (CampaignEnd::Complete, c.state.clone())
@@ -72,6 +73,25 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
     ended(&end, &result, &path)
 }
 
+/// What it costs is paid by whoever replicates: prices and a budget that came with a site are not theirs.
+fn priced(
+    a: &ReplicateCommand,
+    mut c: Campaigned,
+    original: &Original,
+    path: &Path,
+) -> Result<Campaigned, Fault> {
+    if matches!(original, Original::Site(_)) && (c.file.prices.is_some() || c.file.budget.cost.is_some()) {
+        (c.file.prices, c.file.budget.cost) = (None, None);
+        if a.with.prices.is_none() {
+            output::tell(format_args!(
+                "plimsoll: the site's prices and its budget of money are left out: give yours with --prices and --budget-cost"
+            ));
+        }
+    }
+    money::lay_over(&mut c, Some(&a.with), path.parent().unwrap_or(Path::new(".")))?;
+    Ok(c)
+}
+
 /// The campaign's text, and where it is from. A template's name comes before a file's of the same: that one is `./NAME`.
 fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     if let Some(text) = template(&a.what, a.embedded) {
@@ -91,6 +111,7 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     }
     let path = PathBuf::from(&a.what);
     if path.is_dir() {
+        of_single_runs(&path)?;
         let text = text_of_site(&path.join("campaign.toml"), "the site's campaign").map_err(|f| Fault {
             remedy: "Give a folder made by `plimsoll publish`, with campaign.toml in it.".into(),
             ..f
@@ -107,6 +128,35 @@ fn original(a: &ReplicateCommand) -> Result<(Original, String), Fault> {
     // Named by its file, it is a stranger's all the same.
     let beside = path.parent().filter(|p| [SITE_MARK, "data/result.json"].iter().any(|f| p.join(f).exists()));
     Ok((beside.map_or_else(|| Original::File(path.clone()), |site| Original::Site(site.to_owned())), text))
+}
+
+/// A site of single runs has their plans, and no campaign that could be held against it.
+fn of_single_runs(site: &Path) -> Result<(), Fault> {
+    let plans = site.join("plans");
+    if site.join("campaign.toml").exists() || !plans.is_dir() {
+        return Ok(());
+    }
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(&plans).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    all.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    all.sort();
+    let Some(first) = all.first() else { return Ok(()) };
+    let more = match all.len() {
+        1 => String::new(),
+        n => format!(" ({} more are beside it)", n - 1),
+    };
+    Err(Fault::input(
+        clean(&format!(
+            "{}: it was published from single runs, and has no campaign to be measured again",
+            site.display()
+        )),
+        clean(&format!(
+            "Its plans can be: look at one with `plimsoll run {0} --dry-run`, measure it with `plimsoll run {0}`{more}. What was published of \
+             each is in {1}; two runs that are here are held against each other by `plimsoll compare`.",
+            first.display(),
+            site.join("index.html").display()
+        )),
+    ))
 }
 
 /// Of a folder by somebody else: a pipe in it would be waited for.

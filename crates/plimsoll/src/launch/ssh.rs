@@ -78,21 +78,29 @@ impl Ssh {
         Ok(Self { config, sockets })
     }
 
+    /// Of a host as it was named. Two names may be one address (that is ssh's own `%C`): a session of one that ends must not end the other's.
+    fn socket(&self, host: &str) -> PathBuf {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hash = DefaultHasher::new();
+        host.hash(&mut hash);
+        self.sockets.join(format!("{:016x}", hash.finish()))
+    }
+
     /// ssh, with what all its calls have.
-    fn program(&self) -> Command {
+    fn program(&self, host: &str) -> Command {
         let mut command = Command::new("ssh");
         // Ctrl-C is for this program, which then ends in order what it has begun.
         command.process_group(0);
         if let Some(config) = &self.config {
             command.arg("-F").arg(config);
         }
-        command.arg("-o").arg(format!("ControlPath={}/%C", self.sockets.display()));
+        command.arg("-o").arg(format!("ControlPath={}", self.socket(host).display()));
         command
     }
 
     /// `ssh HOST SCRIPT`, without a question to anybody.
     pub fn command(&self, host: &str, script: &str) -> Command {
-        let mut command = self.program();
+        let mut command = self.program(host);
         for option in [
             "BatchMode=yes",
             "ConnectTimeout=20",
@@ -114,7 +122,7 @@ impl Ssh {
 
     /// Ends the shared connection to a host. It connects to nobody where there is none.
     fn hanging_up(&self, host: &str) -> Command {
-        let mut command = self.program();
+        let mut command = self.program(host);
         command.args(["-O", "exit", "--", host]);
         command
     }
@@ -353,7 +361,13 @@ mod tests {
         let ssh = Ssh { config: None, sockets: "/nowhere/plimsoll-test".into() };
         let words: Vec<String> =
             ssh.hanging_up("me@n1").get_args().map(|a| a.to_string_lossy().into_owned()).collect();
-        let path = "ControlPath=/nowhere/plimsoll-test/%C";
-        assert_eq!(words, ["-o", path, "-O", "exit", "--", "me@n1"]);
+        let path = format!("ControlPath={}", ssh.socket("me@n1").display());
+        assert!(path.starts_with("ControlPath=/nowhere/plimsoll-test/"), "{path}");
+        assert_eq!(words, ["-o", &path, "-O", "exit", "--", "me@n1"]);
+        assert_ne!(
+            ssh.socket("me@n1"),
+            ssh.socket("me@n2"),
+            "two names of one machine have a connection each"
+        );
     }
 }
