@@ -45,6 +45,10 @@ def test_a_budget_of_money_is_told_kept_and_gone_on_with(plimsoll, runs, tmp_pat
     assert last["cost"]["subject"] in ("tier-1", "b") and any(f["name"] == "run" for f in last["cost"]["figures"]), last["cost"]
     plimsoll("campaign", "resume", file, "--budget-cost", "9USD", check=True)
     assert done(runs) == {"a//put": 2, "b//put": 2}
+    # What was spent is in the ledger: it is shown without the prices, too.
+    (tmp_path / "prices.toml").unlink()
+    left = plimsoll("campaign", "status", file, check=True)
+    assert "4.4" in left.out and "USD of 3.5 USD" in left.out and "prices.toml cannot be read" in left.err, left
 
 
 def test_what_has_no_bound_is_ended_by_what_is_left_and_what_has_no_price_is_said(plimsoll, runs, tmp_path):

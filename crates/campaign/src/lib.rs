@@ -72,7 +72,9 @@ pub use replicate::{
     replication,
 };
 pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
-pub use result::{CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, result};
+pub use result::{
+    CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, line_name, result,
+};
 pub use schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};

@@ -1,6 +1,6 @@
 //! The table of a campaign: what the runs of its cells say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::Estimate;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,31 @@ pub struct CampaignRow {
 }
 
 impl CampaignRow {
+    /// `put sustained`; `put`, where the line is simply its rate.
+    pub fn line_name(&self) -> &str {
+        line_name(&self.line, &self.op)
+    }
+
+    /// It has a rate: of ops, or of payload alone.
+    pub fn rate(&self) -> Option<Estimate> {
+        self.ops_per_s.or(self.bytes_per_s)
+    }
+
+    /// Codes of its void runs, each once.
+    pub fn codes(&self) -> Vec<&str> {
+        let all: BTreeSet<&str> = self.void.iter().flat_map(|v| &v.codes).map(String::as_str).collect();
+        all.into_iter().collect()
+    }
+
+    /// Why it has no figure, as tables have it: `void V04`, or `none` where no run was made; `None`: it has one.
+    pub fn missing(&self, none: &str) -> Option<String> {
+        match (self.rate(), self.void.is_empty()) {
+            (Some(_), _) => None,
+            (None, true) => Some(none.to_owned()),
+            (None, false) => Some(format!("void {}", self.codes().join(" ")).trim_end().to_owned()),
+        }
+    }
+
     /// A rate of it is above what the subject promises to keep up, and nothing of these runs says that it would last: not the rest that is
     /// left after a burst, nor a limit above which no more was seen.
     pub fn may_be_burst(&self) -> bool {
@@ -112,6 +137,12 @@ impl CampaignRow {
             && (above(self.ops_per_s, self.promised.ops_per_s.map(|r| r.0))
                 || above(self.bytes_per_s, self.promised.bytes_per_s.map(|r| r.0)))
     }
+}
+
+/// The op; with what the figure is of it, where it is not simply its rate.
+pub fn line_name<'a>(line: &'a str, op: &'a str) -> &'a str {
+    let is_more = [" best", " limit", " sustained"].iter().any(|end| line.ends_with(end));
+    if is_more { line } else { op }
 }
 
 /// A limiter's rate and the promised one differ by as much in how they are counted.

@@ -8,7 +8,7 @@ use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
 use crate::promise::{OPEN, promises};
-use crate::tables::{bound, line_name, mib, missing, rate};
+use crate::tables::{bound, mib, missing};
 
 /// The answer: first the one sentence, then what belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const MOST_NAMED: usize = 4;
 
 /// Of the whole campaign.
 pub fn answer(result: &CampaignResult) -> Answer {
-    let with = result.rows.iter().filter(|r| rate(r).is_some()).count();
+    let with = result.rows.iter().filter(|r| r.rate().is_some()).count();
     let mut out = Answer { cells: (with, result.rows.len()), ..Answer::default() };
     if with == 0 {
         out.lead = "Inconclusive: no cell has a valid run.".into();
@@ -54,8 +54,8 @@ type Groups<'a> = Vec<((&'a str, &'a str), Vec<&'a CampaignRow>)>;
 /// Rows that can be held against each other: the same workload and line, of several subjects. In the order of the file.
 fn groups(result: &CampaignResult) -> Groups<'_> {
     let mut out: Groups<'_> = Vec::new();
-    for r in result.rows.iter().filter(|r| rate(r).is_some()) {
-        let key = (r.workload.as_str(), line_name(r));
+    for r in result.rows.iter().filter(|r| r.rate().is_some()) {
+        let key = (r.workload.as_str(), r.line_name());
         match out.iter_mut().find(|(k, _)| *k == key) {
             Some((_, rows)) => rows.push(r),
             None => out.push((key, vec![r])),
@@ -153,9 +153,9 @@ fn fastest(compared: &[(&str, Standing<'_>)], of_what: &str) -> String {
 fn alone(result: &CampaignResult) -> String {
     let mut rows: Vec<&CampaignRow> = result.rows.iter().filter(|r| r.ops_per_s.is_some()).collect();
     if rows.is_empty() {
-        rows = result.rows.iter().filter(|r| rate(r).is_some()).collect();
+        rows = result.rows.iter().filter(|r| r.rate().is_some()).collect();
     }
-    let value = |r: &&CampaignRow| rate(r).map_or(0.0, |e| e.value);
+    let value = |r: &&CampaignRow| r.rate().map_or(0.0, |e| e.value);
     let most = rows.iter().copied().reduce(|a, b| if value(&b) > value(&a) { b } else { a });
     let least = rows.iter().copied().reduce(|a, b| if value(&b) < value(&a) { b } else { a });
     match (most, least) {
@@ -175,7 +175,7 @@ fn alone(result: &CampaignResult) -> String {
 /// What binds at which size, subject by subject.
 fn limited(result: &CampaignResult) -> Vec<String> {
     let mut by: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for r in result.rows.iter().filter(|r| rate(r).is_some()) {
+    for r in result.rows.iter().filter(|r| r.rate().is_some()) {
         if let Some(word) = r.bound.as_deref() {
             let all = by.entry((r.subject.as_str(), word)).or_default();
             if !all.contains(&r.workload.as_str()) {

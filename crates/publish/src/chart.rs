@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gather::{PublishedRun, proved};
 use crate::sheet::{line, number as plain};
-use crate::tables::{costs_of, line_name, missing, proved_limits};
+use crate::tables::{costs_of, missing, proved_limits};
 
 /// Schema of [`ChartData`].
 pub const CHART_SCHEMA: &str = "plimsoll.charts/1";
@@ -185,7 +185,7 @@ fn bars(rows: &[CampaignRow]) -> Vec<BarChart> {
     let mut out: Vec<BarChart> = Vec::new();
     let mut groups: Vec<((&str, &str), Vec<&CampaignRow>)> = Vec::new();
     for r in rows {
-        let key = (r.workload.as_str(), line_name(r));
+        let key = (r.workload.as_str(), r.line_name());
         match groups.iter_mut().find(|(k, _)| *k == key) {
             Some((_, all)) => all.push(r),
             None => groups.push((key, vec![r])),
@@ -220,7 +220,7 @@ fn curves(result: &CampaignResult, rows: &[CampaignRow], runs: &[PublishedRun]) 
     let limits = proved_limits(result, runs);
     let mut out: Vec<CurveChart> = Vec::new();
     for r in rows.iter().filter(|r| r.size_bytes > 0) {
-        let name = text(line_name(r));
+        let name = text(r.line_name());
         let at = match out.iter().position(|c| c.name == name) {
             Some(at) => at,
             None => {
@@ -266,7 +266,7 @@ fn knees(rows: &[CampaignRow]) -> Vec<LoadChart> {
     for r in rows.iter().filter(|r| r.p50_ns.is_some() || r.p99_ns.is_some()) {
         let Some(rate) = r.ops_per_s else { continue };
         let size = if r.size_bytes > 0 { format!(" {}", number::size(r.size_bytes)) } else { String::new() };
-        let name = format!("{}{size}", text(line_name(r)));
+        let name = format!("{}{size}", text(r.line_name()));
         let point = LatencyPoint {
             subject: text(&r.subject),
             workload: text(&r.workload),

@@ -20,6 +20,7 @@ pub mod site;
 mod tables;
 
 pub use answer::Answer;
+pub use axis_tables::axis_table;
 pub use chart::{
     Bar, BarChart, CHART_SCHEMA, ChartData, CliffChart, CostPoint, CurveChart, CurveLine, LatencyPoint,
     LoadChart,

@@ -165,7 +165,7 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     if gone > 0 {
         say("Runs without a hash", gone.to_string());
     }
-    let without = result.rows.iter().filter(|r| crate::tables::rate(r).is_none()).count();
+    let without = result.rows.iter().filter(|r| r.rate().is_none()).count();
     say("Void or missing cells", without.to_string());
     say("Failed ops", "are counted, and never part of a rate".into());
     out

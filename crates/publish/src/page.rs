@@ -226,7 +226,7 @@ fn run_pages(p: &Publication) -> Vec<RunPage> {
     let top = "<p><a href=\"index.html\">Back to the publication</a></p><h1>Runs</h1><p>Each cell of the results with the runs that its figures are of. The hash of a run is that of the list of its files, which data/runs.sha256 has.</p>";
     let mut out: Vec<RunPage> = Vec::new();
     for (i, r) in p.result.rows.iter().enumerate() {
-        let name = format!("{}, {}, {}", r.subject, r.workload, crate::tables::line_name(r));
+        let name = format!("{}, {}, {}", r.subject, r.workload, r.line_name());
         let mut part = format!(
             "<section><h2 id=\"row-{i}\">{0}</h2><div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{0}\"><table>{heads}<tbody>",
             escape(&name)

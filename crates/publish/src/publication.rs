@@ -14,7 +14,7 @@ use crate::page::{MOST_OF_PAGE, pages};
 use crate::redact::{RedactKind, Redactor};
 use crate::sheet;
 use crate::site::SiteFile;
-use crate::tables::{SiteTable, rate, tables};
+use crate::tables::{SiteTable, tables};
 
 /// How it is to be published.
 #[derive(Debug, Clone, Default)]
@@ -252,7 +252,7 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
             format!("{gone}: their figures are as the campaign's ledger has them"),
         );
     }
-    let without = result.rows.iter().filter(|r| rate(r).is_none()).count();
+    let without = result.rows.iter().filter(|r| r.rate().is_none()).count();
     say("Void or missing cells", without.to_string());
     say("Failed ops", "are counted, and never part of a rate".into());
     out
@@ -317,6 +317,6 @@ impl Publication {
 
     /// Cells that are void or missing.
     pub fn without_figures(&self) -> usize {
-        self.result.rows.iter().filter(|r| rate(r).is_none()).count()
+        self.result.rows.iter().filter(|r| r.rate().is_none()).count()
     }
 }

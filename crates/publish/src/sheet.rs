@@ -4,8 +4,6 @@ use plimsoll_campaign::{CampaignResult, CampaignRow};
 use plimsoll_model::Estimate;
 use plimsoll_report::table::Table;
 
-use crate::tables::{codes, line_name};
-
 /// Of a table as it is shown.
 pub fn of_table(table: &Table) -> String {
     let heads = line(table.columns.iter().map(|(h, _)| h.as_str()));
@@ -57,7 +55,7 @@ fn cells(r: &CampaignRow) -> Vec<String> {
         r.subject.clone(),
         labels.join("; "),
         r.workload.clone(),
-        line_name(r).to_owned(),
+        r.line_name().to_owned(),
         r.line.clone(),
         if r.size_bytes > 0 { r.size_bytes.to_string() } else { String::new() },
     ];
@@ -72,7 +70,7 @@ fn cells(r: &CampaignRow) -> Vec<String> {
     out.push(r.bound.clone().unwrap_or_default());
     out.push(r.runs.len().to_string());
     out.push(r.void.len().to_string());
-    out.push(codes(r).join(" "));
+    out.push(r.codes().join(" "));
     out.push(r.to_go.to_string());
     let void = r.void.iter().map(|v| v.run.as_str());
     out.push(r.runs.iter().map(String::as_str).chain(void).collect::<Vec<_>>().join(" "));

@@ -35,30 +35,9 @@ impl SiteTable {
     }
 }
 
-/// A row has a rate: of ops, or of payload alone.
-pub fn rate(r: &CampaignRow) -> Option<Estimate> {
-    r.ops_per_s.or(r.bytes_per_s)
-}
-
-/// Codes of the void runs of a row, each once.
-pub fn codes(r: &CampaignRow) -> Vec<&str> {
-    let all: BTreeSet<&str> = r.void.iter().flat_map(|v| &v.codes).map(String::as_str).collect();
-    all.into_iter().collect()
-}
-
-/// `put sustained`; `put`, where the line is simply its rate.
-pub fn line_name(r: &CampaignRow) -> &str {
-    let is_more = [" best", " limit", " sustained"].iter().any(|end| r.line.ends_with(end));
-    if is_more { &r.line } else { &r.op }
-}
-
 /// Why a row has no figure: `void V04`, `missing`.
 pub fn missing(r: &CampaignRow) -> Option<String> {
-    match (rate(r), r.void.is_empty()) {
-        (Some(_), _) => None,
-        (None, true) => Some("missing".into()),
-        (None, false) => Some(format!("void {}", codes(r).join(" ")).trim_end().to_owned()),
-    }
+    r.missing("missing")
 }
 
 /// What an interval is of, in a word.
@@ -134,7 +113,7 @@ fn results(result: &CampaignResult) -> SiteTable {
             r.wider_than_asked.map(|w| format!("interval {} wide, wider than asked", number::percent(w))),
         );
         remark.extend(
-            (!r.void.is_empty() && rate(r).is_some()).then(|| format!("void runs: {}", codes(r).join(" "))),
+            (!r.void.is_empty() && r.rate().is_some()).then(|| format!("void runs: {}", r.codes().join(" "))),
         );
         remark.extend(match r.remarks.len() {
             0 => None,
@@ -145,7 +124,7 @@ fn results(result: &CampaignResult) -> SiteTable {
         let cells = [
             r.subject.clone(),
             r.workload.clone(),
-            line_name(r).to_owned(),
+            r.line_name().to_owned(),
             missing(r).unwrap_or_else(|| number::estimate_or_missing(r.ops_per_s.as_ref())),
             r.bytes_per_s.as_ref().map(|b| number::estimate(&mib(b))).unwrap_or_default(),
             own.as_ref().map(|p| p.promised.clone()).unwrap_or_default(),
@@ -162,7 +141,7 @@ fn results(result: &CampaignResult) -> SiteTable {
     }
     let mut out = SiteTable::new("results", table.without_empty_columns());
     out.of = (0..result.rows.len()).map(Some).collect();
-    out.void = result.rows.iter().map(|r| rate(r).is_none()).collect();
+    out.void = result.rows.iter().map(|r| r.rate().is_none()).collect();
     out.notes = notes(result);
     out
 }
@@ -196,7 +175,7 @@ fn by_size(result: &CampaignResult) -> Vec<SiteTable> {
     });
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for r in &result.rows {
-        let key = (r.workload.as_str(), line_name(r));
+        let key = (r.workload.as_str(), r.line_name());
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -216,7 +195,7 @@ fn by_size(result: &CampaignResult) -> Vec<SiteTable> {
                 let row = result
                     .rows
                     .iter()
-                    .find(|r| r.subject == **subject && r.workload == *workload && line_name(r) == *line);
+                    .find(|r| r.subject == **subject && r.workload == *workload && r.line_name() == *line);
                 match row {
                     None => String::new(),
                     Some(r) => of(r).map(|e| number::estimate(&e)).or_else(|| missing(r)).unwrap_or_default(),
@@ -428,8 +407,8 @@ fn without_figures(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable 
             k.starts_with(&format!("{}/", r.subject)) && k.ends_with(&format!("/{}", r.workload))
         };
         why.extend(result.failed.iter().filter(|(k, _)| key(k)).map(|(_, w)| w.clone()));
-        if why.is_empty() && !codes(r).is_empty() {
-            why.push(codes(r).join(" "));
+        if why.is_empty() && !r.codes().is_empty() {
+            why.push(r.codes().join(" "));
         }
         table.push([r.subject.clone(), r.workload.clone(), what, why.join(" ")].map(|c| text(&c)).to_vec());
         of.push(Some(i));
@@ -440,7 +419,7 @@ fn without_figures(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable 
         .iter()
         .enumerate()
         .filter(|(i, _)| of.contains(&Some(*i)))
-        .map(|(_, r)| rate(r).is_none())
+        .map(|(_, r)| r.rate().is_none())
         .collect();
     out.of = of;
     out

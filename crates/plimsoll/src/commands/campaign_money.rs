@@ -12,25 +12,37 @@ use plimsoll_model::text::clean;
 use super::campaign::CampaignArgs;
 use crate::args::cost::read_prices;
 use crate::fault::Fault;
+use crate::output;
 
 /// Reasons named in full; of more only how many there are.
 const SHOWN: usize = 6;
 
-/// Lays the flags over the file, and reads the prices that either names.
+/// Lays the flags over the file, and reads the prices that either names. `a`: none where nothing is to be measured.
 pub fn lay_over(c: &mut Campaigned, a: Option<&CampaignArgs>, beside: &Path) -> Result<(), Fault> {
     if let Some(budget) = a.and_then(|a| a.budget_cost.as_ref()) {
         c.file.budget.cost = Some(budget.clone());
     }
     let named = c.file.prices.as_ref().map(|p| beside.join(p));
     let Some(path) = a.and_then(|a| a.prices.clone()).or(named) else { return Ok(()) };
-    let (list, sha256) = read_prices(&path).map_err(|mut fault| {
-        if a.is_none_or(|a| a.prices.is_none()) {
-            fault.remedy += " The campaign's file names them (`prices`); --prices FILE gives others.";
+    match prices_of(c, &path) {
+        Ok(prices) => c.prices = Some(prices),
+        // What is done is shown whatever became of the prices: only what is to come is not reckoned.
+        Err(fault) if a.is_none() => {
+            output::tell(format_args!("plimsoll: what is to go costs is not known: {}", fault.what));
         }
-        fault
-    })?;
-    c.prices = Some(CampaignPrices::of(&c.file, list, sha256)?);
+        Err(mut fault) => {
+            if a.is_some_and(|a| a.prices.is_none()) {
+                fault.remedy += " The campaign's file names them (`prices`); --prices FILE gives others.";
+            }
+            return Err(fault);
+        }
+    }
     Ok(())
+}
+
+fn prices_of(c: &Campaigned, path: &Path) -> Result<CampaignPrices, Fault> {
+    let (list, sha256) = read_prices(path)?;
+    Ok(CampaignPrices::of(&c.file, list, sha256)?)
 }
 
 /// What is to come can be paid for.

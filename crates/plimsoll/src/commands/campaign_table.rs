@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use plimsoll_campaign::{
-    AxisPivot, BurstFigures, CampaignResult, CampaignRow, IntervalOf, OURS, SeenFall, axes_of, pivot,
+    BurstFigures, CampaignResult, CampaignRow, IntervalOf, OURS, SeenFall, axes_of, pivot,
 };
 use plimsoll_model::Estimate;
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{format_latency_ns, significant};
+use plimsoll_publish::axis_table;
 use plimsoll_report::Style;
 use plimsoll_report::number;
 use plimsoll_report::table::Table;
@@ -38,7 +39,7 @@ pub fn table(result: &CampaignResult, by: Option<&str>, is_markdown: bool) -> St
         table.push(row(r, is_by_tool).map(|cell| clean(&cell).into_owned()).to_vec());
     }
     let mut tables = vec![table.without_empty_columns()];
-    tables.extend(by.and_then(|by| pivot(result, by)).map(|p| of_axis(&p)));
+    tables.extend(by.and_then(|by| pivot(result, by)).map(|p| axis_table(&p, number::MISSING)));
     tables.extend(limits(result));
     let notes = notes(result);
     if is_markdown {
@@ -64,33 +65,6 @@ pub fn has_axis(result: &CampaignResult, by: &str) -> Result<(), String> {
         axes if axes.is_empty() => Err("no subject and no workload of it takes several values".into()),
         axes => Err(format!("it has {}", axes.join(", "))),
     }
-}
-
-/// A column for each value of an axis: op/s, or payload where an op has no rate of its own.
-fn of_axis(p: &AxisPivot<'_>) -> Table {
-    let heads: Vec<String> = p.values.iter().map(|v| format!(">{}", clean(v))).collect();
-    let by = clean(&p.by).into_owned();
-    let mut columns = vec!["subject", "workload", "op", "unit"];
-    columns.extend(heads.iter().map(String::as_str));
-    let mut table = Table::new(&format!("By {by}"), 4, &columns);
-    for r in &p.rows {
-        let is_ops = r.cells.iter().flatten().any(|c| c.ops_per_s.is_some());
-        let cell = |c: &Option<&CampaignRow>| {
-            let Some(c) = c else { return String::new() };
-            let rate = if is_ops { c.ops_per_s } else { c.bytes_per_s.map(|b| b.scaled(1.0 / number::MIB)) };
-            match rate {
-                Some(e) => number::estimate(&e),
-                None if c.void.is_empty() => number::MISSING.into(),
-                None => "void".into(),
-            }
-        };
-        let op = r.cells.iter().flatten().next().map_or("", |c| c.op.as_str());
-        let unit = if is_ops { "op/s" } else { "MiB/s" };
-        let mut cells = vec![r.subject.clone(), r.workload.clone(), line_name(&r.line, op), unit.into()];
-        cells.extend(r.cells.iter().map(cell));
-        table.push(cells.iter().map(|c| clean(c).into_owned()).collect());
-    }
-    table
 }
 
 /// What is known of limits beside their rates.
@@ -149,23 +123,10 @@ fn at_least(e: &Estimate, factor: f64) -> String {
     number::estimate(&e.scaled(factor))
 }
 
-/// A row of the table has a rate: of ops, or of payload alone.
-fn has_rate(r: &CampaignRow) -> bool {
-    r.ops_per_s.is_some() || r.bytes_per_s.is_some()
-}
-
 fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
     let latency = |ns: Option<u64>| ns.map(|n| format_latency_ns(n as f64)).unwrap_or_default();
-    let rate = match (&r.ops_per_s, r.void.is_empty() || has_rate(r)) {
-        (Some(e), _) => number::estimate(e),
-        (None, false) => {
-            let mut codes: Vec<&str> = r.void.iter().flat_map(|v| &v.codes).map(String::as_str).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            format!("void {}", codes.join(" ")).trim_end().to_owned()
-        }
-        (None, true) => number::MISSING.into(),
-    };
+    let rate =
+        r.missing(number::MISSING).unwrap_or_else(|| number::estimate_or_missing(r.ops_per_s.as_ref()));
     let mib = |e: &Estimate| number::estimate(&e.scaled(1.0 / number::MIB));
     let promised = match (r.promised.ops_per_s, r.promised.bytes_per_s) {
         (None, None) => String::new(),
@@ -182,7 +143,7 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         (v, n) => format!("{all} of {}, {v} void", all + n as usize),
     };
     let of = match r.interval_of {
-        None if has_rate(r) => "none".into(),
+        None if r.rate().is_some() => "none".into(),
         None => String::new(),
         Some(IntervalOf::Instances) => format!("{} instances", r.instances),
         Some(IntervalOf::Runs) => "over runs".into(),
@@ -196,7 +157,7 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
     [
         r.subject.clone(),
         r.workload.clone(),
-        line_name(&r.line, &r.op),
+        r.line_name().to_owned(),
         rate,
         r.bytes_per_s.as_ref().map(mib).unwrap_or_default(),
         promised,
@@ -208,12 +169,6 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         of,
         by,
     ]
-}
-
-/// The op; with what the figure is of it, where it is not simply its rate.
-pub fn line_name(line: &str, op: &str) -> String {
-    let is_more = [" best", " limit", " sustained"].iter().any(|end| line.ends_with(end));
-    if is_more { line.to_owned() } else { op.to_owned() }
 }
 
 /// As a sweep's table has it.
@@ -266,7 +221,7 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
             share(between)
         ));
     }
-    let line = clean(&line_name(&r.line, &r.op)).into_owned();
+    let line = clean(r.line_name()).into_owned();
     if let (Some(wide), Some(asked)) = (r.wider_than_asked, asked) {
         out.push(match r.interval_of {
             Some(IntervalOf::Instances) => format!(
@@ -288,7 +243,7 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
         let at = if least == most { least.to_string() } else { format!("{least} to {most}") };
         out.push(format!("{line}: with {at} in flight"));
     }
-    if let Some(s) = r.held_for_s.filter(|_| has_rate(r)) {
+    if let Some(s) = r.held_for_s.filter(|_| r.rate().is_some()) {
         let held = words::span(s);
         out.push(format!(
             "{line}: held for {held}, as long as it was seen; a burst that lasts longer is not excluded"

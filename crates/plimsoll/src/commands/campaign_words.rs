@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
 use plimsoll_campaign::{
-    CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay,
+    CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay, line_name,
 };
 use plimsoll_model::Estimate;
 use plimsoll_model::plan::TargetSpec;
@@ -15,7 +15,6 @@ use plimsoll_report::number;
 use plimsoll_stats::words;
 
 use super::campaign_money as money;
-use super::campaign_table::line_name;
 
 /// Cells named in full before the first; of more only how many there are.
 const SHOWN: usize = 40;
