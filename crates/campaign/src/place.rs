@@ -274,6 +274,7 @@ mod tests {
         let runs = tempfile::tempdir().unwrap();
         let mut ledger = CampaignDir::of(runs.path(), "t").take().unwrap();
         let copy = CampaignDir::of(runs.path(), "t").path().join("campaign.toml");
+        ledger.append(&begun("t")).unwrap();
         for text in ["one", "two"] {
             ledger.keep_copy(text).unwrap();
             ledger.append(&crate::ledger::file_entry(text, &[], "t".into())).unwrap();
