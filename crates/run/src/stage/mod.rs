@@ -3,7 +3,6 @@
 pub(crate) mod grid;
 mod meter;
 pub(crate) mod report;
-mod setting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,18 +10,22 @@ use std::time::{Duration, Instant};
 use grid::{GridMerge, joined};
 use meter::Meter;
 use plimsoll_control::{ControlRemark, Controller, Observation, Slice, machines};
-use plimsoll_cost::size_of;
-use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load};
+use plimsoll_cost::{MoneyMeter, size_of};
+use plimsoll_crew::{Arrival, Crew, CrewError, Enlisted, FromAgent, Load, StageOrder};
 use plimsoll_engine::{Clock, Output, TraceChunk, WorkerEnd};
+use plimsoll_lower::Agent;
 use plimsoll_model::event::{Event, Live, Phase};
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{AgentLoss, Stage};
-use plimsoll_model::{Interval, Series, WorkerId};
+use plimsoll_model::{Finding, Interval, Series, WorkerId};
+use plimsoll_setup::Interrupt;
 use plimsoll_store::{Mark, SparseInterval};
-pub use setting::{Sinks, StageEnd, StageSetting};
 
 use crate::error::RunError;
+use crate::guard::RunGuard;
 use crate::remark::clock_time;
+use crate::streams::Streams;
+use crate::trace::{Names, TraceWriter};
 
 /// Live figures go out this often.
 const LIVE_EVERY: Duration = Duration::from_millis(250);
@@ -33,6 +36,59 @@ const INTERRUPTED_DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// Whoever ends a run is told what is still waited for, once it is more than a moment.
 const TELL_AFTER: Duration = Duration::from_millis(500);
+
+/// What a stage is run with.
+pub struct StageSetting<'a> {
+    pub order: StageOrder<'a>,
+    /// Who carries it out.
+    pub roll: Vec<Agent>,
+    /// Names of the endpoints, per workload.
+    pub endpoints: Vec<Vec<String>>,
+    /// What was found out while the targets were made ready.
+    pub findings: Vec<Finding>,
+    pub warmup_ns: u64,
+    /// Planned length of the load, warm-up included.
+    pub planned_ns: Option<u64>,
+    /// How many stages there will be.
+    pub of: Option<u32>,
+    /// Stages of a killed run that count again: what is shown is the place among those that are kept.
+    pub again: u32,
+    pub on_agent_loss: AgentLoss,
+}
+
+/// Where a stage's data goes.
+pub struct Sinks<'a> {
+    pub streams: &'a mut Streams,
+    pub trace: Option<(&'a mut TraceWriter, &'a dyn Names)>,
+    pub events: &'a mut dyn FnMut(Event),
+    pub interrupt: Interrupt,
+    /// What was spent, where there is a budget of money.
+    pub spent: Option<&'a mut MoneyMeter>,
+    /// What ends it for the sake of others.
+    pub guard: &'a RunGuard,
+}
+
+/// How a stage ended.
+#[derive(Debug)]
+pub struct StageEnd {
+    pub observation: Observation,
+    pub interrupted: bool,
+    /// An agent was lost, and the run is to end at that, or it was the last.
+    pub ended_by_loss: bool,
+    /// Nobody kept others away any more from what the load was on: the run ends, for this reason.
+    pub unheld: Option<String>,
+    /// What was sent came to the budget of money.
+    pub ended_by_cost: bool,
+    /// A guard wanted the end.
+    pub ended_by_guard: bool,
+    /// Of the last op, nanoseconds since the epoch.
+    pub end_ns: u64,
+    /// `Server` headers and other facts, name to value, as the workers found them.
+    pub facts: Vec<(String, String)>,
+    pub ring: String,
+    /// Agents were lost in it.
+    pub lost: bool,
+}
 
 /// Runs one stage to its end. The controller may end it early.
 pub fn run(
@@ -55,6 +111,7 @@ pub fn run(
     };
     sinks.streams.mark_each(|agent| Some(start(agent)))?;
     let mut collector = Collector::new(&s, start_ns, workers);
+    sinks.guard.begin_stage();
     let ends = collector.collect(load, sinks, controller)?;
     collector.finish(ends, sinks)
 }
@@ -72,6 +129,7 @@ struct Collector<'a> {
     /// In words: nobody kept others away any more from what the load was on.
     unheld: Option<String>,
     ended_by_cost: bool,
+    ended_by_guard: bool,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -112,6 +170,7 @@ impl<'a> Collector<'a> {
             ended_by_loss: false,
             unheld: None,
             ended_by_cost: false,
+            ended_by_guard: false,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -161,7 +220,9 @@ impl<'a> Collector<'a> {
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss || self.ended_by_cost || self.unheld.is_some();
+            self.mind_others(sinks)?;
+            let is_ended = self.ended_by_loss || self.ended_by_cost || self.ended_by_guard;
+            let is_enough = !go_on || is_ended || self.unheld.is_some();
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
@@ -273,6 +334,7 @@ impl<'a> Collector<'a> {
             }
             let slice = joined(parts);
             self.pay(&slice, end_ns, sinks);
+            sinks.guard.slice(self.s.order.stage, &slice, begin_ns, end_ns);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -319,6 +381,17 @@ impl<'a> Collector<'a> {
         if let Some(spent) = money.over(end_ns as f64 / 1e9) {
             self.ended_by_cost = true;
             (sinks.events)(Event::Message(format!("the budget is used up: {spent}; the run ends")));
+        }
+    }
+
+    /// A guard that saw what it was to see ends the stage, and the run.
+    fn mind_others(&mut self, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+        match sinks.guard.tripped().filter(|_| !self.ended_by_guard) {
+            Some(tripped) => {
+                self.ended_by_guard = true;
+                self.note(&format!("stopped by {}: the run ends", tripped.words()), sinks)
+            }
+            None => Ok(()),
         }
     }
 
@@ -468,6 +541,7 @@ impl<'a> Collector<'a> {
             (Some(_), ..) => Some("unheld"),
             (_, true, ..) => Some("agent_lost"),
             (_, _, true, _) => Some("cost_budget"),
+            _ if self.ended_by_guard => Some("guard"),
             (.., true) => Some("controller"),
             _ => None,
         };
@@ -540,6 +614,7 @@ impl<'a> Collector<'a> {
             ended_by_loss,
             unheld: self.unheld,
             ended_by_cost: self.ended_by_cost,
+            ended_by_guard: self.ended_by_guard,
             end_ns,
             facts,
             ring,
